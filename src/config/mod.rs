@@ -1,0 +1,116 @@
+//! The configuration: a file or command-line options become one validated [`Config`] (DESIGN, section 9).
+//!
+//! The rest of the program sees these types alone. The shape of the file is a matter of `raw`, and every rule that a
+//! file can break is a matter of `validate`.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use crate::core::{
+    policy::{Guard, Policy},
+    resource::KeyTemplate,
+    route::{HostPattern, PathPattern},
+    target::PathParameters,
+};
+
+/// Everything that a file says, checked.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The `[server]` table.
+    pub server: Server,
+    /// The `[store]` table.
+    pub store: Store,
+    /// The routes, each with its upstream, in the order of the file.
+    pub routes: Vec<Arc<Route>>,
+}
+
+/// The listeners and what requests may cost in all.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Where clients connect.
+    pub listen: Vec<Listen>,
+    /// Worker threads; never 0.
+    pub threads: usize,
+    /// Bytes of one request body that are kept in memory; the rest is spooled.
+    pub body_memory_bytes: usize,
+    /// Bytes of all request bodies that are kept in memory.
+    pub body_memory_total_bytes: usize,
+    /// The largest request body of a guarded write, in bytes.
+    pub body_max_bytes: u64,
+    /// Bytes of all spool files.
+    pub spool_total_bytes: u64,
+    /// How long the body of a guarded write may take to arrive.
+    pub body_timeout: Duration,
+    /// Where spool files are made.
+    pub spool_dir: PathBuf,
+    /// Writes that wait for a claim, over all resources.
+    pub claim_waiters_max: usize,
+    /// How long an idle client connection is kept.
+    pub keepalive_timeout: Duration,
+    /// How long requests in flight may take after SIGTERM.
+    pub shutdown_timeout: Duration,
+}
+
+/// One listening address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// `host:port`.
+    Tcp(String),
+    /// `unix:/path`.
+    Unix(PathBuf),
+}
+
+/// The `[store]` table; the one kind of this version is `memory`.
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// The largest number of records.
+    pub capacity: usize,
+    /// How long an idle record is remembered.
+    pub idle_ttl: Duration,
+    /// How long an operation of the store may take.
+    pub timeout: Duration,
+    /// How long guarded writes are held back after a start.
+    pub start_grace: Duration,
+}
+
+/// One `[upstreams.NAME]` table.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    /// Its name in the file.
+    pub name: String,
+    /// What resource keys begin with: `identity`, else the name.
+    pub identity: String,
+    /// Its servers, `host:port`; never empty.
+    pub servers: Vec<String>,
+    /// How long a connection may take to be made.
+    pub connect_timeout: Duration,
+    /// How long an exchange may take from its first byte to the response's head, and each wait for more of its body.
+    pub timeout: Duration,
+    /// How long after the end of a connection the upstream may still apply a write that came over it.
+    pub late_max: Duration,
+    /// How long a pooled connection may have been idle to carry a write.
+    pub reuse_idle_writes: Duration,
+}
+
+/// One `[[routes]]` table with `[defaults]` filled in.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// Its name in logs.
+    pub name: String,
+    /// The hosts that it matches.
+    pub host: HostPattern,
+    /// The paths that it matches.
+    pub path: PathPattern,
+    /// Where its requests go.
+    pub upstream: Arc<Upstream>,
+    /// What it enforces.
+    pub policy: Policy,
+    /// How, on a guarded route; `None` under [`Policy::LastWriterWins`].
+    pub guard: Option<Guard>,
+    /// How its resource keys are made.
+    pub key: KeyTemplate,
+    /// What becomes of `;` in a path.
+    pub path_params: PathParameters,
+    /// Whether a guarded route sends to the same upstream, so that a target with two readings could reach its
+    /// resources through this route.
+    pub beside_guarded: bool,
+}

@@ -1,0 +1,15 @@
+//! The pure core: decisions over plain data.
+//!
+//! Nothing in here waits, reads a clock, draws random numbers, logs, or touches the network or the disk;
+//! `tests/architecture.rs` keeps that wall. What a function needs to know, such as the store's time, it is given.
+
+pub mod entity_tag;
+pub mod http_date;
+pub mod policy;
+pub mod precondition;
+pub mod record;
+pub mod refusal;
+pub mod resource;
+pub mod route;
+pub mod target;
+pub mod validators;

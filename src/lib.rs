@@ -1,0 +1,1 @@
+//! `ifmatch`: a reverse proxy that stops lost updates.
