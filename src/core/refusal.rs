@@ -1,1 +1,186 @@
-//! Written next.
+//! Refusals: the answers that ifmatch makes instead of the backend, as data (RFC 9457, RFC 9209; DESIGN, section 8).
+//!
+//! How a refusal is written to a connection is a matter of `proxy::answer`, its one writer.
+
+use std::{borrow::Cow, time::Duration};
+
+use http::StatusCode;
+
+/// Why a request was refused: the `code` member of the problem document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// A conditional field cannot be read.
+    MalformedPrecondition,
+    /// The target has more than one reading.
+    AmbiguousTarget,
+    /// The method is named in a header field and the route does not take that.
+    MethodOverride,
+    /// The message itself breaks HTTP's rules.
+    MalformedRequest,
+    /// No route matches.
+    NoRoute,
+    /// TRACE and CONNECT.
+    MethodNotAllowed,
+    /// The request body did not arrive in time.
+    BodyTimeout,
+    /// The request body is larger than `body_max`.
+    BodyTooLarge,
+    /// Something that ifmatch cannot guard (COPY, MOVE).
+    NotSupported,
+    /// Another write on the resource is in flight or in doubt.
+    WriteInFlight,
+    /// A precondition is false.
+    PreconditionFailed,
+    /// A required precondition is absent.
+    PreconditionRequired,
+    /// The upstream gave no usable answer.
+    UpstreamFailed,
+    /// The upstream could not be connected to in time.
+    UpstreamConnectTimeout,
+    /// The upstream did not answer in time.
+    UpstreamTimeout,
+    /// The upstream could not be connected to.
+    UpstreamUnreachable,
+    /// The current validator could not be learned from the upstream.
+    ValidatorUnavailable,
+    /// The store does not answer.
+    StoreUnavailable,
+    /// The store has no room for another busy record.
+    StoreFull,
+    /// A total limit of the proxy is reached.
+    Overloaded,
+}
+
+/// The parts of a code that are fixed: its name on the wire, status, title, and `Proxy-Status` error type.
+struct Facts(&'static str, u16, &'static str, &'static str);
+
+impl Code {
+    const fn facts(self) -> Facts {
+        const DENIED: &str = "http_request_denied";
+        match self {
+            Self::MalformedPrecondition => {
+                Facts("malformed-precondition", 400, "A conditional header field cannot be read", "http_request_error")
+            }
+            Self::AmbiguousTarget => {
+                Facts("ambiguous-target", 400, "The target has more than one reading", "http_request_error")
+            }
+            Self::MethodOverride => Facts("method-override", 400, "Method override fields are not taken here", DENIED),
+            Self::MalformedRequest => {
+                Facts("malformed-request", 400, "The request cannot be read", "http_request_error")
+            }
+            Self::NoRoute => Facts("no-route", 404, "No route matches this target", "destination_not_found"),
+            Self::MethodNotAllowed => Facts("method-not-allowed", 405, "The method is not allowed", DENIED),
+            Self::BodyTimeout => Facts("body-timeout", 408, "The request body did not arrive in time", DENIED),
+            Self::BodyTooLarge => Facts("body-too-large", 413, "The request body is too large", DENIED),
+            Self::NotSupported => Facts("not-supported", 501, "The request cannot be guarded", DENIED),
+            Self::WriteInFlight => {
+                Facts("write-in-flight", 409, "Another write on this resource is in flight or in doubt", DENIED)
+            }
+            Self::PreconditionFailed => Facts("precondition-failed", 412, "The precondition is false", DENIED),
+            Self::PreconditionRequired => Facts("precondition-required", 428, "A precondition is required", DENIED),
+            Self::UpstreamFailed => {
+                Facts("upstream-failed", 502, "The upstream gave no usable answer", "http_response_incomplete")
+            }
+            Self::UpstreamConnectTimeout => {
+                Facts("upstream-timeout", 504, "The upstream could not be reached in time", "connection_timeout")
+            }
+            Self::UpstreamTimeout => {
+                Facts("upstream-timeout", 504, "The upstream did not answer in time", "http_response_timeout")
+            }
+            Self::UpstreamUnreachable => {
+                Facts("upstream-failed", 502, "The upstream could not be reached", "connection_refused")
+            }
+            Self::ValidatorUnavailable => Facts(
+                "validator-unavailable",
+                502,
+                "The current state of the resource could not be learned",
+                "http_response_incomplete",
+            ),
+            Self::StoreUnavailable => {
+                Facts("store-unavailable", 503, "The store does not answer", "proxy_internal_error")
+            }
+            Self::StoreFull => Facts("store-full", 503, "The store has no room", "proxy_internal_error"),
+            Self::Overloaded => Facts("overloaded", 503, "A limit of the proxy is reached", "proxy_internal_error"),
+        }
+    }
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        self.facts().0
+    }
+
+    /// The status that it is answered with.
+    pub fn status(self) -> StatusCode {
+        StatusCode::from_u16(self.facts().1).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// The title of the problem document.
+    pub const fn title(self) -> &'static str {
+        self.facts().2
+    }
+
+    /// The error type of the `Proxy-Status` field (RFC 9209 section 2.3).
+    pub const fn proxy_status_error(self) -> &'static str {
+        self.facts().3
+    }
+}
+
+/// One refusal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why.
+    pub code: Code,
+    /// What to send instead, for the reader.
+    pub detail: Cow<'static, str>,
+    /// When a repetition may succeed; sent in whole seconds, rounded up.
+    pub retry_after: Option<Duration>,
+    /// Whether a write was under way whose outcome cannot be known.
+    pub in_doubt: bool,
+}
+
+impl Refusal {
+    /// A refusal that no time mends.
+    pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, detail: detail.into(), retry_after: None, in_doubt: false }
+    }
+
+    /// The same, with a time after which a repetition may succeed.
+    #[must_use]
+    pub fn retry_after(self, after: Duration) -> Self {
+        Self { retry_after: Some(after), ..self }
+    }
+
+    /// The same, where a write was under way whose outcome cannot be known.
+    #[must_use]
+    pub fn in_doubt(self) -> Self {
+        Self { in_doubt: true, ..self }
+    }
+
+    /// The `Retry-After` field in whole seconds, at least one.
+    pub fn retry_after_seconds(&self) -> Option<u64> {
+        self.retry_after.map(|after| after.as_secs() + u64::from(after.subsec_nanos() > 0)).map(|seconds| seconds.max(1))
+    }
+
+    /// The problem document (RFC 9457), as JSON.
+    pub fn problem(&self) -> String {
+        let mut document = serde_json::json!({
+            "type": format!("urn:ifmatch:problem:{}", self.code.as_str()),
+            "title": self.code.title(),
+            "status": self.code.status().as_u16(),
+            "detail": self.detail,
+            "code": self.code.as_str(),
+        });
+        if let Some(seconds) = self.retry_after_seconds() {
+            document["retry_after"] = seconds.into();
+        }
+        if self.in_doubt {
+            document["in_doubt"] = true.into();
+        }
+        document.to_string()
+    }
+
+    /// The `Proxy-Status` field (RFC 9209); made of our own words alone, never of a request's.
+    pub fn proxy_status(&self) -> String {
+        format!("ifmatch; error={}; details=\"{}\"", self.code.proxy_status_error(), self.code.as_str())
+    }
+}
