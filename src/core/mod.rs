@@ -11,5 +11,8 @@ pub mod record;
 pub mod refusal;
 pub mod resource;
 pub mod route;
+pub mod steps;
 pub mod target;
+pub mod time;
 pub mod validators;
+pub mod verdict;
