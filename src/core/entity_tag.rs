@@ -117,3 +117,87 @@ pub(super) fn trim_start(mut value: &[u8]) -> &[u8] {
     }
     value
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tag(spelling: &str) -> EntityTag {
+        EntityTag::parse(spelling.as_bytes()).expect(spelling)
+    }
+
+    /// RFC 9110 section 8.8.3.2, table 3.
+    #[test]
+    fn comparisons_follow_the_truth_table() {
+        for (one, other, strong, weak) in [
+            (r#"W/"1""#, r#"W/"1""#, false, true),
+            (r#"W/"1""#, r#"W/"2""#, false, false),
+            (r#"W/"1""#, r#""1""#, false, true),
+            (r#""1""#, r#""1""#, true, true),
+            (r#""1""#, r#""2""#, false, false),
+        ] {
+            let (one, other) = (tag(one), tag(other));
+            assert_eq!(one.strong_matches(&other), strong, "{one:?} strongly {other:?}");
+            assert_eq!(other.strong_matches(&one), strong, "{other:?} strongly {one:?}");
+            assert_eq!(one.weak_matches(&other), weak, "{one:?} weakly {other:?}");
+            assert_eq!(other.weak_matches(&one), weak, "{other:?} weakly {one:?}");
+        }
+    }
+
+    /// RFC 9110 section 8.8.3: etagc is any visible ASCII but the double quote, and obs-text.
+    #[test]
+    fn a_tag_may_hold_exactly_the_bytes_of_the_grammar() {
+        for byte in 0..=u8::MAX {
+            let allowed = byte == b'!' || (b'#'..=b'~').contains(&byte) || byte >= 0x80;
+            assert_eq!(EntityTag::strong(vec![byte]).is_ok(), allowed, "byte {byte:#04x}");
+        }
+    }
+
+    /// RFC 9110 section 8.8.3.
+    #[test]
+    fn well_formed_tags_are_read() {
+        for (value, weak, opaque) in [
+            (&b"\"\""[..], false, &b""[..]),
+            (b"\"*\"", false, b"*"),
+            (b" \t\"a,b\"\t ", false, b"a,b"),
+            (b"\"a\\\"", false, b"a\\"),
+            (b"W/\"W/\"", true, b"W/"),
+            (b"\"\x80\xff\"", false, b"\x80\xff"),
+        ] {
+            let tag = EntityTag::parse(value).expect("a tag");
+            assert_eq!((tag.is_weak(), tag.opaque()), (weak, opaque));
+        }
+    }
+
+    /// RFC 9110 section 8.8.3: the weakness mark is case-sensitive and the quotes are part of a tag.
+    #[test]
+    fn malformed_tags_are_refused_with_their_reason() {
+        for (value, reason) in [
+            (r"abc", MalformedTag::Unquoted),
+            (r"", MalformedTag::Unquoted),
+            (r"*", MalformedTag::Unquoted),
+            (r#"W"abc""#, MalformedTag::Unquoted),
+            (r#"W/ "abc""#, MalformedTag::Unquoted),
+            (r"W/abc", MalformedTag::Unquoted),
+            (r"'abc'", MalformedTag::Unquoted),
+            (r#"w/"abc""#, MalformedTag::LowerCaseMark),
+            (r#"""#, MalformedTag::Unterminated),
+            (r#"W/"abc"#, MalformedTag::Unterminated),
+            (r#""a b""#, MalformedTag::ForbiddenByte),
+            ("\"a\x7f\"", MalformedTag::ForbiddenByte),
+            (r#""a\"b""#, MalformedTag::Trailing),
+            (r#""a""b""#, MalformedTag::Trailing),
+            (r#""a", "b""#, MalformedTag::Trailing),
+            (r#""a","#, MalformedTag::Trailing),
+        ] {
+            assert_eq!(EntityTag::parse(value.as_bytes()), Err(reason), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_tag_is_sent_as_it_was_spelled() {
+        assert_eq!(tag(" W/\"a,\\b\" ").to_header_value(), "W/\"a,\\b\"");
+        assert_eq!(EntityTag::strong("v1").unwrap().to_header_value(), "\"v1\"");
+        assert_eq!(EntityTag::weak("v1").unwrap().to_header_value(), "W/\"v1\"");
+    }
+}

@@ -41,3 +41,49 @@ impl fmt::Display for HttpDate {
         formatter.write_str(&httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(self.0)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9110 section 5.6.7.
+    #[test]
+    fn all_three_forms_name_one_second() {
+        for value in ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"] {
+            assert_eq!(HttpDate::parse(value.as_bytes()).map(HttpDate::unix_seconds), Some(784_111_777), "{value}");
+        }
+    }
+
+    /// RFC 9110 section 5.6.7: dates are case-sensitive, in GMT, and of days that exist.
+    #[test]
+    fn what_is_no_date_is_none() {
+        for value in [
+            &b""[..],
+            b"0",
+            b"784111777",
+            b"1994-11-06T08:49:37Z",
+            b"sun, 06 nov 1994 08:49:37 gmt",
+            b"Sun, 06 Nov 1994 08:49:37 UTC",
+            b"Sun, 06 Nov 1994 08:49:37 +0000",
+            b"Mon, 06 Nov 1994 08:49:37 GMT",
+            b"Sun, 31 Feb 2021 00:00:00 GMT",
+            b"Wed, 31 Dec 1969 23:59:59 GMT",
+            b"Sun, 06 Nov 1994 24:00:00 GMT",
+            b"Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT",
+            b"Sun, 06 Nov 1994 08:49:37 GM\xff",
+        ] {
+            assert_eq!(HttpDate::parse(value), None, "{}", value.escape_ascii());
+        }
+    }
+
+    /// RFC 9110 section 5.6.7: senders generate the IMF-fixdate form alone.
+    #[test]
+    fn it_is_printed_as_imf_fixdate() {
+        assert_eq!(HttpDate::from_unix_seconds(784_111_777).to_string(), "Sun, 06 Nov 1994 08:49:37 GMT");
+    }
+
+    #[test]
+    fn a_time_after_the_year_9999_is_its_last_second() {
+        assert_eq!(HttpDate::from_unix_seconds(u64::MAX).to_string(), "Fri, 31 Dec 9999 23:59:59 GMT");
+    }
+}

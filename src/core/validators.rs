@@ -84,3 +84,67 @@ pub(super) fn single_date(headers: &HeaderMap, name: &HeaderName) -> Option<Http
     let (only, None) = (lines.next()?, lines.next()) else { return None };
     HttpDate::parse(only.as_bytes())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(fields: &[(HeaderName, &'static str)]) -> (Validators, Option<UnusableTag>) {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(name, value.parse().unwrap());
+        }
+        Validators::from_headers(&headers)
+    }
+
+    #[test]
+    fn one_tag_and_its_repetitions_are_the_tag() {
+        let tag = Some(EntityTag::weak("a").unwrap());
+        for lines in [1, 2] {
+            let fields = vec![(ETAG, "W/\"a\""); lines];
+            assert_eq!(read(&fields), (Validators { tag: tag.clone(), modified: None }, None), "{lines} lines");
+        }
+    }
+
+    #[test]
+    fn a_tag_that_cannot_be_trusted_is_left_out_with_its_reason() {
+        let malformed = UnusableTag::Malformed;
+        for (fields, reason) in [
+            (&[(ETAG, "a")][..], malformed(MalformedTag::Unquoted)),
+            (&[(ETAG, "\"a\", \"b\"")], malformed(MalformedTag::Trailing)),
+            (&[(ETAG, "\"a\""), (ETAG, "a")], malformed(MalformedTag::Unquoted)),
+            (&[(ETAG, "\"a\""), (ETAG, "\"b\"")], UnusableTag::Contradictory),
+            (&[(ETAG, "\"a\""), (ETAG, "W/\"a\"")], UnusableTag::Contradictory),
+        ] {
+            assert_eq!(read(fields), (Validators::default(), Some(reason)), "{fields:?}");
+        }
+    }
+
+    /// RFC 9110 section 8.8.2.2.
+    #[test]
+    fn a_modification_date_is_strong_from_one_second_before_the_response() {
+        let at = |second| ["Sun, 06 Nov 1994 08:49:36 GMT", "Sun, 06 Nov 1994 08:49:37 GMT"][second];
+        for (modified, sent, strong) in [
+            (at(0), Some(at(1)), true),
+            (at(0), Some(at(0)), false),
+            (at(1), Some(at(0)), false),
+            (at(0), Some("yesterday"), false),
+            (at(0), None, false),
+        ] {
+            let mut fields = vec![(LAST_MODIFIED, modified)];
+            fields.extend(sent.map(|sent| (DATE, sent)));
+            let date = HttpDate::parse(modified.as_bytes()).unwrap();
+            assert_eq!(read(&fields).0.modified, Some(Modified { date, strong }), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn a_modification_date_that_is_unreadable_or_repeated_is_none() {
+        for fields in [
+            &[(LAST_MODIFIED, "1994-11-06")][..],
+            &[(LAST_MODIFIED, "Sun, 06 Nov 1994 08:49:37 GMT"), (LAST_MODIFIED, "Sun, 06 Nov 1994 08:49:37 GMT")],
+        ] {
+            assert_eq!(read(fields).0.modified, None, "{fields:?}");
+        }
+    }
+}

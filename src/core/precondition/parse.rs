@@ -139,3 +139,97 @@ fn range_condition(headers: &HeaderMap) -> Option<RangeCondition> {
     };
     Some(condition)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(fields: &[(HeaderName, &str)]) -> HeaderMap {
+        fields.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
+    }
+
+    fn if_match(lines: &[&str]) -> Result<Option<TagCondition>, MalformedList> {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(IF_MATCH, line.parse().unwrap());
+        }
+        Preconditions::parse(&headers).map(|conditions| conditions.if_match).map_err(|error| error.reason)
+    }
+
+    fn tags(opaque: &[&'static str]) -> TagCondition {
+        TagCondition::Tags(opaque.iter().map(|opaque| EntityTag::strong(*opaque).unwrap()).collect())
+    }
+
+    /// RFC 9110 sections 5.3, 5.6.1.2 and 13.1.1.
+    #[test]
+    fn well_formed_lists_are_read() {
+        for (lines, expected) in [
+            (&["*"][..], TagCondition::Any),
+            (&["\t* "], TagCondition::Any),
+            (&["\"*\""], tags(&["*"])),
+            (&["\"a\""], tags(&["a"])),
+            (&["\"a,b\",\"c\\\" ,\t\"\""], tags(&["a,b", "c\\", ""])),
+            (&[",, \"a\" ,, \"b\","], tags(&["a", "b"])),
+            (&["\"a\"", "", "\"b\", \"c\""], tags(&["a", "b", "c"])),
+        ] {
+            assert_eq!(if_match(lines), Ok(Some(expected)), "{lines:?}");
+        }
+    }
+
+    /// RFC 9110 section 13.1.1.
+    #[test]
+    fn malformed_lists_are_refused_with_their_reason() {
+        for (lines, reason) in [
+            (&[""][..], MalformedList::Empty),
+            (&[" , ", ""], MalformedList::Empty),
+            (&["*, \"a\""], MalformedList::AnyInList),
+            (&["\"a\", *"], MalformedList::AnyInList),
+            (&["*", "\"a\""], MalformedList::AnyInList),
+            (&["*", "*"], MalformedList::AnyInList),
+            (&["*,"], MalformedList::AnyInList),
+            (&["**"], MalformedList::AnyInList),
+            (&["\"a\" \"b\""], MalformedTag::Trailing.into()),
+            (&["\"a\"b"], MalformedTag::Trailing.into()),
+            (&["\"a\", b"], MalformedTag::Unquoted.into()),
+            (&["\"a\", \"b"], MalformedTag::Unterminated.into()),
+            (&["\"a", "b\""], MalformedTag::Unterminated.into()),
+            (&["w/\"a\""], MalformedTag::LowerCaseMark.into()),
+        ] {
+            assert_eq!(if_match(lines), Err(reason), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_bounded_over_all_lines() {
+        let line = vec!["\"a\""; TAGS_MAX / 2].join(",");
+        assert_eq!(if_match(&[&line, &line]), Ok(Some(tags(&["a"; TAGS_MAX]))));
+        assert_eq!(if_match(&[&line, &line, "\"a\""]), Err(MalformedList::TooManyTags));
+    }
+
+    #[test]
+    fn the_message_names_field_and_remedy() {
+        let error = Preconditions::parse(&headers(&[(IF_NONE_MATCH, "secret")])).unwrap_err();
+        let expected = "If-None-Match cannot be read: an entity-tag stands in double quotes: \"abc\"";
+        assert_eq!(error.to_string(), expected);
+    }
+
+    /// RFC 9110 sections 13.1.3 and 13.1.4: a date is ignored where the field of tags before it is present.
+    #[test]
+    fn a_read_drops_a_malformed_list_and_the_date_behind_it() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let (if_match, if_none_match) = ((IF_MATCH, "a"), (IF_NONE_MATCH, "a"));
+        let dates = [(IF_UNMODIFIED_SINCE, date), (IF_MODIFIED_SINCE, date)];
+        let read = |list| Preconditions::parse_for_read(&headers(&[list, dates[0].clone(), dates[1].clone()]));
+        let date = HttpDate::parse(date.as_bytes());
+        assert_eq!(read(if_match), Preconditions { if_modified_since: date, ..Preconditions::default() });
+        assert_eq!(read(if_none_match), Preconditions { if_unmodified_since: date, ..Preconditions::default() });
+    }
+
+    /// RFC 9110 section 13.1.5.
+    #[test]
+    fn if_range_alone_leaves_nothing_to_judge() {
+        let conditions = Preconditions::parse(&headers(&[(IF_RANGE, "\"a\"")])).unwrap();
+        assert_eq!(conditions.if_range, Some(RangeCondition::Tag(EntityTag::strong("a").unwrap())));
+        assert!(conditions.is_empty());
+    }
+}
