@@ -146,20 +146,23 @@ fn names_current(
 }
 
 fn names_current_weakly(condition: &TagCondition, representation: Option<&Validators>, rule: MatchRule) -> bool {
-    names_current(condition, representation, |tag, current| {
-        tag.is_weak() && compared_part(rule, tag) == compared_part(rule, current)
-    })
+    names_current(condition, representation, |tag, current| tag.is_weak() && same_state(rule, tag, current))
 }
 
 fn matches_by(rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
-    !tag.is_weak() && !current.is_weak() && compared_part(rule, tag) == compared_part(rule, current)
+    !tag.is_weak() && !current.is_weak() && same_state(rule, tag, current)
 }
 
-/// Without a `-` a tag is no version tag and is compared as a whole.
-fn compared_part(rule: MatchRule, tag: &EntityTag) -> &[u8] {
-    let opaque = tag.opaque();
-    match rule {
-        MatchRule::Strong => opaque,
-        MatchRule::Version => opaque.rsplitn(2, |&byte| byte == b'-').nth(1).unwrap_or(opaque),
-    }
+/// Whether the opaque bytes name the same state; those without a `-` have no variant to leave out.
+fn same_state(rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
+    let same_version = || {
+        let version = version_of(tag.opaque());
+        version.is_some() && version == version_of(current.opaque())
+    };
+    tag.weak_matches(current) || rule == MatchRule::Version && same_version()
+}
+
+/// What stands before the last `-`.
+fn version_of(opaque: &[u8]) -> Option<&[u8]> {
+    opaque.rsplitn(2, |&byte| byte == b'-').nth(1)
 }
