@@ -5,6 +5,7 @@
 
 pub mod entity_tag;
 pub mod http_date;
+pub mod issued_tag;
 pub mod policy;
 pub mod precondition;
 pub mod record;
