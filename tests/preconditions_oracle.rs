@@ -345,6 +345,7 @@ fn version_tags_match_in_every_variant_of_the_version() {
         ("\"i-7-a\"", "W/\"i-8-a\"", fails(false)),
         ("W/\"i-7-a\"", "\"i-7-a\"", fails(false)),
         ("\"i\"", "\"i\"", passes),
+        ("\"i\"", "\"j\"", fails(false)),
         ("\"i-7\"", "\"i\"", fails(false)),
     ] {
         let headers = HeaderMap::from_iter([(header::IF_MATCH, if_match.parse().unwrap())]);
