@@ -1,5 +1,7 @@
 //! What the pure core costs a request: one group for each kind of decision.
 
+#![allow(clippy::expect_used, reason = "a benchmark stops at the first surprise")]
+
 use std::{hint::black_box, iter};
 
 use criterion::{BenchmarkId, Criterion, Throughput};

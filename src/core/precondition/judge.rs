@@ -49,7 +49,10 @@ pub enum Judgement {
 /// The strength of the current date plays no part either: `If-Unmodified-Since` is true for an equal weak one.
 ///
 /// Whatever counts is unknowable against [`Representation::Unknown`], even a list of weak tags in `If-Match` that no
-/// tag can match: why it failed depends on the current tag, and a 401 or 404 of the upstream goes first.
+/// tag can match: why it failed depends on the current tag.
+///
+/// Where the upstream would refuse the request without its conditions too, such as with 401 or 404, that answer goes
+/// before this one (section 13.2.1); to know that is the caller's part.
 pub fn judge(method: &Method, conditions: &Preconditions, current: &Representation, rule: MatchRule) -> Judgement {
     let counting = Counting::of(method, conditions);
     let representation = match current {
