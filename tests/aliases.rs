@@ -4,6 +4,8 @@
 //! nginx, which decodes, merges slashes and walks dot segments, serves a tree of files with awkward names; generated
 //! spellings are sent to it as they are, and grouped by the file that came back.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops at the first surprise")]
+
 use std::{
     collections::BTreeMap,
     ffi::OsStr,
