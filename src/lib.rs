@@ -1,1 +1,3 @@
 //! `ifmatch`: a reverse proxy that stops lost updates.
+
+pub mod exchange;
