@@ -1,1 +1,7 @@
 //! `ifmatch`: a reverse proxy that stops lost updates.
+
+pub mod config;
+pub mod core;
+pub mod proxy;
+pub mod server;
+pub mod telemetry;
