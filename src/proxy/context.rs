@@ -22,6 +22,13 @@ pub struct Context {
 impl Context {
     /// The context of a request whose head was just read.
     pub fn new(ticket: Ticket) -> Self {
-        Self { entry: Entry::default(), ticket: Some(ticket), route_index: None, turn: None, attempts: 0, connected: false }
+        Self {
+            entry: Entry::default(),
+            ticket: Some(ticket),
+            route_index: None,
+            turn: None,
+            attempts: 0,
+            connected: false,
+        }
     }
 }

@@ -144,8 +144,7 @@ fn judge(
         return Ok(Door::Pass { route_index, upgrade: true });
     }
     let (_, query) = split_query(head.target);
-    let parts =
-        KeyParts { host: head.host, path: normal, captures: &found.captures, query, headers: head.headers };
+    let parts = KeyParts { host: head.host, path: normal, captures: &found.captures, query, headers: head.headers };
     let key = route
         .key
         .key(&route.upstream.identity, &parts)

@@ -8,7 +8,7 @@ use crate::core::refusal::{Code, Refusal};
 /// The refusal that answers a failed exchange on an unguarded route; `None` where the client itself is gone.
 ///
 /// `connected` says that a connection to the upstream was made, so that a write may have reached it.
-pub fn refusal(error: &Error, method: &Method, connected: bool) -> Option<Refusal> {
+pub(super) fn refusal(error: &Error, method: &Method, connected: bool) -> Option<Refusal> {
     let refusal = match error.esource() {
         ErrorSource::Downstream => return downstream(error.etype()),
         ErrorSource::Upstream | ErrorSource::Internal | ErrorSource::Unset => upstream(error.etype()),

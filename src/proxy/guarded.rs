@@ -27,10 +27,5 @@ pub trait GuardedPath: Send + Sync {
     /// Handles one request to its end: afterwards its response was sent, or its connection is broken.
     ///
     /// Fills in what the access log is to say of it.
-    async fn handle(
-        &self,
-        session: &mut Session,
-        request: &GuardedRequest,
-        entry: &mut Entry,
-    ) -> pingora::Result<()>;
+    async fn handle(&self, session: &mut Session, request: &GuardedRequest, entry: &mut Entry) -> pingora::Result<()>;
 }

@@ -5,7 +5,7 @@
 //! *Why the stricter of the two?* Whether the backend honours such a field cannot be known. A GET that names PUT may be
 //! a write, and a PUT that names GET is one if the backend ignores the field.
 
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, Method};
 
 use crate::core::{
     policy::{Guard, MethodClass, MethodOverride},
@@ -13,19 +13,15 @@ use crate::core::{
 };
 
 /// The fields in which backends look for another method.
-const FIELDS: [HeaderName; 3] = [
-    HeaderName::from_static("x-http-method"),
-    HeaderName::from_static("x-http-method-override"),
-    HeaderName::from_static("x-method-override"),
-];
+const FIELDS: [&str; 3] = ["x-http-method", "x-http-method-override", "x-method-override"];
 
 /// Whether a field names a method.
-pub fn is_named(headers: &HeaderMap) -> bool {
-    FIELDS.iter().any(|field| headers.contains_key(field))
+pub(super) fn is_named(headers: &HeaderMap) -> bool {
+    FIELDS.iter().any(|field| headers.contains_key(*field))
 }
 
 /// The method that a request on this route is judged by.
-pub fn effective(guard: &Guard, own: &Method, headers: &HeaderMap) -> Result<Method, Refusal> {
+pub(super) fn effective(guard: &Guard, own: &Method, headers: &HeaderMap) -> Result<Method, Refusal> {
     if !is_named(headers) {
         return Ok(own.clone());
     }
@@ -38,7 +34,7 @@ pub fn effective(guard: &Guard, own: &Method, headers: &HeaderMap) -> Result<Met
 
 /// The one method that the fields name. Backends read it in any case.
 fn named(headers: &HeaderMap) -> Result<Method, Refusal> {
-    let mut values = FIELDS.iter().flat_map(|field| headers.get_all(field)).map(|value| {
+    let mut values = FIELDS.iter().flat_map(|field| headers.get_all(*field)).map(|value| {
         let token = value.as_bytes().trim_ascii().to_ascii_uppercase();
         Method::from_bytes(&token).ok()
     });

@@ -56,9 +56,9 @@ async fn resolve(server: &str) -> pingora::Result<SocketAddr> {
     if let Ok(address) = server.parse() {
         return Ok(address);
     }
-    let mut addresses = tokio::net::lookup_host(server).await.or_err_with(ErrorType::ConnectNoRoute, || {
-        format!("the name of the server {server} cannot be looked up")
-    })?;
+    let mut addresses = tokio::net::lookup_host(server)
+        .await
+        .or_err_with(ErrorType::ConnectNoRoute, || format!("the name of the server {server} cannot be looked up"))?;
     addresses
         .next()
         .ok_or_else(|| Error::explain(ErrorType::ConnectNoRoute, format!("the server {server} has no address")))
@@ -123,9 +123,14 @@ pub(super) fn connect_failed(context: &Context, mut error: Box<Error>) -> Box<Er
 
 /// Whether an exchange that failed may be repeated: only a read, only on a pooled connection that was dead, and only
 /// where its body can be sent again.
-pub(super) fn exchange_failed(request: &RequestHeader, truncated: bool, reused: bool, mut error: Box<Error>) -> Box<Error> {
-    let read = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS)
-        && !method::is_named(&request.headers);
+pub(super) fn exchange_failed(
+    request: &RequestHeader,
+    truncated: bool,
+    reused: bool,
+    mut error: Box<Error>,
+) -> Box<Error> {
+    let read =
+        matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS) && !method::is_named(&request.headers);
     if read && !truncated {
         error.retry.decide_reuse(reused);
     } else {

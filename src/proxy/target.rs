@@ -11,7 +11,7 @@ use crate::core::refusal::{Code, Refusal};
 /// Turns a target in absolute-form into origin-form, and refuses those that no route could take.
 ///
 /// Pingora has refused more than one Host, and a Host that differs from the target's authority.
-pub fn to_origin_form(request: &mut RequestHeader) -> Result<(), Refusal> {
+pub(super) fn to_origin_form(request: &mut RequestHeader) -> Result<(), Refusal> {
     if request.method == Method::CONNECT {
         return Err(Refusal::new(Code::MethodNotAllowed, "this is no tunnel; use another method"));
     }
@@ -40,7 +40,7 @@ pub fn to_origin_form(request: &mut RequestHeader) -> Result<(), Refusal> {
 }
 
 /// The host that a request names, perhaps with a port; empty where an HTTP/1.0 request names none.
-pub fn host(request: &RequestHeader) -> Result<&str, Refusal> {
+pub(super) fn host(request: &RequestHeader) -> Result<&str, Refusal> {
     match request.headers.get(header::HOST) {
         Some(host) => host.to_str().map_err(|_| malformed("send a Host field of visible ASCII")),
         None => Ok(request.uri.authority().map_or("", |authority| authority.as_str())),

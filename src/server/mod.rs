@@ -7,18 +7,11 @@
 //! process while this one lives on, so that two memories would guard one backend. Its services, which do the real
 //! work, run as well without it.
 
-use std::{
-    future::Future,
-    sync::Arc,
-    time::Duration,
-};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use pingora::{
-    apps::HttpServerOptions,
-    protocols::http::v2::server::H2Options,
-    proxy::http_proxy_service_with_name,
-    server::configuration::ServerConf,
-    services::Service as _,
+    apps::HttpServerOptions, protocols::http::v2::server::H2Options, proxy::http_proxy_service_with_name,
+    server::configuration::ServerConf, services::Service as _,
 };
 use pingora_runtime::RuntimeBuilder;
 use thiserror::Error;
@@ -85,9 +78,8 @@ pub async fn run(
     // One single-threaded runtime a worker: measured cheaper than work stealing for short requests.
     let runtime = RuntimeBuilder::new(server.threads, "ifmatch").work_steal(false).build();
     let (shutdown, shutdown_watch) = watch::channel(false);
-    let mut serving = runtime
-        .get_handle()
-        .spawn(async move { service.start_service(Some(descriptors), shutdown_watch, 1).await });
+    let mut serving =
+        runtime.get_handle().spawn(async move { service.start_service(Some(descriptors), shutdown_watch, 1).await });
 
     let result = tokio::select! {
         ended = &mut serving => Err(ServeError::Listeners(ended.err())),
