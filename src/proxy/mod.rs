@@ -41,6 +41,10 @@ pub mod guarded;
 mod method;
 mod pass;
 mod target;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use context::Context;
 pub use guarded::{GuardedPath, GuardedRequest};
