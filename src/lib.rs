@@ -5,4 +5,8 @@ pub mod config;
 pub mod core;
 pub mod entropy;
 pub mod exchange;
+pub mod guard;
+pub mod proxy;
+pub mod server;
 pub mod store;
+pub mod telemetry;
