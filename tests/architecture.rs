@@ -191,17 +191,14 @@ fn code_of(source: &str) -> String {
     let mut code = String::with_capacity(source.len());
     let mut rest = source;
     while let Some(first) = rest.chars().next() {
-        let taken = match token(rest) {
-            Some(length) => {
-                code.extend(rest[..length].chars().filter(|character| *character == '\n'));
-                length
-            }
-            None => {
-                code.push(first);
-                first.len_utf8()
-            }
-        };
-        rest = &rest[taken..];
+        let taken = token(rest).unwrap_or(0);
+        if taken > 0 {
+            code.extend(rest[..taken].chars().filter(|character| *character == '\n'));
+            rest = &rest[taken..];
+        } else {
+            code.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
     }
     code
 }

@@ -34,17 +34,17 @@ impl Connection {
         Self { requests, driver }
     }
 
-    /// Sends HEADERS without END_STREAM: a body may follow.
+    /// Sends HEADERS without `END_STREAM`: a body may follow.
     pub async fn begin(&mut self, method: &str, target: &str, headers: &[(&str, &str)]) -> Stream {
         self.send_head(method, target, headers, false).await
     }
 
-    /// Sends HEADERS with END_STREAM: there is no body.
+    /// Sends HEADERS with `END_STREAM`: there is no body.
     pub async fn begin_without_body(&mut self, method: &str, target: &str, headers: &[(&str, &str)]) -> Stream {
         self.send_head(method, target, headers, true).await
     }
 
-    /// Sends a request and reads its response. Without a body END_STREAM is on HEADERS, else on the last DATA frame.
+    /// Sends a request and reads its response. Without a body `END_STREAM` is on HEADERS, else on the last DATA frame.
     pub async fn exchange(
         &mut self,
         method: &str,
@@ -81,17 +81,17 @@ impl Drop for Connection {
 }
 
 impl Stream {
-    /// Sends DATA frames as far as flow control lets them go, without END_STREAM.
+    /// Sends DATA frames as far as flow control lets them go, without `END_STREAM`.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.try_send(bytes, false).await.expect("the server takes the body");
     }
 
-    /// Sends DATA frames, END_STREAM on the last of them.
+    /// Sends DATA frames, `END_STREAM` on the last of them.
     pub async fn send_last(&mut self, bytes: impl AsRef<[u8]>) {
         self.try_send(bytes, true).await.expect("the server takes the body");
     }
 
-    /// Sends END_STREAM on an empty DATA frame.
+    /// Sends `END_STREAM` on an empty DATA frame.
     pub fn end(&mut self) {
         self.body.send_data(Bytes::new(), true).expect("an open stream");
     }
@@ -111,7 +111,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Sends RST_STREAM.
+    /// Sends `RST_STREAM`.
     pub fn reset(mut self, reason: Reason) {
         self.body.send_reset(reason);
     }

@@ -85,7 +85,9 @@ impl Framing {
         let lengths = headers.all("content-length");
         match (headers.get("transfer-encoding"), lengths.as_slice()) {
             (None, []) => Ok(otherwise),
-            (None, [length]) => length.parse().map(Self::Length).map_err(|_| malformed("Content-Length", length)),
+            (None, [length]) => {
+                length.parse().map(Self::Length).ok().ok_or_else(|| malformed("Content-Length", length))
+            }
             (Some(coding), []) if coding.eq_ignore_ascii_case("chunked") => Ok(Self::Chunked),
             (coding, lengths) => Err(malformed("more than one framing", format!("{coding:?} {lengths:?}"))),
         }
@@ -178,7 +180,7 @@ impl Reader {
     async fn chunk_size(&mut self) -> io::Result<usize> {
         let line = latin1(&self.line().await?);
         let size = line.split(';').next().unwrap_or_default().trim_end();
-        usize::from_str_radix(size, 16).map_err(|_| malformed("a chunk size", &line))
+        usize::from_str_radix(size, 16).ok().ok_or_else(|| malformed("a chunk size", &line))
     }
 
     async fn trailers(&mut self) -> io::Result<Headers> {

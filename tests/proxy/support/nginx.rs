@@ -30,12 +30,12 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Without ETags, and deaf to If-Modified-Since: it knows nothing of versions.
+    /// Without entity-tags, and deaf to If-Modified-Since: it knows nothing of versions.
     pub async fn start() -> Self {
         Self::with("etag off; if_modified_since off;").await
     }
 
-    /// With its own ETags.
+    /// With its own entity-tags.
     pub async fn with_etags() -> Self {
         Self::with("etag on;").await
     }

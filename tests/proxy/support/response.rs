@@ -4,6 +4,18 @@ use serde_json::Value;
 
 use super::message::Headers;
 
+/// The error types of RFC 9209 section 2.3 that ifmatch uses.
+const ERRORS: [&str; 8] = [
+    "http_request_denied",
+    "http_request_error",
+    "destination_not_found",
+    "connection_refused",
+    "connection_timeout",
+    "http_response_timeout",
+    "http_response_incomplete",
+    "proxy_internal_error",
+];
+
 #[derive(Clone, Debug)]
 pub struct Response {
     pub status: u16,
@@ -85,17 +97,7 @@ impl Response {
             .strip_prefix("ifmatch; error=")
             .and_then(|rest| rest.split_once("; "))
             .unwrap_or_else(|| panic!("Proxy-Status is unreadable: {}", fields[0]));
-        const ERRORS: [&str; 8] = [
-            "http_request_denied",
-            "http_request_error",
-            "destination_not_found",
-            "connection_refused",
-            "connection_timeout",
-            "http_response_timeout",
-            "http_response_incomplete",
-            "proxy_internal_error",
-        ];
-        assert!(ERRORS.contains(&error), "{error} is an error type of RFC 9209 that ifmatch uses");
+        assert!(ERRORS.contains(&error), "{error} is an error type that ifmatch uses");
         assert_eq!(details, format!("details=\"{code}\""));
     }
 }

@@ -12,7 +12,7 @@ use super::Answer;
 pub enum Validators {
     #[default]
     None,
-    /// An ETag that is new with each write.
+    /// An entity-tag that is new with each write.
     Tags,
     /// A Last-Modified an hour ago and a second later with each write: strong (RFC 9110 section 8.8.2.2).
     Dates,
