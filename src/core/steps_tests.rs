@@ -187,8 +187,13 @@ fn a_second_doubt_never_shortens_the_first() {
     let post = resource.append(2);
     resource.settle(1, put, Outcome::Doubt, None);
     let first_until = resource.snapshot.now.plus(LATE_MAX);
-    let settlement =
-        Settlement { mark: resource.mark(2), marked_at: post, outcome: Outcome::Doubt, learned: None, late_max: Duration::ZERO };
+    let settlement = Settlement {
+        mark: resource.mark(2),
+        marked_at: post,
+        outcome: Outcome::Doubt,
+        learned: None,
+        late_max: Duration::ZERO,
+    };
     let record = settle(&resource.snapshot, settlement).expect("the mark is there");
     assert_eq!(record.doubt.map(|doubt| doubt.until), Some(first_until));
 }
@@ -204,7 +209,8 @@ fn the_mark_of_a_dead_owner_becomes_a_doubt() {
     resource.swap(record);
     let until = resource.snapshot.now.plus(LATE_MAX);
     assert_eq!(resource.snapshot.availability(), Availability::InDoubt { until });
-    let late = Settlement { mark: resource.mark(1), marked_at, outcome: Outcome::Applied, learned: None, late_max: LATE_MAX };
+    let late =
+        Settlement { mark: resource.mark(1), marked_at, outcome: Outcome::Applied, learned: None, late_max: LATE_MAX };
     assert_eq!(settle(&resource.snapshot, late), None, "its owner comes too late to settle");
 }
 

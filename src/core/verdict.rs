@@ -63,12 +63,7 @@ pub fn judge_write(
 }
 
 /// Judges a write by what is remembered of its target; asks the upstream where that is not enough.
-pub fn judge_from_memory(
-    guard: &Guard,
-    method: &Method,
-    conditions: &Preconditions,
-    evidence: &[Evidence],
-) -> Verdict {
+pub fn judge_from_memory(guard: &Guard, method: &Method, conditions: &Preconditions, evidence: &[Evidence]) -> Verdict {
     let without_knowledge = judge_write(guard, method, conditions, &Representation::Unknown, MatchRule::Strong);
     if without_knowledge != Verdict::AskUpstream {
         return without_knowledge;
@@ -113,9 +108,7 @@ fn failed(field: Field, weak_tag: bool, current: &Representation) -> Refusal {
             "the resource was changed since you read it: read it again, apply your change to what you get, and send \
              its new ETag in If-Match"
         }
-        (Field::IfNoneMatch, _) => {
-            "the resource exists already; to change it, read it and send its ETag in If-Match"
-        }
+        (Field::IfNoneMatch, _) => "the resource exists already; to change it, read it and send its ETag in If-Match",
         (Field::IfUnmodifiedSince, _) => {
             "the resource was changed after that date: read it again, and better send its ETag in If-Match"
         }

@@ -35,22 +35,22 @@ const NOT_MODIFIED_FIELDS: [HeaderName; 11] = [
 
 /// One remembered response to GET or HEAD.
 #[derive(Debug)]
-pub struct Remembered {
+pub(super) struct Remembered {
     /// The last event on the data path when its request was sent.
-    pub touched: Revision,
+    pub(super) touched: Revision,
     /// The request's values of the fields that its `Vary` names.
-    pub selecting: Vec<(HeaderName, Vec<HeaderValue>)>,
+    pub(super) selecting: Vec<(HeaderName, Vec<HeaderValue>)>,
     /// Its validators, as the client saw them.
-    pub validators: Validators,
+    pub(super) validators: Validators,
     /// The fields of its 304.
-    pub fields: HeaderMap,
+    pub(super) fields: HeaderMap,
     /// Until when the principal may know of it.
-    pub until: StoreTime,
+    pub(super) until: StoreTime,
 }
 
 impl Remembered {
     /// Whether it still stands for what a request with these fields selects.
-    pub fn is_current(&self, snapshot: &Snapshot, request: &HeaderMap) -> bool {
+    pub(super) fn is_current(&self, snapshot: &Snapshot, request: &HeaderMap) -> bool {
         let is_selected = |(name, values): &(HeaderName, Vec<HeaderValue>)| request.get_all(name).iter().eq(values);
         snapshot.is_quiet()
             && self.touched == snapshot.touched()
@@ -66,28 +66,33 @@ impl Remembered {
 }
 
 /// The remembered responses, by the name of their variant before `Vary`.
-pub struct Memory(Cache<VariantName, Arc<Remembered>>);
+pub(super) struct Memory(Cache<VariantName, Arc<Remembered>>);
 
 impl Memory {
     /// Nothing is remembered.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let cache = Cache::builder().max_capacity(MEMORY_BYTES_MAX).weigher(|_, one: &Arc<Remembered>| one.weight());
         Self(cache.build())
     }
 
     /// The response that still stands for what a request selects.
-    pub fn current(&self, name: VariantName, snapshot: &Snapshot, request: &HeaderMap) -> Option<Arc<Remembered>> {
+    pub(super) fn current(
+        &self,
+        name: VariantName,
+        snapshot: &Snapshot,
+        request: &HeaderMap,
+    ) -> Option<Arc<Remembered>> {
         self.0.get(&name).filter(|remembered| remembered.is_current(snapshot, request))
     }
 
     /// Remembers a response, unless the same is remembered already.
-    pub fn remember(&self, name: VariantName, response: Remembered) {
+    pub(super) fn remember(&self, name: VariantName, response: Remembered) {
         self.0.insert(name, Arc::new(response));
     }
 }
 
 /// The fields of a response that its 304 carries too.
-pub fn not_modified_fields(response: &HeaderMap) -> HeaderMap {
+pub(super) fn not_modified_fields(response: &HeaderMap) -> HeaderMap {
     let mut fields = HeaderMap::new();
     for name in &NOT_MODIFIED_FIELDS {
         for value in response.get_all(name) {
@@ -98,7 +103,10 @@ pub fn not_modified_fields(response: &HeaderMap) -> HeaderMap {
 }
 
 /// The request's values of the fields that a response's `Vary` names; `None` for `*`.
-pub fn selecting_fields(request: &HeaderMap, response: &HeaderMap) -> Option<Vec<(HeaderName, Vec<HeaderValue>)>> {
+pub(super) fn selecting_fields(
+    request: &HeaderMap,
+    response: &HeaderMap,
+) -> Option<Vec<(HeaderName, Vec<HeaderValue>)>> {
     let mut selecting = Vec::new();
     for line in response.get_all(header::VARY) {
         for member in line.as_bytes().split(|&octet| octet == b',').map(<[u8]>::trim_ascii) {
@@ -113,7 +121,7 @@ pub fn selecting_fields(request: &HeaderMap, response: &HeaderMap) -> Option<Vec
 }
 
 /// Whether a response teaches anything that may be remembered: not one that is private or never to be stored.
-pub fn is_shareable(response: &HeaderMap) -> bool {
+pub(super) fn is_shareable(response: &HeaderMap) -> bool {
     let forbids = |directive: &[u8]| {
         let name = directive.split(|&octet| octet == b'=').next().unwrap_or_default().trim_ascii();
         name.eq_ignore_ascii_case(b"private") || name.eq_ignore_ascii_case(b"no-store")
@@ -124,7 +132,7 @@ pub fn is_shareable(response: &HeaderMap) -> bool {
 }
 
 /// Whether the client asks for an answer that comes from the upstream (RFC 9111 section 5.2.1.4).
-pub fn wants_upstream(request: &HeaderMap) -> bool {
+pub(super) fn wants_upstream(request: &HeaderMap) -> bool {
     let is_no_cache = |directive: &[u8]| directive.trim_ascii().eq_ignore_ascii_case(b"no-cache");
     let lines = request.get_all(header::CACHE_CONTROL).iter().chain(request.get_all(header::PRAGMA));
     lines.flat_map(|line| line.as_bytes().split(|&octet| octet == b',')).any(is_no_cache)

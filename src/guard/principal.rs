@@ -13,11 +13,11 @@ const PAIRS_MAX: u64 = 200_000;
 
 /// A client's identity: a hash of its credentials. All clients without credentials are one principal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Principal([u8; 16]);
+pub(super) struct Principal([u8; 16]);
 
 impl Principal {
     /// The principal behind a request.
-    pub fn of(headers: &HeaderMap, identity_headers: &[HeaderName]) -> Self {
+    pub(super) fn of(headers: &HeaderMap, identity_headers: &[HeaderName]) -> Self {
         let mut hasher = None;
         for name in identity_headers {
             for value in headers.get_all(name) {
@@ -30,7 +30,7 @@ impl Principal {
     }
 
     /// The name of what a request of this principal selects, before `Vary`.
-    pub fn variant(&self, key: &ResourceKey, target: &[u8], headers: &HeaderMap) -> VariantName {
+    pub(super) fn variant(&self, key: &ResourceKey, target: &[u8], headers: &HeaderMap) -> VariantName {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.0);
         update(&mut hasher, key.as_str().as_bytes());
@@ -55,16 +55,16 @@ fn half(hash: &blake3::Hash) -> [u8; 16] {
 }
 
 /// Which principal the upstream has let read which resource, and until when that counts.
-pub struct Acquaintances(Cache<(ResourceKey, Principal), StoreTime>);
+pub(super) struct Acquaintances(Cache<(ResourceKey, Principal), StoreTime>);
 
 impl Acquaintances {
     /// Nobody knows anything.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(Cache::new(PAIRS_MAX))
     }
 
     /// The upstream has let the principal read the resource.
-    pub fn was_let_read(&self, key: &ResourceKey, principal: Principal, now: StoreTime, identity_ttl: Duration) {
+    pub(super) fn was_let_read(&self, key: &ResourceKey, principal: Principal, now: StoreTime, identity_ttl: Duration) {
         let until = now.plus(identity_ttl);
         let pair = (key.clone(), principal);
         // Each insertion costs the cache's bookkeeping; one for each quarter of the time is enough.
@@ -75,7 +75,7 @@ impl Acquaintances {
     }
 
     /// Whether the principal may know of the resource.
-    pub fn may_know(&self, key: &ResourceKey, principal: Principal, now: StoreTime) -> bool {
+    pub(super) fn may_know(&self, key: &ResourceKey, principal: Principal, now: StoreTime) -> bool {
         self.0.get(&(key.clone(), principal)).is_some_and(|until| now < until)
     }
 }

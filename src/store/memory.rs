@@ -100,7 +100,7 @@ impl MemoryStore {
     fn make_room(&self, first: u16) -> Result<(), StoreError> {
         let now = self.clock.now();
         for offset in 0..SHARDS {
-            let Some(shard) = self.shards.get(usize::from((first.wrapping_add(offset) % SHARDS)) else { continue };
+            let Some(shard) = self.shards.get(usize::from(first.wrapping_add(offset) % SHARDS)) else { continue };
             let mut records = shard.lock();
             records.rest(now);
             if records.forget_oldest() {

@@ -106,7 +106,9 @@ async fn an_idle_record_is_forgotten_after_its_time() {
     fixture.pass(Duration::from_secs(10));
     let same_shard = (0..10_000)
         .map(|number| number.to_string())
-        .find(|name| key(name).bucket() % SHARDS == key("a").bucket() % SHARDS && key(name).bucket() != key("a").bucket())
+        .find(|name| {
+            key(name).bucket() % SHARDS == key("a").bucket() % SHARDS && key(name).bucket() != key("a").bucket()
+        })
         .unwrap();
     fixture.write(&same_shard, idle()).await.unwrap();
     assert_eq!(fixture.read("a").await.record, Record::absent(held.revision));
