@@ -134,7 +134,7 @@ fn what_was_learned_is_dropped_when_an_unclaimed_write_ran_beside() {
     let put = resource.claim(1);
     let post = resource.append(2);
     resource.settle(2, post, Outcome::Applied, None);
-    resource.settle(1, put, Outcome::Applied, Some(known("without the post")));
+    resource.settle(1, put, Outcome::Applied, Some(known("without-the-post")));
     assert_eq!(resource.snapshot.known(), None);
 }
 
