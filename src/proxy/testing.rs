@@ -164,7 +164,9 @@ pub(crate) fn read_message(stream: &mut TcpStream) -> (String, Vec<u8>) {
 
 fn content_length(head: &str) -> usize {
     let mut lines = head.lines().filter_map(|line| line.split_once(": "));
-    lines.find(|(name, _)| name.eq_ignore_ascii_case("content-length")).map_or(0, |(_, value)| value.parse().expect("a length"))
+    lines
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        .map_or(0, |(_, value)| value.parse().expect("a length"))
 }
 
 /// A backend that hands each connection to a function; its thread ends with the test.
