@@ -1,1 +1,5 @@
 //! `ifmatch`: a reverse proxy that stops lost updates.
+
+pub mod cli;
+pub mod config;
+pub mod core;
