@@ -1,0 +1,52 @@
+//! The name of a resource: its key, and the template that a route makes it by (DESIGN, section 3, rule 10; section 9).
+
+use std::{fmt, sync::Arc};
+
+use thiserror::Error;
+
+mod template;
+mod values;
+
+pub use template::KeyTemplate;
+pub use values::KeyParts;
+
+/// The one spelling of a resource's name: the identity of its upstream, `:`, and what the template makes of the request.
+/// Equal keys are the same resource.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ResourceKey(Arc<str>);
+
+impl ResourceKey {
+    /// The key as text: visible ASCII.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Which of the store's 65,536 floor buckets it belongs to. It never changes for a key: stores write it down.
+    pub fn bucket(&self) -> u16 {
+        let [first, second, ..] = *blake3::hash(self.0.as_bytes()).as_bytes();
+        u16::from_be_bytes([first, second])
+    }
+}
+
+impl fmt::Display for ResourceKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Why a request has no one key. The text says what to send instead; it names only what the configuration names.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AmbiguousKey {
+    /// A query parameter occurs with two values.
+    #[error("the query parameter {0:?} names the resource; send it once")]
+    RepeatedParameter(String),
+    /// A header field occurs with two values.
+    #[error("the header field {0:?} names the resource; send it once")]
+    RepeatedField(String),
+    /// The value of a query parameter is not percent-encoded UTF-8.
+    #[error("the query parameter {0:?} names the resource; send it as percent-encoded UTF-8")]
+    BadEncoding(String),
+    /// The query holds `;` or `#`, at which some servers cut it.
+    #[error("the query names the resource; encode \";\" as %3B and \"#\" as %23, and put \"&\" between parameters")]
+    Separator,
+}

@@ -1,0 +1,143 @@
+//! Key templates: `{host}`, `{path}`, `{NAME}`, `{query.NAME}`, `{header.NAME}`, and literal text between them.
+
+use http::HeaderName;
+
+use super::super::{route::PatternProblem, target::is_segment_character};
+
+/// How far apart a misspelled placeholder and the one that was meant may be, from 0 to 1.
+const SIMILARITY_MIN: f64 = 0.6;
+
+/// What stands for a parameter or field that the request does not have; no value holds it.
+pub(super) const ABSENT: u8 = b'?';
+
+/// How a route makes resource keys; `{path}` by default.
+///
+/// Two requests have equal keys only if the values of all placeholders are equal: the text after a placeholder must begin
+/// with a character that its values cannot hold, as in `{resource}#{stage}`, or the template is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyTemplate {
+    pub(super) parts: Vec<Part>,
+}
+
+/// One part of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Visible ASCII, as it is written.
+    Literal(String),
+    /// The host, without its port.
+    Host,
+    /// The path in normal form.
+    Path,
+    /// What the route's path pattern captured under this name.
+    Capture {
+        /// The name.
+        name: String,
+        /// Whether it could be a `{*rest}`, which holds slashes: only the last name of a path can.
+        maybe_rest: bool,
+    },
+    /// A query parameter.
+    Query(String),
+    /// A header field.
+    Header(HeaderName),
+}
+
+impl KeyTemplate {
+    /// The template that a configuration spells, for a route whose path pattern captures these names.
+    pub fn parse(template: &str, path_names: &[&str]) -> Result<Self, PatternProblem> {
+        let mut parts = Vec::new();
+        let mut rest = template;
+        while !rest.is_empty() {
+            let literal = rest.split(['{', '}']).next().unwrap_or_default();
+            if literal.is_empty() {
+                let placeholder = rest.strip_prefix('{').and_then(|open| open.split_once('}'));
+                let Some((name, following)) = placeholder else { return Err(stray_brace()) };
+                parts.push(parse_placeholder(name, path_names)?);
+                rest = following;
+            } else {
+                parts.push(checked_literal(literal)?);
+                rest = rest.strip_prefix(literal).unwrap_or_default();
+            }
+        }
+        if parts.is_empty() {
+            return Err(PatternProblem::new("a key cannot be empty").hint("write \"{path}\""));
+        }
+        check_boundaries(&parts)?;
+        Ok(Self { parts })
+    }
+}
+
+fn stray_brace() -> PatternProblem {
+    PatternProblem::new("a brace has no partner").hint("write placeholders as \"{path}\"; a key holds no other braces")
+}
+
+fn checked_literal(text: &str) -> Result<Part, PatternProblem> {
+    if text.bytes().all(|octet| octet.is_ascii_graphic()) {
+        return Ok(Part::Literal(text.to_owned()));
+    }
+    Err(PatternProblem::new("the text of a key is visible ASCII, without spaces").hint("separate values with \"#\""))
+}
+
+fn parse_placeholder(name: &str, path_names: &[&str]) -> Result<Part, PatternProblem> {
+    match name.split_once('.') {
+        None if name == "host" => Ok(Part::Host),
+        None if name == "path" => Ok(Part::Path),
+        None if path_names.contains(&name) => {
+            Ok(Part::Capture { name: name.to_owned(), maybe_rest: path_names.last() == Some(&name) })
+        }
+        Some(("query", parameter)) if !parameter.is_empty() => Ok(Part::Query(parameter.to_owned())),
+        Some(("header", field)) => match HeaderName::try_from(field) {
+            Ok(field) => Ok(Part::Header(field)),
+            Err(_) => Err(PatternProblem::new(format!("{field:?} cannot be the name of a header field"))),
+        },
+        _ => Err(unknown_placeholder(name, path_names)),
+    }
+}
+
+fn unknown_placeholder(name: &str, path_names: &[&str]) -> PatternProblem {
+    let (family, member) = name.split_once('.').unwrap_or((name, "NAME"));
+    let whole = ["host", "path"].iter().chain(path_names).map(|known| (*known, (*known).to_owned()));
+    let families = ["query", "header"].map(|known| (known, format!("{known}.{member}")));
+    let nearest = whole
+        .chain(families)
+        .map(|(known, suggestion)| (strsim::jaro_winkler(family, known), suggestion))
+        .max_by(|(a, _), (b, _)| a.total_cmp(b));
+    let hint = match nearest {
+        Some((similarity, suggestion)) if similarity >= SIMILARITY_MIN => format!("did you mean {{{suggestion}}}?"),
+        _ => "known are {host}, {path}, the names in the route's path, {query.NAME} and {header.NAME}".to_owned(),
+    };
+    PatternProblem::new(format!("{{{name}}} stands for nothing here")).hint(hint)
+}
+
+/// Checks that no value can be taken for the beginning of what follows it. The last value needs no end: what follows
+/// it has one length.
+fn check_boundaries(parts: &[Part]) -> Result<(), PatternProblem> {
+    let last = parts.iter().rposition(|part| !matches!(part, Part::Literal(_))).unwrap_or_default();
+    for (part, following) in parts.iter().zip(parts.iter().skip(1)).take(last) {
+        let next = match following {
+            Part::Literal(text) => text.bytes().next(),
+            Part::Path => Some(b'/'),
+            _ => None,
+        };
+        if part.can_hold(next) {
+            return Err(PatternProblem::new(
+                "two resources could get one key, because it does not show where a value ends",
+            )
+            .hint("separate values with \"#\", as in \"{resource}#{stage}\""));
+        }
+    }
+    Ok(())
+}
+
+impl Part {
+    /// Whether a value of this part can hold a character; `None` stands for any character. Literal text is no value.
+    fn can_hold(&self, character: Option<u8>) -> bool {
+        let Some(octet) = character else { return !matches!(self, Self::Literal(_)) };
+        let in_segment = is_segment_character(octet);
+        match self {
+            Self::Literal(_) => false,
+            Self::Path | Self::Capture { maybe_rest: true, .. } => in_segment || octet == b'/',
+            Self::Host | Self::Capture { maybe_rest: false, .. } => in_segment,
+            Self::Query(_) | Self::Header(_) => in_segment || octet == ABSENT,
+        }
+    }
+}

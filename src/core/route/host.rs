@@ -1,0 +1,99 @@
+//! The host of a route (RFC 9110 section 7.2).
+
+use std::{fmt, net::Ipv6Addr};
+
+use super::PatternProblem;
+
+/// The hosts that a route matches. Names are lower case, without a port and a trailing dot.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum HostPattern {
+    /// All hosts: `*`, or no `host` at all.
+    Any,
+    /// One host: `docs.example.com`.
+    Exact(String),
+    /// All hosts below a domain, at any depth, but not the domain itself: `*.example.com`, kept as `example.com`.
+    Suffix(String),
+}
+
+impl HostPattern {
+    /// The pattern that a configuration spells as `*`, `*.example.com` or `docs.example.com`, in any case.
+    pub fn parse(spelled: &str) -> Result<Self, PatternProblem> {
+        if spelled == "*" {
+            return Ok(Self::Any);
+        }
+        let host = spelled.strip_suffix('.').unwrap_or(spelled).to_ascii_lowercase();
+        let pattern = match host.strip_prefix("*.") {
+            Some(domain) => Self::Suffix(domain.to_owned()),
+            None => Self::Exact(host),
+        };
+        match &pattern {
+            Self::Exact(name) | Self::Suffix(name) => check_host(name)?,
+            Self::Any => {}
+        }
+        Ok(pattern)
+    }
+
+    /// Whether it matches a host as a request names it: perhaps with a port, in any case, perhaps with a trailing dot.
+    pub fn matches(&self, host: &str) -> bool {
+        self.matches_name(host_name(host))
+    }
+
+    /// The same for what [`host_name`] has left of a host.
+    pub(super) fn matches_name(&self, name: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Exact(host) => host.eq_ignore_ascii_case(name),
+            Self::Suffix(domain) => match name.len().checked_sub(domain.len()).and_then(|at| name.split_at_checked(at))
+            {
+                Some((labels, tail)) => labels.len() > 1 && labels.ends_with('.') && domain.eq_ignore_ascii_case(tail),
+                None => false,
+            },
+        }
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => formatter.write_str("*"),
+            Self::Exact(host) => formatter.write_str(host),
+            Self::Suffix(domain) => write!(formatter, "*.{domain}"),
+        }
+    }
+}
+
+/// A host without its port and trailing dot, in the case that it has; an IPv6 address keeps its brackets.
+pub(in crate::core) fn host_name(host: &str) -> &str {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|octet| octet.is_ascii_digit()) => name,
+        _ => host,
+    };
+    name.strip_suffix('.').unwrap_or(name)
+}
+
+/// Whether a lower-case host can be one, without wildcard and port.
+fn check_host(name: &str) -> Result<(), PatternProblem> {
+    let address = name.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
+    if address.is_some_and(|inner| inner.parse::<Ipv6Addr>().is_ok()) {
+        return Ok(());
+    }
+    if name.contains('*') {
+        return Err(PatternProblem::new("the wildcard of a host stands for whole labels at its beginning")
+            .hint("write \"*.example.com\", or the whole host"));
+    }
+    if name.contains(':') {
+        return Err(
+            PatternProblem::new("a host is matched without its port").hint(format!("write {:?}", host_name(name)))
+        );
+    }
+    if !name.is_ascii() {
+        return Err(PatternProblem::new("a host is ASCII").hint("write the \"xn--\" form that clients send"));
+    }
+    let is_label = |label: &str| {
+        !label.is_empty() && label.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'))
+    };
+    if !name.split('.').all(is_label) {
+        return Err(PatternProblem::new("this is not the name of a host").hint("write it as \"docs.example.com\""));
+    }
+    Ok(())
+}

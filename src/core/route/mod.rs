@@ -1,0 +1,35 @@
+//! Routes: which requests a pattern matches, which of two patterns goes first, and the table that finds the one route
+//! of a request (DESIGN, section 9). Total functions over plain types; nothing here knows what a route does.
+
+use thiserror::Error;
+
+mod host;
+mod path;
+mod relation;
+mod table;
+
+pub use host::HostPattern;
+pub(super) use host::host_name;
+pub use path::PathPattern;
+pub use relation::{Relation, relation};
+pub use table::{Captures, RouteMatch, RouteTable};
+
+/// What is wrong with a pattern or a key template.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct PatternProblem {
+    /// The problem, as a fragment.
+    pub message: String,
+    /// What to write instead, where that can be told.
+    pub hint: Option<String>,
+}
+
+impl PatternProblem {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    pub(super) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}

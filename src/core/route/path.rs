@@ -1,0 +1,134 @@
+//! The path of a route: literal segments, `{name}` for one segment, and `{*name}` for the rest.
+
+use std::fmt;
+
+use super::{
+    super::target::{PathParameters, normal_segment},
+    PatternProblem,
+};
+
+/// The most segments of a pattern: more than any interface has, few enough to compare patterns at every turn.
+const SEGMENTS_MAX: usize = 64;
+
+/// One segment of a pattern, or its open end.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Segment {
+    /// This text alone, in normal form.
+    Literal(String),
+    /// Any one segment, under this name.
+    Capture(String),
+    /// Any number of segments, none included, under this name; only at the end.
+    Rest(String),
+}
+
+/// The paths that a route matches: `/`, `/documents/{id}`, `/files/{*rest}`.
+///
+/// Paths are matched in normal form, so a trailing slash makes no difference. `{*rest}` also matches no segment at all:
+/// `/files/{*rest}` takes `/files` and `/files/`, and `/{*rest}` takes every path. A `;` in a literal segment
+/// is an ordinary character; on a route that refuses path parameters it never matches.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PathPattern {
+    segments: Vec<Segment>,
+}
+
+impl PathPattern {
+    /// The pattern that a configuration spells.
+    pub fn parse(spelled: &str) -> Result<Self, PatternProblem> {
+        let Some(relative) = spelled.strip_prefix('/') else {
+            return Err(PatternProblem::new("a path begins with \"/\"").hint(format!("write \"/{spelled}\"")));
+        };
+        let mut pattern = Self { segments: Vec::new() };
+        if relative.is_empty() {
+            return Ok(pattern);
+        }
+        if let Some(parent) = spelled.strip_suffix('/') {
+            return Err(PatternProblem::new("a path is matched without its trailing slash")
+                .hint(format!("write {parent:?} for that one, or \"{parent}/{{*rest}}\" for all below it too")));
+        }
+        for part in relative.split('/') {
+            pattern.append(parse_segment(part)?)?;
+        }
+        Ok(pattern)
+    }
+
+    /// The names of its captures, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.segments.iter().filter_map(|segment| match segment {
+            Segment::Literal(_) => None,
+            Segment::Capture(name) | Segment::Rest(name) => Some(name.as_str()),
+        })
+    }
+
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    fn append(&mut self, segment: Segment) -> Result<(), PatternProblem> {
+        if let Some(Segment::Rest(name)) = self.segments.last() {
+            return Err(PatternProblem::new(format!("nothing can follow {{*{name}}}"))
+                .hint(format!("write {{{name}}} for one segment, or move it to the end")));
+        }
+        if let Segment::Capture(name) | Segment::Rest(name) = &segment
+            && self.names().any(|taken| taken == name)
+        {
+            return Err(
+                PatternProblem::new(format!("the name {name:?} is used twice")).hint("give each capture its own")
+            );
+        }
+        if self.segments.len() == SEGMENTS_MAX {
+            return Err(PatternProblem::new(format!("a path has at most {SEGMENTS_MAX} segments")));
+        }
+        self.segments.push(segment);
+        Ok(())
+    }
+}
+
+impl fmt::Display for PathPattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.segments.is_empty() {
+            formatter.write_str("/")?;
+        }
+        for segment in &self.segments {
+            match segment {
+                Segment::Literal(text) => write!(formatter, "/{text}")?,
+                Segment::Capture(name) => write!(formatter, "/{{{name}}}")?,
+                Segment::Rest(name) => write!(formatter, "/{{*{name}}}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parse_segment(part: &str) -> Result<Segment, PatternProblem> {
+    if let Some(name) = part.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')) {
+        return match name.strip_prefix('*') {
+            Some(rest) => Ok(Segment::Rest(checked_name(rest)?)),
+            None => Ok(Segment::Capture(checked_name(name)?)),
+        };
+    }
+    if part.contains(['{', '}']) {
+        return Err(PatternProblem::new("a capture is a whole segment")
+            .hint("write \"/{name}\" between slashes, and braces that are meant literally as %7B and %7D"));
+    }
+    if matches!(part, "" | "." | "..") {
+        return Err(PatternProblem::new("a path is matched without dot segments and doubled slashes")
+            .hint("write the path that it leads to"));
+    }
+    let literal = normal_segment(part.as_bytes(), PathParameters::Keep);
+    Ok(Segment::Literal(literal.map_err(|ambiguity| PatternProblem::new(ambiguity.to_string()))?.into_owned()))
+}
+
+/// A capture's name. `host` and `path` have a meaning of their own in key templates.
+fn checked_name(name: &str) -> Result<String, PatternProblem> {
+    let is_word = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'_';
+    if name.is_empty() || !name.bytes().all(is_word) {
+        return Err(PatternProblem::new("the name of a capture is made of letters, digits and \"_\"")
+            .hint("write \"{id}\", or \"{*rest}\" for all that follows"));
+    }
+    if matches!(name, "host" | "path") {
+        return Err(
+            PatternProblem::new(format!("{{{name}}} means the whole {name} in a key")).hint("choose another name")
+        );
+    }
+    Ok(name.to_owned())
+}

@@ -1,0 +1,113 @@
+//! How the match sets of two patterns lie to each other, and the order in which patterns are tried.
+
+use std::cmp::Ordering;
+
+use super::{
+    host::HostPattern,
+    path::{PathPattern, Segment},
+};
+
+/// How what one route matches lies to what another one matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// No target matches both.
+    Disjoint,
+    /// Both match the same targets.
+    Same,
+    /// They share targets, and the first wins them.
+    Narrower,
+    /// They share targets, and the second wins them.
+    Wider,
+    /// They share targets, and neither path contains the other: nothing says which of the two wins.
+    Crossing,
+}
+
+/// The relation of two routes. Where they share targets, the narrower host wins whatever the paths are; with
+/// equal hosts, the path whose matches the other one contains.
+pub fn relation(a: (&HostPattern, &PathPattern), b: (&HostPattern, &PathPattern)) -> Relation {
+    let (a_segments, b_segments) = (a.1.segments(), b.1.segments());
+    if !overlap(a_segments, b_segments) {
+        return Relation::Disjoint;
+    }
+    let within = match (host_within(a.0, b.0), host_within(b.0, a.0)) {
+        (false, false) => return Relation::Disjoint,
+        (true, true) => (contains(b_segments, a_segments), contains(a_segments, b_segments)),
+        narrower => narrower,
+    };
+    match within {
+        (true, true) => Relation::Same,
+        (true, false) => Relation::Narrower,
+        (false, true) => Relation::Wider,
+        (false, false) => Relation::Crossing,
+    }
+}
+
+/// The order in which hosts are tried: a narrower one before a wider one.
+pub(super) fn host_order(a: &HostPattern, b: &HostPattern) -> Ordering {
+    let rank = |host: &HostPattern| match host {
+        HostPattern::Exact(_) => (0, 0),
+        HostPattern::Suffix(domain) => (1, usize::MAX - domain.len()),
+        HostPattern::Any => (2, 0),
+    };
+    rank(a).cmp(&rank(b)).then_with(|| a.to_string().cmp(&b.to_string()))
+}
+
+/// The order in which paths are tried: one that is contained in another goes before it.
+///
+/// Where a contained path first differs from the containing one, it has a literal for a capture, or a literal, a
+/// capture or its end for a rest; so this order of segments, from left to right, is enough.
+pub(super) fn path_order(a: &PathPattern, b: &PathPattern) -> Ordering {
+    let rank = |segment: Option<&Segment>| match segment {
+        Some(Segment::Literal(_)) => 0,
+        Some(Segment::Capture(_)) => 1,
+        None => 2,
+        Some(Segment::Rest(_)) => 3,
+    };
+    let (mut a_segments, mut b_segments) = (a.segments().iter(), b.segments().iter());
+    loop {
+        let (a_next, b_next) = (a_segments.next(), b_segments.next());
+        let order = match (a_next, b_next) {
+            (None, None) => return Ordering::Equal,
+            (Some(Segment::Literal(literal)), Some(Segment::Literal(other))) => literal.cmp(other),
+            _ => rank(a_next).cmp(&rank(b_next)),
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+}
+
+/// Whether every host of the inner pattern is one of the outer. Two hosts never cross: names are a tree.
+fn host_within(inner: &HostPattern, outer: &HostPattern) -> bool {
+    match (inner, outer) {
+        (_, HostPattern::Any) => true,
+        (HostPattern::Any, _) | (HostPattern::Suffix(_), HostPattern::Exact(_)) => false,
+        (HostPattern::Exact(name), outer) => outer.matches_name(name),
+        (HostPattern::Suffix(inner), HostPattern::Suffix(domain)) => inner == domain || outer.matches_name(inner),
+    }
+}
+
+/// Whether some path matches both.
+fn overlap(a: &[Segment], b: &[Segment]) -> bool {
+    match (a.split_first(), b.split_first()) {
+        (None, None) | (Some((Segment::Rest(_), _)), _) | (_, Some((Segment::Rest(_), _))) => true,
+        (None, Some(_)) | (Some(_), None) => false,
+        (Some((Segment::Literal(literal), _)), Some((Segment::Literal(other), _))) if literal != other => false,
+        (Some((_, a_following)), Some((_, b_following))) => overlap(a_following, b_following),
+    }
+}
+
+/// Whether every path that matches the inner pattern matches the outer.
+fn contains(outer: &[Segment], inner: &[Segment]) -> bool {
+    match (outer.split_first(), inner.split_first()) {
+        (Some((Segment::Rest(_), _)), _) | (None, None) => true,
+        (None, Some(_)) | (Some(_), None) | (_, Some((Segment::Rest(_), _))) => false,
+        (Some((Segment::Literal(text), outer_following)), Some((segment, inner_following))) => {
+            matches!(segment, Segment::Literal(inner_text) if inner_text == text)
+                && contains(outer_following, inner_following)
+        }
+        (Some((Segment::Capture(_), outer_following)), Some((_, inner_following))) => {
+            contains(outer_following, inner_following)
+        }
+    }
+}

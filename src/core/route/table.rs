@@ -1,0 +1,133 @@
+//! The table of all routes, in the order in which they are tried.
+
+use std::sync::Arc;
+
+use super::{
+    super::target::NormalPath,
+    host::{HostPattern, host_name},
+    path::{PathPattern, Segment},
+    relation::{host_order, path_order},
+};
+
+/// All routes of a configuration. The most specific one wins, in whatever order they were given.
+#[derive(Clone, Debug)]
+pub struct RouteTable {
+    hosts: Vec<HostRoutes>,
+}
+
+/// The routes of one host pattern, the most specific path first.
+#[derive(Clone, Debug)]
+struct HostRoutes {
+    host: HostPattern,
+    routes: Vec<TableRoute>,
+}
+
+#[derive(Clone, Debug)]
+struct TableRoute {
+    path: Arc<PathPattern>,
+    index: usize,
+}
+
+/// The route of a request.
+#[derive(Clone, Debug)]
+pub struct RouteMatch<'a> {
+    /// Its index in the patterns that the table was made of.
+    pub index: usize,
+    /// What its pattern captured.
+    pub captures: Captures<'a>,
+}
+
+/// The parts of a path that the captures of its route's pattern name, in normal form. They are cut out when asked for.
+#[derive(Clone, Debug)]
+pub struct Captures<'a> {
+    pattern: Arc<PathPattern>,
+    path: &'a NormalPath,
+}
+
+impl RouteTable {
+    /// The table of these patterns. Of two that match the same targets, one wins; which of them is not said.
+    pub fn new(patterns: Vec<(HostPattern, PathPattern)>) -> Self {
+        let mut hosts: Vec<HostRoutes> = Vec::new();
+        for (index, (host, path)) in patterns.into_iter().enumerate() {
+            let route = TableRoute { path: Arc::new(path), index };
+            match hosts.iter_mut().find(|group| group.host == host) {
+                Some(group) => group.routes.push(route),
+                None => hosts.push(HostRoutes { host, routes: vec![route] }),
+            }
+        }
+        hosts.sort_by(|a, b| host_order(&a.host, &b.host));
+        for group in &mut hosts {
+            group.routes.sort_by(|a, b| path_order(&a.path, &b.path));
+        }
+        Self { hosts }
+    }
+
+    /// The route of a request, by its host as received and its path in normal form.
+    pub fn find<'a>(&self, host: &str, path: &'a NormalPath) -> Option<RouteMatch<'a>> {
+        let route = self.first_match(host, path.as_str().as_bytes(), |_| true)?;
+        Some(RouteMatch { index: route.index, captures: Captures { pattern: Arc::clone(&route.path), path } })
+    }
+
+    /// The index of the route that a path takes as it is spelled: cut at each `/`, its literals compared octet by octet.
+    ///
+    /// Empty segments and dot segments count, but a `{name}` takes no empty one; one trailing slash does not count.
+    /// A target for which this and [`RouteTable::find`] name two routes is ambiguous.
+    pub fn find_raw(&self, host: &str, raw_path: &[u8]) -> Option<usize> {
+        let spelled = match raw_path {
+            [path @ .., b'/'] if !path.is_empty() => path,
+            path => path,
+        };
+        self.first_match(host, spelled, |segment| !segment.is_empty()).map(|route| route.index)
+    }
+
+    fn first_match(&self, host: &str, path: &[u8], may_capture: impl Fn(&[u8]) -> bool) -> Option<&TableRoute> {
+        let relative = path.strip_prefix(b"/")?;
+        let name = host_name(host);
+        let groups = self.hosts.iter().filter(|group| group.host.matches_name(name));
+        groups.flat_map(|group| &group.routes).find(|route| matches_path(&route.path, relative, &may_capture))
+    }
+}
+
+impl<'a> Captures<'a> {
+    /// The text that this name stands for; for a `{*rest}` it may hold slashes or be empty.
+    pub fn get(&self, name: &str) -> Option<&'a str> {
+        self.iter().find(|(captured, _)| *captured == name).map(|(_, text)| text)
+    }
+
+    /// All names with their texts, in the order of the pattern.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        let mut rest = self.path.as_str().strip_prefix('/').unwrap_or_default();
+        self.pattern.segments().iter().filter_map(move |segment| match segment {
+            Segment::Rest(name) => Some((name.as_str(), rest)),
+            Segment::Literal(_) | Segment::Capture(_) => {
+                let (text, following) = rest.split_once('/').unwrap_or((rest, ""));
+                rest = following;
+                match segment {
+                    Segment::Capture(name) => Some((name.as_str(), text)),
+                    _ => None,
+                }
+            }
+        })
+    }
+}
+
+/// Whether a pattern matches a path that is given without its leading slash.
+fn matches_path(pattern: &PathPattern, relative: &[u8], may_capture: impl Fn(&[u8]) -> bool) -> bool {
+    // An empty relative path is the root, which has no segment, not one empty segment.
+    let mut rest = if relative.is_empty() { None } else { Some(relative) };
+    for segment in pattern.segments() {
+        if matches!(segment, Segment::Rest(_)) {
+            return true;
+        }
+        let Some(remaining) = rest else { return false };
+        let mut parts = remaining.splitn(2, |&octet| octet == b'/');
+        let text = parts.next().unwrap_or_default();
+        rest = parts.next();
+        match segment {
+            Segment::Literal(literal) if literal.as_bytes() != text => return false,
+            Segment::Capture(_) if !may_capture(text) => return false,
+            _ => {}
+        }
+    }
+    rest.is_none()
+}

@@ -1,0 +1,239 @@
+//! The normal form of a request's path: one resource, one key (RFC 3986 section 6.2.2; DESIGN, section 3, rule 10).
+//!
+//! A backend is free to decode `%61`, to merge `//`, and to walk `..`; if it does, several spellings are one resource,
+//! and a guard that told them apart could be walked around. So all spellings that servers are known to read as one get
+//! one normal form, and a spelling that servers read in different ways is refused. Two resources under one key cost
+//! a needless refusal; one resource under two keys costs an update.
+//!
+//! # Design
+//!
+//! *Why is `//a` refused, where `/a//b` is merged?* Backends that hand the target to a URL parser read `//a/b` as the
+//! host `a` and the path `/b`.
+//!
+//! *Why is `..` refused after a doubled slash?* `/a//../b` is `/b` to those who merge slashes first, and `/a/b` to
+//! those who follow RFC 3986 section 5.2.4.
+//!
+//! *Why is `%3B` refused along with `;`?* Some servers cut path parameters off before they decode and some after, so
+//! neither spelling says whether the name ends there. A route may declare that `;` is an ordinary character to
+//! its backend; then both spellings are one.
+//!
+//! *Why are names that are not UTF-8 refused?* Lenient decoders replace what they cannot read, and then `%FE` and `%FF`
+//! are one name; older ones read the overlong `%C0%AF` as a slash.
+//!
+//! *What is not covered?* What only the backend knows: links, names that differ in case or in Unicode normalisation,
+//! index files, a second decoding (`%252F` is a name that holds `%2F`), and `+` as a space in a path, which only
+//! object stores read so.
+
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, utf8_percent_encode};
+use thiserror::Error;
+
+#[cfg(test)]
+mod tests;
+
+/// What becomes of `;` in a path (`path_params`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathParameters {
+    /// A path with one is refused.
+    Refuse,
+    /// It is an ordinary character, to the backend as well.
+    Keep,
+}
+
+/// Why a path has more than one reading, or none. The text says what to send instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+pub enum AmbiguousTarget {
+    /// It does not begin with a slash, or still holds its query.
+    #[error("the path must begin with \"/\"")]
+    NotAPath,
+    /// It begins with two slashes.
+    #[error("the path begins with \"//\", which some servers read as the name of a host; begin it with one slash")]
+    LeadingSlashes,
+    /// A slash as part of a name.
+    #[error("the path holds an encoded slash (%2F); use names without a slash, and \"/\" between them")]
+    EncodedSlash,
+    /// A backslash, raw or encoded.
+    #[error("the path holds a backslash, which some servers read as a slash; use names without one")]
+    Backslash,
+    /// `.` or `..`, spelled with an encoding or with a path parameter.
+    #[error("the path holds a disguised dot segment; send the path that it leads to")]
+    EncodedDotSegment,
+    /// A control character, raw or encoded.
+    #[error("the path holds a control character; use names without one")]
+    Control,
+    /// A space that is not encoded.
+    #[error("the path holds a space; encode it as %20")]
+    Space,
+    /// `;`, raw or encoded, on a route that does not keep it.
+    #[error("the path holds a \";\", which some servers cut off; use names without one")]
+    PathParameter,
+    /// `#`, where some servers end the target.
+    #[error("the path holds a \"#\"; encode it as %23, or leave the fragment out")]
+    Fragment,
+    /// `%` without two hexadecimal digits.
+    #[error("the path holds a \"%\" without two hexadecimal digits; encode it as %25")]
+    BadPercentEncoding,
+    /// Octets that are not UTF-8.
+    #[error("the path is not UTF-8; encode its names as UTF-8")]
+    NotUtf8,
+    /// `..` that leads out of the root.
+    #[error("the path leads above the root; send the path that is meant")]
+    AboveRoot,
+    /// `..` after a doubled slash.
+    #[error("the path holds \"..\" after \"//\", which servers read in two ways; send the path that it leads to")]
+    ParentOfEmpty,
+}
+
+/// The normal form of a path: `/`, or one or more `/segment`.
+///
+/// It is ASCII. The characters that RFC 3986 calls `pchar` stand for themselves, and every other octet is `%XX` in upper case.
+/// No segment is empty, `.` or `..`. It is its own normal form.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NormalPath(String);
+
+impl NormalPath {
+    /// The path, with its leading slash.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The segments between the slashes; none for the root.
+    pub fn segments(&self) -> impl Iterator<Item = &str> {
+        self.0.split('/').filter(|segment| !segment.is_empty())
+    }
+}
+
+/// Everything but `pchar` without the percent sign (RFC 3986 section 3.3).
+pub(super) const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b':')
+    .remove(b'@');
+
+/// A request target in origin-form, cut at its first `?`: the path, and the query without the `?`, which may be empty.
+pub fn split_query(raw_target: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let mut parts = raw_target.splitn(2, |&octet| octet == b'?');
+    (parts.next().unwrap_or_default(), parts.next())
+}
+
+/// The normal form of a path as received, without its query.
+pub fn normalize(raw_path: &[u8], parameters: PathParameters) -> Result<NormalPath, AmbiguousTarget> {
+    let relative = raw_path.strip_prefix(b"/").ok_or(AmbiguousTarget::NotAPath)?;
+    if relative.starts_with(b"/") {
+        return Err(AmbiguousTarget::LeadingSlashes);
+    }
+    let mut normal = String::with_capacity(raw_path.len());
+    let mut doubled_slash = false;
+    for segment in relative.split(|&octet| octet == b'/') {
+        match segment {
+            b"" => doubled_slash = true,
+            b"." => {}
+            b".." if doubled_slash => return Err(AmbiguousTarget::ParentOfEmpty),
+            b".." => normal.truncate(normal.rfind('/').ok_or(AmbiguousTarget::AboveRoot)?),
+            name => {
+                normal.push('/');
+                normal.push_str(&normal_segment(name, parameters)?);
+            }
+        }
+    }
+    if normal.is_empty() {
+        normal.push('/');
+    }
+    Ok(NormalPath(normal))
+}
+
+/// The normal form of one segment, which is not empty and not a raw dot segment.
+pub(super) fn normal_segment(spelled: &[u8], parameters: PathParameters) -> Result<Cow<'_, str>, AmbiguousTarget> {
+    if spelled.iter().copied().all(is_plain)
+        && let Ok(plain) = str::from_utf8(spelled)
+    {
+        return Ok(Cow::Borrowed(plain));
+    }
+    check_spelling(spelled)?;
+    let decoded: Cow<'_, [u8]> = percent_decode(spelled).into();
+    let Ok(name) = str::from_utf8(&decoded) else { return Err(AmbiguousTarget::NotUtf8) };
+    check_name(name, parameters)?;
+    Ok(Cow::Owned(utf8_percent_encode(name, ENCODED).collect()))
+}
+
+/// Whether an octet is its own normal form on every route.
+const fn is_plain(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric()
+        || matches!(
+            octet,
+            b'-' | b'.'
+                | b'_'
+                | b'~'
+                | b'!'
+                | b'$'
+                | b'&'
+                | b'\''
+                | b'('
+                | b')'
+                | b'*'
+                | b'+'
+                | b','
+                | b'='
+                | b':'
+                | b'@'
+        )
+}
+
+/// Whether a normal segment can hold an octet.
+pub(super) const fn is_segment_character(octet: u8) -> bool {
+    is_plain(octet) || matches!(octet, b';' | b'%')
+}
+
+/// The octets that no server takes as part of a name when they are not encoded.
+fn check_spelling(spelled: &[u8]) -> Result<(), AmbiguousTarget> {
+    for octet in spelled {
+        match octet {
+            b'?' => return Err(AmbiguousTarget::NotAPath),
+            b'#' => return Err(AmbiguousTarget::Fragment),
+            b' ' => return Err(AmbiguousTarget::Space),
+            _ => {}
+        }
+    }
+    if has_bad_encoding(spelled) { Err(AmbiguousTarget::BadPercentEncoding) } else { Ok(()) }
+}
+
+/// Whether a percent sign stands without two hexadecimal digits.
+pub(super) fn has_bad_encoding(spelled: &[u8]) -> bool {
+    let encodings = spelled.split(|&octet| octet == b'%').skip(1);
+    encodings
+        .into_iter()
+        .any(|text| !matches!(text, [high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit()))
+}
+
+/// The decoded names that some server takes for something else.
+fn check_name(name: &str, parameters: PathParameters) -> Result<(), AmbiguousTarget> {
+    for octet in name.bytes() {
+        match octet {
+            b'/' => return Err(AmbiguousTarget::EncodedSlash),
+            b'\\' => return Err(AmbiguousTarget::Backslash),
+            b';' if parameters == PathParameters::Refuse => return Err(AmbiguousTarget::PathParameter),
+            _ if octet.is_ascii_control() => return Err(AmbiguousTarget::Control),
+            _ => {}
+        }
+    }
+    // Servers that cut parameters off may do so before they walk dot segments.
+    let without_parameters = name.split(';').next().unwrap_or_default();
+    if matches!(without_parameters, "." | "..") {
+        return Err(AmbiguousTarget::EncodedDotSegment);
+    }
+    Ok(())
+}
