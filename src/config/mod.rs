@@ -40,7 +40,8 @@ pub struct Loaded {
 /// Reads and checks a file. The error holds every problem that it has.
 pub fn load(path: &Path) -> Result<Loaded, Problems> {
     let name = path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|error| Problem::of_source(&name, format!("cannot be read: {error}")))?;
+    let text =
+        fs::read_to_string(path).map_err(|error| Problem::of_source(&name, format!("cannot be read: {error}")))?;
     parse(&name, &text)
 }
 
@@ -152,7 +153,7 @@ pub struct Route {
     pub key: KeyTemplate,
     /// What becomes of `;` in a path.
     pub path_params: PathParameters,
-    /// Whether a guarded route sends to the same upstream, so that a target with two readings could reach its
-    /// resources through this route.
+    /// Whether a guarded route (this one included) that does not only observe sends to the same upstream, so that a
+    /// target with two readings could reach its resources through this route.
     pub beside_guarded: bool,
 }

@@ -74,7 +74,12 @@ impl Source<'_> {
         let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
         // What goes on over several lines is marked to the end of its first one.
         let marked = self.text.get(span).unwrap_or_default().lines().next().unwrap_or_default();
-        Place { line: self.line(before.len()), column, width: marked.chars().count().max(1), excerpt: printable(excerpt) }
+        Place {
+            line: self.line(before.len()),
+            column,
+            width: marked.chars().count().max(1),
+            excerpt: printable(excerpt),
+        }
     }
 
     /// The text before a byte, or before the character that the byte is inside of.

@@ -3,7 +3,7 @@
 //! Serde stops at the first thing that it does not like. So each key is first read alone; what cannot be read is
 //! reported and taken out, and the table that is left cannot fail.
 
-use std::{borrow::Cow, cell::Cell, collections::BTreeMap, ops::Range};
+use std::{borrow::Cow, cell::Cell, collections::BTreeMap, mem, ops::Range};
 
 use serde::{
     Deserialize, Deserializer,
@@ -92,14 +92,16 @@ pub(super) fn read(source: Source<'_>) -> (Option<File>, Written, Vec<Problem>) 
 }
 
 /// Takes everything out of a table that `T` cannot be read from, and reports it.
-pub(super) fn clean<T: Section>(reader: &mut Reader<'_>, table: &mut DeTable<'_>, path: &[String]) {
-    table.retain(|key, value| {
+pub(super) fn clean<'i, T: Section>(reader: &mut Reader<'_>, table: &mut DeTable<'i>, path: &[String]) {
+    let keep = |(key, mut value): (Name<'i>, Spanned<DeValue<'i>>)| {
         let path = below(path, key.get_ref());
         let known = field_names::<T>().contains(&key.get_ref().as_ref());
-        let readable = if known { reader.value::<T>(key, value, &path) } else { reader.unknown_key::<T>(key, &path) };
+        let readable =
+            if known { reader.value::<T>(&key, &mut value, &path) } else { reader.unknown_key::<T>(&key, &path) };
         reader.written.0.insert(path, Key { span: key.span(), readable });
-        readable
-    });
+        readable.then_some((key, value))
+    };
+    *table = mem::take(table).into_iter().filter_map(keep).collect();
 }
 
 fn below(path: &[String], key: &str) -> Vec<String> {
@@ -159,26 +161,26 @@ impl Reader<'_> {
 
 /// What serde found, in the words of the file's reader: "`threads` takes a whole number, not string "four"".
 fn wrong_value(source: Source<'_>, key: &str, error: &toml::de::Error) -> Problem {
+    let problem = |message: String| source.problem(error.span().unwrap_or_default(), message);
     let found = error.message().trim_start_matches("invalid type: ");
-    let message = match found.split_once(", expected ") {
-        Some((found, expected)) => {
-            let expected = match expected {
-                "i64" => "a whole number",
-                "a sequence" => "a list",
-                "a boolean" => "true or false",
-                structure if structure.starts_with("struct ") => "a table",
-                other => other,
-            };
-            format!("`{key}` takes {expected}, not {}", found.trim_end_matches(" as i128"))
-        }
-        None => format!("`{key}`: {found}"),
+    let Some((found, expected)) = found.split_once(", expected ") else { return problem(format!("`{key}`: {found}")) };
+    let expected = match expected {
+        "i64" => "a whole number",
+        "a sequence" => "a list",
+        "a boolean" => "true or false",
+        structure if structure.starts_with("struct ") => "a table",
+        other => other,
     };
-    source.problem(error.span().unwrap_or_default(), message)
+    let problem = problem(format!("`{key}` takes {expected}, not {}", found.trim_end_matches(" as i128")));
+    if expected == "a string" && found.starts_with("integer") {
+        return problem.hint(r#"durations and sizes are written with a unit: "30s", "1MiB""#);
+    }
+    problem
 }
 
 /// The names of a struct's fields, as serde tells them to a deserializer.
 pub(super) fn field_names<T: DeserializeOwned>() -> &'static [&'static str] {
-    let names = Cell::new::<&'static [&'static str]>(&[]);
+    let names: Cell<&'static [&'static str]> = Cell::new(&[]);
     // It fails by design: the names are all that is asked for.
     let _ = T::deserialize(FieldNames(&names));
     names.get()
@@ -235,7 +237,10 @@ mod tests {
             ("server = 3", "`server` takes a table, not integer `3`"),
             ("routes = 3", "`routes` takes a list, not integer `3`"),
             ("[server]\nthreads = \"four\"", "`threads` takes a whole number, not string \"four\""),
-            ("[server]\nthreads = 9999999999999999999999", "`threads` takes a whole number, not integer `9999999999999999999999`"),
+            (
+                "[server]\nthreads = 9999999999999999999999",
+                "`threads` takes a whole number, not integer `9999999999999999999999`",
+            ),
             ("[server]\nlisten = \"a\"", "`listen` takes a list, not string \"a\""),
             ("[server]\nlisten = [\"a\", 3]", "`listen` takes a string, not integer `3`"),
             ("[defaults]\nobserve = 1", "`observe` takes true or false, not integer `1`"),

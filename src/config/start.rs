@@ -63,7 +63,10 @@ mod tests {
     fn options_name_the_addresses_to_listen_on() {
         let listen = ["127.0.0.1:0".to_owned(), "unix:/run/\"x\".sock".to_owned()];
         let config = from_upstream("localhost", Policy::LastWriterWins, &listen).expect("it is valid").config;
-        assert_eq!(config.routes.first().map(|route| route.upstream.servers.clone()), Some(vec!["localhost:80".to_owned()]));
+        assert_eq!(
+            config.routes.first().map(|route| route.upstream.servers.clone()),
+            Some(vec!["localhost:80".to_owned()])
+        );
         assert_eq!(
             config.server.listen,
             [Listen::Tcp("127.0.0.1:0".to_owned()), Listen::Unix("/run/\"x\".sock".into())]

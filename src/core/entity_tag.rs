@@ -1,1 +1,203 @@
-//! Written next.
+//! Entity-tags and their two comparisons (RFC 9110 section 8.8.3).
+
+use bytes::Bytes;
+use http::HeaderValue;
+
+/// One entity-tag: opaque bytes that name a state of a representation, and whether they name it weakly.
+///
+/// `==` asks whether two tags are spelled alike. What HTTP compares by are the two named functions:
+///
+/// | one | other | [`strong_matches`](Self::strong_matches) | [`weak_matches`](Self::weak_matches) |
+/// |---|---|---|---|
+/// | `W/"1"` | `W/"1"` | no | yes |
+/// | `W/"1"` | `W/"2"` | no | no |
+/// | `W/"1"` | `"1"` | no | yes |
+/// | `"1"` | `"1"` | yes | yes |
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EntityTag {
+    weak: bool,
+    /// With the quotes and the weakness mark: a tag is read once and sent many times.
+    spelling: HeaderValue,
+}
+
+/// Why bytes are not an entity-tag. No message repeats what was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MalformedTag {
+    /// It does not begin with a double quote.
+    #[error("an entity-tag stands in double quotes: \"abc\"")]
+    Unquoted,
+    /// Its weakness mark is written `w/`.
+    #[error("a weak entity-tag begins with an upper-case W: W/\"abc\"")]
+    LowerCaseMark,
+    /// Its second double quote is missing.
+    #[error("the double quote that ends the entity-tag is missing")]
+    Unterminated,
+    /// A space, a control character, or a double quote stands between the quotes.
+    #[error("an entity-tag contains no spaces, control characters or double quotes")]
+    ForbiddenByte,
+    /// Something follows it.
+    #[error("something other than a comma follows the entity-tag; a backslash does not escape a double quote")]
+    Trailing,
+}
+
+impl EntityTag {
+    /// A strong tag of the bytes that stand between the quotes.
+    pub fn strong(opaque: impl Into<Bytes>) -> Result<Self, MalformedTag> {
+        Self::new(false, &opaque.into())
+    }
+
+    /// A weak tag of the bytes that stand between the quotes.
+    pub fn weak(opaque: impl Into<Bytes>) -> Result<Self, MalformedTag> {
+        Self::new(true, &opaque.into())
+    }
+
+    /// Reads a field value that is exactly one tag, with optional whitespace around it.
+    pub fn parse(field_value: &[u8]) -> Result<Self, MalformedTag> {
+        let (tag, rest) = Self::take(trim_start(field_value))?;
+        if trim_start(rest).is_empty() { Ok(tag) } else { Err(MalformedTag::Trailing) }
+    }
+
+    /// Reads the tag that `input` begins with; also returns what follows it.
+    pub(super) fn take(input: &[u8]) -> Result<(Self, &[u8]), MalformedTag> {
+        let (weak, quoted) = match input {
+            [b'W', b'/', quoted @ ..] => (true, quoted),
+            [b'w', b'/', ..] => return Err(MalformedTag::LowerCaseMark),
+            _ => (false, input),
+        };
+        let content = quoted.strip_prefix(b"\"").ok_or(MalformedTag::Unquoted)?;
+        let mut halves = content.splitn(2, |&byte| byte == b'"');
+        match (halves.next(), halves.next()) {
+            (Some(opaque), Some(rest)) => Ok((Self::new(weak, opaque)?, rest)),
+            _ => Err(MalformedTag::Unterminated),
+        }
+    }
+
+    fn new(weak: bool, opaque: &[u8]) -> Result<Self, MalformedTag> {
+        if !opaque.iter().all(|byte| matches!(byte, 0x21 | 0x23..=0x7e | 0x80..=0xff)) {
+            return Err(MalformedTag::ForbiddenByte);
+        }
+        let mark: &[u8] = if weak { b"W/" } else { b"" };
+        let spelling = Bytes::from([mark, b"\"", opaque, b"\""].concat());
+        let spelling = HeaderValue::from_maybe_shared(spelling).map_err(|_invalid| MalformedTag::ForbiddenByte)?;
+        Ok(Self { weak, spelling })
+    }
+
+    /// Whether the tag is weak.
+    pub fn is_weak(&self) -> bool {
+        self.weak
+    }
+
+    /// The bytes between the quotes: visible ASCII except the double quote, and 0x80 to 0xff.
+    pub fn opaque(&self) -> &[u8] {
+        let spelling = self.spelling.as_bytes();
+        let start = if self.weak { 3 } else { 1 };
+        spelling.get(start..spelling.len() - 1).unwrap_or_default()
+    }
+
+    /// Strong comparison: both are strong and their opaque bytes are the same.
+    pub fn strong_matches(&self, other: &Self) -> bool {
+        !self.weak && !other.weak && self.opaque() == other.opaque()
+    }
+
+    /// Weak comparison: their opaque bytes are the same.
+    pub fn weak_matches(&self, other: &Self) -> bool {
+        self.opaque() == other.opaque()
+    }
+
+    /// The tag as a field value.
+    pub fn to_header_value(&self) -> HeaderValue {
+        self.spelling.clone()
+    }
+}
+
+/// What follows the optional whitespace at the beginning of `value` (RFC 9110 section 5.6.3).
+pub(super) fn trim_start(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = value {
+        value = rest;
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tag(spelling: &str) -> EntityTag {
+        EntityTag::parse(spelling.as_bytes()).expect(spelling)
+    }
+
+    /// RFC 9110 section 8.8.3.2, table 3.
+    #[test]
+    fn comparisons_follow_the_truth_table() {
+        for (one, other, strong, weak) in [
+            (r#"W/"1""#, r#"W/"1""#, false, true),
+            (r#"W/"1""#, r#"W/"2""#, false, false),
+            (r#"W/"1""#, r#""1""#, false, true),
+            (r#""1""#, r#""1""#, true, true),
+            (r#""1""#, r#""2""#, false, false),
+        ] {
+            let (one, other) = (tag(one), tag(other));
+            assert_eq!(one.strong_matches(&other), strong, "{one:?} strongly {other:?}");
+            assert_eq!(other.strong_matches(&one), strong, "{other:?} strongly {one:?}");
+            assert_eq!(one.weak_matches(&other), weak, "{one:?} weakly {other:?}");
+            assert_eq!(other.weak_matches(&one), weak, "{other:?} weakly {one:?}");
+        }
+    }
+
+    /// RFC 9110 section 8.8.3: etagc is any visible ASCII but the double quote, and obs-text.
+    #[test]
+    fn a_tag_may_hold_exactly_the_bytes_of_the_grammar() {
+        for byte in 0..=u8::MAX {
+            let allowed = byte == b'!' || (b'#'..=b'~').contains(&byte) || byte >= 0x80;
+            assert_eq!(EntityTag::strong(vec![byte]).is_ok(), allowed, "byte {byte:#04x}");
+        }
+    }
+
+    /// RFC 9110 section 8.8.3.
+    #[test]
+    fn well_formed_tags_are_read() {
+        for (value, weak, opaque) in [
+            (&b"\"\""[..], false, &b""[..]),
+            (b"\"*\"", false, b"*"),
+            (b" \t\"a,b\"\t ", false, b"a,b"),
+            (b"\"a\\\"", false, b"a\\"),
+            (b"W/\"W/\"", true, b"W/"),
+            (b"\"\x80\xff\"", false, b"\x80\xff"),
+        ] {
+            let tag = EntityTag::parse(value).expect("a tag");
+            assert_eq!((tag.is_weak(), tag.opaque()), (weak, opaque));
+        }
+    }
+
+    /// RFC 9110 section 8.8.3: the weakness mark is case-sensitive and the quotes are part of a tag.
+    #[test]
+    fn malformed_tags_are_refused_with_their_reason() {
+        for (value, reason) in [
+            (r"abc", MalformedTag::Unquoted),
+            (r"", MalformedTag::Unquoted),
+            (r"*", MalformedTag::Unquoted),
+            (r#"W"abc""#, MalformedTag::Unquoted),
+            (r#"W/ "abc""#, MalformedTag::Unquoted),
+            (r"W/abc", MalformedTag::Unquoted),
+            (r"'abc'", MalformedTag::Unquoted),
+            (r#"w/"abc""#, MalformedTag::LowerCaseMark),
+            (r#"""#, MalformedTag::Unterminated),
+            (r#"W/"abc"#, MalformedTag::Unterminated),
+            (r#""a b""#, MalformedTag::ForbiddenByte),
+            ("\"a\x7f\"", MalformedTag::ForbiddenByte),
+            (r#""a\"b""#, MalformedTag::Trailing),
+            (r#""a""b""#, MalformedTag::Trailing),
+            (r#""a", "b""#, MalformedTag::Trailing),
+            (r#""a","#, MalformedTag::Trailing),
+        ] {
+            assert_eq!(EntityTag::parse(value.as_bytes()), Err(reason), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_tag_is_sent_as_it_was_spelled() {
+        assert_eq!(tag(" W/\"a,\\b\" ").to_header_value(), "W/\"a,\\b\"");
+        assert_eq!(EntityTag::strong("v1").unwrap().to_header_value(), "\"v1\"");
+        assert_eq!(EntityTag::weak("v1").unwrap().to_header_value(), "W/\"v1\"");
+    }
+}

@@ -1,6 +1,14 @@
 //! What is known of the current representation of a resource (RFC 9110 section 8.8).
 
-use super::{entity_tag::EntityTag, http_date::HttpDate};
+use http::{
+    HeaderMap,
+    header::{DATE, ETAG, HeaderName, LAST_MODIFIED},
+};
+
+use super::{
+    entity_tag::{EntityTag, MalformedTag},
+    http_date::HttpDate,
+};
 
 /// A modification date and how far it can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,4 +38,113 @@ pub enum Representation {
     Absent,
     /// There is one, with these validators (perhaps none).
     Present(Validators),
+}
+
+/// Why the `ETag` field of a response gives no tag although it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnusableTag {
+    /// It cannot be read.
+    #[error("the ETag field cannot be read: {0}")]
+    Malformed(#[from] MalformedTag),
+    /// It occurs several times with different values.
+    #[error("several ETag fields contradict one another")]
+    Contradictory,
+}
+
+impl Validators {
+    /// The validators that a response carries, and why its `ETag` field was not among them.
+    ///
+    /// `ETag` lines that are all the same are one. A modification date needs exactly one readable `Last-Modified`
+    /// line, and is strong where exactly one readable `Date` line is at least a second later.
+    pub fn from_headers(headers: &HeaderMap) -> (Self, Option<UnusableTag>) {
+        let modified = single_date(headers, &LAST_MODIFIED)
+            .map(|date| Modified { date, strong: single_date(headers, &DATE).is_some_and(|sent| date < sent) });
+        match tag(headers) {
+            Ok(tag) => (Self { tag, modified }, None),
+            Err(reason) => (Self { tag: None, modified }, Some(reason)),
+        }
+    }
+}
+
+fn tag(headers: &HeaderMap) -> Result<Option<EntityTag>, UnusableTag> {
+    let mut lines = headers.get_all(ETAG).iter();
+    let Some(first) = lines.next() else { return Ok(None) };
+    let tag = EntityTag::parse(first.as_bytes())?;
+    for line in lines {
+        if EntityTag::parse(line.as_bytes())? != tag {
+            return Err(UnusableTag::Contradictory);
+        }
+    }
+    Ok(Some(tag))
+}
+
+/// The date of a field that occurs exactly once; `None` where it cannot be read.
+pub(super) fn single_date(headers: &HeaderMap, name: &HeaderName) -> Option<HttpDate> {
+    let mut lines = headers.get_all(name).iter();
+    let (only, None) = (lines.next()?, lines.next()) else { return None };
+    HttpDate::parse(only.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(fields: &[(HeaderName, &'static str)]) -> (Validators, Option<UnusableTag>) {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(name, value.parse().unwrap());
+        }
+        Validators::from_headers(&headers)
+    }
+
+    #[test]
+    fn one_tag_and_its_repetitions_are_the_tag() {
+        let tag = Some(EntityTag::weak("a").unwrap());
+        for lines in [1, 2] {
+            let fields = vec![(ETAG, "W/\"a\""); lines];
+            assert_eq!(read(&fields), (Validators { tag: tag.clone(), modified: None }, None), "{lines} lines");
+        }
+    }
+
+    #[test]
+    fn a_tag_that_cannot_be_trusted_is_left_out_with_its_reason() {
+        let malformed = UnusableTag::Malformed;
+        for (fields, reason) in [
+            (&[(ETAG, "a")][..], malformed(MalformedTag::Unquoted)),
+            (&[(ETAG, "\"a\", \"b\"")], malformed(MalformedTag::Trailing)),
+            (&[(ETAG, "\"a\""), (ETAG, "a")], malformed(MalformedTag::Unquoted)),
+            (&[(ETAG, "\"a\""), (ETAG, "\"b\"")], UnusableTag::Contradictory),
+            (&[(ETAG, "\"a\""), (ETAG, "W/\"a\"")], UnusableTag::Contradictory),
+        ] {
+            assert_eq!(read(fields), (Validators::default(), Some(reason)), "{fields:?}");
+        }
+    }
+
+    /// RFC 9110 section 8.8.2.2.
+    #[test]
+    fn a_modification_date_is_strong_from_one_second_before_the_response() {
+        let at = |second| ["Sun, 06 Nov 1994 08:49:36 GMT", "Sun, 06 Nov 1994 08:49:37 GMT"][second];
+        for (modified, sent, strong) in [
+            (at(0), Some(at(1)), true),
+            (at(0), Some(at(0)), false),
+            (at(1), Some(at(0)), false),
+            (at(0), Some("yesterday"), false),
+            (at(0), None, false),
+        ] {
+            let mut fields = vec![(LAST_MODIFIED, modified)];
+            fields.extend(sent.map(|sent| (DATE, sent)));
+            let date = HttpDate::parse(modified.as_bytes()).unwrap();
+            assert_eq!(read(&fields).0.modified, Some(Modified { date, strong }), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn a_modification_date_that_is_unreadable_or_repeated_is_none() {
+        for fields in [
+            &[(LAST_MODIFIED, "1994-11-06")][..],
+            &[(LAST_MODIFIED, "Sun, 06 Nov 1994 08:49:37 GMT"), (LAST_MODIFIED, "Sun, 06 Nov 1994 08:49:37 GMT")],
+        ] {
+            assert_eq!(read(fields).0.modified, None, "{fields:?}");
+        }
+    }
 }

@@ -74,7 +74,7 @@ impl Check<'_> {
             } else {
                 let hint = similar(word, known)
                     .map_or_else(|| format!("it is one of {list}"), |meant| format!("did you mean {meant:?}?"));
-                self.hinted(value.span(), format!("{key} is {word:?}, which is no word of it"), hint);
+                self.hinted(value.span(), format!("{key} cannot be {word:?}"), hint);
             }
         }
         found

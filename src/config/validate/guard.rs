@@ -7,9 +7,7 @@ use super::{
     check::Check,
     routes::Keys,
 };
-use crate::core::policy::{
-    Guard, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
-};
+use crate::core::policy::{Guard, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers};
 
 /// Methods whose class no route can change.
 const FIXED_METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "TRACE", "CONNECT", "COPY", "MOVE"];
@@ -18,12 +16,8 @@ const FIXED_METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "TRACE", "CONNECT", 
 const CHANGING_METHODS: [Method; 3] = [Method::PUT, Method::PATCH, Method::DELETE];
 
 /// The request fields that carry credentials.
-const IDENTITY_HEADERS: [HeaderName; 4] = [
-    header::AUTHORIZATION,
-    header::COOKIE,
-    HeaderName::from_static("x-api-key"),
-    HeaderName::from_static("api-key"),
-];
+const IDENTITY_HEADERS: [HeaderName; 4] =
+    [header::AUTHORIZATION, header::COOKIE, HeaderName::from_static("x-api-key"), HeaderName::from_static("api-key")];
 
 pub(super) fn guard(check: &mut Check<'_>, keys: Keys<'_>) -> Guard {
     let etag = check.word("etag", keys.get(|raw| raw.etag.as_ref())).unwrap_or(TagSource::Content);

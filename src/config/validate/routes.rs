@@ -31,10 +31,14 @@ const UNGUARDED_KEYS: [&str; 6] = ["name", "host", "path", "upstream", "policy",
 /// The keys that belong to one route alone.
 const OWN_KEYS: [&str; 3] = ["name", "host", "path"];
 
-/// A route and the place of what says which requests it matches.
+/// A route whose patterns could be read, and the place of its path.
 pub(super) struct Placed {
-    pub(super) route: Route,
+    pub(super) name: String,
+    pub(super) host: HostPattern,
+    pub(super) path: PathPattern,
     pub(super) span: Range<usize>,
+    /// The whole of it; `None` if a problem with it was reported.
+    pub(super) route: Option<Route>,
 }
 
 /// What is written for one route: its own keys go before those of `[defaults]`.
@@ -50,23 +54,37 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// All routes that could be made sense of, in the order of the file.
+/// All routes whose patterns could be read, in the order of the file.
 pub(super) fn routes(check: &mut Check<'_>, file: &File, upstreams: &Upstreams) -> Vec<Placed> {
     defaults(check, &file.defaults, upstreams);
     if file.routes.is_empty() && !check.written.unreadable(&["routes"]) {
         check.hinted(0..0, "there is no route", "write [[routes]] and below it path, upstream and policy");
     }
-    let mut routes: Vec<Placed> = Vec::new();
+    refuse_shared_names(check, &file.routes);
+    let mut routes = Vec::new();
     for (index, raw) in file.routes.iter().enumerate() {
-        let Some(placed) = route(check, index, raw, &file.defaults, upstreams) else { continue };
-        if let Some(earlier) = routes.iter().find(|earlier| earlier.route.name == placed.route.name) {
-            let line = check.source.line(earlier.span.start);
-            let span = raw.get_ref().name.as_ref().map_or(placed.span.clone(), Text::span);
-            check.problem(span, format!("route {:?} (line {line}) has the same name", placed.route.name));
-        }
-        routes.push(placed);
+        let table = Table { index: index.to_string(), span: raw.span() };
+        routes.extend(route(check, &table, Keys { own: raw.get_ref(), defaults: &file.defaults }, upstreams));
     }
     routes
+}
+
+fn refuse_shared_names(check: &mut Check<'_>, routes: &[Spanned<raw::Route>]) {
+    let mut seen: Vec<(String, usize)> = Vec::new();
+    for route in routes {
+        let name = name(route.get_ref());
+        let span = route.get_ref().name.as_ref().map_or(route.span(), Text::span);
+        if let Some((_, line)) = seen.iter().find(|(other, _)| *other == name) {
+            check.problem(span.clone(), format!("another route (line {line}) has the name {name:?} too"));
+        }
+        seen.push((name, check.source.line(span.start)));
+    }
+}
+
+/// The route's name: where nothing is said, the requests that it matches.
+fn name(raw: &raw::Route) -> String {
+    let text = |text: &Option<Text>| text.as_ref().map(|text| text.get_ref().clone());
+    text(&raw.name).unwrap_or_else(|| text(&raw.host).unwrap_or_default() + &text(&raw.path).unwrap_or_default())
 }
 
 /// Checks `[defaults]` by itself, so that what is wrong there is found even if no route uses it.
@@ -82,25 +100,19 @@ fn defaults(check: &mut Check<'_>, defaults: &raw::Route, upstreams: &Upstreams)
     let _ = guard(check, keys);
 }
 
-fn route(
-    check: &mut Check<'_>,
-    index: usize,
-    spanned: &Spanned<raw::Route>,
-    defaults: &raw::Route,
-    upstreams: &Upstreams,
-) -> Option<Placed> {
-    let raw = spanned.get_ref();
-    let keys = Keys { own: raw, defaults };
-    let table = Table { index: index.to_string(), span: spanned.span() };
-    let path_text = table.required(check, "path", raw.path.as_ref(), "path = \"/documents/{id}\"");
+fn route(check: &mut Check<'_>, table: &Table, keys: Keys<'_>, upstreams: &Upstreams) -> Option<Placed> {
+    if let Some(name) = &keys.own.name {
+        check.name("the route's name", name);
+    }
+    let host = keys.own.host.as_ref();
+    let host = host.map_or(Some(HostPattern::Any), |text| pattern(check, text, HostPattern::parse(text.get_ref())));
+    let path_text = table.required(check, "path", keys.own.path.as_ref(), "path = \"/documents/{id}\"");
     let path = path_text.and_then(|text| pattern(check, text, PathPattern::parse(text.get_ref())));
-    let host = raw.host.as_ref().map_or(Some(HostPattern::Any), |text| {
-        pattern(check, text, HostPattern::parse(text.get_ref()))
-    });
-    let upstream_text = table.required(check, "upstream", keys.get(|raw| raw.upstream.as_ref()), "upstream = \"NAME\"");
-    let upstream = upstream_text.and_then(|name| upstream(check, name, upstreams));
+    let upstream = table
+        .required(check, "upstream", keys.get(|raw| raw.upstream.as_ref()), "upstream = \"NAME\"")
+        .and_then(|name| upstream(check, name, upstreams));
     let policy_text = table.required(check, "policy", keys.get(|raw| raw.policy.as_ref()), "policy = \"optimistic\"");
-    let policy = policy_text.and_then(|text| check.word::<Policy>("policy", Some(text)));
+    let policy = check.word::<Policy>("policy", policy_text);
     let path_params = check.word("path_params", keys.get(|raw| raw.path_params.as_ref()));
     let guard = if policy == Some(Policy::LastWriterWins) {
         table.refuse_guard_keys(check);
@@ -108,23 +120,21 @@ fn route(
     } else {
         Some(guard(check, keys))
     };
-    let key = path.as_ref().and_then(|path| key(check, keys, guard.is_some(), path));
-    if let Some(name) = &raw.name {
-        check.name("the route's name", name);
-    }
     let (host, path) = (host?, path?);
-    let route = Route {
-        name: raw.name.as_ref().map_or_else(|| default_name(&host, &path), |name| name.get_ref().clone()),
-        host,
-        path,
-        upstream: upstream?,
-        policy: policy?,
+    let key = key(check, keys, guard.is_some(), &path);
+    let whole = upstream.zip(policy).zip(key);
+    let route = whole.map(|((upstream, policy), key)| Route {
+        name: name(keys.own),
+        host: host.clone(),
+        path: path.clone(),
+        upstream,
+        policy,
         guard,
-        key: key?,
+        key,
         path_params: path_params.unwrap_or(PathParameters::Refuse),
         beside_guarded: false,
-    };
-    Some(Placed { route, span: path_text?.span() })
+    });
+    Some(Placed { name: name(keys.own), host, path, span: path_text?.span(), route })
 }
 
 /// One `[[routes]]` table: its index and the place of its heading.
@@ -137,7 +147,8 @@ impl Table {
     /// Reports a missing key; one that is there, or in `[defaults]`, and could not be read, is reported already.
     fn required<'t>(&self, check: &mut Check<'_>, key: &str, value: Option<&'t Text>, hint: &str) -> Option<&'t Text> {
         let unreadable = |path: &[&str]| check.written.unreadable(path);
-        let reported = unreadable(&["routes", &self.index, key]) || unreadable(&["defaults", key]) || unreadable(&["defaults"]);
+        let reported =
+            unreadable(&["routes", &self.index, key]) || unreadable(&["defaults", key]) || unreadable(&["defaults"]);
         if value.is_none() && !reported {
             check.hinted(self.span.clone(), format!("the route has no {key}"), format!("write {hint}"));
         }
@@ -180,18 +191,13 @@ fn key(check: &mut Check<'_>, keys: Keys<'_>, guarded: bool, path: &PathPattern)
 }
 
 fn pattern<T>(check: &mut Check<'_>, text: &Text, parsed: Result<T, PatternProblem>) -> Option<T> {
-    parsed.map_err(|problem| {
-        let reported = check.source.problem(text.span(), problem.message);
-        check.problems.push(match problem.hint {
-            Some(hint) => reported.hint(hint),
-            None => reported,
-        });
-    }).ok()
-}
-
-fn default_name(host: &HostPattern, path: &PathPattern) -> String {
-    match host {
-        HostPattern::Any => path.to_string(),
-        named => format!("{named}{path}"),
-    }
+    parsed
+        .map_err(|problem| {
+            let reported = check.source.problem(text.span(), problem.message);
+            check.problems.push(match problem.hint {
+                Some(hint) => reported.hint(hint),
+                None => reported,
+            });
+        })
+        .ok()
 }

@@ -3,12 +3,7 @@
 use std::{path::PathBuf, thread};
 
 use super::{
-    super::{
-        Listen, Server, Store, limits, raw,
-        raw::Text,
-        units::show_size,
-        words::{StoreKind, Word},
-    },
+    super::{Listen, Server, Store, limits, raw, raw::Text, units::show_size, words::StoreKind},
     check::Check,
     upstreams::host_and_port,
 };

@@ -63,8 +63,16 @@ fn server(check: &mut Check<'_>, text: &Text) -> Option<String> {
         Ok(_) => return Some(address.to_ascii_lowercase()),
         Err(what) => {
             let bare = address.trim_start_matches("http://").split('/').next().unwrap_or_default();
-            let example = if bare.is_empty() || bare.contains([':', '@']) { "127.0.0.1:9000".to_owned() } else { format!("{bare}:80") };
-            check.hinted(text.span(), format!("server {address:?} {what}"), format!("write host:port, for example {example:?}"));
+            let example = if bare.is_empty() || bare.contains([':', '@']) {
+                "127.0.0.1:9000".to_owned()
+            } else {
+                format!("{bare}:80")
+            };
+            check.hinted(
+                text.span(),
+                format!("server {address:?} {what}"),
+                format!("write host:port, for example {example:?}"),
+            );
         }
     }
     None
@@ -75,26 +83,20 @@ pub(super) fn host_and_port(address: &str) -> Result<u16, &'static str> {
     if address.contains("://") {
         return Err("is a URL, not host:port");
     }
-    let authority = address.parse::<Authority>().map_err(|_| "is not host:port")?;
-    if authority.as_str().contains('@') || authority.host().is_empty() {
-        return Err("is not host:port");
-    }
-    let port = authority.port().ok_or("has no port")?;
-    port.as_str().parse().map_err(|_| "has no port from 0 to 65535")
+    let authority = address.parse::<Authority>().ok();
+    let authority = authority.filter(|authority| !authority.as_str().contains('@') && !authority.host().is_empty());
+    let port = authority.as_ref().ok_or("is not host:port")?.port().ok_or("has no port")?;
+    port.as_str().parse().ok().ok_or("has no port from 0 to 65535")
 }
 
 /// Two names for one server would make two keys, and two claims, of one resource.
-fn refuse_shared_servers(
-    check: &mut Check<'_>,
-    raw: &BTreeMap<Text, Spanned<raw::Upstream>>,
-    upstreams: &Upstreams,
-) {
+fn refuse_shared_servers(check: &mut Check<'_>, raw: &BTreeMap<Text, Spanned<raw::Upstream>>, upstreams: &Upstreams) {
     let mut seen: Vec<(&str, &Upstream, usize)> = Vec::new();
     let mut in_file_order = raw.iter().collect::<Vec<_>>();
     in_file_order.sort_by_key(|(name, _)| name.span().start);
     for (name, table) in in_file_order {
         let Some(upstream) = upstreams.get(name.get_ref()) else { continue };
-        for text in table.get_ref().servers.iter().flat_map(|servers| servers.get_ref()) {
+        for text in table.get_ref().servers.iter().flat_map(Spanned::get_ref) {
             let address = text.get_ref().to_ascii_lowercase();
             let Some(server) = upstream.servers.iter().find(|server| **server == address) else { continue };
             let earlier = seen.iter().find(|(other, at, _)| other == server && at.identity != upstream.identity);

@@ -1,0 +1,168 @@
+//! The verdict on preconditions (RFC 9110 section 13.2.2).
+
+use http::Method;
+
+use super::{Field, Preconditions, RangeCondition, TagCondition};
+use crate::core::{
+    entity_tag::EntityTag,
+    http_date::HttpDate,
+    validators::{Modified, Representation, Validators},
+};
+
+/// How `If-Match` compares tags. `If-None-Match` always compares weakly, and `If-Range` strongly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatchRule {
+    /// Strong comparison (section 8.8.3.2).
+    Strong,
+    /// Both are strong and equal up to their last `-`: tags `"<incarnation>-<version>-<variant>"` of one version match
+    /// whatever their variant is.
+    Version,
+}
+
+/// What the preconditions of a request come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// All are true, or none counts.
+    Pass,
+    /// The client's copy is current: 304.
+    NotModified,
+    /// One is false: 412.
+    Failed {
+        /// The first that is.
+        field: Field,
+        /// Whether `If-Match` named the current tag, but weakly.
+        weak_tag: bool,
+    },
+    /// One counts and the current representation is unknown.
+    Unknowable,
+}
+
+/// Judges the preconditions of a request against the current representation, in this order:
+///
+/// 1. CONNECT, OPTIONS and TRACE select no representation: all are ignored (section 13.2.1).
+/// 2. `If-Match`, else `If-Unmodified-Since`. False: failed.
+/// 3. `If-None-Match`. False: not modified for GET and HEAD, else failed.
+/// 4. Without `If-None-Match` and for GET and HEAD, `If-Modified-Since`. False: not modified.
+///
+/// A date is ignored where the representation has no modification date, or where there is no representation: both
+/// sections leave no choice. Such a write passes here, and is stopped by [`requirement`](super::requirement) alone.
+/// The strength of the current date plays no part either: `If-Unmodified-Since` is true for an equal weak one.
+///
+/// Whatever counts is unknowable against [`Representation::Unknown`], even a list of weak tags in `If-Match` that no
+/// tag can match: why it failed depends on the current tag, and a 401 or 404 of the upstream goes first.
+pub fn judge(method: &Method, conditions: &Preconditions, current: &Representation, rule: MatchRule) -> Judgement {
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    let counting = Counting::of(method, conditions);
+    let representation = match current {
+        Representation::Present(validators) => Some(validators),
+        Representation::Absent => None,
+        Representation::Unknown if counting.is_empty() => return Judgement::Pass,
+        Representation::Unknown => return Judgement::Unknowable,
+    };
+    if let Some(condition) = counting.if_match
+        && !names_current(condition, representation, |tag, current| matches_by(rule, tag, current))
+    {
+        let weak_tag = names_current_weakly(condition, representation, rule);
+        return Judgement::Failed { field: Field::IfMatch, weak_tag };
+    }
+    let modified = representation.and_then(|validators| validators.modified);
+    if let (Some(since), Some(modified)) = (counting.if_unmodified_since, modified)
+        && modified.date > since
+    {
+        return Judgement::Failed { field: Field::IfUnmodifiedSince, weak_tag: false };
+    }
+    if let Some(condition) = counting.if_none_match
+        && names_current(condition, representation, EntityTag::weak_matches)
+    {
+        let failed = Judgement::Failed { field: Field::IfNoneMatch, weak_tag: false };
+        return if reads { Judgement::NotModified } else { failed };
+    }
+    match (counting.if_modified_since, modified) {
+        (Some(since), Some(modified)) if modified.date <= since => Judgement::NotModified,
+        _ => Judgement::Pass,
+    }
+}
+
+/// Whether `Range` is to be obeyed (section 13.1.5); if not, the response is the whole representation.
+///
+/// Without `If-Range` it is. A tag is compared strongly. A date is true only where it is exactly the current one and
+/// that is strong.
+pub fn range_applies(conditions: &Preconditions, current: &Representation) -> bool {
+    let Some(condition) = &conditions.if_range else { return true };
+    let Representation::Present(Validators { tag, modified }) = current else { return false };
+    match condition {
+        RangeCondition::Tag(wanted) => tag.as_ref().is_some_and(|tag| tag.strong_matches(wanted)),
+        RangeCondition::Date(wanted) => *modified == Some(Modified { date: *wanted, strong: true }),
+        RangeCondition::Malformed => false,
+    }
+}
+
+/// The conditions that no other one and no method overrules.
+struct Counting<'a> {
+    if_match: Option<&'a TagCondition>,
+    if_unmodified_since: Option<HttpDate>,
+    if_none_match: Option<&'a TagCondition>,
+    if_modified_since: Option<HttpDate>,
+}
+
+impl<'a> Counting<'a> {
+    fn of(method: &Method, conditions: &'a Preconditions) -> Self {
+        let (if_match, if_none_match) = (conditions.if_match.as_ref(), conditions.if_none_match.as_ref());
+        match *method {
+            Method::CONNECT | Method::OPTIONS | Method::TRACE => {
+                Self { if_match: None, if_unmodified_since: None, if_none_match: None, if_modified_since: None }
+            }
+            _ => Self {
+                if_match,
+                if_unmodified_since: conditions.if_unmodified_since.filter(|_| if_match.is_none()),
+                if_none_match,
+                if_modified_since: conditions
+                    .if_modified_since
+                    .filter(|_| if_none_match.is_none() && matches!(*method, Method::GET | Method::HEAD)),
+            },
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.if_match.is_none()
+            && self.if_unmodified_since.is_none()
+            && self.if_none_match.is_none()
+            && self.if_modified_since.is_none()
+    }
+}
+
+/// Whether a condition names the current representation; one without a tag is named by `*` alone.
+fn names_current(
+    condition: &TagCondition,
+    representation: Option<&Validators>,
+    same: impl Fn(&EntityTag, &EntityTag) -> bool,
+) -> bool {
+    let Some(validators) = representation else { return false };
+    match (condition, &validators.tag) {
+        (TagCondition::Any, _) => true,
+        (TagCondition::Tags(tags), Some(current)) => tags.iter().any(|tag| same(tag, current)),
+        (TagCondition::Tags(_), None) => false,
+    }
+}
+
+fn names_current_weakly(condition: &TagCondition, representation: Option<&Validators>, rule: MatchRule) -> bool {
+    names_current(condition, representation, |tag, current| tag.is_weak() && same_state(rule, tag, current))
+}
+
+fn matches_by(rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
+    !tag.is_weak() && !current.is_weak() && same_state(rule, tag, current)
+}
+
+/// Whether the opaque bytes name the same state; those without a `-` have no variant to leave out.
+fn same_state(rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
+    let same_version = || {
+        let version = version_of(tag.opaque());
+        version.is_some() && version == version_of(current.opaque())
+    };
+    tag.weak_matches(current) || rule == MatchRule::Version && same_version()
+}
+
+/// What stands before the last `-`.
+fn version_of(opaque: &[u8]) -> Option<&[u8]> {
+    opaque.rsplitn(2, |&byte| byte == b'-').nth(1)
+}

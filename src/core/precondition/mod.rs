@@ -1,0 +1,82 @@
+//! Preconditions: what a request demands of the current representation (RFC 9110 section 13).
+//!
+//! [`Preconditions::parse`] reads them, [`judge`] and [`range_applies`] decide them, and [`requirement`] says
+//! whether a write carries enough of them.
+
+mod judge;
+mod parse;
+mod requirement;
+
+use std::fmt;
+
+use super::{entity_tag::EntityTag, http_date::HttpDate};
+
+pub use judge::{Judgement, MatchRule, judge, range_applies};
+pub use parse::{MalformedList, MalformedPrecondition};
+pub use requirement::{Requirement, requirement};
+
+/// The value of `If-Match` or `If-None-Match`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TagCondition {
+    /// `*`: any current representation.
+    Any,
+    /// A list of tags; never empty.
+    Tags(Vec<EntityTag>),
+}
+
+/// The value of `If-Range`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RangeCondition {
+    /// One tag.
+    Tag(EntityTag),
+    /// One date.
+    Date(HttpDate),
+    /// Neither: never true.
+    Malformed,
+}
+
+/// The conditional fields of one request; `None` is a field that is absent or must be ignored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preconditions {
+    /// `If-Match` (section 13.1.1).
+    pub if_match: Option<TagCondition>,
+    /// `If-None-Match` (section 13.1.2).
+    pub if_none_match: Option<TagCondition>,
+    /// `If-Modified-Since` (section 13.1.3).
+    pub if_modified_since: Option<HttpDate>,
+    /// `If-Unmodified-Since` (section 13.1.4).
+    pub if_unmodified_since: Option<HttpDate>,
+    /// `If-Range` (section 13.1.5).
+    pub if_range: Option<RangeCondition>,
+}
+
+/// A conditional field that can make a request fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Field {
+    /// `If-Match`.
+    IfMatch,
+    /// `If-Unmodified-Since`.
+    IfUnmodifiedSince,
+    /// `If-None-Match`.
+    IfNoneMatch,
+    /// `If-Modified-Since`.
+    IfModifiedSince,
+}
+
+impl Field {
+    /// The field's name as it is usually written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::IfMatch => "If-Match",
+            Self::IfUnmodifiedSince => "If-Unmodified-Since",
+            Self::IfNoneMatch => "If-None-Match",
+            Self::IfModifiedSince => "If-Modified-Since",
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}

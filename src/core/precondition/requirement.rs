@@ -1,0 +1,52 @@
+//! Whether a write carries the precondition that its route requires (RFC 6585 section 3).
+
+use super::{Preconditions, TagCondition};
+use crate::core::{policy::Require, validators::Representation};
+
+/// What [`requirement`] comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// The write carries what it must.
+    Satisfied,
+    /// It does not: 428.
+    Missing,
+    /// The current representation decides, and is unknown.
+    NeedsExistence,
+}
+
+/// Whether a write carries the precondition that `require` demands.
+///
+/// One that protects from a lost update counts: tags in `If-Match`, or `*` with `allow_any`; `If-None-Match: *`; and
+/// an `If-Unmodified-Since` that was really compared, with a strong modification date (RFC 9110 section 8.8.2.2).
+/// Beside an `If-Match` it never is. Tags in `If-None-Match` do not count: they let every other state be overwritten.
+pub fn requirement(
+    require: Require,
+    allow_any: bool,
+    conditions: &Preconditions,
+    current: &Representation,
+) -> Requirement {
+    let counts = match &conditions.if_match {
+        Some(TagCondition::Tags(_)) => true,
+        Some(TagCondition::Any) => allow_any,
+        None => date_is_compared(conditions, current),
+    };
+    if require == Require::Never || counts || conditions.if_none_match == Some(TagCondition::Any) {
+        return Requirement::Satisfied;
+    }
+    let date_may_count = conditions.if_match.is_none() && conditions.if_unmodified_since.is_some();
+    match (current, require) {
+        (Representation::Absent, Require::Existing) => Requirement::Satisfied,
+        (Representation::Unknown, Require::Existing) => Requirement::NeedsExistence,
+        (Representation::Unknown, _) if date_may_count => Requirement::NeedsExistence,
+        _ => Requirement::Missing,
+    }
+}
+
+fn date_is_compared(conditions: &Preconditions, current: &Representation) -> bool {
+    match current {
+        Representation::Present(validators) => {
+            conditions.if_unmodified_since.is_some() && validators.modified.is_some_and(|modified| modified.strong)
+        }
+        Representation::Absent | Representation::Unknown => false,
+    }
+}
