@@ -3,3 +3,6 @@
 pub mod cli;
 pub mod config;
 pub mod core;
+pub mod proxy;
+pub mod server;
+pub mod telemetry;

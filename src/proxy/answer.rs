@@ -1,0 +1,126 @@
+//! The one writer of local responses: refusals, and answers such as a local 304 (RFC 9110, RFC 9457; DESIGN, section 8).
+//!
+//! # Design
+//!
+//! *Why not `respond_error`?* It names pingora as the server and closes every connection.
+//!
+//! *What if the request's body was not read?* The answer is sent at once, and what follows depends on the body:
+//!
+//! | body | HTTP/1.1 | HTTP/2 |
+//! |---|---|---|
+//! | none, or read | the connection stays | the stream ends |
+//! | at most [`SMALL_BODY_BYTES`] | the connection stays; the body is drained after the answer | drained, then answered |
+//! | larger, or of unknown length | `Connection: close`, then [`linger`] | drained within bounds, then answered |
+//! | withheld by `Expect: 100-continue` | `Connection: close`, then [`linger`]; 100 is never sent | answered |
+//!
+//! *Why drain at all?* To close a socket with unread data in it sends a reset, and the client's system may then throw
+//! the answer away before the client has read it. Over HTTP/2 an answer before the end of the body is followed by
+//! `RST_STREAM(NO_ERROR)` (RFC 9113 section 8.1), which common clients report as an error without any status.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, StatusCode, Version, header};
+use pingora::{http::ResponseHeader, proxy::Session};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::core::refusal::{Code, Refusal};
+
+/// The largest unread request body that a kept connection is worth.
+pub const SMALL_BODY_BYTES: u64 = 64 * 1024;
+/// How long a kept connection waits for the rest of a small body.
+const SMALL_BODY_WAIT: Duration = Duration::from_secs(2);
+/// How much of an unwanted body is read so that its sender sees the answer: most uploads of a document or a photograph.
+const DRAIN_BYTES: usize = 32 * 1024 * 1024;
+/// How long an unwanted body is read: a slow sender of a few megabytes finishes.
+const DRAIN_TOTAL: Duration = Duration::from_secs(30);
+/// How long the sender of an unwanted body may be silent.
+const DRAIN_IDLE: Duration = Duration::from_secs(5);
+
+/// The methods that a 405 names: all that a guarded route takes by default (RFC 9110 section 15.5.6).
+const ALLOW: &str = "GET, HEAD, OPTIONS, PUT, POST, PATCH, DELETE";
+
+/// Answers with a refusal: a problem document (RFC 9457) and `Proxy-Status` (RFC 9209), never stored by a cache.
+pub async fn refuse(session: &mut Session, refusal: &Refusal) -> pingora::Result<()> {
+    let mut head = ResponseHeader::build(refusal.code.status(), Some(8))?;
+    head.insert_header(header::CONTENT_TYPE, "application/problem+json")?;
+    head.insert_header(header::CACHE_CONTROL, "no-store")?;
+    head.insert_header("Proxy-Status", refusal.proxy_status())?;
+    if let Some(seconds) = refusal.retry_after_seconds() {
+        head.insert_header(header::RETRY_AFTER, seconds)?;
+    }
+    if refusal.code == Code::MethodNotAllowed {
+        head.insert_header(header::ALLOW, ALLOW)?;
+    }
+    respond(session, head, Some(refusal.problem().into())).await
+}
+
+/// Answers with a head and a complete body.
+///
+/// `Content-Length` is set here, also where the method or the status keeps the body from being sent: `None` stands for
+/// "none" where a body could be, and leaves the field as it is where there can be none.
+pub async fn respond(session: &mut Session, mut head: ResponseHeader, body: Option<Bytes>) -> pingora::Result<()> {
+    let status = head.status;
+    let bodiless = status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED;
+    if !bodiless {
+        head.insert_header(header::CONTENT_LENGTH, body.as_ref().map_or(0, Bytes::len))?;
+    }
+    let sent = body.filter(|_| !bodiless && session.req_header().method != Method::HEAD);
+    settle_request_body(session).await;
+    session.write_response_header(Box::new(head), sent.is_none()).await?;
+    session.write_response_body(sent, true).await
+}
+
+/// Reads on after an answer that closes its HTTP/1.1 connection, so that the client sees the answer and no reset.
+///
+/// Called once, when all else about the request is done; without an unread body it does nothing.
+pub async fn linger(session: &mut Session) {
+    let answered = session.response_written().is_some_and(|head| !head.status.is_informational());
+    if !answered || session.is_http2() || session.was_upgraded() || session.get_keepalive().is_some() {
+        return;
+    }
+    if !session.is_body_done() {
+        session.shutdown().await;
+        drain(session).await;
+    }
+}
+
+/// Decides what becomes of a request body that nobody reads, before the answer is written.
+async fn settle_request_body(session: &mut Session) {
+    if session.is_body_done() || withholds_body(session) {
+        return;
+    }
+    if session.is_http2() {
+        drain(session).await;
+    } else if content_length(session).is_some_and(|length| length <= SMALL_BODY_BYTES) {
+        session.set_close_on_response_before_downstream_finish(false);
+        session.set_total_drain_timeout(Some(SMALL_BODY_WAIT));
+    }
+}
+
+/// Reads and forgets the request body within bounds; what is wrong with it shows in the connection alone.
+async fn drain(session: &mut Session) {
+    let end = Instant::now() + DRAIN_TOTAL;
+    let mut left = DRAIN_BYTES;
+    while left > 0 {
+        let next = timeout_at(end, timeout(DRAIN_IDLE, session.read_request_body())).await;
+        let Ok(Ok(Ok(Some(chunk)))) = next else { return };
+        left = left.saturating_sub(chunk.len());
+    }
+}
+
+/// Whether the client waits for permission to send its body, which nobody gave (RFC 9110 section 10.1.1).
+fn withholds_body(session: &Session) -> bool {
+    let request = session.req_header();
+    session.response_written().is_none()
+        && request.version >= Version::HTTP_11
+        && request
+            .headers
+            .get_all(header::EXPECT)
+            .iter()
+            .any(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
+fn content_length(session: &Session) -> Option<u64> {
+    session.get_header(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}

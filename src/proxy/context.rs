@@ -1,0 +1,34 @@
+//! What is kept of one request while pingora handles it.
+
+use crate::{server::Ticket, telemetry::access::Entry};
+
+/// The context of one request, dropped with it.
+#[derive(Debug)]
+pub struct Context {
+    /// What the access log is to say.
+    pub entry: Entry,
+    /// Counts the request as in flight.
+    pub ticket: Option<Ticket>,
+    /// The place in the configuration of the unguarded route, once the door has let the request pass.
+    pub route_index: Option<usize>,
+    /// Where in the order of servers the request began.
+    pub turn: Option<usize>,
+    /// Servers that were tried.
+    pub attempts: usize,
+    /// Whether a connection to a server was made: from here on one may have seen the request.
+    pub connected: bool,
+}
+
+impl Context {
+    /// The context of a request whose head was just read.
+    pub fn new(ticket: Ticket) -> Self {
+        Self {
+            entry: Entry::default(),
+            ticket: Some(ticket),
+            route_index: None,
+            turn: None,
+            attempts: 0,
+            connected: false,
+        }
+    }
+}

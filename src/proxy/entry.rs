@@ -1,0 +1,128 @@
+//! A request's way in and out: what is set up for it, where the door sends it, and what is left to do at its end.
+
+use std::{sync::Arc, time::Duration};
+
+use http::header;
+use pingora::{
+    Error,
+    proxy::{FailToProxy, Session},
+};
+
+use super::{
+    answer,
+    context::Context,
+    door::{self, Door, Head},
+    failure,
+    guarded::GuardedPath,
+    target,
+};
+use crate::{
+    config::Route,
+    core::{refusal::Refusal, route::RouteTable},
+    telemetry::access::{self, Exchange},
+};
+
+/// How long a client may take to receive a piece of its response.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Sets limits on the connection, and lets a write finish whose client has gone.
+pub(super) fn prepare(session: &mut Session, keepalive_timeout: Duration) {
+    // Without this an idle HTTP/1.1 connection is kept for ever. 0 seconds would mean the same to pingora.
+    if session.get_keepalive().is_some() {
+        session.set_keepalive(Some(keepalive_timeout.as_secs()).filter(|&seconds| seconds > 0));
+    }
+    session.set_write_timeout(Some(WRITE_TIMEOUT));
+    if !session.req_header().method.is_safe() {
+        session.set_abort_on_close(false);
+    }
+}
+
+/// Sends a request through the door. True: it was answered.
+pub(super) async fn enter(
+    table: &RouteTable,
+    routes: &[Arc<Route>],
+    guarded: &dyn GuardedPath,
+    session: &mut Session,
+    context: &mut Context,
+) -> pingora::Result<bool> {
+    let door = target::to_origin_form(session.req_header_mut())
+        .and_then(|()| decide(table, routes, session))
+        .unwrap_or_else(|refusal| Door::Refuse { refusal, route_index: None });
+    match door {
+        Door::Refuse { refusal, route_index } => {
+            context.entry.route = route_index.and_then(|index| routes.get(index)).cloned();
+            refuse(session, context, &refusal).await?;
+            Ok(true)
+        }
+        Door::Pass { route_index, upgrade } => {
+            if !upgrade {
+                session.req_header_mut().remove_header(&header::UPGRADE);
+            }
+            context.entry.route = routes.get(route_index).cloned();
+            context.entry.verdict = Some("passed");
+            context.route_index = Some(route_index);
+            Ok(false)
+        }
+        Door::Guarded(request) => {
+            session.req_header_mut().remove_header(&header::UPGRADE);
+            context.entry.route = Some(Arc::clone(&request.route));
+            context.entry.key = Some(request.key.clone());
+            guarded.handle(session, &request, &mut context.entry).await?;
+            Ok(true)
+        }
+    }
+}
+
+fn decide(table: &RouteTable, routes: &[Arc<Route>], session: &Session) -> Result<Door, Refusal> {
+    let request = session.req_header();
+    let head = Head {
+        method: &request.method,
+        version: request.version,
+        host: target::host(request)?,
+        target: request.raw_path(),
+        headers: &request.headers,
+    };
+    Ok(door::decide(table, routes, &head))
+}
+
+async fn refuse(session: &mut Session, context: &mut Context, refusal: &Refusal) -> pingora::Result<()> {
+    context.entry.refused = Some(refusal.code);
+    answer::refuse(session, refusal).await
+}
+
+/// Answers a request that could not be handled, where its client can still be answered.
+pub(super) async fn fail(session: &mut Session, error: &Error, context: &mut Context) -> FailToProxy {
+    let answered = session.response_written().is_some_and(|head| !head.status.is_informational());
+    let refusal = failure::refusal(error, &session.req_header().method, context.connected).filter(|_| !answered);
+    let mut error_code = 0;
+    if let Some(refusal) = refusal {
+        error_code = refusal.code.status().as_u16();
+        // Pingora gives the connection up after a failure.
+        session.set_keepalive(None);
+        if refuse(session, context, &refusal).await.is_err() {
+            error_code = 0;
+        }
+    }
+    tracing::debug!(%error, error_code, "an exchange failed");
+    FailToProxy { error_code, can_reuse_downstream: false }
+}
+
+/// Ends a request: a line in the access log, and no reset for a client that is still sending.
+pub(super) async fn leave(session: &mut Session, context: &mut Context) {
+    if access::enabled() {
+        let request = session.req_header();
+        access::write(
+            &context.entry,
+            &Exchange {
+                method: request.method.as_str(),
+                target: request.raw_path(),
+                status: session.response_written().map_or(0, |head| head.status.as_u16()),
+                received_bytes: session.body_bytes_read(),
+                sent_bytes: session.body_bytes_sent(),
+            },
+        );
+    }
+    // The answer is out; what follows must not hold up the end of the process.
+    drop(context.ticket.take());
+    answer::linger(session).await;
+}

@@ -1,0 +1,80 @@
+//! What a failure of pingora's proxying means to the client.
+
+use http::Method;
+use pingora::{Error, ErrorSource, ErrorType};
+
+use crate::core::refusal::{Code, Refusal};
+
+/// The refusal that answers a failed exchange on an unguarded route; `None` where the client itself is gone.
+///
+/// `connected` says that a connection to the upstream was made, so that a write may have reached it.
+pub(super) fn refusal(error: &Error, method: &Method, connected: bool) -> Option<Refusal> {
+    let refusal = match error.esource() {
+        ErrorSource::Downstream => return downstream(error.etype()),
+        ErrorSource::Upstream | ErrorSource::Internal | ErrorSource::Unset => upstream(error.etype()),
+    };
+    Some(if connected && !method.is_safe() { refusal.in_doubt() } else { refusal })
+}
+
+fn downstream(kind: &ErrorType) -> Option<Refusal> {
+    match kind {
+        ErrorType::WriteError | ErrorType::WriteTimedout | ErrorType::ReadError | ErrorType::ConnectionClosed => None,
+        ErrorType::ReadTimedout => {
+            Some(Refusal::new(Code::BodyTimeout, "send the whole body, without pauses of a minute"))
+        }
+        _ => Some(Refusal::new(Code::MalformedRequest, "send a request that follows RFC 9110 and RFC 9112")),
+    }
+}
+
+fn upstream(kind: &ErrorType) -> Refusal {
+    match kind {
+        ErrorType::ConnectTimedout => {
+            Refusal::new(Code::UpstreamConnectTimeout, "no server could be connected to in time; try again later")
+        }
+        ErrorType::ConnectRefused | ErrorType::ConnectNoRoute | ErrorType::ConnectError | ErrorType::SocketError => {
+            Refusal::new(Code::UpstreamUnreachable, "no server could be connected to; try again later")
+        }
+        ErrorType::ReadTimedout | ErrorType::WriteTimedout => {
+            Refusal::new(Code::UpstreamTimeout, "the server did not answer in time; read before you write again")
+        }
+        _ => Refusal::new(Code::UpstreamFailed, "the server gave no usable answer; read before you write again"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(kind: ErrorType, source: ErrorSource) -> Box<Error> {
+        let mut error = Error::new(kind);
+        error.esource = source;
+        error
+    }
+
+    #[test]
+    fn a_refused_connection_is_no_doubt() {
+        let error = failed(ErrorType::ConnectRefused, ErrorSource::Upstream);
+        let refusal = refusal(&error, &Method::PUT, false).expect("a refusal");
+        assert_eq!((refusal.code, refusal.in_doubt), (Code::UpstreamUnreachable, false));
+    }
+
+    #[test]
+    fn a_write_that_got_no_answer_is_a_doubt() {
+        let error = failed(ErrorType::ReadTimedout, ErrorSource::Upstream);
+        let refusal = refusal(&error, &Method::PUT, true).expect("a refusal");
+        assert_eq!((refusal.code, refusal.in_doubt), (Code::UpstreamTimeout, true));
+    }
+
+    #[test]
+    fn a_read_that_got_no_answer_is_no_doubt() {
+        let error = failed(ErrorType::ConnectionClosed, ErrorSource::Upstream);
+        let refusal = refusal(&error, &Method::GET, true).expect("a refusal");
+        assert_eq!((refusal.code, refusal.in_doubt), (Code::UpstreamFailed, false));
+    }
+
+    #[test]
+    fn a_client_that_is_gone_is_not_answered() {
+        let error = failed(ErrorType::ConnectionClosed, ErrorSource::Downstream);
+        assert_eq!(refusal(&error, &Method::PUT, true), None);
+    }
+}

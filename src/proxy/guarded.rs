@@ -1,0 +1,31 @@
+//! The seam between the door and the guard: what the door found out, and who handles it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::Method;
+use pingora::proxy::Session;
+
+use crate::{config::Route, core::resource::ResourceKey, telemetry::access::Entry};
+
+/// A request on a guarded route.
+#[derive(Clone, Debug)]
+pub struct GuardedRequest {
+    /// The route that it took.
+    pub route: Arc<Route>,
+    /// The place of the route in the configuration.
+    pub route_index: usize,
+    /// The resource that it acts on.
+    pub key: ResourceKey,
+    /// The method that it is judged by: its own, or a stricter one that a header field names.
+    pub method: Method,
+}
+
+/// Whoever handles guarded requests.
+#[async_trait]
+pub trait GuardedPath: Send + Sync {
+    /// Handles one request to its end: afterwards its response was sent, or its connection is broken.
+    ///
+    /// Fills in what the access log is to say of it.
+    async fn handle(&self, session: &mut Session, request: &GuardedRequest, entry: &mut Entry) -> pingora::Result<()>;
+}

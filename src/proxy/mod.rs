@@ -1,0 +1,195 @@
+//! Requests on their way through pingora: the door, the unguarded path, and the one writer of local responses.
+//!
+//! [`Gateway`] is a table of pingora's hooks; each hook is a line that names who does the work:
+//!
+//! 1. `entry`: what pingora is told about the connection before anything else happens.
+//! 2. `target`, `door`, `method`: which route, and refuse, pass on, or guard.
+//! 3. `guarded`: the seam to whoever handles guarded requests.
+//! 4. `pass`: the unguarded path; `failure`: what its failures mean to the client.
+//! 5. `answer`: the writer of refusals and other local responses.
+//! 6. `entry` again: the line in the access log.
+
+use std::{
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::Version;
+use pingora::{
+    Error,
+    http::{RequestHeader, ResponseHeader},
+    modules::http::HttpModules,
+    protocols::Digest,
+    proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session},
+    upstreams::peer::HttpPeer,
+};
+
+use crate::{
+    config::{Config, Route},
+    core::route::RouteTable,
+    server::InFlight,
+};
+
+pub mod answer;
+mod context;
+pub mod door;
+mod entry;
+mod failure;
+pub mod guarded;
+mod method;
+mod pass;
+mod target;
+
+pub use context::Context;
+pub use guarded::{GuardedPath, GuardedRequest};
+
+/// The proxy as pingora sees it.
+pub struct Gateway {
+    table: RouteTable,
+    routes: Vec<Arc<Route>>,
+    /// For each route, the server that its next request begins with.
+    turns: Vec<AtomicUsize>,
+    guarded: Arc<dyn GuardedPath>,
+    in_flight: InFlight,
+    keepalive_timeout: Duration,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Gateway").field("routes", &self.routes).finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    /// The proxy of a configuration; guarded requests go to `guarded`.
+    pub fn new(config: &Config, guarded: Arc<dyn GuardedPath>) -> Self {
+        let patterns = config.routes.iter().map(|route| (route.host.clone(), route.path.clone())).collect();
+        Self {
+            table: RouteTable::new(patterns),
+            routes: config.routes.clone(),
+            turns: config.routes.iter().map(|_| AtomicUsize::new(0)).collect(),
+            guarded,
+            in_flight: InFlight::default(),
+            keepalive_timeout: config.server.keepalive_timeout,
+        }
+    }
+
+    /// The requests that it is handling.
+    pub(crate) fn in_flight(&self) -> InFlight {
+        self.in_flight.clone()
+    }
+}
+
+#[async_trait]
+impl ProxyHttp for Gateway {
+    type CTX = Context;
+
+    fn new_ctx(&self) -> Context {
+        Context::new(self.in_flight.enter())
+    }
+
+    /// None: a compressed body would need a weak tag, and no weak tag satisfies If-Match (RFC 9110 section 13.1.1).
+    fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
+
+    async fn early_request_filter(&self, session: &mut Session, _context: &mut Context) -> pingora::Result<()> {
+        entry::prepare(session, self.keepalive_timeout);
+        Ok(())
+    }
+
+    async fn request_filter(&self, session: &mut Session, context: &mut Context) -> pingora::Result<bool> {
+        entry::enter(&self.table, &self.routes, self.guarded.as_ref(), session, context).await
+    }
+
+    async fn upstream_peer(&self, _session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
+        pass::peer(&self.routes, &self.turns, context).await
+    }
+
+    fn fail_to_connect(
+        &self,
+        _session: &mut Session,
+        _peer: &HttpPeer,
+        context: &mut Context,
+        error: Box<Error>,
+    ) -> Box<Error> {
+        pass::connect_failed(context, error)
+    }
+
+    async fn connected_to_upstream(
+        &self,
+        _session: &mut Session,
+        _reused: bool,
+        _peer: &HttpPeer,
+        _descriptor: std::os::fd::RawFd,
+        _digest: Option<&Digest>,
+        context: &mut Context,
+    ) -> pingora::Result<()> {
+        context.connected = true;
+        Ok(())
+    }
+
+    async fn upstream_request_filter(
+        &self,
+        session: &mut Session,
+        request: &mut RequestHeader,
+        _context: &mut Context,
+    ) -> pingora::Result<()> {
+        let received: Version = session.req_header().version;
+        pass::request_to_upstream(received, request)
+    }
+
+    async fn request_body_filter(
+        &self,
+        _session: &mut Session,
+        body: &mut Option<Bytes>,
+        end_of_stream: bool,
+        _context: &mut Context,
+    ) -> pingora::Result<()> {
+        pass::request_body(body, end_of_stream);
+        Ok(())
+    }
+
+    async fn upstream_response_filter(
+        &self,
+        _session: &mut Session,
+        response: &mut ResponseHeader,
+        _context: &mut Context,
+    ) -> pingora::Result<()> {
+        pass::response_from_upstream(response)
+    }
+
+    fn error_while_proxy(
+        &self,
+        _peer: &HttpPeer,
+        session: &mut Session,
+        error: Box<Error>,
+        _context: &mut Context,
+        reused: bool,
+    ) -> Box<Error> {
+        pass::exchange_failed(session.req_header(), session.as_ref().retry_buffer_truncated(), reused, error)
+    }
+
+    async fn fail_to_proxy(&self, session: &mut Session, error: &Error, context: &mut Context) -> FailToProxy {
+        entry::fail(session, error, context).await
+    }
+
+    /// Failures of single requests are in the access log.
+    fn suppress_error_log(&self, _session: &Session, _context: &Context, _error: &Error) -> bool {
+        true
+    }
+
+    fn suppress_proxy_warn_log(
+        &self,
+        _session: &Session,
+        _context: &Context,
+        _error: &Error,
+        _place: ProxyWarnLogContext,
+    ) -> bool {
+        true
+    }
+
+    async fn logging(&self, session: &mut Session, _error: Option<&Error>, context: &mut Context) {
+        entry::leave(session, context).await;
+    }
+}

@@ -1,0 +1,177 @@
+//! Listening sockets, bound before anything is served: a port in use is found out at once.
+
+use std::{
+    fs::{self, Permissions},
+    io,
+    net::TcpListener,
+    os::{
+        fd::{IntoRawFd as _, RawFd},
+        unix::{
+            fs::{FileTypeExt as _, PermissionsExt as _},
+            net::{UnixListener, UnixStream},
+        },
+    },
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use pingora::{
+    server::{Fds, ListenFds},
+    services::listening::Service,
+};
+use thiserror::Error;
+
+use crate::config::Listen;
+
+/// Who may connect to a Unix socket: its owner and group.
+const UNIX_SOCKET_MODE: u32 = 0o660;
+
+/// An address that cannot be listened on.
+#[derive(Debug, Error)]
+#[error("cannot listen on {address}")]
+pub struct BindError {
+    address: String,
+    #[source]
+    source: io::Error,
+}
+
+/// Sockets that listen, not yet served.
+///
+/// The file of a Unix socket stays when the process ends, and the next one replaces it: to remove it could take away
+/// the socket of a successor.
+#[derive(Debug)]
+pub struct Listeners {
+    sockets: Vec<Socket>,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Tcp { address: String, listener: TcpListener },
+    Unix { path: PathBuf, listener: UnixListener },
+}
+
+impl Listeners {
+    /// Listens on each address, or on none of them.
+    pub fn bind(listen: &[Listen]) -> Result<Self, BindError> {
+        let sockets = listen.iter().map(bind).collect::<Result<_, _>>()?;
+        Ok(Self { sockets })
+    }
+
+    /// The addresses, with the ports that were chosen where the configuration says port 0.
+    pub fn addresses(&self) -> impl Iterator<Item = String> {
+        self.sockets.iter().map(Socket::address)
+    }
+
+    /// Makes a service serve these sockets: adds their addresses to it, and returns the table in which it finds them.
+    pub(super) fn attach<A>(self, service: &mut Service<A>) -> ListenFds {
+        let mut descriptors = Fds::new();
+        for socket in self.sockets {
+            let (address, descriptor) = socket.into_parts(service);
+            descriptors.add(address, descriptor);
+        }
+        Arc::new(descriptors.into())
+    }
+}
+
+impl Socket {
+    fn address(&self) -> String {
+        match self {
+            Self::Tcp { address, .. } => address.clone(),
+            Self::Unix { path, .. } => format!("unix:{}", path.display()),
+        }
+    }
+
+    fn into_parts<A>(self, service: &mut Service<A>) -> (String, RawFd) {
+        match self {
+            Self::Tcp { address, listener } => {
+                service.add_tcp(&address);
+                (address, listener.into_raw_fd())
+            }
+            Self::Unix { path, listener } => {
+                let path = path.to_string_lossy().into_owned();
+                service.add_uds(&path, Some(Permissions::from_mode(UNIX_SOCKET_MODE)));
+                (path, listener.into_raw_fd())
+            }
+        }
+    }
+}
+
+fn bind(listen: &Listen) -> Result<Socket, BindError> {
+    match listen {
+        Listen::Tcp(address) => bind_tcp(address).map_err(|source| BindError { address: address.clone(), source }),
+        Listen::Unix(path) => {
+            bind_unix(path).map_err(|source| BindError { address: format!("unix:{}", path.display()), source })
+        }
+    }
+}
+
+fn bind_tcp(address: &str) -> io::Result<Socket> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(Socket::Tcp { address: listener.local_addr()?.to_string(), listener })
+}
+
+fn bind_unix(path: &Path) -> io::Result<Socket> {
+    remove_dead_socket(path)?;
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, Permissions::from_mode(UNIX_SOCKET_MODE))?;
+    listener.set_nonblocking(true)?;
+    Ok(Socket::Unix { path: path.to_owned(), listener })
+}
+
+/// Removes the file of a socket that nobody listens on any more; it is what a process leaves that was killed.
+fn remove_dead_socket(path: &Path) -> io::Result<()> {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
+    let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    if is_socket && UnixStream::connect(path).err().as_ref().is_some_and(refused) {
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_in_use_is_an_error_at_once() {
+        let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = taken.local_addr().expect("its address").to_string();
+        let error = Listeners::bind(&[Listen::Tcp(address.clone())]).expect_err("the port is in use");
+        assert_eq!(error.to_string(), format!("cannot listen on {address}"));
+        assert_eq!(error.source.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn port_0_is_shown_as_the_port_that_was_chosen() {
+        let listeners = Listeners::bind(&[Listen::Tcp("127.0.0.1:0".into())]).expect("a free port");
+        let address = listeners.addresses().next().expect("one address");
+        assert!(address.starts_with("127.0.0.1:") && !address.ends_with(":0"), "{address}");
+    }
+
+    #[test]
+    fn a_unix_socket_is_for_its_owner_and_group() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let _listeners = Listeners::bind(&[Listen::Unix(path.clone())]).expect("a new socket");
+        let mode = fs::metadata(&path).expect("the socket").permissions().mode();
+        assert_eq!(mode & 0o777, 0o660);
+    }
+
+    #[test]
+    fn a_dead_unix_socket_is_replaced() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        drop(UnixListener::bind(&path).expect("a socket, then dead"));
+        Listeners::bind(&[Listen::Unix(path)]).expect("its file is replaced");
+    }
+
+    #[test]
+    fn a_living_unix_socket_is_left_alone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let _living = UnixListener::bind(&path).expect("a socket");
+        let error = Listeners::bind(&[Listen::Unix(path)]).expect_err("it is in use");
+        assert_eq!(error.source.kind(), io::ErrorKind::AddrInUse);
+    }
+}

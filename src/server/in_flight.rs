@@ -1,0 +1,75 @@
+//! How many requests are being handled, and how to wait until there are none.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use tokio::sync::Notify;
+
+/// A count of requests.
+#[derive(Clone, Debug, Default)]
+pub struct InFlight(Arc<Counter>);
+
+#[derive(Debug, Default)]
+struct Counter {
+    requests: AtomicUsize,
+    idle: Notify,
+}
+
+/// One request in the count, until it is dropped.
+#[derive(Debug)]
+pub struct Ticket(Arc<Counter>);
+
+impl InFlight {
+    /// Counts a request.
+    pub fn enter(&self) -> Ticket {
+        self.0.requests.fetch_add(1, Ordering::Relaxed);
+        Ticket(Arc::clone(&self.0))
+    }
+
+    /// Waits until no request is counted.
+    pub async fn idle(&self) {
+        let notified = self.0.idle.notified();
+        tokio::pin!(notified);
+        loop {
+            // Registered before the look, so that the last request cannot end unseen in between.
+            notified.as_mut().enable();
+            if self.0.requests.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            notified.as_mut().await;
+            notified.set(self.0.idle.notified());
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if self.0.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.idle.notify_waiters();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn idle_waits_for_the_last_request() {
+        let in_flight = InFlight::default();
+        let (first, second) = (in_flight.enter(), in_flight.enter());
+        drop(first);
+        let waiting = tokio::spawn({
+            let in_flight = in_flight.clone();
+            async move { in_flight.idle().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished(), "one request is in flight");
+        drop(second);
+        tokio::time::timeout(Duration::from_secs(5), waiting).await.expect("idle").expect("no panic");
+    }
+}

@@ -1,0 +1,149 @@
+//! The server: listeners, worker threads, and an end that waits for requests in flight and for nothing else.
+//!
+//! # Design
+//!
+//! *Why not pingora's own server object?* After SIGTERM it sleeps its whole grace period, even when idle; a port in use
+//! costs it thirty seconds and then leaves a process without a listener; and SIGQUIT hands listeners to a new
+//! process while this one lives on, so that two memories would guard one backend. Its services, which do the real
+//! work, run as well without it.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use pingora::{
+    apps::HttpServerOptions, protocols::http::v2::server::H2Options, proxy::http_proxy_service_with_name,
+    server::configuration::ServerConf, services::Service as _,
+};
+use pingora_runtime::RuntimeBuilder;
+use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::{config, proxy::Gateway};
+
+mod bind;
+mod in_flight;
+pub mod signals;
+#[cfg(test)]
+mod tests;
+
+pub use bind::{BindError, Listeners};
+pub use in_flight::{InFlight, Ticket};
+
+/// Connections to one upstream that are kept idle, a worker thread: enough for the bursts of one thread.
+const POOL_CONNECTIONS: usize = 128;
+/// Requests at once on one HTTP/2 connection (RFC 9113 section 6.5.2 recommends no less than 100).
+const H2_STREAMS: u32 = 128;
+/// Field bytes of one HTTP/2 request: room for large cookies, no room for floods.
+const H2_FIELD_BYTES: u32 = 64 * 1024;
+/// Streams that a client may reset before they are handled (rapid reset attacks).
+const H2_PENDING_RESETS: usize = 32;
+/// How long a request may go uncounted between the end of its head and its ticket.
+const UNCOUNTED: Duration = Duration::from_millis(20);
+
+/// How far a server is asked to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It serves.
+    Not,
+    /// It accepts nothing more and ends when the requests in flight have ended.
+    Drain,
+    /// It ends.
+    Now,
+}
+
+/// A server that could not go on.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// Its listeners came to an end by themselves.
+    #[error("the listeners ended")]
+    Listeners(#[source] Option<tokio::task::JoinError>),
+}
+
+/// Serves until it is asked to stop; requests in flight have the configured `shutdown_timeout` to end.
+///
+/// Must run on a tokio runtime, which carries none of the requests.
+pub async fn run(
+    listeners: Listeners,
+    server: &config::Server,
+    gateway: Gateway,
+    mut stop: watch::Receiver<Stop>,
+) -> Result<(), ServeError> {
+    let in_flight = gateway.in_flight();
+    let mut service = http_proxy_service_with_name(&Arc::new(configuration(server)), gateway, "ifmatch");
+    if let Some(proxy) = service.app_logic_mut() {
+        proxy.server_options = Some(http_options(server));
+        proxy.h2_options = Some(h2_options());
+    }
+    let descriptors = listeners.attach(&mut service);
+
+    // One single-threaded runtime a worker: measured cheaper than work stealing for short requests.
+    let runtime = RuntimeBuilder::new(server.threads, "ifmatch").work_steal(false).build();
+    let (shutdown, shutdown_watch) = watch::channel(false);
+    let mut serving =
+        runtime.get_handle().spawn(async move { service.start_service(Some(descriptors), shutdown_watch, 1).await });
+
+    let result = tokio::select! {
+        ended = &mut serving => Err(ServeError::Listeners(ended.err())),
+        () = reached(&mut stop, Stop::Drain) => {
+            shutdown.send_replace(true);
+            let drain = async {
+                // The listeners end first; connections between two requests end with them.
+                let _ = serving.await;
+                drained(&in_flight).await;
+            };
+            tokio::select! {
+                _ = tokio::time::timeout(server.shutdown_timeout, drain) => {}
+                () = reached(&mut stop, Stop::Now) => {}
+            }
+            Ok(())
+        }
+    };
+    // Tasks that are still running are dropped, so this takes no time; it blocks, which a runtime does not allow.
+    let _ = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(Duration::ZERO)).await;
+    result
+}
+
+/// Waits until nothing is in flight, and looks twice for a request that is not counted yet.
+async fn drained(in_flight: &InFlight) {
+    in_flight.idle().await;
+    tokio::time::sleep(UNCOUNTED).await;
+    in_flight.idle().await;
+}
+
+/// Waits until a stop of at least this kind is asked for; for ever where nobody can ask any more.
+fn reached(stop: &mut watch::Receiver<Stop>, least: Stop) -> impl Future<Output = ()> + '_ {
+    async move {
+        let enough = |asked: &Stop| *asked == Stop::Now || *asked == least;
+        if stop.wait_for(enough).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Pingora's settings, of which a service without pingora's server reads only some.
+fn configuration(server: &config::Server) -> ServerConf {
+    ServerConf {
+        threads: server.threads,
+        work_stealing: false,
+        upstream_keepalive_pool_size: POOL_CONNECTIONS,
+        daemon: false,
+        ..ServerConf::default()
+    }
+}
+
+fn http_options(server: &config::Server) -> HttpServerOptions {
+    let mut options = HttpServerOptions::default();
+    options.h2c = true;
+    // The door refuses CONNECT itself, with a problem document and a line in the access log.
+    options.allow_connect_method_proxying = true;
+    options.h2_idle_timeout = Some(server.keepalive_timeout);
+    options
+}
+
+fn h2_options() -> H2Options {
+    let mut options = H2Options::new();
+    options
+        .max_concurrent_streams(H2_STREAMS)
+        .max_header_list_size(H2_FIELD_BYTES)
+        .max_pending_accept_reset_streams(H2_PENDING_RESETS);
+    options
+}

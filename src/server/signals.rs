@@ -1,0 +1,32 @@
+//! Signals of the operating system as requests to stop.
+
+use std::io;
+
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
+
+use super::Stop;
+
+/// Watches for SIGTERM, SIGINT and SIGQUIT on the current runtime. The first drains, the second ends at once.
+///
+/// SIGQUIT means to pingora that a new process takes the listeners over; here it is one more way to say SIGTERM.
+pub fn watch() -> io::Result<watch::Receiver<Stop>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut quit = signal(SignalKind::quit())?;
+    let (sender, receiver) = watch::channel(Stop::Not);
+    tokio::spawn(async move {
+        for stop in [Stop::Drain, Stop::Now] {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+                _ = quit.recv() => {}
+            }
+            tracing::info!(?stop, "asked to stop");
+            sender.send_replace(stop);
+        }
+    });
+    Ok(receiver)
+}
