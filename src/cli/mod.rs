@@ -1,6 +1,7 @@
 //! The command line: what can be asked of `ifmatch`, and what its exit codes mean.
 
 mod check;
+mod explain;
 
 use std::{
     ffi::OsString,
@@ -52,6 +53,8 @@ enum Command {
         /// The configuration.
         file: PathBuf,
     },
+    /// Tell which route a request takes and why, what its resource key is, and what a write needs.
+    Explain(ExplainOptions),
 }
 
 /// What `ifmatch run` was asked for.
@@ -71,6 +74,20 @@ pub struct RunOptions {
     pub listen: Vec<String>,
 }
 
+/// What `ifmatch explain` was asked for.
+#[derive(Debug, Args)]
+struct ExplainOptions {
+    /// The configuration.
+    file: PathBuf,
+    /// The method of the request.
+    method: String,
+    /// Its URL, or its target and the host with -H.
+    url: String,
+    /// A header field of the request, 'Name: value'; may be given several times.
+    #[arg(short = 'H', long = "header", value_name = "FIELD")]
+    headers: Vec<String>,
+}
+
 fn policy(word: &str) -> Result<Policy, String> {
     let words = Policy::WORDS.iter().map(|(word, _)| *word).collect::<Vec<_>>();
     Policy::of(word).ok_or_else(|| format!("it is one of {}", words.join(", ")))
@@ -80,6 +97,7 @@ fn policy(word: &str) -> Result<Policy, String> {
 pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match CommandLine::try_parse_from(arguments) {
         Ok(CommandLine { command: Command::Check { file } }) => check::execute(&file),
+        Ok(CommandLine { command: Command::Explain(options) }) => explain::execute(&options),
         Err(answer) => {
             // Help and version are errors to clap, and a closed pipe is nobody's concern.
             let _ = answer.print();
