@@ -21,7 +21,7 @@ mod body;
 mod budget;
 mod connection;
 pub mod fields;
-mod peer;
+pub(crate) mod peer;
 mod receive;
 mod response;
 mod spool;
