@@ -1,5 +1,6 @@
 //! `ifmatch`: a reverse proxy that stops lost updates.
 
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod core;

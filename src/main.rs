@@ -1,2 +1,10 @@
 //! The `ifmatch` command.
-fn main() {}
+
+use std::{env, process::ExitCode};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    ifmatch::cli::execute(env::args_os())
+}

@@ -3,7 +3,23 @@
 //! The rest of the program sees these types alone. The shape of the file is a matter of `raw`, and every rule that a
 //! file can break is a matter of `validate`.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+mod limits;
+mod problem;
+mod raw;
+mod read;
+#[cfg(test)]
+mod reference;
+mod start;
+mod units;
+mod validate;
+mod words;
+
+use std::{fs, path::Path, path::PathBuf, sync::Arc, time::Duration};
+
+use problem::Source;
+pub use problem::{Problem, Problems};
+pub use start::from_upstream;
+pub use words::Word;
 
 use crate::core::{
     policy::{Guard, Policy},
@@ -11,6 +27,33 @@ use crate::core::{
     route::{HostPattern, PathPattern},
     target::PathParameters,
 };
+
+/// A configuration, and what is allowed in it but rarely meant.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What the program runs by.
+    pub config: Config,
+    /// What its author should know, in the order of the text.
+    pub warnings: Vec<Problem>,
+}
+
+/// Reads and checks a file. The error holds every problem that it has.
+pub fn load(path: &Path) -> Result<Loaded, Problems> {
+    let name = path.display().to_string();
+    let text =
+        fs::read_to_string(path).map_err(|error| Problem::of_source(&name, format!("cannot be read: {error}")))?;
+    parse(&name, &text)
+}
+
+/// Reads and checks a text; problems are reported under its `name`. The error holds every problem that it has.
+pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
+    let source = Source { name, text };
+    let (file, written, problems) = read::read(source);
+    match file {
+        Some(file) => validate::validate(source, &file, &written, problems),
+        None => Err(Problems::new(problems)),
+    }
+}
 
 /// Everything that a file says, checked.
 #[derive(Clone, Debug)]
@@ -110,7 +153,7 @@ pub struct Route {
     pub key: KeyTemplate,
     /// What becomes of `;` in a path.
     pub path_params: PathParameters,
-    /// Whether a guarded route sends to the same upstream, so that a target with two readings could reach its
-    /// resources through this route.
+    /// Whether a guarded route (this one included) that does not only observe sends to the same upstream, so that a
+    /// target with two readings could reach its resources through this route.
     pub beside_guarded: bool,
 }

@@ -53,7 +53,7 @@ impl Lost {
 
 impl From<Box<pingora::Error>> for Lost {
     fn from(error: Box<pingora::Error>) -> Self {
-        tracing::warn!(error = error.etype().as_str(), "an exchange with an upstream failed");
+        tracing::debug!(error = error.etype().as_str(), "an exchange with an upstream failed");
         let died = matches!(error.etype(), ErrorType::ConnectionClosed | ErrorType::ReadError | ErrorType::WriteError);
         Self { connection_died: died, ..Self::abandoned() }
     }
@@ -232,3 +232,6 @@ async fn at_once<F: Future>(future: F) -> Option<F::Output> {
     })
     .await
 }
+
+#[cfg(test)]
+mod tests;

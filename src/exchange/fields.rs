@@ -151,7 +151,7 @@ fn repeated_length(fields: &HeaderMap) -> Option<HeaderValue> {
 }
 
 /// What this proxy adds to Via for a message received in a version.
-fn via(received: Version) -> HeaderValue {
+pub(crate) fn via(received: Version) -> HeaderValue {
     HeaderValue::from_static(match received {
         Version::HTTP_2 => "2 ifmatch",
         Version::HTTP_10 => "1.0 ifmatch",

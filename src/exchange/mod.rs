@@ -21,7 +21,7 @@ mod body;
 mod budget;
 mod connection;
 pub mod fields;
-mod peer;
+pub(crate) mod peer;
 mod receive;
 mod response;
 mod spool;
@@ -92,7 +92,8 @@ impl Exchanger {
     }
 
     /// A connection to one server of an upstream: `preferred_server` (an index into [`Upstream::servers`]), or where
-    /// it cannot be reached, one of the others in their order. The failure is always [`Failure::NotSent`].
+    /// it cannot be reached, one of the others in their order. Each attempt is bounded by the upstream's connect
+    /// timeout. The failure is always [`Failure::NotSent`].
     pub async fn connect(
         &self,
         upstream: &Arc<Upstream>,

@@ -15,18 +15,18 @@ const NAMES_MAX: u64 = 1024;
 
 /// Resolves `host:port` without a system call for addresses, and seldom for names.
 #[derive(Debug)]
-pub(super) struct Resolver {
+pub(crate) struct Resolver {
     names: Cache<String, Arc<[SocketAddr]>>,
 }
 
 /// The addresses of one server, in the order in which to try them; never empty.
-pub(super) enum Addresses {
+pub(crate) enum Addresses {
     One(SocketAddr),
     Several(Arc<[SocketAddr]>),
 }
 
 impl Addresses {
-    pub(super) fn as_slice(&self) -> &[SocketAddr] {
+    pub(crate) fn as_slice(&self) -> &[SocketAddr] {
         match self {
             Self::One(address) => slice::from_ref(address),
             Self::Several(addresses) => addresses,
@@ -35,12 +35,12 @@ impl Addresses {
 }
 
 impl Resolver {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { names: Cache::builder().max_capacity(NAMES_MAX).time_to_live(NAME_TTL).build() }
     }
 
     /// The addresses of `host:port`; an error where the name is unknown or the answer takes longer than `wait`.
-    pub(super) async fn addresses(&self, server: &str, wait: Duration) -> io::Result<Addresses> {
+    pub(crate) async fn addresses(&self, server: &str, wait: Duration) -> io::Result<Addresses> {
         if let Ok(address) = server.parse() {
             return Ok(Addresses::One(address));
         }

@@ -72,7 +72,7 @@ pub async fn receive(
         session.write_continue_response().await.map_err(ReceiveError::Client)?;
         session.set_keepalive(keepalive_seconds);
     }
-    gather(session, declared, limits, budget).await
+    timeout(limits.timeout, gather(session, declared, limits, budget)).await.unwrap_or(Err(ReceiveError::TimedOut))
 }
 
 fn expects_continue(head: &RequestHeader) -> bool {
@@ -86,34 +86,19 @@ pub(super) fn content_length(fields: &HeaderMap) -> Option<u64> {
     value.split(',').next()?.trim().parse().ok()
 }
 
-/// Where the chunks of a body come from.
-trait ChunkSource {
-    /// The next chunk, which may be empty; `None` at the end.
-    fn next_chunk(&mut self) -> impl Future<Output = pingora::Result<Option<Bytes>>> + Send;
-}
-
-impl ChunkSource for Session {
-    async fn next_chunk(&mut self) -> pingora::Result<Option<Bytes>> {
-        self.read_request_body().await
-    }
-}
-
 async fn gather(
-    source: &mut impl ChunkSource,
+    session: &mut Session,
     declared: Option<u64>,
     limits: &BodyLimits,
     budget: &Arc<BodyBudget>,
 ) -> Result<Body, ReceiveError> {
-    let all = async {
-        let mut gathering = Gathering::new(declared, limits, budget);
-        while let Some(chunk) = source.next_chunk().await.map_err(client_error)? {
-            if !chunk.is_empty() {
-                gathering.push(chunk).await?;
-            }
+    let mut gathering = Gathering::new(declared, limits, budget);
+    while let Some(chunk) = session.read_request_body().await.map_err(client_error)? {
+        if !chunk.is_empty() {
+            gathering.push(chunk).await?;
         }
-        gathering.finish().await
-    };
-    timeout(limits.timeout, all).await.unwrap_or(Err(ReceiveError::TimedOut))
+    }
+    gathering.finish().await
 }
 
 fn client_error(error: Box<pingora::Error>) -> ReceiveError {
@@ -226,3 +211,6 @@ impl<'a> Gathering<'a> {
         Ok(Body::received(content, self.len, self.hasher.finalize(), self.share))
     }
 }
+
+#[cfg(test)]
+mod tests;

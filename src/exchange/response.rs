@@ -44,7 +44,7 @@ impl Exchange {
                 Ok(Ok(Some(chunk))) if chunk.is_empty() => continue,
                 Ok(Ok(chunk)) => return Ok(chunk),
                 Ok(Err(error)) => {
-                    tracing::warn!(error = error.etype().as_str(), "the body of an upstream's response broke off");
+                    tracing::debug!(error = error.etype().as_str(), "the body of an upstream's response broke off");
                     Failure::Abandoned { timed_out: false }
                 }
                 Err(_) => Failure::Abandoned { timed_out: true },
@@ -105,3 +105,6 @@ pub async fn read_whole(exchange: &mut Exchange, max_bytes: usize, wait: Duratio
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

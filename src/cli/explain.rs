@@ -1,0 +1,202 @@
+//! `ifmatch explain`: which route a request takes and why, its resource key, and what a write needs.
+//!
+//! The door decides, as it does for a request that comes over the network; here is only told what it found.
+
+use std::{process::ExitCode, slice, sync::Arc};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
+
+use super::{Exit, ExplainOptions, complain, print, report};
+use crate::{
+    config::{self, Config, Route, Word},
+    core::{
+        policy::{Guard, MethodClass, Require},
+        precondition::{Preconditions, Requirement, requirement},
+        refusal::{Code, Refusal},
+        route::RouteTable,
+        target::{NormalPath, PathParameters, normalize, split_query},
+        validators::Representation,
+    },
+    proxy::{
+        GuardedRequest,
+        door::{Door, Head, decide},
+    },
+};
+
+/// A request as far as routes and policies look at it.
+#[derive(Debug)]
+struct Request {
+    method: Method,
+    host: String,
+    target: String,
+    headers: HeaderMap,
+}
+
+pub(super) fn execute(options: &ExplainOptions) -> ExitCode {
+    let loaded = match config::load(&options.file) {
+        Ok(loaded) => loaded,
+        Err(problems) => return report(&problems),
+    };
+    match request(options) {
+        Ok(request) => {
+            for (label, text) in explain(&loaded.config, &request) {
+                print(format_args!("{label:<13}{text}"));
+            }
+            ExitCode::SUCCESS
+        }
+        Err(what) => {
+            complain(format_args!("ifmatch explain: {what}"));
+            Exit::Usage.into()
+        }
+    }
+}
+
+fn request(options: &ExplainOptions) -> Result<Request, String> {
+    let method = options.method.parse().ok().ok_or_else(|| format!("{:?} is no method", options.method))?;
+    let mut headers = HeaderMap::new();
+    for field in &options.headers {
+        let parsed = field.split_once(':').and_then(|(name, value)| {
+            Some((name.parse::<HeaderName>().ok()?, value.trim().parse::<HeaderValue>().ok()?))
+        });
+        let (name, value) = parsed.ok_or_else(|| format!("{field:?} is not 'Name: value'"))?;
+        headers.append(name, value);
+    }
+    let (authority, target) = match options.url.split_once("://") {
+        Some((_, rest)) => rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len())),
+        None if options.url.starts_with('/') => (field(&headers, &header::HOST), options.url.as_str()),
+        None => return Err(format!("{:?} is neither a URL nor a target that begins with \"/\"", options.url)),
+    };
+    // A fragment is never sent, and an empty path is sent as "/" (RFC 9110 section 7.1).
+    let target = target.split('#').next().unwrap_or_default();
+    let slash = if target.starts_with('/') { "" } else { "/" };
+    Ok(Request { method, host: authority.to_owned(), target: format!("{slash}{target}"), headers })
+}
+
+fn field<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// What becomes of a request, as pairs of a label and a text.
+fn explain(config: &Config, request: &Request) -> Vec<(&'static str, String)> {
+    let table = table(&config.routes);
+    let (path, _) = split_query(request.target.as_bytes());
+    let normal = normalize(path, PathParameters::Keep);
+    let head = Head {
+        method: &request.method,
+        version: Version::HTTP_11,
+        host: &request.host,
+        target: request.target.as_bytes(),
+        headers: &request.headers,
+    };
+    let door = decide(&table, &config.routes, &head);
+    let mut lines = vec![("request", format!("{} {}{}", request.method, request.host, request.target))];
+    lines.push((
+        "normal form",
+        match &normal {
+            Ok(normal) => normal.as_str().to_owned(),
+            Err(ambiguous) => format!("none: {ambiguous}"),
+        },
+    ));
+    let taken = match &door {
+        Door::Refuse { route_index, .. } => *route_index,
+        Door::Pass { route_index, .. } => Some(*route_index),
+        Door::Guarded(guarded) => Some(guarded.route_index),
+    };
+    let route = taken.and_then(|index| config.routes.get(index));
+    if let Some(route) = route {
+        lines.push(("route", format!("{}, to upstream {}", describe(route), route.upstream.name)));
+        lines.push(("why", why(config, route, request, normal.as_ref().ok())));
+        lines.push(("policy", policy(route)));
+    }
+    if let Door::Guarded(guarded) = &door {
+        lines.push(("key", guarded.key.to_string()));
+    }
+    lines.extend(outcome(&door, route.and_then(|route| route.guard.as_ref()), &request.headers));
+    lines
+}
+
+fn table(routes: &[Arc<Route>]) -> RouteTable {
+    RouteTable::new(routes.iter().map(|route| (route.host.clone(), route.path.clone())).collect())
+}
+
+fn describe(route: &Route) -> String {
+    format!("{:?} (host {}, path {})", route.name, route.host, route.path)
+}
+
+/// Why a route was taken: the others that match, too.
+fn why(config: &Config, taken: &Route, request: &Request, normal: Option<&NormalPath>) -> String {
+    let Some(normal) = normal else { return "it matches the path as it is spelled".to_owned() };
+    let matches = |route: &&Arc<Route>| table(slice::from_ref(*route)).find(&request.host, normal).is_some();
+    let others = config.routes.iter().filter(|route| route.name != taken.name).filter(matches);
+    let others = others.map(|route| describe(route)).collect::<Vec<_>>();
+    if others.is_empty() {
+        return "no other route matches".to_owned();
+    }
+    format!("it is more specific than {}", others.join(", "))
+}
+
+fn policy(route: &Route) -> String {
+    let policy = route.policy.word();
+    route.guard.as_ref().map_or_else(
+        || policy.to_owned(),
+        |guard| {
+            let (etag, writers, require) = (guard.etag.word(), guard.writers.word(), guard.require.word());
+            let observe = if guard.observe { ", observe = true" } else { "" };
+            format!("{policy} (etag = {etag:?}, writers = {writers:?}, require = {require:?}{observe})")
+        },
+    )
+}
+
+/// What becomes of it, and what a write needs.
+fn outcome(door: &Door, guard: Option<&Guard>, headers: &HeaderMap) -> Vec<(&'static str, String)> {
+    match door {
+        Door::Refuse { refusal, .. } => vec![("outcome", refused(refusal))],
+        Door::Pass { .. } if guard.is_some() => vec![("outcome", "it passes unjudged".to_owned())],
+        Door::Pass { .. } => vec![("outcome", "it passes as it came; nothing guards this route".to_owned())],
+        Door::Guarded(guarded) => guard.map(|guard| judged(guarded, guard, headers)).unwrap_or_default(),
+    }
+}
+
+fn judged(request: &GuardedRequest, guard: &Guard, headers: &HeaderMap) -> Vec<(&'static str, String)> {
+    let class = guard.class_of(&request.method);
+    let kind = match class {
+        MethodClass::Read => "a read",
+        MethodClass::UnclaimedWrite => "a write that runs beside others",
+        _ => "a write",
+    };
+    let mut lines = vec![("method", format!("{} is {kind}", request.method))];
+    if class == MethodClass::Read {
+        lines.push(("outcome", "it is answered with a tag, or with 304 or 412 by its preconditions".to_owned()));
+        return lines;
+    }
+    let require = if guard.require_methods.contains(&request.method) { guard.require } else { Require::Never };
+    lines.push(("needs", needs(require, guard.allow_any).to_owned()));
+    let outcome = match Preconditions::parse(headers) {
+        Err(malformed) => refused(&Refusal::new(Code::MalformedPrecondition, malformed.to_string())),
+        Ok(conditions) => match requirement(require, guard.allow_any, &conditions, &Representation::Unknown) {
+            Requirement::Missing => refused(&Refusal::new(Code::PreconditionRequired, "it carries nothing of that")),
+            Requirement::NeedsExistence => "the current state of the resource decides if that is enough".to_owned(),
+            Requirement::Satisfied if conditions.is_empty() => "it passes without a precondition".to_owned(),
+            Requirement::Satisfied => "its preconditions are judged against the current state".to_owned(),
+        },
+    };
+    let outcome = if guard.observe { format!("it passes; without observe: {outcome}") } else { outcome };
+    lines.push(("outcome", outcome));
+    lines
+}
+
+fn needs(require: Require, allow_any: bool) -> &'static str {
+    match (require, allow_any) {
+        (Require::Never, _) => "nothing; a precondition is judged if there is one",
+        (Require::Existing, false) => "If-Match with the current tag where the resource exists, nothing to create it",
+        (Require::Existing, true) => {
+            "If-Match with the current tag or * where the resource exists, nothing to create it"
+        }
+        (Require::Always, false) => "If-Match with the current tag, or If-None-Match: * to create",
+        (Require::Always, true) => "If-Match with the current tag or *, or If-None-Match: * to create",
+    }
+}
+
+fn refused(refusal: &Refusal) -> String {
+    format!("{} {}: {}", refusal.code.status().as_u16(), refusal.code.as_str(), refusal.detail)
+}

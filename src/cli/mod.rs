@@ -1,0 +1,156 @@
+//! The command line: what can be asked of `ifmatch`, and what its exit codes mean.
+
+mod check;
+mod explain;
+
+use std::{
+    ffi::OsString,
+    fmt::Display,
+    io::{Write, stderr, stdout},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{
+    config::{Problems, Word},
+    core::policy::Policy,
+};
+
+/// What went wrong, as the number that the process ends with; 0 is success. Those above 1 are those of `sysexits.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Something failed at run time.
+    Runtime = 1,
+    /// The command line cannot be understood.
+    Usage = 64,
+    /// An address to listen on cannot be bound.
+    Unavailable = 69,
+    /// The configuration has problems.
+    Configuration = 78,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// A reverse proxy that stops lost updates.
+#[derive(Debug, Parser)]
+#[command(name = "ifmatch", version, about, arg_required_else_help = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check a configuration: report all of its problems, or print its routes.
+    Check {
+        /// The configuration.
+        file: PathBuf,
+    },
+    /// Tell which route a request takes and why, what its resource key is, and what a write needs.
+    Explain(ExplainOptions),
+}
+
+/// What `ifmatch run` was asked for.
+#[derive(Debug, Args)]
+pub struct RunOptions {
+    /// The configuration; ifmatch.toml where neither a file nor an upstream is given.
+    #[arg(conflicts_with_all = ["upstream", "policy", "listen"])]
+    pub file: Option<PathBuf>,
+    /// Run without a file, in front of the server of this URL.
+    #[arg(long, value_name = "URL")]
+    pub upstream: Option<String>,
+    /// The policy of all requests; optimistic where nothing is said.
+    #[arg(long, requires = "upstream", value_parser = policy)]
+    pub policy: Option<Policy>,
+    /// An address to listen on, 127.0.0.1:8080 where nothing is said; may be given several times.
+    #[arg(long, requires = "upstream", value_name = "ADDRESS")]
+    pub listen: Vec<String>,
+}
+
+/// What `ifmatch explain` was asked for.
+#[derive(Debug, Args)]
+struct ExplainOptions {
+    /// The configuration.
+    file: PathBuf,
+    /// The method of the request.
+    method: String,
+    /// Its URL, or its target and the host with -H.
+    url: String,
+    /// A header field of the request, 'Name: value'; may be given several times.
+    #[arg(short = 'H', long = "header", value_name = "FIELD")]
+    headers: Vec<String>,
+}
+
+fn policy(word: &str) -> Result<Policy, String> {
+    let words = Policy::WORDS.iter().map(|(word, _)| *word).collect::<Vec<_>>();
+    Policy::of(word).ok_or_else(|| format!("it is one of {}", words.join(", ")))
+}
+
+/// Does what the arguments ask for; the first of them is the name of the program.
+pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match CommandLine::try_parse_from(arguments) {
+        Ok(CommandLine { command: Command::Check { file } }) => check::execute(&file),
+        Ok(CommandLine { command: Command::Explain(options) }) => explain::execute(&options),
+        Err(answer) => {
+            // Help and version are errors to clap, and a closed pipe is nobody's concern.
+            let _ = answer.print();
+            if answer.use_stderr() { Exit::Usage.into() } else { ExitCode::SUCCESS }
+        }
+    }
+}
+
+/// Prints a line on standard output. Whoever closes the pipe early has read enough.
+fn print(line: impl Display) {
+    let _ = writeln!(stdout().lock(), "{line}");
+}
+
+/// Prints a line on standard error.
+fn complain(line: impl Display) {
+    let _ = writeln!(stderr().lock(), "{line}");
+}
+
+/// Reports everything that is wrong with a configuration.
+pub fn report(problems: &Problems) -> ExitCode {
+    complain(problems);
+    Exit::Configuration.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Run {
+        #[command(flatten)]
+        options: RunOptions,
+    }
+
+    fn run(arguments: &[&str]) -> Result<RunOptions, clap::Error> {
+        Run::try_parse_from([&["run"], arguments].concat()).map(|run| run.options)
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        CommandLine::command().debug_assert();
+        Run::command().debug_assert();
+    }
+
+    #[test]
+    fn run_takes_a_file_or_an_upstream() {
+        assert_eq!(run(&["a.toml"]).expect("a file is enough").file, Some(PathBuf::from("a.toml")));
+        let options = run(&["--upstream", "http://[::1]:1", "--policy", "optimistic", "--listen", "[::1]:0"]);
+        assert_eq!(options.expect("these belong together").policy, Some(Policy::Optimistic));
+        assert!(run(&["a.toml", "--upstream", "http://[::1]:1"]).is_err());
+        assert!(run(&["--policy", "optimistic"]).is_err());
+        assert!(run(&["--upstream", "http://[::1]:1", "--policy", "pessimistic"]).is_err());
+    }
+}

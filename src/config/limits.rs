@@ -1,0 +1,64 @@
+//! What each number of the configuration is by default, and the least and the most that it may be.
+//!
+//! A limit that is too far out is nearly always a wrong unit, and the least values are those that the program still
+//! works with. `config/ifmatch.toml` tells users the reason for each default.
+
+use std::time::Duration;
+
+/// A key with its default and its range, both ends included.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limit<T> {
+    /// As the user knows it.
+    pub(super) key: &'static str,
+    pub(super) default: T,
+    pub(super) min: T,
+    pub(super) max: T,
+}
+
+const fn limit<T>(key: &'static str, default: T, min: T, max: T) -> Limit<T> {
+    Limit { key, default, min, max }
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const TIB: u64 = 1 << 40;
+
+const ZERO: Duration = Duration::ZERO;
+const fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+const fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+const fn hours(count: u64) -> Duration {
+    Duration::from_secs(count * 3600)
+}
+
+/// 0 stands for one per core.
+pub(super) const THREADS: Limit<usize> = limit("threads", 0, 0, 1024);
+pub(super) const BODY_MEMORY: Limit<u64> = limit("body_memory", MIB, 0, GIB);
+pub(super) const BODY_MEMORY_TOTAL: Limit<u64> = limit("body_memory_total", 256 * MIB, MIB, TIB);
+pub(super) const BODY_MAX: Limit<u64> = limit("body_max", GIB, 0, TIB);
+pub(super) const SPOOL_TOTAL: Limit<u64> = limit("spool_total", 10 * GIB, 0, 1024 * TIB);
+pub(super) const BODY_TIMEOUT: Limit<Duration> = limit("body_timeout", seconds(60), seconds(1), hours(24));
+pub(super) const CLAIM_WAITERS_MAX: Limit<usize> = limit("claim_waiters_max", 10_000, 0, 10_000_000);
+pub(super) const KEEPALIVE_TIMEOUT: Limit<Duration> = limit("keepalive_timeout", seconds(60), seconds(1), hours(24));
+pub(super) const SHUTDOWN_TIMEOUT: Limit<Duration> = limit("shutdown_timeout", seconds(10), ZERO, hours(1));
+
+pub(super) const CAPACITY: Limit<usize> = limit("capacity", 1_000_000, 1, 1_000_000_000);
+pub(super) const IDLE_TTL: Limit<Duration> = limit("idle_ttl", hours(24), seconds(1), hours(24 * 365));
+pub(super) const STORE_TIMEOUT: Limit<Duration> = limit("timeout", seconds(2), ms(10), seconds(60));
+pub(super) const START_GRACE: Limit<Duration> = limit("start_grace", ZERO, ZERO, hours(1));
+
+pub(super) const CONNECT_TIMEOUT: Limit<Duration> = limit("connect_timeout", seconds(1), ms(10), seconds(300));
+pub(super) const UPSTREAM_TIMEOUT: Limit<Duration> = limit("timeout", seconds(30), ms(10), hours(24));
+pub(super) const LATE_MAX: Limit<Duration> = limit("late_max", seconds(5), ZERO, hours(1));
+pub(super) const REUSE_IDLE_WRITES: Limit<Duration> = limit("reuse_idle_writes", seconds(1), ZERO, hours(1));
+
+pub(super) const HASH_MAX: Limit<u64> = limit("hash_max", MIB, KIB, 256 * MIB);
+pub(super) const HASH_WAIT: Limit<Duration> = limit("hash_wait", ms(50), ZERO, seconds(60));
+pub(super) const IDENTITY_TTL: Limit<Duration> = limit("identity_ttl", seconds(600), ZERO, hours(24 * 7));
+pub(super) const CLAIM_MAX_WAIT: Limit<Duration> = limit("claim.max_wait", seconds(30), ZERO, hours(1));
+pub(super) const CLAIM_MAX_WAITERS: Limit<usize> = limit("claim.max_waiters", 64, 0, 100_000);
+pub(super) const PROBE_TIMEOUT: Limit<Duration> = limit("probe.timeout", seconds(5), ms(10), seconds(600));

@@ -1,0 +1,199 @@
+//! What is wrong with a configuration, and where: one problem is one message with the line that it speaks of.
+
+use std::{fmt, ops::Range};
+
+/// A text and the name that its problems are reported under.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source<'a> {
+    /// The file's path, or what else the text came from.
+    pub(super) name: &'a str,
+    /// The text.
+    pub(super) text: &'a str,
+}
+
+/// One thing that is wrong, with what helps to mend it. It prints as
+///
+/// ```text
+/// ifmatch.toml:14:12: hash_max is 10GiB, the limit is 256MiB
+///    |
+/// 14 | hash_max = "10GiB"
+///    |            ^^^^^^^
+///    hint: larger bodies get no content tag; use etag = "version"
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    source: String,
+    place: Option<Place>,
+    message: String,
+    hint: Option<String>,
+}
+
+/// Where in a text, both from 1; columns count characters.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    line: usize,
+    column: usize,
+    /// How many characters are meant, at least one.
+    width: usize,
+    excerpt: String,
+}
+
+impl Problem {
+    /// A problem with a text as a whole.
+    pub fn of_source(source: &str, message: impl Into<String>) -> Self {
+        Self { source: source.to_owned(), place: None, message: message.into(), hint: None }
+    }
+
+    /// The same, with what would mend it.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The message alone.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl Source<'_> {
+    /// A problem with the bytes of `span`.
+    pub(super) fn problem(&self, span: Range<usize>, message: impl Into<String>) -> Problem {
+        Problem { place: Some(self.place(span)), ..Problem::of_source(self.name, message) }
+    }
+
+    /// The line, from 1, that a byte is in.
+    pub(super) fn line(&self, offset: usize) -> usize {
+        self.before(offset).matches('\n').count() + 1
+    }
+
+    fn place(&self, span: Range<usize>) -> Place {
+        let before = self.before(span.start);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let excerpt = self.text.get(line_start..).unwrap_or_default().lines().next().unwrap_or_default();
+        let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
+        // What goes on over several lines is marked to the end of its first one.
+        let marked = self.text.get(span).unwrap_or_default().lines().next().unwrap_or_default();
+        Place {
+            line: self.line(before.len()),
+            column,
+            width: marked.chars().count().max(1),
+            excerpt: printable(excerpt),
+        }
+    }
+
+    /// The text before a byte, or before the character that the byte is inside of.
+    fn before(&self, offset: usize) -> &str {
+        let mut end = offset.min(self.text.len());
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.text.get(..end).unwrap_or_default()
+    }
+}
+
+/// The same characters, where those that would move the terminal's cursor are replaced.
+fn printable(line: &str) -> String {
+    line.chars().map(|each| if each == '\t' { ' ' } else { each }).map(replace_control).collect()
+}
+
+fn replace_control(each: char) -> char {
+    if each.is_control() { char::REPLACEMENT_CHARACTER } else { each }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            None => write!(f, "{}: {}", self.source, self.message)?,
+            Some(Place { line, column, width, excerpt }) => {
+                let margin = " ".repeat(line.to_string().len());
+                let (indent, mark) = (" ".repeat(column - 1), "^".repeat(*width));
+                writeln!(f, "{}:{line}:{column}: {}", self.source, self.message)?;
+                writeln!(f, "{margin} |\n{line} | {excerpt}")?;
+                write!(f, "{margin} | {indent}{mark}")?;
+            }
+        }
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "\n   hint: {hint}"))
+    }
+}
+
+/// Everything that is wrong with a configuration, in the order of its text; never empty.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Problems(Vec<Problem>);
+
+impl Problems {
+    /// In the order of the text, each once.
+    pub(super) fn new(mut problems: Vec<Problem>) -> Self {
+        problems.sort_by(|left, right| (&left.place, &left.message).cmp(&(&right.place, &right.message)));
+        problems.dedup();
+        Self(problems)
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Problem> {
+        self.0.iter()
+    }
+}
+
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Self {
+        Self(vec![problem])
+    }
+}
+
+/// The problems with an empty line between them, and how many they are.
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for problem in &self.0 {
+            writeln!(f, "{problem}\n")?;
+        }
+        match self.0.len() {
+            1 => write!(f, "1 problem"),
+            several => write!(f, "{several} problems"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_place_excerpt_mark_and_hint() {
+        let text = "a = 1\n[x]\nttl_max = \"10d\" # why\n";
+        let source = Source { name: "ifmatch.toml", text };
+        let start = text.find("\"10d\"").expect("the value is in the text");
+        let problem = source.problem(start..start + 5, "ttl_max is 10d, the limit is 24h").hint("renew instead");
+        let expected = "ifmatch.toml:3:11: ttl_max is 10d, the limit is 24h\n  |\n3 | ttl_max = \"10d\" # why\n  |           \
+                        ^^^^^\n   hint: renew instead";
+        assert_eq!(problem.to_string(), expected);
+    }
+
+    #[test]
+    fn counts_characters_and_replaces_what_would_move_the_cursor() {
+        let text = "\tä\u{1b}x = 1";
+        let start = text.find('x').expect("the key is in the text");
+        let problem = Source { name: "f", text }.problem(start..start + 1, "no");
+        assert_eq!(problem.to_string(), "f:1:4: no\n  |\n1 |  ä\u{fffd}x = 1\n  |    ^");
+    }
+
+    #[test]
+    fn marks_an_empty_span_at_the_end_of_the_text() {
+        let problem = Source { name: "f", text: "x = " }.problem(4..4, "no value");
+        assert_eq!(problem.to_string(), "f:1:5: no value\n  |\n1 | x = \n  |     ^");
+    }
+
+    #[test]
+    fn marks_only_the_first_line_of_a_span() {
+        let problem = Source { name: "f", text: "x = [\n1]" }.problem(4..8, "no list");
+        assert_eq!(problem.to_string(), "f:1:5: no list\n  |\n1 | x = [\n  |     ^");
+    }
+
+    #[test]
+    fn sorts_by_place_and_drops_repetitions() {
+        let source = Source { name: "f", text: "a\nb" };
+        let (first, second) = (source.problem(0..1, "one"), source.problem(2..3, "two"));
+        let problems = Problems::new(vec![second.clone(), first.clone(), second.clone()]);
+        assert_eq!(problems, Problems(vec![first, second]));
+    }
+}

@@ -1,0 +1,148 @@
+//! The shape of the file, key by key, as it is written: no rule but "is there a key of this name, and has its value
+//! this type" lives here. `validate` makes a [`Config`](super::Config) of it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::read::{Section, Shape, clean};
+
+/// A text and where it stands.
+pub(super) type Text = Spanned<String>;
+/// A whole number and where it stands.
+pub(super) type Number = Spanned<i64>;
+/// True or false and where it stands.
+pub(super) type Flag = Spanned<bool>;
+/// A list of texts, each with where it stands.
+pub(super) type Texts = Spanned<Vec<Text>>;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) server: Server,
+    pub(super) store: Store,
+    pub(super) upstreams: BTreeMap<Text, Spanned<Upstream>>,
+    pub(super) defaults: Route,
+    pub(super) routes: Vec<Spanned<Route>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Server {
+    pub(super) listen: Option<Texts>,
+    pub(super) threads: Option<Number>,
+    pub(super) body_memory: Option<Text>,
+    pub(super) body_memory_total: Option<Text>,
+    pub(super) body_max: Option<Text>,
+    pub(super) spool_total: Option<Text>,
+    pub(super) body_timeout: Option<Text>,
+    pub(super) spool_dir: Option<Text>,
+    pub(super) claim_waiters_max: Option<Number>,
+    pub(super) keepalive_timeout: Option<Text>,
+    pub(super) shutdown_timeout: Option<Text>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Store {
+    pub(super) kind: Option<Text>,
+    pub(super) capacity: Option<Number>,
+    pub(super) idle_ttl: Option<Text>,
+    pub(super) timeout: Option<Text>,
+    pub(super) start_grace: Option<Text>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Upstream {
+    pub(super) servers: Option<Texts>,
+    pub(super) identity: Option<Text>,
+    pub(super) connect_timeout: Option<Text>,
+    pub(super) timeout: Option<Text>,
+    pub(super) late_max: Option<Text>,
+    pub(super) reuse_idle_writes: Option<Text>,
+}
+
+/// A `[[routes]]` table, and `[defaults]` too.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Route {
+    pub(super) name: Option<Text>,
+    pub(super) host: Option<Text>,
+    pub(super) path: Option<Text>,
+    pub(super) upstream: Option<Text>,
+    pub(super) policy: Option<Text>,
+    pub(super) etag: Option<Text>,
+    pub(super) writers: Option<Text>,
+    pub(super) key: Option<Text>,
+    pub(super) path_params: Option<Text>,
+    pub(super) require: Option<Text>,
+    pub(super) require_methods: Option<Texts>,
+    pub(super) allow_any: Option<Flag>,
+    pub(super) on_write: Option<Text>,
+    pub(super) etag_after_write: Option<Text>,
+    pub(super) safe_methods: Option<Texts>,
+    pub(super) unclaimed_methods: Option<Texts>,
+    pub(super) method_override: Option<Text>,
+    pub(super) observe: Option<Flag>,
+    pub(super) hash_max: Option<Text>,
+    pub(super) hash_wait: Option<Text>,
+    pub(super) identity_headers: Option<Texts>,
+    pub(super) identity_ttl: Option<Text>,
+    pub(super) claim: Claim,
+    pub(super) probe: Probe,
+    pub(super) probe_auth: Option<Text>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Claim {
+    pub(super) max_wait: Option<Text>,
+    pub(super) max_waiters: Option<Number>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Probe {
+    pub(super) timeout: Option<Text>,
+}
+
+impl Section for File {
+    const LATER: &'static [&'static str] = &["admin"];
+
+    fn shape(key: &str) -> Shape {
+        match key {
+            "server" => Shape::Table(clean::<Server>),
+            "store" => Shape::Table(clean::<Store>),
+            "defaults" => Shape::Table(clean::<Route>),
+            "upstreams" => Shape::NamedTables(clean::<Upstream>),
+            "routes" => Shape::ListOfTables(clean::<Route>),
+            _ => Shape::Value,
+        }
+    }
+}
+
+impl Section for Server {}
+
+impl Section for Store {
+    const LATER: &'static [&'static str] = &["path", "endpoints", "prefix", "tls", "url", "user"];
+}
+
+impl Section for Upstream {}
+
+impl Section for Route {
+    const LATER: &'static [&'static str] = &["compare", "errors", "guarantee", "lease", "probe_region", "touches"];
+
+    fn shape(key: &str) -> Shape {
+        match key {
+            "claim" => Shape::Table(clean::<Claim>),
+            "probe" => Shape::Table(clean::<Probe>),
+            _ => Shape::Value,
+        }
+    }
+}
+
+impl Section for Claim {}
+
+impl Section for Probe {}

@@ -1,0 +1,83 @@
+//! The start without a file: one upstream, one policy, every path.
+
+use http::Uri;
+use toml::Value;
+
+use super::{Loaded, parse, problem::Problem, problem::Problems, words::Word};
+use crate::core::policy::Policy;
+
+/// The name that problems of the command line are reported under.
+const SOURCE: &str = "command line";
+
+/// What `ifmatch run --upstream http://127.0.0.1:9000 --policy optimistic` means. The options stand for a short file,
+/// and every rule of a file holds for them; without `listen` it is the default address.
+pub fn from_upstream(upstream_url: &str, policy: Policy, listen: &[String]) -> Result<Loaded, Problems> {
+    let server = server(upstream_url)?;
+    let quoted = |text: &str| Value::from(text).to_string();
+    let listen = match listen {
+        [] => String::new(),
+        addresses => format!("listen = {}\n", Value::from(addresses.to_vec())),
+    };
+    let (server, policy) = (quoted(&server), quoted(policy.word()));
+    parse(
+        SOURCE,
+        &format!(
+            "[server]\n{listen}\n[upstreams.upstream]\nservers = [{server}]\n\n\
+             [[routes]]\nname = \"all\"\npath = \"/{{*rest}}\"\nupstream = \"upstream\"\npolicy = {policy}\n"
+        ),
+    )
+}
+
+/// The server that a URL names: `host:port`, where the port of `http` is 80.
+fn server(url: &str) -> Result<String, Problem> {
+    const HINT: &str = "write it as http://127.0.0.1:9000";
+    let problem = |what: &str| Problem::of_source(SOURCE, format!("--upstream {url:?} {what}")).hint(HINT);
+    let with_scheme = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+    let parsed = with_scheme.parse::<Uri>().map_err(|error| problem(&format!("is no URL: {error}")))?;
+    if parsed.scheme_str() != Some("http") {
+        return Err(problem("is not http: this version speaks plain HTTP to upstreams"));
+    }
+    if parsed.path_and_query().is_some_and(|target| target != "/") {
+        return Err(problem("has a path: requests are forwarded with the path that they came with"));
+    }
+    let host = parsed.host().filter(|host| !host.is_empty()).ok_or_else(|| problem("names no host"))?;
+    Ok(format!("{host}:{}", parsed.port_u16().unwrap_or(80)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Listen;
+
+    #[test]
+    fn options_make_one_route_for_every_path() {
+        let config = from_upstream("http://127.0.0.1:9000/", Policy::Optimistic, &[]).expect("it is valid").config;
+        assert_eq!(config.server.listen, [Listen::Tcp("127.0.0.1:8080".to_owned())]);
+        let [route] = config.routes.as_slice() else { panic!("there is one route") };
+        assert_eq!(route.upstream.servers, ["127.0.0.1:9000"]);
+        assert_eq!(route.path.to_string(), "/{*rest}");
+        assert_eq!(route.policy, Policy::Optimistic);
+    }
+
+    #[test]
+    fn options_name_the_addresses_to_listen_on() {
+        let listen = ["127.0.0.1:0".to_owned(), "unix:/run/\"x\".sock".to_owned()];
+        let config = from_upstream("localhost", Policy::LastWriterWins, &listen).expect("it is valid").config;
+        assert_eq!(
+            config.routes.first().map(|route| route.upstream.servers.clone()),
+            Some(vec!["localhost:80".to_owned()])
+        );
+        assert_eq!(
+            config.server.listen,
+            [Listen::Tcp("127.0.0.1:0".to_owned()), Listen::Unix("/run/\"x\".sock".into())]
+        );
+    }
+
+    #[test]
+    fn a_url_that_is_no_server_is_refused() {
+        for url in ["https://example.com", "http://127.0.0.1:9000/base", "http://", "ftp://x", "a b", ""] {
+            let problems = from_upstream(url, Policy::Optimistic, &[]).expect_err(url);
+            assert!(problems.to_string().starts_with("command line: --upstream"), "{problems}");
+        }
+    }
+}

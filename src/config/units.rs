@@ -1,0 +1,74 @@
+//! Durations and sizes: texts with a unit, because a bare number means milliseconds to one reader and seconds to the
+//! next.
+
+use std::time::Duration;
+
+use bytesize::ByteSize;
+
+/// What is said about a text that is no duration or size.
+pub(super) const DURATION_HINT: &str = r#"write a number and a unit: "500ms", "30s", "5m", "1h 30m", "7d""#;
+/// See [`DURATION_HINT`].
+pub(super) const SIZE_HINT: &str = r#"write a number and a unit: "512B", "64KiB", "1MiB", "10GiB""#;
+
+/// A duration such as `30s`; `None` without a unit, or if it is none.
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    has_unit(text).then(|| humantime::parse_duration(text.trim()).ok()).flatten()
+}
+
+/// A number of bytes such as `1MiB`; `None` without a unit, or if it is none.
+pub(super) fn size(text: &str) -> Option<u64> {
+    has_unit(text).then(|| text.trim().parse::<ByteSize>().ok()).flatten().map(|size| size.as_u64())
+}
+
+/// A duration as one would write it.
+pub(super) fn show_duration(duration: Duration) -> String {
+    humantime::format_duration(duration).to_string()
+}
+
+/// A number of bytes as one would write it.
+pub(super) fn show_size(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let whole = UNITS.iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{bytes}B"), |(name, unit)| format!("{}{name}", bytes / unit))
+}
+
+fn has_unit(text: &str) -> bool {
+    text.trim_end().ends_with(|last: char| last.is_ascii_alphabetic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_need_a_unit() {
+        assert_eq!(duration("30s"), Some(Duration::from_secs(30)));
+        assert_eq!(duration("0s"), Some(Duration::ZERO));
+        assert_eq!(duration("1h 30m"), Some(Duration::from_secs(5400)));
+        for bad in ["", "30", "0", "s", "-1s", "30 parsecs", "1s30", "99999999999999999999999s"] {
+            assert_eq!(duration(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_need_a_unit() {
+        assert_eq!(size("1MiB"), Some(1 << 20));
+        assert_eq!(size("64 KiB"), Some(1 << 16));
+        assert_eq!(size("512B"), Some(512));
+        assert_eq!(size("1MB"), Some(1_000_000));
+        for bad in ["", "30", "0", "MiB", "-1MiB", "3 pounds"] {
+            assert_eq!(size(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_read_again() {
+        for bytes in [0, 1, 1000, 1024, 1536, 1 << 20, (1 << 30) + 1, 10 << 30, 3 << 40] {
+            assert_eq!(size(&show_size(bytes)), Some(bytes));
+        }
+        for milliseconds in [0, 1, 999, 1000, 90_000, 86_400_000] {
+            let each = Duration::from_millis(milliseconds);
+            assert_eq!(duration(&show_duration(each)), Some(each));
+        }
+    }
+}

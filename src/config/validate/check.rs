@@ -1,0 +1,167 @@
+//! What every part of the file is checked with: a value or its default, inside its range.
+
+use std::{fmt::Display, ops::Range, time::Duration};
+
+use http::{HeaderName, Method};
+use toml::Spanned;
+
+use super::super::{
+    limits::Limit,
+    problem::{Problem, Source},
+    raw::{Number, Text, Texts},
+    read::Written,
+    units::{self, DURATION_HINT, SIZE_HINT},
+    words::{Word, similar},
+};
+
+/// The file under check and what was found so far.
+pub(super) struct Check<'a> {
+    pub(super) source: Source<'a>,
+    pub(super) written: &'a Written,
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Check<'_> {
+    /// Reports a problem.
+    pub(super) fn problem(&mut self, span: Range<usize>, message: impl Into<String>) {
+        self.problems.push(self.source.problem(span, message));
+    }
+
+    /// Reports a problem with what would mend it.
+    pub(super) fn hinted(&mut self, span: Range<usize>, message: impl Into<String>, hint: impl Into<String>) {
+        self.problems.push(self.source.problem(span, message).hint(hint));
+    }
+
+    pub(super) fn duration(&mut self, value: Option<&Text>, limit: Limit<Duration>) -> Duration {
+        let parsed = self.parsed(value, limit.key, "duration", DURATION_HINT, units::duration);
+        self.within(parsed, limit, units::show_duration)
+    }
+
+    pub(super) fn bytes(&mut self, value: Option<&Text>, limit: Limit<u64>) -> u64 {
+        let parsed = self.parsed(value, limit.key, "size", SIZE_HINT, units::size);
+        self.within(parsed, limit, units::show_size)
+    }
+
+    /// A size of what is held in memory.
+    pub(super) fn memory(&mut self, value: Option<&Text>, limit: Limit<u64>) -> usize {
+        // The limits of such keys fit; on a machine where they do not, the most that it can address is meant.
+        usize::try_from(self.bytes(value, limit)).unwrap_or(usize::MAX)
+    }
+
+    pub(super) fn count(&mut self, value: Option<&Number>, limit: Limit<usize>) -> usize {
+        let Some(value) = value else { return limit.default };
+        let number = *value.get_ref();
+        // Below zero is below every least value: said by the same message.
+        let parsed = usize::try_from(number).ok().filter(|count| (limit.min..=limit.max).contains(count));
+        parsed.unwrap_or_else(|| {
+            let bounds = format!("{} is {number}, it is from {} to {}", limit.key, limit.min, limit.max);
+            self.problem(value.span(), bounds);
+            limit.default
+        })
+    }
+
+    /// A word of a closed set.
+    pub(super) fn word<T: Word>(&mut self, key: &str, value: Option<&Text>) -> Option<T> {
+        let value = value?;
+        let word = value.get_ref();
+        let found = T::of(word);
+        if found.is_none() {
+            let known = T::WORDS.iter().map(|(word, _)| *word);
+            let list = known.clone().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
+            if T::is_later(word) {
+                let message = format!("{key} = {word:?} is not in this version of ifmatch");
+                self.hinted(value.span(), message, format!("this version knows {list}"));
+            } else {
+                let hint = similar(word, known)
+                    .map_or_else(|| format!("it is one of {list}"), |meant| format!("did you mean {meant:?}?"));
+                self.hinted(value.span(), format!("{key} cannot be {word:?}"), hint);
+            }
+        }
+        found
+    }
+
+    /// A name that goes into logs and keys.
+    pub(super) fn name(&mut self, what: &str, value: &Text) {
+        let name = value.get_ref();
+        if name.is_empty() || name.chars().any(|each| each.is_control() || each.is_whitespace()) {
+            self.problem(value.span(), format!("{what} is {name:?}: a name has no blanks and is not empty"));
+        }
+    }
+
+    pub(super) fn methods(&mut self, key: &str, value: Option<&Texts>, default: &[Method]) -> Vec<Method> {
+        let Some(value) = value else { return default.to_vec() };
+        self.each(value, |check, text| {
+            let method = Method::from_bytes(text.get_ref().as_bytes()).ok();
+            if method.is_none() {
+                check.problem(text.span(), format!("{key}: {:?} is no method", text.get_ref()));
+            } else if text.get_ref().contains(|each: char| each.is_ascii_lowercase()) {
+                let upper = text.get_ref().to_ascii_uppercase();
+                let message = format!("{key}: methods are case-sensitive, and {:?} is none", text.get_ref());
+                check.hinted(text.span(), message, format!("did you mean {upper:?}?"));
+            }
+            method
+        })
+    }
+
+    pub(super) fn header_names(&mut self, key: &str, value: &Texts) -> Vec<HeaderName> {
+        self.each(value, |check, text| {
+            let name = HeaderName::from_bytes(text.get_ref().as_bytes()).ok();
+            if name.is_none() {
+                check.problem(text.span(), format!("{key}: {:?} is no field name", text.get_ref()));
+            }
+            name
+        })
+    }
+
+    /// Reads each element of a list; one that stands twice is reported.
+    pub(super) fn each<T: PartialEq>(
+        &mut self,
+        list: &Texts,
+        mut read: impl FnMut(&mut Self, &Text) -> Option<T>,
+    ) -> Vec<T> {
+        let mut found = Vec::new();
+        for text in list.get_ref() {
+            match read(self, text) {
+                Some(element) if found.contains(&element) => {
+                    self.problem(text.span(), format!("{:?} stands twice in the list", text.get_ref()));
+                }
+                Some(element) => found.push(element),
+                None => {}
+            }
+        }
+        found
+    }
+
+    fn parsed<T>(
+        &mut self,
+        value: Option<&Text>,
+        key: &str,
+        what: &str,
+        hint: &str,
+        parse: fn(&str) -> Option<T>,
+    ) -> Option<Spanned<T>> {
+        let value = value?;
+        let parsed = parse(value.get_ref());
+        if parsed.is_none() {
+            self.hinted(value.span(), format!("{key} is {:?}, which is no {what}", value.get_ref()), hint);
+        }
+        parsed.map(|parsed| Spanned::new(value.span(), parsed))
+    }
+
+    fn within<T, S>(&mut self, value: Option<Spanned<T>>, limit: Limit<T>, show: fn(T) -> S) -> T
+    where
+        T: PartialOrd + Copy,
+        S: Display,
+    {
+        let Some(value) = value else { return limit.default };
+        let (span, number) = (value.span(), value.into_inner());
+        if number > limit.max {
+            self.problem(span, format!("{} is {}, the limit is {}", limit.key, show(number), show(limit.max)));
+        } else if number < limit.min {
+            self.problem(span, format!("{} is {}, the least is {}", limit.key, show(number), show(limit.min)));
+        } else {
+            return number;
+        }
+        limit.default
+    }
+}

@@ -1,0 +1,109 @@
+//! The keys of a guarded route.
+
+use http::{HeaderName, Method, header};
+
+use super::{
+    super::{limits, raw::Texts},
+    check::Check,
+    routes::Keys,
+};
+use crate::core::policy::{Guard, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers};
+
+/// Methods whose class no route can change.
+const FIXED_METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "TRACE", "CONNECT", "COPY", "MOVE"];
+
+/// Methods that change the resource by definition (RFC 9110 section 9.3, RFC 5789).
+const CHANGING_METHODS: [Method; 3] = [Method::PUT, Method::PATCH, Method::DELETE];
+
+/// The request fields that carry credentials.
+const IDENTITY_HEADERS: [HeaderName; 4] =
+    [header::AUTHORIZATION, header::COOKIE, HeaderName::from_static("x-api-key"), HeaderName::from_static("api-key")];
+
+pub(super) fn guard(check: &mut Check<'_>, keys: Keys<'_>) -> Guard {
+    let etag = check.word("etag", keys.get(|raw| raw.etag.as_ref())).unwrap_or(TagSource::Content);
+    let writers = check.word("writers", keys.get(|raw| raw.writers.as_ref())).unwrap_or(Writers::Shared);
+    let on_write_default = if etag == TagSource::Content { OnWrite::Probe } else { OnWrite::Omit };
+    let identity_headers = keys.get(|raw| raw.identity_headers.as_ref());
+    let guard = Guard {
+        etag,
+        writers,
+        require: check.word("require", keys.get(|raw| raw.require.as_ref())).unwrap_or(Require::Always),
+        require_methods: check.methods(
+            "require_methods",
+            keys.get(|raw| raw.require_methods.as_ref()),
+            &CHANGING_METHODS,
+        ),
+        allow_any: keys.get(|raw| raw.allow_any.as_ref()).is_some_and(|flag| *flag.get_ref()),
+        on_write: check.word("on_write", keys.get(|raw| raw.on_write.as_ref())).unwrap_or(on_write_default),
+        tag_after_write: check
+            .word("etag_after_write", keys.get(|raw| raw.etag_after_write.as_ref()))
+            .unwrap_or(TagAfterWrite::Verbatim),
+        safe_methods: check.methods("safe_methods", keys.get(|raw| raw.safe_methods.as_ref()), &[]),
+        unclaimed_methods: check.methods(
+            "unclaimed_methods",
+            keys.get(|raw| raw.unclaimed_methods.as_ref()),
+            &[Method::POST],
+        ),
+        method_override: check
+            .word("method_override", keys.get(|raw| raw.method_override.as_ref()))
+            .unwrap_or(MethodOverride::Refuse),
+        observe: keys.get(|raw| raw.observe.as_ref()).is_some_and(|flag| *flag.get_ref()),
+        hash_max_bytes: check.memory(keys.get(|raw| raw.hash_max.as_ref()), limits::HASH_MAX),
+        hash_wait: check.duration(keys.get(|raw| raw.hash_wait.as_ref()), limits::HASH_WAIT),
+        identity_headers: identity_headers
+            .map_or_else(|| IDENTITY_HEADERS.to_vec(), |names| check.header_names("identity_headers", names)),
+        identity_ttl: check.duration(keys.get(|raw| raw.identity_ttl.as_ref()), limits::IDENTITY_TTL),
+        claim_max_wait: check.duration(keys.get(|raw| raw.claim.max_wait.as_ref()), limits::CLAIM_MAX_WAIT),
+        claim_max_waiters: check.count(keys.get(|raw| raw.claim.max_waiters.as_ref()), limits::CLAIM_MAX_WAITERS),
+        probe_timeout: check.duration(keys.get(|raw| raw.probe.timeout.as_ref()), limits::PROBE_TIMEOUT),
+        probe_auth: check.word("probe_auth", keys.get(|raw| raw.probe_auth.as_ref())).unwrap_or(ProbeAuth::Client),
+    };
+    version_needs_exclusive_writers(check, keys, &guard);
+    methods_have_one_class(check, keys, &guard);
+    guard
+}
+
+fn version_needs_exclusive_writers(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+    if let Some(etag) = keys.get(|raw| raw.etag.as_ref())
+        && (guard.etag, guard.writers) == (TagSource::Version, Writers::Shared)
+    {
+        const MESSAGE: &str = "etag = \"version\" needs writers = \"exclusive\"";
+        const HINT: &str = "the store's version does not see a write behind ifmatch's back; if there are such writers, \
+                            use etag = \"content\"";
+        check.hinted(etag.span(), MESSAGE, HINT);
+    }
+}
+
+fn methods_have_one_class(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+    let unclaimed = keys.get(|raw| raw.unclaimed_methods.as_ref());
+    refuse_methods(check, keys.get(|raw| raw.safe_methods.as_ref()), |method| {
+        if FIXED_METHODS.contains(&method) {
+            Some(format!("what {method} does is fixed: it cannot be in safe_methods"))
+        } else if CHANGING_METHODS.iter().any(|changing| changing == method) {
+            Some(format!("{method} changes the resource: it cannot be in safe_methods"))
+        } else {
+            None
+        }
+    });
+    refuse_methods(check, unclaimed, |method| {
+        if FIXED_METHODS.contains(&method) {
+            Some(format!("what {method} does is fixed: it cannot be in unclaimed_methods"))
+        } else if guard.safe_methods.iter().any(|safe| safe == method) {
+            Some(format!("{method} is in safe_methods and in unclaimed_methods"))
+        } else {
+            None
+        }
+    });
+    refuse_methods(check, keys.get(|raw| raw.require_methods.as_ref()), |method| {
+        let fixed_or_safe = FIXED_METHODS.contains(&method) || guard.safe_methods.iter().any(|safe| safe == method);
+        fixed_or_safe.then(|| format!("{method} is no write: it cannot be in require_methods"))
+    });
+}
+
+fn refuse_methods(check: &mut Check<'_>, list: Option<&Texts>, wrong: impl Fn(&str) -> Option<String>) {
+    for text in list.iter().flat_map(|list| list.get_ref()) {
+        if let Some(message) = wrong(text.get_ref()) {
+            check.problem(text.span(), message);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! From the raw mirror to the [`Config`]: every rule that a file can break, each broken one reported.
+//!
+//! A check that fails reports its problem and goes on with the default, so that one run finds all of them. What was
+//! built from a file with problems is thrown away at the end.
+
+mod check;
+mod guard;
+mod overlap;
+mod routes;
+mod server;
+mod upstreams;
+
+use super::{
+    Config, Loaded,
+    problem::{Problem, Problems, Source},
+    raw::File,
+    read::Written,
+};
+use check::Check;
+
+/// Checks what was read of a file, where `problems` are those of reading it.
+pub(super) fn validate(
+    source: Source<'_>,
+    file: &File,
+    written: &Written,
+    problems: Vec<Problem>,
+) -> Result<Loaded, Problems> {
+    let mut check = Check { source, written, problems };
+    let server = server::server(&mut check, &file.server);
+    let store = server::store(&mut check, &file.store);
+    let upstreams = upstreams::upstreams(&mut check, &file.upstreams);
+    let routes = routes::routes(&mut check, file, &upstreams);
+    overlap::refuse(&mut check, &routes);
+    if !check.problems.is_empty() {
+        return Err(Problems::new(check.problems));
+    }
+    let warnings = overlap::warnings(source, &routes);
+    let routes = overlap::beside_guarded(routes);
+    Ok(Loaded { config: Config { server, store, routes }, warnings })
+}

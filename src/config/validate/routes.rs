@@ -1,0 +1,203 @@
+//! The `[[routes]]` tables, with `[defaults]` filled in.
+
+use std::{ops::Range, sync::Arc};
+
+use toml::Spanned;
+
+use super::{
+    super::{
+        Route, Upstream,
+        raw::{self, File, Text},
+        read::field_names,
+        words::similar,
+    },
+    check::Check,
+    guard::guard,
+    upstreams::Upstreams,
+};
+use crate::core::{
+    policy::Policy,
+    resource::KeyTemplate,
+    route::{HostPattern, PathPattern, PatternProblem},
+    target::PathParameters,
+};
+
+/// The key of a resource is its path, where nothing else is said.
+const DEFAULT_KEY: &str = "{path}";
+
+/// The keys that mean something on a route which is not guarded.
+const UNGUARDED_KEYS: [&str; 6] = ["name", "host", "path", "upstream", "policy", "path_params"];
+
+/// The keys that belong to one route alone.
+const OWN_KEYS: [&str; 3] = ["name", "host", "path"];
+
+/// A route whose patterns could be read, and the place of its path.
+pub(super) struct Placed {
+    pub(super) name: String,
+    pub(super) host: HostPattern,
+    pub(super) path: PathPattern,
+    pub(super) span: Range<usize>,
+    /// The whole of it; `None` if a problem with it was reported.
+    pub(super) route: Option<Route>,
+}
+
+/// What is written for one route: its own keys go before those of `[defaults]`.
+#[derive(Clone, Copy)]
+pub(super) struct Keys<'a> {
+    pub(super) own: &'a raw::Route,
+    pub(super) defaults: &'a raw::Route,
+}
+
+impl<'a> Keys<'a> {
+    pub(super) fn get<T>(self, key: fn(&'a raw::Route) -> Option<&'a T>) -> Option<&'a T> {
+        key(self.own).or_else(|| key(self.defaults))
+    }
+}
+
+/// All routes whose patterns could be read, in the order of the file.
+pub(super) fn routes(check: &mut Check<'_>, file: &File, upstreams: &Upstreams) -> Vec<Placed> {
+    defaults(check, &file.defaults, upstreams);
+    if file.routes.is_empty() && !check.written.unreadable(&["routes"]) {
+        check.hinted(0..0, "there is no route", "write [[routes]] and below it path, upstream and policy");
+    }
+    refuse_shared_names(check, &file.routes);
+    let mut routes = Vec::new();
+    for (index, raw) in file.routes.iter().enumerate() {
+        let table = Table { index: index.to_string(), span: raw.span() };
+        routes.extend(route(check, &table, Keys { own: raw.get_ref(), defaults: &file.defaults }, upstreams));
+    }
+    routes
+}
+
+fn refuse_shared_names(check: &mut Check<'_>, routes: &[Spanned<raw::Route>]) {
+    let mut seen: Vec<(String, usize)> = Vec::new();
+    for route in routes {
+        let name = name(route.get_ref());
+        let span = route.get_ref().name.as_ref().map_or(route.span(), Text::span);
+        if let Some((_, line)) = seen.iter().find(|(other, _)| *other == name) {
+            check.problem(span.clone(), format!("another route (line {line}) has the name {name:?} too"));
+        }
+        seen.push((name, check.source.line(span.start)));
+    }
+}
+
+/// The route's name: where nothing is said, the requests that it matches.
+fn name(raw: &raw::Route) -> String {
+    let text = |text: &Option<Text>| text.as_ref().map(|text| text.get_ref().clone());
+    text(&raw.name).unwrap_or_else(|| text(&raw.host).unwrap_or_default() + &text(&raw.path).unwrap_or_default())
+}
+
+/// Checks `[defaults]` by itself, so that what is wrong there is found even if no route uses it.
+fn defaults(check: &mut Check<'_>, defaults: &raw::Route, upstreams: &Upstreams) {
+    let written = check.written;
+    for (key, span) in written.keys_of(&["defaults"]).filter(|(key, _)| OWN_KEYS.contains(key)) {
+        check.problem(span, format!("`{key}` belongs to one route: it cannot be a default"));
+    }
+    let keys = Keys { own: defaults, defaults };
+    let _ = check.word::<Policy>("policy", defaults.policy.as_ref());
+    let _ = check.word::<PathParameters>("path_params", defaults.path_params.as_ref());
+    let _ = defaults.upstream.as_ref().and_then(|name| upstream(check, name, upstreams));
+    let _ = guard(check, keys);
+}
+
+fn route(check: &mut Check<'_>, table: &Table, keys: Keys<'_>, upstreams: &Upstreams) -> Option<Placed> {
+    if let Some(name) = &keys.own.name {
+        check.name("the route's name", name);
+    }
+    let host = keys.own.host.as_ref();
+    let host = host.map_or(Some(HostPattern::Any), |text| pattern(check, text, HostPattern::parse(text.get_ref())));
+    let path_text = table.required(check, "path", keys.own.path.as_ref(), "path = \"/documents/{id}\"");
+    let path = path_text.and_then(|text| pattern(check, text, PathPattern::parse(text.get_ref())));
+    let upstream = table
+        .required(check, "upstream", keys.get(|raw| raw.upstream.as_ref()), "upstream = \"NAME\"")
+        .and_then(|name| upstream(check, name, upstreams));
+    let policy_text = table.required(check, "policy", keys.get(|raw| raw.policy.as_ref()), "policy = \"optimistic\"");
+    let policy = check.word::<Policy>("policy", policy_text);
+    let path_params = check.word("path_params", keys.get(|raw| raw.path_params.as_ref()));
+    let guard = if policy == Some(Policy::LastWriterWins) {
+        table.refuse_guard_keys(check);
+        None
+    } else {
+        Some(guard(check, keys))
+    };
+    let (host, path) = (host?, path?);
+    let key = key(check, keys, guard.is_some(), &path);
+    let whole = upstream.zip(policy).zip(key);
+    let route = whole.map(|((upstream, policy), key)| Route {
+        name: name(keys.own),
+        host: host.clone(),
+        path: path.clone(),
+        upstream,
+        policy,
+        guard,
+        key,
+        path_params: path_params.unwrap_or(PathParameters::Refuse),
+        beside_guarded: false,
+    });
+    Some(Placed { name: name(keys.own), host, path, span: path_text?.span(), route })
+}
+
+/// One `[[routes]]` table: its index and the place of its heading.
+struct Table {
+    index: String,
+    span: Range<usize>,
+}
+
+impl Table {
+    /// Reports a missing key; one that is there, or in `[defaults]`, and could not be read, is reported already.
+    fn required<'t>(&self, check: &mut Check<'_>, key: &str, value: Option<&'t Text>, hint: &str) -> Option<&'t Text> {
+        let unreadable = |path: &[&str]| check.written.unreadable(path);
+        let reported =
+            unreadable(&["routes", &self.index, key]) || unreadable(&["defaults", key]) || unreadable(&["defaults"]);
+        if value.is_none() && !reported {
+            check.hinted(self.span.clone(), format!("the route has no {key}"), format!("write {hint}"));
+        }
+        value
+    }
+
+    /// A key without effect is a misunderstanding: somebody believes that the route is guarded.
+    fn refuse_guard_keys(&self, check: &mut Check<'_>) {
+        const HINT: &str = "leave it out, or write policy = \"optimistic\"";
+        let written = check.written;
+        let known = field_names::<raw::Route>();
+        for (key, span) in written.keys_of(&["routes", &self.index]) {
+            if known.contains(&key) && !UNGUARDED_KEYS.contains(&key) {
+                check.hinted(span, format!("`{key}` has no effect on a last-writer-wins route"), HINT);
+            }
+        }
+    }
+}
+
+fn upstream(check: &mut Check<'_>, name: &Text, upstreams: &Upstreams) -> Option<Arc<Upstream>> {
+    let found = upstreams.get(name.get_ref());
+    if found.is_none() && !check.written.unreadable(&["upstreams"]) {
+        let known = upstreams.keys().map(String::as_str);
+        let hint = match similar(name.get_ref(), known.clone()) {
+            Some(meant) => format!("did you mean {meant:?}?"),
+            None if upstreams.is_empty() => format!("write [upstreams.{}]", name.get_ref()),
+            None => format!("the upstreams are: {}", known.collect::<Vec<_>>().join(", ")),
+        };
+        check.hinted(name.span(), format!("there is no upstream {:?}", name.get_ref()), hint);
+    }
+    found.cloned()
+}
+
+fn key(check: &mut Check<'_>, keys: Keys<'_>, guarded: bool, path: &PathPattern) -> Option<KeyTemplate> {
+    let names = path.names().collect::<Vec<_>>();
+    match keys.get(|raw| raw.key.as_ref()) {
+        Some(text) if guarded => pattern(check, text, KeyTemplate::parse(text.get_ref(), &names)),
+        _ => KeyTemplate::parse(DEFAULT_KEY, &names).ok(),
+    }
+}
+
+fn pattern<T>(check: &mut Check<'_>, text: &Text, parsed: Result<T, PatternProblem>) -> Option<T> {
+    parsed
+        .map_err(|problem| {
+            let reported = check.source.problem(text.span(), problem.message);
+            check.problems.push(match problem.hint {
+                Some(hint) => reported.hint(hint),
+                None => reported,
+            });
+        })
+        .ok()
+}

@@ -1,0 +1,98 @@
+//! The `[server]` and `[store]` tables.
+
+use std::{path::PathBuf, thread};
+
+use super::{
+    super::{Listen, Server, Store, limits, raw, raw::Text, units::show_size, words::StoreKind},
+    check::Check,
+    upstreams::host_and_port,
+};
+
+const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
+const DEFAULT_SPOOL_DIR: &str = "/var/tmp";
+
+pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
+    let server = Server {
+        listen: listeners(check, raw),
+        threads: match check.count(raw.threads.as_ref(), limits::THREADS) {
+            0 => thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        },
+        body_memory_bytes: check.memory(raw.body_memory.as_ref(), limits::BODY_MEMORY),
+        body_memory_total_bytes: check.memory(raw.body_memory_total.as_ref(), limits::BODY_MEMORY_TOTAL),
+        body_max_bytes: check.bytes(raw.body_max.as_ref(), limits::BODY_MAX),
+        spool_total_bytes: check.bytes(raw.spool_total.as_ref(), limits::SPOOL_TOTAL),
+        body_timeout: check.duration(raw.body_timeout.as_ref(), limits::BODY_TIMEOUT),
+        spool_dir: spool_dir(check, raw.spool_dir.as_ref()),
+        claim_waiters_max: check.count(raw.claim_waiters_max.as_ref(), limits::CLAIM_WAITERS_MAX),
+        keepalive_timeout: check.duration(raw.keepalive_timeout.as_ref(), limits::KEEPALIVE_TIMEOUT),
+        shutdown_timeout: check.duration(raw.shutdown_timeout.as_ref(), limits::SHUTDOWN_TIMEOUT),
+    };
+    totals(check, raw, &server);
+    server
+}
+
+pub(super) fn store(check: &mut Check<'_>, raw: &raw::Store) -> Store {
+    // The one kind of this version: the word is checked, and says nothing more.
+    let _ = check.word::<StoreKind>("kind", raw.kind.as_ref());
+    Store {
+        capacity: check.count(raw.capacity.as_ref(), limits::CAPACITY),
+        idle_ttl: check.duration(raw.idle_ttl.as_ref(), limits::IDLE_TTL),
+        timeout: check.duration(raw.timeout.as_ref(), limits::STORE_TIMEOUT),
+        start_grace: check.duration(raw.start_grace.as_ref(), limits::START_GRACE),
+    }
+}
+
+/// A total below what one request may take would refuse every such request.
+fn totals(check: &mut Check<'_>, raw: &raw::Server, server: &Server) {
+    if server.body_memory_bytes > server.body_memory_total_bytes
+        && let Some(span) = raw.body_memory.as_ref().or(raw.body_memory_total.as_ref()).map(Text::span)
+    {
+        let one = show_size(server.body_memory_bytes as u64);
+        let all = show_size(server.body_memory_total_bytes as u64);
+        check.problem(span, format!("body_memory is {one} for one request, and body_memory_total {all} for all"));
+    }
+    if server.body_max_bytes > server.spool_total_bytes
+        && let Some(span) = raw.body_max.as_ref().or(raw.spool_total.as_ref()).map(Text::span)
+    {
+        let (one, all) = (show_size(server.body_max_bytes), show_size(server.spool_total_bytes));
+        check.problem(span, format!("body_max is {one} for one request, and spool_total {all} for all"));
+    }
+}
+
+fn listeners(check: &mut Check<'_>, raw: &raw::Server) -> Vec<Listen> {
+    let Some(list) = &raw.listen else { return vec![Listen::Tcp(DEFAULT_LISTEN.to_owned())] };
+    if list.get_ref().is_empty() {
+        check.hinted(list.span(), "listen is empty", format!("leave it out for {DEFAULT_LISTEN:?}"));
+    }
+    check.each(list, listener)
+}
+
+fn listener(check: &mut Check<'_>, text: &Text) -> Option<Listen> {
+    const HINT: &str = r#"write "127.0.0.1:8080", "0.0.0.0:80", "[::]:80" or "unix:/run/ifmatch.sock""#;
+    let address = text.get_ref();
+    if let Some(path) = address.strip_prefix("unix:") {
+        let path = PathBuf::from(path);
+        if !path.is_absolute() {
+            check.hinted(text.span(), format!("listen address {address:?} has no absolute path"), HINT);
+        }
+        return Some(Listen::Unix(path));
+    }
+    match host_and_port(address) {
+        Ok(_) => Some(Listen::Tcp(address.to_ascii_lowercase())),
+        Err(what) => {
+            check.hinted(text.span(), format!("listen address {address:?} {what}"), HINT);
+            None
+        }
+    }
+}
+
+fn spool_dir(check: &mut Check<'_>, value: Option<&Text>) -> PathBuf {
+    let Some(value) = value else { return PathBuf::from(DEFAULT_SPOOL_DIR) };
+    let path = PathBuf::from(value.get_ref());
+    if !path.is_absolute() {
+        let message = format!("spool_dir is {:?}, which is no absolute path", value.get_ref());
+        check.hinted(value.span(), message, format!("write {DEFAULT_SPOOL_DIR:?}, or another directory on a disk"));
+    }
+    path
+}

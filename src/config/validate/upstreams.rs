@@ -1,0 +1,115 @@
+//! The `[upstreams.NAME]` tables.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use http::uri::Authority;
+use toml::Spanned;
+
+use super::{
+    super::{Upstream, limits, raw, raw::Text},
+    check::Check,
+};
+
+/// All upstreams of the file by their names.
+pub(super) type Upstreams = BTreeMap<String, Arc<Upstream>>;
+
+pub(super) fn upstreams(check: &mut Check<'_>, raw: &BTreeMap<Text, Spanned<raw::Upstream>>) -> Upstreams {
+    if raw.is_empty() && !check.written.unreadable(&["upstreams"]) {
+        const HINT: &str = "write [upstreams.NAME] and below it servers = [\"127.0.0.1:9000\"]";
+        check.hinted(0..0, "there is no upstream", HINT);
+    }
+    let upstreams = raw.iter().map(|(name, raw)| (name.get_ref().clone(), Arc::new(upstream(check, name, raw))));
+    let upstreams = upstreams.collect();
+    refuse_shared_servers(check, raw, &upstreams);
+    upstreams
+}
+
+fn upstream(check: &mut Check<'_>, name: &Text, spanned: &Spanned<raw::Upstream>) -> Upstream {
+    let raw = spanned.get_ref();
+    check.name("the upstream's name", name);
+    if let Some(identity) = &raw.identity {
+        check.name("identity", identity);
+    }
+    Upstream {
+        name: name.get_ref().clone(),
+        identity: raw.identity.as_ref().map_or(name, |identity| identity).get_ref().clone(),
+        servers: servers(check, name, spanned),
+        connect_timeout: check.duration(raw.connect_timeout.as_ref(), limits::CONNECT_TIMEOUT),
+        timeout: check.duration(raw.timeout.as_ref(), limits::UPSTREAM_TIMEOUT),
+        late_max: check.duration(raw.late_max.as_ref(), limits::LATE_MAX),
+        reuse_idle_writes: check.duration(raw.reuse_idle_writes.as_ref(), limits::REUSE_IDLE_WRITES),
+    }
+}
+
+fn servers(check: &mut Check<'_>, name: &Text, spanned: &Spanned<raw::Upstream>) -> Vec<String> {
+    const HINT: &str = r#"write servers = ["127.0.0.1:9000"]"#;
+    let message = |what| format!("upstream {:?} has no {what}", name.get_ref());
+    let Some(list) = &spanned.get_ref().servers else {
+        if !check.written.unreadable(&["upstreams", name.get_ref(), "servers"]) {
+            check.hinted(spanned.span(), message("servers"), HINT);
+        }
+        return Vec::new();
+    };
+    if list.get_ref().is_empty() {
+        check.hinted(list.span(), message("server in its list"), HINT);
+    }
+    check.each(list, server)
+}
+
+fn server(check: &mut Check<'_>, text: &Text) -> Option<String> {
+    let address = text.get_ref().as_str();
+    match host_and_port(address) {
+        Ok(0) => check.problem(text.span(), format!("server {address:?} has the port 0, which nothing listens on")),
+        Ok(_) => return Some(address.to_ascii_lowercase()),
+        Err(what) => {
+            let bare = address.trim_start_matches("http://").split('/').next().unwrap_or_default();
+            let example = if bare.is_empty() || bare.contains([':', '@']) {
+                "127.0.0.1:9000".to_owned()
+            } else {
+                format!("{bare}:80")
+            };
+            check.hinted(
+                text.span(),
+                format!("server {address:?} {what}"),
+                format!("write host:port, for example {example:?}"),
+            );
+        }
+    }
+    None
+}
+
+/// The port of a `host:port`, or what is wrong with it.
+pub(super) fn host_and_port(address: &str) -> Result<u16, &'static str> {
+    if address.contains("://") {
+        return Err("is a URL, not host:port");
+    }
+    let authority = address.parse::<Authority>().ok();
+    let authority = authority.filter(|authority| !authority.as_str().contains('@') && !authority.host().is_empty());
+    let port = authority.as_ref().ok_or("is not host:port")?.port().ok_or("has no port")?;
+    port.as_str().parse().ok().ok_or("has no port from 0 to 65535")
+}
+
+/// Two names for one server would make two keys, and two claims, of one resource.
+fn refuse_shared_servers(check: &mut Check<'_>, raw: &BTreeMap<Text, Spanned<raw::Upstream>>, upstreams: &Upstreams) {
+    let mut seen: Vec<(&str, &Upstream, usize)> = Vec::new();
+    let mut in_file_order = raw.iter().collect::<Vec<_>>();
+    in_file_order.sort_by_key(|(name, _)| name.span().start);
+    for (name, table) in in_file_order {
+        let Some(upstream) = upstreams.get(name.get_ref()) else { continue };
+        for text in table.get_ref().servers.iter().flat_map(Spanned::get_ref) {
+            let address = text.get_ref().to_ascii_lowercase();
+            let Some(server) = upstream.servers.iter().find(|server| **server == address) else { continue };
+            let earlier = seen.iter().find(|(other, at, _)| other == server && at.identity != upstream.identity);
+            if let Some((_, other, line)) = earlier {
+                let message = format!("server {server:?} is also one of upstream {:?} (line {line})", other.name);
+                let hint = format!(
+                    "one server under two names would have two claims for one resource; give both upstreams the same \
+                     identity, for example identity = {:?}",
+                    other.identity
+                );
+                check.hinted(text.span(), message, hint);
+            }
+            seen.push((server, upstream, check.source.line(text.span().start)));
+        }
+    }
+}

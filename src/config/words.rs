@@ -1,0 +1,113 @@
+//! The words that stand for a value: for each type one table, from which the file is read, hints are made and values
+//! are shown.
+
+use crate::core::{
+    policy::{MethodOverride, OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers},
+    target::PathParameters,
+};
+
+/// A type whose values are words of the configuration.
+pub trait Word: Copy + PartialEq + 'static {
+    /// Each word and what it stands for.
+    const WORDS: &'static [(&'static str, Self)];
+
+    /// Words that later versions know; one that ends with a colon is followed by more.
+    const LATER: &'static [&'static str] = &[];
+
+    /// What a word stands for.
+    fn of(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(each, _)| *each == word).map(|(_, value)| *value)
+    }
+
+    /// The word that stands for this value.
+    fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, value)| *value == self).map_or("", |(word, _)| word)
+    }
+
+    /// Whether a later version knows this word.
+    fn is_later(word: &str) -> bool {
+        Self::LATER.iter().any(|later| *later == word || (later.ends_with(':') && word.starts_with(later)))
+    }
+}
+
+impl Word for Policy {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("last-writer-wins", Self::LastWriterWins), ("optimistic", Self::Optimistic)];
+    const LATER: &'static [&'static str] = &["pessimistic"];
+}
+
+impl Word for Require {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("never", Self::Never), ("existing", Self::Existing), ("always", Self::Always)];
+}
+
+impl Word for TagSource {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("content", Self::Content), ("upstream", Self::Upstream), ("version", Self::Version)];
+    const LATER: &'static [&'static str] = &["header:", "json:", "delegate"];
+}
+
+impl Word for Writers {
+    const WORDS: &'static [(&'static str, Self)] = &[("shared", Self::Shared), ("exclusive", Self::Exclusive)];
+}
+
+impl Word for OnWrite {
+    const WORDS: &'static [(&'static str, Self)] = &[("probe", Self::Probe), ("omit", Self::Omit)];
+}
+
+impl Word for TagAfterWrite {
+    const WORDS: &'static [(&'static str, Self)] = &[("verbatim", Self::Verbatim), ("always", Self::Always)];
+}
+
+impl Word for MethodOverride {
+    const WORDS: &'static [(&'static str, Self)] = &[("refuse", Self::Refuse), ("judge", Self::Judge)];
+}
+
+impl Word for ProbeAuth {
+    const WORDS: &'static [(&'static str, Self)] = &[("client", Self::Client), ("none", Self::None)];
+    const LATER: &'static [&'static str] = &["sigv4"];
+}
+
+impl Word for PathParameters {
+    const WORDS: &'static [(&'static str, Self)] = &[("refuse", Self::Refuse), ("keep", Self::Keep)];
+}
+
+/// The kinds of store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StoreKind {
+    /// In this process, and gone with it.
+    Memory,
+}
+
+impl Word for StoreKind {
+    const WORDS: &'static [(&'static str, Self)] = &[("memory", Self::Memory)];
+    const LATER: &'static [&'static str] = &["disk", "etcd", "redis"];
+}
+
+/// The known word that was probably meant: at most every third letter of it differs.
+pub(super) fn similar<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distances = known.into_iter().map(|each| (strsim::damerau_levenshtein(word, each), each));
+    distances.filter(|(distance, each)| *distance <= (each.len() / 3).max(1)).min().map(|(_, each)| each)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggests_what_is_near_and_nothing_else() {
+        let known = ["policy", "path", "upstream"];
+        assert_eq!(similar("polcy", known), Some("policy"));
+        assert_eq!(similar("paht", known), Some("path"));
+        assert_eq!(similar("upstreams", known), Some("upstream"));
+        assert_eq!(similar("listen", known), None);
+        assert_eq!(similar("", known), None);
+    }
+
+    #[test]
+    fn knows_words_of_later_versions_with_what_follows_them() {
+        assert!(TagSource::is_later("header:X-Version"));
+        assert!(TagSource::is_later("delegate"));
+        assert!(!TagSource::is_later("delegates"));
+    }
+}
