@@ -26,10 +26,10 @@ use proptest::{
     test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
 };
 
-/// How many spellings are sent; about three seconds' worth.
+/// How many spellings are sent.
 const SPELLINGS: usize = 12_000;
 
-/// Files of the tree by their path, as octets. Those that no spelling of may be accepted come last.
+/// Files of the tree by their path, as octets. Those of which no spelling is accepted come last.
 const FILES: &[&[u8]] = &[
     b"plain",
     b"Plain",
