@@ -8,14 +8,3 @@
 pub fn random_u64() -> Result<u64, getrandom::Error> {
     getrandom::u64()
 }
-
-/// A random number that nobody else will ever draw.
-///
-/// # Errors
-///
-/// The operating system has none to give.
-pub fn random_u128() -> Result<u128, getrandom::Error> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)?;
-    Ok(u128::from_le_bytes(bytes))
-}

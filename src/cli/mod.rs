@@ -2,6 +2,7 @@
 
 mod check;
 mod explain;
+mod run;
 
 use std::{
     ffi::OsString,
@@ -48,6 +49,8 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Serve: with a configuration, or in front of one server without any.
+    Run(RunOptions),
     /// Check a configuration: report all of its problems, or print its routes.
     Check {
         /// The configuration.
@@ -96,6 +99,7 @@ fn policy(word: &str) -> Result<Policy, String> {
 /// Does what the arguments ask for; the first of them is the name of the program.
 pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match CommandLine::try_parse_from(arguments) {
+        Ok(CommandLine { command: Command::Run(options) }) => run::execute(&options),
         Ok(CommandLine { command: Command::Check { file } }) => check::execute(&file),
         Ok(CommandLine { command: Command::Explain(options) }) => explain::execute(&options),
         Err(answer) => {
