@@ -12,7 +12,7 @@ use crate::support::{
     h2c,
     message::chunked,
     nginx::Nginx,
-    raw::{Connection, get, put, send},
+    raw::{Connection, get, put, race, request_bytes, send},
     wait::{until, within},
 };
 
@@ -281,4 +281,55 @@ async fn h2c_client_withholds_a_body_and_resets() {
     stream.reset(Reason::CANCEL);
     let (_, _, pieces) = within("the server to see the reset", seen).await.unwrap();
     assert_eq!(pieces.unwrap_err().reason(), Some(Reason::CANCEL));
+}
+
+/// A refusal that keeps all its promises is read; one that breaks any of them stops the test.
+#[tokio::test]
+async fn refusals_are_held_to_their_promises() {
+    let backend = Backend::start().await;
+    let good = [
+        ("Content-Type", "application/problem+json"),
+        ("Cache-Control", "no-store"),
+        ("Proxy-Status", "ifmatch; error=http_request_denied; details=\"write-in-flight\""),
+        ("Retry-After", "3"),
+    ];
+    let document = r#"{"type":"urn:ifmatch:problem:write-in-flight","title":"t","status":409,"detail":"d",
+        "code":"write-in-flight","retry_after":3,"in_doubt":true}"#;
+    let answered = async |status: u16, headers: &[(&str, &str)], body: &str| {
+        let answer = Answer::status(status).body(body);
+        backend.once("GET", "/a", headers.iter().fold(answer, |answer, (name, value)| answer.header(name, value)));
+        get(backend.addr(), "/a").await
+    };
+    let refusal = answered(409, &good, document).await;
+    let problem = refusal.refused(409, "write-in-flight");
+    assert_eq!((problem.retry_after_seconds, problem.in_doubt), (Some(3), true));
+
+    let mut broken = Vec::new();
+    for left_out in 0..good.len() {
+        let headers: Vec<_> = (0..good.len()).filter(|at| *at != left_out).map(|at| good[at]).collect();
+        broken.push(answered(409, &headers, document).await);
+    }
+    broken.push(answered(412, &good, document).await);
+    broken.push(answered(409, &good, &document.replace("\"code\":\"write-in-flight\"", "\"code\":\"other\"")).await);
+    broken.push(answered(409, &good, &document.replace("\"detail\":\"d\",", "")).await);
+    broken.push(answered(409, &[good.as_slice(), &[("ETag", "\"a\"")]].concat(), document).await);
+    broken.push(answered(409, &good, "no JSON").await);
+    for refusal in broken {
+        assert!(std::panic::catch_unwind(|| refusal.problem()).is_err(), "a broken promise passed: {refusal:?}");
+    }
+}
+
+/// All requests of a race are under way before any of them is answered.
+#[tokio::test]
+async fn a_race_sends_all_requests_at_once() {
+    let backend = Backend::start().await;
+    let gate = Gate::closed();
+    let answer = Answer::stored().after(&gate);
+    backend.always("PUT", "*", move |_| answer.clone());
+    let requests = (0..8).map(|number| request_bytes("PUT", &format!("/{number}"), &[], b"x")).collect();
+    let race = tokio::spawn(race(backend.addr(), requests));
+    backend.reached("PUT", "*", 8).await;
+    gate.open();
+    assert!(race.await.unwrap().iter().all(|response| response.status == 201));
+    assert_eq!((backend.connections(), backend.content("/7").as_deref()), (8, Some("x")));
 }

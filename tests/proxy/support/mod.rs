@@ -7,7 +7,8 @@
 //! let tag = get(proxy.addr(), "/doc").await.etag();
 //!
 //! let held = backend.hold("PUT", "/doc");                   // the next PUT of /doc waits for this test
-//! let writer = tokio::spawn(put(proxy.addr(), "/doc", "If-Match", tag, "two"));
+//! let addr = proxy.addr();
+//! let writer = tokio::spawn(async move { put_if_match(addr, "/doc", &tag, "two").await });
 //! let mut write = held.arrived().await;                     // "the PUT has reached the backend"
 //! write.apply().await;                                      // "now apply it"
 //! write.answer(Answer::status(204)).await;                  // "now answer it"

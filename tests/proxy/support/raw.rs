@@ -1,8 +1,8 @@
 //! An HTTP/1.1 client that sends exactly what it is told to.
 
-use std::{collections::VecDeque, io, net::SocketAddr};
+use std::{collections::VecDeque, io, net::SocketAddr, sync::Arc};
 
-use tokio::{io::AsyncWriteExt, net::TcpStream};
+use tokio::{io::AsyncWriteExt, net::TcpStream, sync::Barrier};
 
 use super::{
     message::{Framing, Head, Headers, Reader, Wire, compose, latin1, malformed},
@@ -58,7 +58,10 @@ impl Connection {
         headers: &[(&str, &str)],
         body: impl AsRef<[u8]>,
     ) -> io::Result<Response> {
-        let bytes = request_bytes(method, target, headers, body.as_ref());
+        self.exchange_bytes(method, &request_bytes(method, target, headers, body.as_ref())).await
+    }
+
+    async fn exchange_bytes(&mut self, method: &str, bytes: &[u8]) -> io::Result<Response> {
         let Wire { reader, writer } = &mut self.wire;
         let both = async {
             let response = read_response(reader, method);
@@ -66,7 +69,7 @@ impl Connection {
             tokio::select! {
                 biased;
                 // A write that fails is no reason not to look for the answer: it may have come before the close.
-                _sent_or_not = writer.write_all(&bytes) => response.await,
+                _sent_or_not = writer.write_all(bytes) => response.await,
                 early = &mut response => early,
             }
         };
@@ -160,6 +163,28 @@ pub async fn put(addr: SocketAddr, target: &str, headers: &[(&str, &str)], body:
 /// PUT with If-Match, on a connection of its own.
 pub async fn put_if_match(addr: SocketAddr, target: &str, tag: &str, body: impl AsRef<[u8]>) -> Response {
     put(addr, target, &[("If-Match", tag)], body).await
+}
+
+/// Sends requests (see [`request_bytes`]) at the same moment, each over a connection of its own that is open before. The
+/// responses come back in the order of the requests; none of these may be HEAD.
+pub async fn race(addr: SocketAddr, requests: Vec<Vec<u8>>) -> Vec<Response> {
+    let start = Arc::new(Barrier::new(requests.len()));
+    let racers: Vec<_> = requests
+        .into_iter()
+        .map(|request| {
+            let start = Arc::clone(&start);
+            tokio::spawn(async move {
+                let mut connection = Connection::open(addr).await;
+                start.wait().await;
+                connection.exchange_bytes("", &request).await.expect("a response")
+            })
+        })
+        .collect();
+    let mut responses = Vec::with_capacity(racers.len());
+    for racer in racers {
+        responses.push(racer.await.expect("a racer reaches its end"));
+    }
+    responses
 }
 
 /// A request's bytes. `Host: test` is added where the fields name none, and Content-Length where there is a body and
