@@ -43,13 +43,15 @@ impl From<Refusal> for Answer {
     }
 }
 
+impl From<Box<pingora::Error>> for Answer {
+    fn from(error: Box<pingora::Error>) -> Self {
+        Self::Broken(error)
+    }
+}
+
 impl Answer {
     /// A response whose body was read up to some point. Where that was the end its length is known.
-    pub(super) async fn read_so_far(
-        mut head: ResponseHeader,
-        whole: Whole,
-        exchange: Exchange,
-    ) -> pingora::Result<Self> {
+    pub(super) async fn read_so_far(mut head: ResponseHeader, whole: Whole, exchange: Exchange) -> Result<Self, Self> {
         let (begun, rest) = match whole {
             Whole::Complete(chunks) => {
                 exchange.finish().await;
@@ -64,7 +66,7 @@ impl Answer {
     }
 
     /// A 304 for a response with these fields (RFC 9110 section 15.4.5).
-    pub(super) fn not_modified(response: &HeaderMap) -> pingora::Result<Self> {
+    pub(super) fn not_modified(response: &HeaderMap) -> Result<Self, Self> {
         let mut head = ResponseHeader::build(StatusCode::NOT_MODIFIED, Some(response.len()))?;
         for (name, value) in &not_modified_fields(response) {
             head.append_header(name.clone(), value.clone())?;

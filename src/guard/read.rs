@@ -34,30 +34,16 @@ const CONDITIONS: [http::HeaderName; 5] =
 
 impl Guards {
     /// Handles a read from its first look at the record to the answer.
-    pub(super) async fn read(
-        &self,
-        session: &mut Session,
-        request: &Request,
-        guard: &Guard,
-    ) -> pingora::Result<Answer> {
+    pub(super) async fn read(&self, session: &mut Session, request: &Request, guard: &Guard) -> Result<Answer, Answer> {
         // The version goes first: content that is asked for afterwards is never older than it.
         let snapshot = self.snapshot(&request.key).await.ok();
         if let Some(answer) = self.read_from_memory(request, guard, snapshot.as_ref())? {
             return Ok(answer);
         }
-        let body = match self.receive(session).await {
-            Ok(body) => body,
-            Err(answer) => return Ok(answer),
-        };
-        let head = match self.upstream_read_head(request, guard, snapshot.as_ref(), &body) {
-            Ok(head) => head,
-            Err(refusal) => return Ok(refusal.into()),
-        };
-        let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body).await;
-        let exchange = match exchange {
-            Ok(exchange) => exchange,
-            Err(failure) => return Ok(refusals::of_read(failure).into()),
-        };
+        let body = self.receive(session).await?;
+        let head = self.upstream_read_head(request, guard, snapshot.as_ref(), &body)?;
+        let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
+        let exchange = exchange.await.map_err(refusals::of_read)?;
         self.answer_read(request, guard, snapshot.as_ref(), exchange).await
     }
 
@@ -67,7 +53,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
         snapshot: Option<&Snapshot>,
-    ) -> pingora::Result<Option<Answer>> {
+    ) -> Result<Option<Answer>, Answer> {
         let may_answer = guard.writers == Writers::Exclusive
             && !request.conditions.is_empty()
             && is_get_or_head(&request.method)
@@ -127,7 +113,7 @@ impl Guards {
         guard: &Guard,
         snapshot: Option<&Snapshot>,
         mut exchange: Exchange,
-    ) -> pingora::Result<Answer> {
+    ) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.head());
         let status = head.status;
         let is_whole = matches!(status, StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION);

@@ -129,6 +129,14 @@ pub(super) fn too_late_to_begin() -> Refusal {
         .retry_after(RETRY_SOON)
 }
 
+/// A state of the resource that stays unknown.
+pub(super) fn unknown_state() -> Refusal {
+    Refusal::new(
+        Code::ValidatorUnavailable,
+        "the current state of the resource could not be learned; nothing was written",
+    )
+}
+
 /// A read whose precondition is false.
 pub(super) fn of_read_condition() -> Refusal {
     Refusal::new(
