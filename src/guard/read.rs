@@ -118,7 +118,8 @@ impl Guards {
         let status = head.status;
         let is_whole = matches!(status, StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION);
         let is_partial = status == StatusCode::PARTIAL_CONTENT;
-        if !is_get_or_head(&request.method) || !(is_whole || is_partial) {
+        let is_confirmed = status == StatusCode::NOT_MODIFIED && guard.etag == TagSource::Upstream;
+        if !is_get_or_head(&request.method) || !(is_whole || is_partial || is_confirmed) {
             if guard.etag != TagSource::Upstream {
                 set_tag(&mut head, None)?;
             }
@@ -153,6 +154,9 @@ impl Guards {
         if let Some(snapshot) = snapshot {
             self.learn_from_read(request, guard, snapshot, &head, &validators, selecting);
         }
+        if is_confirmed {
+            return Answer::read_so_far(head, whole, exchange).await;
+        }
         let current = Representation::Present(validators.clone());
         match judge(&request.method, &request.conditions, &current, match_rule(guard)) {
             Judgement::NotModified => {
@@ -182,8 +186,11 @@ impl Guards {
         }
         self.was_let_read(request, guard, snapshot);
         let Some(selecting) = selecting else { return };
-        let may_remember = head.status == StatusCode::OK && snapshot.is_quiet() && is_shareable(&head.headers);
-        if may_remember && (validators.tag.is_some() || validators.modified.is_some()) {
+        let is_selected = matches!(head.status, StatusCode::OK | StatusCode::NOT_MODIFIED);
+        let may_remember =
+            is_selected && snapshot.is_quiet() && is_shareable(&head.headers) && validators.tag.is_some();
+        let earlier = || self.memory.current(request.variant, snapshot, &request.head.headers);
+        if may_remember && !earlier().is_some_and(|earlier| earlier.is_as_good(validators, snapshot.now, guard)) {
             let remembered = Remembered {
                 touched: snapshot.touched(),
                 selecting,
