@@ -58,7 +58,7 @@ impl<'a> Keys<'a> {
 pub(super) fn routes(check: &mut Check<'_>, file: &File, upstreams: &Upstreams) -> Vec<Placed> {
     defaults(check, &file.defaults, upstreams);
     if file.routes.is_empty() && !check.written.unreadable(&["routes"]) {
-        check.hinted(0..0, "there is no route", "write [[routes]] and below it path, upstream and policy");
+        check.whole("there is no route", "write [[routes]] and below it path, upstream and policy");
     }
     refuse_shared_names(check, &file.routes);
     let mut routes = Vec::new();
