@@ -10,7 +10,10 @@ const QUICKSTART: &str = include_str!("../config/quickstart.toml");
 /// Parses a text, which must not panic, and prints what is wrong with it, which must not either.
 fn parse_and_print(text: &str) {
     match config::parse("any.toml", text) {
-        Ok(loaded) => assert!(!loaded.config.routes.is_empty(), "a configuration has routes"),
+        Ok(loaded) => {
+            assert!(!loaded.config.routes.is_empty(), "a configuration has routes");
+            assert!(loaded.config.routes.iter().all(|route| !route.upstream.servers.is_empty()), "and servers");
+        }
         Err(problems) => {
             let printed = problems.to_string();
             assert!(printed.starts_with("any.toml:"), "{printed}");
