@@ -1,5 +1,7 @@
 //! The commands that only look at a configuration, `check` and `explain`, and the exit codes (DESIGN, section 9).
 
+#![allow(clippy::expect_used, reason = "a test may stop at the first surprise")]
+
 use std::{
     fs,
     process::{Command, Output, Stdio},

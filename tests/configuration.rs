@@ -74,7 +74,8 @@ fn each_broken_rule_is_one_problem() {
         ("probe_auth = \"sigv4\"", "probe_auth = \"sigv4\" is not in this version of ifmatch"),
         ("host = \"a:80\"", "a host is matched without its port"),
         ("key = \"{nobody}\"", "{nobody} stands for nothing here"),
-        ("name = \"a b\"", "duplicate key"),
+        ("claim = { max_wiat = \"1s\" }", "unknown key `max_wiat`"),
+        ("probe = { timeuot = \"1s\" }", "unknown key `timeuot`"),
         ("hash_wait = \"61s\"", "hash_wait is 1m 1s, the limit is 1m"),
         ("hash_max = \"1B\"", "hash_max is 1B, the least is 1KiB"),
         ("hash_max = \"1\"", "hash_max is \"1\", which is no size"),
@@ -135,6 +136,10 @@ fn each_broken_rule_is_one_problem() {
         (
             "[[routes]]\nname = \"documents\"\npath = \"/\"\nupstream = \"docs\"\npolicy = \"optimistic\"",
             "another route (line 7) has the name \"documents\" too",
+        ),
+        (
+            "[[routes]]\nname = \"a b\"\npath = \"/\"\nupstream = \"docs\"\npolicy = \"optimistic\"",
+            "the route's name is \"a b\": a name has no blanks and is not empty",
         ),
         ("[[routes]]\nupstream = \"docs\"\npolicy = \"optimistic\"", "the route has no path"),
         ("[[routes]]\npath = \"/x\"\npolicy = \"optimistic\"", "the route has no upstream"),

@@ -1,5 +1,7 @@
 //! Whatever somebody writes into a configuration is read or reported, and nothing panics.
 
+#![allow(clippy::indexing_slicing, reason = "a test may stop at the first surprise")]
+
 use ifmatch::config;
 use proptest::prelude::*;
 
