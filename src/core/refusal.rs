@@ -158,9 +158,7 @@ impl Refusal {
 
     /// The `Retry-After` field in whole seconds, at least one.
     pub fn retry_after_seconds(&self) -> Option<u64> {
-        self.retry_after
-            .map(|after| after.as_secs() + u64::from(after.subsec_nanos() > 0))
-            .map(|seconds| seconds.max(1))
+        self.retry_after.map(|after| after.as_secs() + u64::from(after.subsec_nanos() > 0)).map(|seconds| seconds.max(1))
     }
 
     /// The problem document (RFC 9457), as JSON.

@@ -50,7 +50,7 @@ pub async fn refuse(session: &mut Session, refusal: &Refusal) -> pingora::Result
         head.insert_header(header::RETRY_AFTER, seconds)?;
     }
     if refusal.code == Code::MethodNotAllowed {
-        head.insert_header(header::ALLOW, ALLOW)?;
+        head.insert_header("Allow", ALLOW)?;
     }
     respond(session, head, Some(refusal.problem().into())).await
 }

@@ -1,5 +1,7 @@
 //! What is kept of one request while pingora handles it.
 
+use std::net::SocketAddr;
+
 use crate::{server::Ticket, telemetry::access::Entry};
 
 /// The context of one request, dropped with it.
@@ -13,8 +15,10 @@ pub struct Context {
     pub route_index: Option<usize>,
     /// Where in the order of servers the request began.
     pub turn: Option<usize>,
-    /// Servers that were tried.
-    pub attempts: usize,
+    /// Servers that were tried, or are about to be.
+    pub servers_tried: usize,
+    /// Addresses of the last of them that were not tried, in reverse order.
+    pub untried: Vec<SocketAddr>,
     /// Whether a connection to a server was made: from here on one may have seen the request.
     pub connected: bool,
 }
@@ -27,7 +31,8 @@ impl Context {
             ticket: Some(ticket),
             route_index: None,
             turn: None,
-            attempts: 0,
+            servers_tried: 0,
+            untried: Vec::new(),
             connected: false,
         }
     }

@@ -173,3 +173,7 @@ fn is_websocket(head: &Head<'_>) -> bool {
             options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
         })
 }
+
+#[cfg(test)]
+#[path = "door_tests.rs"]
+mod tests;

@@ -9,10 +9,7 @@
 //! 5. `answer`: the writer of refusals and other local responses.
 //! 6. `entry` again: the line in the access log.
 
-use std::{
-    sync::{Arc, atomic::AtomicUsize},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -41,6 +38,10 @@ pub mod guarded;
 mod method;
 mod pass;
 mod target;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use context::Context;
 pub use guarded::{GuardedPath, GuardedRequest};
@@ -49,8 +50,7 @@ pub use guarded::{GuardedPath, GuardedRequest};
 pub struct Gateway {
     table: RouteTable,
     routes: Vec<Arc<Route>>,
-    /// For each route, the server that its next request begins with.
-    turns: Vec<AtomicUsize>,
+    servers: pass::Servers,
     guarded: Arc<dyn GuardedPath>,
     in_flight: InFlight,
     keepalive_timeout: Duration,
@@ -69,7 +69,7 @@ impl Gateway {
         Self {
             table: RouteTable::new(patterns),
             routes: config.routes.clone(),
-            turns: config.routes.iter().map(|_| AtomicUsize::new(0)).collect(),
+            servers: pass::Servers::new(config.routes.len()),
             guarded,
             in_flight: InFlight::default(),
             keepalive_timeout: config.server.keepalive_timeout,
@@ -103,7 +103,7 @@ impl ProxyHttp for Gateway {
     }
 
     async fn upstream_peer(&self, _session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
-        pass::peer(&self.routes, &self.turns, context).await
+        self.servers.peer(context).await
     }
 
     fn fail_to_connect(

@@ -5,63 +5,68 @@
 
 use std::{
     net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Version, header};
+use http::{Method, Version, header};
 use pingora::{
-    Error, ErrorType, OrErr as _,
+    Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
     protocols::ALPN,
     upstreams::peer::{H1UpgradePolicy, HttpPeer, HttpUpstreamRequestPolicy},
 };
 
 use super::{context::Context, method};
-use crate::config::{Route, Upstream};
+use crate::{
+    config::Upstream,
+    exchange::{fields::via, peer::Resolver},
+};
 
 /// How long a connection to an upstream may be idle in the pool: shorter than the keep-alive of common servers.
 const POOL_IDLE: Duration = Duration::from_secs(55);
 /// The field by which upstreams recognise the newest holder of a lease.
 const FENCING_TOKEN: &str = "Fencing-Token";
 
-/// The next server of the request's upstream: each request begins one further than the last one on its route, and each
-/// retry goes on from there.
-pub(super) async fn peer(
-    routes: &[Arc<Route>],
-    turns: &[AtomicUsize],
-    context: &mut Context,
-) -> pingora::Result<Box<HttpPeer>> {
-    let no_server = || Error::explain(ErrorType::InternalError, "a request without a server");
-    let route_index = context.route_index.ok_or_else(no_server)?;
-    let upstream = &routes.get(route_index).ok_or_else(no_server)?.upstream;
-    let turn = match context.turn {
-        Some(turn) => turn.wrapping_add(context.attempts),
-        None => turns.get(route_index).map_or(0, |next| next.fetch_add(1, Ordering::Relaxed)),
-    };
-    context.turn.get_or_insert(turn);
-    context.attempts += 1;
-    let index = turn.checked_rem(upstream.servers.len()).unwrap_or_default();
-    let address = resolve(upstream.servers.get(index).ok_or_else(no_server)?).await?;
-    context.entry.server = Some(address);
-    Ok(Box::new(http_peer(address, upstream)))
+/// What spreads requests over the servers of upstreams.
+#[derive(Debug)]
+pub(super) struct Servers {
+    resolver: Resolver,
+    /// For each route, the server that its next request begins with.
+    turns: Vec<AtomicUsize>,
 }
 
-/// The address of a server; names are looked up without blocking the worker thread.
-async fn resolve(server: &str) -> pingora::Result<SocketAddr> {
-    if let Ok(address) = server.parse() {
-        return Ok(address);
+impl Servers {
+    /// That of so many routes.
+    pub(super) fn new(routes: usize) -> Self {
+        Self { resolver: Resolver::new(), turns: (0..routes).map(|_| AtomicUsize::new(0)).collect() }
     }
-    let mut addresses = tokio::net::lookup_host(server)
-        .await
-        .or_err_with(ErrorType::ConnectNoRoute, || format!("the name of the server {server} cannot be looked up"))?;
-    addresses
-        .next()
-        .ok_or_else(|| Error::explain(ErrorType::ConnectNoRoute, format!("the server {server} has no address")))
+
+    /// The next peer of a request: each request begins one server further than the last one on its route, and goes on
+    /// through all addresses of all servers.
+    pub(super) async fn peer(&self, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
+        let no_server = || Error::explain(ErrorType::InternalError, "a request without a server");
+        let (route_index, route) = context.route_index.zip(context.entry.route.clone()).ok_or_else(no_server)?;
+        let upstream = &route.upstream;
+        let next_turn = || self.turns.get(route_index).map_or(0, |next| next.fetch_add(1, Ordering::Relaxed));
+        let turn = *context.turn.get_or_insert_with(next_turn);
+        let address = loop {
+            if let Some(address) = context.untried.pop() {
+                break address;
+            }
+            let index = turn.wrapping_add(context.servers_tried).checked_rem(upstream.servers.len());
+            let server = index.and_then(|index| upstream.servers.get(index)).ok_or_else(no_server)?;
+            context.servers_tried += 1;
+            match self.resolver.addresses(server, upstream.connect_timeout).await {
+                Ok(addresses) => context.untried.extend(addresses.as_slice().iter().rev()),
+                Err(_) if context.servers_tried < upstream.servers.len() => {}
+                Err(error) => return Err(Error::because(ErrorType::ConnectNoRoute, "a server's name", error)),
+            }
+        };
+        context.entry.server = Some(address);
+        Ok(Box::new(http_peer(address, upstream)))
+    }
 }
 
 fn http_peer(address: SocketAddr, upstream: &Upstream) -> HttpPeer {
@@ -97,15 +102,6 @@ pub(super) fn response_from_upstream(response: &mut ResponseHeader) -> pingora::
     Ok(())
 }
 
-/// The `Via` entry of a message that arrived in this version.
-const fn via(received: Version) -> HeaderValue {
-    HeaderValue::from_static(match received {
-        Version::HTTP_10 => "1.0 ifmatch",
-        Version::HTTP_2 => "2 ifmatch",
-        _ => "1.1 ifmatch",
-    })
-}
-
 /// Takes away an empty last chunk: pingora would end a chunked upload to an HTTP/1.1 upstream twice, and the stray
 /// bytes would become the next request of that connection.
 pub(super) fn request_body(body: &mut Option<Bytes>, end_of_stream: bool) {
@@ -114,10 +110,10 @@ pub(super) fn request_body(body: &mut Option<Bytes>, end_of_stream: bool) {
     }
 }
 
-/// Lets a connection that failed be tried at the next server, once each: nothing was sent.
+/// Lets a connection that failed be tried at the next address, once each: nothing was sent.
 pub(super) fn connect_failed(context: &Context, mut error: Box<Error>) -> Box<Error> {
     let servers = context.entry.route.as_ref().map_or(0, |route| route.upstream.servers.len());
-    error.set_retry(context.attempts < servers);
+    error.set_retry(!context.untried.is_empty() || context.servers_tried < servers);
     error
 }
 

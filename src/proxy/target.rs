@@ -20,8 +20,11 @@ pub(super) fn to_origin_form(request: &mut RequestHeader) -> Result<(), Refusal>
         return Err(malformed("send a Host field"));
     }
     let target = request.raw_path();
-    if target.starts_with(b"/") || (target == b"*" && request.method == Method::OPTIONS) {
+    if target.starts_with(b"/") {
         return Ok(());
+    }
+    if target == b"*" && request.method == Method::OPTIONS {
+        return Err(whole_server());
     }
     let RawTargetAuthority::Absolute { scheme, authority, path_and_query } = raw_target_authority(target) else {
         return Err(malformed("send a target that begins with \"/\""));
@@ -31,7 +34,7 @@ pub(super) fn to_origin_form(request: &mut RequestHeader) -> Result<(), Refusal>
     }
     let origin_form = match path_and_query.first() {
         Some(b'/') => path_and_query.to_vec(),
-        None if request.method == Method::OPTIONS => b"*".to_vec(),
+        None if request.method == Method::OPTIONS => return Err(whole_server()),
         _ => [b"/", path_and_query].concat(),
     };
     let authority = authority.to_vec();
@@ -47,6 +50,54 @@ pub(super) fn host(request: &RequestHeader) -> Result<&str, Refusal> {
     }
 }
 
+/// `OPTIONS *` asks about a server as a whole; behind a proxy of routes there is no such thing.
+fn whole_server() -> Refusal {
+    Refusal::new(Code::NoRoute, "ask about a path that a route matches, not about the whole server")
+}
+
 fn malformed(detail: &'static str) -> Refusal {
     Refusal::new(Code::MalformedRequest, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A request of this version, with the target and the host that come out, or the code of its refusal.
+    fn outcome(method: &str, target: &str, version: Version, host: Option<&str>) -> Result<(String, String), Code> {
+        let mut request = RequestHeader::build(method, target.as_bytes(), None).expect("a request");
+        request.set_version(version);
+        if let Some(host) = host {
+            request.insert_header(header::HOST, host).expect("a host");
+        }
+        to_origin_form(&mut request).map_err(|refusal| refusal.code)?;
+        let host = super::host(&request).map_err(|refusal| refusal.code)?.to_owned();
+        Ok((String::from_utf8_lossy(request.raw_path()).into_owned(), host))
+    }
+
+    /// RFC 9112 section 3.2: the four forms of a target.
+    #[test]
+    fn every_target_is_in_origin_form_or_refused() {
+        let (http_11, http_10) = (Version::HTTP_11, Version::HTTP_10);
+        let good = |target: &str, host: &str| Ok((target.to_owned(), host.to_owned()));
+        for (method, target, version, host, expected) in [
+            ("GET", "/a?b", http_11, Some("h:1"), good("/a?b", "h:1")),
+            ("GET", "/a", http_10, None, good("/a", "")),
+            ("GET", "/a", http_11, None, Err(Code::MalformedRequest)),
+            ("GET", "/a", http_11, Some(""), good("/a", "")),
+            ("GET", "http://h:1/a?b", http_11, Some("h:1"), good("/a?b", "h:1")),
+            ("GET", "HTTPS://h", http_11, Some("h"), good("/", "h")),
+            ("GET", "http://h?b", http_11, Some("h"), good("/?b", "h")),
+            ("GET", "http://h/a", http_10, None, good("/a", "h")),
+            ("GET", "http://h/a", http_11, None, Err(Code::MalformedRequest)),
+            ("GET", "ftp://h/a", http_11, Some("h"), Err(Code::MalformedRequest)),
+            ("GET", "a", http_11, Some("h"), Err(Code::MalformedRequest)),
+            ("GET", "*", http_11, Some("h"), Err(Code::MalformedRequest)),
+            ("OPTIONS", "*", http_11, Some("h"), Err(Code::NoRoute)),
+            ("OPTIONS", "http://h", http_11, Some("h"), Err(Code::NoRoute)),
+            ("CONNECT", "h:1", http_11, Some("h:1"), Err(Code::MethodNotAllowed)),
+        ] {
+            assert_eq!(outcome(method, target, version, host), expected, "{method} {target} {host:?}");
+        }
+    }
 }

@@ -22,8 +22,6 @@ use crate::{config, proxy::Gateway};
 mod bind;
 mod in_flight;
 pub mod signals;
-#[cfg(test)]
-mod tests;
 
 pub use bind::{BindError, Listeners};
 pub use in_flight::{InFlight, Ticket};
@@ -34,6 +32,10 @@ const POOL_CONNECTIONS: usize = 128;
 const H2_STREAMS: u32 = 128;
 /// Field bytes of one HTTP/2 request: room for large cookies, no room for floods.
 const H2_FIELD_BYTES: u32 = 64 * 1024;
+/// Bytes that one HTTP/2 stream may send ahead; the 64 KiB of the protocol make uploads slow on long ways.
+const H2_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+/// Bytes that all streams of a connection may send ahead together, and so what they may hold in memory.
+const H2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 /// Streams that a client may reset before they are handled (rapid reset attacks).
 const H2_PENDING_RESETS: usize = 32;
 /// How long a request may go uncounted between the end of its head and its ticket.
@@ -144,6 +146,8 @@ fn h2_options() -> H2Options {
     options
         .max_concurrent_streams(H2_STREAMS)
         .max_header_list_size(H2_FIELD_BYTES)
+        .initial_window_size(H2_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
         .max_pending_accept_reset_streams(H2_PENDING_RESETS);
     options
 }

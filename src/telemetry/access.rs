@@ -7,8 +7,8 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 use tracing::Level;
 
 use crate::{
-    config::Route,
-    core::{policy::Policy, refusal::Code, resource::ResourceKey},
+    config::{Route, Word as _},
+    core::{refusal::Code, resource::ResourceKey},
 };
 
 /// What is known of a request by the time it is over, beside what its connection tells.
@@ -62,8 +62,8 @@ pub fn write(entry: &Entry, exchange: &Exchange<'_>) {
         method = exchange.method,
         path = %path(exchange.target).escape_ascii(),
         route = route.map(|route| route.name.as_str()),
-        policy = route.map(|route| policy(route.policy)),
-        key = entry.key.as_ref().map(tracing::field::debug),
+        policy = route.map(|route| route.policy.word()),
+        key = entry.key.as_ref().map(ResourceKey::as_str),
         status = exchange.status,
         verdict = entry.refused.map(Code::as_str).or(entry.verdict),
         server = entry.server.map(tracing::field::display),
@@ -76,13 +76,6 @@ pub fn write(entry: &Entry, exchange: &Exchange<'_>) {
 /// A target without its query.
 fn path(target: &[u8]) -> &[u8] {
     target.split(|&octet| octet == b'?').next().unwrap_or_default()
-}
-
-const fn policy(policy: Policy) -> &'static str {
-    match policy {
-        Policy::LastWriterWins => "last-writer-wins",
-        Policy::Optimistic => "optimistic",
-    }
 }
 
 /// Milliseconds since then, in steps of a microsecond.

@@ -5,6 +5,8 @@ use std::{fmt, sync::Arc};
 use thiserror::Error;
 
 mod template;
+#[cfg(test)]
+mod tests;
 mod values;
 
 pub use template::KeyTemplate;

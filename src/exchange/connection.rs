@@ -1,0 +1,237 @@
+//! A connection with one request and response on it.
+
+use std::{future::poll_fn, io, pin::pin, sync::Arc, task::Poll, time::Duration};
+
+use http::{StatusCode, header};
+use pingora::{
+    ErrorType,
+    connectors::http::Connector,
+    http::{RequestHeader, ResponseHeader},
+    protocols::http::client::HttpSession,
+    upstreams::peer::HttpPeer,
+};
+use tokio::time::timeout;
+
+use super::{Body, Exchange, Failure};
+
+/// Interim responses (1xx) accepted before the final one.
+const INTERIM_RESPONSES_MAX: u8 = 16;
+
+/// A connection, and how far the messages on it have come.
+pub(super) struct Link {
+    connector: Arc<Connector>,
+    peer: HttpPeer,
+    pub(super) session: HttpSession,
+    reuse_idle: Duration,
+    /// Bounds the way from the first byte to the response's head, and each wait for more of its body.
+    pub(super) timeout: Duration,
+    interim_responses: u8,
+    /// Whether the head of the final response is here.
+    answered: bool,
+    /// Whether the body is being written.
+    uploading: bool,
+    /// Whether the request is complete on the wire; the connection cannot be used again before.
+    request_complete: bool,
+}
+
+/// An exchange that failed after it began.
+pub(super) struct Lost {
+    pub(super) failure: Failure,
+    /// Whether the connection broke before the response's head was complete.
+    pub(super) connection_died: bool,
+}
+
+impl Lost {
+    const fn abandoned() -> Self {
+        Self { failure: Failure::Abandoned { timed_out: false }, connection_died: false }
+    }
+
+    const fn timed_out() -> Self {
+        Self { failure: Failure::Abandoned { timed_out: true }, connection_died: false }
+    }
+}
+
+impl From<Box<pingora::Error>> for Lost {
+    fn from(error: Box<pingora::Error>) -> Self {
+        tracing::debug!(error = error.etype().as_str(), "an exchange with an upstream failed");
+        let died = matches!(error.etype(), ErrorType::ConnectionClosed | ErrorType::ReadError | ErrorType::WriteError);
+        Self { connection_died: died, ..Self::abandoned() }
+    }
+}
+
+impl From<io::Error> for Lost {
+    fn from(error: io::Error) -> Self {
+        tracing::error!(%error, "a spool file cannot be read");
+        Self::abandoned()
+    }
+}
+
+/// An open connection on which nothing has been sent.
+pub struct Connected {
+    link: Box<Link>,
+    server: usize,
+    reused: bool,
+}
+
+impl Connected {
+    pub(super) fn new(link: Link, server: usize, reused: bool) -> Self {
+        Self { link: Box::new(link), server, reused }
+    }
+
+    /// The index of the server in [`Upstream::servers`](crate::config::Upstream::servers).
+    pub fn server(&self) -> usize {
+        self.server
+    }
+
+    /// Whether the connection has carried an exchange before.
+    pub fn is_reused(&self) -> bool {
+        self.reused
+    }
+
+    /// Sends a request, once, and reads the head of its final response; [`fields::request_head`] makes a head whose
+    /// framing fits the body. The upstream's timeout bounds the whole. Every failure is [`Failure::Abandoned`], except
+    /// for a head that cannot be written at all.
+    ///
+    /// An upstream may answer before it has the whole body. With an error (RFC 9112 section 9.5) the rest is not
+    /// sent; with anything else it is, because the upstream may be reading still.
+    ///
+    /// [`fields::request_head`]: super::fields::request_head
+    pub async fn send(self, head: RequestHeader, body: &Body) -> Result<Exchange, Failure> {
+        self.transmit(head, body).await.map_err(|lost| lost.failure)
+    }
+
+    pub(super) async fn transmit(mut self, head: RequestHeader, body: &Body) -> Result<Exchange, Lost> {
+        match timeout(self.link.timeout, self.link.converse(head, body)).await {
+            Ok(outcome) => outcome?,
+            // An upstream that answered and then stopped reading has left its answer on the connection.
+            Err(_) if self.link.uploading && !self.link.answered => {
+                at_once(self.link.final_head()).await.unwrap_or(Err(Lost::timed_out()))?;
+            }
+            Err(_) => return Err(Lost::timed_out()),
+        }
+        Exchange::begin(self.link, self.server).ok_or(Lost::abandoned())
+    }
+}
+
+impl Link {
+    pub(super) fn new(
+        connector: Arc<Connector>,
+        peer: HttpPeer,
+        session: HttpSession,
+        reuse_idle: Duration,
+        timeout: Duration,
+    ) -> Self {
+        Self {
+            connector,
+            peer,
+            session,
+            reuse_idle,
+            timeout,
+            interim_responses: 0,
+            answered: false,
+            uploading: false,
+            request_complete: false,
+        }
+    }
+
+    async fn converse(&mut self, head: RequestHeader, body: &Body) -> Result<(), Lost> {
+        if let Err(error) = self.session.write_request_header(Box::new(head)).await {
+            let unwritable = *error.etype() == ErrorType::InvalidHTTPHeader;
+            let lost = Lost::from(error);
+            return Err(if unwritable {
+                Lost { failure: Failure::NotSent { timed_out: false }, ..lost }
+            } else {
+                lost
+            });
+        }
+        self.uploading = true;
+        self.upload(body).await?;
+        self.uploading = false;
+        if self.answered { Ok(()) } else { self.final_head().await }
+    }
+
+    /// Writes the body; ends before its end where the upstream has answered with an error.
+    async fn upload(&mut self, body: &Body) -> Result<(), Lost> {
+        let (mut reader, mut sent) = (body.reader(), false);
+        while let Some(chunk) = reader.next_chunk().await? {
+            if sent && !self.answered {
+                at_once(self.final_head()).await.unwrap_or(Ok(()))?;
+            }
+            if self.refused() {
+                return Ok(());
+            }
+            if let Err(error) = self.session.write_request_body(chunk, false).await {
+                return self.answer_despite(error).await;
+            }
+            sent = true;
+        }
+        if let Err(error) = self.session.finish_request_body().await {
+            return self.answer_despite(error).await;
+        }
+        self.request_complete = true;
+        Ok(())
+    }
+
+    /// An upstream that answers early may close at once: its answer can be read although writing failed.
+    async fn answer_despite(&mut self, error: Box<pingora::Error>) -> Result<(), Lost> {
+        let lost = Lost::from(error);
+        if self.answered { Ok(()) } else { self.final_head().await.or(Err(lost)) }
+    }
+
+    /// Reads up to the head of the final response. May be dropped and called again: what has come is kept.
+    async fn final_head(&mut self) -> Result<(), Lost> {
+        loop {
+            self.session.read_response_header().await?;
+            let head = self.session.response_header().ok_or(Lost::abandoned())?;
+            if !head.status.is_informational() {
+                self.answered = is_framed(head);
+                return if self.answered { Ok(()) } else { Err(Lost::abandoned()) };
+            }
+            self.interim_responses += 1;
+            if head.status == StatusCode::SWITCHING_PROTOCOLS || self.interim_responses > INTERIM_RESPONSES_MAX {
+                return Err(Lost::abandoned());
+            }
+        }
+    }
+
+    /// Whether the upstream has answered with an error.
+    fn refused(&self) -> bool {
+        self.answered
+            && self
+                .session
+                .response_header()
+                .is_some_and(|head| head.status.is_client_error() || head.status.is_server_error())
+    }
+
+    /// Puts the connection back into its pool where both messages on it are complete; else closes it.
+    pub(super) async fn release(mut self) {
+        if self.request_complete && !self.reuse_idle.is_zero() && self.session.response_done() {
+            self.connector.release_http_session(self.session, &self.peer, Some(self.reuse_idle)).await;
+        }
+    }
+}
+
+/// Whether the response has no transfer coding that would reach the client undecoded: we offer none but `chunked`.
+fn is_framed(head: &ResponseHeader) -> bool {
+    let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => true,
+        (Some(coding), None) => coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"),
+        (Some(_), Some(_)) => false,
+    }
+}
+
+/// What a future yields without waiting.
+async fn at_once<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        Poll::Ready(match future.as_mut().poll(context) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        })
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests;

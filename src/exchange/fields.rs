@@ -1,0 +1,201 @@
+//! Which header fields cross the proxy, and in which form (RFC 9110 section 7.6).
+//!
+//! A request goes from [`request_head`] to the upstream; a response from [`response_head`], through whatever the guard
+//! changes, to [`frame_response`] as the last step before the client.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use pingora::http::{
+    RequestHeader, ResponseHeader,
+    authority::{RawTargetAuthority, raw_target_authority},
+};
+use thiserror::Error;
+
+/// Fields that end at this hop whether or not Connection names them (RFC 9110 section 7.6.1). `TE` and `Trailer` are
+/// among them because no trailers are forwarded.
+static HOP_BY_HOP: [HeaderName; 8] = [
+    header::CONNECTION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("http2-settings"),
+];
+
+/// Fields of a request that are for the proxy, or that only the proxy may say to the upstream.
+static OURS: [HeaderName; 3] =
+    [header::EXPECT, HeaderName::from_static("fencing-token"), HeaderName::from_static("lease-id")];
+
+/// Why a request has no head that an upstream could be sent.
+#[derive(Debug, Error)]
+pub enum HeadError {
+    /// Its body is in a transfer coding beside `chunked`, which nobody here decodes: 501 (RFC 9112 section 6.1).
+    #[error("the transfer coding of the request is not supported")]
+    TransferCoding,
+    /// Its target has no form that an origin server understands: 400.
+    #[error("the request target is malformed")]
+    Target,
+    /// A field cannot be written: 400.
+    #[error("a field of the request is malformed")]
+    Field(#[from] Box<pingora::Error>),
+}
+
+/// The head of a client's request as an upstream gets it over HTTP/1.1 with a body of `body_len` bytes.
+///
+/// The target is the one received, in origin form. Hop-by-hop fields, `Expect`, `Fencing-Token` and `Lease-Id` are
+/// removed, Host and Content-Length are right, and Via names this proxy (RFC 9110 section 7.6.3).
+pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<RequestHeader, HeadError> {
+    let codings = &mut client.headers.get_all(header::TRANSFER_ENCODING).iter();
+    if codings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked")) {
+        return Err(HeadError::TransferCoding);
+    }
+    let mut head = client.clone();
+    if let Some(target) = origin_form(client)? {
+        head.set_raw_path(&target)?;
+    }
+    head.set_version(Version::HTTP_11);
+    remove_hop_by_hop(&mut head);
+    for name in &OURS {
+        head.remove(name);
+    }
+    set_host(&mut head, client)?;
+    join_cookies(&mut head)?;
+    let sends_length = body_len > 0 || matches!(client.method, Method::PUT | Method::POST | Method::PATCH);
+    if sends_length {
+        head.insert_header(header::CONTENT_LENGTH, body_len)?;
+    } else {
+        head.remove(&header::CONTENT_LENGTH);
+    }
+    head.append_header(header::VIA, via(client.version))?;
+    Ok(head)
+}
+
+/// The head of an upstream's response without what ends at this hop, and with Via. Pingora writes Date and Connection.
+/// Its framing is settled by [`frame_response`], when its final status and body are known.
+pub fn response_head(upstream: &ResponseHeader) -> ResponseHeader {
+    let mut head = upstream.clone();
+    remove_hop_by_hop(&mut head);
+    // The one failure is a header map with more fields than it can hold, which was bounded when it was read.
+    let _ = head.append_header(header::VIA, via(upstream.version));
+    head
+}
+
+/// Makes the framing of a response right for the client's request (RFC 9112 section 6, RFC 9110 section 8.6): a body
+/// of unknown length is chunked for an HTTP/1.1 client, and ends with the connection for an HTTP/1.0 client.
+pub fn frame_response(head: &mut ResponseHeader, client: &RequestHeader) {
+    head.set_version(Version::HTTP_11);
+    head.remove(&header::TRANSFER_ENCODING);
+    if head.status == StatusCode::NO_CONTENT {
+        head.remove(&header::CONTENT_LENGTH);
+    } else if let Some(length) = repeated_length(&head.headers) {
+        let _ = head.insert_header(header::CONTENT_LENGTH, length);
+    }
+    let has_body =
+        client.method != Method::HEAD && !matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    if has_body && client.version == Version::HTTP_11 && !head.headers.contains_key(header::CONTENT_LENGTH) {
+        let _ = head.insert_header(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
+}
+
+/// The target in origin form (RFC 9112 section 3.2.1) where it was received in another one.
+fn origin_form(client: &RequestHeader) -> Result<Option<Vec<u8>>, HeadError> {
+    let received = client.raw_path();
+    if received.starts_with(b"/") || received == b"*" {
+        return Ok(None);
+    }
+    let path_and_query = match raw_target_authority(received) {
+        RawTargetAuthority::Absolute { path_and_query, .. } => path_and_query,
+        RawTargetAuthority::None if received.is_empty() || received.starts_with(b"?") => received,
+        RawTargetAuthority::None | RawTargetAuthority::AmbiguousAuthority => return Err(HeadError::Target),
+    };
+    Ok(Some(match path_and_query.first() {
+        Some(b'/') => path_and_query.to_vec(),
+        None if client.method == Method::OPTIONS => b"*".to_vec(),
+        _ => [b"/", path_and_query].concat(),
+    }))
+}
+
+/// The authority of the target goes before Host (RFC 9112 section 3.2.2). Pingora has refused requests in which the
+/// two differ.
+fn set_host(head: &mut RequestHeader, client: &RequestHeader) -> Result<(), HeadError> {
+    let of_uri = client.uri.authority().map(|authority| authority.as_str().as_bytes());
+    let authority = of_uri.or_else(|| raw_target_authority(client.raw_path()).authority());
+    let received = client.headers.get(header::HOST);
+    match authority {
+        Some(authority) if received.is_none_or(|host| host.as_bytes() != authority) => {
+            head.insert_header(header::HOST, authority)?;
+        }
+        _ if head.headers.contains_key(header::HOST) => {}
+        _ => head.insert_header(header::HOST, received.cloned().unwrap_or(HeaderValue::from_static("")))?,
+    }
+    Ok(())
+}
+
+/// HTTP/2 may split Cookie into several lines, which HTTP/1.1 servers take for a fault (RFC 9113 section 8.2.3).
+fn join_cookies(head: &mut RequestHeader) -> Result<(), HeadError> {
+    let lines = head.headers.get_all(header::COOKIE);
+    if lines.iter().nth(1).is_none() {
+        return Ok(());
+    }
+    let joined = lines.iter().map(HeaderValue::as_bytes).collect::<Vec<_>>().join(&b"; "[..]);
+    Ok(head.insert_header(header::COOKIE, joined)?)
+}
+
+/// The one value of a Content-Length that was sent as a list of equal values (RFC 9110 section 8.6).
+fn repeated_length(fields: &HeaderMap) -> Option<HeaderValue> {
+    let mut lines = fields.get_all(header::CONTENT_LENGTH).iter();
+    let first = lines.next()?.to_str().ok()?;
+    let value = first.split(',').next()?.trim();
+    (lines.next().is_some() || value.len() < first.len()).then(|| HeaderValue::from_str(value).ok())?
+}
+
+/// What this proxy adds to Via for a message received in a version.
+pub(crate) fn via(received: Version) -> HeaderValue {
+    HeaderValue::from_static(match received {
+        Version::HTTP_2 => "2 ifmatch",
+        Version::HTTP_10 => "1.0 ifmatch",
+        _ => "1.1 ifmatch",
+    })
+}
+
+/// A head whose fields can be removed.
+trait Head {
+    fn fields(&self) -> &HeaderMap;
+    fn remove(&mut self, name: &HeaderName);
+}
+
+impl Head for RequestHeader {
+    fn fields(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    fn remove(&mut self, name: &HeaderName) {
+        self.remove_header(name);
+    }
+}
+
+impl Head for ResponseHeader {
+    fn fields(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    fn remove(&mut self, name: &HeaderName) {
+        self.remove_header(name);
+    }
+}
+
+fn remove_hop_by_hop(head: &mut impl Head) {
+    let lines = head.fields().get_all(header::CONNECTION).iter();
+    let named: Vec<HeaderName> = lines
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|option| HeaderName::from_bytes(option.trim_ascii()).ok())
+        .filter(|name| head.fields().contains_key(name))
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        head.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests;

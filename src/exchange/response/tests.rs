@@ -1,0 +1,190 @@
+//! Bodies of responses in every framing of RFC 9112 section 6.3.
+
+use std::sync::Arc;
+
+use http::Method;
+use tokio::{io::AsyncWriteExt, net::TcpStream, sync::oneshot};
+
+use super::*;
+use crate::{
+    config::Upstream,
+    exchange::{
+        Body, Exchanger, Purpose,
+        testing::{PATIENCE, SHORT, collect, head, listen, read_request, upstream},
+    },
+};
+
+/// An exchange whose upstream sends these bytes and closes, or keeps the connection open as long as `_held` lives.
+struct Case {
+    exchange: Exchange,
+    exchanger: Exchanger,
+    upstream: Arc<Upstream>,
+    _held: Option<TcpStream>,
+}
+
+impl Case {
+    async fn begin(method: Method, response: &'static str, open: bool, timeout: Duration) -> Self {
+        let (listener, server) = listen().await;
+        let (keep, held) = oneshot::channel();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            read_request(&mut stream).await.unwrap();
+            stream.write_all(response.as_bytes()).await.unwrap();
+            let _ = keep.send(open.then_some(stream));
+        });
+        let (exchanger, none) = (Exchanger::new(), Body::empty());
+        let upstream = Arc::new(Upstream { timeout, ..upstream(&[&server]) });
+        let exchange = exchanger.read(&upstream, 0, head(method, &none), &none).await.unwrap();
+        Self { exchange, exchanger, upstream, _held: held.await.unwrap() }
+    }
+
+    async fn open(method: Method, response: &'static str) -> Self {
+        Self::begin(method, response, true, PATIENCE).await
+    }
+
+    async fn closed(response: &'static str) -> Self {
+        Self::begin(Method::GET, response, false, PATIENCE).await
+    }
+
+    /// Finishes the exchange: whether its connection can be used again.
+    async fn reusable_when_finished(self) -> bool {
+        self.exchange.finish().await;
+        match self.exchanger.connect(&self.upstream, 0, Purpose::Read).await {
+            Ok(connected) => connected.is_reused(),
+            Err(_) => false,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_with_a_length_is_read_and_its_connection_kept() {
+    let mut case = Case::open(Method::GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await;
+    assert_eq!(collect(&mut case.exchange).await.unwrap(), b"hello");
+    assert!(case.reusable_when_finished().await);
+}
+
+#[tokio::test]
+async fn a_chunked_body_is_decoded_and_its_connection_kept() {
+    let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\nX: y\r\n\r\n";
+    let mut case = Case::open(Method::GET, response).await;
+    assert_eq!(collect(&mut case.exchange).await.unwrap(), b"hello");
+    assert!(case.reusable_when_finished().await);
+}
+
+#[tokio::test]
+async fn a_body_without_framing_ends_with_its_connection() {
+    let mut case = Case::closed("HTTP/1.1 200 OK\r\n\r\nhello").await;
+    assert_eq!(collect(&mut case.exchange).await.unwrap(), b"hello");
+    assert!(!case.reusable_when_finished().await);
+}
+
+/// RFC 9112 section 6.3, rule 1: the length tells what GET would have got.
+#[tokio::test]
+async fn the_response_to_head_has_no_body() {
+    let mut case = Case::open(Method::HEAD, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").await;
+    assert_eq!(case.exchange.next_chunk().await, Ok(None));
+    assert!(case.reusable_when_finished().await);
+}
+
+#[tokio::test]
+async fn a_204_has_no_body() {
+    let mut case = Case::open(Method::GET, "HTTP/1.1 204 No Content\r\n\r\n").await;
+    assert_eq!(case.exchange.next_chunk().await, Ok(None));
+    assert!(case.reusable_when_finished().await);
+}
+
+#[tokio::test]
+async fn a_304_has_no_body() {
+    let mut case = Case::open(Method::GET, "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n").await;
+    assert_eq!(case.exchange.next_chunk().await, Ok(None));
+    assert!(case.reusable_when_finished().await);
+}
+
+#[tokio::test]
+async fn a_connection_is_not_kept_where_the_upstream_says_close() {
+    let response = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello";
+    let mut case = Case::open(Method::GET, response).await;
+    collect(&mut case.exchange).await.unwrap();
+    assert!(!case.reusable_when_finished().await);
+}
+
+#[tokio::test]
+async fn a_connection_is_not_kept_while_a_part_of_the_body_is_unread() {
+    let case = Case::open(Method::GET, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello").await;
+    assert!(!case.reusable_when_finished().await);
+}
+
+/// RFC 9112 section 9.2: what follows the response belongs to no request.
+#[tokio::test]
+async fn a_connection_with_bytes_after_the_response_is_not_kept() {
+    let mut case = Case::open(Method::GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK").await;
+    collect(&mut case.exchange).await.unwrap();
+    assert!(!case.reusable_when_finished().await);
+}
+
+/// RFC 9112 section 8: asked again, a body that broke off does not turn complete.
+#[tokio::test]
+async fn a_body_that_breaks_off_stays_broken() {
+    let mut case = Case::closed("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello").await;
+    assert_eq!(collect(&mut case.exchange).await, Err(Failure::Abandoned { timed_out: false }));
+    assert_eq!(case.exchange.next_chunk().await, Err(Failure::Abandoned { timed_out: false }));
+}
+
+#[tokio::test]
+async fn a_body_that_stops_arriving_times_out() {
+    let response = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello";
+    let mut case = Case::begin(Method::GET, response, true, SHORT).await;
+    assert_eq!(collect(&mut case.exchange).await, Err(Failure::Abandoned { timed_out: true }));
+}
+
+#[tokio::test]
+async fn a_whole_body_is_read() {
+    let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+    let mut case = Case::open(Method::GET, response).await;
+    let whole = read_whole(&mut case.exchange, 5, PATIENCE).await.unwrap();
+    assert_eq!(whole, Whole::Complete(vec![Bytes::from("hello")]));
+    assert!(case.reusable_when_finished().await);
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_by_its_length_is_not_read() {
+    let mut case = Case::open(Method::GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await;
+    assert_eq!(read_whole(&mut case.exchange, 4, PATIENCE).await, Ok(Whole::TooLarge(vec![])));
+    assert_eq!(collect(&mut case.exchange).await.unwrap(), b"hello", "the caller can stream it");
+}
+
+#[tokio::test]
+async fn a_body_that_turns_out_too_large_can_be_streamed_on() {
+    let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n";
+    let mut case = Case::open(Method::GET, response).await;
+    let whole = read_whole(&mut case.exchange, 4, PATIENCE).await.unwrap();
+    assert_eq!(whole, Whole::TooLarge(vec![Bytes::from("hello")]));
+    assert_eq!(collect(&mut case.exchange).await.unwrap(), b" world");
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_slow_can_be_streamed_on() {
+    let (listener, server) = listen().await;
+    let (go_on, go) = oneshot::channel();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        read_request(&mut stream).await.unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n wo").await.unwrap();
+        go.await.unwrap();
+        stream.write_all(b"rld\r\n0\r\n\r\n").await.unwrap();
+    });
+    let (upstream, none) = (Arc::new(upstream(&[&server])), Body::empty());
+    let mut exchange = Exchanger::new().read(&upstream, 0, head(Method::GET, &none), &none).await.unwrap();
+    let Ok(Whole::TooSlow(beginning)) = read_whole(&mut exchange, 1000, SHORT).await else {
+        panic!("the upstream waits for us");
+    };
+    go_on.send(()).unwrap();
+    let rest = collect(&mut exchange).await.unwrap();
+    assert_eq!([beginning.concat(), rest].concat(), b"hello world");
+}
+
+#[tokio::test]
+async fn the_length_in_a_response_to_head_is_not_too_large() {
+    let mut case = Case::open(Method::HEAD, "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n").await;
+    assert_eq!(read_whole(&mut case.exchange, 4, PATIENCE).await, Ok(Whole::Complete(vec![])));
+}

@@ -1,0 +1,179 @@
+//! Connecting, pools, and reads that are sent again.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use http::Method;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
+use super::{
+    testing::{SHORT, body, collect, head, listen, read_request, refusing_server, upstream, write},
+    *,
+};
+
+const NO_CONTENT: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
+
+/// Answers every request on every connection with 204; the number of connections so far.
+fn answer_all(listener: TcpListener) -> Arc<AtomicUsize> {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&connections);
+    tokio::spawn(async move {
+        loop {
+            let mut stream = listener.accept().await.unwrap().0;
+            counter.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(async move {
+                while read_request(&mut stream).await.is_some() {
+                    stream.write_all(NO_CONTENT).await.unwrap();
+                }
+            });
+        }
+    });
+    connections
+}
+
+#[tokio::test]
+async fn a_finished_exchange_leaves_its_connection_to_the_next_one() {
+    let (listener, server) = listen().await;
+    let connections = answer_all(listener);
+    let (exchanger, upstream) = (Exchanger::new(), Arc::new(upstream(&[&server])));
+    for expected in [false, true] {
+        let connected = exchanger.connect(&upstream, 0, Purpose::Write).await.unwrap();
+        assert_eq!(connected.is_reused(), expected);
+        connected.send(head(Method::PUT, &body("x")), &body("x")).await.unwrap().finish().await;
+    }
+    assert_eq!(connections.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_write_does_not_ride_on_the_connection_of_a_read() {
+    let (listener, server) = listen().await;
+    answer_all(listener);
+    let (exchanger, upstream) = (Exchanger::new(), Arc::new(upstream(&[&server])));
+    let none = Body::empty();
+    exchanger.read(&upstream, 0, head(Method::GET, &none), &none).await.unwrap().finish().await;
+    let connected = exchanger.connect(&upstream, 0, Purpose::Write).await.unwrap();
+    assert!(!connected.is_reused());
+}
+
+#[tokio::test]
+async fn a_connection_that_was_idle_too_long_for_a_write_is_closed() {
+    let (listener, server) = listen().await;
+    let upstream = Arc::new(Upstream { reuse_idle_writes: SHORT, ..upstream(&[&server]) });
+    let exchanger = Exchanger::new();
+    let script = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        read_request(&mut stream).await.unwrap();
+        stream.write_all(NO_CONTENT).await.unwrap();
+        stream.read(&mut [0]).await.unwrap()
+    });
+    write(&exchanger, &upstream, Method::PUT, &body("x")).await.unwrap().finish().await;
+    assert_eq!(script.await.unwrap(), 0, "the idle connection ends without another request");
+}
+
+#[tokio::test]
+async fn a_zero_idle_time_means_a_new_connection_for_each_write() {
+    let (listener, server) = listen().await;
+    answer_all(listener);
+    let upstream = Arc::new(Upstream { reuse_idle_writes: Duration::ZERO, ..upstream(&[&server]) });
+    let exchanger = Exchanger::new();
+    write(&exchanger, &upstream, Method::PUT, &body("x")).await.unwrap().finish().await;
+    assert!(!exchanger.connect(&upstream, 0, Purpose::Write).await.unwrap().is_reused());
+}
+
+#[tokio::test]
+async fn an_unreachable_server_is_passed_over_for_the_next() {
+    let (_listener, server) = listen().await;
+    let refusing = refusing_server().await;
+    let upstream = Arc::new(upstream(&[&server, &refusing]));
+    let connected = Exchanger::new().connect(&upstream, 1, Purpose::Write).await.unwrap();
+    assert_eq!(connected.server(), 0);
+}
+
+#[tokio::test]
+async fn the_preferred_server_is_tried_first() {
+    let (_first, first) = listen().await;
+    let (_second, second) = listen().await;
+    let upstream = Arc::new(upstream(&[&first, &second]));
+    let connected = Exchanger::new().connect(&upstream, 1, Purpose::Write).await.unwrap();
+    assert_eq!(connected.server(), 1);
+}
+
+#[tokio::test]
+async fn nothing_is_sent_when_no_server_can_be_reached() {
+    let refusing = refusing_server().await;
+    let upstream = Arc::new(upstream(&[&refusing]));
+    let failure = Exchanger::new().connect(&upstream, 0, Purpose::Write).await.err();
+    assert_eq!(failure, Some(Failure::NotSent { timed_out: false }));
+}
+
+#[tokio::test]
+async fn a_name_is_tried_at_each_of_its_addresses() {
+    let (_listener, server) = listen().await;
+    let by_name = server.replace("127.0.0.1", "localhost");
+    let upstream = Arc::new(upstream(&[&by_name]));
+    assert!(Exchanger::new().connect(&upstream, 0, Purpose::Read).await.is_ok());
+}
+
+/// An upstream whose first connection answers one request and dies at the second, and whose next connection answers.
+async fn die_at_the_second_request(listener: TcpListener) {
+    let (mut first, _) = listener.accept().await.unwrap();
+    read_request(&mut first).await.unwrap();
+    first.write_all(NO_CONTENT).await.unwrap();
+    read_request(&mut first).await.unwrap();
+    drop(first);
+    let (mut second, _) = listener.accept().await.unwrap();
+    read_request(&mut second).await.unwrap();
+    second.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nagain").await.unwrap();
+}
+
+/// RFC 9112 section 9.3.1: safe methods may be retried.
+#[tokio::test]
+async fn a_read_that_a_pooled_connection_swallowed_is_sent_again() {
+    let (listener, server) = listen().await;
+    tokio::spawn(die_at_the_second_request(listener));
+    let (exchanger, upstream, none) = (Exchanger::new(), Arc::new(upstream(&[&server])), Body::empty());
+    exchanger.read(&upstream, 0, head(Method::GET, &none), &none).await.unwrap().finish().await;
+    let mut exchange = exchanger.read(&upstream, 0, head(Method::GET, &none), &none).await.unwrap();
+    assert_eq!(collect(&mut exchange).await.unwrap(), b"again");
+}
+
+/// DESIGN, rule 6: the upstream would answer a second copy with 200.
+#[tokio::test]
+async fn a_write_that_a_pooled_connection_swallowed_is_never_sent_again() {
+    let (listener, server) = listen().await;
+    tokio::spawn(die_at_the_second_request(listener));
+    let (exchanger, upstream, body) = (Exchanger::new(), Arc::new(upstream(&[&server])), body("x"));
+    write(&exchanger, &upstream, Method::PUT, &body).await.unwrap().finish().await;
+    let failure = write(&exchanger, &upstream, Method::PUT, &body).await.err();
+    assert_eq!(failure, Some(Failure::Abandoned { timed_out: false }));
+}
+
+#[tokio::test]
+async fn a_read_is_not_sent_again_when_a_fresh_connection_dies() {
+    let (listener, server) = listen().await;
+    let script = tokio::spawn(async move {
+        let (mut first, _) = listener.accept().await.unwrap();
+        read_request(&mut first).await.unwrap();
+        drop(first);
+        let (mut second, _) = listener.accept().await.unwrap();
+        second.write_all(NO_CONTENT).await.unwrap();
+    });
+    let (exchanger, upstream, none) = (Exchanger::new(), Arc::new(upstream(&[&server])), Body::empty());
+    let failure = exchanger.read(&upstream, 0, head(Method::GET, &none), &none).await.err();
+    assert_eq!(failure, Some(Failure::Abandoned { timed_out: false }));
+    script.abort();
+}
+
+/// The guard's futures run on any executor.
+#[test]
+fn futures_may_move_between_threads() {
+    fn send<T: Send>(_: T) {}
+    let (exchanger, upstream, body) = (Exchanger::new(), Arc::new(upstream(&[])), Body::empty());
+    send(write(&exchanger, &upstream, Method::PUT, &body));
+    send(exchanger.read(&upstream, 0, head(Method::GET, &body), &body));
+}

@@ -1,0 +1,189 @@
+//! A configuration without a file, a guard that refuses everything, and a proxy in a thread: for tests.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use http::{HeaderName, Method};
+use pingora::proxy::Session;
+use tokio::sync::watch;
+
+use super::{Gateway, GuardedPath, GuardedRequest, answer};
+use crate::{
+    config::{self, Config, Listen, Route, Upstream},
+    core::{
+        policy::{Guard, MethodOverride, OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers},
+        refusal::{Code, Refusal},
+        resource::KeyTemplate,
+        route::{HostPattern, PathPattern},
+        target::PathParameters,
+    },
+    server::{self, Listeners, Stop},
+    telemetry::access::Entry,
+};
+
+/// No test waits longer for the other side.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A guard with the defaults of the documentation.
+pub(crate) fn guard() -> Guard {
+    Guard {
+        etag: TagSource::Content,
+        writers: Writers::Shared,
+        require: Require::Always,
+        require_methods: vec![Method::PUT, Method::PATCH, Method::DELETE],
+        allow_any: false,
+        on_write: OnWrite::Probe,
+        tag_after_write: TagAfterWrite::Verbatim,
+        safe_methods: vec![Method::from_bytes(b"PROPFIND").expect("a token")],
+        unclaimed_methods: vec![Method::POST],
+        method_override: MethodOverride::Refuse,
+        observe: false,
+        hash_max_bytes: 1 << 20,
+        hash_wait: Duration::from_millis(50),
+        identity_headers: vec![HeaderName::from_static("authorization")],
+        identity_ttl: Duration::from_secs(600),
+        claim_max_wait: Duration::from_secs(30),
+        claim_max_waiters: 64,
+        probe_timeout: Duration::from_secs(5),
+        probe_auth: ProbeAuth::Client,
+    }
+}
+
+/// A route of any host to the upstream `backend` at these servers.
+pub(crate) fn route(path: &str, guard: Option<Guard>, servers: &[SocketAddr]) -> Route {
+    Route {
+        name: path.to_owned(),
+        host: HostPattern::Any,
+        path: PathPattern::parse(path).expect("a path pattern"),
+        upstream: Arc::new(Upstream {
+            name: "backend".to_owned(),
+            identity: "backend".to_owned(),
+            servers: servers.iter().map(SocketAddr::to_string).collect(),
+            connect_timeout: Duration::from_secs(1),
+            timeout: Duration::from_secs(5),
+            late_max: Duration::from_secs(5),
+            reuse_idle_writes: Duration::from_secs(1),
+        }),
+        policy: if guard.is_some() { Policy::Optimistic } else { Policy::LastWriterWins },
+        guard,
+        key: KeyTemplate::parse("{path}", &[]).expect("a template"),
+        path_params: PathParameters::Refuse,
+        beside_guarded: false,
+    }
+}
+
+/// A configuration of these routes that listens on a free loopback port.
+pub(crate) fn config(routes: Vec<Route>) -> Config {
+    Config {
+        server: config::Server {
+            listen: vec![Listen::Tcp("127.0.0.1:0".to_owned())],
+            threads: 1,
+            body_memory_bytes: 1 << 20,
+            body_memory_total_bytes: 1 << 28,
+            body_max_bytes: 1 << 30,
+            spool_total_bytes: 1 << 33,
+            body_timeout: Duration::from_secs(60),
+            spool_dir: std::env::temp_dir(),
+            claim_waiters_max: 10_000,
+            keepalive_timeout: Duration::from_secs(60),
+            shutdown_timeout: Duration::from_secs(10),
+        },
+        store: config::Store {
+            capacity: 1000,
+            idle_ttl: Duration::from_secs(60),
+            timeout: Duration::from_secs(2),
+            start_grace: Duration::ZERO,
+        },
+        routes: routes.into_iter().map(Arc::new).collect(),
+    }
+}
+
+/// A guard that refuses every request with 412.
+pub(crate) struct RefuseAll;
+
+#[async_trait]
+impl GuardedPath for RefuseAll {
+    async fn handle(&self, session: &mut Session, _: &GuardedRequest, entry: &mut Entry) -> pingora::Result<()> {
+        let refusal = Refusal::new(Code::PreconditionFailed, "read it again, then send its new tag in If-Match");
+        entry.refused = Some(refusal.code);
+        answer::refuse(session, &refusal).await
+    }
+}
+
+/// A proxy in a thread of its own.
+///
+/// It serves until the process ends: pingora remembers a worker runtime by the number of its thread, and the threads of
+/// a later proxy would find one that is gone under their own. What a stop does is tested with whole processes.
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
+}
+
+impl Proxy {
+    /// Starts one with these routes.
+    pub(crate) fn start(routes: Vec<Route>) -> Self {
+        let config = config(routes);
+        let listeners = Listeners::bind(&config.server.listen).expect("a free port");
+        let address = listeners.addresses().next().expect("one address").parse().expect("a socket address");
+        let gateway = Gateway::new(&config, Arc::new(RefuseAll));
+        thread::spawn(move || {
+            let (_never_asked, stop) = watch::channel(Stop::Not);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(server::run(listeners, &config.server, gateway, stop)).expect("a server");
+        });
+        Self { address }
+    }
+
+    /// A connection to it.
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).expect("the proxy listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+        stream
+    }
+}
+
+/// One HTTP/1.1 message: its head as text, and its body by Content-Length.
+pub(crate) fn read_message(stream: &mut TcpStream) -> (String, Vec<u8>) {
+    let mut head = Vec::new();
+    let mut octet = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        assert_eq!(stream.read(&mut octet).expect("a message"), 1, "it ends after {:?}", head.escape_ascii());
+        head.extend(octet);
+    }
+    let head = String::from_utf8(head).expect("a head of ASCII");
+    let mut body = vec![0; content_length(&head)];
+    stream.read_exact(&mut body).expect("the whole body");
+    (head, body)
+}
+
+fn content_length(head: &str) -> usize {
+    let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+    lines
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        .map_or(0, |(_, value)| value.parse().expect("a length"))
+}
+
+/// A backend that hands each connection to a function; its thread ends with the test.
+pub(crate) fn backend(mut serve: impl FnMut(TcpStream) + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("its address");
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            serve(stream.expect("a connection"));
+        }
+    });
+    address
+}
+
+/// Answers one request with 200 and an empty body.
+pub(crate) fn answer_ok(stream: &mut TcpStream) -> String {
+    let (head, _) = read_message(stream);
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").expect("the proxy reads");
+    head
+}
