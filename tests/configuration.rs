@@ -164,6 +164,23 @@ fn each_broken_rule_is_one_problem() {
 }
 
 #[test]
+fn a_rule_over_two_keys_looks_at_what_the_route_says_too() {
+    let text = format!("{BASE}writers = \"exclusive\"\n[defaults]\netag = \"version\"\n");
+    assert_eq!(problems(&text), Vec::<String>::new());
+    assert_eq!(
+        problems(&format!("{BASE}[defaults]\netag = \"version\"\n")),
+        ["etag = \"version\" needs writers = \"exclusive\""]
+    );
+}
+
+#[test]
+fn routes_without_names_that_match_the_same_are_one_problem() {
+    let route = "[[routes]]\npath = \"/x\"\nupstream = \"docs\"\npolicy = \"optimistic\"\n";
+    let expected = "route \"/x\" matches the same requests as route \"/x\" (line 12)";
+    assert_eq!(problems(&format!("{BASE}{route}{route}")), [expected]);
+}
+
+#[test]
 fn a_file_without_upstreams_and_routes_says_so() {
     assert_eq!(problems(""), ["there is no route", "there is no upstream"]);
     let one_wrong_table = BASE.replace("[upstreams.docs]", "[upstreams]\nother = 1\n[upstreams.docs]");
