@@ -8,16 +8,19 @@ use std::{
     ffi::OsString,
     fmt::Display,
     io::{Write, stderr, stdout},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    config::{Problems, Word},
+    config::{self, Loaded, Problems, Word},
     core::policy::Policy,
 };
+
+/// The configuration of `ifmatch run`, where nothing is said.
+const DEFAULT_FILE: &str = "ifmatch.toml";
 
 /// What went wrong, as the number that the process ends with; 0 is success. Those above 1 are those of `sysexits.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +78,16 @@ pub struct RunOptions {
     /// An address to listen on, 127.0.0.1:8080 where nothing is said; may be given several times.
     #[arg(long, requires = "upstream", value_name = "ADDRESS")]
     pub listen: Vec<String>,
+}
+
+impl RunOptions {
+    /// The configuration that they ask for.
+    pub fn load(&self) -> Result<Loaded, Problems> {
+        match &self.upstream {
+            Some(url) => config::from_upstream(url, self.policy.unwrap_or(Policy::Optimistic), &self.listen),
+            None => config::load(self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE))),
+        }
+    }
 }
 
 /// What `ifmatch explain` was asked for.
@@ -146,6 +159,15 @@ mod tests {
     fn the_definition_is_consistent() {
         CommandLine::command().debug_assert();
         Run::command().debug_assert();
+    }
+
+    #[test]
+    fn run_without_a_file_loads_the_default_one_or_that_of_the_upstream() {
+        let options = run(&["--upstream", "http://[::1]:1"]).expect("an upstream is enough");
+        let config = options.load().expect("it is valid").config;
+        assert_eq!(config.routes.first().map(|route| route.policy), Some(Policy::Optimistic));
+        let problems = run(&[]).expect("nothing is enough").load().expect_err("there is no such file here");
+        assert!(problems.to_string().starts_with("ifmatch.toml: cannot be read"), "{problems}");
     }
 
     #[test]
