@@ -15,7 +15,7 @@ use crate::{
     core::{
         entity_tag::EntityTag,
         issued_tag::content_tag,
-        policy::{Guard, OnWrite, TagAfterWrite, TagSource},
+        policy::{Guard, OnWrite, TagAfterWrite, TagSource, Writers},
         record::{Known, Snapshot},
         validators::{Representation, Validators},
     },
@@ -33,10 +33,10 @@ pub(super) struct NewState {
 }
 
 impl NewState {
-    /// What the record is to know.
-    pub(super) fn to_keep(&self, request: &Request) -> Option<Known> {
+    /// What the record is to know: nothing where others write too, since it would not be trusted.
+    pub(super) fn to_keep(&self, request: &Request, guard: &Guard) -> Option<Known> {
         let known = || Known { variant: request.variant, representation: self.representation.clone() };
-        self.may_keep.then(known)
+        (self.may_keep && guard.writers == Writers::Exclusive).then(known)
     }
 }
 

@@ -116,7 +116,10 @@ impl Guards {
             504 => return Probed::Refused(timed_out()),
             _ => return Probed::Refused(unreadable(&format!("it answered {}", status.as_u16()))),
         }
-        self.was_let_read(request, guard, snapshot);
+        // A probe without the client's credentials shows what the proxy may read.
+        if guard.probe_auth == ProbeAuth::Client {
+            self.was_let_read(request, guard, snapshot);
+        }
         let (validators, unusable) = Validators::from_headers(&head.headers);
         let tag = match guard.etag {
             TagSource::Upstream => {
