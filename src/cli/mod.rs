@@ -2,6 +2,7 @@
 
 mod check;
 mod explain;
+mod run;
 
 use std::{
     ffi::OsString,
@@ -9,13 +10,15 @@ use std::{
     io::{Write, stderr, stdout},
     path::PathBuf,
     process::ExitCode,
+    sync::Arc,
 };
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    config::{Problems, Word},
+    config::{Config, Problems, Word},
     core::policy::Policy,
+    proxy::GuardedPath,
 };
 
 /// What went wrong, as the number that the process ends with; 0 is success. Those above 1 are those of `sysexits.h`.
@@ -48,6 +51,8 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Serve until asked to stop.
+    Run(RunOptions),
     /// Check a configuration: report all of its problems, or print its routes.
     Check {
         /// The configuration.
@@ -96,6 +101,7 @@ fn policy(word: &str) -> Result<Policy, String> {
 /// Does what the arguments ask for; the first of them is the name of the program.
 pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match CommandLine::try_parse_from(arguments) {
+        Ok(CommandLine { command: Command::Run(options) }) => run::execute(&options, guard),
         Ok(CommandLine { command: Command::Check { file } }) => check::execute(&file),
         Ok(CommandLine { command: Command::Explain(options) }) => explain::execute(&options),
         Err(answer) => {
@@ -103,6 +109,29 @@ pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             let _ = answer.print();
             if answer.use_stderr() { Exit::Usage.into() } else { ExitCode::SUCCESS }
         }
+    }
+}
+
+/// Makes the guard of a configuration.
+fn guard(_config: &Config) -> Arc<dyn GuardedPath> {
+    Arc::new(Closed)
+}
+
+/// Stands in for the guard until that is merged: everything guarded is refused.
+struct Closed;
+
+#[async_trait::async_trait]
+impl GuardedPath for Closed {
+    async fn handle(
+        &self,
+        session: &mut pingora::proxy::Session,
+        _request: &crate::proxy::GuardedRequest,
+        entry: &mut crate::telemetry::access::Entry,
+    ) -> pingora::Result<()> {
+        use crate::core::refusal::{Code, Refusal};
+        let refusal = Refusal::new(Code::StoreUnavailable, "there is no guard yet");
+        entry.refused = Some(refusal.code);
+        crate::proxy::answer::refuse(session, &refusal).await
     }
 }
 
