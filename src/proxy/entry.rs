@@ -108,7 +108,7 @@ pub(super) async fn fail(session: &mut Session, error: &Error, context: &mut Con
 }
 
 /// Ends a request: a line in the access log, and no reset for a client that is still sending.
-pub(super) async fn leave(session: &mut Session, context: &mut Context) {
+pub(super) async fn leave(session: &mut Session, error: Option<&Error>, context: &mut Context) {
     if access::enabled() {
         let request = session.req_header();
         access::write(
@@ -124,5 +124,7 @@ pub(super) async fn leave(session: &mut Session, context: &mut Context) {
     }
     // The answer is out; what follows must not hold up the end of the process.
     drop(context.ticket.take());
-    answer::linger(session).await;
+    if error.is_none() || context.entry.refused.is_some() {
+        answer::linger(session).await;
+    }
 }

@@ -189,7 +189,7 @@ impl ProxyHttp for Gateway {
         true
     }
 
-    async fn logging(&self, session: &mut Session, _error: Option<&Error>, context: &mut Context) {
-        entry::leave(session, context).await;
+    async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut Context) {
+        entry::leave(session, error, context).await;
     }
 }

@@ -38,8 +38,9 @@ const H2_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const H2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 /// Streams that a client may reset before they are handled (rapid reset attacks).
 const H2_PENDING_RESETS: usize = 32;
-/// How long a request may go uncounted between the end of its head and its ticket.
-const UNCOUNTED: Duration = Duration::from_millis(20);
+/// How long a request may go uncounted: between the end of its head and its ticket, and between its last HTTP/2 frame
+/// and the connection that writes it.
+const UNCOUNTED: Duration = Duration::from_millis(50);
 
 /// How far a server is asked to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

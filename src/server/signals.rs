@@ -24,8 +24,8 @@ pub fn watch() -> io::Result<watch::Receiver<Stop>> {
                 _ = interrupt.recv() => {}
                 _ = quit.recv() => {}
             }
-            tracing::info!(?stop, "asked to stop");
             sender.send_replace(stop);
+            tracing::info!(?stop, "asked to stop");
         }
     });
     Ok(receiver)

@@ -19,6 +19,8 @@ pub fn init() -> Result<(), TryInitError> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // A log that cannot be written must not end requests: by default the complaint about it panics.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())
         .finish()
         .try_init()
