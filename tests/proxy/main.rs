@@ -12,5 +12,7 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod races;
+mod slow_uploads;
 mod support;
 mod support_works;
