@@ -12,7 +12,9 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod overlaps;
 mod races;
 mod slow_uploads;
 mod support;
 mod support_works;
+mod unclaimed_writes;
