@@ -181,6 +181,52 @@ async fn a_post_that_outlives_a_probe_makes_the_write_be_judged_again() {
     }
 }
 
+/// A POST that ends between a write's mark and its settlement: what the write reads back is from before the POST, so
+/// neither the record nor the client may take it for the current state.
+#[tokio::test]
+async fn a_post_during_the_reading_back_makes_it_worthless() {
+    for source in source::ALL {
+        for answered in ["verbatim", "always"] {
+            let (backend, setup) = source.start("/log", "a").await;
+            let route = format!("on_write = \"probe\"\netag_after_write = \"{answered}\"");
+            let proxy = setup.route(&route).start().await;
+            let addr = proxy.addr();
+            let (writer, mut write) = begin_put(&backend, addr).await;
+            let reading_back = backend.hold_where(|request| ["GET", "HEAD"].contains(&request.method.as_str()));
+            write.apply().await;
+            write.answer(Answer::status(204)).await;
+            let reading_back = reading_back.arrived().await;
+            let old = reading_back.stored();
+            post(addr).await;
+            reading_back.answer(old).await;
+            let written = writer.await.unwrap();
+            assert_eq!((written.status, backend.content("/log").as_deref()), (204, Some("put+post")), "{source}");
+            for tag in written.headers.all("etag") {
+                assert_refused(&backend, addr, tag, source).await;
+            }
+        }
+    }
+}
+
+/// The same before the reading back, which then shows what the client has never seen.
+#[tokio::test]
+async fn a_post_before_the_reading_back_is_not_hidden_by_a_tag() {
+    for source in source::ALL {
+        let (backend, setup) = source.start("/log", "a").await;
+        let proxy = setup.route("on_write = \"probe\"\netag_after_write = \"always\"").start().await;
+        let addr = proxy.addr();
+        let (writer, mut write) = begin_put(&backend, addr).await;
+        write.apply().await;
+        post(addr).await;
+        write.answer(Answer::status(204)).await;
+        let written = writer.await.unwrap();
+        assert_eq!((written.status, backend.content("/log").as_deref()), (204, Some("put+post")), "{source}");
+        for tag in written.headers.all("etag") {
+            assert_refused(&backend, addr, tag, source).await;
+        }
+    }
+}
+
 /// A POST with a precondition is judged like any other write.
 #[tokio::test]
 async fn a_post_with_a_stale_tag_is_refused() {
