@@ -13,5 +13,9 @@
 )]
 
 mod observe;
+mod overlaps;
+mod races;
+mod slow_uploads;
 mod support;
 mod support_works;
+mod unclaimed_writes;

@@ -32,4 +32,5 @@ pub mod ports;
 pub mod proxy;
 pub mod raw;
 pub mod response;
+pub mod source;
 pub mod wait;
