@@ -133,6 +133,7 @@ fn broken() -> Vec<Case> {
     let half_body = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf";
     let half_chunk = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf";
     let half_error = "HTTP/1.1 500 Oops\r\nContent-Length: 9\r\n\r\nhalf";
+    let half_gateway = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 9\r\n\r\nhalf";
     let stall = |name, bytes, told, settled| Case { name, script: Script::Stall(bytes), told, settled };
     vec![
         case("closed", Answer::close(), failed(), Doubt),
@@ -148,6 +149,7 @@ fn broken() -> Vec<Case> {
         case("half a body", Answer::raw(half_body).applied(), lost(), Applied),
         case("half a chunk", Answer::raw(half_chunk).applied(), lost(), Applied),
         case("half a body of a 500", Answer::raw(half_error).applied(), lost(), Unclear),
+        case("half a body of a 502", Answer::raw(half_gateway), failed(), Doubt),
         case("silence", Answer::never(), late(), Doubt),
         case("applied and silence", Answer::never().applied(), late(), Doubt),
         stall("half a head and silence", "HTTP/1.1 200 OK\r\nContent-Le", late(), Doubt),
@@ -161,7 +163,8 @@ async fn the_record_is_unknown_or_true_after_every_answer() {
     let scene = Scene::start(|setup| setup.upstream(LIMITS).route("hash_max = \"100KiB\"")).await;
     let cases = || statuses().into_iter().chain(broken());
     let runs = Mode::ALL.into_iter().flat_map(|mode| cases().map(move |case| (mode, case)));
-    all_at_once(runs.map(|(mode, case)| (format!("{mode:?}: {}", case.name), run(Arc::clone(&scene), mode, case)))).await;
+    all_at_once(runs.map(|(mode, case)| (format!("{mode:?}: {}", case.name), run(Arc::clone(&scene), mode, case))))
+        .await;
 }
 
 async fn run(scene: Arc<Scene>, mode: Mode, case: Case) {
