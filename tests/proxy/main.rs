@@ -14,5 +14,6 @@
 
 mod doubts;
 mod outcomes;
+mod refused_untouched;
 mod support;
 mod support_works;
