@@ -12,5 +12,6 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod refusals;
 mod support;
 mod support_works;
