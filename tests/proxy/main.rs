@@ -12,6 +12,7 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod refusal_form;
 mod refusals;
 mod support;
 mod support_works;
