@@ -17,6 +17,8 @@ mod observe;
 mod outcomes;
 mod overlaps;
 mod races;
+mod refusal_form;
+mod refusals;
 mod refused_untouched;
 mod slow_uploads;
 mod support;

@@ -25,6 +25,7 @@
 
 pub mod backend;
 pub mod child;
+pub mod curl;
 pub mod gate;
 pub mod h2c;
 pub mod message;
