@@ -1,5 +1,7 @@
 //! Properties of tags, dates and lists over generated input, and a check of every short value against the grammar.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use http::{HeaderMap, HeaderValue, header};
 use ifmatch::core::{
     entity_tag::EntityTag,

@@ -8,18 +8,19 @@ use std::{
     ffi::OsString,
     fmt::Display,
     io::{Write, stderr, stdout},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
-    sync::Arc,
 };
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    config::{Config, Problems, Word},
+    config::{self, Loaded, Problems, Word},
     core::policy::Policy,
-    proxy::GuardedPath,
 };
+
+/// The configuration of `ifmatch run`, where nothing is said.
+const DEFAULT_FILE: &str = "ifmatch.toml";
 
 /// What went wrong, as the number that the process ends with; 0 is success. Those above 1 are those of `sysexits.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +52,7 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve until asked to stop.
+    /// Serve: with a configuration, or in front of one server without any.
     Run(RunOptions),
     /// Check a configuration: report all of its problems, or print its routes.
     Check {
@@ -79,6 +80,16 @@ pub struct RunOptions {
     pub listen: Vec<String>,
 }
 
+impl RunOptions {
+    /// The configuration that they ask for.
+    pub fn load(&self) -> Result<Loaded, Problems> {
+        match &self.upstream {
+            Some(url) => config::from_upstream(url, self.policy.unwrap_or(Policy::Optimistic), &self.listen),
+            None => config::load(self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE))),
+        }
+    }
+}
+
 /// What `ifmatch explain` was asked for.
 #[derive(Debug, Args)]
 struct ExplainOptions {
@@ -101,7 +112,7 @@ fn policy(word: &str) -> Result<Policy, String> {
 /// Does what the arguments ask for; the first of them is the name of the program.
 pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match CommandLine::try_parse_from(arguments) {
-        Ok(CommandLine { command: Command::Run(options) }) => run::execute(&options, guard),
+        Ok(CommandLine { command: Command::Run(options) }) => run::execute(&options),
         Ok(CommandLine { command: Command::Check { file } }) => check::execute(&file),
         Ok(CommandLine { command: Command::Explain(options) }) => explain::execute(&options),
         Err(answer) => {
@@ -109,29 +120,6 @@ pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             let _ = answer.print();
             if answer.use_stderr() { Exit::Usage.into() } else { ExitCode::SUCCESS }
         }
-    }
-}
-
-/// Makes the guard of a configuration.
-fn guard(_config: &Config) -> Arc<dyn GuardedPath> {
-    Arc::new(Closed)
-}
-
-/// Stands in for the guard until that is merged: everything guarded is refused.
-struct Closed;
-
-#[async_trait::async_trait]
-impl GuardedPath for Closed {
-    async fn handle(
-        &self,
-        session: &mut pingora::proxy::Session,
-        _request: &crate::proxy::GuardedRequest,
-        entry: &mut crate::telemetry::access::Entry,
-    ) -> pingora::Result<()> {
-        use crate::core::refusal::{Code, Refusal};
-        let refusal = Refusal::new(Code::StoreUnavailable, "there is no guard yet");
-        entry.refused = Some(refusal.code);
-        crate::proxy::answer::refuse(session, &refusal).await
     }
 }
 
@@ -171,6 +159,15 @@ mod tests {
     fn the_definition_is_consistent() {
         CommandLine::command().debug_assert();
         Run::command().debug_assert();
+    }
+
+    #[test]
+    fn run_without_a_file_loads_the_default_one_or_that_of_the_upstream() {
+        let options = run(&["--upstream", "http://[::1]:1"]).expect("an upstream is enough");
+        let config = options.load().expect("it is valid").config;
+        assert_eq!(config.routes.first().map(|route| route.policy), Some(Policy::Optimistic));
+        let problems = run(&[]).expect("nothing is enough").load().expect_err("there is no such file here");
+        assert!(problems.to_string().starts_with("ifmatch.toml: cannot be read"), "{problems}");
     }
 
     #[test]

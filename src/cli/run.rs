@@ -1,24 +1,19 @@
 //! `ifmatch run`: serve until asked to stop.
 
-use std::{error::Error, path::Path, process::ExitCode, sync::Arc};
+use std::{error::Error, process::ExitCode, sync::Arc};
 
 use super::{Exit, RunOptions, complain, report};
 use crate::{
-    config::{self, Config, Loaded, Problems},
-    core::policy::Policy,
-    proxy::{Gateway, GuardedPath},
+    config::{Config, Loaded},
+    entropy::random_u64,
+    guard::Guards,
+    proxy::Gateway,
     server::{self, Listeners, signals},
-    telemetry,
+    store, telemetry,
 };
 
-/// The configuration that is read where neither a file nor an upstream is given.
-const DEFAULT_FILE: &str = "ifmatch.toml";
-
-/// Makes whoever handles the guarded requests of a configuration.
-pub(super) type MakeGuard = fn(&Config) -> Arc<dyn GuardedPath>;
-
-pub(super) fn execute(options: &RunOptions, guard: MakeGuard) -> ExitCode {
-    let Loaded { config, warnings } = match load(options) {
+pub(super) fn execute(options: &RunOptions) -> ExitCode {
+    let Loaded { config, warnings } = match options.load() {
         Ok(loaded) => loaded,
         Err(problems) => return report(&problems),
     };
@@ -33,16 +28,9 @@ pub(super) fn execute(options: &RunOptions, guard: MakeGuard) -> ExitCode {
         Err(error) => return fail(&error, Exit::Unavailable),
     };
     announce(&config, &listeners);
-    match serve(&config, listeners, guard) {
+    match serve(&config, listeners) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
-    }
-}
-
-fn load(options: &RunOptions) -> Result<Loaded, Problems> {
-    match &options.upstream {
-        Some(url) => config::from_upstream(url, options.policy.unwrap_or(Policy::Optimistic), &options.listen),
-        None => config::load(options.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE))),
     }
 }
 
@@ -61,10 +49,12 @@ fn announce(config: &Config, listeners: &Listeners) {
     );
 }
 
-fn serve(config: &Config, listeners: Listeners, guard: MakeGuard) -> Result<(), Box<dyn Error>> {
+fn serve(config: &Config, listeners: Listeners) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let gateway = Gateway::new(config, guard(config));
+    let store = store::open(&config.store)?;
     runtime.block_on(async {
+        let guards = Guards::new(config, Arc::clone(&store), random_u64()?, store.now().await?);
+        let gateway = Gateway::new(config, Arc::new(guards));
         let stop = signals::watch()?;
         server::run(listeners, &config.server, gateway, stop).await?;
         tracing::info!("ended");
@@ -77,7 +67,7 @@ fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
     let mut line = format!("ifmatch: {error}");
     let mut cause = error.source();
     while let Some(error) = cause {
-        line.push_str(&format!(": {error}"));
+        line = format!("{line}: {error}");
         cause = error.source();
     }
     complain(line);

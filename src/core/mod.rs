@@ -5,11 +5,15 @@
 
 pub mod entity_tag;
 pub mod http_date;
+pub mod issued_tag;
 pub mod policy;
 pub mod precondition;
 pub mod record;
 pub mod refusal;
 pub mod resource;
 pub mod route;
+pub mod steps;
 pub mod target;
+pub mod time;
 pub mod validators;
+pub mod verdict;

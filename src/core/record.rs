@@ -1,1 +1,193 @@
-//! Written next.
+//! What the store keeps of one resource, and what can be read off it (DESIGN, sections 2, 3 and 7).
+//!
+//! The steps that change a record are in [`steps`](super::steps).
+//!
+//! # Design
+//!
+//! *Why two numbers, `version` and `touched`?* `version` names the state of the resource: it is in version tags, so it
+//! changes only when the state may have changed. `touched` names the last event on the data path, a write that began
+//! or ended, whether or not it changed anything: what a read has learned is worth something only while `touched`
+//! stands still.
+//!
+//! *Why does a doubt carry a version?* While a doubt lives, its write may still be applied, so a read meanwhile must
+//! not be labelled with a version that outlives the doubt. When the doubt is over, the state needs a new version; and
+//! since reads never write to the store, the doubt brings that version along, to take effect by the store's time.
+
+use super::{time::StoreTime, validators::Representation};
+
+/// A number that grows with every change of any record in a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Revision(pub u64);
+
+/// A revision in a record, which may be the one that the record itself is about to get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stamp {
+    /// The revision that the store gives to this very record.
+    Itself,
+    /// An earlier one.
+    At(Revision),
+}
+
+impl Stamp {
+    /// The revision that it stands for in a record that has the revision `own`.
+    pub const fn resolve(self, own: Revision) -> Revision {
+        match self {
+            Self::Itself => own,
+            Self::At(revision) => revision,
+        }
+    }
+}
+
+/// The sign of one write in flight: a claim, or one of several unclaimed writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Mark {
+    /// The proxy that made it.
+    pub owner: u64,
+    /// To know it again: its owner never uses it twice.
+    pub nonce: u64,
+    /// When its owner must be dead if it is still there.
+    pub deadline: StoreTime,
+}
+
+impl Mark {
+    /// Whether the two are marks of one write.
+    pub const fn is_same_write(&self, other: &Self) -> bool {
+        self.owner == other.owner && self.nonce == other.nonce
+    }
+}
+
+/// A write whose outcome cannot be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Doubt {
+    /// Until when the upstream may still apply it.
+    pub until: StoreTime,
+    /// The version of the resource from then on.
+    pub version: Stamp,
+}
+
+/// The name of a variant: a hash of the target, the principal, and what else selects a representation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VariantName(pub [u8; 16]);
+
+/// What the last settled write taught of one variant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Known {
+    /// Of which.
+    pub variant: VariantName,
+    /// What.
+    pub representation: Representation,
+}
+
+/// What the store keeps of one resource.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Record {
+    /// The version of the resource.
+    pub version: Stamp,
+    /// When a write last began or ended.
+    pub touched: Stamp,
+    /// What the last settled write taught; nothing, if the validator is unknown.
+    pub known: Option<Known>,
+    /// The claim.
+    pub claim: Option<Mark>,
+    /// The unclaimed writes in flight.
+    pub unclaimed: Vec<Mark>,
+    /// The doubt that holds the resource.
+    pub doubt: Option<Doubt>,
+}
+
+/// A record as a store gave it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The record's revision; of an absent one, the floor of its bucket.
+    pub revision: Revision,
+    /// The record, or what absence means.
+    pub record: Record,
+    /// The store's time of the reading.
+    pub now: StoreTime,
+}
+
+/// What a write finds that would like to claim the resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Availability {
+    /// Nothing is in its way.
+    Free,
+    /// Other writes are in flight; their marks end with them, or at the latest at this moment.
+    Busy {
+        /// The last of their deadlines.
+        deadline: StoreTime,
+    },
+    /// The owner of a mark has died: its write is to be made a doubt.
+    Orphaned,
+    /// A write is in doubt until this moment.
+    InDoubt {
+        /// The end of the doubt.
+        until: StoreTime,
+    },
+}
+
+impl Record {
+    /// What an absent record stands for, given the floor of its bucket.
+    pub const fn absent(floor: Revision) -> Self {
+        Self {
+            version: Stamp::At(floor),
+            touched: Stamp::At(floor),
+            known: None,
+            claim: None,
+            unclaimed: Vec::new(),
+            doubt: None,
+        }
+    }
+
+    /// The same record with its own revision written into it.
+    #[must_use]
+    pub fn resolved(mut self, own: Revision) -> Self {
+        self.version = Stamp::At(self.version.resolve(own));
+        self.touched = Stamp::At(self.touched.resolve(own));
+        if let Some(doubt) = &mut self.doubt {
+            doubt.version = Stamp::At(doubt.version.resolve(own));
+        }
+        self
+    }
+
+    /// Whether it may be forgotten: no write is in flight or in doubt.
+    pub fn is_idle(&self, now: StoreTime) -> bool {
+        self.claim.is_none() && self.unclaimed.is_empty() && self.doubt.is_none_or(|doubt| doubt.until <= now)
+    }
+}
+
+impl Snapshot {
+    /// The version of the resource at the time of the reading.
+    pub fn version(&self) -> Revision {
+        let stamp = match self.record.doubt {
+            Some(doubt) if doubt.until <= self.now => doubt.version,
+            _ => self.record.version,
+        };
+        stamp.resolve(self.revision)
+    }
+
+    /// The last event on the data path.
+    pub const fn touched(&self) -> Revision {
+        self.record.touched.resolve(self.revision)
+    }
+
+    /// Whether what is known can be trusted: nothing is in flight or in doubt.
+    pub fn is_quiet(&self) -> bool {
+        self.record.is_idle(self.now)
+    }
+
+    /// What the record knows of the resource, while it can be trusted.
+    pub fn known(&self) -> Option<&Known> {
+        self.record.known.as_ref().filter(|_| self.is_quiet())
+    }
+
+    /// What a write finds that would like to claim the resource.
+    pub fn availability(&self) -> Availability {
+        let marks = self.record.claim.iter().chain(&self.record.unclaimed);
+        match (marks.clone().map(|mark| mark.deadline).max(), self.record.doubt) {
+            _ if marks.clone().any(|mark| mark.deadline <= self.now) => Availability::Orphaned,
+            (Some(deadline), _) => Availability::Busy { deadline },
+            (None, Some(doubt)) if self.now < doubt.until => Availability::InDoubt { until: doubt.until },
+            (None, _) => Availability::Free,
+        }
+    }
+}

@@ -172,11 +172,9 @@ impl Refusal {
             "detail": self.detail,
             "code": self.code.as_str(),
         });
-        if let Some(seconds) = self.retry_after_seconds() {
-            document["retry_after"] = seconds.into();
-        }
-        if self.in_doubt {
-            document["in_doubt"] = true.into();
+        if let Some(members) = document.as_object_mut() {
+            members.extend(self.retry_after_seconds().map(|seconds| ("retry_after".into(), seconds.into())));
+            members.extend(self.in_doubt.then(|| ("in_doubt".into(), true.into())));
         }
         document.to_string()
     }

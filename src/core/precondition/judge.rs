@@ -49,9 +49,11 @@ pub enum Judgement {
 /// The strength of the current date plays no part either: `If-Unmodified-Since` is true for an equal weak one.
 ///
 /// Whatever counts is unknowable against [`Representation::Unknown`], even a list of weak tags in `If-Match` that no
-/// tag can match: why it failed depends on the current tag, and a 401 or 404 of the upstream goes first.
+/// tag can match: why it failed depends on the current tag.
+///
+/// Where the upstream would refuse the request without its conditions too, such as with 401 or 404, that answer goes
+/// before this one (section 13.2.1); to know that is the caller's part.
 pub fn judge(method: &Method, conditions: &Preconditions, current: &Representation, rule: MatchRule) -> Judgement {
-    let reads = matches!(*method, Method::GET | Method::HEAD);
     let counting = Counting::of(method, conditions);
     let representation = match current {
         Representation::Present(validators) => Some(validators),
@@ -59,25 +61,25 @@ pub fn judge(method: &Method, conditions: &Preconditions, current: &Representati
         Representation::Unknown if counting.is_empty() => return Judgement::Pass,
         Representation::Unknown => return Judgement::Unknowable,
     };
-    if let Some(condition) = counting.if_match
+    if let Some(condition) = counting.matching
         && !names_current(condition, representation, |tag, current| matches_by(rule, tag, current))
     {
         let weak_tag = names_current_weakly(condition, representation, rule);
         return Judgement::Failed { field: Field::IfMatch, weak_tag };
     }
     let modified = representation.and_then(|validators| validators.modified);
-    if let (Some(since), Some(modified)) = (counting.if_unmodified_since, modified)
+    if let (Some(since), Some(modified)) = (counting.unmodified_since, modified)
         && modified.date > since
     {
         return Judgement::Failed { field: Field::IfUnmodifiedSince, weak_tag: false };
     }
-    if let Some(condition) = counting.if_none_match
+    if let Some(condition) = counting.none_matching
         && names_current(condition, representation, EntityTag::weak_matches)
     {
         let failed = Judgement::Failed { field: Field::IfNoneMatch, weak_tag: false };
-        return if reads { Judgement::NotModified } else { failed };
+        return if reads(method) { Judgement::NotModified } else { failed };
     }
-    match (counting.if_modified_since, modified) {
+    match (counting.modified_since, modified) {
         (Some(since), Some(modified)) if modified.date <= since => Judgement::NotModified,
         _ => Judgement::Pass,
     }
@@ -98,37 +100,39 @@ pub fn range_applies(conditions: &Preconditions, current: &Representation) -> bo
 }
 
 /// The conditions that no other one and no method overrules.
+#[derive(Default)]
 struct Counting<'a> {
-    if_match: Option<&'a TagCondition>,
-    if_unmodified_since: Option<HttpDate>,
-    if_none_match: Option<&'a TagCondition>,
-    if_modified_since: Option<HttpDate>,
+    matching: Option<&'a TagCondition>,
+    unmodified_since: Option<HttpDate>,
+    none_matching: Option<&'a TagCondition>,
+    modified_since: Option<HttpDate>,
 }
 
 impl<'a> Counting<'a> {
     fn of(method: &Method, conditions: &'a Preconditions) -> Self {
-        let (if_match, if_none_match) = (conditions.if_match.as_ref(), conditions.if_none_match.as_ref());
-        match *method {
-            Method::CONNECT | Method::OPTIONS | Method::TRACE => {
-                Self { if_match: None, if_unmodified_since: None, if_none_match: None, if_modified_since: None }
-            }
-            _ => Self {
-                if_match,
-                if_unmodified_since: conditions.if_unmodified_since.filter(|_| if_match.is_none()),
-                if_none_match,
-                if_modified_since: conditions
-                    .if_modified_since
-                    .filter(|_| if_none_match.is_none() && matches!(*method, Method::GET | Method::HEAD)),
-            },
+        if matches!(*method, Method::CONNECT | Method::OPTIONS | Method::TRACE) {
+            return Self::default();
+        }
+        let (matching, none_matching) = (conditions.if_match.as_ref(), conditions.if_none_match.as_ref());
+        Self {
+            matching,
+            unmodified_since: conditions.if_unmodified_since.filter(|_| matching.is_none()),
+            none_matching,
+            modified_since: conditions.if_modified_since.filter(|_| none_matching.is_none() && reads(method)),
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.if_match.is_none()
-            && self.if_unmodified_since.is_none()
-            && self.if_none_match.is_none()
-            && self.if_modified_since.is_none()
+        self.matching.is_none()
+            && self.unmodified_since.is_none()
+            && self.none_matching.is_none()
+            && self.modified_since.is_none()
     }
+}
+
+/// Whether a false `If-None-Match` or `If-Modified-Since` means that the client's copy is current.
+fn reads(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
 /// Whether a condition names the current representation; one without a tag is named by `*` alone.

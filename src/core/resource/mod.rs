@@ -5,6 +5,8 @@ use std::{fmt, sync::Arc};
 use thiserror::Error;
 
 mod template;
+#[cfg(test)]
+mod tests;
 mod values;
 
 pub use template::KeyTemplate;
@@ -16,6 +18,12 @@ pub use values::KeyParts;
 pub struct ResourceKey(Arc<str>);
 
 impl ResourceKey {
+    /// A key with this text, for tests of what does not care how keys are made.
+    #[cfg(test)]
+    pub(crate) fn from_text(text: &str) -> Self {
+        Self(text.into())
+    }
+
     /// The key as text: visible ASCII.
     pub fn as_str(&self) -> &str {
         &self.0

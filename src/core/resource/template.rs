@@ -94,7 +94,7 @@ fn parse_placeholder(name: &str, path_names: &[&str]) -> Result<Part, PatternPro
 }
 
 fn unknown_placeholder(name: &str, path_names: &[&str]) -> PatternProblem {
-    let (family, member) = name.split_once('.').unwrap_or((name, "NAME"));
+    let (family, member) = name.split_once('.').filter(|(_, member)| !member.is_empty()).unwrap_or((name, "NAME"));
     let whole = ["host", "path"].iter().chain(path_names).map(|known| (*known, (*known).to_owned()));
     let families = ["query", "header"].map(|known| (known, format!("{known}.{member}")));
     let nearest = whole

@@ -81,7 +81,7 @@ fn check_host(name: &str) -> Result<(), PatternProblem> {
         return Err(PatternProblem::new("the wildcard of a host stands for whole labels at its beginning")
             .hint("write \"*.example.com\", or the whole host"));
     }
-    if name.contains(':') {
+    if host_name(name) != name {
         return Err(
             PatternProblem::new("a host is matched without its port").hint(format!("write {:?}", host_name(name)))
         );
@@ -96,4 +96,76 @@ fn check_host(name: &str) -> Result<(), PatternProblem> {
         return Err(PatternProblem::new("this is not the name of a host").hint("write it as \"docs.example.com\""));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(spelled: &str) -> HostPattern {
+        HostPattern::parse(spelled).unwrap()
+    }
+
+    /// RFC 9110 section 4.2.3: case and port do not make another host.
+    #[test]
+    fn a_host_matches_in_any_case_with_and_without_port_and_trailing_dot() {
+        for host in [
+            "docs.example.com",
+            "DOCS.example.com",
+            "docs.example.com:8080",
+            "docs.example.com.",
+            "docs.example.com.:80",
+        ] {
+            assert!(pattern("Docs.Example.com.").matches(host), "{host}");
+        }
+        for host in
+            ["", "example.com", "xdocs.example.com", "docs.example.com.org", "docs.example.com:x", "docs.example.com.."]
+        {
+            assert!(!pattern("docs.example.com").matches(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_wildcard_matches_below_a_domain_but_not_the_domain() {
+        for host in ["a.example.com", "a.b.EXAMPLE.com:443", "a.example.com."] {
+            assert!(pattern("*.example.com").matches(host), "{host}");
+        }
+        for host in ["example.com", ".example.com", "aaexample.com", "com", "", "a.example.com.org", "éxample.com"] {
+            assert!(!pattern("*.example.com").matches(host), "{host}");
+        }
+        assert!(HostPattern::Any.matches(""));
+    }
+
+    #[test]
+    fn an_address_keeps_its_brackets() {
+        assert!(pattern("[::1]").matches("[::1]:8080"));
+        assert!(pattern("127.0.0.1").matches("127.0.0.1:80"));
+        assert!(!pattern("[::1]").matches("[::2]"));
+    }
+
+    #[test]
+    fn patterns_are_shown_as_they_are_spelled() {
+        for spelled in ["*", "*.example.com", "docs.example.com", "[::1]"] {
+            assert_eq!(pattern(spelled).to_string(), spelled);
+        }
+    }
+
+    #[test]
+    fn what_is_no_host_is_a_problem() {
+        let cases = [
+            ("docs.example.com:80", "a host is matched without its port"),
+            ("docs.*.com", "the wildcard of a host stands for whole labels at its beginning"),
+            ("*docs.example.com", "the wildcard of a host stands for whole labels at its beginning"),
+            ("bücher.example", "a host is ASCII"),
+            ("", "this is not the name of a host"),
+            ("*.", "the wildcard of a host stands for whole labels at its beginning"),
+            ("*..", "this is not the name of a host"),
+            ("http://docs", "this is not the name of a host"),
+            ("docs/a", "this is not the name of a host"),
+            ("[docs]", "this is not the name of a host"),
+        ];
+        for (spelled, message) in cases {
+            assert_eq!(HostPattern::parse(spelled).unwrap_err().message, message, "{spelled:?}");
+        }
+    }
 }

@@ -5,6 +5,8 @@ use thiserror::Error;
 
 mod host;
 mod path;
+#[cfg(test)]
+mod properties;
 mod relation;
 mod table;
 

@@ -132,3 +132,69 @@ fn checked_name(name: &str) -> Result<String, PatternProblem> {
     }
     Ok(name.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_shown_in_normal_form() {
+        let cases = [
+            ("/", "/"),
+            ("/documents/{id}", "/documents/{id}"),
+            ("/files/{*rest}", "/files/{*rest}"),
+            ("/{a}/x/{b_2}", "/{a}/x/{b_2}"),
+            ("/%61%2d/é%2c", "/a-/%C3%A9,"),
+            ("/a;b/%7Bid%7D", "/a;b/%7Bid%7D"),
+        ];
+        for (spelled, shown) in cases {
+            assert_eq!(PathPattern::parse(spelled).unwrap().to_string(), shown, "{spelled}");
+        }
+    }
+
+    #[test]
+    fn names_are_given_in_order() {
+        let pattern = PathPattern::parse("/{tenant}/x/{id}/{*rest}").unwrap();
+        assert_eq!(pattern.names().collect::<Vec<_>>(), ["tenant", "id", "rest"]);
+    }
+
+    #[test]
+    fn what_is_no_path_pattern_is_a_problem() {
+        let cases = [
+            ("", "a path begins with \"/\""),
+            ("documents", "a path begins with \"/\""),
+            ("/documents/", "a path is matched without its trailing slash"),
+            ("//", "a path is matched without its trailing slash"),
+            ("/a//b", "a path is matched without dot segments and doubled slashes"),
+            ("/a/../b", "a path is matched without dot segments and doubled slashes"),
+            ("/a-{id}", "a capture is a whole segment"),
+            ("/{id", "a capture is a whole segment"),
+            ("/{}", "the name of a capture is made of letters, digits and \"_\""),
+            ("/{a.b}", "the name of a capture is made of letters, digits and \"_\""),
+            ("/{**rest}", "the name of a capture is made of letters, digits and \"_\""),
+            ("/{path}", "{path} means the whole path in a key"),
+            ("/{id}/{id}", "the name \"id\" is used twice"),
+            ("/{*rest}/a", "nothing can follow {*rest}"),
+            ("/a b", "the path holds a space; encode it as %20"),
+            ("/a?b", "a path begins with \"/\" and ends before its query"),
+        ];
+        for (spelled, message) in cases {
+            assert_eq!(PathPattern::parse(spelled).unwrap_err().message, message, "{spelled:?}");
+        }
+    }
+
+    #[test]
+    fn a_trailing_slash_is_answered_with_what_may_be_meant() {
+        let problem = PathPattern::parse("/files/").unwrap_err();
+        assert_eq!(problem.hint.unwrap(), "write \"/files\" for that one, or \"/files/{*rest}\" for all below it too");
+    }
+
+    #[test]
+    fn the_number_of_segments_is_bounded() {
+        assert!(PathPattern::parse(&"/a".repeat(SEGMENTS_MAX)).is_ok());
+        assert_eq!(
+            PathPattern::parse(&"/a".repeat(SEGMENTS_MAX + 1)).unwrap_err().message,
+            "a path has at most 64 segments"
+        );
+    }
+}

@@ -131,3 +131,115 @@ fn matches_path(pattern: &PathPattern, relative: &[u8], may_capture: impl Fn(&[u
     }
     rest.is_none()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::target::{PathParameters, normalize};
+
+    fn table(patterns: &[(&str, &str)]) -> RouteTable {
+        let parse =
+            |(host, path): &(&str, &str)| (HostPattern::parse(host).unwrap(), PathPattern::parse(path).unwrap());
+        RouteTable::new(patterns.iter().map(parse).collect())
+    }
+
+    fn normal(path: &str) -> NormalPath {
+        normalize(path.as_bytes(), PathParameters::Keep).unwrap()
+    }
+
+    const ROUTES: [(&str, &str); 9] = [
+        ("*", "/{*rest}"),
+        ("*", "/documents/{id}"),
+        ("*", "/documents/new"),
+        ("*", "/documents"),
+        ("*", "/documents/{id}/{*rest}"),
+        ("*.example.com", "/documents/{id}"),
+        ("*.docs.example.com", "/{*rest}"),
+        ("a.docs.example.com", "/documents/{id}"),
+        ("*", "/"),
+    ];
+
+    const EXPECTED: [(&str, &str, usize); 13] = [
+        ("localhost", "/", 8),
+        ("localhost", "/x", 0),
+        ("localhost", "/documents", 3),
+        ("localhost", "/documents/", 3),
+        ("localhost", "/documents/42", 1),
+        ("localhost", "/documents/%6eew", 2),
+        ("localhost", "/documents/42/", 1),
+        ("localhost", "/documents/42/a/b", 4),
+        ("x.example.com", "/documents/new", 5),
+        ("x.example.com", "/documents", 3),
+        ("x.docs.example.com", "/documents/new", 6),
+        ("a.docs.example.com:8080", "/documents/new", 7),
+        ("A.docs.example.com.", "/x", 6),
+    ];
+
+    #[test]
+    fn the_most_specific_route_wins_whatever_their_order() {
+        for shift in 0..ROUTES.len() {
+            let mut routes = ROUTES;
+            routes.rotate_left(shift);
+            for routes in [routes, {
+                routes.reverse();
+                routes
+            }] {
+                let table = table(&routes);
+                for (host, path, expected) in EXPECTED {
+                    let path = normal(path);
+                    let index = table.find(host, &path).unwrap().index;
+                    assert_eq!(routes[index], ROUTES[expected], "{host} {}", path.as_str());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_that_no_pattern_matches_has_no_route() {
+        let table = table(&[("docs.example.com", "/documents/{id}"), ("*", "/a/{b}/c")]);
+        for (host, path) in [("other", "/documents/1"), ("docs.example.com", "/documents"), ("x", "/a/b"), ("x", "/")] {
+            assert!(table.find(host, &normal(path)).is_none(), "{host} {path}");
+        }
+    }
+
+    #[test]
+    fn captures_are_cut_out_of_the_normal_form() {
+        let table = table(&[("*", "/{tenant}/files/{*rest}"), ("*", "/documents/{id}")]);
+        let cases: [(&str, &[(&str, &str)]); 4] = [
+            ("/a%7e/files/b//%c3%a9/", &[("tenant", "a~"), ("rest", "b/%C3%A9")]),
+            ("/a/files", &[("tenant", "a"), ("rest", "")]),
+            ("/documents/a%20b/", &[("id", "a%20b")]),
+            ("/documents/../documents/1", &[("id", "1")]),
+        ];
+        for (path, expected) in cases {
+            let path = normal(path);
+            let captures = table.find("h", &path).unwrap().captures;
+            assert_eq!(captures.iter().collect::<Vec<_>>(), expected);
+            assert_eq!(captures.get(expected[0].0), Some(expected[0].1));
+            assert_eq!(captures.get("other"), None);
+        }
+    }
+
+    #[test]
+    fn a_path_as_spelled_takes_its_route_octet_by_octet() {
+        let table = table(&[("*", "/{*rest}"), ("*", "/documents/{id}"), ("*", "/"), ("*", "/caf%C3%A9")]);
+        let cases: [(&[u8], Option<usize>); 13] = [
+            (b"/", Some(2)),
+            (b"/documents/1", Some(1)),
+            (b"/documents/1/", Some(1)),
+            (b"/documents/..", Some(1)),
+            (b"/documents/\xff", Some(1)),
+            (b"/documents/", Some(0)),
+            (b"/documents//", Some(0)),
+            (b"/documents//1", Some(0)),
+            (b"/%64ocuments/1", Some(0)),
+            (b"/x/../documents/1", Some(0)),
+            (b"/caf%C3%A9", Some(3)),
+            (b"/caf%c3%a9", Some(0)),
+            (b"documents/1", None),
+        ];
+        for (spelled, expected) in cases {
+            assert_eq!(table.find_raw("h", spelled), expected, "{}", spelled.escape_ascii());
+        }
+    }
+}

@@ -45,7 +45,7 @@ pub enum PathParameters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum AmbiguousTarget {
     /// It does not begin with a slash, or still holds its query.
-    #[error("the path must begin with \"/\"")]
+    #[error("a path begins with \"/\" and ends before its query")]
     NotAPath,
     /// It begins with two slashes.
     #[error("the path begins with \"//\", which some servers read as the name of a host; begin it with one slash")]

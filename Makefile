@@ -1,0 +1,39 @@
+# Everything that a developer runs. `make` alone lists it.
+
+SHELL := /bin/bash
+CARGO ?= cargo
+# Debian keeps nginx where an ordinary user's PATH does not look.
+export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint fmt setup-build setup-test
+
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
+		printf '  make %-12s %s\n' "$$target" "$$does"; done
+
+run: setup-build ## Build, and start the demo; UPSTREAM=http://host:port guards that server instead
+	@$(CARGO) build --release --locked
+	@.ci/foreground target/release/ifmatch $(if $(UPSTREAM),run --upstream '$(UPSTREAM)' --policy optimistic,demo)
+
+test: setup-build setup-test ## Run all tests
+	$(CARGO) test --locked
+
+lint: setup-build ## Check the format, the lints and the documentation, warnings denied
+	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+	@$(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps
+
+fmt: ## Format the code
+	$(CARGO) fmt --all
+
+setup-build: ## Install what the build needs and is missing (Debian packages)
+	@command -v $(CARGO) >/dev/null || { echo 'cargo is missing: install Rust, see https://rustup.rs' >&2; exit 1; }
+	@.ci/install cc=build-essential cmake=cmake
+
+setup-test: ## Install what the tests need and is missing (Debian packages)
+	@.ci/install curl=curl nginx=nginx
+	@nginx -V 2>&1 | grep -q -- --with-http_dav_module || \
+		{ echo 'this nginx has no dav module, which the tests write through; Debian builds it in' >&2; exit 1; }

@@ -1,0 +1,61 @@
+//! The tags that ifmatch issues itself (DESIGN, section 6).
+
+use std::fmt::Write;
+
+use super::{entity_tag::EntityTag, record::Revision};
+
+/// The tag of a representation with these bytes: 128 bits of their hash, as 32 hexadecimal digits.
+pub fn content_tag(hash: &blake3::Hash) -> Option<EntityTag> {
+    let bytes = hash.as_bytes().iter().take(16);
+    let digits = bytes.fold(String::with_capacity(32), |mut digits, byte| {
+        push_hexadecimal(&mut digits, u64::from(*byte), 2);
+        digits
+    });
+    EntityTag::strong(digits).ok()
+}
+
+/// The tag of a version: `<incarnation>-<version>-<variant>`, of which `If-Match` compares the first two parts.
+pub fn version_tag(incarnation: u64, version: Revision, variant: u32) -> Option<EntityTag> {
+    let mut text = String::with_capacity(16 + 1 + 20 + 1 + 8);
+    push_hexadecimal(&mut text, incarnation, 16);
+    // Writing to a string cannot fail.
+    let _ = write!(text, "-{}-", version.0);
+    push_hexadecimal(&mut text, u64::from(variant), 8);
+    EntityTag::strong(text).ok()
+}
+
+/// Whether a tag has the form of a version tag of this incarnation; a content tag never has.
+pub fn is_version_tag(incarnation: u64, tag: &EntityTag) -> bool {
+    let mut prefix = String::with_capacity(17);
+    push_hexadecimal(&mut prefix, incarnation, 16);
+    prefix.push('-');
+    tag.opaque().starts_with(prefix.as_bytes())
+}
+
+fn push_hexadecimal(text: &mut String, number: u64, digits: u32) {
+    let digit = |place: u32| char::from_digit(u32::try_from((number >> (4 * place)) & 15).unwrap_or(0), 16);
+    text.extend((0..digits).rev().filter_map(digit));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_content_tag_is_the_first_half_of_the_hash() {
+        let hash = blake3::hash(b"hello");
+        let tag = content_tag(&hash).unwrap();
+        assert_eq!(tag.opaque(), &hash.to_hex().as_bytes()[..32]);
+        assert!(!tag.is_weak());
+    }
+
+    #[test]
+    fn a_version_tag_has_three_parts() {
+        let tag = version_tag(0xab, Revision(12), 7).unwrap();
+        assert_eq!(tag.opaque(), b"00000000000000ab-12-00000007");
+        assert!(is_version_tag(0xab, &tag));
+        assert!(!is_version_tag(0xac, &tag), "another store's version");
+        assert!(!is_version_tag(0xab, &content_tag(&blake3::hash(b"")).unwrap()));
+        assert!(!tag.is_weak());
+    }
+}

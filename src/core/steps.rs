@@ -1,0 +1,136 @@
+//! Every step on a record: mark, settle, doubt (DESIGN, sections 3 and 4).
+//!
+//! Each takes the record as it was read and gives the record to swap in; none of them does anything. Forgetting is
+//! the store's own step, since it raises a floor ([`Record::is_idle`] says when it may).
+
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::{
+    record::{Availability, Doubt, Known, Mark, Record, Revision, Snapshot, Stamp},
+    time::StoreTime,
+};
+
+/// The most unclaimed writes in flight on one resource: each costs 40 bytes in its record, and every swap copies them.
+pub const UNCLAIMED_MARKS_MAX: usize = 1_000;
+
+/// What became of a write, as far as the record is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The upstream applied it.
+    Applied,
+    /// It did not, and what was known still holds.
+    NotApplied,
+    /// It did not, and its answer says that what was known may be wrong.
+    NotAppliedAsKnown,
+    /// It answered, and the answer does not tell.
+    Unclear,
+    /// It may still apply it.
+    Doubt,
+}
+
+impl Outcome {
+    /// The outcome that the upstream's final status tells (DESIGN, section 4, step 8).
+    pub fn of_status(status: StatusCode) -> Self {
+        match status.as_u16() {
+            202 | 207 | 408 | 499 => Self::Unclear,
+            200..=299 => Self::Applied,
+            404 | 409 | 410 | 412 => Self::NotAppliedAsKnown,
+            400..=499 => Self::NotApplied,
+            502 | 504 => Self::Doubt,
+            _ => Self::Unclear,
+        }
+    }
+}
+
+/// The end of a write.
+#[derive(Clone, Debug)]
+pub struct Settlement {
+    /// Its mark.
+    pub mark: Mark,
+    /// The revision at which it was marked.
+    pub marked_at: Revision,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// What was learned of the new state under the claim.
+    pub learned: Option<Known>,
+    /// How long after now the upstream may still apply it, if it is in doubt.
+    pub late_max: Duration,
+}
+
+/// Marks the resource as claimed, if nothing is in the way.
+pub fn claim(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
+    let free = snapshot.availability() == Availability::Free;
+    free.then(|| Record { claim: Some(mark), touched: Stamp::Itself, ..without_past_doubt(snapshot) })
+}
+
+/// Adds the mark of an unclaimed write, beside whatever else is in flight, if there is room for it.
+pub fn add_unclaimed(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
+    let mut record = Record { touched: Stamp::Itself, ..without_past_doubt(snapshot) };
+    record.unclaimed.push(mark);
+    (record.unclaimed.len() <= UNCLAIMED_MARKS_MAX).then_some(record)
+}
+
+/// Records what became of a marked write. `None` if its mark is gone: others took its owner for dead, and made it a
+/// doubt already.
+pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
+    let is_ours = |mark: &Mark| mark.is_same_write(&settlement.mark);
+    let mut record = Record { touched: Stamp::Itself, ..without_past_doubt(snapshot) };
+    let undisturbed = snapshot.touched() == settlement.marked_at;
+    if record.claim.as_ref().is_some_and(is_ours) {
+        record.claim = None;
+    } else if let Some(place) = record.unclaimed.iter().position(is_ours) {
+        record.unclaimed.swap_remove(place);
+    } else {
+        return None;
+    }
+    match settlement.outcome {
+        Outcome::NotApplied => {}
+        Outcome::NotAppliedAsKnown => record.known = None,
+        Outcome::Applied => {
+            record.version = Stamp::Itself;
+            record.known = settlement.learned.filter(|_| undisturbed);
+        }
+        Outcome::Unclear => {
+            record.version = Stamp::Itself;
+            record.known = None;
+        }
+        Outcome::Doubt => doubt(&mut record, snapshot.now.plus(settlement.late_max)),
+    }
+    Some(record)
+}
+
+/// Makes a doubt of every mark whose owner must be dead, `late_max` counted from now. `None` if there is none.
+pub fn take_over(snapshot: &Snapshot, late_max: Duration) -> Option<Record> {
+    let is_dead = |mark: &Mark| mark.deadline <= snapshot.now;
+    if snapshot.availability() != Availability::Orphaned {
+        return None;
+    }
+    let mut record = Record { touched: Stamp::Itself, ..without_past_doubt(snapshot) };
+    record.claim = record.claim.filter(|mark| !is_dead(mark));
+    record.unclaimed.retain(|mark| !is_dead(mark));
+    doubt(&mut record, snapshot.now.plus(late_max));
+    Some(record)
+}
+
+fn doubt(record: &mut Record, until: StoreTime) {
+    let until = record.doubt.map_or(until, |earlier| earlier.until.max(until));
+    record.doubt = Some(Doubt { until, version: Stamp::Itself });
+    record.known = None;
+}
+
+/// The record with a doubt that is over written out.
+fn without_past_doubt(snapshot: &Snapshot) -> Record {
+    let mut record = snapshot.record.clone().resolved(snapshot.revision);
+    if record.doubt.is_some_and(|doubt| doubt.until <= snapshot.now) {
+        record.version = Stamp::At(snapshot.version());
+        record.doubt = None;
+        record.known = None;
+    }
+    record
+}
+
+#[cfg(test)]
+#[path = "steps_tests.rs"]
+mod tests;

@@ -1,0 +1,265 @@
+//! The steps against the rules of DESIGN section 3.
+
+use super::*;
+use crate::core::{
+    entity_tag::EntityTag,
+    record::VariantName,
+    validators::{Representation, Validators},
+};
+
+const LATE_MAX: Duration = Duration::from_millis(50);
+
+fn at(milliseconds: u64) -> StoreTime {
+    StoreTime::from_milliseconds(milliseconds)
+}
+
+/// A model store of one record: each swap gets the next revision.
+struct Resource {
+    snapshot: Snapshot,
+}
+
+impl Resource {
+    fn new() -> Self {
+        let floor = Revision(7);
+        Self { snapshot: Snapshot { revision: floor, record: Record::absent(floor), now: at(1_000) } }
+    }
+
+    fn swap(&mut self, record: Record) -> Revision {
+        let revision = Revision(self.snapshot.revision.0 + 1);
+        self.snapshot = Snapshot { revision, record: record.resolved(revision), now: self.snapshot.now };
+        revision
+    }
+
+    fn pass(&mut self, milliseconds: u64) {
+        self.snapshot.now = self.snapshot.now.plus(Duration::from_millis(milliseconds));
+    }
+
+    fn mark(&self, nonce: u64) -> Mark {
+        Mark { owner: 1, nonce, deadline: self.snapshot.now.plus(Duration::from_millis(100)) }
+    }
+
+    fn claim(&mut self, nonce: u64) -> Revision {
+        let record = claim(&self.snapshot, self.mark(nonce)).expect("the resource is free");
+        self.swap(record)
+    }
+
+    fn append(&mut self, nonce: u64) -> Revision {
+        let record = add_unclaimed(&self.snapshot, self.mark(nonce)).expect("there is room");
+        self.swap(record)
+    }
+
+    fn settle(&mut self, nonce: u64, marked_at: Revision, outcome: Outcome, learned: Option<Known>) {
+        let settlement = Settlement { mark: self.mark(nonce), marked_at, outcome, learned, late_max: LATE_MAX };
+        let record = settle(&self.snapshot, settlement).expect("the mark is there");
+        self.swap(record);
+    }
+}
+
+fn known(tag: &'static str) -> Known {
+    let tag = Some(EntityTag::strong(tag).expect("a tag"));
+    let representation = Representation::Present(Validators { tag, modified: None });
+    Known { variant: VariantName([0; 16]), representation }
+}
+
+#[test]
+fn a_claimed_resource_cannot_be_claimed() {
+    let mut resource = Resource::new();
+    resource.claim(1);
+    assert_eq!(claim(&resource.snapshot, resource.mark(2)), None);
+}
+
+#[test]
+fn a_claim_waits_for_unclaimed_writes_but_not_they_for_it() {
+    let mut resource = Resource::new();
+    let marked_at = resource.append(1);
+    assert_eq!(claim(&resource.snapshot, resource.mark(2)), None);
+    resource.settle(1, marked_at, Outcome::Applied, None);
+    resource.claim(2);
+    resource.append(3);
+    assert_eq!(resource.snapshot.record.unclaimed.len(), 1);
+}
+
+#[test]
+fn an_applied_write_mints_a_version_and_keeps_what_was_learned() {
+    let mut resource = Resource::new();
+    let before = resource.snapshot.version();
+    let marked_at = resource.claim(1);
+    assert_eq!(resource.snapshot.version(), before, "a claim alone changes no version");
+    resource.settle(1, marked_at, Outcome::Applied, Some(known("new")));
+    assert_eq!(resource.snapshot.version(), resource.snapshot.revision);
+    assert_eq!(resource.snapshot.known(), Some(&known("new")));
+}
+
+#[test]
+fn a_write_that_was_not_applied_changes_nothing_but_the_touch() {
+    let mut resource = Resource::new();
+    let first = resource.claim(1);
+    resource.settle(1, first, Outcome::Applied, Some(known("kept")));
+    let version = resource.snapshot.version();
+    let second = resource.claim(2);
+    resource.settle(2, second, Outcome::NotApplied, None);
+    assert_eq!(resource.snapshot.version(), version);
+    assert_eq!(resource.snapshot.known(), Some(&known("kept")));
+    assert!(resource.snapshot.touched() > second, "reads that overlapped the write are not kept");
+}
+
+#[test]
+fn an_answer_that_contradicts_what_was_known_makes_the_validator_unknown() {
+    let mut resource = Resource::new();
+    let first = resource.claim(1);
+    resource.settle(1, first, Outcome::Applied, Some(known("wrong")));
+    let version = resource.snapshot.version();
+    let second = resource.claim(2);
+    resource.settle(2, second, Outcome::NotAppliedAsKnown, None);
+    assert_eq!(resource.snapshot.known(), None);
+    assert_eq!(resource.snapshot.version(), version);
+}
+
+#[test]
+fn an_unclear_outcome_mints_a_version_and_gives_the_claim_back() {
+    let mut resource = Resource::new();
+    let first = resource.claim(1);
+    resource.settle(1, first, Outcome::Applied, Some(known("old")));
+    let version = resource.snapshot.version();
+    let second = resource.claim(2);
+    resource.settle(2, second, Outcome::Unclear, None);
+    assert!(resource.snapshot.version() > version);
+    assert_eq!(resource.snapshot.known(), None);
+    assert_eq!(resource.snapshot.availability(), Availability::Free);
+}
+
+#[test]
+fn what_was_learned_is_dropped_when_an_unclaimed_write_ran_beside() {
+    let mut resource = Resource::new();
+    let put = resource.claim(1);
+    let post = resource.append(2);
+    resource.settle(2, post, Outcome::Applied, None);
+    resource.settle(1, put, Outcome::Applied, Some(known("without-the-post")));
+    assert_eq!(resource.snapshot.known(), None);
+}
+
+#[test]
+fn a_doubt_holds_the_resource_until_late_max_has_passed() {
+    let mut resource = Resource::new();
+    let before = resource.snapshot.version();
+    let marked_at = resource.claim(1);
+    resource.settle(1, marked_at, Outcome::Doubt, None);
+    let until = resource.snapshot.now.plus(LATE_MAX);
+    assert_eq!(resource.snapshot.availability(), Availability::InDoubt { until });
+    assert_eq!(claim(&resource.snapshot, resource.mark(2)), None);
+    assert!(!resource.snapshot.is_quiet());
+    assert_eq!(resource.snapshot.version(), before, "a read during the doubt gets a tag that dies with it");
+    resource.pass(50);
+    assert_eq!(resource.snapshot.availability(), Availability::Free);
+    assert!(resource.snapshot.version() > before);
+    assert_eq!(resource.snapshot.known(), None);
+}
+
+#[test]
+fn the_version_after_a_doubt_is_the_same_before_and_after_the_next_swap() {
+    let mut resource = Resource::new();
+    let first = resource.claim(1);
+    resource.settle(1, first, Outcome::Doubt, None);
+    resource.pass(50);
+    let after = resource.snapshot.version();
+    let second = resource.claim(2);
+    resource.settle(2, second, Outcome::NotApplied, None);
+    assert_eq!(resource.snapshot.version(), after);
+    assert_eq!(resource.snapshot.record.doubt, None);
+}
+
+#[test]
+fn no_version_that_was_read_during_a_doubt_outlives_it() {
+    let mut resource = Resource::new();
+    let put = resource.claim(1);
+    let post = resource.append(2);
+    resource.settle(2, post, Outcome::Doubt, None);
+    resource.settle(1, put, Outcome::Applied, None);
+    let during = resource.snapshot.version();
+    resource.pass(50);
+    assert_ne!(resource.snapshot.version(), during);
+}
+
+#[test]
+fn a_second_doubt_never_shortens_the_first() {
+    let mut resource = Resource::new();
+    let put = resource.claim(1);
+    let post = resource.append(2);
+    resource.settle(1, put, Outcome::Doubt, None);
+    let first_until = resource.snapshot.now.plus(LATE_MAX);
+    let settlement = Settlement {
+        mark: resource.mark(2),
+        marked_at: post,
+        outcome: Outcome::Doubt,
+        learned: None,
+        late_max: Duration::ZERO,
+    };
+    let record = settle(&resource.snapshot, settlement).expect("the mark is there");
+    assert_eq!(record.doubt.map(|doubt| doubt.until), Some(first_until));
+}
+
+#[test]
+fn the_mark_of_a_dead_owner_becomes_a_doubt() {
+    let mut resource = Resource::new();
+    let marked_at = resource.claim(1);
+    assert_eq!(take_over(&resource.snapshot, LATE_MAX), None, "its owner may be alive");
+    resource.pass(100);
+    assert_eq!(resource.snapshot.availability(), Availability::Orphaned);
+    let record = take_over(&resource.snapshot, LATE_MAX).expect("its owner is dead");
+    resource.swap(record);
+    let until = resource.snapshot.now.plus(LATE_MAX);
+    assert_eq!(resource.snapshot.availability(), Availability::InDoubt { until });
+    let late =
+        Settlement { mark: resource.mark(1), marked_at, outcome: Outcome::Applied, learned: None, late_max: LATE_MAX };
+    assert_eq!(settle(&resource.snapshot, late), None, "its owner comes too late to settle");
+}
+
+#[test]
+fn a_dead_unclaimed_write_is_taken_over_beside_a_living_claim() {
+    let mut resource = Resource::new();
+    resource.append(1);
+    resource.pass(60);
+    let record = Record { claim: Some(resource.mark(2)), ..resource.snapshot.record.clone() };
+    resource.swap(record);
+    resource.pass(40);
+    let record = take_over(&resource.snapshot, LATE_MAX).expect("one owner is dead");
+    assert!(record.unclaimed.is_empty());
+    assert_eq!(record.claim.map(|mark| mark.nonce), Some(2));
+}
+
+#[test]
+fn unclaimed_writes_are_bounded() {
+    let mut resource = Resource::new();
+    for nonce in 0..UNCLAIMED_MARKS_MAX {
+        resource.append(nonce as u64);
+    }
+    assert_eq!(add_unclaimed(&resource.snapshot, resource.mark(u64::MAX)), None);
+}
+
+#[test]
+fn each_status_has_the_outcome_of_the_design() {
+    let outcome = |status: u16| Outcome::of_status(StatusCode::from_u16(status).expect("a status"));
+    for status in 200..600 {
+        let expected = match status {
+            202 | 207 | 408 | 499 => Outcome::Unclear,
+            404 | 409 | 410 | 412 => Outcome::NotAppliedAsKnown,
+            502 | 504 => Outcome::Doubt,
+            _ if status < 300 => Outcome::Applied,
+            _ if (400..500).contains(&status) => Outcome::NotApplied,
+            _ => Outcome::Unclear,
+        };
+        assert_eq!(outcome(status), expected, "status {status}");
+    }
+}
+
+#[test]
+fn only_a_record_without_marks_and_doubts_is_idle() {
+    let mut resource = Resource::new();
+    assert!(resource.snapshot.is_quiet());
+    let put = resource.claim(1);
+    assert!(!resource.snapshot.is_quiet());
+    resource.settle(1, put, Outcome::Applied, None);
+    assert!(resource.snapshot.is_quiet());
+    resource.append(2);
+    assert!(!resource.snapshot.is_quiet());
+}

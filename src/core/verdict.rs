@@ -1,0 +1,122 @@
+//! The verdict on a guarded write: its route's demands and its preconditions, together (DESIGN, sections 4 and 5).
+
+use http::Method;
+
+use super::{
+    policy::Guard,
+    precondition::{Field, Judgement, MatchRule, Preconditions, Requirement, judge, requirement},
+    refusal::{Code, Refusal},
+    validators::Representation,
+};
+
+/// What is to become of a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may go to the upstream.
+    Pass,
+    /// It may not.
+    Refused(Refusal),
+    /// There is nothing to write to, and only a PUT could make it: the upstream's own 404 or 410 is the answer, since
+    /// preconditions count only where the answer without them would be 2xx (RFC 9110 section 13.2.1).
+    Missing,
+    /// It depends on what only the upstream can tell.
+    AskUpstream,
+}
+
+/// One thing that memory has to say about the current state of the resource.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    /// The state.
+    pub representation: Representation,
+    /// How `If-Match` is compared with its tag.
+    pub rule: MatchRule,
+    /// Whether it is about the very variant that the write selects. If not, it is worth something only where it makes
+    /// `If-Match` true: a tag of any variant of the current state does that.
+    pub selected: bool,
+}
+
+/// Judges a write by the current representation of its target.
+pub fn judge_write(
+    guard: &Guard,
+    method: &Method,
+    conditions: &Preconditions,
+    current: &Representation,
+    rule: MatchRule,
+) -> Verdict {
+    if guard.require_methods.contains(method) {
+        match requirement(guard.require, guard.allow_any, conditions, current) {
+            Requirement::Satisfied => {}
+            Requirement::Missing => return Verdict::Refused(required(guard)),
+            Requirement::NeedsExistence => return Verdict::AskUpstream,
+        }
+    }
+    match judge(method, conditions, current, rule) {
+        Judgement::Pass | Judgement::NotModified => Verdict::Pass,
+        Judgement::Unknowable => Verdict::AskUpstream,
+        Judgement::Failed { field: Field::IfMatch, .. }
+            if *current == Representation::Absent && *method != Method::PUT =>
+        {
+            Verdict::Missing
+        }
+        Judgement::Failed { field, weak_tag } => Verdict::Refused(failed(field, weak_tag, current)),
+    }
+}
+
+/// Judges a write by what is remembered of its target; asks the upstream where that is not enough.
+pub fn judge_from_memory(guard: &Guard, method: &Method, conditions: &Preconditions, evidence: &[Evidence]) -> Verdict {
+    let without_knowledge = judge_write(guard, method, conditions, &Representation::Unknown, MatchRule::Strong);
+    if without_knowledge != Verdict::AskUpstream {
+        return without_knowledge;
+    }
+    let any_variant_counts = conditions.if_match.is_some() && conditions.if_none_match.is_none();
+    let mut verdict = Verdict::AskUpstream;
+    for piece in evidence {
+        match judge_write(guard, method, conditions, &piece.representation, piece.rule) {
+            Verdict::Pass if piece.selected || any_variant_counts => return Verdict::Pass,
+            refused @ Verdict::Refused(_) if piece.selected => verdict = refused,
+            _ => {}
+        }
+    }
+    verdict
+}
+
+/// The refusal of a write that carries no precondition although its route demands one.
+pub fn required(guard: &Guard) -> Refusal {
+    let any = if guard.allow_any { " (or If-Match: * for whatever is there)" } else { "" };
+    Refusal::new(
+        Code::PreconditionRequired,
+        format!(
+            "read the resource, then send its ETag in If-Match{any}; to create a resource that must not exist yet, \
+             send If-None-Match: *"
+        ),
+    )
+}
+
+fn failed(field: Field, weak_tag: bool, current: &Representation) -> Refusal {
+    let detail = match (field, current) {
+        (Field::IfMatch, _) if weak_tag => {
+            "If-Match holds a weak tag, which is never equal in If-Match although it names the current state: something \
+             between you and this proxy weakened it (often compression); send the tag as it was issued, without W/"
+        }
+        (Field::IfMatch, Representation::Absent) => {
+            "the resource does not exist any more; to create it anew, send If-None-Match: *"
+        }
+        (Field::IfMatch, Representation::Present(validators)) if validators.tag.is_none() => {
+            "the current representation has no tag that could match; read it again"
+        }
+        (Field::IfMatch, _) => {
+            "the resource was changed since you read it: read it again, apply your change to what you get, and send \
+             its new ETag in If-Match"
+        }
+        (Field::IfNoneMatch, _) => "the resource exists already; to change it, read it and send its ETag in If-Match",
+        (Field::IfUnmodifiedSince, _) => {
+            "the resource was changed after that date: read it again, and better send its ETag in If-Match"
+        }
+        (Field::IfModifiedSince, _) => "the resource was not changed since that date",
+    };
+    Refusal::new(Code::PreconditionFailed, detail)
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

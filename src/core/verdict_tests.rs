@@ -1,0 +1,139 @@
+//! The verdict on writes: what is refused, what passes, and when the upstream has to be asked.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::*;
+use crate::core::{
+    entity_tag::EntityTag,
+    policy::{MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers},
+    validators::Validators,
+};
+
+fn guard(require: Require) -> Guard {
+    Guard {
+        etag: TagSource::Content,
+        writers: Writers::Exclusive,
+        require,
+        require_methods: vec![Method::PUT, Method::PATCH, Method::DELETE],
+        allow_any: false,
+        on_write: OnWrite::Probe,
+        tag_after_write: TagAfterWrite::Verbatim,
+        safe_methods: Vec::new(),
+        unclaimed_methods: vec![Method::POST],
+        method_override: MethodOverride::Refuse,
+        observe: false,
+        hash_max_bytes: 1,
+        hash_wait: Duration::ZERO,
+        identity_headers: Vec::new(),
+        identity_ttl: Duration::ZERO,
+        claim_max_wait: Duration::ZERO,
+        claim_max_waiters: 1,
+        probe_timeout: Duration::ZERO,
+        probe_auth: ProbeAuth::Client,
+    }
+}
+
+fn conditions(fields: &[(&'static str, &'static str)]) -> Preconditions {
+    let field =
+        |(name, value): &(&'static str, &'static str)| (HeaderName::from_static(name), HeaderValue::from_static(value));
+    let headers: HeaderMap = fields.iter().map(field).collect();
+    Preconditions::parse(&headers).unwrap()
+}
+
+fn present(tag: &'static str) -> Representation {
+    Representation::Present(Validators { tag: Some(EntityTag::strong(tag).unwrap()), modified: None })
+}
+
+fn code(verdict: &Verdict) -> Option<Code> {
+    match verdict {
+        Verdict::Refused(refusal) => Some(refusal.code),
+        _ => None,
+    }
+}
+
+fn judged(method: &Method, fields: &[(&'static str, &'static str)], current: &Representation) -> Verdict {
+    judge_write(&guard(Require::Always), method, &conditions(fields), current, MatchRule::Strong)
+}
+
+fn from_memory(fields: &[(&'static str, &'static str)], evidence: &[(Representation, bool)]) -> Verdict {
+    let piece = |(representation, selected): &(Representation, bool)| Evidence {
+        representation: representation.clone(),
+        rule: MatchRule::Strong,
+        selected: *selected,
+    };
+    let evidence: Vec<Evidence> = evidence.iter().map(piece).collect();
+    judge_from_memory(&guard(Require::Always), &Method::PUT, &conditions(fields), &evidence)
+}
+
+#[test]
+fn a_write_without_a_required_precondition_is_refused_whatever_is_there() {
+    for current in [Representation::Unknown, Representation::Absent, present("a")] {
+        assert_eq!(code(&judged(&Method::PUT, &[], &current)), Some(Code::PreconditionRequired), "{current:?}");
+    }
+    assert_eq!(judged(&Method::POST, &[], &Representation::Unknown), Verdict::Pass);
+}
+
+#[test]
+fn a_stale_tag_is_refused_and_the_current_one_passes() {
+    assert_eq!(code(&judged(&Method::PUT, &[("if-match", "\"a\"")], &present("b"))), Some(Code::PreconditionFailed));
+    assert_eq!(judged(&Method::PUT, &[("if-match", "\"a\"")], &present("a")), Verdict::Pass);
+    assert_eq!(judged(&Method::PUT, &[("if-match", "\"a\"")], &Representation::Unknown), Verdict::AskUpstream);
+}
+
+#[test]
+fn creating_what_exists_is_refused() {
+    assert_eq!(code(&judged(&Method::PUT, &[("if-none-match", "*")], &present("a"))), Some(Code::PreconditionFailed));
+    assert_eq!(judged(&Method::PUT, &[("if-none-match", "*")], &Representation::Absent), Verdict::Pass);
+}
+
+/// RFC 9110 section 13.2.1: a PUT would create and so is judged; others would be answered 404 without the precondition.
+#[test]
+fn a_missing_resource_speaks_for_itself_except_to_put() {
+    let stale = &[("if-match", "\"a\"")];
+    assert_eq!(code(&judged(&Method::PUT, stale, &Representation::Absent)), Some(Code::PreconditionFailed));
+    assert_eq!(judged(&Method::DELETE, stale, &Representation::Absent), Verdict::Missing);
+    assert_eq!(judged(&Method::PATCH, stale, &Representation::Absent), Verdict::Missing);
+}
+
+#[test]
+fn under_existing_a_bare_write_creates_and_does_not_overwrite() {
+    let judged = |current: &Representation| {
+        judge_write(&guard(Require::Existing), &Method::PUT, &conditions(&[]), current, MatchRule::Strong)
+    };
+    assert_eq!(judged(&Representation::Absent), Verdict::Pass);
+    assert_eq!(code(&judged(&present("a"))), Some(Code::PreconditionRequired));
+    assert_eq!(judged(&Representation::Unknown), Verdict::AskUpstream);
+}
+
+#[test]
+fn a_weak_tag_is_told_what_is_wrong_with_it() {
+    let Verdict::Refused(refusal) = judged(&Method::PUT, &[("if-match", "W/\"a\"")], &present("a")) else {
+        panic!("a weak tag never matches");
+    };
+    assert!(refusal.detail.contains("weak tag"), "{}", refusal.detail);
+}
+
+#[test]
+fn memory_refuses_only_by_the_selected_variant() {
+    let stale = &[("if-match", "\"old\"")];
+    assert_eq!(code(&from_memory(stale, &[(present("new"), true)])), Some(Code::PreconditionFailed));
+    assert_eq!(from_memory(stale, &[(present("new"), false)]), Verdict::AskUpstream);
+    assert_eq!(from_memory(stale, &[]), Verdict::AskUpstream);
+}
+
+#[test]
+fn a_tag_of_any_variant_of_the_current_state_passes() {
+    let fresh = &[("if-match", "\"other\"")];
+    assert_eq!(from_memory(fresh, &[(present("selected"), true), (present("other"), false)]), Verdict::Pass);
+    let and_none = &[("if-match", "\"other\""), ("if-none-match", "\"x\"")];
+    assert_eq!(from_memory(and_none, &[(present("other"), false)]), Verdict::AskUpstream);
+}
+
+#[test]
+fn what_needs_no_knowledge_needs_no_memory() {
+    assert_eq!(code(&from_memory(&[], &[])), Some(Code::PreconditionRequired));
+    let guard = guard(Require::Never);
+    assert_eq!(judge_from_memory(&guard, &Method::PUT, &conditions(&[]), &[]), Verdict::Pass);
+}

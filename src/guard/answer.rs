@@ -1,0 +1,98 @@
+//! What the client of a guarded request is to get.
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use pingora::http::ResponseHeader;
+
+use super::memory::not_modified_fields;
+use crate::{
+    core::{entity_tag::EntityTag, refusal::Refusal},
+    exchange::{Exchange, Whole, read_whole},
+};
+
+/// How much of an unwanted response body is read to keep its connection: about what a packet's round trip carries.
+const UNWANTED_BODY_BYTES: usize = 64 * 1024;
+/// How long it may take to arrive.
+const UNWANTED_BODY_WAIT: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// The end of a guarded request, before a byte of it is written.
+pub(super) enum Answer {
+    /// ifmatch answers instead of the backend.
+    Refused(Refusal),
+    /// The client's copy is current.
+    NotModified(Box<ResponseHeader>),
+    /// The upstream's response, changed in its head at the most.
+    Relayed(Box<Relayed>),
+    /// The client is gone, or does not speak HTTP.
+    Broken(Box<pingora::Error>),
+}
+
+/// A response of the upstream on its way.
+pub(super) struct Relayed {
+    /// Its head as the client gets it.
+    pub(super) head: ResponseHeader,
+    /// The part of its body that was read already.
+    pub(super) begun: Vec<Bytes>,
+    /// Where the rest comes from, if there is one.
+    pub(super) rest: Option<Exchange>,
+}
+
+impl From<Refusal> for Answer {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Box<pingora::Error>> for Answer {
+    fn from(error: Box<pingora::Error>) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl Answer {
+    /// A response whose body was read up to some point. Where that was the end its length is known.
+    pub(super) async fn read_so_far(mut head: ResponseHeader, whole: Whole, exchange: Exchange) -> Result<Self, Self> {
+        let (begun, rest) = match whole {
+            Whole::Complete(chunks) => {
+                exchange.finish().await;
+                if !head.headers.contains_key(header::CONTENT_LENGTH) && may_have_length(&head) {
+                    head.insert_header(header::CONTENT_LENGTH, chunks.iter().map(Bytes::len).sum::<usize>())?;
+                }
+                (chunks, None)
+            }
+            Whole::TooLarge(chunks) | Whole::TooSlow(chunks) => (chunks, Some(exchange)),
+        };
+        Ok(Self::Relayed(Box::new(Relayed { head, begun, rest })))
+    }
+
+    /// A 304 for a response with these fields (RFC 9110 section 15.4.5).
+    pub(super) fn not_modified(response: &HeaderMap) -> Result<Self, Self> {
+        let mut head = ResponseHeader::build(StatusCode::NOT_MODIFIED, Some(response.len()))?;
+        for (name, value) in &not_modified_fields(response) {
+            head.append_header(name.clone(), value.clone())?;
+        }
+        Ok(Self::NotModified(Box::new(head)))
+    }
+}
+
+/// A status that comes without a body by its nature has no length to state.
+fn may_have_length(head: &ResponseHeader) -> bool {
+    !matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+}
+
+/// Puts a tag, or none, in the place of whatever tags a response has: exactly one leaves us.
+pub(super) fn set_tag(head: &mut ResponseHeader, tag: Option<&EntityTag>) -> pingora::Result<()> {
+    head.remove_header(&header::ETAG);
+    match tag {
+        Some(tag) => head.insert_header(header::ETAG, tag.to_header_value()),
+        None => Ok(()),
+    }
+}
+
+/// Ends an exchange whose response body nobody wants: reads a small one, so that its connection stays.
+pub(super) async fn discard(mut exchange: Exchange) {
+    let whole = read_whole(&mut exchange, UNWANTED_BODY_BYTES, UNWANTED_BODY_WAIT).await;
+    if matches!(whole, Ok(Whole::Complete(_))) {
+        exchange.finish().await;
+    }
+}

@@ -1,0 +1,174 @@
+//! A mark that this process has put into a record, and its end (DESIGN, section 3, rules 1 and 3).
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{runtime::Handle, time::timeout};
+
+use crate::{
+    core::{
+        record::{Known, Mark, Record, Revision, Snapshot},
+        resource::ResourceKey,
+        steps::{Outcome, Settlement, add_unclaimed, claim, settle},
+        time::StoreTime,
+    },
+    store::{Store, StoreError, Swapped},
+};
+
+/// How often a settlement is tried again because another write on the resource came between: each time that write
+/// got on, so this many losses in a row mean that something else is wrong.
+const SETTLE_ATTEMPTS_MAX: usize = 1_000;
+
+/// Makes the marks of this process.
+pub(super) struct Marker {
+    store: Arc<dyn Store>,
+    store_timeout: Duration,
+    owner: u64,
+    next_nonce: AtomicU64,
+}
+
+/// What kind of mark a write makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MarkKind {
+    /// The claim: the one write in flight.
+    Claim,
+    /// One of several unclaimed writes.
+    Unclaimed,
+}
+
+/// What became of the attempt to mark a resource.
+pub(super) enum Marked {
+    /// The mark is in the record.
+    Done(Claim),
+    /// The record has changed meanwhile: judge again.
+    Conflict,
+    /// There are too many unclaimed writes in flight.
+    Full,
+}
+
+/// A mark in the store. To drop it unsettled, for whatever reason, makes its write a doubt.
+pub(super) struct Claim {
+    store: Arc<dyn Store>,
+    store_timeout: Duration,
+    key: ResourceKey,
+    mark: Mark,
+    marked_at: Revision,
+    late_max: Duration,
+    is_settled: bool,
+}
+
+impl Marker {
+    /// Marks made in the name of the process `owner`, a random number.
+    pub(super) fn new(store: Arc<dyn Store>, store_timeout: Duration, owner: u64) -> Self {
+        Self { store, store_timeout, owner, next_nonce: AtomicU64::new(0) }
+    }
+
+    /// Marks the resource as it was read; the mark's owner is taken for dead at `deadline`.
+    pub(super) async fn mark(
+        &self,
+        key: &ResourceKey,
+        snapshot: &Snapshot,
+        kind: MarkKind,
+        deadline: StoreTime,
+        late_max: Duration,
+    ) -> Result<Marked, StoreError> {
+        let nonce = self.next_nonce.fetch_add(1, Ordering::Relaxed);
+        let mark = Mark { owner: self.owner, nonce, deadline };
+        let next = match kind {
+            MarkKind::Claim => claim(snapshot, mark),
+            MarkKind::Unclaimed => add_unclaimed(snapshot, mark),
+        };
+        let Some(next) = next else {
+            return Ok(if kind == MarkKind::Claim { Marked::Conflict } else { Marked::Full });
+        };
+        Ok(match swap(&*self.store, self.store_timeout, key, snapshot.revision, next).await? {
+            Swapped::Conflict(_) => Marked::Conflict,
+            Swapped::Done(marked) => Marked::Done(Claim {
+                store: Arc::clone(&self.store),
+                store_timeout: self.store_timeout,
+                key: key.clone(),
+                mark,
+                marked_at: marked.revision,
+                late_max,
+                is_settled: false,
+            }),
+        })
+    }
+}
+
+impl Claim {
+    /// Whether `needed` is left before others may take the owner of this mark for dead. To be asked directly before
+    /// the first byte of the write (rule 7).
+    pub(super) async fn has_left(&self, needed: Duration) -> bool {
+        let now = timeout(self.store_timeout, self.store.now()).await;
+        matches!(now, Ok(Ok(now)) if now.plus(needed) < self.mark.deadline)
+    }
+
+    /// Records what became of the write. `None` if the record cannot tell: the store is not available, or others
+    /// made a doubt of the write already.
+    pub(super) async fn settle(mut self, outcome: Outcome, learned: Option<Known>) -> Option<Snapshot> {
+        let settled = self.try_settle(outcome, learned).await;
+        // A store that does not answer now may do so in a moment: then dropping tries once more, as a doubt.
+        self.is_settled = settled.is_ok();
+        settled.ok().flatten()
+    }
+
+    async fn try_settle(&self, outcome: Outcome, learned: Option<Known>) -> Result<Option<Snapshot>, StoreError> {
+        let settlement =
+            Settlement { mark: self.mark, marked_at: self.marked_at, outcome, learned, late_max: self.late_max };
+        for _ in 0..SETTLE_ATTEMPTS_MAX {
+            let snapshot = read(&*self.store, self.store_timeout, &self.key).await?;
+            let Some(next) = settle(&snapshot, settlement.clone()) else { return Ok(None) };
+            match swap(&*self.store, self.store_timeout, &self.key, snapshot.revision, next).await? {
+                Swapped::Done(settled) => return Ok(Some(settled)),
+                Swapped::Conflict(_) => {}
+            }
+        }
+        Err(StoreError::Unavailable)
+    }
+
+    /// The same claim for a task of its own, and nothing left in this one.
+    fn take(&mut self) -> Self {
+        self.is_settled = true;
+        Self { store: Arc::clone(&self.store), key: self.key.clone(), is_settled: true, ..*self }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if self.is_settled {
+            return;
+        }
+        let orphan = self.take();
+        tracing::warn!(key = ?orphan.key, "a write ended without a verdict: it is in doubt");
+        // Without a runtime the process is ending: the mark becomes a doubt at its deadline.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = orphan.try_settle(Outcome::Doubt, None).await {
+                    tracing::error!(key = ?orphan.key, %error, "a doubt could not be recorded: its mark stays until its deadline");
+                }
+            });
+        }
+    }
+}
+
+/// Reads a record within the store's time limit.
+pub(super) async fn read(store: &dyn Store, limit: Duration, key: &ResourceKey) -> Result<Snapshot, StoreError> {
+    timeout(limit, store.read(key)).await.map_err(|_elapsed| StoreError::Unavailable)?
+}
+
+/// Swaps a record within the store's time limit.
+pub(super) async fn swap(
+    store: &dyn Store,
+    limit: Duration,
+    key: &ResourceKey,
+    expected: Revision,
+    next: Record,
+) -> Result<Swapped, StoreError> {
+    timeout(limit, store.swap(key, expected, next)).await.map_err(|_elapsed| StoreError::Unavailable)?
+}

@@ -1,0 +1,150 @@
+//! Section 4 of the design as code: the life of guarded requests.
+//!
+//! [`Guards::handle`] is the way in. A read runs through `read`, a write through `write`, a write that is judged by
+//! nothing through `unclaimed`; each is one function from the first look at the record to the answer.
+
+use std::{sync::Arc, time::Duration};
+
+use http::header;
+use pingora::proxy::Session;
+
+use crate::{
+    config::Config,
+    core::{
+        policy::{Guard, MethodClass},
+        precondition::Preconditions,
+        record::Snapshot,
+        refusal::{Code, Refusal},
+        resource::ResourceKey,
+        time::StoreTime,
+    },
+    exchange::{Body, BodyBudget, BodyLimits, Exchanger, receive},
+    proxy::guarded::{GuardedPath, GuardedRequest},
+    store::{Store, StoreError},
+    telemetry::access::Entry,
+};
+
+mod admit;
+mod answer;
+mod claim;
+mod evidence;
+mod label;
+mod memory;
+mod new_state;
+mod principal;
+mod probe;
+mod queue;
+mod read;
+mod refusals;
+mod relay;
+mod request;
+mod send;
+mod unclaimed;
+mod write;
+
+use answer::Answer;
+use claim::{Marker, read};
+use memory::Memory;
+use principal::Acquaintances;
+use queue::Queues;
+use request::Request;
+
+/// Everything that guarded requests share.
+pub struct Guards {
+    store: Arc<dyn Store>,
+    store_timeout: Duration,
+    marker: Marker,
+    queues: Arc<Queues>,
+    exchanger: Exchanger,
+    memory: Memory,
+    acquaintances: Acquaintances,
+    body_limits: BodyLimits,
+    body_budget: Arc<BodyBudget>,
+    /// Until when guarded writes are held back after the start.
+    held_until: StoreTime,
+}
+
+impl Guards {
+    /// The guard of a proxy, which makes its marks in the name of `owner`, a random number.
+    pub fn new(config: &Config, store: Arc<dyn Store>, owner: u64, started: StoreTime) -> Self {
+        let server = &config.server;
+        Self {
+            store_timeout: config.store.timeout,
+            marker: Marker::new(Arc::clone(&store), config.store.timeout, owner),
+            store,
+            queues: Arc::new(Queues::new(server.claim_waiters_max)),
+            exchanger: Exchanger::new(),
+            memory: Memory::new(),
+            acquaintances: Acquaintances::new(),
+            body_limits: BodyLimits {
+                memory_bytes: server.body_memory_bytes,
+                max_bytes: server.body_max_bytes,
+                timeout: server.body_timeout,
+                spool_dir: server.spool_dir.clone(),
+            },
+            body_budget: Arc::new(BodyBudget::new(server.body_memory_total_bytes, server.spool_total_bytes)),
+            held_until: started.plus(config.store.start_grace),
+        }
+    }
+
+    async fn answer(&self, session: &mut Session, guarded: &GuardedRequest, guard: &Guard) -> Result<Answer, Answer> {
+        let head = session.req_header().clone();
+        let class = guard.class_of(&guarded.method);
+        let conditions = match class {
+            MethodClass::Read => Preconditions::parse_for_read(&head.headers),
+            _ => Preconditions::parse(&head.headers)
+                .map_err(|malformed| Refusal::new(Code::MalformedPrecondition, malformed.to_string()))?,
+        };
+        let request =
+            Request::new(&guarded.route, guard, guarded.key.clone(), guarded.method.clone(), head, conditions);
+        match class {
+            MethodClass::Read => self.read(session, &request, guard).await,
+            MethodClass::UnclaimedWrite if request.conditions.is_empty() && !is_required(&request, guard) => {
+                self.write_unclaimed(session, &request, guard).await
+            }
+            // The door lets no other class through to here.
+            _ => self.write(session, &request, guard).await,
+        }
+    }
+
+    async fn snapshot(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
+        read(&*self.store, self.store_timeout, key).await
+    }
+
+    /// Receives the request body, all of it.
+    async fn receive(&self, session: &mut Session) -> Result<Body, Answer> {
+        receive(session, &self.body_limits, &self.body_budget).await.map_err(|error| {
+            refusals::of_body(&error).map_or_else(
+                || Answer::Broken(pingora::Error::because(pingora::ErrorType::ReadError, "receiving the body", error)),
+                Answer::Refused,
+            )
+        })
+    }
+
+    /// Whether the body of a request is worth a question to the upstream before it is received.
+    fn is_costly(&self, session: &Session) -> bool {
+        let headers = &session.req_header().headers;
+        let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+        headers.contains_key(header::EXPECT)
+            || length.is_some_and(|length| length > self.body_limits.memory_bytes as u64)
+    }
+
+    fn was_let_read(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) {
+        self.acquaintances.was_let_read(&request.key, request.principal, snapshot.now, guard.identity_ttl);
+    }
+}
+
+fn is_required(request: &Request, guard: &Guard) -> bool {
+    use crate::core::policy::Require;
+    guard.require != Require::Never && guard.require_methods.contains(&request.method)
+}
+
+#[async_trait::async_trait]
+impl GuardedPath for Guards {
+    async fn handle(&self, session: &mut Session, guarded: &GuardedRequest, entry: &mut Entry) -> pingora::Result<()> {
+        // The door sends only guarded routes here.
+        let Some(guard) = guarded.route.guard.as_ref() else { return Ok(()) };
+        let answer = self.answer(session, guarded, guard).await.unwrap_or_else(|answer| answer);
+        relay::send(session, answer, entry).await
+    }
+}

@@ -1,0 +1,121 @@
+//! What a write has made of its resource, learned under its claim (DESIGN, section 6).
+
+use http::{Method, StatusCode};
+use pingora::http::ResponseHeader;
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    Guards,
+    evidence::{selecting_number, version_tag_of},
+    memory::is_shareable,
+    probe::{hash_of, is_selected_by_name},
+    request::Request,
+};
+use crate::{
+    core::{
+        entity_tag::EntityTag,
+        issued_tag::content_tag,
+        policy::{Guard, OnWrite, TagAfterWrite, TagSource, Writers},
+        record::{Known, Snapshot},
+        validators::{Representation, Validators},
+    },
+    exchange::{Body, Whole, read_whole},
+};
+
+/// The state after an applied write.
+pub(super) struct NewState {
+    /// What is there now. Its version tag is not known before the write is settled.
+    representation: Representation,
+    /// Whether the tag may be in the answer to the write.
+    may_answer: bool,
+    /// Whether it may be kept in the record.
+    may_keep: bool,
+}
+
+impl NewState {
+    /// What the record is to know: nothing where others write too, since it would not be trusted.
+    pub(super) fn to_keep(&self, request: &Request, guard: &Guard) -> Option<Known> {
+        let known = || Known { variant: request.variant, representation: self.representation.clone() };
+        (self.may_keep && guard.writers == Writers::Exclusive).then(known)
+    }
+}
+
+impl Guards {
+    /// Learns the new state of a resource: from the response to the write, else by reading it again. `None` where it
+    /// is not to be learned, or could not be.
+    pub(super) async fn new_state(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        response: &ResponseHeader,
+        body: &Body,
+    ) -> Option<NewState> {
+        let describes_target = matches!(request.method, Method::PUT | Method::PATCH);
+        if guard.etag == TagSource::Upstream && describes_target {
+            let tag = Validators::from_headers(&response.headers).0.tag;
+            if tag.is_some() {
+                let representation = Representation::Present(Validators { tag, modified: None });
+                return Some(NewState { representation, may_answer: true, may_keep: is_shareable(&response.headers) });
+            }
+        }
+        if guard.on_write == OnWrite::Omit || request.method == Method::DELETE {
+            return None;
+        }
+        self.read_again(request, guard, body).await
+    }
+
+    /// Reads the resource again. The bytes are needed for a tag of theirs, and to see whether what is stored is what a
+    /// PUT sent.
+    async fn read_again(&self, request: &Request, guard: &Guard, body: &Body) -> Option<NewState> {
+        let must_be_verbatim = request.method == Method::PUT && guard.tag_after_write == TagAfterWrite::Verbatim;
+        let needs_body = must_be_verbatim || guard.etag == TagSource::Content;
+        let end = Instant::now() + guard.probe_timeout;
+        let method = if needs_body { Method::GET } else { Method::HEAD };
+        let mut exchange = timeout_at(end, self.ask(request, guard, method, needs_body)).await.ok()?.ok()?;
+        let status = exchange.head().status;
+        let may_keep = is_shareable(&exchange.head().headers) && is_selected_by_name(guard, &exchange.head().headers);
+        if matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE) {
+            return Some(NewState { representation: Representation::Absent, may_answer: false, may_keep });
+        }
+        if status != StatusCode::OK {
+            return None;
+        }
+        let mut validators = Validators::from_headers(&exchange.head().headers).0;
+        let wait = end.saturating_duration_since(Instant::now());
+        let Whole::Complete(chunks) = read_whole(&mut exchange, guard.hash_max_bytes, wait).await.ok()? else {
+            return None;
+        };
+        exchange.finish().await;
+        let hash = hash_of(&chunks);
+        if guard.etag != TagSource::Upstream {
+            validators.tag = content_tag(&hash).filter(|_| guard.etag == TagSource::Content);
+        }
+        let may_answer = !must_be_verbatim || hash == body.digest();
+        Some(NewState { representation: Representation::Present(validators), may_answer, may_keep })
+    }
+
+    /// The tag that the answer to an applied write carries. That of a PUT tells the client that what is stored is
+    /// what it sent (RFC 9110 section 9.3.4).
+    pub(super) fn tag_after_write(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        learned: Option<NewState>,
+        settled: Option<&Snapshot>,
+    ) -> Option<EntityTag> {
+        let may_answer = learned.as_ref().is_some_and(|learned| learned.may_answer);
+        if guard.etag == TagSource::Version {
+            let is_present = learned.as_ref().is_none_or(|learned| learned.representation != Representation::Absent);
+            let is_wanted = may_answer || guard.tag_after_write == TagAfterWrite::Always;
+            let version = settled.filter(|_| is_wanted && is_present && request.method != Method::DELETE)?.version();
+            let number = selecting_number(request.variant, &[]);
+            return version_tag_of(self.store.incarnation(), version, number).tag;
+        }
+        // An answer of which the record could not be told is in doubt there: it carries no tag (rule 12).
+        settled?;
+        match learned?.representation {
+            Representation::Present(validators) if may_answer => validators.tag,
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Who a client is, as far as a proxy can tell, and what it may know (DESIGN, section 8).
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName};
+use moka::sync::Cache;
+
+use crate::core::{record::VariantName, resource::ResourceKey, time::StoreTime};
+
+/// How many pairs of a principal and a resource are remembered: some 100 bytes each. One that was dropped costs its
+/// principal a question to the upstream.
+const PAIRS_MAX: u64 = 200_000;
+
+/// A client's identity: a hash of its credentials. All clients without credentials are one principal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Principal([u8; 16]);
+
+impl Principal {
+    /// The principal behind a request.
+    pub(super) fn of(headers: &HeaderMap, identity_headers: &[HeaderName]) -> Self {
+        let mut hasher = None;
+        for name in identity_headers {
+            for value in headers.get_all(name) {
+                let hasher = hasher.get_or_insert_with(blake3::Hasher::new);
+                update(hasher, name.as_str().as_bytes());
+                update(hasher, value.as_bytes());
+            }
+        }
+        hasher.map_or(Self([0; 16]), |hasher| Self(half(&hasher.finalize())))
+    }
+
+    /// The name of what a request of this principal selects, before `Vary`.
+    pub(super) fn variant(&self, key: &ResourceKey, target: &[u8], headers: &HeaderMap) -> VariantName {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.0);
+        update(&mut hasher, key.as_str().as_bytes());
+        update(&mut hasher, target);
+        for name in [http::header::HOST, http::header::ORIGIN] {
+            update(&mut hasher, headers.get(name).map_or(&[], |value| value.as_bytes()));
+        }
+        VariantName(half(&hasher.finalize()))
+    }
+}
+
+/// Adds bytes with their length before them, so that no two lists of fields run into one.
+fn update(hasher: &mut blake3::Hasher, bytes: &[u8]) {
+    hasher.update(&(bytes.len() as u64).to_le_bytes());
+    hasher.update(bytes);
+}
+
+fn half(hash: &blake3::Hash) -> [u8; 16] {
+    let mut half = [0; 16];
+    half.iter_mut().zip(hash.as_bytes()).for_each(|(to, from)| *to = *from);
+    half
+}
+
+/// Which principal the upstream has let read which resource, and until when that counts.
+pub(super) struct Acquaintances(Cache<(ResourceKey, Principal), StoreTime>);
+
+impl Acquaintances {
+    /// Nobody knows anything.
+    pub(super) fn new() -> Self {
+        Self(Cache::new(PAIRS_MAX))
+    }
+
+    /// The upstream has let the principal read the resource.
+    pub(super) fn was_let_read(&self, key: &ResourceKey, principal: Principal, now: StoreTime, identity_ttl: Duration) {
+        let until = now.plus(identity_ttl);
+        let pair = (key.clone(), principal);
+        // Each insertion costs the cache's bookkeeping; one for each quarter of the time is enough.
+        let is_fresh = self.0.get(&pair).is_some_and(|known| known.until(until) < identity_ttl / 4);
+        if !is_fresh {
+            self.0.insert(pair, until);
+        }
+    }
+
+    /// Whether the principal may know of the resource.
+    pub(super) fn may_know(&self, key: &ResourceKey, principal: Principal, now: StoreTime) -> bool {
+        self.0.get(&(key.clone(), principal)).is_some_and(|until| now < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderValue, header};
+
+    use super::*;
+
+    const IDENTITY: [HeaderName; 2] = [header::AUTHORIZATION, header::COOKIE];
+
+    fn principal(fields: &[(HeaderName, &'static str)]) -> Principal {
+        let headers = fields.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
+        Principal::of(&headers, &IDENTITY)
+    }
+
+    #[test]
+    fn other_credentials_are_another_principal() {
+        let anonymous = principal(&[]);
+        let alice = principal(&[(header::AUTHORIZATION, "alice")]);
+        assert_ne!(alice, anonymous);
+        assert_ne!(alice, principal(&[(header::AUTHORIZATION, "bob")]));
+        assert_ne!(alice, principal(&[(header::COOKIE, "alice")]));
+        assert_eq!(alice, principal(&[(header::AUTHORIZATION, "alice"), (header::ACCEPT, "text/plain")]));
+    }
+
+    #[test]
+    fn what_a_principal_may_know_it_may_know_for_a_time() {
+        let acquaintances = Acquaintances::new();
+        let (key, ttl) = (ResourceKey::from_text("a"), Duration::from_secs(1));
+        let (alice, start) = (principal(&[(header::AUTHORIZATION, "alice")]), StoreTime::default());
+        assert!(!acquaintances.may_know(&key, alice, start));
+        acquaintances.was_let_read(&key, alice, start, ttl);
+        assert!(acquaintances.may_know(&key, alice, start));
+        assert!(!acquaintances.may_know(&key, principal(&[]), start), "nobody else may");
+        assert!(!acquaintances.may_know(&key, alice, start.plus(ttl)));
+    }
+
+    #[test]
+    fn reading_again_renews_what_may_be_known() {
+        let acquaintances = Acquaintances::new();
+        let (key, ttl) = (ResourceKey::from_text("a"), Duration::from_secs(1));
+        let (alice, start) = (principal(&[]), StoreTime::default());
+        acquaintances.was_let_read(&key, alice, start, ttl);
+        let later = start.plus(ttl / 2);
+        acquaintances.was_let_read(&key, alice, later, ttl);
+        assert!(acquaintances.may_know(&key, alice, start.plus(ttl)));
+    }
+}

@@ -1,0 +1,246 @@
+//! Asking the upstream for the current validators of a resource (DESIGN, section 4, "Probe").
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use pingora::http::RequestHeader;
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    Guards,
+    answer::{Answer, discard, set_tag},
+    evidence::{selecting_number, version_tag_of},
+    request::Request,
+};
+use crate::{
+    core::{
+        entity_tag::EntityTag,
+        issued_tag::content_tag,
+        policy::{Guard, ProbeAuth, TagSource},
+        precondition::{Preconditions, TagCondition},
+        record::Snapshot,
+        refusal::{Code, Refusal},
+        validators::{Representation, Validators},
+    },
+    exchange::{
+        Body, Exchange, Failure, Whole,
+        fields::{request_head, response_head},
+        read_whole,
+    },
+};
+
+/// Fields of a write that say nothing about the representation to read.
+const LEFT_OUT: [HeaderName; 11] = [
+    header::IF_MATCH,
+    header::IF_NONE_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_UNMODIFIED_SINCE,
+    header::IF_RANGE,
+    header::RANGE,
+    HeaderName::from_static("idempotency-key"),
+    HeaderName::from_static("prefer"),
+    // A backend that heeds these would take the probe for a write.
+    HeaderName::from_static("x-http-method"),
+    HeaderName::from_static("x-http-method-override"),
+    HeaderName::from_static("x-method-override"),
+];
+
+/// What a probe found.
+pub(super) enum Probed {
+    /// The current representation.
+    Current {
+        /// What it is.
+        representation: Representation,
+        /// The upstream's own answer where there is no representation.
+        missing: Option<Box<Exchange>>,
+    },
+    /// The upstream refuses the principal: its answer stands.
+    Answer(Box<Exchange>),
+    /// Nothing could be learned.
+    Refused(Refusal),
+}
+
+impl Guards {
+    /// Reads the resource that a write is about, as the record stands in `snapshot`.
+    pub(super) async fn probe(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> Probed {
+        let end = Instant::now() + guard.probe_timeout;
+        let needs_body = guard.etag == TagSource::Content;
+        let method = if needs_body { Method::GET } else { Method::HEAD };
+        let mut asked = timeout_at(end, self.ask(request, guard, method, needs_body)).await;
+        if let Ok(Ok(exchange)) = &asked
+            && !needs_body
+            && matches!(exchange.head().status, StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED)
+        {
+            asked = timeout_at(end, self.ask(request, guard, Method::GET, needs_body)).await;
+        }
+        match asked {
+            Ok(Ok(exchange)) => self.understand(request, guard, snapshot, exchange, end).await,
+            Ok(Err(refusal)) => Probed::Refused(refusal),
+            Err(_) => Probed::Refused(timed_out()),
+        }
+    }
+
+    /// Asks for the resource of a write; for its bytes as they are, where they are to be hashed.
+    pub(super) async fn ask(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        method: Method,
+        for_bytes: bool,
+    ) -> Result<Exchange, Refusal> {
+        let head = probe_head(request, guard, method, for_bytes)
+            .ok_or_else(|| unreadable("its request head cannot be written"))?;
+        let body = Body::empty();
+        let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
+        exchange.await.map_err(|failure| match failure {
+            Failure::NotSent { timed_out: true } | Failure::Abandoned { timed_out: true } => timed_out(),
+            Failure::NotSent { .. } | Failure::Abandoned { .. } => unreadable("it gave no answer"),
+        })
+    }
+
+    async fn understand(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+        mut exchange: Exchange,
+        end: Instant,
+    ) -> Probed {
+        let head = exchange.head();
+        let status = head.status;
+        match status.as_u16() {
+            200 | 203 | 204 => {}
+            404 | 410 => {
+                let missing = Some(Box::new(exchange));
+                return Probed::Current { representation: Representation::Absent, missing };
+            }
+            401 | 403 | 407 | 429 => return Probed::Answer(Box::new(exchange)),
+            504 => return Probed::Refused(timed_out()),
+            _ => return Probed::Refused(unreadable(&format!("it answered {}", status.as_u16()))),
+        }
+        // A probe without the client's credentials shows what the proxy may read.
+        if guard.probe_auth == ProbeAuth::Client {
+            self.was_let_read(request, guard, snapshot);
+        }
+        let (validators, unusable) = Validators::from_headers(&head.headers);
+        let tag = match guard.etag {
+            TagSource::Upstream => {
+                if let Some(reason) = unusable {
+                    tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
+                }
+                validators.tag
+            }
+            TagSource::Version => {
+                version_tag_of(self.store.incarnation(), snapshot.version(), selecting_number(request.variant, &[])).tag
+            }
+            TagSource::Content if status == StatusCode::NO_CONTENT => None,
+            // Whether there is a representation is told by its head.
+            TagSource::Content if !names_tags(&request.conditions) => None,
+            TagSource::Content => match hash(guard, &mut exchange, end).await {
+                Ok(tag) => tag,
+                Err(refusal) => return Probed::Refused(refusal),
+            },
+        };
+        discard(exchange).await;
+        let representation = Representation::Present(Validators { tag, modified: validators.modified });
+        Probed::Current { representation, missing: None }
+    }
+
+    /// The upstream's own answer to a probe as the answer to the write: it refuses the principal, or has nothing there.
+    pub(super) async fn upstreams_own(&self, guard: &Guard, mut exchange: Exchange) -> Result<Answer, Answer> {
+        let mut head = response_head(exchange.head());
+        if guard.etag != TagSource::Upstream {
+            set_tag(&mut head, None)?;
+        }
+        let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, guard.probe_timeout).await else {
+            return Ok(unreadable("its answer broke off").into());
+        };
+        // The answer to a HEAD states the length of a body that it does not have.
+        if matches!(whole, Whole::Complete(_)) {
+            head.remove_header(&header::CONTENT_LENGTH);
+        }
+        Answer::read_so_far(head, whole, exchange).await
+    }
+}
+
+/// Whether a write names tags, so that the current one has to be known.
+fn names_tags(conditions: &Preconditions) -> bool {
+    let lists = [&conditions.if_match, &conditions.if_none_match];
+    lists.iter().any(|condition| matches!(condition, Some(TagCondition::Tags(_))))
+}
+
+/// The content tag of a response that is read up to `end`.
+async fn hash(guard: &Guard, exchange: &mut Exchange, end: Instant) -> Result<Option<EntityTag>, Refusal> {
+    match read_whole(exchange, guard.hash_max_bytes, end.saturating_duration_since(Instant::now())).await {
+        Ok(Whole::Complete(chunks)) => Ok(content_tag(&hash_of(&chunks))),
+        Ok(Whole::TooLarge(_)) => Err(unreadable(
+            "its body is larger than hash_max: raise hash_max on this route, or use another tag source (etag)",
+        )),
+        Ok(Whole::TooSlow(_)) | Err(Failure::Abandoned { timed_out: true }) => Err(timed_out()),
+        Err(_) => Err(unreadable("its answer broke off")),
+    }
+}
+
+/// The hash of bytes that came in pieces.
+pub(super) fn hash_of(chunks: &[bytes::Bytes]) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    for chunk in chunks {
+        hasher.update(chunk);
+    }
+    hasher.finalize()
+}
+
+/// The head of a probe for what a write is about.
+fn probe_head(request: &Request, guard: &Guard, method: Method, for_bytes: bool) -> Option<RequestHeader> {
+    let mut head = request_head(&request.head, 0).ok()?;
+    let describes_body = |name: &&HeaderName| name.as_str().starts_with("content-");
+    let of_body: Vec<HeaderName> = head.headers.keys().filter(describes_body).cloned().collect();
+    for name in LEFT_OUT.iter().chain(&of_body) {
+        head.remove_header(name);
+    }
+    if guard.probe_auth == ProbeAuth::None {
+        for name in &guard.identity_headers {
+            head.remove_header(name);
+        }
+    }
+    head.set_method(method);
+    head.insert_header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache")).ok()?;
+    if for_bytes {
+        ask_for_identity(&mut head).ok()?;
+    }
+    Some(head)
+}
+
+/// Asks for the bytes that are hashed: without a content coding.
+pub(super) fn ask_for_identity(head: &mut RequestHeader) -> pingora::Result<()> {
+    head.insert_header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))
+}
+
+fn timed_out() -> Refusal {
+    Refusal::new(
+        Code::UpstreamTimeout,
+        "the upstream did not tell the current state of the resource in time; nothing was written",
+    )
+}
+
+fn unreadable(reason: &str) -> Refusal {
+    Refusal::new(
+        Code::ValidatorUnavailable,
+        format!(
+            "the upstream was asked for the current state of the resource, and {reason}; nothing was written. A guarded \
+             resource must answer GET with 200, 404 or 410"
+        ),
+    )
+}
+
+/// The fields that name the variant of a response are harmless to keep in the record only where they are part of its
+/// variant's name already.
+pub(super) fn is_selected_by_name(guard: &Guard, response: &HeaderMap) -> bool {
+    let mut names =
+        response.get_all(header::VARY).iter().flat_map(|line| line.as_bytes().split(|&octet| octet == b','));
+    names.all(|name| {
+        let name = name.trim_ascii();
+        name.is_empty()
+            || name.eq_ignore_ascii_case(b"origin")
+            || (guard.etag == TagSource::Content && name.eq_ignore_ascii_case(b"accept-encoding"))
+            || guard.identity_headers.iter().any(|known| name.eq_ignore_ascii_case(known.as_str().as_bytes()))
+    })
+}

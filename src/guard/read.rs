@@ -1,0 +1,167 @@
+//! The life of a guarded read (DESIGN, section 4, "Read"). Reads never write to the store.
+
+use http::{Method, StatusCode, header};
+use pingora::{http::RequestHeader, proxy::Session};
+
+use super::{
+    Guards,
+    answer::{Answer, discard, set_tag},
+    evidence::match_rule,
+    memory::{selecting_fields, wants_upstream},
+    probe::ask_for_identity,
+    refusals,
+    request::Request,
+};
+use crate::{
+    core::{
+        policy::{Guard, TagSource, Writers},
+        precondition::{Judgement, judge, range_applies},
+        record::Snapshot,
+        refusal::Refusal,
+        validators::Representation,
+    },
+    exchange::{
+        Body, Exchange, Whole,
+        fields::{request_head, response_head},
+        read_whole,
+    },
+};
+
+/// Conditional fields that an upstream cannot judge which does not know our tags.
+const CONDITIONS: [http::HeaderName; 5] =
+    [header::IF_MATCH, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE, header::IF_RANGE];
+
+impl Guards {
+    /// Handles a read from its first look at the record to the answer.
+    pub(super) async fn read(&self, session: &mut Session, request: &Request, guard: &Guard) -> Result<Answer, Answer> {
+        // The version goes first: content that is asked for afterwards is never older than it.
+        let snapshot = self.snapshot(&request.key).await.ok();
+        if let Some(answer) = self.read_from_memory(request, guard, snapshot.as_ref())? {
+            return Ok(answer);
+        }
+        let body = self.receive(session).await?;
+        let head = self.upstream_read_head(request, guard, snapshot.as_ref(), &body)?;
+        let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
+        let exchange = exchange.await.map_err(refusals::of_read)?;
+        self.answer_read(request, guard, snapshot.as_ref(), exchange).await
+    }
+
+    /// A local verdict, where the record is authoritative and the same principal was given the same variant before.
+    fn read_from_memory(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Option<Answer>, Answer> {
+        let may_answer = guard.writers == Writers::Exclusive
+            && !request.conditions.is_empty()
+            && is_get_or_head(&request.method)
+            && !wants_upstream(&request.head.headers);
+        let Some(snapshot) = snapshot.filter(|_| may_answer) else { return Ok(None) };
+        let Some(remembered) = self.memory.current(request.variant, snapshot, &request.head.headers) else {
+            return Ok(None);
+        };
+        let current = Representation::Present(remembered.validators.clone());
+        match judge(&request.method, &request.conditions, &current, match_rule(guard)) {
+            Judgement::NotModified => Answer::not_modified(&remembered.fields).map(Some),
+            Judgement::Failed { .. } => Ok(Some(refusals::of_read_condition().into())),
+            Judgement::Pass | Judgement::Unknowable => Ok(None),
+        }
+    }
+
+    /// What the upstream is asked: without the conditions that it cannot know, and without a range that may not apply.
+    fn upstream_read_head(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: Option<&Snapshot>,
+        body: &Body,
+    ) -> Result<RequestHeader, Refusal> {
+        let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
+        if guard.etag == TagSource::Upstream {
+            return Ok(head);
+        }
+        for name in &CONDITIONS {
+            head.remove_header(name);
+        }
+        let may_be_partial = guard.etag == TagSource::Version
+            && (request.conditions.if_range.is_none() || self.version_range_applies(request, snapshot));
+        if !may_be_partial {
+            head.remove_header(&header::RANGE);
+        }
+        if guard.etag == TagSource::Content && is_get_or_head(&request.method) {
+            // A tag of the bytes needs the bytes, for HEAD too.
+            head.set_method(Method::GET);
+            ask_for_identity(&mut head).map_err(|_error| refusals::of_field())?;
+        }
+        Ok(head)
+    }
+
+    /// Whether `If-Range` names the version that the upstream is about to be asked for.
+    fn version_range_applies(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
+        let remembered =
+            snapshot.and_then(|snapshot| self.memory.current(request.variant, snapshot, &request.head.headers));
+        remembered.is_some_and(|remembered| {
+            range_applies(&request.conditions, &Representation::Present(remembered.validators.clone()))
+        })
+    }
+
+    /// Labels the upstream's response, and judges the client's conditions by that label.
+    async fn answer_read(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: Option<&Snapshot>,
+        mut exchange: Exchange,
+    ) -> Result<Answer, Answer> {
+        let mut head = response_head(exchange.head());
+        if !is_labelled(request, guard, head.status) {
+            if guard.etag != TagSource::Upstream {
+                set_tag(&mut head, None)?;
+            }
+            return Answer::read_so_far(head, Whole::TooLarge(Vec::new()), exchange).await;
+        }
+        let whole = if guard.etag == TagSource::Content && head.status != StatusCode::PARTIAL_CONTENT {
+            read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait).await.map_err(refusals::of_read)?
+        } else {
+            Whole::TooLarge(Vec::new())
+        };
+        let selecting = selecting_fields(&request.head.headers, &head.headers);
+        let validators = self.label(request, guard, snapshot, &head, &whole, selecting.as_deref());
+        set_tag(&mut head, validators.tag.as_ref())?;
+        if let (Some(snapshot), Writers::Exclusive) = (snapshot, guard.writers) {
+            self.learn_from_read(request, guard, snapshot, &head, &validators, selecting);
+        }
+        let current = Representation::Present(validators);
+        let judgement = if head.status == StatusCode::NOT_MODIFIED {
+            Judgement::Pass
+        } else {
+            judge(&request.method, &request.conditions, &current, match_rule(guard))
+        };
+        let unwanted = match judgement {
+            Judgement::NotModified => Answer::not_modified(&head.headers)?,
+            Judgement::Failed { .. } => refusals::of_read_condition().into(),
+            Judgement::Pass | Judgement::Unknowable => return Answer::read_so_far(head, whole, exchange).await,
+        };
+        match whole {
+            Whole::Complete(_) => exchange.finish().await,
+            Whole::TooLarge(_) | Whole::TooSlow(_) => discard(exchange).await,
+        }
+        Ok(unwanted)
+    }
+}
+
+/// Whether a response is a representation of the target that gets a tag: a whole one, a part of one, or, where the
+/// upstream judges its own tags, the word that the client's copy is current.
+fn is_labelled(request: &Request, guard: &Guard, status: StatusCode) -> bool {
+    let is_labelled = match status {
+        StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION | StatusCode::PARTIAL_CONTENT => true,
+        StatusCode::NOT_MODIFIED => guard.etag == TagSource::Upstream,
+        _ => false,
+    };
+    is_labelled && is_get_or_head(&request.method)
+}
+
+fn is_get_or_head(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}

@@ -1,0 +1,146 @@
+//! The refusals of the guard: what each says to its reader.
+
+use std::time::Duration;
+
+use super::queue::NoTurn;
+use crate::{
+    core::refusal::{Code, Refusal},
+    exchange::{Failure, ReceiveError, fields::HeadError},
+    store::StoreError,
+};
+
+/// When to come back while others write: a write usually takes less.
+const RETRY_SOON: Duration = Duration::from_secs(1);
+
+/// A read that got no response.
+pub(super) fn of_read(failure: Failure) -> Refusal {
+    let code = match failure {
+        Failure::NotSent { timed_out: true } => Code::UpstreamConnectTimeout,
+        Failure::NotSent { timed_out: false } => Code::UpstreamUnreachable,
+        Failure::Abandoned { timed_out: true } => Code::UpstreamTimeout,
+        Failure::Abandoned { timed_out: false } => Code::UpstreamFailed,
+    };
+    Refusal::new(code, "the upstream gave no complete answer; try again")
+}
+
+/// A write that got no response. Whether it is in doubt follows from whether a byte of it was sent.
+pub(super) fn of_write(failure: Failure, late_max: Duration) -> Refusal {
+    match failure {
+        Failure::NotSent { timed_out } => {
+            let code = if timed_out { Code::UpstreamConnectTimeout } else { Code::UpstreamUnreachable };
+            Refusal::new(code, "the upstream could not be reached: nothing was written; try again")
+        }
+        Failure::Abandoned { timed_out } => {
+            let code = if timed_out { Code::UpstreamTimeout } else { Code::UpstreamFailed };
+            Refusal::new(
+                code,
+                "the write was sent and no answer came: whether it was applied cannot be known. Other writes on the \
+                 resource are held back for a while; then read it to see",
+            )
+            .retry_after(late_max)
+            .in_doubt()
+        }
+    }
+}
+
+/// An applied write whose response broke off.
+pub(super) fn of_lost_response(status: u16) -> Refusal {
+    let detail = format!("the upstream answered the write with {status}, but the rest of its answer was lost");
+    Refusal::new(Code::UpstreamFailed, detail)
+}
+
+/// A request that cannot be sent on.
+pub(super) fn of_head(error: &HeadError) -> Refusal {
+    match error {
+        HeadError::TransferCoding => {
+            Refusal::new(Code::NotSupported, "the body is in a transfer coding other than chunked; send it without")
+        }
+        HeadError::Target | HeadError::Field(_) => of_field(),
+    }
+}
+
+/// A head that cannot be written.
+pub(super) fn of_field() -> Refusal {
+    Refusal::new(Code::MalformedRequest, "the request has a target or a field that cannot be sent on")
+}
+
+/// A body that was not received; `None` if the client is gone.
+pub(super) fn of_body(error: &ReceiveError) -> Option<Refusal> {
+    Some(match error {
+        ReceiveError::TooLarge => {
+            Refusal::new(Code::BodyTooLarge, "the body is larger than body_max of this proxy; send a smaller one")
+        }
+        ReceiveError::TimedOut => Refusal::new(
+            Code::BodyTimeout,
+            "the body did not arrive within body_timeout of this proxy; nothing was written",
+        ),
+        ReceiveError::Full => {
+            Refusal::new(Code::Overloaded, "too many bodies are being received at this moment").retry_after(RETRY_SOON)
+        }
+        ReceiveError::Spool(error) => {
+            tracing::error!(%error, "a body cannot be spooled: see spool_dir");
+            Refusal::new(Code::Overloaded, "the body cannot be kept at this moment").retry_after(RETRY_SOON)
+        }
+        ReceiveError::Client(_) => return None,
+    })
+}
+
+/// A store that did not do what it was asked for.
+pub(super) fn of_store(error: &StoreError) -> Refusal {
+    tracing::error!(%error, "the store failed a guarded write");
+    let (code, detail) = match error {
+        StoreError::Full => {
+            (Code::StoreFull, "too many resources are being written at this moment; nothing was written")
+        }
+        StoreError::Unavailable => (Code::StoreUnavailable, "the store does not answer; nothing was written"),
+    };
+    Refusal::new(code, detail).retry_after(RETRY_SOON)
+}
+
+/// A write that did not get its turn.
+pub(super) fn of_turn(no_turn: NoTurn) -> Refusal {
+    match no_turn {
+        NoTurn::LineFull | NoTurn::TimedOut => write_in_flight(RETRY_SOON),
+        NoTurn::AllFull => Refusal::new(Code::Overloaded, "too many writes wait at this moment; nothing was written")
+            .retry_after(RETRY_SOON),
+    }
+}
+
+/// A write that meets another one.
+pub(super) fn write_in_flight(retry_after: Duration) -> Refusal {
+    let detail = "another write on this resource is under way or in doubt; nothing was written, send it again later";
+    Refusal::new(Code::WriteInFlight, detail).retry_after(retry_after)
+}
+
+/// A write that comes too soon after a start.
+pub(super) fn held_back(remaining: Duration) -> Refusal {
+    let detail = "this proxy has just started, and writes of its predecessor may still be on their way";
+    Refusal::new(Code::WriteInFlight, detail).retry_after(remaining)
+}
+
+/// More unclaimed writes at once than one record holds.
+pub(super) fn too_many_unclaimed() -> Refusal {
+    Refusal::new(Code::Overloaded, "too many writes on this resource are under way").retry_after(RETRY_SOON)
+}
+
+/// An owner whose mark has too little time left to begin.
+pub(super) fn too_late_to_begin() -> Refusal {
+    Refusal::new(Code::Overloaded, "connecting to the upstream took too long; nothing was written")
+        .retry_after(RETRY_SOON)
+}
+
+/// A state of the resource that stays unknown.
+pub(super) fn unknown_state() -> Refusal {
+    Refusal::new(
+        Code::ValidatorUnavailable,
+        "the current state of the resource could not be learned; nothing was written",
+    )
+}
+
+/// A read whose precondition is false.
+pub(super) fn of_read_condition() -> Refusal {
+    Refusal::new(
+        Code::PreconditionFailed,
+        "the representation is not the one that the precondition names; read it anew",
+    )
+}

@@ -1,0 +1,56 @@
+//! Sending the answer to a guarded request.
+
+use pingora::proxy::Session;
+
+use super::answer::{Answer, Relayed};
+use crate::{exchange::fields::frame_response, proxy::answer, telemetry::access::Entry};
+
+/// Sends an answer to its end, and tells the access log what it was.
+pub(super) async fn send(session: &mut Session, answer: Answer, entry: &mut Entry) -> pingora::Result<()> {
+    match answer {
+        Answer::Refused(refusal) => {
+            entry.refused = Some(refusal.code);
+            answer::refuse(session, &refusal).await
+        }
+        Answer::NotModified(head) => {
+            entry.verdict = Some("not-modified");
+            answer::respond(session, *head, None).await
+        }
+        Answer::Relayed(relayed) => {
+            entry.verdict = Some("passed");
+            relay(session, *relayed).await
+        }
+        Answer::Broken(error) => Err(error),
+    }
+}
+
+/// Sends the upstream's response on. What breaks off there breaks off here: the client must not take a part for the
+/// whole.
+async fn relay(session: &mut Session, relayed: Relayed) -> pingora::Result<()> {
+    let Relayed { mut head, begun, rest } = relayed;
+    let is_head = session.req_header().method == http::Method::HEAD;
+    frame_response(&mut head, session.req_header());
+    session.write_response_header(Box::new(head), false).await?;
+    if !is_head {
+        for chunk in begun {
+            session.write_response_body(Some(chunk), false).await?;
+        }
+        if let Some(mut exchange) = rest {
+            loop {
+                match exchange.next_chunk().await {
+                    Ok(Some(chunk)) => session.write_response_body(Some(chunk), false).await?,
+                    Ok(None) => break,
+                    Err(failure) => {
+                        return Err(pingora::Error::because(
+                            pingora::ErrorType::ReadError,
+                            "relaying the upstream's response",
+                            failure,
+                        ));
+                    }
+                }
+            }
+            exchange.finish().await;
+        }
+    }
+    session.write_response_body(None, true).await
+}

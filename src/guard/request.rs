@@ -1,0 +1,56 @@
+//! One guarded request: what is known of it before anything is asked.
+
+use std::sync::Arc;
+
+use http::Method;
+use pingora::http::RequestHeader;
+
+use super::principal::Principal;
+use crate::{
+    config::{Route, Upstream},
+    core::{policy::Guard, precondition::Preconditions, record::VariantName, resource::ResourceKey},
+};
+
+/// A guarded request, whose preconditions are read.
+pub(super) struct Request {
+    /// Its route.
+    pub(super) route: Arc<Route>,
+    /// The resource that it acts on.
+    pub(super) key: ResourceKey,
+    /// The method that it is judged by.
+    pub(super) method: Method,
+    /// Its head as received.
+    pub(super) head: RequestHeader,
+    /// Its preconditions.
+    pub(super) conditions: Preconditions,
+    /// Who sent it.
+    pub(super) principal: Principal,
+    /// What it selects, before `Vary`.
+    pub(super) variant: VariantName,
+}
+
+impl Request {
+    /// Puts together what the door found out.
+    pub(super) fn new(
+        route: &Arc<Route>,
+        guard: &Guard,
+        key: ResourceKey,
+        method: Method,
+        head: RequestHeader,
+        conditions: Preconditions,
+    ) -> Self {
+        let principal = Principal::of(&head.headers, &guard.identity_headers);
+        let variant = principal.variant(&key, head.raw_path(), &head.headers);
+        Self { route: Arc::clone(route), key, method, head, conditions, principal, variant }
+    }
+
+    /// Where it goes.
+    pub(super) fn upstream(&self) -> &Arc<Upstream> {
+        &self.route.upstream
+    }
+
+    /// The server that all requests on this resource prefer: what one of them wrote, the next one reads there.
+    pub(super) fn preferred_server(&self) -> usize {
+        usize::from(self.key.bucket()) % self.route.upstream.servers.len().max(1)
+    }
+}

@@ -1,0 +1,67 @@
+//! The life of an unclaimed write: it appends rather than replaces, and runs beside others (DESIGN, section 4).
+
+use std::time::Duration;
+
+use pingora::proxy::Session;
+use tokio::time::Instant;
+
+use super::{
+    Guards,
+    answer::{Answer, set_tag},
+    claim::{Claim, MarkKind, Marked},
+    refusals,
+    request::Request,
+};
+use crate::{
+    core::{
+        policy::{Guard, TagSource},
+        record::Availability,
+        refusal::Refusal,
+        steps::Outcome,
+    },
+    exchange::{
+        Whole,
+        fields::{request_head, response_head},
+    },
+};
+
+impl Guards {
+    /// Handles a write that is judged by nothing: its mark tells all others that the resource may change meanwhile.
+    pub(super) async fn write_unclaimed(
+        &self,
+        session: &mut Session,
+        request: &Request,
+        guard: &Guard,
+    ) -> Result<Answer, Answer> {
+        let body = self.receive(session).await?;
+        let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
+        let claim = self.mark_unclaimed(request, guard).await?;
+        let (exchange, claim) = self.send(request, claim, head, &body).await?;
+        claim.settle(Outcome::of_status(exchange.head().status), None).await;
+        let mut answer = response_head(exchange.head());
+        if guard.etag != TagSource::Upstream {
+            set_tag(&mut answer, None)?;
+        }
+        Answer::read_so_far(answer, Whole::TooLarge(Vec::new()), exchange).await
+    }
+
+    /// Puts the mark in beside whatever else is in flight or in doubt.
+    async fn mark_unclaimed(&self, request: &Request, guard: &Guard) -> Result<Claim, Refusal> {
+        let end = Instant::now() + guard.claim_max_wait;
+        loop {
+            let snapshot = self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))?;
+            if snapshot.availability() == Availability::Orphaned {
+                self.wait_until_free(request, &snapshot, end).await?;
+                continue;
+            }
+            self.may_begin(&snapshot)?;
+            match self.mark(request, guard, &snapshot, MarkKind::Unclaimed).await {
+                Ok(Marked::Done(claim)) => return Ok(claim),
+                Ok(Marked::Full) => return Err(refusals::too_many_unclaimed()),
+                Ok(Marked::Conflict) if Instant::now() < end => {}
+                Ok(Marked::Conflict) => return Err(refusals::write_in_flight(Duration::from_secs(1))),
+                Err(error) => return Err(refusals::of_store(&error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Where records are kept: compare-and-swap over [`Record`]s with the store's own time (DESIGN, section 7).
+//!
+//! A store knows nothing of HTTP, of leases, or of what a record means. Its contract:
+//!
+//! * [`Store::swap`] succeeds only against the revision that the record has at that moment. Each success gives the
+//!   record a revision greater than any that the store ever gave.
+//! * An absent record has a revision too: the floor of its bucket. In the step that forgets a record the floor is
+//!   raised to that record's revision, so a swap that was decided on "absent" before fails afterwards.
+//! * A record that is not idle ([`Record::is_idle`]) is never forgotten. Where there is no room for one, the answer is
+//!   [`StoreError::Full`].
+//! * [`Snapshot::now`] is the store's time at the moment of the operation.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+
+use crate::{
+    clock::BootClock,
+    config,
+    core::{
+        record::{Record, Revision, Snapshot},
+        resource::ResourceKey,
+        time::StoreTime,
+    },
+    entropy::random_u64,
+};
+
+pub mod memory;
+
+/// What tells the versions of one store from those of any other; drawn at random with the store's first start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Incarnation(pub u64);
+
+impl fmt::Display for Incarnation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:016x}", self.0)
+    }
+}
+
+/// The store that a configuration asks for.
+///
+/// # Errors
+///
+/// The operating system has no random number for its incarnation.
+pub fn open(settings: &config::Store) -> Result<Arc<dyn Store>, getrandom::Error> {
+    let incarnation = Incarnation(random_u64()?);
+    let memory = memory::MemoryStore::new(Arc::new(BootClock), incarnation, settings.capacity, settings.idle_ttl);
+    Ok(Arc::new(memory))
+}
+
+/// What became of a swap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Swapped {
+    /// It happened: the record as it is now.
+    Done(Snapshot),
+    /// The record had another revision: the record as it is now.
+    Conflict(Snapshot),
+}
+
+/// Why a store did not do what it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Every place is taken by a busy record.
+    #[error("no room for another busy record")]
+    Full,
+    /// It could not be asked, or did not answer in time.
+    #[error("the store is not available")]
+    Unavailable,
+}
+
+/// The contract of the module's documentation.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Its incarnation.
+    fn incarnation(&self) -> Incarnation;
+
+    /// Its time, without a record.
+    async fn now(&self) -> Result<StoreTime, StoreError>;
+
+    /// The record of a resource.
+    async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError>;
+
+    /// Puts `next` in the place of the record that has the revision `expected`.
+    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError>;
+
+    /// Waits until the record has another revision than `seen`. May return early; the caller reads again and bounds
+    /// the wait.
+    async fn changed(&self, key: &ResourceKey, seen: Revision);
+}

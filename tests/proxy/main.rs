@@ -1,0 +1,16 @@
+//! The proxy as its users meet it: the real program between raw clients and backends that do as they are told.
+//!
+//! One binary for all scenarios, because linking is the slow part. `support` has the clients and the backends;
+//! read its page first.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    unreachable_pub,
+    reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
+)]
+
+mod support;
+mod support_works;

@@ -1,0 +1,70 @@
+//! What a backend keeps.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
+
+use super::Answer;
+
+/// Which validators label what is served to GET and HEAD.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Validators {
+    #[default]
+    None,
+    /// An entity-tag that is new with each write.
+    Tags,
+    /// A Last-Modified an hour ago and a second later with each write: strong (RFC 9110 section 8.8.2.2).
+    Dates,
+    /// Both.
+    TagsAndDates,
+}
+
+/// Representations by the exact spelling of their targets.
+#[derive(Default)]
+pub(super) struct Contents {
+    pub(super) validators: Validators,
+    representations: BTreeMap<String, Representation>,
+    writes: u64,
+}
+
+struct Representation {
+    body: Vec<u8>,
+    write: u64,
+}
+
+impl Contents {
+    pub(super) fn body(&self, target: &str) -> Option<Vec<u8>> {
+        Some(self.representations.get(target)?.body.clone())
+    }
+
+    /// Applies a write and tells its status. PUT replaces, DELETE removes, POST and PATCH append.
+    pub(super) fn apply(&mut self, method: &str, target: &str, body: &[u8]) -> u16 {
+        let old = self.representations.remove(target);
+        let existed = old.is_some();
+        let new = match method {
+            "DELETE" => return if existed { 204 } else { 404 },
+            "PUT" => body.to_vec(),
+            _ => [old.map(|old| old.body).unwrap_or_default().as_slice(), body].concat(),
+        };
+        self.writes += 1;
+        self.representations.insert(target.to_owned(), Representation { body: new, write: self.writes });
+        if existed { 204 } else { 201 }
+    }
+
+    /// The answer to a read, as things are now.
+    pub(super) fn read(&self, target: &str) -> Answer {
+        let Some(Representation { body, write }) = self.representations.get(target) else {
+            return Answer::status(404).header("Content-Type", "text/plain").body("there is nothing here\n");
+        };
+        let mut answer = Answer::status(200).header("Content-Type", "text/plain").body(body);
+        if matches!(self.validators, Validators::Tags | Validators::TagsAndDates) {
+            answer = answer.header("ETag", &format!("\"write-{write}\""));
+        }
+        if matches!(self.validators, Validators::Dates | Validators::TagsAndDates) {
+            let modified = SystemTime::now() - Duration::from_secs(3600) + Duration::from_secs(*write);
+            answer = answer.header("Last-Modified", &httpdate::fmt_http_date(modified));
+        }
+        answer
+    }
+}

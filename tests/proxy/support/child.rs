@@ -1,0 +1,72 @@
+//! A server as a child process, with what it says on standard error kept in a file.
+
+use std::{
+    fs::File,
+    net::{SocketAddr, TcpStream},
+    path::PathBuf,
+    process::{Child as Process, Command, ExitStatus, Stdio},
+};
+
+use super::wait::{until, until_some};
+
+pub struct Child {
+    name: String,
+    process: Process,
+    log: PathBuf,
+}
+
+impl Child {
+    pub fn spawn(name: &str, command: &mut Command, log: PathBuf) -> Self {
+        let file = File::create(&log).expect("a log file");
+        let copy = file.try_clone().expect("a second handle");
+        let process = command.stdin(Stdio::null()).stdout(copy).stderr(file).spawn();
+        let process = process.unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
+        Self { name: name.to_owned(), process, log }
+    }
+
+    /// Waits until the address accepts connections, or the process is over: then with its exit status.
+    pub async fn accepts(&mut self, addr: SocketAddr) -> Result<(), ExitStatus> {
+        let what = format!("{} to accept connections on {addr}", self.name);
+        let mut exited = None;
+        until(&what, || {
+            exited = self.process.try_wait().expect("a child can be waited for");
+            exited.is_some() || TcpStream::connect(addr).is_ok()
+        })
+        .await;
+        exited.map_or(Ok(()), Err)
+    }
+
+    /// Everything that it has said so far.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.log).expect("the log file")).into_owned()
+    }
+
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Sends a signal by its name: `"TERM"`, `"INT"`, `"STOP"`, `"KILL"`.
+    pub fn signal(&self, name: &str) {
+        // The shell's own `kill`: there is a shell on every machine, and no unsafe code here.
+        let command = format!("kill -s {name} {}", self.process.id());
+        let status = Command::new("sh").args(["-c", &command]).status().expect("there is a shell");
+        assert!(status.success(), "`{command}` failed: is {} still running?\n{}", self.name, self.log());
+    }
+
+    /// Waits until it ends by itself.
+    pub async fn exit_status(&mut self) -> ExitStatus {
+        let what = format!("{} to end", self.name);
+        until_some(&what, || self.process.try_wait().expect("a child can be waited for")).await
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // Both fail only when it is over already.
+        let _over = self.process.kill();
+        let _over = self.process.wait();
+        if std::thread::panicking() {
+            eprintln!("---- log of {} ----\n{}---- end of log ----", self.name, self.log());
+        }
+    }
+}

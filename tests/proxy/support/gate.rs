@@ -1,0 +1,31 @@
+//! A gate that a test opens.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::wait::within;
+
+/// Closed at first; everybody who waits at it goes on when it is opened, and everybody who comes later passes.
+#[derive(Clone, Debug)]
+pub struct Gate(Arc<watch::Sender<bool>>);
+
+impl Gate {
+    pub fn closed() -> Self {
+        Self(Arc::new(watch::Sender::new(false)))
+    }
+
+    pub fn open(&self) {
+        self.0.send_replace(true);
+    }
+
+    pub fn is_open(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until it is open, at most until the deadline.
+    pub async fn passed(&self) {
+        let mut state = self.0.subscribe();
+        within("a gate to be opened", state.wait_for(|open| *open)).await.expect("the gate holds the sender");
+    }
+}

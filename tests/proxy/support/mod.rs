@@ -1,0 +1,35 @@
+//! What a scenario is made of.
+//!
+//! ```text
+//! let backend = Backend::start().await;                     // keeps what is PUT; records all that it sees
+//! let proxy = Proxy::to(backend.addr()).route("etag = \"content\"").start().await;
+//! backend.put("/doc", "one");
+//! let tag = get(proxy.addr(), "/doc").await.etag();
+//!
+//! let held = backend.hold("PUT", "/doc");                   // the next PUT of /doc waits for this test
+//! let addr = proxy.addr();
+//! let writer = tokio::spawn(async move { put_if_match(addr, "/doc", &tag, "two").await });
+//! let mut write = held.arrived().await;                     // "the PUT has reached the backend"
+//! write.apply().await;                                      // "now apply it"
+//! write.answer(Answer::status(204)).await;                  // "now answer it"
+//! assert_eq!(writer.await.unwrap().status, 204);
+//! ```
+//!
+//! * [`proxy`] runs `ifmatch` as a child process, and prints its log when the test fails.
+//! * [`raw`] and [`h2c`] are clients that can do what no decent client does.
+//! * [`backend`] is an HTTP/1.1 server whose every step a test can order; [`nginx`] is the real one.
+//! * [`wait`] and [`gate`] order events. Nothing sleeps for a fixed time, and nothing waits for ever.
+
+#![allow(dead_code, reason = "support offers what scenarios need; not each helper has a user at every moment")]
+
+pub mod backend;
+pub mod child;
+pub mod gate;
+pub mod h2c;
+pub mod message;
+pub mod nginx;
+pub mod ports;
+pub mod proxy;
+pub mod raw;
+pub mod response;
+pub mod wait;

@@ -1,0 +1,148 @@
+//! `ifmatch` as its users run it: a child process with a configuration file.
+
+use std::{
+    fmt::Write,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus},
+};
+
+use tempfile::TempDir;
+
+use super::{child::Child, ports};
+
+/// The exit code for an address that cannot be bound.
+const CANNOT_BIND: i32 = 69;
+
+/// How often another process may take the port before us.
+const ATTEMPTS: usize = 5;
+
+/// A running `ifmatch`; killed on drop, and its log is printed when the test fails.
+pub struct Proxy {
+    child: Child,
+    addr: SocketAddr,
+    directory: TempDir,
+}
+
+impl Proxy {
+    /// Runs `ifmatch run` on this configuration. In it, `{listen}` stands for the line `listen = ["..."]` with a free
+    /// address, and `{spool}` for a temporary directory.
+    pub async fn start(configuration: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let spool = directory.path().join("spool");
+        std::fs::create_dir(&spool).expect("a directory");
+        let configuration = configuration.replace("{spool}", spool.to_str().expect("UTF-8"));
+        for attempt in 1..=ATTEMPTS {
+            let addr = ports::free();
+            let file = directory.path().join("ifmatch.toml");
+            std::fs::write(&file, configuration.replace("{listen}", &format!("listen = [\"{addr}\"]")))
+                .expect("a file");
+            let mut child = spawn(directory.path(), &["run".as_ref(), file.as_ref()]);
+            match child.accepts(addr).await {
+                Ok(()) => return Self { child, addr, directory },
+                Err(status) if status.code() == Some(CANNOT_BIND) && attempt < ATTEMPTS => {}
+                Err(status) => panic!("ifmatch ended before it accepted connections: {status}"),
+            }
+        }
+        unreachable!("the last attempt returns or panics")
+    }
+
+    /// Begins the configuration of a proxy with one optimistic route for every path to this upstream.
+    pub fn to(upstream: SocketAddr) -> Setup {
+        Setup { upstream, server: String::new(), store: String::new(), options: String::new(), route: String::new() }
+    }
+
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Everything that it has logged so far.
+    pub fn log(&self) -> String {
+        self.child.log()
+    }
+
+    /// Where the bodies of large requests are spooled.
+    pub fn spool(&self) -> PathBuf {
+        self.directory.path().join("spool")
+    }
+
+    /// Sends a signal by its name: `"TERM"`, `"INT"`, `"KILL"`.
+    pub fn signal(&self, name: &str) {
+        self.child.signal(name);
+    }
+
+    /// Waits until it ends by itself.
+    pub async fn exit_status(&mut self) -> ExitStatus {
+        self.child.exit_status().await
+    }
+}
+
+fn spawn(directory: &Path, arguments: &[&Path]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ifmatch"));
+    command.args(arguments).env("RUST_LOG", "info").current_dir(directory);
+    Child::spawn("ifmatch", &mut command, directory.join("log"))
+}
+
+/// A configuration under construction: lines of TOML for each of its tables.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    upstream: SocketAddr,
+    server: String,
+    store: String,
+    options: String,
+    route: String,
+}
+
+impl Setup {
+    /// Adds lines to `[server]`.
+    #[must_use]
+    pub fn server(mut self, lines: &str) -> Self {
+        self.server.push_str(lines);
+        self.server.push('\n');
+        self
+    }
+
+    /// Adds lines to `[store]`.
+    #[must_use]
+    pub fn store(mut self, lines: &str) -> Self {
+        self.store.push_str(lines);
+        self.store.push('\n');
+        self
+    }
+
+    /// Adds lines to the `[upstreams]` table.
+    #[must_use]
+    pub fn upstream(mut self, lines: &str) -> Self {
+        self.options.push_str(lines);
+        self.options.push('\n');
+        self
+    }
+
+    /// Adds lines to the route. A `policy` among them replaces `"optimistic"`.
+    #[must_use]
+    pub fn route(mut self, lines: &str) -> Self {
+        self.route.push_str(lines);
+        self.route.push('\n');
+        self
+    }
+
+    /// The whole file, with the places that [`Proxy::start`] fills in.
+    pub fn configuration(&self) -> String {
+        let Self { upstream, server, store, options, route } = self;
+        let mut file = format!("[server]\n{{listen}}\nspool_dir = \"{{spool}}\"\nthreads = 2\n{server}");
+        let mut table = |head: &str, lines: &str| write!(file, "\n{head}\n{lines}").expect("a String takes all");
+        if !store.is_empty() {
+            table("[store]", store);
+        }
+        table("[upstreams.backend]", &format!("servers = [\"{upstream}\"]\n{options}"));
+        table("[[routes]]", "name = \"all\"\npath = \"/{*rest}\"\nupstream = \"backend\"\n");
+        if !route.lines().any(|line| line.trim_start().starts_with("policy")) {
+            file.push_str("policy = \"optimistic\"\n");
+        }
+        file + route
+    }
+
+    pub async fn start(self) -> Proxy {
+        Proxy::start(&self.configuration()).await
+    }
+}
