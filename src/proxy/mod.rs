@@ -116,9 +116,10 @@ impl ProxyHttp for Gateway {
         _session: &mut Session,
         _peer: &HttpPeer,
         context: &mut Context,
-        error: Box<Error>,
+        mut error: Box<Error>,
     ) -> Box<Error> {
-        pass::connect_failed(context, error)
+        error.set_retry(pass::may_connect_again(context));
+        error
     }
 
     async fn connected_to_upstream(
@@ -171,11 +172,16 @@ impl ProxyHttp for Gateway {
         &self,
         _peer: &HttpPeer,
         session: &mut Session,
-        error: Box<Error>,
+        mut error: Box<Error>,
         _context: &mut Context,
         reused: bool,
     ) -> Box<Error> {
-        pass::exchange_failed(session.req_header(), session.as_ref().retry_buffer_truncated(), reused, error)
+        if pass::may_send_again(session.req_header(), session.as_ref().retry_buffer_truncated()) {
+            error.retry.decide_reuse(reused);
+        } else {
+            error.set_retry(false);
+        }
+        error
     }
 
     async fn fail_to_proxy(&self, session: &mut Session, error: &Error, context: &mut Context) -> FailToProxy {

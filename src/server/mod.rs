@@ -7,7 +7,7 @@
 //! process while this one lives on, so that two memories would guard one backend. Its services, which do the real
 //! work, run as well without it.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use pingora::{
     apps::HttpServerOptions, protocols::http::v2::server::H2Options, proxy::http_proxy_service_with_name,
@@ -113,12 +113,10 @@ async fn drained(in_flight: &InFlight) {
 }
 
 /// Waits until a stop of at least this kind is asked for; for ever where nobody can ask any more.
-fn reached(stop: &mut watch::Receiver<Stop>, least: Stop) -> impl Future<Output = ()> + '_ {
-    async move {
-        let enough = |asked: &Stop| *asked == Stop::Now || *asked == least;
-        if stop.wait_for(enough).await.is_err() {
-            std::future::pending::<()>().await;
-        }
+async fn reached(stop: &mut watch::Receiver<Stop>, least: Stop) {
+    let enough = |asked: &Stop| *asked == Stop::Now || *asked == least;
+    if stop.wait_for(enough).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 
