@@ -1,4 +1,6 @@
-//! How the program begins and ends: a busy port, signals, requests in flight. Each test is a process of its own.
+//! How the program begins and ends: a busy port, signals, requests in flight, the demo. Each test is a process of its own.
+
+#![allow(clippy::expect_used, reason = "a test stops at the first surprise")]
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -168,4 +170,14 @@ fn a_process_whose_log_is_closed_serves_and_ends() {
     }
     proxy.signal("TERM");
     assert_eq!(proxy.end().code(), Some(0));
+}
+
+#[test]
+fn the_demo_walks_to_its_end() {
+    let output = Command::new(env!("CARGO_BIN_EXE_ifmatch")).args(["demo", "--once"]).output().expect("it starts");
+    let (walk, complaint) = (String::from_utf8(output.stdout), String::from_utf8(output.stderr));
+    let (walk, complaint) = (walk.expect("text"), complaint.expect("text"));
+    assert_eq!(output.status.code(), Some(0), "{walk}{complaint}");
+    let statuses: Vec<&str> = walk.lines().filter_map(|line| line.strip_prefix("HTTP/1.1 ")?.get(..3)).collect();
+    assert_eq!(statuses, ["201", "412", "200", "204", "412", "428", "200"]);
 }

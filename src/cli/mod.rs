@@ -1,6 +1,7 @@
 //! The command line: what can be asked of `ifmatch`, and what its exit codes mean.
 
 mod check;
+mod demo;
 mod explain;
 mod run;
 
@@ -59,6 +60,8 @@ enum Command {
         /// The configuration.
         file: PathBuf,
     },
+    /// Show what ifmatch does: a plain backend and the proxy in one process, and a walk through both.
+    Demo(DemoOptions),
     /// Tell which route a request takes and why, what its resource key is, and what a write needs.
     Explain(ExplainOptions),
 }
@@ -90,6 +93,14 @@ impl RunOptions {
     }
 }
 
+/// What `ifmatch demo` was asked for.
+#[derive(Debug, Args)]
+struct DemoOptions {
+    /// End after the walk; the exit code tells whether all of it went as it must.
+    #[arg(long)]
+    once: bool,
+}
+
 /// What `ifmatch explain` was asked for.
 #[derive(Debug, Args)]
 struct ExplainOptions {
@@ -114,6 +125,7 @@ pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match CommandLine::try_parse_from(arguments) {
         Ok(CommandLine { command: Command::Run(options) }) => run::execute(&options),
         Ok(CommandLine { command: Command::Check { file } }) => check::execute(&file),
+        Ok(CommandLine { command: Command::Demo(options) }) => demo::execute(&options),
         Ok(CommandLine { command: Command::Explain(options) }) => explain::execute(&options),
         Err(answer) => {
             // Help and version are errors to clap, and a closed pipe is nobody's concern.

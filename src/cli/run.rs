@@ -20,7 +20,7 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
     for warning in &warnings {
         complain(format_args!("warning: {warning}\n"));
     }
-    if let Err(error) = telemetry::init() {
+    if let Err(error) = telemetry::init("info") {
         complain(format_args!("ifmatch: no logs: {error}"));
     }
     let listeners = match Listeners::bind(&config.server.listen) {
@@ -51,19 +51,24 @@ fn announce(config: &Config, listeners: &Listeners) {
 
 fn serve(config: &Config, listeners: Listeners) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let store = store::open(&config.store)?;
     runtime.block_on(async {
-        let guards = Guards::new(config, Arc::clone(&store), random_u64()?, store.now().await?);
-        let gateway = Gateway::new(config, Arc::new(guards));
+        let gateway = gateway(config).await?;
         let stop = signals::watch()?;
-        server::run(listeners, &config.server, gateway, stop).await?;
+        server::run(listeners, &config.server, gateway, stop.subscribe()).await?;
         tracing::info!("ended");
         Ok(())
     })
 }
 
+/// The proxy of a configuration, with its guard and its store.
+pub(super) async fn gateway(config: &Config) -> Result<Gateway, Box<dyn Error>> {
+    let store = store::open(&config.store)?;
+    let guards = Guards::new(config, Arc::clone(&store), random_u64()?, store.now().await?);
+    Ok(Gateway::new(config, Arc::new(guards)))
+}
+
 /// Says what went wrong, with its causes.
-fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
+pub(super) fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
     let causes = std::iter::successors(Some(error), |&error| error.source());
     complain(format_args!("ifmatch: {}", causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")));
     exit.into()
