@@ -5,7 +5,7 @@ use pingora::{http::RequestHeader, proxy::Session};
 
 use super::{
     Guards,
-    answer::{Answer, discard, set_tag},
+    answer::{Answer, set_tag},
     evidence::match_rule,
     memory::{selecting_fields, wants_upstream},
     probe::ask_for_identity,
@@ -119,12 +119,14 @@ impl Guards {
             if guard.etag != TagSource::Upstream {
                 set_tag(&mut head, None)?;
             }
-            return Answer::read_so_far(head, Whole::TooLarge(Vec::new()), exchange).await;
+            return Answer::read_so_far(head, Whole::unread(), exchange).await;
         }
         let whole = if guard.etag == TagSource::Content && head.status != StatusCode::PARTIAL_CONTENT {
-            read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait).await.map_err(refusals::of_read)?
+            read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait, &self.body_budget)
+                .await
+                .map_err(refusals::of_read)?
         } else {
-            Whole::TooLarge(Vec::new())
+            Whole::unread()
         };
         let selecting = selecting_fields(&request.head.headers, &head.headers);
         let validators = self.label(request, guard, snapshot, &head, &whole, selecting.as_deref());
@@ -145,7 +147,7 @@ impl Guards {
         };
         match whole {
             Whole::Complete(_) => exchange.finish().await,
-            Whole::TooLarge(_) | Whole::TooSlow(_) => discard(exchange).await,
+            Whole::TooLarge(_) | Whole::TooSlow(_) => exchange.discard().await,
         }
         Ok(unwanted)
     }

@@ -42,7 +42,7 @@ impl Guards {
         if guard.etag != TagSource::Upstream {
             set_tag(&mut answer, None)?;
         }
-        Answer::read_so_far(answer, Whole::TooLarge(Vec::new()), exchange).await
+        Answer::read_so_far(answer, Whole::unread(), exchange).await
     }
 
     /// Puts the mark in beside whatever else is in flight or in doubt.

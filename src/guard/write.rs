@@ -73,7 +73,8 @@ impl Guards {
         let status = exchange.head().status;
         let outcome = Outcome::of_status(status);
         let upstream = request.upstream();
-        let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, upstream.timeout).await else {
+        let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, upstream.timeout, &self.body_budget).await
+        else {
             claim.settle(outcome, None).await;
             return Err(refusals::of_lost_response(status.as_u16(), outcome, upstream.late_max).into());
         };

@@ -90,14 +90,14 @@ fn http_peer(address: SocketAddr, upstream: &Upstream) -> HttpPeer {
 /// What the upstream sees differently from what the client sent.
 pub(super) fn request_to_upstream(received: Version, request: &mut RequestHeader) -> pingora::Result<()> {
     request.remove_header(FENCING_TOKEN);
-    request.append_header(header::VIA, via(received))?;
+    request.append_header("Via", via(received))?;
     Ok(())
 }
 
 /// What the client sees differently from what the upstream sent.
 pub(super) fn response_from_upstream(response: &mut ResponseHeader) -> pingora::Result<()> {
     if !response.status.is_informational() {
-        response.append_header(header::VIA, via(response.version))?;
+        response.append_header("Via", via(response.version))?;
     }
     Ok(())
 }
