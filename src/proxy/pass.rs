@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Version, header};
+use http::{Method, Version};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
