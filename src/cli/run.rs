@@ -69,12 +69,7 @@ pub(super) async fn gateway(config: &Config) -> Result<Gateway, Box<dyn Error>> 
 
 /// Says what went wrong, with its causes.
 pub(super) fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
-    let mut line = format!("ifmatch: {error}");
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        line = format!("{line}: {error}");
-        cause = error.source();
-    }
-    complain(line);
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    complain(format_args!("ifmatch: {}", causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")));
     exit.into()
 }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use super::queue::NoTurn;
 use crate::{
-    core::refusal::{Code, Refusal},
+    core::{
+        refusal::{Code, Refusal},
+        steps::Outcome,
+    },
     exchange::{Failure, ReceiveError, fields::HeadError},
     store::StoreError,
 };
@@ -43,10 +46,11 @@ pub(super) fn of_write(failure: Failure, late_max: Duration) -> Refusal {
     }
 }
 
-/// An applied write whose response broke off.
-pub(super) fn of_lost_response(status: u16) -> Refusal {
+/// A write whose response broke off after its head, which has told the outcome.
+pub(super) fn of_lost_response(status: u16, outcome: Outcome, late_max: Duration) -> Refusal {
     let detail = format!("the upstream answered the write with {status}, but the rest of its answer was lost");
-    Refusal::new(Code::UpstreamFailed, detail)
+    let refusal = Refusal::new(Code::UpstreamFailed, detail);
+    if outcome == Outcome::Doubt { refusal.retry_after(late_max).in_doubt() } else { refusal }
 }
 
 /// A request that cannot be sent on.

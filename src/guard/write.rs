@@ -72,9 +72,10 @@ impl Guards {
         let (mut exchange, claim) = self.send(request, admitted.claim, head, body).await?;
         let status = exchange.head().status;
         let outcome = Outcome::of_status(status);
-        let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, request.upstream().timeout).await else {
+        let upstream = request.upstream();
+        let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, upstream.timeout).await else {
             claim.settle(outcome, None).await;
-            return Err(refusals::of_lost_response(status.as_u16()).into());
+            return Err(refusals::of_lost_response(status.as_u16(), outcome, upstream.late_max).into());
         };
         let may_learn = outcome == Outcome::Applied && matches!(whole, Whole::Complete(_));
         let learned = if may_learn { self.new_state(request, guard, exchange.head(), body).await } else { None };

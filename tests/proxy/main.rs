@@ -12,5 +12,15 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod doubts;
+mod observe;
+mod outcomes;
+mod overlaps;
+mod races;
+mod refusal_form;
+mod refusals;
+mod refused_untouched;
+mod slow_uploads;
 mod support;
 mod support_works;
+mod unclaimed_writes;

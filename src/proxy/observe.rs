@@ -31,7 +31,7 @@ const RESOURCES_MAX: u64 = 100_000;
 
 /// What is seen of the traffic on observed routes.
 #[derive(Debug)]
-pub struct Observer {
+pub(super) struct Observer {
     resources: Cache<ResourceKey, Arc<Seen>>,
     /// How often each route would have given each verdict.
     counts: Mutex<BTreeMap<(String, &'static str), u64>>,
@@ -64,7 +64,7 @@ impl Default for Observer {
 
 impl Observer {
     /// Sees a request, and counts and logs what would have become of it.
-    pub fn begin(
+    pub(super) fn begin(
         &self,
         route: &Route,
         guard: &Guard,
@@ -77,14 +77,14 @@ impl Observer {
         let mut events = seen.events.load(Ordering::SeqCst);
         if is_write {
             let others = seen.writes_in_flight.fetch_add(1, Ordering::SeqCst);
-            self.record(route, method, verdict(guard, method, headers, others, seen.current(events)));
+            self.record(route, method, verdict(guard, method, headers, others, &seen.current(events)));
             events = seen.events.fetch_add(1, Ordering::SeqCst) + 1;
         }
         Observation { seen, is_write, reads_at: (*method == Method::GET).then_some(events) }
     }
 
     /// Counts and logs a verdict.
-    pub fn record(&self, route: &Route, method: &Method, verdict: &'static str) {
+    pub(super) fn record(&self, route: &Route, method: &Method, verdict: &'static str) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry((route.name.clone(), verdict)).or_default();
         *count += 1;
@@ -104,7 +104,7 @@ impl Seen {
 
 impl Observation {
     /// Sees the head of the response.
-    pub fn response(&self, status: StatusCode, headers: &HeaderMap) {
+    pub(super) fn response(&self, status: StatusCode, headers: &HeaderMap) {
         if let (Some(at), StatusCode::OK) = (self.reads_at, status) {
             let (validators, _) = Validators::from_headers(headers);
             *self.seen.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, validators));
@@ -128,10 +128,10 @@ fn verdict(
     method: &Method,
     headers: &HeaderMap,
     other_writes: u64,
-    current: Representation,
+    current: &Representation,
 ) -> &'static str {
     let Ok(conditions) = Preconditions::parse(headers) else { return Code::MalformedPrecondition.as_str() };
-    match judge_write(guard, method, &conditions, &current, MatchRule::Strong) {
+    match judge_write(guard, method, &conditions, current, MatchRule::Strong) {
         Verdict::Refused(refusal) => refusal.code.as_str(),
         // It would have waited for the others, and then been judged by what they left.
         _ if other_writes > 0 && guard.class_of(method) == MethodClass::Write => Code::WriteInFlight.as_str(),
