@@ -12,6 +12,7 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod local_verdicts;
 mod overlaps;
 mod races;
 mod slow_uploads;
