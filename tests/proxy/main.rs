@@ -14,6 +14,7 @@
 
 mod local_verdicts;
 mod overlaps;
+mod preconditions;
 mod races;
 mod slow_uploads;
 mod support;
