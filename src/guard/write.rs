@@ -26,7 +26,7 @@ use crate::{
         steps::Outcome,
         time::StoreTime,
         validators::{Representation, Validators},
-        verdict::{Verdict, judge_from_memory, judge_write},
+        verdict::{Evidence, Verdict, judge_from_memory, judge_write},
     },
     exchange::{
         Body, Exchange, Failure, Purpose, Whole,
@@ -105,7 +105,7 @@ impl Guards {
         if let Some(refusal) = self.held_back(&snapshot) {
             return Ok(Some(refusal.into()));
         }
-        match self.judge_by_memory(request, guard, &snapshot) {
+        match self.judge_by_memory(request, guard, &snapshot).0 {
             Verdict::Refused(refusal) => return Ok(Some(refusal.into())),
             Verdict::Pass => return Ok(None),
             Verdict::Missing | Verdict::AskUpstream => {}
@@ -137,9 +137,9 @@ impl Guards {
                 }
             }
             let judged = match self.judge_by_memory(request, guard, &snapshot) {
-                Verdict::Pass => Judged::Pass(None),
-                Verdict::Refused(refusal) => Judged::Answer(refusal.into()),
-                Verdict::Missing | Verdict::AskUpstream => self.judge_by_probe(request, guard, &snapshot).await?,
+                (Verdict::Pass, tag) => Judged::Pass(tag),
+                (Verdict::Refused(refusal), _) => Judged::Answer(refusal.into()),
+                (Verdict::Missing | Verdict::AskUpstream, _) => self.judge_by_probe(request, guard, &snapshot).await?,
             };
             let judged = match judged {
                 Judged::Pass(tag) => tag,
@@ -238,17 +238,19 @@ impl Guards {
         self.marker.mark(&request.key, snapshot, kind, deadline, request.upstream().late_max).await
     }
 
-    fn judge_by_memory(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> Verdict {
+    /// The verdict of memory, and the tag that made the write pass.
+    fn judge_by_memory(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> (Verdict, Option<EntityTag>) {
         let remembered = self.memory.current(request.variant, snapshot, &request.head.headers);
         let validators = remembered.as_ref().map(|remembered| &remembered.validators);
         let evidence = evidence(request, guard, snapshot, self.store.incarnation(), validators);
-        let verdict = judge_from_memory(guard, &request.method, &request.conditions, &evidence);
+        let (verdict, passed_by) = judge_from_memory(guard, &request.method, &request.conditions, &evidence);
         // To say no is to tell of the current state: only to those who may know it. What needs no knowledge, such as
         // a precondition that is missing, anybody may be told.
         let needs_knowledge = matches!(&verdict, Verdict::Refused(refusal)
             if refusal.code == Code::PreconditionFailed);
         let may_know = || self.acquaintances.may_know(&request.key, request.principal, snapshot.now);
-        if needs_knowledge && !may_know() { Verdict::AskUpstream } else { verdict }
+        let verdict = if needs_knowledge && !may_know() { Verdict::AskUpstream } else { verdict };
+        (verdict, passed_by.and_then(Evidence::selected_tag).cloned())
     }
 
     async fn judge_by_probe(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> pingora::Result<Judged> {

@@ -12,6 +12,7 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod forwarded_conditions;
 mod local_verdicts;
 mod overlaps;
 mod preconditions;
