@@ -10,7 +10,7 @@ use super::{
     answer::{Answer, set_tag},
     claim::{Claim, MarkKind, Marked},
     refusals,
-    request::Request,
+    request::{Request, remove_conditions},
 };
 use crate::{
     core::{
@@ -37,10 +37,14 @@ impl Guards {
             Ok(body) => body,
             Err(answer) => return Ok(answer),
         };
-        let head = match request_head(&request.head, body.len()) {
+        let mut head = match request_head(&request.head, body.len()) {
             Ok(head) => head,
             Err(error) => return Ok(refusals::of_head(&error).into()),
         };
+        if guard.etag != TagSource::Upstream {
+            // Those that could not be read and are ignored (RFC 9110 section 13.1).
+            remove_conditions(&mut head);
+        }
         let claim = match self.mark_unclaimed(request, guard).await {
             Ok(claim) => claim,
             Err(refusal) => return Ok(refusal.into()),

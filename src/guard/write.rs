@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{HeaderName, header};
+use http::header;
 use pingora::{http::RequestHeader, proxy::Session};
 use tokio::time::Instant;
 
@@ -13,7 +13,7 @@ use super::{
     evidence::{evidence, match_rule},
     probe::Probed,
     refusals,
-    request::Request,
+    request::{Request, remove_conditions},
 };
 use crate::{
     config::Upstream,
@@ -35,10 +35,6 @@ use crate::{
     },
     store::StoreError,
 };
-
-/// Fields that an upstream cannot judge which does not know our tags.
-const CONDITIONS: [HeaderName; 4] =
-    [header::IF_MATCH, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE];
 
 /// What a mark's deadline adds to all that its owner may wait for: pauses of the process, and of the store.
 const DEADLINE_GRACE: Duration = Duration::from_secs(5);
@@ -290,9 +286,7 @@ fn forward_conditions(
     judged: Option<&EntityTag>,
 ) -> pingora::Result<()> {
     if guard.etag != TagSource::Upstream {
-        for name in &CONDITIONS {
-            head.remove_header(name);
-        }
+        remove_conditions(head);
         return Ok(());
     }
     let is_exact = matches!(&request.conditions.if_match, Some(TagCondition::Tags(tags)) if tags.len() == 1);

@@ -4,9 +4,10 @@ use crate::support::{
     backend::{Answer, Backend},
     proxy::Proxy,
     raw::{get, put, send},
-    source::{Source, UPSTREAM, UPSTREAM_EXCLUSIVE},
+    source::{CONTENT, CONTENT_EXCLUSIVE, Source, UPSTREAM, UPSTREAM_EXCLUSIVE, VERSION},
 };
 
+const CONDITIONS: [&str; 5] = ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range"];
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
 /// A backend that keeps `/doc`, behind a route that demands nothing; and the tag of `/doc`.
@@ -15,6 +16,34 @@ async fn start(source: Source) -> (Backend, Proxy, String) {
     let proxy = setup.route("require = \"never\"").start().await;
     let tag = get(proxy.addr(), "/doc").await.etag();
     (backend, proxy, tag)
+}
+
+/// A backend that knows nothing of our tags would refuse what we have judged to be true.
+#[tokio::test]
+async fn conditions_on_our_tags_never_reach_the_backend() {
+    for source in [CONTENT, CONTENT_EXCLUSIVE, VERSION] {
+        let (backend, proxy, tag) = start(source).await;
+        let addr = proxy.addr();
+        let all = [
+            ("If-Match", tag.as_str()),
+            ("If-None-Match", "\"other\""),
+            ("If-Modified-Since", DATE),
+            ("If-Unmodified-Since", DATE),
+            ("If-Range", tag.as_str()),
+        ];
+        assert_eq!(send(addr, "GET", "/doc", &all, "").await.status, 200, "{source}");
+        assert_eq!(send(addr, "HEAD", "/doc", &all, "").await.status, 200, "{source}");
+        assert_eq!(send(addr, "PUT", "/doc", &all, "two").await.status, 204, "{source}");
+        // Fields that are ignored because they cannot be read, on a write that is judged by nothing.
+        let unreadable = [("If-Modified-Since", "yesterday"), ("If-Unmodified-Since", "today")];
+        assert_eq!(send(addr, "POST", "/doc", &unreadable, "+").await.status, 204, "{source}");
+        assert!(backend.count("*", "*") >= 5, "{source}");
+        for request in backend.requests() {
+            for name in CONDITIONS {
+                assert_eq!(request.header(name), None, "{source}: {name} of {}", request.method);
+            }
+        }
+    }
 }
 
 /// DESIGN, section 6: on the backend's own tags its own check is the last fence, so it gets one exact tag.
