@@ -10,7 +10,7 @@ use super::{
     memory::{selecting_fields, wants_upstream},
     probe::ask_for_identity,
     refusals,
-    request::Request,
+    request::{Request, remove_conditions},
 };
 use crate::{
     core::{
@@ -26,10 +26,6 @@ use crate::{
         read_whole,
     },
 };
-
-/// Conditional fields that an upstream cannot judge which does not know our tags.
-const CONDITIONS: [http::HeaderName; 5] =
-    [header::IF_MATCH, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE, header::IF_RANGE];
 
 impl Guards {
     /// Handles a read from its first look at the record to the answer.
@@ -81,9 +77,7 @@ impl Guards {
         if guard.etag == TagSource::Upstream {
             return Ok(head);
         }
-        for name in &CONDITIONS {
-            head.remove_header(name);
-        }
+        remove_conditions(&mut head);
         let may_be_partial = guard.etag == TagSource::Version
             && (request.conditions.if_range.is_none() || self.version_range_applies(request, snapshot));
         if !may_be_partial {

@@ -13,14 +13,19 @@
 )]
 
 mod doubts;
+mod forwarded_conditions;
+mod local_verdicts;
 mod observe;
 mod outcomes;
 mod overlaps;
+mod preconditions;
 mod races;
 mod refusal_form;
 mod refusals;
 mod refused_untouched;
+mod requirements;
 mod slow_uploads;
 mod support;
 mod support_works;
+mod tags_after_writes;
 mod unclaimed_writes;
