@@ -17,3 +17,4 @@ mod outcomes;
 mod refused_untouched;
 mod support;
 mod support_works;
+mod unreachable_upstream;

@@ -56,7 +56,11 @@ pub struct Scene {
 impl Scene {
     /// A backend without validators, and a proxy with a route for each mode; `configure` adds what they have in common.
     pub async fn start(configure: impl FnOnce(Setup) -> Setup) -> Arc<Self> {
-        let backend = Backend::start().await;
+        Self::before(Backend::start().await, configure).await
+    }
+
+    /// The same in front of this backend.
+    pub async fn before(backend: Backend, configure: impl FnOnce(Setup) -> Setup) -> Arc<Self> {
         let configuration = configure(Proxy::to(backend.addr())).configuration();
         let (tables, route) = configuration.split_once("[[routes]]").expect("a route");
         let routes = Mode::ALL.map(|mode| {
