@@ -13,6 +13,7 @@
 )]
 
 mod doubts;
+mod early_answers;
 mod outcomes;
 mod refused_untouched;
 mod support;
