@@ -59,6 +59,13 @@ pub struct Settlement {
     pub late_max: Duration,
 }
 
+impl Settlement {
+    /// Whether no other write began or ended since the mark: only then is what was learned under it the current state.
+    pub fn is_undisturbed(&self, snapshot: &Snapshot) -> bool {
+        snapshot.touched() == self.marked_at
+    }
+}
+
 /// Marks the resource as claimed, if nothing is in the way.
 pub fn claim(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
     let free = snapshot.availability() == Availability::Free;
@@ -77,7 +84,7 @@ pub fn add_unclaimed(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
 pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
     let is_ours = |mark: &Mark| mark.is_same_write(&settlement.mark);
     let mut record = Record { touched: Stamp::Itself, ..without_past_doubt(snapshot) };
-    let undisturbed = snapshot.touched() == settlement.marked_at;
+    let undisturbed = settlement.is_undisturbed(snapshot);
     if record.claim.as_ref().is_some_and(is_ours) {
         record.claim = None;
     } else if let Some(place) = record.unclaimed.iter().position(is_ours) {

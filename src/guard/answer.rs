@@ -1,7 +1,7 @@
 //! What the client of a guarded request is to get.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use pingora::http::ResponseHeader;
 
 use super::memory::not_modified_fields;
@@ -87,17 +87,6 @@ pub(super) fn set_tag(head: &mut ResponseHeader, tag: Option<&EntityTag>) -> pin
         Some(tag) => head.insert_header(header::ETAG, tag.to_header_value()),
         None => Ok(()),
     }
-}
-
-/// Fields with this tag instead of whatever tags they hold.
-pub(super) fn with_tag(fields: &HeaderMap, tag: Option<&EntityTag>) -> HeaderMap {
-    let mut fields = fields.clone();
-    fields.remove(header::ETAG);
-    let value: Option<HeaderValue> = tag.map(EntityTag::to_header_value);
-    if let Some(value) = value {
-        fields.insert(header::ETAG, value);
-    }
-    fields
 }
 
 /// Ends an exchange whose response body nobody wants: reads a small one, so that its connection stays.

@@ -28,6 +28,7 @@ mod admit;
 mod answer;
 mod claim;
 mod evidence;
+mod label;
 mod memory;
 mod new_state;
 mod principal;

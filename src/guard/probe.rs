@@ -6,7 +6,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     Guards,
-    answer::{Answer, set_tag},
+    answer::{Answer, discard, set_tag},
     evidence::{selecting_number, version_tag_of},
     request::Request,
 };
@@ -15,6 +15,7 @@ use crate::{
         entity_tag::EntityTag,
         issued_tag::content_tag,
         policy::{Guard, ProbeAuth, TagSource},
+        precondition::{Preconditions, TagCondition},
         record::Snapshot,
         refusal::{Code, Refusal},
         validators::{Representation, Validators},
@@ -27,20 +28,19 @@ use crate::{
 };
 
 /// Fields of a write that say nothing about the representation to read.
-const LEFT_OUT: [HeaderName; 13] = [
+const LEFT_OUT: [HeaderName; 11] = [
     header::IF_MATCH,
     header::IF_NONE_MATCH,
     header::IF_MODIFIED_SINCE,
     header::IF_UNMODIFIED_SINCE,
     header::IF_RANGE,
     header::RANGE,
-    header::CONTENT_TYPE,
-    header::CONTENT_ENCODING,
-    header::CONTENT_LANGUAGE,
-    header::CONTENT_LOCATION,
-    HeaderName::from_static("content-digest"),
     HeaderName::from_static("idempotency-key"),
     HeaderName::from_static("prefer"),
+    // A backend that heeds these would take the probe for a write.
+    HeaderName::from_static("x-http-method"),
+    HeaderName::from_static("x-http-method-override"),
+    HeaderName::from_static("x-method-override"),
 ];
 
 /// What a probe found.
@@ -116,7 +116,10 @@ impl Guards {
             504 => return Probed::Refused(timed_out()),
             _ => return Probed::Refused(unreadable(&format!("it answered {}", status.as_u16()))),
         }
-        self.was_let_read(request, guard, snapshot);
+        // A probe without the client's credentials shows what the proxy may read.
+        if guard.probe_auth == ProbeAuth::Client {
+            self.was_let_read(request, guard, snapshot);
+        }
         let (validators, unusable) = Validators::from_headers(&head.headers);
         let tag = match guard.etag {
             TagSource::Upstream => {
@@ -129,12 +132,14 @@ impl Guards {
                 version_tag_of(self.store.incarnation(), snapshot.version(), selecting_number(request.variant, &[])).tag
             }
             TagSource::Content if status == StatusCode::NO_CONTENT => None,
+            // Whether there is a representation is told by its head.
+            TagSource::Content if !names_tags(&request.conditions) => None,
             TagSource::Content => match hash(guard, &mut exchange, end).await {
                 Ok(tag) => tag,
                 Err(refusal) => return Probed::Refused(refusal),
             },
         };
-        exchange.finish().await;
+        discard(exchange).await;
         let representation = Representation::Present(Validators { tag, modified: validators.modified });
         Probed::Current { representation, missing: None }
     }
@@ -154,6 +159,12 @@ impl Guards {
         }
         Answer::read_so_far(head, whole, exchange).await
     }
+}
+
+/// Whether a write names tags, so that the current one has to be known.
+fn names_tags(conditions: &Preconditions) -> bool {
+    let lists = [&conditions.if_match, &conditions.if_none_match];
+    lists.iter().any(|condition| matches!(condition, Some(TagCondition::Tags(_))))
 }
 
 /// The content tag of a response that is read up to `end`.
@@ -180,10 +191,11 @@ pub(super) fn hash_of(chunks: &[bytes::Bytes]) -> blake3::Hash {
 /// The head of a probe for what a write is about.
 fn probe_head(request: &Request, guard: &Guard, method: Method, for_bytes: bool) -> Option<RequestHeader> {
     let mut head = request_head(&request.head, 0).ok()?;
-    for name in &LEFT_OUT {
+    let describes_body = |name: &&HeaderName| name.as_str().starts_with("content-");
+    let of_body: Vec<HeaderName> = head.headers.keys().filter(describes_body).cloned().collect();
+    for name in LEFT_OUT.iter().chain(&of_body) {
         head.remove_header(name);
     }
-    head.remove_header(&header::CONTENT_LENGTH);
     if guard.probe_auth == ProbeAuth::None {
         for name in &guard.identity_headers {
             head.remove_header(name);

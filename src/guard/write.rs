@@ -79,7 +79,7 @@ impl Guards {
         };
         let may_learn = outcome == Outcome::Applied && matches!(whole, Whole::Complete(_));
         let learned = if may_learn { self.new_state(request, guard, exchange.head(), body).await } else { None };
-        let kept = learned.as_ref().and_then(|learned| learned.to_keep(request));
+        let kept = learned.as_ref().and_then(|learned| learned.to_keep(request, guard));
         let settled = claim.settle(outcome, kept).await;
         let mut answer = response_head(exchange.head());
         let tag = match (outcome, guard.etag) {

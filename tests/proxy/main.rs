@@ -14,8 +14,15 @@
 
 mod doubts;
 mod early_answers;
+mod observe;
 mod outcomes;
+mod overlaps;
+mod races;
+mod refusal_form;
+mod refusals;
 mod refused_untouched;
+mod slow_uploads;
 mod support;
 mod support_works;
+mod unclaimed_writes;
 mod unreachable_upstream;

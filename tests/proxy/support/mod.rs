@@ -25,6 +25,7 @@
 
 pub mod backend;
 pub mod child;
+pub mod curl;
 pub mod gate;
 pub mod h2c;
 pub mod message;
@@ -34,4 +35,5 @@ pub mod proxy;
 pub mod raw;
 pub mod response;
 pub mod scene;
+pub mod source;
 pub mod wait;
