@@ -12,6 +12,7 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod clients_gone;
 mod doubts;
 mod early_answers;
 mod observe;

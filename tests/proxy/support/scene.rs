@@ -122,6 +122,25 @@ impl Resource {
         seen[since..].iter().take_while(|request| is_read(&request.method)).count()
     }
 
+    /// Checks that each write on it was answered, or given up, before the next one came.
+    #[track_caller]
+    pub fn assert_one_write_at_a_time(&self) {
+        let mut under_way = 0;
+        for event in self.scene.backend.events() {
+            let mut words = event.split(' ');
+            let (method, target, what) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+            if target != self.target || is_read(method) {
+                continue;
+            }
+            match what {
+                "arrived" => under_way += 1,
+                "answered" | "closed" | "reset" => under_way -= 1,
+                _ => {}
+            }
+            assert!(under_way <= 1, "two writes at once: {:?}", self.scene.backend.events());
+        }
+    }
+
     /// Sends a write until it is not held back any more. Each time that it is, it is told so, and for how long.
     pub async fn put_when_free(&self, tag: &str, body: &str, held_back_seconds_max: u64) -> Response {
         let end = Instant::now() + DEADLINE;
