@@ -15,6 +15,7 @@
 mod clients_gone;
 mod doubts;
 mod early_answers;
+mod limits;
 mod observe;
 mod outcomes;
 mod overlaps;
