@@ -113,12 +113,7 @@ impl Guards {
 
     /// Receives the request body, all of it.
     async fn receive(&self, session: &mut Session) -> Result<Body, Answer> {
-        receive(session, &self.body_limits, &self.body_budget).await.map_err(|error| {
-            refusals::of_body(&error).map_or_else(
-                || Answer::Broken(pingora::Error::because(pingora::ErrorType::ReadError, "receiving the body", error)),
-                Answer::Refused,
-            )
-        })
+        receive(session, &self.body_limits, &self.body_budget).await.map_err(refusals::of_body)
     }
 
     /// Whether the body of a request is worth a question to the upstream before it is received.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::queue::NoTurn;
+use super::{answer::Answer, queue::NoTurn};
 use crate::{
     core::{
         refusal::{Code, Refusal},
@@ -68,9 +68,9 @@ pub(super) fn of_field() -> Refusal {
     Refusal::new(Code::MalformedRequest, "the request has a target or a field that cannot be sent on")
 }
 
-/// A body that was not received; `None` if the client is gone.
-pub(super) fn of_body(error: &ReceiveError) -> Option<Refusal> {
-    Some(match error {
+/// A body that was not received. Where that is the client's doing, its error says whether it can still be answered.
+pub(super) fn of_body(error: ReceiveError) -> Answer {
+    let refusal = match error {
         ReceiveError::TooLarge => {
             Refusal::new(Code::BodyTooLarge, "the body is larger than body_max of this proxy; send a smaller one")
         }
@@ -85,8 +85,9 @@ pub(super) fn of_body(error: &ReceiveError) -> Option<Refusal> {
             tracing::error!(%error, "a body cannot be spooled: see spool_dir");
             Refusal::new(Code::Overloaded, "the body cannot be kept at this moment").retry_after(RETRY_SOON)
         }
-        ReceiveError::Client(_) => return None,
-    })
+        ReceiveError::Client(error) => return Answer::Broken(error.into_down()),
+    };
+    refusal.into()
 }
 
 /// A store that did not do what it was asked for.

@@ -12,8 +12,11 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod clients_gone;
 mod doubts;
+mod early_answers;
 mod forwarded_conditions;
+mod limits;
 mod local_verdicts;
 mod observe;
 mod outcomes;
@@ -29,3 +32,4 @@ mod support;
 mod support_works;
 mod tags_after_writes;
 mod unclaimed_writes;
+mod unreachable_upstream;

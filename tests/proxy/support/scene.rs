@@ -56,7 +56,11 @@ pub struct Scene {
 impl Scene {
     /// A backend without validators, and a proxy with a route for each mode; `configure` adds what they have in common.
     pub async fn start(configure: impl FnOnce(Setup) -> Setup) -> Arc<Self> {
-        let backend = Backend::start().await;
+        Self::before(Backend::start().await, configure).await
+    }
+
+    /// The same in front of this backend.
+    pub async fn before(backend: Backend, configure: impl FnOnce(Setup) -> Setup) -> Arc<Self> {
         let configuration = configure(Proxy::to(backend.addr())).configuration();
         let (tables, route) = configuration.split_once("[[routes]]").expect("a route");
         let routes = Mode::ALL.map(|mode| {
@@ -116,6 +120,25 @@ impl Resource {
     pub fn probes_since(&self, since: usize) -> usize {
         let seen = self.scene.backend.seen("*", &self.target);
         seen[since..].iter().take_while(|request| is_read(&request.method)).count()
+    }
+
+    /// Checks that each write on it was answered, or given up, before the next one came.
+    #[track_caller]
+    pub fn assert_one_write_at_a_time(&self) {
+        let mut under_way = 0;
+        for event in self.scene.backend.events() {
+            let mut words = event.split(' ');
+            let (method, target, what) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+            if target != self.target || is_read(method) {
+                continue;
+            }
+            match what {
+                "arrived" => under_way += 1,
+                "answered" | "closed" | "reset" => under_way -= 1,
+                _ => {}
+            }
+            assert!(under_way <= 1, "two writes at once: {:?}", self.scene.backend.events());
+        }
     }
 
     /// Sends a write until it is not held back any more. Each time that it is, it is told so, and for how long.
