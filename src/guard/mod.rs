@@ -112,12 +112,8 @@ impl Guards {
 
     /// Receives the request body, all of it.
     async fn receive(&self, session: &mut Session) -> Result<Body, Answer> {
-        receive(session, &self.body_limits, &self.body_budget).await.map_err(|error| {
-            refusals::of_body(&error).map_or_else(
-                || Answer::Broken(pingora::Error::because(pingora::ErrorType::ReadError, "receiving the body", error)),
-                Answer::Refused,
-            )
-        })
+        let received = receive(session, &self.body_limits, &self.body_budget).await;
+        received.map_err(|error| refusals::of_body(error).map_or_else(Answer::Broken, Answer::Refused))
     }
 
     /// Whether the body of a request is worth a question to the upstream before it is received.

@@ -64,9 +64,9 @@ pub(super) fn of_field() -> Refusal {
     Refusal::new(Code::MalformedRequest, "the request has a target or a field that cannot be sent on")
 }
 
-/// A body that was not received; `None` if the client is gone.
-pub(super) fn of_body(error: &ReceiveError) -> Option<Refusal> {
-    Some(match error {
+/// A body that was not received; the error where the client is gone, or sends what is no body.
+pub(super) fn of_body(error: ReceiveError) -> Result<Refusal, Box<pingora::Error>> {
+    Ok(match error {
         ReceiveError::TooLarge => {
             Refusal::new(Code::BodyTooLarge, "the body is larger than body_max of this proxy; send a smaller one")
         }
@@ -81,7 +81,7 @@ pub(super) fn of_body(error: &ReceiveError) -> Option<Refusal> {
             tracing::error!(%error, "a body cannot be spooled: see spool_dir");
             Refusal::new(Code::Overloaded, "the body cannot be kept at this moment").retry_after(RETRY_SOON)
         }
-        ReceiveError::Client(_) => return None,
+        ReceiveError::Client(error) => return Err(error.into_down()),
     })
 }
 
