@@ -12,6 +12,7 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod bad_input;
 mod refusal_form;
 mod refusals;
 mod support;
