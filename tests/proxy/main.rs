@@ -13,6 +13,7 @@
 )]
 
 mod bad_input;
+mod mutated_input;
 mod refusal_form;
 mod refusals;
 mod support;
