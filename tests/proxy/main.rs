@@ -12,12 +12,14 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod bad_input;
 mod clients_gone;
 mod doubts;
 mod early_answers;
 mod forwarded_conditions;
 mod limits;
 mod local_verdicts;
+mod mutated_input;
 mod observe;
 mod outcomes;
 mod overlaps;
