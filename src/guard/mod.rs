@@ -39,6 +39,8 @@ mod refusals;
 mod relay;
 mod request;
 mod send;
+#[cfg(test)]
+mod testing;
 mod unclaimed;
 mod write;
 
