@@ -145,3 +145,6 @@ impl GuardedPath for Guards {
         relay::send(session, answer, entry).await
     }
 }
+
+#[cfg(test)]
+mod store_failure_tests;
