@@ -16,5 +16,6 @@ mod bad_input;
 mod mutated_input;
 mod refusal_form;
 mod refusals;
+mod smuggling;
 mod support;
 mod support_works;
