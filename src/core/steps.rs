@@ -59,6 +59,13 @@ pub struct Settlement {
     pub late_max: Duration,
 }
 
+impl Settlement {
+    /// Whether no other write began or ended since the mark: only then is what was learned under it the current state.
+    pub fn is_undisturbed(&self, snapshot: &Snapshot) -> bool {
+        snapshot.touched() == self.marked_at
+    }
+}
+
 /// Marks the resource as claimed, if nothing is in the way.
 pub fn claim(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
     let free = snapshot.availability() == Availability::Free;
@@ -77,7 +84,7 @@ pub fn add_unclaimed(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
 pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
     let is_ours = |mark: &Mark| mark.is_same_write(&settlement.mark);
     let mut record = Record { touched: Stamp::Itself, ..without_past_doubt(snapshot) };
-    let undisturbed = snapshot.touched() == settlement.marked_at;
+    let undisturbed = settlement.is_undisturbed(snapshot);
     if record.claim.as_ref().is_some_and(is_ours) {
         record.claim = None;
     } else if let Some(place) = record.unclaimed.iter().position(is_ours) {
@@ -89,11 +96,11 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
         Outcome::NotApplied => {}
         Outcome::NotAppliedAsKnown => record.known = None,
         Outcome::Applied => {
-            record.version = Stamp::Itself;
+            change_version(&mut record);
             record.known = settlement.learned.filter(|_| undisturbed);
         }
         Outcome::Unclear => {
-            record.version = Stamp::Itself;
+            change_version(&mut record);
             record.known = None;
         }
         Outcome::Doubt => doubt(&mut record, snapshot.now.plus(settlement.late_max)),
@@ -112,6 +119,16 @@ pub fn take_over(snapshot: &Snapshot, late_max: Duration) -> Option<Record> {
     record.unclaimed.retain(|mark| !is_dead(mark));
     doubt(&mut record, snapshot.now.plus(late_max));
     Some(record)
+}
+
+/// Gives the resource a new version. During a doubt it is the one that the doubt had kept for its end, and the end gets
+/// a later one: the record's own revision must not name what is read now, because it becomes the version of the absent
+/// record when this one is forgotten.
+fn change_version(record: &mut Record) {
+    record.version = match &mut record.doubt {
+        Some(doubt) => std::mem::replace(&mut doubt.version, Stamp::Itself),
+        None => Stamp::Itself,
+    };
 }
 
 fn doubt(record: &mut Record, until: StoreTime) {

@@ -67,7 +67,7 @@ pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<RequestHead
     } else {
         head.remove(&header::CONTENT_LENGTH);
     }
-    head.append_header(header::VIA, via(client.version))?;
+    head.append_header("Via", via(client.version))?;
     Ok(head)
 }
 
@@ -77,7 +77,7 @@ pub fn response_head(upstream: &ResponseHeader) -> ResponseHeader {
     let mut head = upstream.clone();
     remove_hop_by_hop(&mut head);
     // The one failure is a header map with more fields than it can hold, which was bounded when it was read.
-    let _ = head.append_header(header::VIA, via(upstream.version));
+    let _ = head.append_header("Via", via(upstream.version));
     head
 }
 

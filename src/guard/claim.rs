@@ -51,6 +51,14 @@ pub(super) enum Marked {
     Full,
 }
 
+/// A settled write.
+pub(super) struct Settled {
+    /// The record with its outcome.
+    pub(super) snapshot: Snapshot,
+    /// Whether no other write began or ended while it was in flight.
+    pub(super) undisturbed: bool,
+}
+
 /// A mark in the store. To drop it unsettled, for whatever reason, makes its write a doubt.
 pub(super) struct Claim {
     store: Arc<dyn Store>,
@@ -111,21 +119,22 @@ impl Claim {
 
     /// Records what became of the write. `None` if the record cannot tell: the store is not available, or others
     /// made a doubt of the write already.
-    pub(super) async fn settle(mut self, outcome: Outcome, learned: Option<Known>) -> Option<Snapshot> {
+    pub(super) async fn settle(mut self, outcome: Outcome, learned: Option<Known>) -> Option<Settled> {
         let settled = self.try_settle(outcome, learned).await;
         // A store that does not answer now may do so in a moment: then dropping tries once more, as a doubt.
         self.is_settled = settled.is_ok();
         settled.ok().flatten()
     }
 
-    async fn try_settle(&self, outcome: Outcome, learned: Option<Known>) -> Result<Option<Snapshot>, StoreError> {
+    async fn try_settle(&self, outcome: Outcome, learned: Option<Known>) -> Result<Option<Settled>, StoreError> {
         let settlement =
             Settlement { mark: self.mark, marked_at: self.marked_at, outcome, learned, late_max: self.late_max };
         for _ in 0..SETTLE_ATTEMPTS_MAX {
             let snapshot = read(&*self.store, self.store_timeout, &self.key).await?;
+            let undisturbed = settlement.is_undisturbed(&snapshot);
             let Some(next) = settle(&snapshot, settlement.clone()) else { return Ok(None) };
             match swap(&*self.store, self.store_timeout, &self.key, snapshot.revision, next).await? {
-                Swapped::Done(settled) => return Ok(Some(settled)),
+                Swapped::Done(snapshot) => return Ok(Some(Settled { snapshot, undisturbed })),
                 Swapped::Conflict(_) => {}
             }
         }

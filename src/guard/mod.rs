@@ -28,6 +28,7 @@ mod admit;
 mod answer;
 mod claim;
 mod evidence;
+mod label;
 mod memory;
 mod new_state;
 mod principal;
@@ -112,8 +113,7 @@ impl Guards {
 
     /// Receives the request body, all of it.
     async fn receive(&self, session: &mut Session) -> Result<Body, Answer> {
-        let received = receive(session, &self.body_limits, &self.body_budget).await;
-        received.map_err(|error| refusals::of_body(error).map_or_else(Answer::Broken, Answer::Refused))
+        receive(session, &self.body_limits, &self.body_budget).await.map_err(refusals::of_body)
     }
 
     /// Whether the body of a request is worth a question to the upstream before it is received.

@@ -6,20 +6,21 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     Guards,
+    claim::Settled,
     evidence::{selecting_number, version_tag_of},
     memory::is_shareable,
-    probe::{hash_of, is_selected_by_name},
+    probe::is_selected_by_name,
     request::Request,
 };
 use crate::{
     core::{
         entity_tag::EntityTag,
         issued_tag::content_tag,
-        policy::{Guard, OnWrite, TagAfterWrite, TagSource},
-        record::{Known, Snapshot},
+        policy::{Guard, OnWrite, TagAfterWrite, TagSource, Writers},
+        record::Known,
         validators::{Representation, Validators},
     },
-    exchange::{Body, Whole, read_whole},
+    exchange::{Body, Hashed, hash_whole},
 };
 
 /// The state after an applied write.
@@ -33,10 +34,12 @@ pub(super) struct NewState {
 }
 
 impl NewState {
-    /// What the record is to know.
-    pub(super) fn to_keep(&self, request: &Request) -> Option<Known> {
+    /// What the record is to know: nothing where others write too, since it would not be trusted; and never that there
+    /// is nothing, since a POST elsewhere may create it.
+    pub(super) fn to_keep(&self, request: &Request, guard: &Guard) -> Option<Known> {
         let known = || Known { variant: request.variant, representation: self.representation.clone() };
-        self.may_keep.then(known)
+        let is_present = self.representation != Representation::Absent;
+        (self.may_keep && is_present && guard.writers == Writers::Exclusive).then(known)
     }
 }
 
@@ -82,11 +85,10 @@ impl Guards {
         }
         let mut validators = Validators::from_headers(&exchange.head().headers).0;
         let wait = end.saturating_duration_since(Instant::now());
-        let Whole::Complete(chunks) = read_whole(&mut exchange, guard.hash_max_bytes, wait).await.ok()? else {
+        let Hashed::Hash(hash) = hash_whole(&mut exchange, guard.hash_max_bytes, wait).await.ok()? else {
             return None;
         };
         exchange.finish().await;
-        let hash = hash_of(&chunks);
         if guard.etag != TagSource::Upstream {
             validators.tag = content_tag(&hash).filter(|_| guard.etag == TagSource::Content);
         }
@@ -95,24 +97,25 @@ impl Guards {
     }
 
     /// The tag that the answer to an applied write carries. That of a PUT tells the client that what is stored is
-    /// what it sent (RFC 9110 section 9.3.4).
+    /// what it sent (RFC 9110 section 9.3.4). None where an unclaimed write came between: the tag could stand for
+    /// what that one has made, which the client has not seen and would overwrite.
     pub(super) fn tag_after_write(
         &self,
         request: &Request,
         guard: &Guard,
         learned: Option<NewState>,
-        settled: Option<&Snapshot>,
+        settled: Option<&Settled>,
     ) -> Option<EntityTag> {
+        // An answer of which the record could not be told is in doubt there: it carries no tag (rule 12).
+        let settled = settled.filter(|settled| settled.undisturbed)?;
         let may_answer = learned.as_ref().is_some_and(|learned| learned.may_answer);
         if guard.etag == TagSource::Version {
             let is_present = learned.as_ref().is_none_or(|learned| learned.representation != Representation::Absent);
             let is_wanted = may_answer || guard.tag_after_write == TagAfterWrite::Always;
-            let version = settled.filter(|_| is_wanted && is_present && request.method != Method::DELETE)?.version();
             let number = selecting_number(request.variant, &[]);
-            return version_tag_of(self.store.incarnation(), version, number).tag;
+            let tag = version_tag_of(self.store.incarnation(), settled.snapshot.version(), number).tag;
+            return tag.filter(|_| is_wanted && is_present && request.method != Method::DELETE);
         }
-        // An answer of which the record could not be told is in doubt there: it carries no tag (rule 12).
-        settled?;
         match learned?.representation {
             Representation::Present(validators) if may_answer => validators.tag,
             _ => None,

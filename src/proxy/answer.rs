@@ -9,14 +9,15 @@
 //! | body | HTTP/1.1 | HTTP/2 |
 //! |---|---|---|
 //! | none, or read | the connection stays | the stream ends |
-//! | at most [`SMALL_BODY_BYTES`] | the connection stays; the body is drained after the answer | drained, then answered |
-//! | larger, or of unknown length | `Connection: close`, then [`linger`] | drained within bounds, then answered |
-//! | withheld by `Expect: 100-continue` | `Connection: close`, then [`linger`]; 100 is never sent | answered, [`linger`] |
+//! | at most [`SMALL_BODY_BYTES`] | the connection stays; pingora drains the body | [`linger`] |
+//! | larger, or of unknown length | `Connection: close`, then [`linger`] | [`linger`] |
+//! | withheld by `Expect: 100-continue` | the same; 100 is never sent | [`linger`] |
 //!
-//! *Why drain at all?* To close a socket with unread data in it sends a reset, and the client's system may then throw
-//! the answer away before the client has read it. Over HTTP/2 an answer before the end of the body is followed by
-//! `RST_STREAM(NO_ERROR)` (RFC 9113 section 8.1), which common clients report as an error without any status. Common
-//! HTTP/2 clients also send `Expect` and the body right behind it: theirs is drained like any other.
+//! *Why linger?* To close a socket with unread data in it sends a reset, and the client's system may then throw the
+//! answer away before the client has read it. To drop an HTTP/2 stream whose body has not ended sends
+//! `RST_STREAM(NO_ERROR)` (RFC 9113 section 8.1), which common clients report as an error without any status. So the
+//! whole answer goes out first, then the body is read and forgotten within bounds: a client that reads while it sends
+//! stops at once, and one that reads last finds the answer waiting.
 
 use std::time::Duration;
 
@@ -37,8 +38,6 @@ const DRAIN_BYTES: usize = 32 * 1024 * 1024;
 const DRAIN_TOTAL: Duration = Duration::from_secs(30);
 /// How long the sender of an unwanted body may be silent.
 const DRAIN_IDLE: Duration = Duration::from_secs(5);
-/// How long the body may take to begin of an HTTP/2 client that sends `Expect` and does not wait: it is on its way.
-const UNASKED_BODY_WAIT: Duration = Duration::from_millis(100);
 
 /// The methods that a 405 names: all that a guarded route takes by default (RFC 9110 section 15.5.6).
 const ALLOW: &str = "GET, HEAD, OPTIONS, PUT, POST, PATCH, DELETE";
@@ -69,55 +68,51 @@ pub async fn respond(session: &mut Session, mut head: ResponseHeader, body: Opti
         head.insert_header(header::CONTENT_LENGTH, body.as_ref().map_or(0, Bytes::len))?;
     }
     let sent = body.filter(|_| !bodiless && session.req_header().method != Method::HEAD);
-    settle_request_body(session).await;
+    keep_for_small_body(session);
     session.write_response_header(Box::new(head), sent.is_none()).await?;
     session.write_response_body(sent, true).await
 }
 
-/// Reads on after an answer that ends its HTTP/1.1 connection or HTTP/2 stream, so that the client sees the answer and
-/// no reset.
+/// Reads on after an answer that came before the end of the request's body, so that the client sees the answer and no
+/// reset.
 ///
 /// Called once, when all else about the request is done; without an unread body it does nothing.
 pub async fn linger(session: &mut Session) {
     let answered = session.response_written().is_some_and(|head| !head.status.is_informational());
-    if !answered || session.was_upgraded() || session.get_keepalive().is_some() || session.is_body_done() {
+    if !answered || session.is_body_done() || session.was_upgraded() || session.get_keepalive().is_some() {
         return;
     }
     if !session.is_http2() {
+        // No more comes from us: a client that reads to the end of the connection need not wait for the drain.
         session.shutdown().await;
     }
-    drain(session, DRAIN_IDLE).await;
+    drain(session).await;
 }
 
-/// Decides what becomes of a request body that nobody reads, before the answer is written.
-async fn settle_request_body(session: &mut Session) {
-    if session.is_body_done() {
+/// Keeps the connection of a small body that nobody read: pingora drains it after the answer.
+fn keep_for_small_body(session: &mut Session) {
+    if session.is_body_done() || withholds_body(session) {
         return;
     }
-    let withheld = expects_permission(session);
-    if session.is_http2() {
-        drain(session, if withheld { UNASKED_BODY_WAIT } else { DRAIN_IDLE }).await;
-    } else if !withheld && content_length(session).is_some_and(|length| length <= SMALL_BODY_BYTES) {
+    if content_length(session).is_some_and(|length| length <= SMALL_BODY_BYTES) {
         session.set_close_on_response_before_downstream_finish(false);
         session.set_total_drain_timeout(Some(SMALL_BODY_WAIT));
     }
 }
 
-/// Reads and forgets the request body within bounds, if it begins within `first_wait`; what is wrong with it shows in
-/// the connection alone.
-async fn drain(session: &mut Session, first_wait: Duration) {
+/// Reads and forgets the request body within bounds; what is wrong with it shows in the connection alone.
+async fn drain(session: &mut Session) {
     let end = Instant::now() + DRAIN_TOTAL;
-    let (mut left, mut wait) = (DRAIN_BYTES, first_wait);
+    let mut left = DRAIN_BYTES;
     while left > 0 {
-        let next = timeout_at(end, timeout(wait, session.read_request_body())).await;
+        let next = timeout_at(end, timeout(DRAIN_IDLE, session.read_request_body())).await;
         let Ok(Ok(Ok(Some(chunk)))) = next else { return };
         left = left.saturating_sub(chunk.len());
-        wait = DRAIN_IDLE;
     }
 }
 
-/// Whether the client asks for permission to send its body, which nobody gave (RFC 9110 section 10.1.1).
-fn expects_permission(session: &Session) -> bool {
+/// Whether the client waits for permission to send its body, which nobody gave (RFC 9110 section 10.1.1).
+fn withholds_body(session: &Session) -> bool {
     let request = session.req_header();
     session.response_written().is_none()
         && request.version >= Version::HTTP_11

@@ -38,8 +38,8 @@ pub(super) fn to_origin_form(request: &mut RequestHeader) -> Result<(), Refusal>
         _ => [b"/", path_and_query].concat(),
     };
     let authority = authority.to_vec();
-    request.insert_header(header::HOST, authority).map_err(|_| malformed("send the name of a host"))?;
-    request.set_raw_path(&origin_form).map_err(|_| malformed("send a target that follows RFC 3986"))
+    request.insert_header(header::HOST, authority).map_err(|_cause| malformed("send the name of a host"))?;
+    request.set_raw_path(&origin_form).map_err(|_cause| malformed("send a target that follows RFC 3986"))
 }
 
 /// The host that a request names, perhaps with a port; empty where an HTTP/1.0 request names none.

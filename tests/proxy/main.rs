@@ -13,9 +13,26 @@
 )]
 
 mod bad_input;
+mod clients_gone;
+mod doubts;
+mod early_answers;
+mod forwarded_conditions;
+mod limits;
+mod local_verdicts;
 mod mutated_input;
+mod observe;
+mod outcomes;
+mod overlaps;
+mod preconditions;
+mod races;
 mod refusal_form;
 mod refusals;
+mod refused_untouched;
+mod requirements;
+mod slow_uploads;
 mod smuggling;
 mod support;
 mod support_works;
+mod tags_after_writes;
+mod unclaimed_writes;
+mod unreachable_upstream;
