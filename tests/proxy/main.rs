@@ -30,6 +30,7 @@ mod refusals;
 mod refused_untouched;
 mod requirements;
 mod slow_uploads;
+mod smuggling;
 mod support;
 mod support_works;
 mod tags_after_writes;
