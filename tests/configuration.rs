@@ -213,7 +213,7 @@ fn what_is_not_said_has_its_default() {
     assert_eq!(route.upstream.identity, "docs");
     assert_eq!(route.upstream.late_max, Duration::from_secs(5));
     let guard = route.guard.as_ref().expect("an optimistic route is guarded");
-    assert_eq!((guard.etag, guard.require, guard.on_write), (TagSource::Content, Require::Always, OnWrite::Probe));
+    assert_eq!((&guard.etag, guard.require, guard.on_write), (&TagSource::Content, Require::Always, OnWrite::Probe));
     assert_eq!(guard.require_methods, ["PUT", "PATCH", "DELETE"]);
     assert_eq!(guard.unclaimed_methods, ["POST"]);
     assert_eq!(guard.identity_headers, ["authorization", "cookie", "x-api-key", "api-key"]);
@@ -256,7 +256,7 @@ fn a_route_goes_before_the_defaults_key_by_key() {
 fn every_word_is_read_back_as_it_is_shown() {
     fn check<T: Word + std::fmt::Debug>() {
         for (word, value) in T::WORDS {
-            assert_eq!((value.word(), T::of(word)), (*word, Some(*value)));
+            assert_eq!((value.word(), T::of(word)), (*word, Some(value.clone())));
         }
     }
     check::<Policy>();

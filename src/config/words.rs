@@ -7,7 +7,7 @@ use crate::core::{
 };
 
 /// A type whose values are words of the configuration.
-pub trait Word: Copy + PartialEq + 'static {
+pub trait Word: Clone + PartialEq + 'static {
     /// Each word and what it stands for.
     const WORDS: &'static [(&'static str, Self)];
 
@@ -16,12 +16,12 @@ pub trait Word: Copy + PartialEq + 'static {
 
     /// What a word stands for.
     fn of(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(each, _)| *each == word).map(|(_, value)| *value)
+        Self::WORDS.iter().find(|(each, _)| *each == word).map(|(_, value)| value.clone())
     }
 
     /// The word that stands for this value.
-    fn word(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, value)| *value == self).map_or("", |(word, _)| word)
+    fn word(&self) -> &'static str {
+        Self::WORDS.iter().find(|(_, value)| value == self).map_or("", |(word, _)| word)
     }
 
     /// Whether a later version knows this word.

@@ -11,6 +11,8 @@ pub enum Policy {
     LastWriterWins,
     /// Conditional headers are judged, and writes need one according to [`Require`].
     Optimistic,
+    /// Leases are judged too, by [`Guard::lease`]; conditional headers are judged where they are present.
+    Pessimistic,
 }
 
 /// Which guarded writes need a precondition (`require`).
@@ -25,7 +27,7 @@ pub enum Require {
 }
 
 /// Where the tag of a representation comes from (`etag`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TagSource {
     /// A 128-bit hash of the representation's bytes.
     Content,
@@ -33,6 +35,18 @@ pub enum TagSource {
     Upstream,
     /// The store's version of the resource; needs [`Writers::Exclusive`].
     Version,
+    /// This field of the upstream's response (`header:NAME`), quoted if it is not an entity-tag already. The upstream
+    /// does not judge it.
+    Header(HeaderName),
+}
+
+/// How `If-Match` is compared (`compare`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compare {
+    /// Strong comparison (RFC 9110 section 8.8.3.2).
+    Strong,
+    /// Equality of the whole tag, its weakness mark included, for origins whose tags are weak and must match.
+    Opaque,
 }
 
 /// Who else writes to the resources of a route (`writers`).
@@ -80,6 +94,85 @@ pub enum ProbeAuth {
     None,
 }
 
+/// The protocol in which clients speak of leases (`lease.dialect`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// Our own: requests below [`LeaseRules::prefix`], and `Lease-Id` fields.
+    Native,
+    /// That of Azure Blob Storage: `?comp=lease` and `x-ms-*` fields.
+    Azure,
+}
+
+/// What a lease keeps others from (`lease.guards`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseGuards {
+    /// Writing: shared read, exclusive write.
+    Write,
+    /// Reading and writing.
+    ReadAndWrite,
+    /// Deleting alone.
+    Delete,
+}
+
+/// Whose credentials decide who may lease a resource (`lease.auth`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseAuth {
+    /// The upstream's: it is asked for the resource with the client's credentials first.
+    Probe,
+    /// Nobody's: whoever reaches the proxy may.
+    None,
+}
+
+/// Whether a resource that does not exist can be leased (`lease.absent`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AbsentLease {
+    /// It can.
+    Allow,
+    /// It cannot.
+    Refuse,
+}
+
+/// The rules for the leases of one route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseRules {
+    /// How clients speak of leases.
+    pub dialect: Dialect,
+    /// Where the native dialect finds the leases of resources: a normal path without a slash at its end.
+    pub prefix: String,
+    /// What a lease keeps others from.
+    pub guards: LeaseGuards,
+    /// Who may lease.
+    pub auth: LeaseAuth,
+    /// Whether a lease is of use only to the principal that took it.
+    pub bind: bool,
+    /// Whether a GET can take the lease of what it reads.
+    pub acquire_on_read: bool,
+    /// Whether clients may break a lease that they do not hold.
+    pub client_break: bool,
+    /// Whether a resource that does not exist can be leased.
+    pub absent: AbsentLease,
+    /// How long a lease is remembered after its end.
+    pub remember: Duration,
+    /// The most leases of one principal.
+    pub max_per_principal: usize,
+    /// The duration of a lease whose client names none.
+    pub default: Duration,
+    /// The shortest duration that a client may ask for.
+    pub min: Duration,
+    /// The longest.
+    pub max: Duration,
+    /// Whether a client may ask for a lease without an end.
+    pub infinite: bool,
+    /// Whether what the lease guards needs one even while nobody holds one.
+    pub required: bool,
+    /// The longest that a client may wait for a lease.
+    pub max_wait: Duration,
+    /// The most clients that wait for the lease of one resource.
+    pub max_waiters: usize,
+    /// The longest that one holding may last, however often it is renewed.
+    pub hold_max: Duration,
+}
+
 /// Everything about one guarded route that its requests are handled by.
 #[derive(Clone, Debug)]
 pub struct Guard {
@@ -87,6 +180,8 @@ pub struct Guard {
     pub etag: TagSource,
     /// Who else writes.
     pub writers: Writers,
+    /// How `If-Match` is compared.
+    pub compare: Compare,
     /// Which writes need a precondition.
     pub require: Require,
     /// The methods that [`Guard::require`] speaks of.
@@ -121,6 +216,8 @@ pub struct Guard {
     pub probe_timeout: Duration,
     /// Whose credentials a probe carries.
     pub probe_auth: ProbeAuth,
+    /// The rules for leases; `Some` exactly under [`Policy::Pessimistic`].
+    pub lease: Option<LeaseRules>,
 }
 
 /// How a request acts on a resource (DESIGN, section 4).

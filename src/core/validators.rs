@@ -66,6 +66,16 @@ impl Validators {
     }
 }
 
+/// The tag that another field of a response stands for (`etag = "header:NAME"`): its value where that is an entity-tag,
+/// else a strong tag of its bytes. `None` where the field is absent, occurs with different values, or holds what no
+/// entity-tag may.
+pub fn tag_from_field(headers: &HeaderMap, name: &HeaderName) -> Option<EntityTag> {
+    let mut lines = headers.get_all(name).iter().map(|line| line.as_bytes().trim_ascii());
+    let value = lines.next().filter(|value| !value.is_empty())?;
+    let tag = EntityTag::parse(value).or_else(|_unquoted| EntityTag::strong(value.to_vec())).ok()?;
+    lines.all(|line| line == value).then_some(tag)
+}
+
 fn tag(headers: &HeaderMap) -> Result<Option<EntityTag>, UnusableTag> {
     let mut lines = headers.get_all(ETAG).iter();
     let Some(first) = lines.next() else { return Ok(None) };
@@ -117,6 +127,29 @@ mod tests {
             (&[(ETAG, "\"a\""), (ETAG, "W/\"a\"")], UnusableTag::Contradictory),
         ] {
             assert_eq!(read(fields), (Validators::default(), Some(reason)), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn another_field_is_quoted_where_it_is_not_a_tag() {
+        let field = HeaderName::from_static("x-version");
+        for (lines, expected) in [
+            (&["7"][..], Some("\"7\"")),
+            (&["\"7\""], Some("\"7\"")),
+            (&["W/\"7\""], Some("W/\"7\"")),
+            (&["7", "7"], Some("\"7\"")),
+            (&["7", "8"], None),
+            (&["a b"], None),
+            (&["\"a"], None),
+            (&[""], None),
+            (&[], None),
+        ] {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(&field, line.parse().unwrap());
+            }
+            let expected = expected.map(|tag| EntityTag::parse(tag.as_bytes()).unwrap());
+            assert_eq!(tag_from_field(&headers, &field), expected, "{lines:?}");
         }
     }
 

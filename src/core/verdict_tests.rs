@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::*;
 use crate::core::{
     entity_tag::EntityTag,
-    policy::{MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers},
+    policy::{Compare, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers},
     validators::Validators,
 };
 
@@ -15,6 +15,7 @@ fn guard(require: Require) -> Guard {
     Guard {
         etag: TagSource::Content,
         writers: Writers::Exclusive,
+        compare: Compare::Strong,
         require,
         require_methods: vec![Method::PUT, Method::PATCH, Method::DELETE],
         allow_any: false,
@@ -32,6 +33,7 @@ fn guard(require: Require) -> Guard {
         claim_max_waiters: 1,
         probe_timeout: Duration::ZERO,
         probe_auth: ProbeAuth::Client,
+        lease: None,
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn evidence(
     }
     let version = version_tag_of(incarnation, snapshot.version(), selecting_number(request.variant, &[]));
     if let Some(known) = snapshot.known() {
-        let representation = match (&known.representation, guard.etag) {
+        let representation = match (&known.representation, &guard.etag) {
             // The version is the tag, whatever else is known.
             (Representation::Present(validators), TagSource::Version) => {
                 Representation::Present(Validators { modified: validators.modified, ..version.clone() })

@@ -14,7 +14,7 @@ use crate::{
         issued_tag::content_tag,
         policy::{Guard, TagSource, Writers},
         record::Snapshot,
-        validators::Validators,
+        validators::{Validators, tag_from_field},
     },
     exchange::{Begun, Whole},
 };
@@ -36,13 +36,14 @@ impl Guards {
             version_tag_of(self.store.incarnation(), snapshot?.version(), number).tag
         };
         let (validators, unusable) = Validators::from_headers(&head.headers);
-        let tag = match (guard.etag, whole) {
+        let tag = match (&guard.etag, whole) {
             (TagSource::Upstream, _) => {
                 if let Some(reason) = unusable {
                     tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
                 }
                 validators.tag
             }
+            (TagSource::Header(field), _) => tag_from_field(&head.headers, field),
             (TagSource::Version, _) => version_tag(),
             (TagSource::Content, Whole::Complete(body)) => content_tag(&hash_of(body)),
             (TagSource::Content, _) if guard.writers == Writers::Exclusive => version_tag(),

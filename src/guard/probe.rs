@@ -18,7 +18,7 @@ use crate::{
         precondition::{Preconditions, TagCondition},
         record::Snapshot,
         refusal::{Code, Refusal},
-        validators::{Representation, Validators},
+        validators::{Representation, Validators, tag_from_field},
     },
     exchange::{
         Body, Exchange, Failure, Hashed, Whole,
@@ -121,7 +121,7 @@ impl Guards {
             self.was_let_read(request, guard, snapshot);
         }
         let (validators, unusable) = Validators::from_headers(&head.headers);
-        let tag = match guard.etag {
+        let tag = match &guard.etag {
             TagSource::Upstream => {
                 if let Some(reason) = unusable {
                     tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
@@ -131,6 +131,7 @@ impl Guards {
             TagSource::Version => {
                 version_tag_of(self.store.incarnation(), snapshot.version(), selecting_number(request.variant, &[])).tag
             }
+            TagSource::Header(field) => tag_from_field(&head.headers, field),
             TagSource::Content if status == StatusCode::NO_CONTENT => None,
             // Whether there is a representation is told by its head.
             TagSource::Content if !names_tags(&request.conditions) => None,

@@ -83,7 +83,7 @@ impl Guards {
         let kept = learned.as_ref().and_then(|learned| learned.to_keep(request, guard));
         let settled = claim.settle(outcome, kept).await;
         let mut answer = response_head(exchange.head());
-        let tag = match (outcome, guard.etag) {
+        let tag = match (outcome, &guard.etag) {
             (Outcome::Applied, _) => self.tag_after_write(request, guard, learned, settled.as_ref()),
             (_, TagSource::Upstream) => Validators::from_headers(&answer.headers).0.tag,
             _ => None,

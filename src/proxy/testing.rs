@@ -17,7 +17,9 @@ use super::{Gateway, GuardedPath, GuardedRequest, answer};
 use crate::{
     config::{self, Config, Listen, Route, Upstream},
     core::{
-        policy::{Guard, MethodOverride, OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers},
+        policy::{
+            Compare, Guard, MethodOverride, OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+        },
         refusal::{Code, Refusal},
         resource::KeyTemplate,
         route::{HostPattern, PathPattern},
@@ -35,6 +37,7 @@ pub(crate) fn guard() -> Guard {
     Guard {
         etag: TagSource::Content,
         writers: Writers::Shared,
+        compare: Compare::Strong,
         require: Require::Always,
         require_methods: vec![Method::PUT, Method::PATCH, Method::DELETE],
         allow_any: false,
@@ -52,6 +55,7 @@ pub(crate) fn guard() -> Guard {
         claim_max_waiters: 64,
         probe_timeout: Duration::from_secs(5),
         probe_auth: ProbeAuth::Client,
+        lease: None,
     }
 }
 

@@ -7,7 +7,9 @@ use super::{
     check::Check,
     routes::Keys,
 };
-use crate::core::policy::{Guard, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers};
+use crate::core::policy::{
+    Compare, Guard, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+};
 
 /// Methods whose class no route can change.
 const FIXED_METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "TRACE", "CONNECT", "COPY", "MOVE"];
@@ -36,6 +38,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>) -> Guard {
     Guard {
         etag,
         writers,
+        compare: Compare::Strong,
         require: check.word("require", keys.get(|raw| raw.require.as_ref())).unwrap_or(Require::Always),
         require_methods: check.methods(
             "require_methods",
@@ -66,12 +69,13 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>) -> Guard {
         claim_max_waiters: check.count(keys.get(|raw| raw.claim.max_waiters.as_ref()), limits::CLAIM_MAX_WAITERS),
         probe_timeout: check.duration(keys.get(|raw| raw.probe.timeout.as_ref()), limits::PROBE_TIMEOUT),
         probe_auth: check.word("probe_auth", keys.get(|raw| raw.probe_auth.as_ref())).unwrap_or(ProbeAuth::Client),
+        lease: None,
     }
 }
 
 fn version_needs_exclusive_writers(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
     if let Some(etag) = keys.get(|raw| raw.etag.as_ref())
-        && (guard.etag, guard.writers) == (TagSource::Version, Writers::Shared)
+        && (&guard.etag, guard.writers) == (&TagSource::Version, Writers::Shared)
     {
         const MESSAGE: &str = "etag = \"version\" needs writers = \"exclusive\"";
         const HINT: &str = "the store's version does not see a write behind ifmatch's back; if there are such writers, \
