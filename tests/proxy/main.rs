@@ -35,4 +35,5 @@ mod support;
 mod support_works;
 mod tags_after_writes;
 mod unclaimed_writes;
+mod unguarded;
 mod unreachable_upstream;
