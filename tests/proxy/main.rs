@@ -36,4 +36,5 @@ mod support_works;
 mod tags_after_writes;
 mod unclaimed_writes;
 mod unguarded;
+mod unguarded_streams;
 mod unreachable_upstream;
