@@ -186,15 +186,27 @@ impl Head for ResponseHeader {
 }
 
 fn remove_hop_by_hop(head: &mut impl Head) {
-    let lines = head.fields().get_all(header::CONNECTION).iter();
-    let named: Vec<HeaderName> = lines
-        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
-        .filter_map(|option| HeaderName::from_bytes(option.trim_ascii()).ok())
-        .filter(|name| head.fields().contains_key(name))
-        .collect();
-    for name in named.iter().chain(&HOP_BY_HOP) {
+    for name in named_by_connection(head.fields()).iter().chain(&HOP_BY_HOP) {
         head.remove(name);
     }
+}
+
+/// Removes what ends at this hop from a response that pingora frames and relays: all but its framing.
+pub(crate) fn end_hop(response: &mut ResponseHeader) {
+    let is_framing = |name: &&HeaderName| [header::TRANSFER_ENCODING, header::CONTENT_LENGTH].contains(name);
+    let named = named_by_connection(&response.headers);
+    for name in named.iter().chain(&HOP_BY_HOP).filter(|name| !is_framing(name)) {
+        response.remove_header(name);
+    }
+}
+
+fn named_by_connection(fields: &HeaderMap) -> Vec<HeaderName> {
+    let lines = fields.get_all(header::CONNECTION).iter();
+    lines
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|option| HeaderName::from_bytes(option.trim_ascii()).ok())
+        .filter(|name| fields.contains_key(name))
+        .collect()
 }
 
 #[cfg(test)]
