@@ -1,0 +1,21 @@
+//! Ways of speaking about leases: a request's head becomes a lease operation, and its outcome a response. Pure.
+
+use std::time::Duration;
+
+use crate::core::lease::Action;
+
+pub mod native;
+
+/// What a request wants of the lease of a resource.
+#[derive(Clone, Debug)]
+pub enum Operation {
+    /// To change it.
+    Step {
+        /// How.
+        action: Action,
+        /// How long the client would wait for it, if it is held by another.
+        wait: Option<Duration>,
+    },
+    /// To see it.
+    Show,
+}
