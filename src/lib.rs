@@ -4,6 +4,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod core;
+pub mod dialect;
 pub mod entropy;
 pub mod exchange;
 pub mod guard;

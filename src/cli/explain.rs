@@ -13,13 +13,13 @@ use crate::{
         policy::{Guard, MethodClass, Require},
         precondition::{Preconditions, Requirement, requirement},
         refusal::{Code, Refusal},
-        route::RouteTable,
         target::{NormalPath, PathParameters, normalize, split_query},
         validators::Representation,
     },
     proxy::{
         GuardedRequest,
         door::{Door, Head, decide},
+        routing::table,
     },
 };
 
@@ -113,10 +113,6 @@ fn explain(config: &Config, request: &Request) -> Vec<(&'static str, String)> {
     }
     lines.extend(outcome(&door, route.and_then(|route| route.guard.as_ref()), &request.headers));
     lines
-}
-
-fn table(routes: &[Arc<Route>]) -> RouteTable {
-    RouteTable::new(routes.iter().map(|route| (route.host.clone(), route.path.clone())).collect())
 }
 
 fn describe(route: &Route) -> String {

@@ -44,6 +44,30 @@ pub enum Code {
     UpstreamUnreachable,
     /// The current validator could not be learned from the upstream.
     ValidatorUnavailable,
+    /// A field that speaks of a lease cannot be read.
+    MalformedLeaseHeader,
+    /// Somebody else holds the lease.
+    LeaseHeld,
+    /// A lease operation names another id than that of the lease.
+    LeaseIdMismatch,
+    /// A lease operation names a lease that is not there.
+    LeaseNotPresent,
+    /// The lease is being broken.
+    LeaseBreaking,
+    /// The lease was broken.
+    LeaseBroken,
+    /// The lease was held for as long as `lease.hold_max`.
+    LeaseHoldMax,
+    /// A read or write of a leased resource names no lease.
+    LeaseIdMissing,
+    /// A read or write names another id than that of the lease.
+    LeaseIdMismatchOnUse,
+    /// A read or write names a lease that is not there.
+    LeaseNotPresentOnUse,
+    /// A read or write names a lease that has ended.
+    LeaseLost,
+    /// The client has as many leases as `lease.max_per_principal`.
+    TooManyLeases,
     /// The store does not answer.
     StoreUnavailable,
     /// The store has no room for another busy record.
@@ -97,6 +121,20 @@ impl Code {
                 "The current state of the resource could not be learned",
                 "http_response_incomplete",
             ),
+            Self::MalformedLeaseHeader => {
+                Facts("malformed-lease-header", 400, "A lease header field cannot be read", "http_request_error")
+            }
+            Self::LeaseHeld => Facts("lease-held", 409, "Somebody else holds the lease", DENIED),
+            Self::LeaseIdMismatch => Facts("lease-id-mismatch", 409, "The lease has another id", DENIED),
+            Self::LeaseNotPresent => Facts("lease-not-present", 409, "There is no such lease", DENIED),
+            Self::LeaseBreaking => Facts("lease-breaking", 409, "The lease is being broken", DENIED),
+            Self::LeaseBroken => Facts("lease-broken", 409, "The lease was broken", DENIED),
+            Self::LeaseHoldMax => Facts("lease-hold-max", 409, "The lease was held for too long", DENIED),
+            Self::LeaseIdMissing => Facts("lease-id-missing", 412, "A lease is needed", DENIED),
+            Self::LeaseIdMismatchOnUse => Facts("lease-id-mismatch", 412, "The lease has another id", DENIED),
+            Self::LeaseNotPresentOnUse => Facts("lease-not-present", 412, "There is no such lease", DENIED),
+            Self::LeaseLost => Facts("lease-lost", 412, "The lease has ended", DENIED),
+            Self::TooManyLeases => Facts("too-many-leases", 429, "The client has too many leases", DENIED),
             Self::StoreUnavailable => {
                 Facts("store-unavailable", 503, "The store does not answer", "proxy_internal_error")
             }
@@ -136,6 +174,8 @@ struct Problem<'a> {
     detail: &'a str,
     code: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    holder: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     in_doubt: Option<bool>,
@@ -152,12 +192,14 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
     /// Whether a write was under way whose outcome cannot be known.
     pub in_doubt: bool,
+    /// What the holder of the lease calls itself.
+    pub holder: Option<Box<str>>,
 }
 
 impl Refusal {
     /// A refusal that no time mends.
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, detail: detail.into(), retry_after: None, in_doubt: false }
+        Self { code, detail: detail.into(), retry_after: None, in_doubt: false, holder: None }
     }
 
     /// The same, with a time after which a repetition may succeed.
@@ -170,6 +212,12 @@ impl Refusal {
     #[must_use]
     pub fn in_doubt(self) -> Self {
         Self { in_doubt: true, ..self }
+    }
+
+    /// The same, with what the holder of the lease calls itself.
+    #[must_use]
+    pub fn held_by(self, holder: &str) -> Self {
+        Self { holder: Some(holder.into()), ..self }
     }
 
     /// The `Retry-After` field in whole seconds, at least one.
@@ -187,6 +235,7 @@ impl Refusal {
             status: self.code.status().as_u16(),
             detail: &self.detail,
             code: self.code.as_str(),
+            holder: self.holder.as_deref(),
             retry_after: self.retry_after_seconds(),
             in_doubt: self.in_doubt.then_some(true),
         };

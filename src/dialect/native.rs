@@ -102,7 +102,7 @@ fn acquire(headers: &HeaderMap, rules: &LeaseRules, fresh: LeaseId) -> Result<Ac
         return Err(malformed(format!("Lease-Duration is a number of seconds from {min} to {max}{infinite}")));
     }
     let holder = single(headers, &LEASE_HOLDER)?
-        .map(|label| HolderLabel::parse(label).map_err(|error| malformed(format!("Lease-Holder: {error}"))))
+        .map(|label| HolderLabel::parse(label.as_bytes()).map_err(|error| malformed(format!("Lease-Holder: {error}"))))
         .transpose()?;
     Ok(Acquire { proposed, fresh, duration, holder })
 }
@@ -121,7 +121,7 @@ fn end(headers: &HeaderMap, rules: &LeaseRules) -> Result<Action, Refusal> {
 }
 
 /// How long the client would wait (RFC 7240 section 4.3); what cannot be read is no preference.
-fn wait(headers: &HeaderMap) -> Option<Duration> {
+pub fn wait(headers: &HeaderMap) -> Option<Duration> {
     let lines = headers.get_all(&PREFER).iter().filter_map(|line| line.to_str().ok());
     let mut preferences = lines.flat_map(|line| line.split(','));
     preferences.find_map(|preference| {
@@ -132,7 +132,8 @@ fn wait(headers: &HeaderMap) -> Option<Duration> {
 }
 
 fn id(headers: &HeaderMap, name: &HeaderName) -> Result<Option<LeaseId>, Refusal> {
-    let parse = |text: &str| LeaseId::parse(text).map_err(|error| malformed(format!("{}: {error}", title(name))));
+    let parse =
+        |text: &str| LeaseId::parse(text.as_bytes()).map_err(|error| malformed(format!("{}: {error}", title(name))));
     single(headers, name)?.map(parse).transpose()
 }
 
@@ -165,7 +166,8 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
 
 /// A field's name as it is usually written.
 fn title(name: &HeaderName) -> String {
-    let capital = |word: &str| word.get(..1).unwrap_or_default().to_ascii_uppercase() + word.get(1..).unwrap_or_default();
+    let capital =
+        |word: &str| word.get(..1).unwrap_or_default().to_ascii_uppercase() + word.get(1..).unwrap_or_default();
     name.as_str().split('-').map(capital).collect::<Vec<_>>().join("-")
 }
 
@@ -280,7 +282,9 @@ pub fn refuse(denied: Denied) -> Refusal {
                 None => refusal,
             }
         }
-        Denied::IdMismatch => Refusal::new(Code::LeaseIdMismatch, "the lease has another id, or belongs to another client"),
+        Denied::IdMismatch => {
+            Refusal::new(Code::LeaseIdMismatch, "the lease has another id, or belongs to another client")
+        }
         Denied::NotPresent => Refusal::new(Code::LeaseNotPresent, "there is no such lease; acquire it with POST"),
         Denied::Breaking => {
             Refusal::new(Code::LeaseBreaking, "the lease is being broken: finish and release it, then acquire it anew")
@@ -300,9 +304,10 @@ pub fn refuse(denied: Denied) -> Refusal {
 /// The refusal of a read or write that a lease forbids.
 pub fn refuse_use(denied: UseDenied) -> Refusal {
     match denied {
-        UseDenied::IdMissing => {
-            Refusal::new(Code::LeaseIdMissing, "the resource is leased: send the Lease-Id of the lease, or come back later")
-        }
+        UseDenied::IdMissing => Refusal::new(
+            Code::LeaseIdMissing,
+            "the resource is leased: send the Lease-Id of the lease, or come back later",
+        ),
         UseDenied::LeaseRequired => {
             Refusal::new(Code::LeaseIdMissing, "acquire a lease of the resource first, and send its Lease-Id")
         }

@@ -24,8 +24,15 @@ static HOP_BY_HOP: [HeaderName; 8] = [
 ];
 
 /// Fields of a request that are for the proxy, or that only the proxy may say to the upstream.
-static OURS: [HeaderName; 3] =
-    [header::EXPECT, HeaderName::from_static("fencing-token"), HeaderName::from_static("lease-id")];
+static OURS: [HeaderName; 7] = [
+    header::EXPECT,
+    HeaderName::from_static("fencing-token"),
+    HeaderName::from_static("lease-id"),
+    HeaderName::from_static("proposed-lease-id"),
+    HeaderName::from_static("lease-duration"),
+    HeaderName::from_static("lease-holder"),
+    HeaderName::from_static("lease-break-period"),
+];
 
 /// Why a request has no head that an upstream could be sent.
 #[derive(Debug, Error)]

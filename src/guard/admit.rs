@@ -15,8 +15,9 @@ use super::{
 };
 use crate::core::{
     entity_tag::EntityTag,
+    lease::Standing,
     policy::Guard,
-    record::{Availability, Snapshot},
+    record::{Availability, Revision, Snapshot},
     refusal::{Code, Refusal},
     steps::take_over,
     validators::Representation,
@@ -32,6 +33,10 @@ pub(super) struct Admitted {
     pub(super) claim: Claim,
     /// The tag of the selected representation that it was judged by.
     pub(super) judged: Option<EntityTag>,
+    /// Its right to write, as far as leases are concerned.
+    pub(super) standing: Standing,
+    /// The fence of the last lease of the resource.
+    pub(super) fence: Revision,
 }
 
 impl Guards {
@@ -45,17 +50,29 @@ impl Guards {
                 self.wait_until_free(request, &snapshot, end).await?;
                 continue;
             }
-            let judged = match self.judge_by_memory(request, guard, &snapshot) {
-                (Verdict::Pass, tag) => tag,
-                (Verdict::Refused(refusal), _) => return Err(refusal.into()),
-                (Verdict::Missing | Verdict::AskUpstream, _) => self.judge_by_probe(request, guard, &snapshot).await?,
-            };
-            let marked = self.mark(request, guard, &snapshot, MarkKind::Claim).await;
+            // The lease goes first: whoever may not write at all need not know what there is.
+            let standing = Self::judge_write_by_lease(request, guard, &snapshot)?;
+            let judged = self.judge(request, guard, &snapshot).await?;
+            let marked = self.mark(request, guard, &snapshot, MarkKind::Claim, standing).await;
             match marked.map_err(|error| refusals::of_store(&error))? {
-                Marked::Done(claim) => return Ok(Admitted { claim, judged }),
+                Marked::Done(claim) => return Ok(Admitted { claim, judged, standing, fence: snapshot.fence() }),
                 Marked::Conflict | Marked::Full if Instant::now() < end => {}
                 Marked::Conflict | Marked::Full => return Err(refusals::write_in_flight(RETRY_SOON).into()),
             }
+        }
+    }
+
+    /// The verdict on the preconditions; on passing, the tag that the request was judged by.
+    pub(super) async fn judge(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+    ) -> Result<Option<EntityTag>, Answer> {
+        match self.judge_by_memory(request, guard, snapshot) {
+            (Verdict::Pass, tag) => Ok(tag),
+            (Verdict::Refused(refusal), _) => Err(refusal.into()),
+            (Verdict::Missing | Verdict::AskUpstream, _) => self.judge_by_probe(request, guard, snapshot).await,
         }
     }
 

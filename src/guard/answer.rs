@@ -1,5 +1,6 @@
 //! What the client of a guarded request is to get.
 
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use pingora::http::ResponseHeader;
 
@@ -13,6 +14,8 @@ use crate::{
 pub(super) enum Answer {
     /// ifmatch answers instead of the backend.
     Refused(Refusal),
+    /// ifmatch answers, and it is no refusal.
+    Local(Box<ResponseHeader>, Option<Bytes>),
     /// The client's copy is current.
     NotModified(Box<ResponseHeader>),
     /// The upstream's response, changed in its head at the most.

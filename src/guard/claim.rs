@@ -41,6 +41,21 @@ pub(super) enum MarkKind {
     Unclaimed,
 }
 
+/// What a write is about to do to a resource.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Intent {
+    /// How it is marked.
+    pub(super) kind: MarkKind,
+    /// When the mark's owner is taken for dead.
+    pub(super) deadline: StoreTime,
+    /// Whether it leaves a lease that has ended as it is ([`Mark::leaves_lease`]).
+    pub(super) leaves_lease: bool,
+    /// Whether it removes the resource.
+    pub(super) removes: bool,
+    /// How long after it was abandoned the upstream may still apply it.
+    pub(super) late_max: Duration,
+}
+
 /// What became of the attempt to mark a resource.
 pub(super) enum Marked {
     /// The mark is in the record.
@@ -66,6 +81,7 @@ pub(super) struct Claim {
     key: ResourceKey,
     mark: Mark,
     marked_at: Revision,
+    removes: bool,
     late_max: Duration,
     is_settled: bool,
 }
@@ -76,17 +92,16 @@ impl Marker {
         Self { store, store_timeout, owner, next_nonce: AtomicU64::new(0) }
     }
 
-    /// Marks the resource as it was read; the mark's owner is taken for dead at `deadline`.
+    /// Marks the resource as it was read.
     pub(super) async fn mark(
         &self,
         key: &ResourceKey,
         snapshot: &Snapshot,
-        kind: MarkKind,
-        deadline: StoreTime,
-        late_max: Duration,
+        intent: Intent,
     ) -> Result<Marked, StoreError> {
+        let Intent { kind, deadline, leaves_lease, removes, late_max } = intent;
         let nonce = self.next_nonce.fetch_add(1, Ordering::Relaxed);
-        let mark = Mark { owner: self.owner, nonce, deadline, leaves_lease: false };
+        let mark = Mark { owner: self.owner, nonce, deadline, leaves_lease };
         let next = match kind {
             MarkKind::Claim => claim(snapshot, mark),
             MarkKind::Unclaimed => add_unclaimed(snapshot, mark),
@@ -102,6 +117,7 @@ impl Marker {
                 key: key.clone(),
                 mark,
                 marked_at: marked.revision,
+                removes,
                 late_max,
                 is_settled: false,
             }),
@@ -131,7 +147,7 @@ impl Claim {
             mark: self.mark,
             marked_at: self.marked_at,
             outcome,
-            removes: false,
+            removes: self.removes,
             learned,
             late_max: self.late_max,
         };

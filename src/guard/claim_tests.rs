@@ -29,7 +29,8 @@ impl Fixture {
     async fn mark(&self, kind: MarkKind) -> Marked {
         let snapshot = self.store.look(&key()).await;
         let deadline = snapshot.now.plus(Duration::from_millis(DEADLINE_MILLISECONDS));
-        self.marker.mark(&key(), &snapshot, kind, deadline, LATE_MAX).await.unwrap()
+        let intent = Intent { kind, deadline, leaves_lease: false, removes: false, late_max: LATE_MAX };
+        self.marker.mark(&key(), &snapshot, intent).await.unwrap()
     }
 
     async fn claim(&self) -> Claim {

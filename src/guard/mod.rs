@@ -11,13 +11,14 @@ use pingora::proxy::Session;
 use crate::{
     config::Config,
     core::{
-        policy::{Guard, MethodClass},
+        policy::{Dialect, Guard, MethodClass},
         precondition::Preconditions,
         record::Snapshot,
         refusal::{Code, Refusal},
         resource::ResourceKey,
         time::StoreTime,
     },
+    dialect::native::presented_id,
     exchange::{Body, BodyBudget, BodyLimits, Exchanger, receive},
     proxy::guarded::{GuardedPath, GuardedRequest},
     store::{Store, StoreError},
@@ -28,7 +29,10 @@ mod admit;
 mod answer;
 mod claim;
 mod evidence;
+mod holdings;
 mod label;
+mod lease;
+mod lease_use;
 mod memory;
 mod new_state;
 mod principal;
@@ -46,6 +50,8 @@ mod write;
 
 use answer::Answer;
 use claim::{Marker, read};
+use holdings::Holdings;
+use lease_use::is_free_to_append;
 use memory::Memory;
 use principal::Acquaintances;
 use queue::Queues;
@@ -57,6 +63,8 @@ pub struct Guards {
     store_timeout: Duration,
     marker: Marker,
     queues: Arc<Queues>,
+    lease_queues: Arc<Queues>,
+    holdings: Holdings,
     exchanger: Exchanger,
     memory: Memory,
     acquaintances: Acquaintances,
@@ -75,6 +83,8 @@ impl Guards {
             marker: Marker::new(Arc::clone(&store), config.store.timeout, owner),
             store,
             queues: Arc::new(Queues::new(server.claim_waiters_max)),
+            lease_queues: Arc::new(Queues::new(server.claim_waiters_max)),
+            holdings: Holdings::default(),
             exchanger: Exchanger::new(),
             memory: Memory::new(),
             acquaintances: Acquaintances::new(),
@@ -90,20 +100,27 @@ impl Guards {
     }
 
     async fn answer(&self, session: &mut Session, guarded: &GuardedRequest, guard: &Guard) -> Result<Answer, Answer> {
-        let head = session.req_header().clone();
+        let mut head = session.req_header().clone();
         let class = guard.class_of(&guarded.method);
+        let native = guard.lease.as_ref().filter(|rules| rules.dialect == Dialect::Native);
+        let lease_id = native.map(|_| presented_id(&head.headers)).transpose()?.flatten();
+        if let (Some(rules), true) = (native, guarded.is_lease) {
+            // From here on the request is about the resource.
+            let target = head.raw_path().get(rules.prefix.len()..).unwrap_or_default();
+            let target = if target.starts_with(b"/") { target.to_vec() } else { [b"/", target].concat() };
+            head.set_raw_path(&target)?;
+        }
         let conditions = match class {
             MethodClass::Read => Preconditions::parse_for_read(&head.headers),
             _ => Preconditions::parse(&head.headers)
                 .map_err(|malformed| Refusal::new(Code::MalformedPrecondition, malformed.to_string()))?,
         };
-        let request =
-            Request::new(&guarded.route, guard, guarded.key.clone(), guarded.method.clone(), head, conditions);
-        match class {
-            MethodClass::Read => self.read(session, &request, guard).await,
-            MethodClass::UnclaimedWrite if request.conditions.is_empty() && !is_required(&request, guard) => {
-                self.write_unclaimed(session, &request, guard).await
-            }
+        let (key, method) = (guarded.key.clone(), guarded.method.clone());
+        let request = Request::new(&guarded.route, guard, key, method, head, conditions, lease_id);
+        match (class, native) {
+            (_, Some(rules)) if guarded.is_lease => self.lease(session, &request, guard, rules).await,
+            (MethodClass::Read, _) => self.read(session, &request, guard).await,
+            _ if is_free_to_append(&request, guard, class) => self.write_unclaimed(session, &request, guard).await,
             // The door lets no other class through to here.
             _ => self.write(session, &request, guard).await,
         }
@@ -129,11 +146,6 @@ impl Guards {
     fn was_let_read(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) {
         self.acquaintances.was_let_read(&request.key, request.principal, snapshot.now, guard.identity_ttl);
     }
-}
-
-fn is_required(request: &Request, guard: &Guard) -> bool {
-    use crate::core::policy::Require;
-    guard.require != Require::Never && guard.require_methods.contains(&request.method)
 }
 
 #[async_trait::async_trait]

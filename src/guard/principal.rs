@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName};
 use moka::sync::Cache;
 
-use crate::core::{record::VariantName, resource::ResourceKey, time::StoreTime};
+use crate::core::{lease::PrincipalName, record::VariantName, resource::ResourceKey, time::StoreTime};
 
 /// How many pairs of a principal and a resource are remembered: some 100 bytes each. One that was dropped costs its
 /// principal a question to the upstream.
@@ -27,6 +27,11 @@ impl Principal {
             }
         }
         hasher.map_or(Self([0; 16]), |hasher| Self(half(&hasher.finalize())))
+    }
+
+    /// What leases are bound by.
+    pub(super) fn name(self) -> PrincipalName {
+        self.0
     }
 
     /// The name of what a request of this principal selects, before `Vary`.

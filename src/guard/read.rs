@@ -16,30 +16,67 @@ use crate::{
     core::{
         policy::{Guard, TagSource, Writers},
         precondition::{Judgement, judge, range_applies},
-        record::Snapshot,
+        record::{Revision, Snapshot},
         refusal::Refusal,
         validators::Representation,
     },
     exchange::{
-        Body, Exchange, Whole,
+        Body, Exchange, Purpose, Whole,
         fields::{request_head, response_head},
         read_whole,
     },
 };
 
 impl Guards {
-    /// Handles a read from its first look at the record to the answer.
+    /// Handles a read, with the lease that it may need or take.
     pub(super) async fn read(&self, session: &mut Session, request: &Request, guard: &Guard) -> Result<Answer, Answer> {
+        let fence = self.judge_read_by_lease(request, guard).await?;
+        let Some(receipt) = self.acquire_on_read(session, request, guard).await? else {
+            return self.read_resource(session, request, guard, fence, Purpose::Read).await;
+        };
+        match self.read_resource(session, request, guard, Some(receipt.fence()), Purpose::Write).await {
+            Ok(Answer::Relayed(mut relayed)) if relayed.head.status == StatusCode::OK => {
+                receipt.write_to(&mut relayed.head)?;
+                Ok(Answer::Relayed(relayed))
+            }
+            nothing => {
+                self.return_receipt(session, request, guard, &receipt).await?;
+                nothing
+            }
+        }
+    }
+
+    /// Reads a resource, from the first look at the record to the answer. For the purpose of a write it is sent once,
+    /// and never answered from memory.
+    async fn read_resource(
+        &self,
+        session: &mut Session,
+        request: &Request,
+        guard: &Guard,
+        fence: Option<Revision>,
+        purpose: Purpose,
+    ) -> Result<Answer, Answer> {
         // The version goes first: content that is asked for afterwards is never older than it.
         let snapshot = self.snapshot(&request.key).await.ok();
-        if let Some(answer) = self.read_from_memory(request, guard, snapshot.as_ref())? {
+        if purpose == Purpose::Read
+            && let Some(answer) = self.read_from_memory(request, guard, snapshot.as_ref())?
+        {
             return Ok(answer);
         }
         let body = self.receive(session).await?;
-        let head = self.upstream_read_head(request, guard, snapshot.as_ref(), &body)?;
-        let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
-        let exchange = exchange.await.map_err(refusals::of_read)?;
-        self.answer_read(request, guard, snapshot.as_ref(), exchange).await
+        let mut head = self.upstream_read_head(request, guard, snapshot.as_ref(), &body)?;
+        if let Some(fence) = fence {
+            head.insert_header("Fencing-Token", fence.0)?;
+        }
+        let (upstream, server) = (request.upstream(), request.preferred_server());
+        let exchange = match purpose {
+            Purpose::Read => self.exchanger.read(upstream, server, head, &body).await,
+            Purpose::Write => match self.exchanger.connect(upstream, server, purpose).await {
+                Ok(connected) => connected.send(head, &body).await,
+                Err(failure) => Err(failure),
+            },
+        };
+        self.answer_read(request, guard, snapshot.as_ref(), exchange.map_err(refusals::of_read)?).await
     }
 
     /// A local verdict, where the record is authoritative and the same principal was given the same variant before.

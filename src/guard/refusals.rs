@@ -111,6 +111,18 @@ pub(super) fn of_turn(no_turn: NoTurn) -> Refusal {
     }
 }
 
+/// A client that did not get its turn in the line for a lease.
+pub(super) fn of_lease_turn(no_turn: NoTurn) -> Refusal {
+    match no_turn {
+        NoTurn::AllFull => {
+            Refusal::new(Code::Overloaded, "too many clients wait at this moment").retry_after(RETRY_SOON)
+        }
+        NoTurn::LineFull | NoTurn::TimedOut => {
+            Refusal::new(Code::LeaseHeld, "others wait for the lease; come back later").retry_after(RETRY_SOON)
+        }
+    }
+}
+
 /// A write that meets another one.
 pub(super) fn write_in_flight(retry_after: Duration) -> Refusal {
     let detail = "another write on this resource is under way or in doubt; nothing was written, send it again later";

@@ -12,6 +12,10 @@ pub(super) async fn send(session: &mut Session, answer: Answer, entry: &mut Entr
             entry.refused = Some(refusal.code);
             answer::refuse(session, &refusal).await
         }
+        Answer::Local(head, body) => {
+            entry.verdict = Some("answered");
+            answer::respond(session, *head, body).await
+        }
         Answer::NotModified(head) => {
             entry.verdict = Some("not-modified");
             answer::respond(session, *head, None).await

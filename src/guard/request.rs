@@ -8,7 +8,7 @@ use pingora::http::RequestHeader;
 use super::principal::Principal;
 use crate::{
     config::{Route, Upstream},
-    core::{policy::Guard, precondition::Preconditions, record::VariantName, resource::ResourceKey},
+    core::{lease::LeaseId, policy::Guard, precondition::Preconditions, record::VariantName, resource::ResourceKey},
 };
 
 /// Conditional fields (RFC 9110 section 13.1).
@@ -31,6 +31,8 @@ pub(super) struct Request {
     pub(super) principal: Principal,
     /// What it selects, before `Vary`.
     pub(super) variant: VariantName,
+    /// The lease that it names.
+    pub(super) lease_id: Option<LeaseId>,
 }
 
 impl Request {
@@ -42,10 +44,11 @@ impl Request {
         method: Method,
         head: RequestHeader,
         conditions: Preconditions,
+        lease_id: Option<LeaseId>,
     ) -> Self {
         let principal = Principal::of(&head.headers, &guard.identity_headers);
         let variant = principal.variant(&key, head.raw_path(), &head.headers);
-        Self { route: Arc::clone(route), key, method, head, conditions, principal, variant }
+        Self { route: Arc::clone(route), key, method, head, conditions, principal, variant, lease_id }
     }
 
     /// Where it goes.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use http::header;
+use http::{Method, header};
 use pingora::http::RequestHeader;
 
 use super::{
     Guards,
-    claim::{Claim, MarkKind, Marked},
+    claim::{Claim, Intent, MarkKind, Marked},
     refusals,
     request::{Request, remove_conditions},
 };
@@ -15,6 +15,7 @@ use crate::{
     config::Upstream,
     core::{
         entity_tag::EntityTag,
+        lease::Standing,
         policy::{Guard, TagSource},
         precondition::TagCondition,
         record::Snapshot,
@@ -37,9 +38,16 @@ impl Guards {
         guard: &Guard,
         snapshot: &Snapshot,
         kind: MarkKind,
+        standing: Standing,
     ) -> Result<Marked, StoreError> {
-        let deadline = deadline(snapshot.now, request.upstream(), guard);
-        self.marker.mark(&request.key, snapshot, kind, deadline, request.upstream().late_max).await
+        let intent = Intent {
+            kind,
+            deadline: deadline(snapshot.now, request.upstream(), guard),
+            leaves_lease: standing.leaves_lease(),
+            removes: request.method == Method::DELETE,
+            late_max: request.upstream().late_max,
+        };
+        self.marker.mark(&request.key, snapshot, intent).await
     }
 
     /// Connects and sends a marked write, once. On failure its mark is settled: nothing happened where nothing was

@@ -59,7 +59,8 @@ impl Guards {
                 continue;
             }
             self.may_begin(&snapshot)?;
-            match self.mark(request, guard, &snapshot, MarkKind::Unclaimed).await {
+            let standing = Self::judge_write_by_lease(request, guard, &snapshot)?;
+            match self.mark(request, guard, &snapshot, MarkKind::Unclaimed, standing).await {
                 Ok(Marked::Done(claim)) => return Ok(claim),
                 Ok(Marked::Full) => return Err(refusals::too_many_unclaimed()),
                 Ok(Marked::Conflict) if Instant::now() < end => {}

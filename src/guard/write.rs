@@ -7,6 +7,7 @@ use super::{
     Guards,
     admit::Admitted,
     answer::{Answer, set_tag},
+    lease_use::send_fence,
     refusals,
     request::Request,
     send::forward_conditions,
@@ -50,6 +51,7 @@ impl Guards {
     async fn judge_early(&self, session: &Session, request: &Request, guard: &Guard) -> Result<(), Answer> {
         let snapshot = self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))?;
         self.may_write(&snapshot)?;
+        Self::judge_write_by_lease(request, guard, &snapshot)?;
         match self.judge_by_memory(request, guard, &snapshot).0 {
             Verdict::Refused(refusal) => Err(refusal.into()),
             Verdict::Missing | Verdict::AskUpstream if self.is_costly(session) => {
@@ -69,6 +71,7 @@ impl Guards {
         body: &Body,
     ) -> Result<Answer, Answer> {
         forward_conditions(&mut head, guard, request, admitted.judged.as_ref())?;
+        send_fence(&mut head, admitted.standing, admitted.fence)?;
         let (mut exchange, claim) = self.send(request, admitted.claim, head, body).await?;
         let status = exchange.head().status;
         let outcome = Outcome::of_status(status);

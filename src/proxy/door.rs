@@ -14,11 +14,15 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Method, Version, header};
 
-use super::{guarded::GuardedRequest, method};
+use super::{
+    guarded::GuardedRequest,
+    method,
+    routing::{Place, place},
+};
 use crate::{
     config::Route,
     core::{
-        policy::{Guard, MethodClass},
+        policy::{Guard, LeaseRules, MethodClass},
         refusal::{Code, Refusal},
         resource::KeyParts,
         route::{RouteMatch, RouteTable},
@@ -89,17 +93,23 @@ pub fn decide(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Doo
             };
         }
     };
-    let Some((found, route)) =
-        table.find(head.host, &normal).and_then(|found| routes.get(found.index).map(|route| (found, route)))
-    else {
-        return refuse(None, Refusal::new(Code::NoRoute, "send a request for a host and path that a route matches"));
+    let no_route = || Refusal::new(Code::NoRoute, "send a request for a host and path that a route matches");
+    let Some(found) = table.find(head.host, &normal) else { return refuse(None, no_route()) };
+    let (route_index, route, lease) = match place(routes, found.index) {
+        Place::Resource(index, route) => (index, route, None),
+        Place::Lease(index, route, rules) => (index, route, Some(rules)),
+        Place::Nothing => return refuse(None, no_route()),
     };
-    let route_index = found.index;
-    if let Err(refusal) = check_readings(path, &normal, route, spelled.filter(|&index| index != route_index), routes) {
+    if let Err(refusal) = check_readings(path, &normal, route, spelled.filter(|&index| index != found.index), routes) {
         return refuse(Some(route_index), refusal);
     }
     let Some(guard) = &route.guard else { return Door::Pass { route_index, upgrade: true } };
-    match judge(guard, route, &found, &normal, head) {
+    let taken = Taken { route_index, route, found: &found };
+    let judged = match lease {
+        Some(rules) => judge_lease(guard, rules, &taken, &normal, head),
+        None => judge(guard, &taken, &normal, head),
+    };
+    match judged {
         Ok(Door::Guarded(request)) if guard.observe => Door::Observed { route_index, would: Ok(request) },
         Ok(door) => door,
         // A route that only watches refuses nothing.
@@ -137,14 +147,8 @@ fn check_readings(
 }
 
 /// Decides where a request on a guarded route goes.
-fn judge(
-    guard: &Guard,
-    route: &Arc<Route>,
-    found: &RouteMatch<'_>,
-    normal: &NormalPath,
-    head: &Head<'_>,
-) -> Result<Door, Refusal> {
-    let route_index = found.index;
+fn judge(guard: &Guard, taken: &Taken<'_>, normal: &NormalPath, head: &Head<'_>) -> Result<Door, Refusal> {
+    let route_index = taken.route_index;
     let method = method::effective(guard, head.method, head.headers)?;
     match guard.class_of(&method) {
         MethodClass::NotAllowed => return Err(Refusal::new(Code::MethodNotAllowed, "use another method")),
@@ -156,13 +160,48 @@ fn judge(
     if is_websocket(head) || (guard.observe && head.headers.contains_key(header::UPGRADE)) {
         return Ok(Door::Pass { route_index, upgrade: true });
     }
-    let (_, query) = split_query(head.target);
-    let parts = KeyParts { host: head.host, path: normal, captures: &found.captures, query, headers: head.headers };
-    let key = route
-        .key
-        .key(&route.upstream.identity, &parts)
-        .map_err(|ambiguous| Refusal::new(Code::AmbiguousTarget, ambiguous.to_string()))?;
-    Ok(Door::Guarded(GuardedRequest { route: Arc::clone(route), route_index, key, method }))
+    taken.guarded(normal, method, false, head)
+}
+
+/// Decides where a request for the lease of a resource goes: its path without the prefix is that of the resource.
+fn judge_lease(
+    guard: &Guard,
+    rules: &LeaseRules,
+    taken: &Taken<'_>,
+    normal: &NormalPath,
+    head: &Head<'_>,
+) -> Result<Door, Refusal> {
+    let method = method::effective(guard, head.method, head.headers)?;
+    let ambiguous = || Refusal::new(Code::AmbiguousTarget, format!("spell the beginning of the path {}", rules.prefix));
+    if !head.target.starts_with(rules.prefix.as_bytes()) {
+        return Err(ambiguous());
+    }
+    let resource = normal.as_str().strip_prefix(&rules.prefix).filter(|path| !path.is_empty()).unwrap_or("/");
+    let resource = normalize(resource.as_bytes(), PathParameters::Keep).map_err(|_cause| ambiguous())?;
+    taken.guarded(&resource, method, true, head)
+}
+
+/// The route that a request took.
+struct Taken<'a> {
+    route_index: usize,
+    route: &'a Arc<Route>,
+    found: &'a RouteMatch<'a>,
+}
+
+impl Taken<'_> {
+    /// The request as the guard gets it, for the resource of this path.
+    fn guarded(&self, resource: &NormalPath, method: Method, is_lease: bool, head: &Head<'_>) -> Result<Door, Refusal> {
+        let (_, query) = split_query(head.target);
+        let captures = &self.found.captures;
+        let parts = KeyParts { host: head.host, path: resource, captures, query, headers: head.headers };
+        let key = self
+            .route
+            .key
+            .key(&self.route.upstream.identity, &parts)
+            .map_err(|ambiguous| Refusal::new(Code::AmbiguousTarget, ambiguous.to_string()))?;
+        let (route, route_index) = (Arc::clone(self.route), self.route_index);
+        Ok(Door::Guarded(GuardedRequest { route, route_index, key, method, is_lease }))
+    }
 }
 
 fn second_resource() -> Refusal {

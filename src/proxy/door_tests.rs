@@ -7,7 +7,10 @@ use http::{HeaderName, HeaderValue};
 use super::*;
 use crate::{
     core::policy::MethodOverride,
-    proxy::testing::{config, guard, route},
+    proxy::{
+        routing::table,
+        testing::{config, guard, route},
+    },
 };
 
 /// Routes for the tables: `/docs/{id}` is guarded, `/judge/{id}` takes method overrides, `/watch/{id}` only watches,
@@ -57,7 +60,6 @@ fn outcome(method: &str, target: &str, fields: &[&str]) -> Outcome {
         headers.append(name, HeaderValue::from_str(value).expect("a value"));
     }
     let routes = routes();
-    let patterns = routes.iter().map(|route| (route.host.clone(), route.path.clone())).collect();
     let method = Method::from_bytes(method.as_bytes()).expect("a method");
     let head = Head {
         method: &method,
@@ -66,7 +68,7 @@ fn outcome(method: &str, target: &str, fields: &[&str]) -> Outcome {
         target: target.as_bytes(),
         headers: &headers,
     };
-    match decide(&RouteTable::new(patterns), &routes, &head) {
+    match decide(&table(&routes), &routes, &head) {
         Door::Refuse { refusal, .. } => Refused(refusal.code),
         Door::Pass { route_index, upgrade: true } => Passed(route_index),
         Door::Pass { route_index, upgrade: false } => PassedWithoutUpgrade(route_index),

@@ -19,6 +19,8 @@ pub struct GuardedRequest {
     pub key: ResourceKey,
     /// The method that it is judged by: its own, or a stricter one that a header field names.
     pub method: Method,
+    /// Whether it is an operation on the lease of that resource, by a path of its own.
+    pub is_lease: bool,
 }
 
 /// Whoever handles guarded requests.

@@ -38,6 +38,7 @@ pub mod guarded;
 mod method;
 mod observe;
 mod pass;
+pub mod routing;
 mod target;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -69,9 +70,8 @@ impl std::fmt::Debug for Gateway {
 impl Gateway {
     /// The proxy of a configuration; guarded requests go to `guarded`.
     pub fn new(config: &Config, guarded: Arc<dyn GuardedPath>) -> Self {
-        let patterns = config.routes.iter().map(|route| (route.host.clone(), route.path.clone())).collect();
         Self {
-            table: RouteTable::new(patterns),
+            table: routing::table(&config.routes),
             routes: config.routes.clone(),
             servers: pass::Servers::new(config.routes.len()),
             guarded,

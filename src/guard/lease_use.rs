@@ -1,0 +1,124 @@
+//! The word of a lease on reads and writes of its resource (DESIGN, section 4, step 5).
+
+use http::Method;
+use pingora::{
+    http::{RequestHeader, ResponseHeader},
+    proxy::Session,
+};
+
+use super::{
+    Guards,
+    answer::Answer,
+    lease::{bound_to, fresh_id},
+    refusals,
+    request::Request,
+};
+use crate::{
+    core::{
+        lease::{Action, Done, LeaseDuration, LeaseId, Standing, Usage, judge_use},
+        policy::{Guard, LeaseRules, MethodClass},
+        record::{Revision, Snapshot},
+        refusal::Refusal,
+    },
+    dialect::native,
+};
+
+/// A lease that a read has taken.
+pub(super) struct Receipt {
+    id: LeaseId,
+    duration: LeaseDuration,
+    snapshot: Snapshot,
+}
+
+impl Guards {
+    /// Judges a write by the lease as it was read. A route without leases lets it pass, and it touches none.
+    pub(super) fn judge_write_by_lease(
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+    ) -> Result<Standing, Refusal> {
+        let Some(rules) = &guard.lease else { return Ok(Standing::Free) };
+        let usage = if request.method == Method::DELETE { Usage::Delete } else { Usage::Write };
+        judge_use(snapshot, rules, usage, request.lease_id, bound_to(request, rules)).map_err(native::refuse_use)
+    }
+
+    /// Judges a read by the lease, where reads have anything to do with it; the fence of a holder.
+    pub(super) async fn judge_read_by_lease(
+        &self,
+        request: &Request,
+        guard: &Guard,
+    ) -> Result<Option<Revision>, Refusal> {
+        let Some(rules) = &guard.lease else { return Ok(None) };
+        if !rules.guards.covers(Usage::Read) && request.lease_id.is_none() {
+            return Ok(None);
+        }
+        let snapshot = self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))?;
+        let principal = bound_to(request, rules);
+        let standing = judge_use(&snapshot, rules, Usage::Read, request.lease_id, principal);
+        let standing = standing.map_err(native::refuse_use)?;
+        Ok((standing == Standing::Holder).then(|| snapshot.fence()))
+    }
+
+    /// Takes the lease of what a GET is about to read, if it asks for that (`lease.acquire_on_read`).
+    pub(super) async fn acquire_on_read(
+        &self,
+        session: &mut Session,
+        request: &Request,
+        guard: &Guard,
+    ) -> Result<Option<Receipt>, Answer> {
+        let Some(rules) = guard.lease.as_ref().filter(|_| request.method == Method::GET) else { return Ok(None) };
+        let Some(wanted) = native::read_on_get(&request.head.headers, rules, fresh_id()?)? else { return Ok(None) };
+        let wait = native::wait(&request.head.headers);
+        let stepped = self.take_step(session, request, guard, rules, Action::Acquire(wanted), wait).await?;
+        match stepped.done {
+            Done::Acquired { id, duration, .. } => Ok(Some(Receipt { id, duration, snapshot: stepped.snapshot })),
+            _ => Ok(None),
+        }
+    }
+
+    /// Gives back the lease of a read that came to nothing.
+    pub(super) async fn return_receipt(
+        &self,
+        session: &mut Session,
+        request: &Request,
+        guard: &Guard,
+        receipt: &Receipt,
+    ) -> Result<(), Answer> {
+        let Some(rules) = &guard.lease else { return Ok(()) };
+        self.take_step(session, request, guard, rules, Action::Release { id: receipt.id }, None).await.map(drop)
+    }
+}
+
+impl Receipt {
+    /// Its fence.
+    pub(super) fn fence(&self) -> Revision {
+        self.snapshot.fence()
+    }
+
+    /// Tells the client of its lease.
+    pub(super) fn write_to(&self, head: &mut ResponseHeader) -> pingora::Result<()> {
+        for (name, value) in native::grant_fields(self.id, self.duration, &self.snapshot) {
+            head.insert_header(name, value)?;
+        }
+        head.insert_header(http::header::CACHE_CONTROL, "no-store")
+    }
+}
+
+/// Tells the upstream which holder writes: it can refuse one that was overtaken.
+pub(super) fn send_fence(head: &mut RequestHeader, standing: Standing, fence: Revision) -> pingora::Result<()> {
+    match standing {
+        Standing::Holder => head.insert_header("Fencing-Token", fence.0),
+        Standing::Unguarded | Standing::Free => Ok(()),
+    }
+}
+
+/// Whether a write that appends is judged by nothing, and runs beside others.
+pub(super) fn is_free_to_append(request: &Request, guard: &Guard, class: MethodClass) -> bool {
+    use crate::core::policy::Require;
+    let is_required = guard.require != Require::Never && guard.require_methods.contains(&request.method);
+    class == MethodClass::UnclaimedWrite
+        && request.conditions.is_empty()
+        && !is_required
+        && request.lease_id.is_none()
+        && !guard.lease.as_ref().is_some_and(|rules: &LeaseRules| rules.required)
+}
