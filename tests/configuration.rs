@@ -1,18 +1,17 @@
 //! The configuration as a user meets it: what a file means, and everything that is said about one that is wrong
 //! (DESIGN, section 9).
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use ifmatch::{
     config::{self, Config, Listen, Loaded, Word},
-    core::policy::{OnWrite, Policy, Require, TagSource},
+    core::policy::{
+        AbsentLease, Compare, Dialect, LeaseAuth, LeaseGuards, LeaseRules, OnWrite, Policy, Require, TagSource,
+    },
 };
 
 const MISTAKES: &str = include_str!("configuration/mistakes.toml");
 const MISTAKES_REPORTED: &str = include_str!("configuration/mistakes.txt");
-const REFERENCE: &str = include_str!("../config/ifmatch.toml");
-const QUICKSTART: &str = include_str!("../config/quickstart.toml");
-const OPTIMISTIC: &str = include_str!("../config/optimistic.toml");
 
 /// Two upstreams and a route, to which a test adds what it is about.
 const BASE: &str = r#"
@@ -26,6 +25,17 @@ path = "/documents/{id}"
 upstream = "docs"
 policy = "optimistic"
 "#;
+
+/// [`BASE`] with leases on its route.
+fn leased(added: &str) -> String {
+    format!("{}{added}\n", BASE.replace("optimistic", "pessimistic"))
+}
+
+/// The lease rules of the first route.
+fn lease_rules(text: &str) -> LeaseRules {
+    let guard = config(text).routes[0].guard.clone().expect("the route is guarded");
+    guard.lease.expect("a pessimistic route has leases")
+}
 
 fn loaded(text: &str) -> Loaded {
     config::parse("test.toml", text).unwrap_or_else(|problems| panic!("{problems}\nin\n{text}"))
@@ -67,7 +77,10 @@ fn every_unknown_key_is_reported_wherever_it_stands() {
 fn each_broken_rule_is_one_problem() {
     let cases: &[(&str, &str)] = &[
         ("etag = \"contents\"", "etag cannot be \"contents\""),
-        ("etag = \"header:X-Version\"", "etag = \"header:X-Version\" is not in this version of ifmatch"),
+        ("etag = \"header:\"", "etag cannot be \"header:\""),
+        ("etag = \"header:a b\"", "etag cannot be \"header:a b\""),
+        ("compare = \"weak\"", "compare cannot be \"weak\""),
+        ("compare = \"opaque\"", "compare = \"opaque\" needs etag = \"upstream\" or \"header:NAME\""),
         ("etag = \"json:/version\"", "etag = \"json:/version\" is not in this version of ifmatch"),
         ("etag = \"delegate\"", "etag = \"delegate\" is not in this version of ifmatch"),
         ("etag = \"version\"", "etag = \"version\" needs writers = \"exclusive\""),
@@ -103,7 +116,9 @@ fn each_broken_rule_is_one_problem() {
         ("[store]\nkind = \"redis\"", "kind = \"redis\" is not in this version of ifmatch"),
         ("[store]\npath = \"/x\"", "`path` is not in this version of ifmatch"),
         ("[admin]\nlisten = \"127.0.0.1:9901\"", "`admin` is not in this version of ifmatch"),
-        ("[routes.lease]\nmin = \"15s\"", "`lease` is not in this version of ifmatch"),
+        ("[routes.lease]\nmin = \"15s\"", "`lease` has no effect on an optimistic route"),
+        ("touches = []", "`touches` is not in this version of ifmatch"),
+        ("[defaults.lease]\nmin = \"15\"", "lease.min is \"15\", which is no duration"),
         ("[defaults]\npath = \"/\"", "`path` belongs to one route: it cannot be a default"),
         ("[defaults]\nhash_wait = \"5\"", "hash_wait is \"5\", which is no duration"),
         ("[defaults]\nupstream = \"nowhere\"", "there is no upstream \"nowhere\""),
@@ -163,6 +178,67 @@ fn each_broken_rule_is_one_problem() {
     }
 }
 
+/// The same for a route with leases.
+#[test]
+fn each_broken_rule_about_leases_is_one_problem() {
+    let cases: &[(&str, &str)] = &[
+        ("observe = true", "a pessimistic route cannot only be watched: nobody holds a lease that is not granted"),
+        ("lease = true", "`lease` takes a table, not boolean `true`"),
+        ("[routes.lease]\nmaks = \"15s\"", "unknown key `maks`"),
+        ("[routes.lease]\ninfinite = \"yes\"", "`infinite` takes true or false, not string \"yes\""),
+        ("[routes.lease]\ndialect = \"webdav\"", "lease.dialect = \"webdav\" is not in this version of ifmatch"),
+        ("[routes.lease]\ndialect = \"azur\"", "lease.dialect cannot be \"azur\""),
+        ("[routes.lease]\nauth = \"client\"", "lease.auth cannot be \"client\""),
+        ("[routes.lease]\nabsent = \"create\"", "lease.absent cannot be \"create\""),
+        ("[routes.lease]\nguards = []", "lease.guards cannot be []"),
+        ("[routes.lease]\nguards = [\"read\"]", "lease.guards cannot be [\"read\"]"),
+        ("[routes.lease]\nguards = [\"write\", \"write\"]", "lease.guards cannot be [\"write\", \"write\"]"),
+        (
+            "[routes.lease]\nprefix = \"leases\"",
+            "lease.prefix is \"leases\": the target is no path; send a path that begins with \"/\"",
+        ),
+        ("[routes.lease]\nprefix = \"/\"", "lease.prefix is \"/\", where the resources themselves are"),
+        (
+            "[routes.lease]\nprefix = \"/.leases/\"",
+            "lease.prefix is \"/.leases/\", which is not how ifmatch spells that path",
+        ),
+        ("[routes.lease]\nmin = \"0s\"", "lease.min is 0s, the least is 1s"),
+        ("[routes.lease]\nmax = \"8d\"", "lease.max is 8days, the limit is 7days"),
+        ("[routes.lease]\ndefault = \"20500ms\"", "lease.default is 20s 500ms, and leases last whole seconds"),
+        ("[routes.lease]\nmin = \"40s\"", "lease.min is 40s, and lease.default is 30s"),
+        ("[routes.lease]\nmax = \"20s\"", "lease.default is 30s, and lease.max is 20s"),
+        ("[routes.lease]\nmax = \"2h\"", "lease.max is 2h, and lease.hold_max is 1h"),
+        ("[routes.lease]\nhold_max = \"30s\"", "lease.max is 1m, and lease.hold_max is 30s"),
+        ("[routes.lease]\nremember = \"8d\"", "lease.remember is 8days, the limit is 7days"),
+        ("[routes.lease]\nmax_wait = \"2h\"", "lease.max_wait is 2h, the limit is 1h"),
+        ("[routes.lease]\nmax_waiters = -1", "lease.max_waiters is -1, it is from 0 to 100000"),
+        ("[routes.lease]\nmax_per_principal = 0", "lease.max_per_principal is 0, it is from 1 to 1000000"),
+        (
+            "[routes.lease]\ndialect = \"azure\"\nmin = \"10s\"",
+            "lease.min is 10s, the least in the azure dialect is 15s",
+        ),
+        (
+            "[routes.lease]\ndialect = \"azure\"\nmax = \"61s\"",
+            "lease.max is 1m 1s, the limit in the azure dialect is 1m",
+        ),
+        (
+            "[routes.lease]\ndialect = \"azure\"\nprefix = \"/.leases\"",
+            "lease.prefix has no effect in the azure dialect",
+        ),
+        (
+            "[routes.lease]\ndialect = \"azure\"\nacquire_on_read = true",
+            "the azure dialect cannot acquire a lease with a read",
+        ),
+        (
+            "[[routes]]\npath = \"/static\"\nupstream = \"files\"\npolicy = \"last-writer-wins\"\n[routes.lease]\n",
+            "`lease` has no effect on a last-writer-wins route",
+        ),
+    ];
+    for (added, expected) in cases {
+        assert_eq!(problems(&leased(added)), [*expected], "added:\n{added}");
+    }
+}
+
 #[test]
 fn a_rule_over_two_keys_looks_at_what_the_route_says_too() {
     let text = format!("{BASE}writers = \"exclusive\"\n[defaults]\netag = \"version\"\n");
@@ -171,6 +247,59 @@ fn a_rule_over_two_keys_looks_at_what_the_route_says_too() {
         problems(&format!("{BASE}[defaults]\netag = \"version\"\n")),
         ["etag = \"version\" needs writers = \"exclusive\""]
     );
+    let rules = lease_rules(&leased("[routes.lease]\nmin = \"2m\"\n[defaults.lease]\ndefault = \"3m\"\nmax = \"4m\""));
+    assert_eq!((rules.min, rules.default, rules.max), (minutes(2), minutes(3), minutes(4)));
+}
+
+fn minutes(count: u64) -> Duration {
+    Duration::from_secs(60 * count)
+}
+
+/// A lease lies where no other route, and no other lease, is: `/.leases/documents/{id}` here.
+#[test]
+fn a_lease_that_another_route_would_take_is_one_problem() {
+    let beside =
+        |route: &str| problems(&leased(&format!("[[routes]]\nname = \"other\"\nupstream = \"files\"\n{route}")));
+    let message = |what: &str| vec![format!("the leases of route \"documents\" and {what} match common requests")];
+    let unguarded = |path: &str| beside(&format!("path = {path:?}\npolicy = \"last-writer-wins\""));
+    assert_eq!(unguarded("/.leases/documents/{name}"), message("route \"other\" (line 12)"));
+    assert_eq!(unguarded("/.leases/documents/new"), message("route \"other\" (line 12)"));
+    assert_eq!(unguarded("/{any}/documents/new"), message("route \"other\" (line 12)"));
+    // The lease is the more specific of the two.
+    assert_eq!(unguarded("/{*rest}"), Vec::<String>::new());
+    assert_eq!(unguarded("/.leases/{*rest}"), Vec::<String>::new());
+    assert_eq!(unguarded("/.leases/drawings/{id}"), Vec::<String>::new());
+    // A narrower host goes before a more specific path; one that takes the documents too leaves no leases there.
+    let elsewhere = |path: &str| {
+        beside(&format!("host = \"a.example.com\"\npath = {path:?}\npolicy = \"optimistic\"\netag = \"upstream\""))
+    };
+    assert_eq!(elsewhere("/.leases/{*rest}"), message("route \"other\" (line 13)"));
+    assert_eq!(elsewhere("/{*rest}"), Vec::<String>::new());
+}
+
+#[test]
+fn two_routes_may_share_a_prefix_but_not_a_lease() {
+    let beside = |path: &str, prefix: &str| {
+        let route =
+            format!("[[routes]]\nname = \"other\"\nupstream = \"files\"\npolicy = \"pessimistic\"\npath = {path:?}");
+        problems(&leased(&format!("{route}\n[routes.lease]\nprefix = {prefix:?}")))
+    };
+    let shared = "the leases of route \"other\" and the leases of route \"documents\" (line 8) match common requests";
+    assert_eq!(beside("/{id}", "/.leases/documents"), [shared]);
+    assert_eq!(beside("/{*rest}", "/.leases/documents"), [shared]);
+    assert_eq!(beside("/documents/{id}/text", "/.leases"), Vec::<String>::new());
+    assert_eq!(beside("/{*rest}", "/.leases"), Vec::<String>::new());
+    assert_eq!(beside("/{*rest}", "/.locks"), Vec::<String>::new());
+}
+
+/// Of `/p/x/x/1` nobody can say whether it is the lease of `/x/x/1` or a resource.
+#[test]
+fn a_lease_that_could_be_a_resource_of_its_own_route_is_one_problem() {
+    let text = leased("[routes.lease]\nprefix = \"/p\"").replace("/documents/{id}", "/{a}/x/{*rest}");
+    let expected = "the leases of route \"documents\" and route \"documents\" (line 8) match common requests";
+    assert_eq!(problems(&text), [expected]);
+    let text = leased("").replace("/documents/{id}", "/{*rest}");
+    assert_eq!(problems(&text), Vec::<String>::new());
 }
 
 #[test]
@@ -222,6 +351,75 @@ fn what_is_not_said_has_its_default() {
     assert_eq!(guard.probe_timeout, Duration::from_secs(5));
 }
 
+/// The defaults of DESIGN, sections 5, 8 and 9, for leases.
+#[test]
+fn what_is_not_said_about_leases_has_its_default() {
+    let config = config(&leased(""));
+    let guard = config.routes[0].guard.as_ref().expect("a pessimistic route is guarded");
+    assert_eq!(
+        (config.routes[0].policy, guard.require, guard.compare),
+        (Policy::Pessimistic, Require::Never, Compare::Strong)
+    );
+    let expected = LeaseRules {
+        dialect: Dialect::Native,
+        prefix: "/.leases".to_owned(),
+        guards: LeaseGuards::Write,
+        auth: LeaseAuth::Probe,
+        bind: true,
+        acquire_on_read: false,
+        client_break: false,
+        absent: AbsentLease::Refuse,
+        remember: minutes(10),
+        max_per_principal: 100,
+        default: Duration::from_secs(30),
+        min: Duration::from_secs(15),
+        max: minutes(1),
+        infinite: false,
+        required: false,
+        max_wait: Duration::from_secs(30),
+        max_waiters: 64,
+        hold_max: minutes(60),
+    };
+    assert_eq!(guard.lease.as_ref(), Some(&expected));
+}
+
+#[test]
+fn what_is_said_about_leases_is_what_they_are() {
+    let text = "[routes.lease]\nprefix = \"/locks/v1\"\nguards = [\"write\", \"read\"]\nauth = \"none\"\nbind = false\n\
+                acquire_on_read = true\nclient_break = true\nabsent = \"allow\"\nremember = \"0s\"\nmax_per_principal = 7\n\
+                default = \"2s\"\nmin = \"1s\"\nmax = \"3s\"\ninfinite = true\nrequired = true\nmax_wait = \"4s\"\n\
+                max_waiters = 5\nhold_max = \"6s\"";
+    let expected = LeaseRules {
+        dialect: Dialect::Native,
+        prefix: "/locks/v1".to_owned(),
+        guards: LeaseGuards::ReadAndWrite,
+        auth: LeaseAuth::None,
+        bind: false,
+        acquire_on_read: true,
+        client_break: true,
+        absent: AbsentLease::Allow,
+        remember: Duration::ZERO,
+        max_per_principal: 7,
+        default: Duration::from_secs(2),
+        min: Duration::from_secs(1),
+        max: Duration::from_secs(3),
+        infinite: true,
+        required: true,
+        max_wait: Duration::from_secs(4),
+        max_waiters: 5,
+        hold_max: Duration::from_secs(6),
+    };
+    assert_eq!(lease_rules(&leased(text)), expected);
+}
+
+#[test]
+fn opaque_comparison_is_for_tags_of_the_upstream() {
+    for etag in ["upstream", "header:X-Version"] {
+        let config = config(&format!("{BASE}etag = {etag:?}\ncompare = \"opaque\"\n"));
+        assert_eq!(config.routes[0].guard.as_ref().map(|guard| guard.compare), Some(Compare::Opaque), "{etag}");
+    }
+}
+
 /// DESIGN, section 6: a re-read is the default only where the tag is made of what is read.
 #[test]
 fn tags_that_are_not_made_of_bytes_are_not_read_again_after_a_write() {
@@ -230,6 +428,7 @@ fn tags_that_are_not_made_of_bytes_are_not_read_again_after_a_write() {
         ("etag = \"upstream\"", OnWrite::Omit),
         ("etag = \"version\"\nwriters = \"exclusive\"", OnWrite::Omit),
         ("etag = \"upstream\"\non_write = \"probe\"", OnWrite::Probe),
+        ("etag = \"header:X-Version\"", OnWrite::Probe),
     ] {
         let config = config(&format!("{BASE}{added}\n"));
         assert_eq!(config.routes[0].guard.as_ref().map(|guard| guard.on_write), Some(expected), "{added}");
@@ -263,6 +462,10 @@ fn every_word_is_read_back_as_it_is_shown() {
     check::<Require>();
     check::<TagSource>();
     check::<OnWrite>();
+    check::<Compare>();
+    check::<Dialect>();
+    check::<LeaseAuth>();
+    check::<AbsentLease>();
 }
 
 /// A target with two readings is refused where it could reach what is guarded; only watching guards nothing.
@@ -315,9 +518,21 @@ fn a_file_that_guards_nothing_is_warned_of() {
 
 #[test]
 fn the_example_files_load_without_warnings() {
-    for text in [REFERENCE, QUICKSTART, OPTIMISTIC] {
-        let loaded = loaded(text);
-        assert_eq!(loaded.warnings, []);
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/config");
+    let files =
+        fs::read_dir(directory).expect("the directory of examples").map(|entry| entry.expect("an entry").path());
+    let files = files.collect::<Vec<_>>();
+    assert!(!files.is_empty());
+    for file in files {
+        let loaded = config::load(&file).unwrap_or_else(|problems| panic!("{problems}"));
+        let warnings = loaded.warnings.iter().map(config::Problem::message).collect::<Vec<_>>();
+        // Its point is that it guards nothing.
+        let expected = if file.ends_with("last-writer-wins.toml") {
+            &["no route is guarded: every write passes"][..]
+        } else {
+            &[]
+        };
+        assert_eq!(warnings, expected, "{}", file.display());
         assert_eq!(loaded.config.server.listen, [Listen::Tcp("127.0.0.1:8080".to_owned())]);
         assert!(loaded.config.routes.iter().all(|route| route.upstream.servers == ["127.0.0.1:9000"]));
     }
