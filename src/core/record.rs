@@ -13,7 +13,11 @@
 //! not be labelled with a version that outlives the doubt. When the doubt is over, the state needs a new version; and
 //! since reads never write to the store, the doubt brings that version along, to take effect by the store's time.
 
-use super::{time::StoreTime, validators::Representation};
+use super::{
+    lease::{Lease, LeaseState},
+    time::StoreTime,
+    validators::Representation,
+};
 
 /// A number that grows with every change of any record in a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +51,9 @@ pub struct Mark {
     pub nonce: u64,
     /// When its owner must be dead if it is still there.
     pub deadline: StoreTime,
+    /// Whether the write leaves a lease that has ended as it is: it is the holder's own, or one that the lease does not
+    /// guard. Any other write takes the ended lease from its holder, who could not know that it was written.
+    pub leaves_lease: bool,
 }
 
 impl Mark {
@@ -93,6 +100,10 @@ pub struct Record {
     pub unclaimed: Vec<Mark>,
     /// The doubt that holds the resource.
     pub doubt: Option<Doubt>,
+    /// The lease, or what is remembered of it.
+    pub lease: Option<Lease>,
+    /// The fence of the last lease that was granted.
+    pub fence: Stamp,
 }
 
 /// A record as a store gave it.
@@ -135,6 +146,8 @@ impl Record {
             claim: None,
             unclaimed: Vec::new(),
             doubt: None,
+            lease: None,
+            fence: Stamp::At(floor),
         }
     }
 
@@ -143,15 +156,35 @@ impl Record {
     pub fn resolved(mut self, own: Revision) -> Self {
         self.version = Stamp::At(self.version.resolve(own));
         self.touched = Stamp::At(self.touched.resolve(own));
+        self.fence = Stamp::At(self.fence.resolve(own));
         if let Some(doubt) = &mut self.doubt {
             doubt.version = Stamp::At(doubt.version.resolve(own));
         }
         self
     }
 
-    /// Whether it may be forgotten: no write is in flight or in doubt.
+    /// Whether no write is in flight or in doubt.
+    pub fn is_quiet(&self, now: StoreTime) -> bool {
+        self.has_no_marks() && self.doubt.is_none_or(|doubt| doubt.until <= now)
+    }
+
+    /// Whether it may be forgotten: no write is in flight or in doubt, and no lease is held or remembered.
     pub fn is_idle(&self, now: StoreTime) -> bool {
-        self.claim.is_none() && self.unclaimed.is_empty() && self.doubt.is_none_or(|doubt| doubt.until <= now)
+        self.idle_from().is_some_and(|from| from <= now)
+    }
+
+    /// From when on it may be forgotten, if it is not changed; `None` where time alone does not bring that about.
+    pub fn idle_from(&self) -> Option<StoreTime> {
+        if !self.has_no_marks() {
+            return None;
+        }
+        let from = self.doubt.map_or(StoreTime::default(), |doubt| doubt.until);
+        let Some(lease) = &self.lease else { return Some(from) };
+        lease.forgotten_from().map(|forgotten| forgotten.max(from))
+    }
+
+    fn has_no_marks(&self) -> bool {
+        self.claim.is_none() && self.unclaimed.is_empty()
     }
 }
 
@@ -172,7 +205,22 @@ impl Snapshot {
 
     /// Whether what is known can be trusted: nothing is in flight or in doubt.
     pub fn is_quiet(&self) -> bool {
-        self.record.is_idle(self.now)
+        self.record.is_quiet(self.now)
+    }
+
+    /// The lease, as long as it is held or remembered.
+    pub fn lease(&self) -> Option<&Lease> {
+        self.record.lease.as_ref().filter(|lease| lease.is_remembered(self.now))
+    }
+
+    /// The state of the lease at the time of the reading.
+    pub fn lease_state(&self) -> LeaseState {
+        self.record.lease.as_ref().map_or(LeaseState::Available, |lease| lease.state(self.now))
+    }
+
+    /// The fence of the last lease that was granted; of a forgotten record, a later number. A grant gives a greater one.
+    pub const fn fence(&self) -> Revision {
+        self.record.fence.resolve(self.revision)
     }
 
     /// What the record knows of the resource, while it can be trusted.

@@ -53,6 +53,8 @@ pub struct Settlement {
     pub marked_at: Revision,
     /// What became of it.
     pub outcome: Outcome,
+    /// Whether it removes the resource: its lease ends with it.
+    pub removes: bool,
     /// What was learned of the new state under the claim.
     pub learned: Option<Known>,
     /// How long after now the upstream may still apply it, if it is in doubt.
@@ -69,12 +71,12 @@ impl Settlement {
 /// Marks the resource as claimed, if nothing is in the way.
 pub fn claim(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
     let free = snapshot.availability() == Availability::Free;
-    free.then(|| Record { claim: Some(mark), touched: Stamp::Itself, ..without_past_doubt(snapshot) })
+    free.then(|| Record { claim: Some(mark), touched: Stamp::Itself, ..without_past(snapshot) })
 }
 
 /// Adds the mark of an unclaimed write, beside whatever else is in flight, if there is room for it.
 pub fn add_unclaimed(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
-    let mut record = Record { touched: Stamp::Itself, ..without_past_doubt(snapshot) };
+    let mut record = Record { touched: Stamp::Itself, ..without_past(snapshot) };
     record.unclaimed.push(mark);
     (record.unclaimed.len() <= UNCLAIMED_MARKS_MAX).then_some(record)
 }
@@ -83,14 +85,16 @@ pub fn add_unclaimed(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
 /// doubt already.
 pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
     let is_ours = |mark: &Mark| mark.is_same_write(&settlement.mark);
-    let mut record = Record { touched: Stamp::Itself, ..without_past_doubt(snapshot) };
+    let mut record = Record { touched: Stamp::Itself, ..without_past(snapshot) };
     let undisturbed = settlement.is_undisturbed(snapshot);
-    if record.claim.as_ref().is_some_and(is_ours) {
-        record.claim = None;
-    } else if let Some(place) = record.unclaimed.iter().position(is_ours) {
-        record.unclaimed.swap_remove(place);
+    let mark = if record.claim.as_ref().is_some_and(is_ours) {
+        record.claim.take()?
     } else {
-        return None;
+        let place = record.unclaimed.iter().position(is_ours)?;
+        record.unclaimed.swap_remove(place)
+    };
+    if !matches!(settlement.outcome, Outcome::NotApplied | Outcome::NotAppliedAsKnown) {
+        take_ended_lease(&mut record, mark, snapshot.now);
     }
     match settlement.outcome {
         Outcome::NotApplied => {}
@@ -98,6 +102,7 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
         Outcome::Applied => {
             change_version(&mut record);
             record.known = settlement.learned.filter(|_| undisturbed);
+            record.lease = record.lease.filter(|_| !settlement.removes);
         }
         Outcome::Unclear => {
             change_version(&mut record);
@@ -114,7 +119,11 @@ pub fn take_over(snapshot: &Snapshot, late_max: Duration) -> Option<Record> {
     if snapshot.availability() != Availability::Orphaned {
         return None;
     }
-    let mut record = Record { touched: Stamp::Itself, ..without_past_doubt(snapshot) };
+    let mut record = Record { touched: Stamp::Itself, ..without_past(snapshot) };
+    let marks = record.claim.iter().chain(&record.unclaimed).copied();
+    for mark in marks.filter(is_dead).collect::<Vec<_>>() {
+        take_ended_lease(&mut record, mark, snapshot.now);
+    }
     record.claim = record.claim.filter(|mark| !is_dead(mark));
     record.unclaimed.retain(|mark| !is_dead(mark));
     doubt(&mut record, snapshot.now.plus(late_max));
@@ -137,14 +146,21 @@ fn doubt(record: &mut Record, until: StoreTime) {
     record.known = None;
 }
 
-/// The record with a doubt that is over written out.
-fn without_past_doubt(snapshot: &Snapshot) -> Record {
+/// Forgets a lease that has ended, where somebody else than its holder has written, or may have: from then on a renewal
+/// would prove what is not so.
+fn take_ended_lease(record: &mut Record, mark: Mark, now: StoreTime) {
+    record.lease = record.lease.take().filter(|lease| mark.leaves_lease || lease.state(now).is_held());
+}
+
+/// The record with a doubt that is over written out, and without a lease that is forgotten.
+fn without_past(snapshot: &Snapshot) -> Record {
     let mut record = snapshot.record.clone().resolved(snapshot.revision);
     if record.doubt.is_some_and(|doubt| doubt.until <= snapshot.now) {
         record.version = Stamp::At(snapshot.version());
         record.doubt = None;
         record.known = None;
     }
+    record.lease = record.lease.filter(|lease| lease.is_remembered(snapshot.now));
     record
 }
 

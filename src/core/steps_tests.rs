@@ -35,7 +35,7 @@ impl Resource {
     }
 
     fn mark(&self, nonce: u64) -> Mark {
-        Mark { owner: 1, nonce, deadline: self.snapshot.now.plus(Duration::from_millis(100)) }
+        Mark { owner: 1, nonce, deadline: self.snapshot.now.plus(Duration::from_millis(100)), leaves_lease: false }
     }
 
     fn claim(&mut self, nonce: u64) -> Revision {
@@ -49,7 +49,8 @@ impl Resource {
     }
 
     fn settle(&mut self, nonce: u64, marked_at: Revision, outcome: Outcome, learned: Option<Known>) {
-        let settlement = Settlement { mark: self.mark(nonce), marked_at, outcome, learned, late_max: LATE_MAX };
+        let settlement =
+            Settlement { mark: self.mark(nonce), marked_at, outcome, removes: false, learned, late_max: LATE_MAX };
         let record = settle(&self.snapshot, settlement).expect("the mark is there");
         self.swap(record);
     }
@@ -207,6 +208,7 @@ fn a_second_doubt_never_shortens_the_first() {
         mark: resource.mark(2),
         marked_at: post,
         outcome: Outcome::Doubt,
+        removes: false,
         learned: None,
         late_max: Duration::ZERO,
     };
@@ -225,8 +227,14 @@ fn the_mark_of_a_dead_owner_becomes_a_doubt() {
     resource.swap(record);
     let until = resource.snapshot.now.plus(LATE_MAX);
     assert_eq!(resource.snapshot.availability(), Availability::InDoubt { until });
-    let late =
-        Settlement { mark: resource.mark(1), marked_at, outcome: Outcome::Applied, learned: None, late_max: LATE_MAX };
+    let late = Settlement {
+        mark: resource.mark(1),
+        marked_at,
+        outcome: Outcome::Applied,
+        removes: false,
+        learned: None,
+        late_max: LATE_MAX,
+    };
     assert_eq!(settle(&resource.snapshot, late), None, "its owner comes too late to settle");
 }
 

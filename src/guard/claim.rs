@@ -86,7 +86,7 @@ impl Marker {
         late_max: Duration,
     ) -> Result<Marked, StoreError> {
         let nonce = self.next_nonce.fetch_add(1, Ordering::Relaxed);
-        let mark = Mark { owner: self.owner, nonce, deadline };
+        let mark = Mark { owner: self.owner, nonce, deadline, leaves_lease: false };
         let next = match kind {
             MarkKind::Claim => claim(snapshot, mark),
             MarkKind::Unclaimed => add_unclaimed(snapshot, mark),
@@ -127,8 +127,14 @@ impl Claim {
     }
 
     async fn try_settle(&self, outcome: Outcome, learned: Option<Known>) -> Result<Option<Settled>, StoreError> {
-        let settlement =
-            Settlement { mark: self.mark, marked_at: self.marked_at, outcome, learned, late_max: self.late_max };
+        let settlement = Settlement {
+            mark: self.mark,
+            marked_at: self.marked_at,
+            outcome,
+            removes: false,
+            learned,
+            late_max: self.late_max,
+        };
         for _ in 0..SETTLE_ATTEMPTS_MAX {
             let snapshot = read(&*self.store, self.store_timeout, &self.key).await?;
             let undisturbed = settlement.is_undisturbed(&snapshot);

@@ -56,12 +56,12 @@ struct Shard {
 }
 
 struct Records {
-    /// Pinned. A doubt that has run out makes its record idle without a swap: `doubts` finds it then.
+    /// Pinned. Many become idle without a swap, by the end of a doubt or of a lease: `resting` finds them then.
     busy: HashMap<ResourceKey, Entry>,
     /// Forgettable, the one used longest ago first to go.
     idle: LruCache<ResourceKey, Entry>,
-    /// When doubts run out.
-    doubts: BTreeMap<(StoreTime, Revision), ResourceKey>,
+    /// When pinned records become idle by time alone.
+    resting: BTreeMap<(StoreTime, Revision), ResourceKey>,
     /// The floors of this shard's buckets.
     floors: HashMap<u16, Revision>,
 }
@@ -121,7 +121,7 @@ impl Shard {
 
 impl Records {
     fn new() -> Self {
-        Self { busy: HashMap::new(), idle: LruCache::unbounded(), doubts: BTreeMap::new(), floors: HashMap::new() }
+        Self { busy: HashMap::new(), idle: LruCache::unbounded(), resting: BTreeMap::new(), floors: HashMap::new() }
     }
 
     fn snapshot(&mut self, key: &ResourceKey, now: StoreTime) -> Snapshot {
@@ -139,29 +139,29 @@ impl Records {
     /// Puts a record in its place.
     fn put(&mut self, key: &ResourceKey, entry: Entry) {
         let earlier = self.busy.remove(key).or_else(|| self.idle.pop(key));
-        if let Some(Entry { revision, record: Record { doubt: Some(doubt), .. }, .. }) = &earlier {
-            self.doubts.remove(&(doubt.until, *revision));
+        if let Some(Entry { revision, record, .. }) = &earlier
+            && let Some(from) = record.idle_from()
+        {
+            self.resting.remove(&(from, *revision));
         }
         if entry.record.is_idle(entry.since) {
             self.idle.put(key.clone(), entry);
         } else {
-            if let Some(doubt) = entry.record.doubt {
-                self.doubts.insert((doubt.until, entry.revision), key.clone());
+            if let Some(from) = entry.record.idle_from() {
+                self.resting.insert((from, entry.revision), key.clone());
             }
             self.busy.insert(key.clone(), entry);
         }
     }
 
-    /// Lets go of records that were pinned by a doubt alone, if it is over.
+    /// Lets go of records that time alone has made idle.
     fn rest(&mut self, now: StoreTime) {
-        while let Some(first) = self.doubts.first_entry() {
+        while let Some(first) = self.resting.first_entry() {
             if first.key().0 > now {
                 break;
             }
             let key = first.remove();
-            if self.busy.get(&key).is_some_and(|entry| entry.record.is_idle(now))
-                && let Some(entry) = self.busy.remove(&key)
-            {
+            if let Some(entry) = self.busy.remove(&key) {
                 self.idle.put(key, Entry { since: now, ..entry });
             }
         }

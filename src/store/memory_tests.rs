@@ -49,7 +49,7 @@ fn idle() -> Record {
 }
 
 fn claimed() -> Record {
-    let mark = Mark { owner: 1, nonce: 1, deadline: StoreTime::from_milliseconds(u64::MAX) };
+    let mark = Mark { owner: 1, nonce: 1, deadline: StoreTime::from_milliseconds(u64::MAX), leaves_lease: false };
     Record { claim: Some(mark), ..idle() }
 }
 
