@@ -10,7 +10,8 @@ use super::{Exit, ExplainOptions, complain, print, report};
 use crate::{
     config::{self, Config, Route, Word, guard_words},
     core::{
-        policy::{Dialect, Guard, LeaseGuards, LeaseRules, MethodClass, Require},
+        lease::Usage,
+        policy::{Dialect, Guard, LeaseRules, MethodClass, Require},
         precondition::{Preconditions, Requirement, requirement},
         refusal::{Code, Refusal},
         route::RouteTable,
@@ -176,7 +177,7 @@ fn judged(request: &GuardedRequest, guard: &Guard, headers: &HeaderMap) -> Vec<(
         _ => "a write",
     };
     let mut lines = vec![("method", format!("{} is {kind}", request.method))];
-    if let Some(rules) = guard.lease.as_ref().filter(|rules| is_leased(rules.guards, request, class)) {
+    if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage(request, class))) {
         lines.push(("lease", lease_needs(rules).to_owned()));
     }
     if class == MethodClass::Read {
@@ -199,12 +200,12 @@ fn judged(request: &GuardedRequest, guard: &Guard, headers: &HeaderMap) -> Vec<(
     lines
 }
 
-/// Whether what the lease guards includes this request.
-fn is_leased(guards: LeaseGuards, request: &GuardedRequest, class: MethodClass) -> bool {
-    match guards {
-        LeaseGuards::Write => class != MethodClass::Read,
-        LeaseGuards::ReadAndWrite => true,
-        LeaseGuards::Delete => request.method == Method::DELETE,
+/// What a request does to its resource, as far as leases are concerned.
+fn usage(request: &GuardedRequest, class: MethodClass) -> Usage {
+    match class {
+        MethodClass::Read => Usage::Read,
+        _ if request.method == Method::DELETE => Usage::Delete,
+        _ => Usage::Write,
     }
 }
 

@@ -13,8 +13,8 @@ fn leased(added: &str) -> String {
 
 /// The lease rules of the first route.
 fn lease_rules(text: &str) -> LeaseRules {
-    let guard = config(text).routes[0].guard.clone().expect("the route is guarded");
-    guard.lease.expect("a pessimistic route has leases")
+    let rules = config(text).routes.first().and_then(|route| route.guard.as_ref()?.lease.clone());
+    rules.unwrap_or_else(|| panic!("the first route has no leases in\n{text}"))
 }
 
 fn minutes(count: u64) -> Duration {

@@ -106,7 +106,6 @@ fn each_broken_rule_is_one_problem() {
         ("[store]\npath = \"/x\"", "`path` is not in this version of ifmatch"),
         ("[admin]\nlisten = \"127.0.0.1:9901\"", "`admin` is not in this version of ifmatch"),
         ("[routes.lease]\nmin = \"15s\"", "`lease` has no effect on an optimistic route"),
-        ("touches = []", "`touches` is not in this version of ifmatch"),
         ("[defaults.lease]\nmin = \"15\"", "lease.min is \"15\", which is no duration"),
         ("[defaults]\npath = \"/\"", "`path` belongs to one route: it cannot be a default"),
         ("[defaults]\nhash_wait = \"5\"", "hash_wait is \"5\", which is no duration"),

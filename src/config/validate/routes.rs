@@ -174,7 +174,7 @@ impl Table {
         for (key, span) in written.keys_of(&["routes", &self.index]) {
             if known.contains(&key) && !UNGUARDED_KEYS.contains(&key) {
                 let needed = if key == LEASE_KEY { Policy::Pessimistic } else { Policy::Optimistic };
-                refuse_key(check, key, span, "a last-writer-wins", &needed);
+                refuse_key(check, key, span, "a last-writer-wins", needed);
             }
         }
     }
@@ -183,12 +183,12 @@ impl Table {
     fn refuse_leases(&self, check: &mut Check<'_>) {
         let written = check.written;
         for (key, span) in written.keys_of(&["routes", &self.index]).filter(|(key, _)| *key == LEASE_KEY) {
-            refuse_key(check, key, span, "an optimistic", &Policy::Pessimistic);
+            refuse_key(check, key, span, "an optimistic", Policy::Pessimistic);
         }
     }
 }
 
-fn refuse_key(check: &mut Check<'_>, key: &str, span: Range<usize>, kind: &str, needed: &Policy) {
+fn refuse_key(check: &mut Check<'_>, key: &str, span: Range<usize>, kind: &str, needed: Policy) {
     let message = format!("`{key}` has no effect on {kind} route");
     check.hinted(span, message, format!("leave it out, or write policy = {:?}", needed.word()));
 }
