@@ -159,3 +159,7 @@ impl Lease {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "lease_tests.rs"]
+mod tests;

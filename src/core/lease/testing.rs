@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use http::StatusCode;
-
 use super::{Acquire, Action, Command, Denied, Done, LeaseDuration, LeaseId, Standing, step};
 use crate::core::{
     policy::{AbsentLease, Dialect, LeaseAuth, LeaseGuards, LeaseRules},
@@ -111,11 +109,5 @@ impl Resource {
         let settlement = Settlement { mark, marked_at, outcome, removes, learned: None, late_max };
         let record = settle(&self.snapshot, settlement).expect("the mark is there");
         self.swap(record);
-    }
-
-    /// A whole write that is applied.
-    pub(crate) fn write(&mut self, standing: Standing) {
-        let begun = self.begin(standing);
-        self.end(begun, Outcome::of_status(StatusCode::NO_CONTENT), false);
     }
 }
