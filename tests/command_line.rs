@@ -31,13 +31,27 @@ fn check_prints_a_table_of_routes() {
     assert_eq!(
         lines,
         [
-            "NAME HOST PATH POLICY ETAG WRITERS REQUIRE UPSTREAM",
-            "documents * /documents/{id} optimistic content shared always app (127.0.0.1:9000)",
-            "collection * /documents optimistic content shared always app (127.0.0.1:9000)",
-            "drawings * /drawings/{id}/{*part} optimistic version exclusive existing app (127.0.0.1:9000)",
-            "static * /static/{*file} last-writer-wins - - - app (127.0.0.1:9000)",
+            "NAME HOST PATH POLICY ETAG WRITERS REQUIRE LEASES UPSTREAM",
+            "documents * /documents/{id} optimistic content shared always - app (127.0.0.1:9000)",
+            "collection * /documents optimistic content shared always - app (127.0.0.1:9000)",
+            "drawings * /drawings/{id}/{*part} optimistic version exclusive existing - app (127.0.0.1:9000)",
+            "static * /static/{*file} last-writer-wins - - - - app (127.0.0.1:9000)",
         ]
     );
+}
+
+#[test]
+fn check_tells_what_a_lease_takes() {
+    for (file, expected) in [
+        ("config/worker-locks.toml", "never /.leases write 5s-1m required results"),
+        ("config/azure-blob-pessimistic.toml", "never azure write 15s-1m|infinite blobs"),
+        ("config/azure-queue.toml", "never /.leases read+write 1s-7days queues"),
+    ] {
+        let output = ifmatch(&["check", file]);
+        assert_eq!(output.status.code(), Some(0));
+        let printed = text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(printed.contains(expected), "{printed}");
+    }
 }
 
 #[test]
@@ -118,6 +132,22 @@ fn explain_tells_route_key_and_what_a_write_needs() {
     assert_eq!(labelled(&lines, "method"), "PUT is a write");
     assert_eq!(labelled(&lines, "needs"), "If-Match with the current tag, or If-None-Match: * to create");
     assert_eq!(labelled(&lines, "outcome"), "428 precondition-required: it carries nothing of that");
+}
+
+#[test]
+fn explain_tells_what_a_lease_demands() {
+    let lines = explained(&["config/worker-locks.toml", "PUT", "/jobs/42/resize"]);
+    assert_eq!(labelled(&lines, "key"), "results:42#resize");
+    assert_eq!(labelled(&lines, "lease"), "Lease-Id, always: a lease must be taken first");
+    assert_eq!(labelled(&lines, "needs"), "nothing; a precondition is judged if there is one");
+    let lines = explained(&["config/worker-locks.toml", "GET", "/jobs/42/resize"]);
+    assert_eq!(labelled(&lines, "lease"), "", "{lines:?}");
+    let lines = explained(&["config/azure-queue.toml", "GET", "/orders/messages/17"]);
+    assert_eq!(labelled(&lines, "lease"), "Lease-Id while the resource is leased");
+    let lines = explained(&["config/azure-container.toml", "PUT", "/photos"]);
+    assert_eq!(labelled(&lines, "lease"), "", "{lines:?}");
+    let lines = explained(&["config/azure-container.toml", "DELETE", "/photos"]);
+    assert_eq!(labelled(&lines, "lease"), "x-ms-lease-id while the resource is leased");
 }
 
 #[test]

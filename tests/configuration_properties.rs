@@ -6,6 +6,7 @@ use ifmatch::config;
 use proptest::prelude::*;
 
 const MISTAKES: &str = include_str!("configuration/mistakes.toml");
+const LEASED: &str = include_str!("../config/worker-locks.toml");
 const OPTIMISTIC: &str = include_str!("../config/optimistic.toml");
 const QUICKSTART: &str = include_str!("../config/quickstart.toml");
 
@@ -98,7 +99,7 @@ proptest! {
 
     #[test]
     fn any_change_of_a_valid_file_is_parsed_or_reported(
-        file in prop::sample::select(vec![QUICKSTART, OPTIMISTIC, MISTAKES]),
+        file in prop::sample::select(vec![QUICKSTART, OPTIMISTIC, LEASED, MISTAKES]),
         changes in prop::collection::vec(change(), 1..4),
     ) {
         let text = changes.iter().fold(file.to_owned(), |text, change| changed(&text, change));

@@ -373,3 +373,43 @@ fn if_none_match_compares_version_tags_as_a_whole() {
         assert_eq!(judge(&Method::GET, &conditions, &current, MatchRule::Version), expected, "{if_none_match}");
     }
 }
+
+/// DESIGN section 5, `compare = "opaque"`: `If-Match` compares whole tags; all else is as it was.
+#[test]
+fn opaque_comparison_is_equality_of_the_whole_tag() {
+    let failed = |weak_tag| Judgement::Failed { field: Field::IfMatch, weak_tag };
+    for (if_match, current, expected) in [
+        ("W/\"v1\"", "W/\"v1\"", Judgement::Pass),
+        ("\"v1\"", "\"v1\"", Judgement::Pass),
+        ("\"v0\", W/\"v1\"", "W/\"v1\"", Judgement::Pass),
+        ("*", "W/\"v1\"", Judgement::Pass),
+        ("\"v1\"", "W/\"v1\"", failed(false)),
+        ("W/\"v1\"", "\"v1\"", failed(true)),
+        ("W/\"v0\"", "W/\"v1\"", failed(false)),
+        ("\"i-7-a\"", "\"i-7-b\"", failed(false)),
+    ] {
+        let headers = HeaderMap::from_iter([(header::IF_MATCH, if_match.parse().unwrap())]);
+        let tag = EntityTag::parse(current.as_bytes()).ok();
+        let current = Representation::Present(Validators { tag, modified: None });
+        let conditions = Preconditions::parse(&headers).unwrap();
+        assert_eq!(
+            judge(&Method::PUT, &conditions, &current, MatchRule::Opaque),
+            expected,
+            "{if_match} of {current:?}"
+        );
+    }
+    let representations: Vec<_> = representations().into_iter().map(Now::to_representation).collect();
+    for request in requests().filter(|request| matches!(request.matching.1, List::Absent | List::Star)) {
+        let conditions = Preconditions::parse_for_read(&request.headers());
+        for method in methods() {
+            for current in &representations {
+                let strongly = judge(&method, &conditions, current, MatchRule::Strong);
+                assert_eq!(
+                    judge(&method, &conditions, current, MatchRule::Opaque),
+                    strongly,
+                    "{method} {conditions:?}"
+                );
+            }
+        }
+    }
+}

@@ -1,11 +1,14 @@
 //! `ifmatch check`: all problems of a configuration, or a table of its routes.
 
-use std::{path::Path, process::ExitCode};
+use std::{borrow::Cow, path::Path, process::ExitCode, time::Duration};
 
 use super::{complain, print, report};
-use crate::config::{self, Route, Word};
+use crate::{
+    config::{self, Route, Word, guard_words, show_duration},
+    core::policy::{Dialect, Guard, LeaseRules},
+};
 
-const HEADINGS: [&str; 8] = ["NAME", "HOST", "PATH", "POLICY", "ETAG", "WRITERS", "REQUIRE", "UPSTREAM"];
+const HEADINGS: [&str; 9] = ["NAME", "HOST", "PATH", "POLICY", "ETAG", "WRITERS", "REQUIRE", "LEASES", "UPSTREAM"];
 
 pub(super) fn execute(file: &Path) -> ExitCode {
     let loaded = match config::load(file) {
@@ -22,19 +25,36 @@ pub(super) fn execute(file: &Path) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn row(route: &Route) -> [String; 8] {
-    let of_guard =
-        |word: fn(&crate::core::policy::Guard) -> &'static str| route.guard.as_ref().map_or("-", word).to_owned();
+fn row(route: &Route) -> [String; 9] {
+    let of_guard = |shown: fn(&Guard) -> Cow<'static, str>| route.guard.as_ref().map_or("-".into(), shown).into_owned();
     [
         route.name.clone(),
         route.host.to_string(),
         route.path.to_string(),
         route.policy.word().to_owned(),
-        of_guard(|guard| guard.etag.word()),
-        of_guard(|guard| guard.writers.word()),
-        of_guard(|guard| if guard.observe { "observed" } else { guard.require.word() }),
+        of_guard(|guard| guard.etag.spelled()),
+        of_guard(|guard| guard.writers.spelled()),
+        of_guard(|guard| if guard.observe { "observed".into() } else { guard.require.spelled() }),
+        of_guard(|guard| guard.lease.as_ref().map_or("-".into(), |rules| leases(rules).into())),
         format!("{} ({})", route.upstream.name, route.upstream.servers.join(", ")),
     ]
+}
+
+/// What one must know to take a lease: where, what it guards, and how long it may last.
+fn leases(rules: &LeaseRules) -> String {
+    let place = match rules.dialect {
+        Dialect::Native => rules.prefix.as_str(),
+        Dialect::Azure => "azure",
+    };
+    let (guards, min, max) = (guard_words(rules.guards).join("+"), rules.min, rules.max);
+    let infinite = if rules.infinite { "|infinite" } else { "" };
+    let required = if rules.required { " required" } else { "" };
+    format!("{place} {guards} {}-{}{infinite}{required}", shown(min), shown(max))
+}
+
+/// A duration as one word: `1m30s`.
+fn shown(duration: Duration) -> String {
+    show_duration(duration).replace(' ', "")
 }
 
 /// Lines whose columns are as wide as their widest cell.

@@ -8,9 +8,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 
 use super::{Exit, ExplainOptions, complain, print, report};
 use crate::{
-    config::{self, Config, Route, Word},
+    config::{self, Config, Route, Word, guard_words},
     core::{
-        policy::{Guard, MethodClass, Require},
+        lease::Usage,
+        policy::{Dialect, Guard, LeaseRules, MethodClass, Require},
         precondition::{Preconditions, Requirement, requirement},
         refusal::{Code, Refusal},
         target::{NormalPath, PathParameters, normalize, split_query},
@@ -136,11 +137,17 @@ fn policy(route: &Route) -> String {
     route.guard.as_ref().map_or_else(
         || policy.to_owned(),
         |guard| {
-            let (etag, writers, require) = (guard.etag.word(), guard.writers.word(), guard.require.word());
+            let (etag, writers, require) = (guard.etag.spelled(), guard.writers.word(), guard.require.word());
             let observe = if guard.observe { ", observe = true" } else { "" };
-            format!("{policy} (etag = {etag:?}, writers = {writers:?}, require = {require:?}{observe})")
+            let leases = guard.lease.as_ref().map(leases).unwrap_or_default();
+            format!("{policy} (etag = {etag:?}, writers = {writers:?}, require = {require:?}{observe}{leases})")
         },
     )
+}
+
+fn leases(rules: &LeaseRules) -> String {
+    let (dialect, guards) = (rules.dialect.word(), guard_words(rules.guards));
+    format!(", lease.dialect = {dialect:?}, lease.guards = {guards:?}, lease.required = {}", rules.required)
 }
 
 /// What becomes of it, and what a write needs.
@@ -166,6 +173,9 @@ fn judged(request: &GuardedRequest, guard: &Guard, headers: &HeaderMap) -> Vec<(
         _ => "a write",
     };
     let mut lines = vec![("method", format!("{} is {kind}", request.method))];
+    if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage(request, class))) {
+        lines.push(("lease", lease_needs(rules).to_owned()));
+    }
     if class == MethodClass::Read {
         lines.push(("outcome", "it is answered with a tag, or with 304 or 412 by its preconditions".to_owned()));
         return lines;
@@ -184,6 +194,24 @@ fn judged(request: &GuardedRequest, guard: &Guard, headers: &HeaderMap) -> Vec<(
     let outcome = if guard.observe { format!("it passes; without observe: {outcome}") } else { outcome };
     lines.push(("outcome", outcome));
     lines
+}
+
+/// What a request does to its resource, as far as leases are concerned.
+fn usage(request: &GuardedRequest, class: MethodClass) -> Usage {
+    match class {
+        MethodClass::Read => Usage::Read,
+        _ if request.method == Method::DELETE => Usage::Delete,
+        _ => Usage::Write,
+    }
+}
+
+fn lease_needs(rules: &LeaseRules) -> &'static str {
+    match (rules.dialect, rules.required) {
+        (Dialect::Native, false) => "Lease-Id while the resource is leased",
+        (Dialect::Native, true) => "Lease-Id, always: a lease must be taken first",
+        (Dialect::Azure, false) => "x-ms-lease-id while the resource is leased",
+        (Dialect::Azure, true) => "x-ms-lease-id, always: a lease must be taken first",
+    }
 }
 
 fn needs(require: Require, allow_any: bool) -> &'static str {

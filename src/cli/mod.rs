@@ -189,6 +189,6 @@ mod tests {
         assert_eq!(options.expect("these belong together").policy, Some(Policy::Optimistic));
         assert!(run(&["a.toml", "--upstream", "http://[::1]:1"]).is_err());
         assert!(run(&["--policy", "optimistic"]).is_err());
-        assert!(run(&["--upstream", "http://[::1]:1", "--policy", "pessimistic"]).is_err());
+        assert!(run(&["--upstream", "http://[::1]:1", "--policy", "pesimistic"]).is_err());
     }
 }

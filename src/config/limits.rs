@@ -62,3 +62,12 @@ pub(super) const IDENTITY_TTL: Limit<Duration> = limit("identity_ttl", seconds(6
 pub(super) const CLAIM_MAX_WAIT: Limit<Duration> = limit("claim.max_wait", seconds(30), ZERO, hours(1));
 pub(super) const CLAIM_MAX_WAITERS: Limit<usize> = limit("claim.max_waiters", 64, 0, 100_000);
 pub(super) const PROBE_TIMEOUT: Limit<Duration> = limit("probe.timeout", seconds(5), ms(10), seconds(600));
+
+pub(super) const LEASE_REMEMBER: Limit<Duration> = limit("lease.remember", seconds(600), ZERO, hours(24 * 7));
+pub(super) const LEASE_MAX_PER_PRINCIPAL: Limit<usize> = limit("lease.max_per_principal", 100, 1, 1_000_000);
+pub(super) const LEASE_DEFAULT: Limit<Duration> = limit("lease.default", seconds(30), seconds(1), hours(24 * 7));
+pub(super) const LEASE_MIN: Limit<Duration> = limit("lease.min", seconds(15), seconds(1), hours(24 * 7));
+pub(super) const LEASE_MAX: Limit<Duration> = limit("lease.max", seconds(60), seconds(1), hours(24 * 7));
+pub(super) const LEASE_MAX_WAIT: Limit<Duration> = limit("lease.max_wait", seconds(30), ZERO, hours(1));
+pub(super) const LEASE_MAX_WAITERS: Limit<usize> = limit("lease.max_waiters", 64, 0, 100_000);
+pub(super) const LEASE_HOLD_MAX: Limit<Duration> = limit("lease.hold_max", hours(1), seconds(1), hours(24 * 365));

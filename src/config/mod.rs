@@ -19,7 +19,8 @@ use std::{fs, io, path::Path, path::PathBuf, sync::Arc, time::Duration};
 use problem::Source;
 pub use problem::{Problem, Problems};
 pub use start::from_upstream;
-pub use words::Word;
+pub use units::show_duration;
+pub use words::{Word, guard_words};
 
 use crate::core::{
     policy::{Guard, Policy},

@@ -74,6 +74,7 @@ pub(super) struct Route {
     pub(super) upstream: Option<Text>,
     pub(super) policy: Option<Text>,
     pub(super) etag: Option<Text>,
+    pub(super) compare: Option<Text>,
     pub(super) writers: Option<Text>,
     pub(super) key: Option<Text>,
     pub(super) path_params: Option<Text>,
@@ -93,6 +94,7 @@ pub(super) struct Route {
     pub(super) claim: Claim,
     pub(super) probe: Probe,
     pub(super) probe_auth: Option<Text>,
+    pub(super) lease: Lease,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -106,6 +108,29 @@ pub(super) struct Claim {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Probe {
     pub(super) timeout: Option<Text>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Lease {
+    pub(super) dialect: Option<Text>,
+    pub(super) prefix: Option<Text>,
+    pub(super) guards: Option<Texts>,
+    pub(super) auth: Option<Text>,
+    pub(super) bind: Option<Flag>,
+    pub(super) acquire_on_read: Option<Flag>,
+    pub(super) client_break: Option<Flag>,
+    pub(super) absent: Option<Text>,
+    pub(super) remember: Option<Text>,
+    pub(super) max_per_principal: Option<Number>,
+    pub(super) default: Option<Text>,
+    pub(super) min: Option<Text>,
+    pub(super) max: Option<Text>,
+    pub(super) infinite: Option<Flag>,
+    pub(super) required: Option<Flag>,
+    pub(super) max_wait: Option<Text>,
+    pub(super) max_waiters: Option<Number>,
+    pub(super) hold_max: Option<Text>,
 }
 
 impl Section for File {
@@ -132,12 +157,13 @@ impl Section for Store {
 impl Section for Upstream {}
 
 impl Section for Route {
-    const LATER: &'static [&'static str] = &["compare", "errors", "guarantee", "lease", "probe_region", "touches"];
+    const LATER: &'static [&'static str] = &["errors", "guarantee", "probe_region", "touches"];
 
     fn shape(key: &str) -> Shape {
         match key {
             "claim" => Shape::Table(clean::<Claim>),
             "probe" => Shape::Table(clean::<Probe>),
+            "lease" => Shape::Table(clean::<Lease>),
             _ => Shape::Value,
         }
     }
@@ -146,3 +172,5 @@ impl Section for Route {
 impl Section for Claim {}
 
 impl Section for Probe {}
+
+impl Section for Lease {}

@@ -51,6 +51,7 @@ fn shows_every_key_and_no_other() {
         known::<raw::Route>("routes."),
         known::<raw::Claim>("routes.claim."),
         known::<raw::Probe>("routes.probe."),
+        known::<raw::Lease>("routes.lease."),
     ];
     let file = uncommented().parse::<toml::Table>().expect("the file is TOML");
     let mut shown = BTreeSet::new();
@@ -62,7 +63,14 @@ fn shows_every_key_and_no_other() {
 
 #[test]
 fn names_the_range_of_every_number() {
-    for limit in [limit::THREADS, limit::CLAIM_WAITERS_MAX, limit::CAPACITY, limit::CLAIM_MAX_WAITERS] {
+    for limit in [
+        limit::THREADS,
+        limit::CLAIM_WAITERS_MAX,
+        limit::CAPACITY,
+        limit::CLAIM_MAX_WAITERS,
+        limit::LEASE_MAX_PER_PRINCIPAL,
+        limit::LEASE_MAX_WAITERS,
+    ] {
         names_range(&limit, |text| text.parse().ok());
     }
     let sizes = [limit::BODY_MEMORY, limit::BODY_MEMORY_TOTAL, limit::BODY_MAX, limit::SPOOL_TOTAL, limit::HASH_MAX];
@@ -84,6 +92,12 @@ fn names_the_range_of_every_number() {
         limit::IDENTITY_TTL,
         limit::CLAIM_MAX_WAIT,
         limit::PROBE_TIMEOUT,
+        limit::LEASE_REMEMBER,
+        limit::LEASE_DEFAULT,
+        limit::LEASE_MIN,
+        limit::LEASE_MAX,
+        limit::LEASE_MAX_WAIT,
+        limit::LEASE_HOLD_MAX,
     ] {
         names_range(&limit, units::duration);
     }
@@ -91,7 +105,8 @@ fn names_the_range_of_every_number() {
 
 /// The comment above one of the lines that show the key must say `MIN to MAX`.
 fn names_range<T: PartialEq + std::fmt::Debug>(limit: &Limit<T>, read: fn(&str) -> Option<T>) {
-    let key = limit.key.split('.').next().unwrap_or_default();
+    // A lease has a table, whose keys have lines of their own; others are shown with the table that they are in.
+    let key = limit.key.strip_prefix("lease.").unwrap_or(limit.key.split('.').next().unwrap_or_default());
     let shown = format!("#{key} = ");
     let comments = REFERENCE.split("\n\n").filter(|part| part.contains(&shown)).map(|part| part.replace("\n# ", " "));
     let ranges = comments.flat_map(|comment| {

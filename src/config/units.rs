@@ -21,7 +21,7 @@ pub(super) fn size(text: &str) -> Option<u64> {
 }
 
 /// A duration as one would write it.
-pub(super) fn show_duration(duration: Duration) -> String {
+pub fn show_duration(duration: Duration) -> String {
     humantime::format_duration(duration).to_string()
 }
 

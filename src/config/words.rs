@@ -1,15 +1,28 @@
 //! The words that stand for a value: for each type one table, from which the file is read, hints are made and values
 //! are shown.
 
+use std::borrow::Cow;
+
+use http::HeaderName;
+
 use crate::core::{
-    policy::{MethodOverride, OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers},
+    policy::{
+        AbsentLease, Compare, Dialect, LeaseAuth, LeaseGuards, MethodOverride, OnWrite, Policy, ProbeAuth, Require,
+        TagAfterWrite, TagSource, Writers,
+    },
     target::PathParameters,
 };
+
+/// What a tag source begins with that is followed by the name of a response field.
+const HEADER_FORM: &str = "header:";
 
 /// A type whose values are words of the configuration.
 pub trait Word: Clone + PartialEq + 'static {
     /// Each word and what it stands for.
     const WORDS: &'static [(&'static str, Self)];
+
+    /// What else can stand there: words with a part of the user's own, as hints show them.
+    const FORMS: &'static [&'static str] = &[];
 
     /// Words that later versions know; one that ends with a colon is followed by more.
     const LATER: &'static [&'static str] = &[];
@@ -19,9 +32,14 @@ pub trait Word: Clone + PartialEq + 'static {
         Self::WORDS.iter().find(|(each, _)| *each == word).map(|(_, value)| value.clone())
     }
 
-    /// The word that stands for this value.
+    /// The word that stands for this value; nothing if it is one of [`Word::FORMS`].
     fn word(&self) -> &'static str {
         Self::WORDS.iter().find(|(_, value)| value == self).map_or("", |(word, _)| word)
+    }
+
+    /// This value as a file spells it.
+    fn spelled(&self) -> Cow<'static, str> {
+        self.word().into()
     }
 
     /// Whether a later version knows this word.
@@ -31,9 +49,11 @@ pub trait Word: Clone + PartialEq + 'static {
 }
 
 impl Word for Policy {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("last-writer-wins", Self::LastWriterWins), ("optimistic", Self::Optimistic)];
-    const LATER: &'static [&'static str] = &["pessimistic"];
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("last-writer-wins", Self::LastWriterWins),
+        ("optimistic", Self::Optimistic),
+        ("pessimistic", Self::Pessimistic),
+    ];
 }
 
 impl Word for Require {
@@ -44,7 +64,26 @@ impl Word for Require {
 impl Word for TagSource {
     const WORDS: &'static [(&'static str, Self)] =
         &[("content", Self::Content), ("upstream", Self::Upstream), ("version", Self::Version)];
-    const LATER: &'static [&'static str] = &["header:", "json:", "delegate"];
+    const FORMS: &'static [&'static str] = &["header:NAME"];
+    const LATER: &'static [&'static str] = &["json:", "delegate"];
+
+    fn of(word: &str) -> Option<Self> {
+        match word.strip_prefix(HEADER_FORM) {
+            Some(name) => name.parse::<HeaderName>().ok().map(Self::Header),
+            None => Self::WORDS.iter().find(|(each, _)| *each == word).map(|(_, value)| value.clone()),
+        }
+    }
+
+    fn spelled(&self) -> Cow<'static, str> {
+        match self {
+            Self::Header(name) => format!("{HEADER_FORM}{name}").into(),
+            Self::Content | Self::Upstream | Self::Version => self.word().into(),
+        }
+    }
+}
+
+impl Word for Compare {
+    const WORDS: &'static [(&'static str, Self)] = &[("strong", Self::Strong), ("opaque", Self::Opaque)];
 }
 
 impl Word for Writers {
@@ -70,6 +109,28 @@ impl Word for ProbeAuth {
 
 impl Word for PathParameters {
     const WORDS: &'static [(&'static str, Self)] = &[("refuse", Self::Refuse), ("keep", Self::Keep)];
+}
+
+impl Word for Dialect {
+    const WORDS: &'static [(&'static str, Self)] = &[("native", Self::Native), ("azure", Self::Azure)];
+    const LATER: &'static [&'static str] = &["webdav", "terraform"];
+}
+
+impl Word for LeaseAuth {
+    const WORDS: &'static [(&'static str, Self)] = &[("probe", Self::Probe), ("none", Self::None)];
+}
+
+impl Word for AbsentLease {
+    const WORDS: &'static [(&'static str, Self)] = &[("allow", Self::Allow), ("refuse", Self::Refuse)];
+}
+
+/// The list that stands for what a lease guards, in alphabetical order.
+pub fn guard_words(guards: LeaseGuards) -> &'static [&'static str] {
+    match guards {
+        LeaseGuards::Write => &["write"],
+        LeaseGuards::ReadAndWrite => &["read", "write"],
+        LeaseGuards::Delete => &["delete"],
+    }
 }
 
 /// The kinds of store.
@@ -106,8 +167,18 @@ mod tests {
 
     #[test]
     fn knows_words_of_later_versions_with_what_follows_them() {
-        assert!(TagSource::is_later("header:X-Version"));
+        assert!(TagSource::is_later("json:/version"));
         assert!(TagSource::is_later("delegate"));
         assert!(!TagSource::is_later("delegates"));
+        assert!(!TagSource::is_later("header:X-Version"));
+    }
+
+    #[test]
+    fn a_tag_source_can_name_a_field() {
+        let source = TagSource::of("header:X-Version");
+        assert_eq!(source, Some(TagSource::Header(HeaderName::from_static("x-version"))));
+        assert_eq!(source.map(|source| source.spelled()), Some("header:x-version".into()));
+        assert_eq!(TagSource::of("header:"), None);
+        assert_eq!(TagSource::of("header:two words"), None);
     }
 }

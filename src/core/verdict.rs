@@ -40,7 +40,7 @@ impl Evidence {
     /// The tag of the selected representation, as it is in responses.
     pub fn selected_tag(&self) -> Option<&EntityTag> {
         match &self.representation {
-            Representation::Present(validators) if self.selected && self.rule == MatchRule::Strong => {
+            Representation::Present(validators) if self.selected && self.rule != MatchRule::Version => {
                 validators.tag.as_ref()
             }
             _ => None,

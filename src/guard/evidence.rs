@@ -6,7 +6,7 @@ use super::request::Request;
 use crate::{
     core::{
         issued_tag::{is_version_tag, version_tag},
-        policy::{Guard, TagSource, Writers},
+        policy::{Compare, Guard, TagSource, Writers},
         precondition::{MatchRule, TagCondition},
         record::{Revision, Snapshot, VariantName},
         validators::{Representation, Validators},
@@ -17,7 +17,11 @@ use crate::{
 
 /// How `If-Match` compares tags of this route.
 pub(super) fn match_rule(guard: &Guard) -> MatchRule {
-    if guard.etag == TagSource::Version { MatchRule::Version } else { MatchRule::Strong }
+    match (&guard.etag, guard.compare) {
+        (TagSource::Version, _) => MatchRule::Version,
+        (_, Compare::Strong) => MatchRule::Strong,
+        (_, Compare::Opaque) => MatchRule::Opaque,
+    }
 }
 
 /// The version tag of what a request selects.
@@ -67,7 +71,7 @@ pub(super) fn evidence(
     }
     if let (Some(validators), true) = (remembered, guard.etag != TagSource::Version) {
         let representation = Representation::Present(validators.clone());
-        pieces.push(Evidence { representation, rule: MatchRule::Strong, selected: true });
+        pieces.push(Evidence { representation, rule: match_rule(guard), selected: true });
     }
     // A tag of the current version was issued for a representation that existed, and every write since would have
     // made another version: the tag alone decides, whether or not anything is known of the resource.

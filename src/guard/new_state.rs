@@ -1,6 +1,6 @@
 //! What a write has made of its resource, learned under its claim (DESIGN, section 6).
 
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use pingora::http::ResponseHeader;
 use tokio::time::{Instant, timeout_at};
 
@@ -18,7 +18,7 @@ use crate::{
         issued_tag::content_tag,
         policy::{Guard, OnWrite, TagAfterWrite, TagSource, Writers},
         record::Known,
-        validators::{Representation, Validators},
+        validators::{Representation, Validators, tag_from_field},
     },
     exchange::{Body, Hashed, hash_whole},
 };
@@ -43,6 +43,15 @@ impl NewState {
     }
 }
 
+/// The tag that the head of a response states by itself.
+fn tag_in_response(guard: &Guard, headers: &HeaderMap) -> Option<EntityTag> {
+    match &guard.etag {
+        TagSource::Upstream => Validators::from_headers(headers).0.tag,
+        TagSource::Header(field) => tag_from_field(headers, field),
+        TagSource::Content | TagSource::Version => None,
+    }
+}
+
 impl Guards {
     /// Learns the new state of a resource: from the response to the write, else by reading it again. `None` where it
     /// is not to be learned, or could not be.
@@ -54,8 +63,8 @@ impl Guards {
         body: &Body,
     ) -> Option<NewState> {
         let describes_target = matches!(request.method, Method::PUT | Method::PATCH);
-        if guard.etag == TagSource::Upstream && describes_target {
-            let tag = Validators::from_headers(&response.headers).0.tag;
+        if describes_target {
+            let tag = tag_in_response(guard, &response.headers);
             if tag.is_some() {
                 let representation = Representation::Present(Validators { tag, modified: None });
                 return Some(NewState { representation, may_answer: true, may_keep: is_shareable(&response.headers) });
@@ -84,14 +93,13 @@ impl Guards {
             return None;
         }
         let mut validators = Validators::from_headers(&exchange.head().headers).0;
+        let tag_read = tag_in_response(guard, &exchange.head().headers);
         let wait = end.saturating_duration_since(Instant::now());
         let Hashed::Hash(hash) = hash_whole(&mut exchange, guard.hash_max_bytes, wait).await.ok()? else {
             return None;
         };
         exchange.finish().await;
-        if guard.etag != TagSource::Upstream {
-            validators.tag = content_tag(&hash).filter(|_| guard.etag == TagSource::Content);
-        }
+        validators.tag = tag_read.or_else(|| content_tag(&hash).filter(|_| guard.etag == TagSource::Content));
         let may_answer = !must_be_verbatim || hash == body.digest();
         Some(NewState { representation: Representation::Present(validators), may_answer, may_keep })
     }

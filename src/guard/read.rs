@@ -115,8 +115,13 @@ impl Guards {
             return Ok(head);
         }
         remove_conditions(&mut head);
-        let may_be_partial = guard.etag == TagSource::Version
-            && (request.conditions.if_range.is_none() || self.version_range_applies(request, snapshot));
+        let may_be_partial = match guard.etag {
+            TagSource::Version => {
+                request.conditions.if_range.is_none() || self.version_range_applies(request, snapshot)
+            }
+            TagSource::Header(_) => request.conditions.if_range.is_none(),
+            TagSource::Content | TagSource::Upstream => false,
+        };
         if !may_be_partial {
             head.remove_header(&header::RANGE);
         }

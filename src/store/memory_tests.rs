@@ -1,7 +1,10 @@
 //! The memory store against the contract in `store`.
 
 use super::*;
-use crate::core::record::{Doubt, Mark, Stamp};
+use crate::core::{
+    lease::{Lease, LeaseDuration, LeaseId, Term},
+    record::{Doubt, Mark, Stamp},
+};
 
 /// A clock that stands still until it is told otherwise.
 #[derive(Default)]
@@ -182,4 +185,43 @@ async fn of_many_swaps_at_once_exactly_one_succeeds() {
         let done = swaps.into_iter().map(|swap| swap.join().unwrap()).filter(|done| *done).count();
         assert_eq!(done, 1);
     }
+}
+
+fn leased(until: Option<u64>) -> Record {
+    let lease = Lease {
+        id: LeaseId::from_random([1; 16]),
+        term: Term::Held(until.map(StoreTime::from_milliseconds)),
+        duration: LeaseDuration::Infinite,
+        granted: StoreTime::default(),
+        holder: None,
+        principal: None,
+        remember: Duration::from_millis(100),
+    };
+    Record { lease: Some(lease), fence: Stamp::Itself, ..idle() }
+}
+
+#[tokio::test]
+async fn a_lease_pins_its_record_until_it_is_forgotten() {
+    let fixture = Fixture::new(1);
+    fixture.write("a", leased(Some(500))).await.unwrap();
+    let held = fixture.read("a").await;
+    fixture.pass(Duration::from_millis(599));
+    assert_eq!(fixture.write("b", claimed()).await, Err(StoreError::Full), "it has ended and is remembered");
+    fixture.pass(Duration::from_millis(1));
+    assert!(matches!(fixture.write("b", claimed()).await, Ok(Swapped::Done(_))));
+    let forgotten = fixture.read("a").await;
+    assert_eq!(forgotten.record.lease, None);
+    assert!(forgotten.fence() >= held.fence(), "no fence comes back");
+}
+
+#[tokio::test]
+async fn a_renewed_lease_is_not_let_go_at_its_first_end() {
+    let fixture = Fixture::new(1);
+    fixture.write("a", leased(Some(500))).await.unwrap();
+    fixture.write("a", leased(Some(1_000))).await.unwrap();
+    fixture.pass(Duration::from_millis(600));
+    assert_eq!(fixture.write("b", claimed()).await, Err(StoreError::Full));
+    fixture.write("a", leased(None)).await.unwrap();
+    fixture.pass(Duration::from_secs(1_000_000));
+    assert_eq!(fixture.write("b", claimed()).await, Err(StoreError::Full), "one without an end stays");
 }

@@ -72,7 +72,8 @@ impl Check<'_> {
         let found = T::of(word);
         if found.is_none() {
             let known = T::WORDS.iter().map(|(word, _)| *word);
-            let list = known.clone().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
+            let forms = known.clone().chain(T::FORMS.iter().copied());
+            let list = forms.map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
             if T::is_later(word) {
                 let message = format!("{key} = {word:?} is not in this version of ifmatch");
                 self.hinted(value.span(), message, format!("this version knows {list}"));

@@ -5,10 +5,11 @@ use http::{HeaderName, Method, header};
 use super::{
     super::{limits, raw::Texts},
     check::Check,
+    lease,
     routes::Keys,
 };
 use crate::core::policy::{
-    Compare, Guard, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+    Compare, Guard, MethodOverride, OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
 };
 
 /// Methods whose class no route can change.
@@ -21,25 +22,34 @@ const CHANGING_METHODS: [Method; 3] = [Method::PUT, Method::PATCH, Method::DELET
 const IDENTITY_HEADERS: [HeaderName; 4] =
     [header::AUTHORIZATION, header::COOKIE, HeaderName::from_static("x-api-key"), HeaderName::from_static("api-key")];
 
-/// The guard of a route.
-pub(super) fn guard(check: &mut Check<'_>, keys: Keys<'_>) -> Guard {
-    let guard = values(check, keys);
+/// The guard of a route of this policy.
+pub(super) fn guard(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> Guard {
+    let mut guard = values(check, keys, policy);
+    if policy == Policy::Pessimistic {
+        guard.lease = Some(lease::rules(check, keys));
+        leases_cannot_be_watched(check, keys, &guard);
+    }
     version_needs_exclusive_writers(check, keys, &guard);
+    opaque_needs_tags_of_the_upstream(check, keys, &guard);
     methods_have_one_class(check, keys, &guard);
     guard
 }
 
-/// The values of the keys, each checked by itself.
-pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>) -> Guard {
+/// The values of the keys, each checked by itself; those of leases are left out.
+pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> Guard {
     let etag = check.word("etag", keys.get(|raw| raw.etag.as_ref())).unwrap_or(TagSource::Content);
     let writers = check.word("writers", keys.get(|raw| raw.writers.as_ref())).unwrap_or(Writers::Shared);
-    let on_write_default = if etag == TagSource::Content { OnWrite::Probe } else { OnWrite::Omit };
+    let on_write_default = match etag {
+        TagSource::Content | TagSource::Header(_) => OnWrite::Probe,
+        TagSource::Upstream | TagSource::Version => OnWrite::Omit,
+    };
+    let require_default = if policy == Policy::Pessimistic { Require::Never } else { Require::Always };
     let identity_headers = keys.get(|raw| raw.identity_headers.as_ref());
     Guard {
         etag,
+        compare: check.word("compare", keys.get(|raw| raw.compare.as_ref())).unwrap_or(Compare::Strong),
         writers,
-        compare: Compare::Strong,
-        require: check.word("require", keys.get(|raw| raw.require.as_ref())).unwrap_or(Require::Always),
+        require: check.word("require", keys.get(|raw| raw.require.as_ref())).unwrap_or(require_default),
         require_methods: check.methods(
             "require_methods",
             keys.get(|raw| raw.require_methods.as_ref()),
@@ -70,6 +80,28 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>) -> Guard {
         probe_timeout: check.duration(keys.get(|raw| raw.probe.timeout.as_ref()), limits::PROBE_TIMEOUT),
         probe_auth: check.word("probe_auth", keys.get(|raw| raw.probe_auth.as_ref())).unwrap_or(ProbeAuth::Client),
         lease: None,
+    }
+}
+
+fn leases_cannot_be_watched(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+    const HINT: &str =
+        "to watch what its preconditions would do, write policy = \"optimistic\" and require = \"never\"";
+    if let Some(observe) = keys.get(|raw| raw.observe.as_ref())
+        && guard.observe
+    {
+        let message = "a pessimistic route cannot only be watched: nobody holds a lease that is not granted";
+        check.hinted(observe.span(), message, HINT);
+    }
+}
+
+fn opaque_needs_tags_of_the_upstream(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+    if let Some(compare) = keys.get(|raw| raw.compare.as_ref())
+        && guard.compare == Compare::Opaque
+        && !matches!(guard.etag, TagSource::Upstream | TagSource::Header(_))
+    {
+        const MESSAGE: &str = "compare = \"opaque\" needs etag = \"upstream\" or \"header:NAME\"";
+        const HINT: &str = "leave it out: the tags that ifmatch makes are strong";
+        check.hinted(compare.span(), MESSAGE, HINT);
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod check;
 mod guard;
+mod lease;
 mod overlap;
 mod routes;
 mod server;
@@ -31,6 +32,7 @@ pub(super) fn validate(
     let upstreams = upstreams::upstreams(&mut check, &file.upstreams);
     let routes = routes::routes(&mut check, file, &upstreams);
     overlap::refuse(&mut check, &routes);
+    overlap::refuse_taken_leases(&mut check, &routes);
     if !check.problems.is_empty() {
         return Err(Problems::new(check.problems));
     }

@@ -10,7 +10,11 @@ use super::{
     check::Check,
     routes::Placed,
 };
-use crate::core::route::{HostPattern, Relation, relation};
+use crate::core::{
+    policy::Dialect,
+    route::{HostPattern, PathPattern, Relation, relation},
+    target::{PathParameters, normalize},
+};
 
 /// Two routes that could both win are an error.
 pub(super) fn refuse(check: &mut Check<'_>, routes: &[Placed]) {
@@ -35,6 +39,62 @@ fn refuse_pair(check: &mut Check<'_>, later: &Placed, earlier: &Placed, same: bo
         (message, format!("neither {path} nor {other_path} is the more specific one; change one of them"))
     };
     check.hinted(later.span.clone(), message, hint);
+}
+
+/// A lease that is asked for below its prefix must not be a request that another route takes, nor another lease.
+pub(super) fn refuse_taken_leases(check: &mut Check<'_>, routes: &[Placed]) {
+    let leases = routes.iter().filter_map(Leases::of).collect::<Vec<_>>();
+    for (index, lease) in leases.iter().enumerate() {
+        for route in routes.iter().filter(|route| lease.loses_to(route)) {
+            refuse_taken(check, lease, &format!("route {:?}", route.name), &route.path, route.span.start);
+        }
+        for earlier in leases.iter().take(index).filter(|earlier| lease.could_be(earlier)) {
+            let other = format!("the leases of route {:?}", earlier.route.name);
+            refuse_taken(check, lease, &other, &earlier.path, earlier.route.span.start);
+        }
+    }
+}
+
+fn refuse_taken(check: &mut Check<'_>, lease: &Leases<'_>, other: &str, path: &PathPattern, start: usize) {
+    let (name, line) = (&lease.route.name, check.source.line(start));
+    let message = format!("the leases of route {name:?} and {other} (line {line}) match common requests");
+    let hint = format!("they are {} and {path}; set another lease.prefix", lease.path);
+    check.hinted(lease.route.span.clone(), message, hint);
+}
+
+/// The paths of the leases of a route in the native dialect.
+struct Leases<'a> {
+    route: &'a Placed,
+    prefix: &'a str,
+    path: PathPattern,
+}
+
+impl<'a> Leases<'a> {
+    fn of(route: &'a Placed) -> Option<Self> {
+        let rules = route.route.as_ref()?.guard.as_ref()?.lease.as_ref()?;
+        let prefix = normalize(rules.prefix.as_bytes(), PathParameters::Refuse).ok()?;
+        let native = rules.dialect == Dialect::Native;
+        native.then(|| Self { route, prefix: &rules.prefix, path: route.path.under(&prefix) })
+    }
+
+    /// Whether a route, be it its own, is not clearly the wider one. One that takes the resources themselves under a
+    /// narrower host leaves no leases there.
+    fn loses_to(&self, other: &Placed) -> bool {
+        let (host, any) = (&self.route.host, &HostPattern::Any);
+        let lost = !matches!(
+            relation((host, &self.path), (&other.host, &other.path)),
+            Relation::Disjoint | Relation::Narrower
+        );
+        let takes_resources = *host != other.host
+            && matches!(relation((any, &self.route.path), (any, &other.path)), Relation::Same | Relation::Narrower);
+        lost && !takes_resources
+    }
+
+    /// Whether one request could be meant for both. Under one prefix they differ as their routes do.
+    fn could_be(&self, other: &Self) -> bool {
+        let lie = relation((&self.route.host, &self.path), (&other.route.host, &other.path));
+        self.prefix != other.prefix && lie != Relation::Disjoint
+    }
 }
 
 /// What a file without problems can say and rarely means.

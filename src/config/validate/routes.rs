@@ -9,10 +9,11 @@ use super::{
         Route, Upstream,
         raw::{self, File, Text},
         read::field_names,
-        words::similar,
+        words::{Word, similar},
     },
     check::Check,
     guard::{self, guard},
+    lease,
     upstreams::Upstreams,
 };
 use crate::core::{
@@ -27,6 +28,9 @@ const DEFAULT_KEY: &str = "{path}";
 
 /// The keys that mean something on a route which is not guarded.
 const UNGUARDED_KEYS: [&str; 6] = ["name", "host", "path", "upstream", "policy", "path_params"];
+
+/// The key of the table that only a pessimistic route has.
+const LEASE_KEY: &str = "lease";
 
 /// The keys that belong to one route alone.
 const OWN_KEYS: [&str; 3] = ["name", "host", "path"];
@@ -101,7 +105,8 @@ fn defaults(check: &mut Check<'_>, defaults: &raw::Route, upstreams: &Upstreams)
     let _ = check.word::<Policy>("policy", defaults.policy.as_ref());
     let _ = check.word::<PathParameters>("path_params", defaults.path_params.as_ref());
     let _ = defaults.upstream.as_ref().and_then(|name| upstream(check, name, upstreams));
-    let _ = guard::values(check, keys);
+    let _ = guard::values(check, keys, Policy::Optimistic);
+    let _ = lease::values(check, keys);
 }
 
 fn route(check: &mut Check<'_>, table: &Table, keys: Keys<'_>, upstreams: &Upstreams) -> Option<Placed> {
@@ -122,7 +127,10 @@ fn route(check: &mut Check<'_>, table: &Table, keys: Keys<'_>, upstreams: &Upstr
         table.refuse_guard_keys(check);
         None
     } else {
-        Some(guard(check, keys))
+        if policy == Some(Policy::Optimistic) {
+            table.refuse_leases(check);
+        }
+        Some(guard(check, keys, policy.unwrap_or(Policy::Optimistic)))
     };
     let (host, path) = (host?, path?);
     let key = key(check, keys, guard.is_some(), &path);
@@ -161,15 +169,28 @@ impl Table {
 
     /// A key without effect is a misunderstanding: somebody believes that the route is guarded.
     fn refuse_guard_keys(&self, check: &mut Check<'_>) {
-        const HINT: &str = "leave it out, or write policy = \"optimistic\"";
         let written = check.written;
         let known = field_names::<raw::Route>();
         for (key, span) in written.keys_of(&["routes", &self.index]) {
             if known.contains(&key) && !UNGUARDED_KEYS.contains(&key) {
-                check.hinted(span, format!("`{key}` has no effect on a last-writer-wins route"), HINT);
+                let needed = if key == LEASE_KEY { Policy::Pessimistic } else { Policy::Optimistic };
+                refuse_key(check, key, span, "a last-writer-wins", needed);
             }
         }
     }
+
+    /// The same for leases where only preconditions are judged.
+    fn refuse_leases(&self, check: &mut Check<'_>) {
+        let written = check.written;
+        for (key, span) in written.keys_of(&["routes", &self.index]).filter(|(key, _)| *key == LEASE_KEY) {
+            refuse_key(check, key, span, "an optimistic", Policy::Pessimistic);
+        }
+    }
+}
+
+fn refuse_key(check: &mut Check<'_>, key: &str, span: Range<usize>, kind: &str, needed: Policy) {
+    let message = format!("`{key}` has no effect on {kind} route");
+    check.hinted(span, message, format!("leave it out, or write policy = {:?}", needed.word()));
 }
 
 fn upstream(check: &mut Check<'_>, name: &Text, upstreams: &Upstreams) -> Option<Arc<Upstream>> {

@@ -25,6 +25,9 @@ mod id;
 mod step;
 mod usage;
 
+#[cfg(test)]
+pub(crate) mod testing;
+
 pub use holder::{HolderLabel, MalformedLabel};
 pub use id::{LeaseId, MalformedLeaseId};
 pub use step::{Acquire, Action, Command, Denied, Done, step};
@@ -156,3 +159,7 @@ impl Lease {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "lease_tests.rs"]
+mod tests;

@@ -174,8 +174,10 @@ impl Current<'_> {
             Some(_) => {}
             None => self.must_be_free()?,
         }
-        let is_fixed = |lease: &&Lease| lease.duration != LeaseDuration::Infinite;
-        let granted = held.filter(is_fixed).map_or(self.now, |lease| lease.granted);
+        // What was held without an end was not counted; from now on it is.
+        let is_infinite = |duration| duration == LeaseDuration::Infinite;
+        let is_counted = |lease: &&Lease| !is_infinite(lease.duration) || is_infinite(wanted.duration);
+        let granted = held.filter(is_counted).map_or(self.now, |lease| lease.granted);
         let lease = Lease {
             id,
             term: self.held_within(granted, wanted.duration, rules)?,

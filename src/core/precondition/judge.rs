@@ -17,6 +17,8 @@ pub enum MatchRule {
     /// Both are strong and equal up to their last `-`: tags `"<incarnation>-<version>-<variant>"` of one version match
     /// whatever their variant is.
     Version,
+    /// They are spelled alike, weak or not: for origins whose tags are weak and must match (`compare = "opaque"`).
+    Opaque,
 }
 
 /// What the preconditions of a request come to.
@@ -154,7 +156,12 @@ fn names_current_weakly(condition: &TagCondition, representation: Option<&Valida
 }
 
 fn matches_by(rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
-    !tag.is_weak() && !current.is_weak() && same_state(rule, tag, current)
+    match rule {
+        MatchRule::Opaque => tag == current,
+        MatchRule::Strong | MatchRule::Version => {
+            !tag.is_weak() && !current.is_weak() && same_state(rule, tag, current)
+        }
+    }
 }
 
 /// Whether the opaque bytes name the same state; those without a `-` have no variant to leave out.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{
-    super::target::{PathParameters, normal_segment},
+    super::target::{NormalPath, PathParameters, normal_segment},
     PatternProblem,
 };
 
@@ -57,6 +57,13 @@ impl PathPattern {
             Segment::Literal(_) => None,
             Segment::Capture(name) | Segment::Rest(name) => Some(name.as_str()),
         })
+    }
+
+    /// The same paths below another path in normal form: `/documents/{id}` under `/.leases` is `/.leases/documents/{id}`.
+    #[must_use]
+    pub fn under(&self, prefix: &NormalPath) -> Self {
+        let literals = prefix.segments().map(|segment| Segment::Literal(segment.to_owned()));
+        Self { segments: literals.chain(self.segments.iter().cloned()).collect() }
     }
 
     pub(super) fn segments(&self) -> &[Segment] {
@@ -135,7 +142,7 @@ fn checked_name(name: &str) -> Result<String, PatternProblem> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::super::target::normalize, *};
 
     #[test]
     fn patterns_are_shown_in_normal_form() {
@@ -149,6 +156,14 @@ mod tests {
         ];
         for (spelled, shown) in cases {
             assert_eq!(PathPattern::parse(spelled).unwrap().to_string(), shown, "{spelled}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_can_be_put_below_a_path() {
+        let prefix = normalize(b"/.leases/v1", PathParameters::Refuse).unwrap();
+        for (spelled, shown) in [("/", "/.leases/v1"), ("/documents/{id}", "/.leases/v1/documents/{id}")] {
+            assert_eq!(PathPattern::parse(spelled).unwrap().under(&prefix).to_string(), shown);
         }
     }
 

@@ -1,18 +1,17 @@
 //! The configuration as a user meets it: what a file means, and everything that is said about one that is wrong
 //! (DESIGN, section 9).
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use ifmatch::{
     config::{self, Config, Listen, Loaded, Word},
-    core::policy::{OnWrite, Policy, Require, TagSource},
+    core::policy::{AbsentLease, Compare, Dialect, LeaseAuth, OnWrite, Policy, Require, TagSource},
 };
 
-const MISTAKES: &str = include_str!("configuration/mistakes.toml");
-const MISTAKES_REPORTED: &str = include_str!("configuration/mistakes.txt");
-const REFERENCE: &str = include_str!("../config/ifmatch.toml");
-const QUICKSTART: &str = include_str!("../config/quickstart.toml");
-const OPTIMISTIC: &str = include_str!("../config/optimistic.toml");
+const MISTAKES: &str = include_str!("mistakes.toml");
+const MISTAKES_REPORTED: &str = include_str!("mistakes.txt");
+
+mod leases;
 
 /// Two upstreams and a route, to which a test adds what it is about.
 const BASE: &str = r#"
@@ -67,7 +66,10 @@ fn every_unknown_key_is_reported_wherever_it_stands() {
 fn each_broken_rule_is_one_problem() {
     let cases: &[(&str, &str)] = &[
         ("etag = \"contents\"", "etag cannot be \"contents\""),
-        ("etag = \"header:X-Version\"", "etag = \"header:X-Version\" is not in this version of ifmatch"),
+        ("etag = \"header:\"", "etag cannot be \"header:\""),
+        ("etag = \"header:a b\"", "etag cannot be \"header:a b\""),
+        ("compare = \"weak\"", "compare cannot be \"weak\""),
+        ("compare = \"opaque\"", "compare = \"opaque\" needs etag = \"upstream\" or \"header:NAME\""),
         ("etag = \"json:/version\"", "etag = \"json:/version\" is not in this version of ifmatch"),
         ("etag = \"delegate\"", "etag = \"delegate\" is not in this version of ifmatch"),
         ("etag = \"version\"", "etag = \"version\" needs writers = \"exclusive\""),
@@ -103,7 +105,8 @@ fn each_broken_rule_is_one_problem() {
         ("[store]\nkind = \"redis\"", "kind = \"redis\" is not in this version of ifmatch"),
         ("[store]\npath = \"/x\"", "`path` is not in this version of ifmatch"),
         ("[admin]\nlisten = \"127.0.0.1:9901\"", "`admin` is not in this version of ifmatch"),
-        ("[routes.lease]\nmin = \"15s\"", "`lease` is not in this version of ifmatch"),
+        ("[routes.lease]\nmin = \"15s\"", "`lease` has no effect on an optimistic route"),
+        ("[defaults.lease]\nmin = \"15\"", "lease.min is \"15\", which is no duration"),
         ("[defaults]\npath = \"/\"", "`path` belongs to one route: it cannot be a default"),
         ("[defaults]\nhash_wait = \"5\"", "hash_wait is \"5\", which is no duration"),
         ("[defaults]\nupstream = \"nowhere\"", "there is no upstream \"nowhere\""),
@@ -222,14 +225,23 @@ fn what_is_not_said_has_its_default() {
     assert_eq!(guard.probe_timeout, Duration::from_secs(5));
 }
 
+#[test]
+fn opaque_comparison_is_for_tags_of_the_upstream() {
+    for etag in ["upstream", "header:X-Version"] {
+        let config = config(&format!("{BASE}etag = {etag:?}\ncompare = \"opaque\"\n"));
+        assert_eq!(config.routes[0].guard.as_ref().map(|guard| guard.compare), Some(Compare::Opaque), "{etag}");
+    }
+}
+
 /// DESIGN, section 6: a re-read is the default only where the tag is made of what is read.
 #[test]
-fn tags_that_are_not_made_of_bytes_are_not_read_again_after_a_write() {
+fn a_tag_that_is_made_of_what_is_read_is_read_again_after_a_write() {
     for (added, expected) in [
         ("", OnWrite::Probe),
         ("etag = \"upstream\"", OnWrite::Omit),
         ("etag = \"version\"\nwriters = \"exclusive\"", OnWrite::Omit),
         ("etag = \"upstream\"\non_write = \"probe\"", OnWrite::Probe),
+        ("etag = \"header:X-Version\"", OnWrite::Probe),
     ] {
         let config = config(&format!("{BASE}{added}\n"));
         assert_eq!(config.routes[0].guard.as_ref().map(|guard| guard.on_write), Some(expected), "{added}");
@@ -263,6 +275,10 @@ fn every_word_is_read_back_as_it_is_shown() {
     check::<Require>();
     check::<TagSource>();
     check::<OnWrite>();
+    check::<Compare>();
+    check::<Dialect>();
+    check::<LeaseAuth>();
+    check::<AbsentLease>();
 }
 
 /// A target with two readings is refused where it could reach what is guarded; only watching guards nothing.
@@ -315,9 +331,21 @@ fn a_file_that_guards_nothing_is_warned_of() {
 
 #[test]
 fn the_example_files_load_without_warnings() {
-    for text in [REFERENCE, QUICKSTART, OPTIMISTIC] {
-        let loaded = loaded(text);
-        assert_eq!(loaded.warnings, []);
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/config");
+    let files =
+        fs::read_dir(directory).expect("the directory of examples").map(|entry| entry.expect("an entry").path());
+    let files = files.collect::<Vec<_>>();
+    assert!(!files.is_empty());
+    for file in files {
+        let loaded = config::load(&file).unwrap_or_else(|problems| panic!("{problems}"));
+        let warnings = loaded.warnings.iter().map(config::Problem::message).collect::<Vec<_>>();
+        // Its point is that it guards nothing.
+        let expected = if file.ends_with("last-writer-wins.toml") {
+            &["no route is guarded: every write passes"][..]
+        } else {
+            &[]
+        };
+        assert_eq!(warnings, expected, "{}", file.display());
         assert_eq!(loaded.config.server.listen, [Listen::Tcp("127.0.0.1:8080".to_owned())]);
         assert!(loaded.config.routes.iter().all(|route| route.upstream.servers == ["127.0.0.1:9000"]));
     }

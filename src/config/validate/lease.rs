@@ -1,0 +1,168 @@
+//! The `[routes.lease]` table (DESIGN, sections 5 and 8).
+
+use std::time::Duration;
+
+use super::{
+    super::{
+        limits::{self, Limit},
+        raw::{Flag, Lease, Text, Texts},
+        units::show_duration,
+        words::guard_words,
+    },
+    check::Check,
+    routes::Keys,
+};
+use crate::core::{
+    policy::{AbsentLease, Dialect, LeaseAuth, LeaseGuards, LeaseRules},
+    target::{PathParameters, normalize},
+};
+
+/// Where the leases of a route lie, where nothing else is said.
+const DEFAULT_PREFIX: &str = "/.leases";
+
+/// The shortest and the longest lease that clients of the azure dialect know.
+const AZURE_DURATIONS: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(60));
+
+/// The lease rules of a pessimistic route.
+pub(super) fn rules(check: &mut Check<'_>, keys: Keys<'_>) -> LeaseRules {
+    let problems_before = check.problems.len();
+    let rules = values(check, keys);
+    // A value that could not be read was replaced by its default, and says nothing about the others.
+    if check.problems.len() == problems_before {
+        durations_are_in_order(check, keys, &rules);
+        if rules.dialect == Dialect::Azure {
+            keep_to_azure(check, keys, &rules);
+        }
+    }
+    rules
+}
+
+/// The values of the keys, each checked by itself.
+pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>) -> LeaseRules {
+    let flag = |key: fn(&Lease) -> Option<&Flag>, default| lease(keys, key).map_or(default, |flag| *flag.get_ref());
+    LeaseRules {
+        dialect: check.word("lease.dialect", lease(keys, |raw| raw.dialect.as_ref())).unwrap_or(Dialect::Native),
+        prefix: prefix(check, lease(keys, |raw| raw.prefix.as_ref())),
+        guards: guards(check, lease(keys, |raw| raw.guards.as_ref())),
+        auth: check.word("lease.auth", lease(keys, |raw| raw.auth.as_ref())).unwrap_or(LeaseAuth::Probe),
+        bind: flag(|raw| raw.bind.as_ref(), true),
+        acquire_on_read: flag(|raw| raw.acquire_on_read.as_ref(), false),
+        client_break: flag(|raw| raw.client_break.as_ref(), false),
+        absent: check.word("lease.absent", lease(keys, |raw| raw.absent.as_ref())).unwrap_or(AbsentLease::Refuse),
+        remember: check.duration(lease(keys, |raw| raw.remember.as_ref()), limits::LEASE_REMEMBER),
+        max_per_principal: check
+            .count(lease(keys, |raw| raw.max_per_principal.as_ref()), limits::LEASE_MAX_PER_PRINCIPAL),
+        default: whole_seconds(check, lease(keys, |raw| raw.default.as_ref()), limits::LEASE_DEFAULT),
+        min: whole_seconds(check, lease(keys, |raw| raw.min.as_ref()), limits::LEASE_MIN),
+        max: whole_seconds(check, lease(keys, |raw| raw.max.as_ref()), limits::LEASE_MAX),
+        infinite: flag(|raw| raw.infinite.as_ref(), false),
+        required: flag(|raw| raw.required.as_ref(), false),
+        max_wait: check.duration(lease(keys, |raw| raw.max_wait.as_ref()), limits::LEASE_MAX_WAIT),
+        max_waiters: check.count(lease(keys, |raw| raw.max_waiters.as_ref()), limits::LEASE_MAX_WAITERS),
+        hold_max: check.duration(lease(keys, |raw| raw.hold_max.as_ref()), limits::LEASE_HOLD_MAX),
+    }
+}
+
+/// The value of a key of the lease table: what the route says goes before the defaults, key by key.
+fn lease<'a, T>(keys: Keys<'a>, key: fn(&'a Lease) -> Option<&'a T>) -> Option<&'a T> {
+    key(&keys.own.lease).or_else(|| key(&keys.defaults.lease))
+}
+
+/// A path in normal form, below which the leases lie; never the root.
+fn prefix(check: &mut Check<'_>, value: Option<&Text>) -> String {
+    const HINT: &str = "write lease.prefix = \"/.leases\"";
+    let Some(value) = value else { return DEFAULT_PREFIX.to_owned() };
+    let text = value.get_ref();
+    match normalize(text.as_bytes(), PathParameters::Refuse) {
+        Err(ambiguous) => check.hinted(value.span(), format!("lease.prefix is {text:?}: {ambiguous}"), HINT),
+        Ok(normal) if normal.as_str() == "/" => {
+            check.hinted(value.span(), "lease.prefix is \"/\", where the resources themselves are", HINT);
+        }
+        Ok(normal) if normal.as_str() != text => {
+            let message = format!("lease.prefix is {text:?}, which is not how ifmatch spells that path");
+            check.hinted(value.span(), message, format!("write {:?}", normal.as_str()));
+        }
+        Ok(_) => return text.clone(),
+    }
+    DEFAULT_PREFIX.to_owned()
+}
+
+fn guards(check: &mut Check<'_>, value: Option<&Texts>) -> LeaseGuards {
+    let Some(value) = value else { return LeaseGuards::Write };
+    let mut words = value.get_ref().iter().map(|word| word.get_ref().as_str()).collect::<Vec<_>>();
+    words.sort_unstable();
+    let known = [LeaseGuards::Write, LeaseGuards::ReadAndWrite, LeaseGuards::Delete];
+    let found = known.into_iter().find(|guards| guard_words(*guards) == words);
+    found.unwrap_or_else(|| {
+        let message = format!("lease.guards cannot be [{}]", quoted(&words));
+        let list = known.map(|guards| format!("[{}]", quoted(guard_words(guards)))).join(", ");
+        check.hinted(value.span(), message, format!("it is one of {list}"));
+        LeaseGuards::Write
+    })
+}
+
+fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ")
+}
+
+/// A duration that `Lease-Duration` can say.
+fn whole_seconds(check: &mut Check<'_>, value: Option<&Text>, limit: Limit<Duration>) -> Duration {
+    let duration = check.duration(value, limit);
+    match value {
+        Some(value) if duration.subsec_nanos() != 0 => {
+            let message = format!("{} is {}, and leases last whole seconds", limit.key, show_duration(duration));
+            check.problem(value.span(), message);
+            limit.default
+        }
+        _ => duration,
+    }
+}
+
+fn durations_are_in_order(check: &mut Check<'_>, keys: Keys<'_>, rules: &LeaseRules) {
+    let ascending = [
+        ("min", lease(keys, |raw| raw.min.as_ref()), rules.min),
+        ("default", lease(keys, |raw| raw.default.as_ref()), rules.default),
+        ("max", lease(keys, |raw| raw.max.as_ref()), rules.max),
+        ("hold_max", lease(keys, |raw| raw.hold_max.as_ref()), rules.hold_max),
+    ];
+    for pair in ascending.windows(2) {
+        if let [(low_key, low_text, low), (high_key, high_text, high)] = pair
+            && low > high
+            // All four defaults are in order, so one of the two is written.
+            && let Some(text) = high_text.or(*low_text)
+        {
+            let (low, high) = (show_duration(*low), show_duration(*high));
+            let message = format!("lease.{low_key} is {low}, and lease.{high_key} is {high}");
+            check.hinted(text.span(), message, "they go from short to long: min, default, max, hold_max");
+        }
+    }
+}
+
+/// Azure's clients expect what Azure does, and what its dialect does not have would be believed to work.
+fn keep_to_azure(check: &mut Check<'_>, keys: Keys<'_>, rules: &LeaseRules) {
+    const NO_PREFIX: &str = "leave it out: a lease is asked for with ?comp=lease on the URL of its resource";
+    const NO_READ: &str = "leave it out, or write lease.dialect = \"native\"";
+    const RANGE: &str = "Azure's leases last from 15s to 60s, and its clients ask for no others; lease.infinite allows \
+                         those without end";
+    let (shortest, longest) = AZURE_DURATIONS;
+    if let Some(prefix) = &keys.own.lease.prefix {
+        check.hinted(prefix.span(), "lease.prefix has no effect in the azure dialect", NO_PREFIX);
+    }
+    if let Some(flag) = lease(keys, |raw| raw.acquire_on_read.as_ref())
+        && rules.acquire_on_read
+    {
+        check.hinted(flag.span(), "the azure dialect cannot acquire a lease with a read", NO_READ);
+    }
+    if let Some(min) = lease(keys, |raw| raw.min.as_ref())
+        && rules.min < shortest
+    {
+        let shown = show_duration(rules.min);
+        check.hinted(min.span(), format!("lease.min is {shown}, the least in the azure dialect is 15s"), RANGE);
+    }
+    if let Some(max) = lease(keys, |raw| raw.max.as_ref())
+        && rules.max > longest
+    {
+        let shown = show_duration(rules.max);
+        check.hinted(max.span(), format!("lease.max is {shown}, the limit in the azure dialect is 1m"), RANGE);
+    }
+}

@@ -1,0 +1,268 @@
+//! What the tables do not say: what passes beside writes, what becomes of a lease when they end, and time.
+
+use std::time::Duration;
+
+use super::{
+    testing::{Resource, acquire, fixed, id},
+    *,
+};
+use crate::core::{
+    record::{Availability, Record},
+    steps::{Outcome, take_over},
+};
+
+const A: u8 = 1;
+const B: u8 = 2;
+
+/// A resource whose lease A holds for 60 seconds.
+fn leased() -> Resource {
+    let mut resource = Resource::new();
+    resource.must(acquire(Some(id(A)), fixed(60)));
+    resource
+}
+
+/// One whose lease has run out.
+fn expired() -> Resource {
+    let mut resource = leased();
+    resource.pass_seconds(60);
+    resource
+}
+
+fn write(resource: &Resource, by: u8) -> Result<Standing, UseDenied> {
+    judge_use(&resource.snapshot, &resource.rules, Usage::Write, Some(id(by)), None)
+}
+
+/// DESIGN section 1: never after the lease was given to somebody else.
+#[test]
+fn a_holder_that_slept_through_the_end_of_its_lease_is_refused_when_another_was_granted() {
+    let mut resource = leased();
+    let first_fence = resource.snapshot.fence();
+    assert_eq!(write(&resource, A), Ok(Standing::Holder));
+    resource.pass_seconds(70);
+    resource.must(acquire(Some(id(B)), fixed(60)));
+    assert_eq!(write(&resource, A), Err(UseDenied::IdMismatch));
+    assert_eq!(resource.lease(Action::Renew { id: id(A) }), Err(Denied::IdMismatch));
+    assert_eq!(write(&resource, B), Ok(Standing::Holder));
+    assert!(resource.snapshot.fence() > first_fence, "a backend that looks at fences refuses it too");
+}
+
+#[test]
+fn a_lease_is_held_to_the_last_millisecond_of_its_time() {
+    let mut resource = leased();
+    resource.pass(Duration::from_millis(59_999));
+    assert_eq!(resource.snapshot.lease_state(), LeaseState::Leased);
+    assert!(matches!(resource.lease(acquire(Some(id(B)), fixed(15))), Err(Denied::Held { .. })));
+    resource.pass(Duration::from_millis(1));
+    assert_eq!(resource.snapshot.lease_state(), LeaseState::Expired);
+}
+
+#[test]
+fn who_is_refused_learns_how_long_to_wait_and_for_whom() {
+    let mut resource = Resource::new();
+    let holder = HolderLabel::parse(b"worker 7").ok();
+    let mine = Acquire { proposed: None, fresh: id(A), duration: fixed(60), holder: holder.clone() };
+    resource.must(Action::Acquire(mine));
+    resource.pass_seconds(20);
+    let held = |remaining, is_breaking| Err(Denied::Held { remaining, holder: holder.clone(), is_breaking });
+    assert_eq!(resource.lease(acquire(None, fixed(15))), held(Some(Duration::from_secs(40)), false));
+    resource.must(Action::Break { period: Some(Duration::from_secs(10)) });
+    assert_eq!(resource.lease(acquire(None, fixed(15))), held(Some(Duration::from_secs(10)), true));
+}
+
+#[test]
+fn nobody_is_granted_a_lease_while_a_write_of_the_earlier_holder_is_in_flight_or_in_doubt() {
+    let mut resource = leased();
+    let begun = resource.begin(Standing::Holder);
+    resource.pass_seconds(60);
+    for by in [A, B] {
+        let denied = resource.lease(acquire(Some(id(by)), fixed(60)));
+        assert!(matches!(denied, Err(Denied::Busy(Availability::Busy { .. }))), "{denied:?}");
+    }
+    resource.end(begun, Outcome::Doubt, false);
+    let denied = resource.lease(acquire(Some(id(B)), fixed(60)));
+    assert!(matches!(denied, Err(Denied::Busy(Availability::InDoubt { .. }))), "{denied:?}");
+    resource.pass_seconds(1);
+    resource.must(acquire(Some(id(B)), fixed(60)));
+}
+
+#[test]
+fn the_holder_renews_changes_reacquires_and_releases_beside_its_write() {
+    let steps = [
+        Action::Renew { id: id(A) },
+        Action::Change { id: id(A), proposed: id(B) },
+        acquire(Some(id(A)), fixed(30)),
+        Action::Release { id: id(A) },
+        Action::Break { period: None },
+    ];
+    for action in steps {
+        let mut resource = leased();
+        let begun = resource.begin(Standing::Holder);
+        let before = resource.snapshot.clone();
+        resource.must(action.clone());
+        let (after, record) = (resource.snapshot.clone(), &before.record);
+        assert_eq!(
+            (&after.record.claim, after.touched(), after.version()),
+            (&record.claim, before.touched(), before.version())
+        );
+        let lease = after.record.lease.clone();
+        resource.end(begun, Outcome::Applied, false);
+        assert_eq!(resource.snapshot.record.lease, lease, "the end of the write loses {action:?}");
+    }
+}
+
+#[test]
+fn a_lease_that_ran_out_during_its_holders_write_can_be_renewed() {
+    let mut resource = leased();
+    let begun = resource.begin(Standing::Holder);
+    resource.pass_seconds(60);
+    resource.must(Action::Renew { id: id(A) });
+    resource.pass_seconds(60);
+    resource.end(begun, Outcome::Applied, false);
+    resource.must(Action::Renew { id: id(A) });
+}
+
+#[test]
+fn a_renewal_waits_for_the_write_of_another_that_began_after_the_end() {
+    let mut resource = expired();
+    let begun = resource.begin(Standing::Free);
+    let denied = resource.lease(Action::Renew { id: id(A) });
+    assert!(matches!(denied, Err(Denied::Busy(_))), "{denied:?}");
+    resource.end(begun, Outcome::NotApplied, false);
+    resource.must(Action::Renew { id: id(A) });
+}
+
+#[test]
+fn a_write_of_another_that_was_or_may_have_been_applied_ends_the_memory_of_a_lease() {
+    for (outcome, kept) in [
+        (Outcome::Applied, false),
+        (Outcome::Unclear, false),
+        (Outcome::Doubt, false),
+        (Outcome::NotApplied, true),
+        (Outcome::NotAppliedAsKnown, true),
+    ] {
+        let mut resource = expired();
+        let begun = resource.begin(Standing::Free);
+        resource.end(begun, outcome, false);
+        assert_eq!(resource.lease(Action::Renew { id: id(A) }).is_ok(), kept, "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_write_whose_process_died_ends_the_memory_of_a_lease_unless_it_was_its_holders() {
+    for (standing, kept) in [(Standing::Free, false), (Standing::Holder, true), (Standing::Unguarded, true)] {
+        let mut resource = expired();
+        resource.rules.remember = Duration::MAX;
+        resource.must(Action::Renew { id: id(A) });
+        resource.must(acquire(Some(id(A)), fixed(60)));
+        resource.pass_seconds(60);
+        let (mark, _) = resource.begin(standing);
+        resource.snapshot.now = mark.deadline;
+        let record = take_over(&resource.snapshot, Duration::ZERO).expect("its owner is dead");
+        assert_eq!(record.lease.is_some(), kept, "{standing:?}");
+    }
+}
+
+#[test]
+fn a_lease_ends_with_its_resource_only_if_that_was_removed() {
+    for (outcome, kept) in [(Outcome::Applied, false), (Outcome::NotApplied, true), (Outcome::Unclear, true)] {
+        let mut resource = leased();
+        let begun = resource.begin(Standing::Holder);
+        resource.end(begun, outcome, true);
+        assert_eq!(resource.snapshot.lease_state() == LeaseState::Leased, kept, "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_fence_names_a_holding() {
+    let mut resource = leased();
+    let first = resource.snapshot.fence();
+    assert_eq!(first, resource.snapshot.revision);
+    resource.must(acquire(Some(id(A)), fixed(60)));
+    resource.must(Action::Change { id: id(A), proposed: id(B) });
+    resource.pass_seconds(60);
+    resource.must(Action::Renew { id: id(B) });
+    assert_eq!(resource.snapshot.fence(), first, "nobody else was granted it");
+    resource.pass_seconds(60);
+    resource.must(acquire(Some(id(B)), fixed(60)));
+    assert!(resource.snapshot.fence() > first, "it had ended");
+}
+
+#[test]
+fn a_holding_ends_at_last() {
+    let mut resource = leased();
+    let renew = || Action::Renew { id: id(A) };
+    for _ in 0..59 {
+        resource.pass_seconds(59);
+        resource.must(renew());
+    }
+    let granted = resource.snapshot.record.lease.as_ref().unwrap().granted;
+    resource.snapshot.now = granted.plus(Duration::from_secs(3_540));
+    resource.must(renew());
+    resource.pass(Duration::from_millis(1));
+    assert_eq!(resource.lease(renew()), Err(Denied::BeyondHoldMax));
+    assert_eq!(resource.lease(acquire(Some(id(A)), fixed(60))), Err(Denied::BeyondHoldMax));
+    assert_eq!(resource.snapshot.lease_state(), LeaseState::Leased, "the last term runs to its end");
+    resource.pass_seconds(60);
+    assert_eq!(resource.lease(renew()), Err(Denied::BeyondHoldMax));
+    resource.must(acquire(Some(id(A)), fixed(60)));
+}
+
+#[test]
+fn a_bound_lease_is_of_use_to_its_principal_alone() {
+    let mut resource = Resource::new();
+    let by = |name: u8, action| Command { action, principal: Some([name; 16]) };
+    let (record, _) = step(&resource.snapshot, by(A, acquire(Some(id(A)), fixed(60))), &resource.rules).unwrap();
+    resource.swap(record);
+    for (action, denied) in [
+        (Action::Renew { id: id(A) }, Denied::IdMismatch),
+        (Action::Change { id: id(A), proposed: id(B) }, Denied::IdMismatch),
+        (Action::Change { id: id(B), proposed: id(A) }, Denied::IdMismatch),
+        (Action::Release { id: id(A) }, Denied::IdMismatch),
+    ] {
+        assert_eq!(step(&resource.snapshot, by(B, action.clone()), &resource.rules).err(), Some(denied), "{action:?}");
+        let repeats_itself = matches!(action, Action::Change { proposed, .. } if proposed == id(A));
+        assert!(repeats_itself || step(&resource.snapshot, by(A, action), &resource.rules).is_ok());
+    }
+    let stolen = step(&resource.snapshot, by(B, acquire(Some(id(A)), fixed(60))), &resource.rules);
+    assert!(matches!(stolen, Err(Denied::Held { .. })), "{stolen:?}");
+    let usage = |name: u8| judge_use(&resource.snapshot, &resource.rules, Usage::Write, Some(id(A)), Some([name; 16]));
+    assert_eq!((usage(A), usage(B)), (Ok(Standing::Holder), Err(UseDenied::IdMismatch)));
+}
+
+#[test]
+fn a_repeated_release_is_known_for_as_long_as_it_is_remembered() {
+    let mut resource = leased();
+    let release = |number| Action::Release { id: id(number) };
+    assert_eq!(resource.must(release(A)), Done::Released);
+    resource.pass_seconds(599);
+    assert_eq!(resource.must(release(A)), Done::AlreadyReleased);
+    assert_eq!(resource.lease(release(B)), Err(Denied::NotPresent));
+    resource.pass_seconds(1);
+    assert_eq!(resource.lease(release(A)), Err(Denied::NotPresent));
+}
+
+#[test]
+fn a_record_is_pinned_by_its_lease_until_that_is_forgotten() {
+    let idle_after = |resource: &Resource| {
+        let from = resource.snapshot.record.idle_from();
+        from.map(|from| resource.snapshot.now.until(from).as_secs())
+    };
+    let mut resource = leased();
+    assert_eq!(idle_after(&resource), Some(660));
+    resource.must(Action::Release { id: id(A) });
+    assert_eq!(idle_after(&resource), Some(600));
+    resource.must(acquire(None, LeaseDuration::Infinite));
+    assert_eq!(idle_after(&resource), None);
+    assert!(resource.snapshot.is_quiet(), "what is known of the resource can be trusted all the same");
+    let absent = Record::absent(resource.snapshot.revision);
+    assert!(absent.fence.resolve(resource.snapshot.revision) >= resource.snapshot.fence(), "fences only grow");
+}
+
+#[test]
+fn a_duration_is_allowed_within_its_bounds() {
+    let rules = testing::rules();
+    let allowed = [14, 15, 60, 61].map(|seconds| fixed(seconds).is_allowed(&rules));
+    assert_eq!(allowed, [false, true, true, false]);
+    assert!(LeaseDuration::Infinite.is_allowed(&rules));
+    assert!(!LeaseDuration::Infinite.is_allowed(&LeaseRules { infinite: false, ..rules }));
+}

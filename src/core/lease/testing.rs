@@ -1,0 +1,113 @@
+//! A resource with a lease, for tests: a model of a store with one record.
+
+use std::time::Duration;
+
+use super::{Acquire, Action, Command, Denied, Done, LeaseDuration, LeaseId, Standing, step};
+use crate::core::{
+    policy::{AbsentLease, Dialect, LeaseAuth, LeaseGuards, LeaseRules},
+    record::{Mark, Record, Revision, Snapshot},
+    steps::{Outcome, Settlement, claim, settle},
+    time::StoreTime,
+};
+
+/// The rules of the documentation, for infinite leases too.
+pub(crate) fn rules() -> LeaseRules {
+    let seconds = Duration::from_secs;
+    LeaseRules {
+        dialect: Dialect::Native,
+        prefix: "/.leases".to_owned(),
+        guards: LeaseGuards::Write,
+        auth: LeaseAuth::None,
+        bind: true,
+        acquire_on_read: false,
+        client_break: true,
+        absent: AbsentLease::Allow,
+        remember: seconds(600),
+        max_per_principal: 100,
+        default: seconds(30),
+        min: seconds(15),
+        max: seconds(60),
+        infinite: true,
+        required: false,
+        max_wait: seconds(30),
+        max_waiters: 64,
+        hold_max: seconds(3_600),
+    }
+}
+
+/// An id that is known by its last digits.
+pub(crate) fn id(number: u8) -> LeaseId {
+    LeaseId::from_random([number; 16])
+}
+
+/// A fixed duration.
+pub(crate) fn fixed(seconds: u64) -> LeaseDuration {
+    LeaseDuration::Fixed(Duration::from_secs(seconds))
+}
+
+pub(crate) fn acquire(proposed: Option<LeaseId>, duration: LeaseDuration) -> Action {
+    Action::Acquire(Acquire { proposed, fresh: id(0xff), duration, holder: None })
+}
+
+/// A resource, in a store that gives each swap the next revision.
+pub(crate) struct Resource {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) rules: LeaseRules,
+    next_nonce: u64,
+}
+
+impl Resource {
+    pub(crate) fn new() -> Self {
+        let floor = Revision(7);
+        let now = StoreTime::from_milliseconds(1_000_000);
+        Self {
+            snapshot: Snapshot { revision: floor, record: Record::absent(floor), now },
+            rules: rules(),
+            next_nonce: 0,
+        }
+    }
+
+    /// What a swap leads to; the record goes through the same steps as in a store.
+    pub(crate) fn swap(&mut self, record: Record) -> Revision {
+        let revision = Revision(self.snapshot.revision.0 + 1);
+        self.snapshot = Snapshot { revision, record: record.resolved(revision), now: self.snapshot.now };
+        revision
+    }
+
+    pub(crate) fn pass(&mut self, after: Duration) {
+        self.snapshot.now = self.snapshot.now.plus(after);
+    }
+
+    pub(crate) fn pass_seconds(&mut self, seconds: u64) {
+        self.pass(Duration::from_secs(seconds));
+    }
+
+    /// Does a lease operation of nobody in particular.
+    pub(crate) fn lease(&mut self, action: Action) -> Result<Done, Denied> {
+        let (record, done) = step(&self.snapshot, Command { action, principal: None }, &self.rules)?;
+        self.swap(record);
+        Ok(done)
+    }
+
+    /// Does one that is not denied.
+    pub(crate) fn must(&mut self, action: Action) -> Done {
+        self.lease(action).expect("the step is possible")
+    }
+
+    /// Begins a write that has this standing.
+    pub(crate) fn begin(&mut self, standing: Standing) -> (Mark, Revision) {
+        self.next_nonce += 1;
+        let deadline = self.snapshot.now.plus(Duration::from_secs(1_000_000));
+        let mark = Mark { owner: 1, nonce: self.next_nonce, deadline, leaves_lease: standing.leaves_lease() };
+        let record = claim(&self.snapshot, mark).expect("the resource is free");
+        (mark, self.swap(record))
+    }
+
+    /// Ends a write; one in doubt is so for a second.
+    pub(crate) fn end(&mut self, (mark, marked_at): (Mark, Revision), outcome: Outcome, removes: bool) {
+        let late_max = Duration::from_secs(1);
+        let settlement = Settlement { mark, marked_at, outcome, removes, learned: None, late_max };
+        let record = settle(&self.snapshot, settlement).expect("the mark is there");
+        self.swap(record);
+    }
+}
