@@ -108,7 +108,7 @@ impl Fixture {
         let mut session = Session::new_h1(Box::new(server));
         assert!(session.read_request().await.unwrap());
         let key = ResourceKey::from_text("doc");
-        let request = GuardedRequest { route: Arc::clone(&self.route), route_index: 0, key, method };
+        let request = GuardedRequest { route: Arc::clone(&self.route), route_index: 0, key, method, is_lease: false };
         self.guards.handle(&mut session, &request, &mut Entry::default()).await.unwrap();
         drop(session);
         let mut response = String::new();
@@ -150,12 +150,12 @@ async fn operations_of_a_write(etag: TagSource) -> u64 {
 #[tokio::test]
 async fn a_write_fails_closed_whatever_operation_of_the_store_fails() {
     for etag in [TagSource::Content, TagSource::Version] {
-        let operations = operations_of_a_write(etag).await;
+        let operations = operations_of_a_write(etag.clone()).await;
         assert!(operations >= 5, "{operations}");
         for fault in FAULTS {
             for number in 0..operations {
                 for when in [When::Once(number), When::From(number)] {
-                    write_while_failing(etag, fault, when).await;
+                    write_while_failing(etag.clone(), fault, when).await;
                 }
             }
         }

@@ -7,6 +7,7 @@ use crate::{
     core::{
         policy::{Dialect, LeaseRules},
         route::{HostPattern, PathPattern, RouteTable},
+        target::{NormalPath, PathParameters, normalize},
     },
 };
 
@@ -24,20 +25,15 @@ pub enum Place<'a> {
 
 /// The table of all routes.
 pub fn table(routes: &[Arc<Route>]) -> RouteTable {
-    let mut patterns: Vec<(HostPattern, PathPattern)> =
-        routes.iter().map(|route| (route.host.clone(), route.path.clone())).collect();
-    // Routes whose lease has no readable path do not pass the configuration.
-    let below = |prefix: &str, path: &str| PathPattern::parse(&format!("{prefix}{}", path.trim_end_matches('/')));
-    for (_, route, rules) in leased(routes) {
-        if let Ok(path) = below(&rules.prefix, &route.path.to_string()) {
-            patterns.push((route.host.clone(), path));
-        }
-    }
-    let nothing = leased(routes)
-        .filter_map(|(_, route, rules)| Some((route.host.clone(), below(&rules.prefix, "/{*rest}").ok()?)));
-    for pattern in nothing.collect::<Vec<_>>() {
-        if !patterns.contains(&pattern) {
-            patterns.push(pattern);
+    let resources = routes.iter().map(|route| (route.host.clone(), route.path.clone()));
+    let leases = leased(routes).map(|(_, route, _, prefix)| (route.host.clone(), route.path.under(&prefix)));
+    let mut patterns: Vec<(HostPattern, PathPattern)> = resources.chain(leases).collect();
+    if let Ok(anything) = PathPattern::parse("/{*rest}") {
+        for (_, route, _, prefix) in leased(routes) {
+            let nothing = (route.host.clone(), anything.under(&prefix));
+            if !patterns.contains(&nothing) {
+                patterns.push(nothing);
+            }
         }
     }
     RouteTable::new(patterns)
@@ -49,15 +45,17 @@ pub fn place(routes: &[Arc<Route>], index: usize) -> Place<'_> {
         return Place::Resource(index, route);
     }
     match leased(routes).nth(index - routes.len()) {
-        Some((route_index, route, rules)) => Place::Lease(route_index, route, rules),
+        Some((route_index, route, rules, _)) => Place::Lease(route_index, route, rules),
         None => Place::Nothing,
     }
 }
 
-/// The routes whose leases have paths of their own.
-fn leased(routes: &[Arc<Route>]) -> impl Iterator<Item = (usize, &Arc<Route>, &LeaseRules)> {
+/// The routes whose leases have paths of their own, each with the prefix of these.
+fn leased(routes: &[Arc<Route>]) -> impl Iterator<Item = (usize, &Arc<Route>, &LeaseRules, NormalPath)> {
     routes.iter().enumerate().filter_map(|(index, route)| {
-        let rules = route.guard.as_ref()?.lease.as_ref()?;
-        (rules.dialect == Dialect::Native).then_some((index, route, rules))
+        let rules = route.guard.as_ref()?.lease.as_ref().filter(|rules| rules.dialect == Dialect::Native)?;
+        // The configuration takes a prefix in normal form alone.
+        let prefix = normalize(rules.prefix.as_bytes(), PathParameters::Keep).ok()?;
+        Some((index, route, rules, prefix))
     })
 }
