@@ -10,7 +10,7 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> StoreTime;
 }
 
-/// Time since the machine started, suspended time included (CLOCK_BOOTTIME): a laptop that sleeps for an hour must
+/// Time since the machine started, suspended time included (`CLOCK_BOOTTIME`): a laptop that sleeps for an hour must
 /// not find a lease or a doubt of a minute still running.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BootClock;

@@ -99,7 +99,7 @@ fn explain(config: &Config, request: &Request) -> Vec<(&'static str, String)> {
     ));
     let taken = match &door {
         Door::Refuse { route_index, .. } => *route_index,
-        Door::Pass { route_index, .. } => Some(*route_index),
+        Door::Pass { route_index, .. } | Door::Observed { route_index, .. } => Some(*route_index),
         Door::Guarded(guarded) => Some(guarded.route_index),
     };
     let route = taken.and_then(|index| config.routes.get(index));
@@ -108,7 +108,7 @@ fn explain(config: &Config, request: &Request) -> Vec<(&'static str, String)> {
         lines.push(("why", why(config, route, request, normal.as_ref().ok())));
         lines.push(("policy", policy(route)));
     }
-    if let Door::Guarded(guarded) = &door {
+    if let Door::Guarded(guarded) | Door::Observed { would: Ok(guarded), .. } = &door {
         lines.push(("key", guarded.key.to_string()));
     }
     lines.extend(outcome(&door, route.and_then(|route| route.guard.as_ref()), &request.headers));
@@ -153,7 +153,12 @@ fn outcome(door: &Door, guard: Option<&Guard>, headers: &HeaderMap) -> Vec<(&'st
         Door::Refuse { refusal, .. } => vec![("outcome", refused(refusal))],
         Door::Pass { .. } if guard.is_some() => vec![("outcome", "it passes unjudged".to_owned())],
         Door::Pass { .. } => vec![("outcome", "it passes as it came; nothing guards this route".to_owned())],
-        Door::Guarded(guarded) => guard.map(|guard| judged(guarded, guard, headers)).unwrap_or_default(),
+        Door::Observed { would: Err(code), .. } => {
+            vec![("outcome", format!("it passes; without observe: {} {}", code.status().as_u16(), code.as_str()))]
+        }
+        Door::Guarded(guarded) | Door::Observed { would: Ok(guarded), .. } => {
+            guard.map(|guard| judged(guarded, guard, headers)).unwrap_or_default()
+        }
     }
 }
 

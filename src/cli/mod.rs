@@ -1,6 +1,7 @@
 //! The command line: what can be asked of `ifmatch`, and what its exit codes mean.
 
 mod check;
+mod demo;
 mod explain;
 mod run;
 
@@ -8,16 +9,19 @@ use std::{
     ffi::OsString,
     fmt::Display,
     io::{Write, stderr, stdout},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    config::{Problems, Word},
+    config::{self, Loaded, Problems, Word},
     core::policy::Policy,
 };
+
+/// The configuration of `ifmatch run`, where nothing is said.
+const DEFAULT_FILE: &str = "ifmatch.toml";
 
 /// What went wrong, as the number that the process ends with; 0 is success. Those above 1 are those of `sysexits.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +60,8 @@ enum Command {
         /// The configuration.
         file: PathBuf,
     },
+    /// Show what ifmatch does: a plain backend and the proxy in one process, and a walk through both.
+    Demo(DemoOptions),
     /// Tell which route a request takes and why, what its resource key is, and what a write needs.
     Explain(ExplainOptions),
 }
@@ -75,6 +81,24 @@ pub struct RunOptions {
     /// An address to listen on, 127.0.0.1:8080 where nothing is said; may be given several times.
     #[arg(long, requires = "upstream", value_name = "ADDRESS")]
     pub listen: Vec<String>,
+}
+
+impl RunOptions {
+    /// The configuration that they ask for.
+    pub fn load(&self) -> Result<Loaded, Problems> {
+        match &self.upstream {
+            Some(url) => config::from_upstream(url, self.policy.unwrap_or(Policy::Optimistic), &self.listen),
+            None => config::load(self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE))),
+        }
+    }
+}
+
+/// What `ifmatch demo` was asked for.
+#[derive(Debug, Args)]
+struct DemoOptions {
+    /// End after the walk; the exit code tells whether all of it went as it must.
+    #[arg(long)]
+    once: bool,
 }
 
 /// What `ifmatch explain` was asked for.
@@ -101,6 +125,7 @@ pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match CommandLine::try_parse_from(arguments) {
         Ok(CommandLine { command: Command::Run(options) }) => run::execute(&options),
         Ok(CommandLine { command: Command::Check { file } }) => check::execute(&file),
+        Ok(CommandLine { command: Command::Demo(options) }) => demo::execute(&options),
         Ok(CommandLine { command: Command::Explain(options) }) => explain::execute(&options),
         Err(answer) => {
             // Help and version are errors to clap, and a closed pipe is nobody's concern.
@@ -146,6 +171,15 @@ mod tests {
     fn the_definition_is_consistent() {
         CommandLine::command().debug_assert();
         Run::command().debug_assert();
+    }
+
+    #[test]
+    fn run_without_a_file_loads_the_default_one_or_that_of_the_upstream() {
+        let options = run(&["--upstream", "http://[::1]:1"]).expect("an upstream is enough");
+        let config = options.load().expect("it is valid").config;
+        assert_eq!(config.routes.first().map(|route| route.policy), Some(Policy::Optimistic));
+        let problems = run(&[]).expect("nothing is enough").load().expect_err("there is no such file here");
+        assert!(problems.to_string().starts_with("ifmatch.toml: cannot be read"), "{problems}");
     }
 
     #[test]

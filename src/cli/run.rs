@@ -1,11 +1,10 @@
 //! `ifmatch run`: serve until asked to stop.
 
-use std::{error::Error, path::Path, process::ExitCode, sync::Arc};
+use std::{error::Error, process::ExitCode, sync::Arc};
 
 use super::{Exit, RunOptions, complain, report};
 use crate::{
-    config::{self, Config, Loaded, Problems},
-    core::policy::Policy,
+    config::{Config, Loaded},
     entropy::random_u64,
     guard::Guards,
     proxy::Gateway,
@@ -13,18 +12,15 @@ use crate::{
     store, telemetry,
 };
 
-/// The configuration that is read where neither a file nor an upstream is given.
-const DEFAULT_FILE: &str = "ifmatch.toml";
-
 pub(super) fn execute(options: &RunOptions) -> ExitCode {
-    let Loaded { config, warnings } = match load(options) {
+    let Loaded { config, warnings } = match options.load() {
         Ok(loaded) => loaded,
         Err(problems) => return report(&problems),
     };
     for warning in &warnings {
         complain(format_args!("warning: {warning}\n"));
     }
-    if let Err(error) = telemetry::init() {
+    if let Err(error) = telemetry::init("info") {
         complain(format_args!("ifmatch: no logs: {error}"));
     }
     let listeners = match Listeners::bind(&config.server.listen) {
@@ -35,13 +31,6 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
     match serve(&config, listeners) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
-    }
-}
-
-fn load(options: &RunOptions) -> Result<Loaded, Problems> {
-    match &options.upstream {
-        Some(url) => config::from_upstream(url, options.policy.unwrap_or(Policy::Optimistic), &options.listen),
-        None => config::load(options.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE))),
     }
 }
 
@@ -62,25 +51,25 @@ fn announce(config: &Config, listeners: &Listeners) {
 
 fn serve(config: &Config, listeners: Listeners) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let store = store::open(&config.store)?;
     runtime.block_on(async {
-        let guards = Guards::new(config, Arc::clone(&store), random_u64()?, store.now().await?);
-        let gateway = Gateway::new(config, Arc::new(guards));
+        let gateway = gateway(config).await?;
         let stop = signals::watch()?;
-        server::run(listeners, &config.server, gateway, stop).await?;
+        server::run(listeners, &config.server, gateway, stop.subscribe()).await?;
         tracing::info!("ended");
         Ok(())
     })
 }
 
+/// The proxy of a configuration, with its guard and its store.
+pub(super) async fn gateway(config: &Config) -> Result<Gateway, Box<dyn Error>> {
+    let store = store::open(&config.store)?;
+    let guards = Guards::new(config, Arc::clone(&store), random_u64()?, store.now().await?);
+    Ok(Gateway::new(config, Arc::new(guards)))
+}
+
 /// Says what went wrong, with its causes.
-fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
-    let mut line = format!("ifmatch: {error}");
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        line.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    complain(line);
+pub(super) fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    complain(format_args!("ifmatch: {}", causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")));
     exit.into()
 }

@@ -14,7 +14,7 @@ mod units;
 mod validate;
 mod words;
 
-use std::{fs, path::Path, path::PathBuf, sync::Arc, time::Duration};
+use std::{fs, io, path::Path, path::PathBuf, sync::Arc, time::Duration};
 
 use problem::Source;
 pub use problem::{Problem, Problems};
@@ -40,8 +40,11 @@ pub struct Loaded {
 /// Reads and checks a file. The error holds every problem that it has.
 pub fn load(path: &Path) -> Result<Loaded, Problems> {
     let name = path.display().to_string();
-    let text =
-        fs::read_to_string(path).map_err(|error| Problem::of_source(&name, format!("cannot be read: {error}")))?;
+    let text = fs::read_to_string(path).map_err(|error| {
+        let problem = Problem::of_source(&name, format!("cannot be read: {error}"));
+        let missing = error.kind() == io::ErrorKind::NotFound;
+        if missing { problem.hint("`ifmatch run --upstream http://127.0.0.1:9000` needs no file") } else { problem }
+    })?;
     parse(&name, &text)
 }
 

@@ -4,7 +4,13 @@ use std::collections::BTreeSet;
 
 use serde::de::DeserializeOwned;
 
-use super::{Loaded, parse, raw, read::field_names};
+use super::{
+    Loaded,
+    limits::{self as limit, Limit},
+    parse, raw,
+    read::field_names,
+    units,
+};
 
 const REFERENCE: &str = include_str!("../../config/ifmatch.toml");
 
@@ -52,6 +58,54 @@ fn shows_every_key_and_no_other() {
     // The name of an upstream is no key.
     shown.remove("upstreams.docs");
     assert_eq!(shown, expected.into_iter().flatten().collect());
+}
+
+#[test]
+fn names_the_range_of_every_number() {
+    for limit in [limit::THREADS, limit::CLAIM_WAITERS_MAX, limit::CAPACITY, limit::CLAIM_MAX_WAITERS] {
+        names_range(&limit, |text| text.parse().ok());
+    }
+    let sizes = [limit::BODY_MEMORY, limit::BODY_MEMORY_TOTAL, limit::BODY_MAX, limit::SPOOL_TOTAL, limit::HASH_MAX];
+    for limit in sizes {
+        names_range(&limit, units::size);
+    }
+    for limit in [
+        limit::BODY_TIMEOUT,
+        limit::KEEPALIVE_TIMEOUT,
+        limit::SHUTDOWN_TIMEOUT,
+        limit::IDLE_TTL,
+        limit::STORE_TIMEOUT,
+        limit::START_GRACE,
+        limit::CONNECT_TIMEOUT,
+        limit::UPSTREAM_TIMEOUT,
+        limit::LATE_MAX,
+        limit::REUSE_IDLE_WRITES,
+        limit::HASH_WAIT,
+        limit::IDENTITY_TTL,
+        limit::CLAIM_MAX_WAIT,
+        limit::PROBE_TIMEOUT,
+    ] {
+        names_range(&limit, units::duration);
+    }
+}
+
+/// The comment above one of the lines that show the key must say `MIN to MAX`.
+fn names_range<T: PartialEq + std::fmt::Debug>(limit: &Limit<T>, read: fn(&str) -> Option<T>) {
+    let key = limit.key.split('.').next().unwrap_or_default();
+    let shown = format!("#{key} = ");
+    let comments = REFERENCE.split("\n\n").filter(|part| part.contains(&shown)).map(|part| part.replace("\n# ", " "));
+    let ranges = comments.flat_map(|comment| {
+        let words = comment.split_whitespace().map(|word| word.trim_matches(['"', ',', '.', ';', ':']).to_owned());
+        let words = words.collect::<Vec<_>>();
+        let ends =
+            words.windows(3).filter(|window| window[1] == "to").map(|window| (read(&window[0]), read(&window[2])));
+        ends.collect::<Vec<_>>()
+    });
+    let ranges = ranges.filter_map(|(min, max)| min.zip(max)).collect::<Vec<_>>();
+    assert!(
+        ranges.iter().any(|(min, max)| (min, max) == (&limit.min, &limit.max)),
+        "{limit:?} is not among {ranges:?}"
+    );
 }
 
 fn known<T: DeserializeOwned>(prefix: &str) -> BTreeSet<String> {

@@ -24,6 +24,14 @@ pub fn version_tag(incarnation: u64, version: Revision, variant: u32) -> Option<
     EntityTag::strong(text).ok()
 }
 
+/// Whether a tag has the form of a version tag of this incarnation; a content tag never has.
+pub fn is_version_tag(incarnation: u64, tag: &EntityTag) -> bool {
+    let mut prefix = String::with_capacity(17);
+    push_hexadecimal(&mut prefix, incarnation, 16);
+    prefix.push('-');
+    tag.opaque().starts_with(prefix.as_bytes())
+}
+
 fn push_hexadecimal(text: &mut String, number: u64, digits: u32) {
     let digit = |place: u32| char::from_digit(u32::try_from((number >> (4 * place)) & 15).unwrap_or(0), 16);
     text.extend((0..digits).rev().filter_map(digit));
@@ -45,6 +53,9 @@ mod tests {
     fn a_version_tag_has_three_parts() {
         let tag = version_tag(0xab, Revision(12), 7).unwrap();
         assert_eq!(tag.opaque(), b"00000000000000ab-12-00000007");
+        assert!(is_version_tag(0xab, &tag));
+        assert!(!is_version_tag(0xac, &tag), "another store's version");
+        assert!(!is_version_tag(0xab, &content_tag(&blake3::hash(b"")).unwrap()));
         assert!(!tag.is_weak());
     }
 }

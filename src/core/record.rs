@@ -151,7 +151,7 @@ impl Record {
 
     /// Whether it may be forgotten: no write is in flight or in doubt.
     pub fn is_idle(&self, now: StoreTime) -> bool {
-        self.claim.is_none() && self.unclaimed.is_empty() && !self.doubt.is_some_and(|doubt| now < doubt.until)
+        self.claim.is_none() && self.unclaimed.is_empty() && self.doubt.is_none_or(|doubt| doubt.until <= now)
     }
 }
 

@@ -96,11 +96,11 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
         Outcome::NotApplied => {}
         Outcome::NotAppliedAsKnown => record.known = None,
         Outcome::Applied => {
-            record.version = Stamp::Itself;
+            change_version(&mut record);
             record.known = settlement.learned.filter(|_| undisturbed);
         }
         Outcome::Unclear => {
-            record.version = Stamp::Itself;
+            change_version(&mut record);
             record.known = None;
         }
         Outcome::Doubt => doubt(&mut record, snapshot.now.plus(settlement.late_max)),
@@ -119,6 +119,16 @@ pub fn take_over(snapshot: &Snapshot, late_max: Duration) -> Option<Record> {
     record.unclaimed.retain(|mark| !is_dead(mark));
     doubt(&mut record, snapshot.now.plus(late_max));
     Some(record)
+}
+
+/// Gives the resource a new version. During a doubt it is the one that the doubt had kept for its end, and the end gets
+/// a later one: the record's own revision must not name what is read now, because it becomes the version of the absent
+/// record when this one is forgotten.
+fn change_version(record: &mut Record) {
+    record.version = match &mut record.doubt {
+        Some(doubt) => std::mem::replace(&mut doubt.version, Stamp::Itself),
+        None => Stamp::Itself,
+    };
 }
 
 fn doubt(record: &mut Record, until: StoreTime) {

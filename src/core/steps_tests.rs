@@ -180,6 +180,22 @@ fn no_version_that_was_read_during_a_doubt_outlives_it() {
     assert_ne!(resource.snapshot.version(), during);
 }
 
+/// An absent record's version is the floor that forgetting it has raised (DESIGN, section 3, rule 8).
+#[test]
+fn no_version_that_was_read_during_a_doubt_comes_back_when_the_record_is_forgotten() {
+    let mut resource = Resource::new();
+    let first = resource.append(1);
+    let second = resource.append(2);
+    resource.settle(1, first, Outcome::Doubt, None);
+    let before = resource.snapshot.version();
+    resource.settle(2, second, Outcome::Applied, None);
+    let during = resource.snapshot.version();
+    assert_ne!(during, before, "the second write has changed the resource");
+    resource.pass(50);
+    let forgotten = Record::absent(resource.snapshot.revision);
+    assert_ne!(forgotten.version.resolve(resource.snapshot.revision), during);
+}
+
 #[test]
 fn a_second_doubt_never_shortens_the_first() {
     let mut resource = Resource::new();

@@ -53,8 +53,8 @@ fn code(verdict: &Verdict) -> Option<Code> {
     }
 }
 
-fn judged(method: Method, fields: &[(&'static str, &'static str)], current: &Representation) -> Verdict {
-    judge_write(&guard(Require::Always), &method, &conditions(fields), current, MatchRule::Strong)
+fn judged(method: &Method, fields: &[(&'static str, &'static str)], current: &Representation) -> Verdict {
+    judge_write(&guard(Require::Always), method, &conditions(fields), current, MatchRule::Strong)
 }
 
 fn from_memory(fields: &[(&'static str, &'static str)], evidence: &[(Representation, bool)]) -> Verdict {
@@ -70,31 +70,31 @@ fn from_memory(fields: &[(&'static str, &'static str)], evidence: &[(Representat
 #[test]
 fn a_write_without_a_required_precondition_is_refused_whatever_is_there() {
     for current in [Representation::Unknown, Representation::Absent, present("a")] {
-        assert_eq!(code(&judged(Method::PUT, &[], &current)), Some(Code::PreconditionRequired), "{current:?}");
+        assert_eq!(code(&judged(&Method::PUT, &[], &current)), Some(Code::PreconditionRequired), "{current:?}");
     }
-    assert_eq!(judged(Method::POST, &[], &Representation::Unknown), Verdict::Pass);
+    assert_eq!(judged(&Method::POST, &[], &Representation::Unknown), Verdict::Pass);
 }
 
 #[test]
 fn a_stale_tag_is_refused_and_the_current_one_passes() {
-    assert_eq!(code(&judged(Method::PUT, &[("if-match", "\"a\"")], &present("b"))), Some(Code::PreconditionFailed));
-    assert_eq!(judged(Method::PUT, &[("if-match", "\"a\"")], &present("a")), Verdict::Pass);
-    assert_eq!(judged(Method::PUT, &[("if-match", "\"a\"")], &Representation::Unknown), Verdict::AskUpstream);
+    assert_eq!(code(&judged(&Method::PUT, &[("if-match", "\"a\"")], &present("b"))), Some(Code::PreconditionFailed));
+    assert_eq!(judged(&Method::PUT, &[("if-match", "\"a\"")], &present("a")), Verdict::Pass);
+    assert_eq!(judged(&Method::PUT, &[("if-match", "\"a\"")], &Representation::Unknown), Verdict::AskUpstream);
 }
 
 #[test]
 fn creating_what_exists_is_refused() {
-    assert_eq!(code(&judged(Method::PUT, &[("if-none-match", "*")], &present("a"))), Some(Code::PreconditionFailed));
-    assert_eq!(judged(Method::PUT, &[("if-none-match", "*")], &Representation::Absent), Verdict::Pass);
+    assert_eq!(code(&judged(&Method::PUT, &[("if-none-match", "*")], &present("a"))), Some(Code::PreconditionFailed));
+    assert_eq!(judged(&Method::PUT, &[("if-none-match", "*")], &Representation::Absent), Verdict::Pass);
 }
 
 /// RFC 9110 section 13.2.1: a PUT would create and so is judged; others would be answered 404 without the precondition.
 #[test]
 fn a_missing_resource_speaks_for_itself_except_to_put() {
     let stale = &[("if-match", "\"a\"")];
-    assert_eq!(code(&judged(Method::PUT, stale, &Representation::Absent)), Some(Code::PreconditionFailed));
-    assert_eq!(judged(Method::DELETE, stale, &Representation::Absent), Verdict::Missing);
-    assert_eq!(judged(Method::PATCH, stale, &Representation::Absent), Verdict::Missing);
+    assert_eq!(code(&judged(&Method::PUT, stale, &Representation::Absent)), Some(Code::PreconditionFailed));
+    assert_eq!(judged(&Method::DELETE, stale, &Representation::Absent), Verdict::Missing);
+    assert_eq!(judged(&Method::PATCH, stale, &Representation::Absent), Verdict::Missing);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn under_existing_a_bare_write_creates_and_does_not_overwrite() {
 
 #[test]
 fn a_weak_tag_is_told_what_is_wrong_with_it() {
-    let Verdict::Refused(refusal) = judged(Method::PUT, &[("if-match", "W/\"a\"")], &present("a")) else {
+    let Verdict::Refused(refusal) = judged(&Method::PUT, &[("if-match", "W/\"a\"")], &present("a")) else {
         panic!("a weak tag never matches");
     };
     assert!(refusal.detail.contains("weak tag"), "{}", refusal.detail);

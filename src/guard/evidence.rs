@@ -5,7 +5,7 @@ use http::{HeaderName, HeaderValue};
 use super::request::Request;
 use crate::{
     core::{
-        issued_tag::version_tag,
+        issued_tag::{is_version_tag, version_tag},
         policy::{Guard, TagSource, Writers},
         precondition::{MatchRule, TagCondition},
         record::{Revision, Snapshot, VariantName},
@@ -71,9 +71,9 @@ pub(super) fn evidence(
     }
     // A tag of the current version was issued for a representation that existed, and every write since would have
     // made another version: the tag alone decides, whether or not anything is known of the resource.
-    let names_tags = matches!(request.conditions.if_match, Some(TagCondition::Tags(_)));
-    if names_tags && request.conditions.if_none_match.is_none() {
-        let selected = guard.etag == TagSource::Version;
+    if let (Some(TagCondition::Tags(tags)), None) = (&request.conditions.if_match, &request.conditions.if_none_match) {
+        // A body that was too large to hash got a version tag: a list of such is judged by versions alone.
+        let selected = guard.etag == TagSource::Version || tags.iter().all(|tag| is_version_tag(incarnation.0, tag));
         let representation = Representation::Present(version);
         pieces.push(Evidence { representation, rule: MatchRule::Version, selected });
     }

@@ -3,12 +3,13 @@
 //! It may be lost at any moment, and nothing in it is trusted unless the record says that no write began or ended
 //! since ([`Snapshot::touched`]).
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use moka::sync::Cache;
 
 use crate::core::{
+    policy::Guard,
     record::{Revision, Snapshot, VariantName},
     time::StoreTime,
     validators::Validators,
@@ -16,6 +17,9 @@ use crate::core::{
 
 /// Bytes of all remembered responses, about: enough for a hundred thousand of the usual size.
 const MEMORY_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How old the fields of a remembered response may be, beyond what a new insertion for each read would cost.
+const REFRESH_AFTER: Duration = Duration::from_secs(1);
 
 /// The fields of a 200 that its 304 carries too (RFC 9110 section 15.4.5), and those without which a browser hides
 /// the answer from a page of another origin.
@@ -58,6 +62,11 @@ impl Remembered {
             && self.selecting.iter().all(is_selected)
     }
 
+    /// Whether remembering a response with these validators anew would gain nothing: it was remembered just now.
+    pub(super) fn is_as_good(&self, validators: &Validators, now: StoreTime, guard: &Guard) -> bool {
+        self.validators == *validators && now.plus(guard.identity_ttl.saturating_sub(REFRESH_AFTER)) < self.until
+    }
+
     fn weight(&self) -> u32 {
         let fields = self.fields.iter().map(|(name, value)| name.as_str().len() + value.len());
         let selecting = self.selecting.iter().flat_map(|(_, values)| values).map(HeaderValue::len);
@@ -85,7 +94,7 @@ impl Memory {
         self.0.get(&name).filter(|remembered| remembered.is_current(snapshot, request))
     }
 
-    /// Remembers a response, unless the same is remembered already.
+    /// Remembers a response.
     pub(super) fn remember(&self, name: VariantName, response: Remembered) {
         self.0.insert(name, Arc::new(response));
     }

@@ -7,17 +7,15 @@ use std::{sync::Arc, time::Duration};
 
 use http::header;
 use pingora::proxy::Session;
-use tokio::time::{Instant, timeout};
 
 use crate::{
     config::Config,
     core::{
         policy::{Guard, MethodClass},
         precondition::Preconditions,
-        record::{Availability, Snapshot},
+        record::Snapshot,
         refusal::{Code, Refusal},
         resource::ResourceKey,
-        steps::take_over,
         time::StoreTime,
     },
     exchange::{Body, BodyBudget, BodyLimits, Exchanger, receive},
@@ -26,9 +24,11 @@ use crate::{
     telemetry::access::Entry,
 };
 
+mod admit;
 mod answer;
 mod claim;
 mod evidence;
+mod label;
 mod memory;
 mod new_state;
 mod principal;
@@ -38,11 +38,14 @@ mod read;
 mod refusals;
 mod relay;
 mod request;
+mod send;
+#[cfg(test)]
+mod testing;
 mod unclaimed;
 mod write;
 
 use answer::Answer;
-use claim::{Marker, read, swap};
+use claim::{Marker, read};
 use memory::Memory;
 use principal::Acquaintances;
 use queue::Queues;
@@ -86,16 +89,13 @@ impl Guards {
         }
     }
 
-    async fn answer(&self, session: &mut Session, guarded: &GuardedRequest, guard: &Guard) -> pingora::Result<Answer> {
+    async fn answer(&self, session: &mut Session, guarded: &GuardedRequest, guard: &Guard) -> Result<Answer, Answer> {
         let head = session.req_header().clone();
         let class = guard.class_of(&guarded.method);
         let conditions = match class {
-            MethodClass::Read => Ok(Preconditions::parse_for_read(&head.headers)),
-            _ => Preconditions::parse(&head.headers),
-        };
-        let conditions = match conditions {
-            Ok(conditions) => conditions,
-            Err(malformed) => return Ok(Refusal::new(Code::MalformedPrecondition, malformed.to_string()).into()),
+            MethodClass::Read => Preconditions::parse_for_read(&head.headers),
+            _ => Preconditions::parse(&head.headers)
+                .map_err(|malformed| Refusal::new(Code::MalformedPrecondition, malformed.to_string()))?,
         };
         let request =
             Request::new(&guarded.route, guard, guarded.key.clone(), guarded.method.clone(), head, conditions);
@@ -115,12 +115,7 @@ impl Guards {
 
     /// Receives the request body, all of it.
     async fn receive(&self, session: &mut Session) -> Result<Body, Answer> {
-        receive(session, &self.body_limits, &self.body_budget).await.map_err(|error| {
-            refusals::of_body(&error).map_or_else(
-                || Answer::Broken(pingora::Error::because(pingora::ErrorType::ReadError, "receiving the body", error)),
-                Answer::Refused,
-            )
-        })
+        receive(session, &self.body_limits, &self.body_budget).await.map_err(refusals::of_body)
     }
 
     /// Whether the body of a request is worth a question to the upstream before it is received.
@@ -129,47 +124,6 @@ impl Guards {
         let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
         headers.contains_key(header::EXPECT)
             || length.is_some_and(|length| length > self.body_limits.memory_bytes as u64)
-    }
-
-    /// Why a write cannot even be judged now: the proxy has just started, or another write is in doubt.
-    fn held_back(&self, snapshot: &Snapshot) -> Option<Refusal> {
-        match snapshot.availability() {
-            Availability::InDoubt { until } => Some(refusals::write_in_flight(snapshot.now.until(until))),
-            _ => self.after_start(snapshot),
-        }
-    }
-
-    fn after_start(&self, snapshot: &Snapshot) -> Option<Refusal> {
-        let remaining = snapshot.now.until(self.held_until);
-        (!remaining.is_zero()).then(|| refusals::held_back(remaining))
-    }
-
-    /// Waits for a change of a record that others keep busy, until `end`; makes a doubt of what a dead owner left.
-    async fn wait_until_free(&self, request: &Request, snapshot: &Snapshot, end: Instant) -> Result<(), Refusal> {
-        match snapshot.availability() {
-            Availability::Free => Ok(()),
-            Availability::Orphaned => self.take_over(request, snapshot).await,
-            Availability::InDoubt { until } => Err(refusals::write_in_flight(snapshot.now.until(until))),
-            Availability::Busy { deadline } => {
-                let left = end.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return Err(refusals::write_in_flight(Duration::from_secs(1)));
-                }
-                // Early or late, the caller reads again.
-                let wait = left.min(snapshot.now.until(deadline));
-                let _ = timeout(wait, self.store.changed(&request.key, snapshot.revision)).await;
-                Ok(())
-            }
-        }
-    }
-
-    async fn take_over(&self, request: &Request, snapshot: &Snapshot) -> Result<(), Refusal> {
-        if let Some(next) = take_over(snapshot, request.upstream().late_max) {
-            tracing::warn!(key = ?request.key, "the owner of a write in flight is gone: the write is in doubt");
-            let swapped = swap(&*self.store, self.store_timeout, &request.key, snapshot.revision, next).await;
-            swapped.map_err(|error| refusals::of_store(&error))?;
-        }
-        Ok(())
     }
 
     fn was_let_read(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) {
@@ -187,7 +141,10 @@ impl GuardedPath for Guards {
     async fn handle(&self, session: &mut Session, guarded: &GuardedRequest, entry: &mut Entry) -> pingora::Result<()> {
         // The door sends only guarded routes here.
         let Some(guard) = guarded.route.guard.as_ref() else { return Ok(()) };
-        let answer = self.answer(session, guarded, guard).await?;
+        let answer = self.answer(session, guarded, guard).await.unwrap_or_else(|answer| answer);
         relay::send(session, answer, entry).await
     }
 }
+
+#[cfg(test)]
+mod store_failure_tests;

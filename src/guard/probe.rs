@@ -15,32 +15,32 @@ use crate::{
         entity_tag::EntityTag,
         issued_tag::content_tag,
         policy::{Guard, ProbeAuth, TagSource},
+        precondition::{Preconditions, TagCondition},
         record::Snapshot,
         refusal::{Code, Refusal},
         validators::{Representation, Validators},
     },
     exchange::{
-        Body, Exchange, Failure, Whole,
+        Body, Exchange, Failure, Hashed, Whole,
         fields::{request_head, response_head},
-        read_whole,
+        hash_whole, read_whole,
     },
 };
 
 /// Fields of a write that say nothing about the representation to read.
-const LEFT_OUT: [HeaderName; 13] = [
+const LEFT_OUT: [HeaderName; 11] = [
     header::IF_MATCH,
     header::IF_NONE_MATCH,
     header::IF_MODIFIED_SINCE,
     header::IF_UNMODIFIED_SINCE,
     header::IF_RANGE,
     header::RANGE,
-    header::CONTENT_TYPE,
-    header::CONTENT_ENCODING,
-    header::CONTENT_LANGUAGE,
-    header::CONTENT_LOCATION,
-    HeaderName::from_static("content-digest"),
     HeaderName::from_static("idempotency-key"),
     HeaderName::from_static("prefer"),
+    // A backend that heeds these would take the probe for a write.
+    HeaderName::from_static("x-http-method"),
+    HeaderName::from_static("x-http-method-override"),
+    HeaderName::from_static("x-method-override"),
 ];
 
 /// What a probe found.
@@ -116,7 +116,10 @@ impl Guards {
             504 => return Probed::Refused(timed_out()),
             _ => return Probed::Refused(unreadable(&format!("it answered {}", status.as_u16()))),
         }
-        self.was_let_read(request, guard, snapshot);
+        // A probe without the client's credentials shows what the proxy may read.
+        if guard.probe_auth == ProbeAuth::Client {
+            self.was_let_read(request, guard, snapshot);
+        }
         let (validators, unusable) = Validators::from_headers(&head.headers);
         let tag = match guard.etag {
             TagSource::Upstream => {
@@ -129,23 +132,26 @@ impl Guards {
                 version_tag_of(self.store.incarnation(), snapshot.version(), selecting_number(request.variant, &[])).tag
             }
             TagSource::Content if status == StatusCode::NO_CONTENT => None,
+            // Whether there is a representation is told by its head.
+            TagSource::Content if !names_tags(&request.conditions) => None,
             TagSource::Content => match hash(guard, &mut exchange, end).await {
                 Ok(tag) => tag,
                 Err(refusal) => return Probed::Refused(refusal),
             },
         };
-        exchange.finish().await;
+        exchange.discard().await;
         let representation = Representation::Present(Validators { tag, modified: validators.modified });
         Probed::Current { representation, missing: None }
     }
 
     /// The upstream's own answer to a probe as the answer to the write: it refuses the principal, or has nothing there.
-    pub(super) async fn upstreams_own(&self, guard: &Guard, mut exchange: Exchange) -> pingora::Result<Answer> {
+    pub(super) async fn upstreams_own(&self, guard: &Guard, mut exchange: Exchange) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.head());
         if guard.etag != TagSource::Upstream {
             set_tag(&mut head, None)?;
         }
-        let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, guard.probe_timeout).await else {
+        let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, guard.probe_timeout, &self.body_budget).await
+        else {
             return Ok(unreadable("its answer broke off").into());
         };
         // The answer to a HEAD states the length of a body that it does not have.
@@ -156,34 +162,32 @@ impl Guards {
     }
 }
 
-/// The content tag of a response that is read up to `end`.
-async fn hash(guard: &Guard, exchange: &mut Exchange, end: Instant) -> Result<Option<EntityTag>, Refusal> {
-    match read_whole(exchange, guard.hash_max_bytes, end.saturating_duration_since(Instant::now())).await {
-        Ok(Whole::Complete(chunks)) => Ok(content_tag(&hash_of(&chunks))),
-        Ok(Whole::TooLarge(_)) => Err(unreadable(
-            "its body is larger than hash_max: raise hash_max on this route, or use another tag source (etag)",
-        )),
-        Ok(Whole::TooSlow(_)) | Err(Failure::Abandoned { timed_out: true }) => Err(timed_out()),
-        Err(_) => Err(unreadable("its answer broke off")),
-    }
+/// Whether a write names tags, so that the current one has to be known.
+fn names_tags(conditions: &Preconditions) -> bool {
+    let lists = [&conditions.if_match, &conditions.if_none_match];
+    lists.iter().any(|condition| matches!(condition, Some(TagCondition::Tags(_))))
 }
 
-/// The hash of bytes that came in pieces.
-pub(super) fn hash_of(chunks: &[bytes::Bytes]) -> blake3::Hash {
-    let mut hasher = blake3::Hasher::new();
-    for chunk in chunks {
-        hasher.update(chunk);
+/// The content tag of a response that is read up to `end`.
+async fn hash(guard: &Guard, exchange: &mut Exchange, end: Instant) -> Result<Option<EntityTag>, Refusal> {
+    match hash_whole(exchange, guard.hash_max_bytes, end.saturating_duration_since(Instant::now())).await {
+        Ok(Hashed::Hash(hash)) => Ok(content_tag(&hash)),
+        Ok(Hashed::TooLarge) => Err(unreadable(
+            "its body is larger than hash_max: raise hash_max on this route, or use another tag source (etag)",
+        )),
+        Ok(Hashed::TooSlow) | Err(Failure::Abandoned { timed_out: true }) => Err(timed_out()),
+        Err(_) => Err(unreadable("its answer broke off")),
     }
-    hasher.finalize()
 }
 
 /// The head of a probe for what a write is about.
 fn probe_head(request: &Request, guard: &Guard, method: Method, for_bytes: bool) -> Option<RequestHeader> {
     let mut head = request_head(&request.head, 0).ok()?;
-    for name in &LEFT_OUT {
+    let describes_body = |name: &&HeaderName| name.as_str().starts_with("content-");
+    let of_body: Vec<HeaderName> = head.headers.keys().filter(describes_body).cloned().collect();
+    for name in LEFT_OUT.iter().chain(&of_body) {
         head.remove_header(name);
     }
-    head.remove_header(&header::CONTENT_LENGTH);
     if guard.probe_auth == ProbeAuth::None {
         for name in &guard.identity_headers {
             head.remove_header(name);

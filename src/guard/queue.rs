@@ -48,9 +48,14 @@ pub(super) enum NoTurn {
 
 /// The turn of one write; the next one's comes when it is dropped.
 pub(super) struct Turn {
+    _permit: OwnedSemaphorePermit,
+    _place: Place,
+}
+
+/// A place in a line, given up by dropping it, whatever happens to its write.
+struct Place {
     queues: Arc<Queues>,
     key: ResourceKey,
-    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Queues {
@@ -68,19 +73,18 @@ impl Queues {
         end: Instant,
     ) -> Result<Turn, NoTurn> {
         let semaphore = self.join(key, line_max)?;
-        // From here on the place in the line is given up by dropping it, whatever happens.
-        let mut turn = Turn { queues: Arc::clone(self), key: key.clone(), _permit: None };
-        if let Ok(permit) = Arc::clone(&semaphore).try_acquire_owned() {
-            turn._permit = Some(permit);
-            return Ok(turn);
-        }
-        let _waiter = self.wait()?;
-        match timeout_at(end, semaphore.acquire_owned()).await {
-            Ok(Ok(permit)) => turn._permit = Some(permit),
-            // A line's semaphore is never closed.
-            Ok(Err(_)) | Err(_) => return Err(NoTurn::TimedOut),
-        }
-        Ok(turn)
+        let place = Place { queues: Arc::clone(self), key: key.clone() };
+        let permit = match Arc::clone(&semaphore).try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => self.wait(semaphore, end).await?,
+        };
+        Ok(Turn { _permit: permit, _place: place })
+    }
+
+    async fn wait(&self, turn: Arc<Semaphore>, end: Instant) -> Result<OwnedSemaphorePermit, NoTurn> {
+        let _waiter = self.count()?;
+        // A line's semaphore is never closed.
+        timeout_at(end, turn.acquire_owned()).await.ok().and_then(Result::ok).ok_or(NoTurn::TimedOut)
     }
 
     fn join(&self, key: &ResourceKey, line_max: usize) -> Result<Arc<Semaphore>, NoTurn> {
@@ -103,7 +107,7 @@ impl Queues {
         }
     }
 
-    fn wait(&self) -> Result<Waiter<'_>, NoTurn> {
+    fn count(&self) -> Result<Waiter<'_>, NoTurn> {
         let waiter = Waiter(&self.waiters);
         let before = self.waiters.fetch_add(1, Ordering::Relaxed);
         if before >= self.waiters_max { Err(NoTurn::AllFull) } else { Ok(waiter) }
@@ -126,7 +130,7 @@ impl Drop for Waiter<'_> {
     }
 }
 
-impl Drop for Turn {
+impl Drop for Place {
     fn drop(&mut self) {
         self.queues.leave(&self.key);
     }

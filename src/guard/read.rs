@@ -5,21 +5,20 @@ use pingora::{http::RequestHeader, proxy::Session};
 
 use super::{
     Guards,
-    answer::{Answer, discard, set_tag, with_tag},
-    evidence::{match_rule, selecting_number, version_tag_of},
-    memory::{Remembered, is_shareable, not_modified_fields, selecting_fields, wants_upstream},
-    probe::{ask_for_identity, hash_of},
+    answer::{Answer, set_tag},
+    evidence::match_rule,
+    memory::{selecting_fields, wants_upstream},
+    probe::ask_for_identity,
     refusals,
     request::{Request, remove_conditions},
 };
 use crate::{
     core::{
-        issued_tag::content_tag,
         policy::{Guard, TagSource, Writers},
         precondition::{Judgement, judge, range_applies},
         record::Snapshot,
         refusal::Refusal,
-        validators::{Representation, Validators},
+        validators::Representation,
     },
     exchange::{
         Body, Exchange, Whole,
@@ -30,30 +29,16 @@ use crate::{
 
 impl Guards {
     /// Handles a read from its first look at the record to the answer.
-    pub(super) async fn read(
-        &self,
-        session: &mut Session,
-        request: &Request,
-        guard: &Guard,
-    ) -> pingora::Result<Answer> {
+    pub(super) async fn read(&self, session: &mut Session, request: &Request, guard: &Guard) -> Result<Answer, Answer> {
         // The version goes first: content that is asked for afterwards is never older than it.
         let snapshot = self.snapshot(&request.key).await.ok();
         if let Some(answer) = self.read_from_memory(request, guard, snapshot.as_ref())? {
             return Ok(answer);
         }
-        let body = match self.receive(session).await {
-            Ok(body) => body,
-            Err(answer) => return Ok(answer),
-        };
-        let head = match self.upstream_read_head(request, guard, snapshot.as_ref(), &body) {
-            Ok(head) => head,
-            Err(refusal) => return Ok(refusal.into()),
-        };
-        let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body).await;
-        let exchange = match exchange {
-            Ok(exchange) => exchange,
-            Err(failure) => return Ok(refusals::of_read(failure).into()),
-        };
+        let body = self.receive(session).await?;
+        let head = self.upstream_read_head(request, guard, snapshot.as_ref(), &body)?;
+        let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
+        let exchange = exchange.await.map_err(refusals::of_read)?;
         self.answer_read(request, guard, snapshot.as_ref(), exchange).await
     }
 
@@ -63,7 +48,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
         snapshot: Option<&Snapshot>,
-    ) -> pingora::Result<Option<Answer>> {
+    ) -> Result<Option<Answer>, Answer> {
         let may_answer = guard.writers == Writers::Exclusive
             && !request.conditions.is_empty()
             && is_get_or_head(&request.method)
@@ -115,102 +100,62 @@ impl Guards {
         })
     }
 
+    /// Labels the upstream's response, and judges the client's conditions by that label.
     async fn answer_read(
         &self,
         request: &Request,
         guard: &Guard,
         snapshot: Option<&Snapshot>,
         mut exchange: Exchange,
-    ) -> pingora::Result<Answer> {
+    ) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.head());
-        let status = head.status;
-        let is_whole = matches!(status, StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION);
-        let is_partial = status == StatusCode::PARTIAL_CONTENT;
-        if !is_get_or_head(&request.method) || !(is_whole || is_partial) {
+        if !is_labelled(request, guard, head.status) {
             if guard.etag != TagSource::Upstream {
                 set_tag(&mut head, None)?;
             }
-            return Answer::read_so_far(head, Whole::TooLarge(Vec::new()), exchange).await;
+            return Answer::read_so_far(head, Whole::unread(), exchange).await;
         }
+        let whole = if guard.etag == TagSource::Content && head.status != StatusCode::PARTIAL_CONTENT {
+            read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait, &self.body_budget)
+                .await
+                .map_err(refusals::of_read)?
+        } else {
+            Whole::unread()
+        };
         let selecting = selecting_fields(&request.head.headers, &head.headers);
-        let whole = match guard.etag {
-            TagSource::Content if is_whole => {
-                match read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait).await {
-                    Ok(whole) => whole,
-                    Err(failure) => return Ok(refusals::of_read(failure).into()),
-                }
-            }
-            _ => Whole::TooLarge(Vec::new()),
-        };
-        let version_tag = || {
-            let number = selecting_number(request.variant, selecting.as_deref().unwrap_or_default());
-            version_tag_of(self.store.incarnation(), snapshot?.version(), number).tag
-        };
-        let (mut validators, unusable) = Validators::from_headers(&head.headers);
-        if let (TagSource::Upstream, Some(reason)) = (guard.etag, unusable) {
-            tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
-        }
-        validators.tag = match (guard.etag, &whole) {
-            (TagSource::Upstream, _) => validators.tag,
-            (TagSource::Version, _) => version_tag(),
-            (TagSource::Content, Whole::Complete(chunks)) if is_whole => content_tag(&hash_of(chunks)),
-            (TagSource::Content, _) if is_whole && guard.writers == Writers::Exclusive => version_tag(),
-            (TagSource::Content, _) => None,
-        };
+        let validators = self.label(request, guard, snapshot, &head, &whole, selecting.as_deref());
         set_tag(&mut head, validators.tag.as_ref())?;
-        if let Some(snapshot) = snapshot {
+        if let (Some(snapshot), Writers::Exclusive) = (snapshot, guard.writers) {
             self.learn_from_read(request, guard, snapshot, &head, &validators, selecting);
         }
-        let current = Representation::Present(validators.clone());
-        match judge(&request.method, &request.conditions, &current, match_rule(guard)) {
-            Judgement::NotModified => {
-                finish_unwanted(exchange, whole).await;
-                Answer::not_modified(&with_tag(&head.headers, validators.tag.as_ref()))
-            }
-            Judgement::Failed { .. } => {
-                finish_unwanted(exchange, whole).await;
-                Ok(refusals::of_read_condition().into())
-            }
-            Judgement::Pass | Judgement::Unknowable => Answer::read_so_far(head, whole, exchange).await,
+        let current = Representation::Present(validators);
+        let judgement = if head.status == StatusCode::NOT_MODIFIED {
+            Judgement::Pass
+        } else {
+            judge(&request.method, &request.conditions, &current, match_rule(guard))
+        };
+        let unwanted = match judgement {
+            Judgement::NotModified => Answer::not_modified(&head.headers)?,
+            Judgement::Failed { .. } => refusals::of_read_condition().into(),
+            Judgement::Pass | Judgement::Unknowable => return Answer::read_so_far(head, whole, exchange).await,
+        };
+        match whole {
+            Whole::Complete(_) => exchange.finish().await,
+            Whole::TooLarge(_) | Whole::TooSlow(_) => exchange.discard().await,
         }
-    }
-
-    /// Keeps in this process what a response taught, for the principal that was given it.
-    fn learn_from_read(
-        &self,
-        request: &Request,
-        guard: &Guard,
-        snapshot: &Snapshot,
-        head: &pingora::http::ResponseHeader,
-        validators: &Validators,
-        selecting: Option<Vec<(http::HeaderName, Vec<http::HeaderValue>)>>,
-    ) {
-        if guard.writers == Writers::Shared {
-            return;
-        }
-        self.was_let_read(request, guard, snapshot);
-        let Some(selecting) = selecting else { return };
-        let may_remember = head.status == StatusCode::OK && snapshot.is_quiet() && is_shareable(&head.headers);
-        if may_remember && (validators.tag.is_some() || validators.modified.is_some()) {
-            let remembered = Remembered {
-                touched: snapshot.touched(),
-                selecting,
-                validators: validators.clone(),
-                fields: not_modified_fields(&head.headers),
-                until: snapshot.now.plus(guard.identity_ttl),
-            };
-            self.memory.remember(request.variant, remembered);
-        }
+        Ok(unwanted)
     }
 }
 
-/// Ends an exchange whose answer the client does not get.
-async fn finish_unwanted(exchange: Exchange, whole: Whole) {
-    if matches!(whole, Whole::Complete(_)) {
-        exchange.finish().await;
-    } else {
-        discard(exchange).await;
-    }
+/// Whether a response is a representation of the target that gets a tag: a whole one, a part of one, or, where the
+/// upstream judges its own tags, the word that the client's copy is current.
+fn is_labelled(request: &Request, guard: &Guard, status: StatusCode) -> bool {
+    let is_labelled = match status {
+        StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION | StatusCode::PARTIAL_CONTENT => true,
+        StatusCode::NOT_MODIFIED => guard.etag == TagSource::Upstream,
+        _ => false,
+    };
+    is_labelled && is_get_or_head(&request.method)
 }
 
 fn is_get_or_head(method: &Method) -> bool {

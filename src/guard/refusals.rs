@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use super::queue::NoTurn;
+use super::{answer::Answer, queue::NoTurn};
 use crate::{
-    core::refusal::{Code, Refusal},
+    core::{
+        refusal::{Code, Refusal},
+        steps::Outcome,
+    },
     exchange::{Failure, ReceiveError, fields::HeadError},
     store::StoreError,
 };
@@ -43,10 +46,11 @@ pub(super) fn of_write(failure: Failure, late_max: Duration) -> Refusal {
     }
 }
 
-/// An applied write whose response broke off.
-pub(super) fn of_lost_response(status: u16) -> Refusal {
+/// A write whose response broke off after its head, which has told the outcome.
+pub(super) fn of_lost_response(status: u16, outcome: Outcome, late_max: Duration) -> Refusal {
     let detail = format!("the upstream answered the write with {status}, but the rest of its answer was lost");
-    Refusal::new(Code::UpstreamFailed, detail)
+    let refusal = Refusal::new(Code::UpstreamFailed, detail);
+    if outcome == Outcome::Doubt { refusal.retry_after(late_max).in_doubt() } else { refusal }
 }
 
 /// A request that cannot be sent on.
@@ -64,9 +68,9 @@ pub(super) fn of_field() -> Refusal {
     Refusal::new(Code::MalformedRequest, "the request has a target or a field that cannot be sent on")
 }
 
-/// A body that was not received; `None` if the client is gone.
-pub(super) fn of_body(error: &ReceiveError) -> Option<Refusal> {
-    Some(match error {
+/// A body that was not received. Where that is the client's doing, its error says whether it can still be answered.
+pub(super) fn of_body(error: ReceiveError) -> Answer {
+    let refusal = match error {
         ReceiveError::TooLarge => {
             Refusal::new(Code::BodyTooLarge, "the body is larger than body_max of this proxy; send a smaller one")
         }
@@ -81,8 +85,9 @@ pub(super) fn of_body(error: &ReceiveError) -> Option<Refusal> {
             tracing::error!(%error, "a body cannot be spooled: see spool_dir");
             Refusal::new(Code::Overloaded, "the body cannot be kept at this moment").retry_after(RETRY_SOON)
         }
-        ReceiveError::Client(_) => return None,
-    })
+        ReceiveError::Client(error) => return Answer::Broken(error.into_down()),
+    };
+    refusal.into()
 }
 
 /// A store that did not do what it was asked for.
@@ -127,6 +132,14 @@ pub(super) fn too_many_unclaimed() -> Refusal {
 pub(super) fn too_late_to_begin() -> Refusal {
     Refusal::new(Code::Overloaded, "connecting to the upstream took too long; nothing was written")
         .retry_after(RETRY_SOON)
+}
+
+/// A state of the resource that stays unknown.
+pub(super) fn unknown_state() -> Refusal {
+    Refusal::new(
+        Code::ValidatorUnavailable,
+        "the current state of the resource could not be learned; nothing was written",
+    )
 }
 
 /// A read whose precondition is false.

@@ -32,46 +32,33 @@ impl Guards {
         session: &mut Session,
         request: &Request,
         guard: &Guard,
-    ) -> pingora::Result<Answer> {
-        let body = match self.receive(session).await {
-            Ok(body) => body,
-            Err(answer) => return Ok(answer),
-        };
-        let mut head = match request_head(&request.head, body.len()) {
-            Ok(head) => head,
-            Err(error) => return Ok(refusals::of_head(&error).into()),
-        };
+    ) -> Result<Answer, Answer> {
+        let body = self.receive(session).await?;
+        let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
         if guard.etag != TagSource::Upstream {
             // Those that could not be read and are ignored (RFC 9110 section 13.1).
             remove_conditions(&mut head);
         }
-        let claim = match self.mark_unclaimed(request, guard).await {
-            Ok(claim) => claim,
-            Err(refusal) => return Ok(refusal.into()),
-        };
-        let (exchange, claim) = match self.send(request, claim, head, &body).await {
-            Ok(sent) => sent,
-            Err(refusal) => return Ok(refusal.into()),
-        };
+        let claim = self.mark_unclaimed(request, guard).await?;
+        let (exchange, claim) = self.send(request, claim, head, &body).await?;
         claim.settle(Outcome::of_status(exchange.head().status), None).await;
         let mut answer = response_head(exchange.head());
         if guard.etag != TagSource::Upstream {
             set_tag(&mut answer, None)?;
         }
-        Answer::read_so_far(answer, Whole::TooLarge(Vec::new()), exchange).await
+        Answer::read_so_far(answer, Whole::unread(), exchange).await
     }
 
+    /// Puts the mark in beside whatever else is in flight or in doubt.
     async fn mark_unclaimed(&self, request: &Request, guard: &Guard) -> Result<Claim, Refusal> {
         let end = Instant::now() + guard.claim_max_wait;
         loop {
             let snapshot = self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))?;
-            if let Some(refusal) = self.after_start(&snapshot) {
-                return Err(refusal);
-            }
             if snapshot.availability() == Availability::Orphaned {
-                self.take_over(request, &snapshot).await?;
+                self.wait_until_free(request, &snapshot, end).await?;
                 continue;
             }
+            self.may_begin(&snapshot)?;
             match self.mark(request, guard, &snapshot, MarkKind::Unclaimed).await {
                 Ok(Marked::Done(claim)) => return Ok(claim),
                 Ok(Marked::Full) => return Err(refusals::too_many_unclaimed()),

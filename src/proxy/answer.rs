@@ -9,13 +9,15 @@
 //! | body | HTTP/1.1 | HTTP/2 |
 //! |---|---|---|
 //! | none, or read | the connection stays | the stream ends |
-//! | at most [`SMALL_BODY_BYTES`] | the connection stays; the body is drained after the answer | drained, then answered |
-//! | larger, or of unknown length | `Connection: close`, then [`linger`] | drained within bounds, then answered |
-//! | withheld by `Expect: 100-continue` | `Connection: close`, then [`linger`]; 100 is never sent | answered |
+//! | at most [`SMALL_BODY_BYTES`] | the connection stays; pingora drains the body | [`linger`] |
+//! | larger, or of unknown length | `Connection: close`, then [`linger`] | [`linger`] |
+//! | withheld by `Expect: 100-continue` | the same; 100 is never sent | [`linger`] |
 //!
-//! *Why drain at all?* To close a socket with unread data in it sends a reset, and the client's system may then throw
-//! the answer away before the client has read it. Over HTTP/2 an answer before the end of the body is followed by
-//! `RST_STREAM(NO_ERROR)` (RFC 9113 section 8.1), which common clients report as an error without any status.
+//! *Why linger?* To close a socket with unread data in it sends a reset, and the client's system may then throw the
+//! answer away before the client has read it. To drop an HTTP/2 stream whose body has not ended sends
+//! `RST_STREAM(NO_ERROR)` (RFC 9113 section 8.1), which common clients report as an error without any status. So the
+//! whole answer goes out first, then the body is read and forgotten within bounds: a client that reads while it sends
+//! stops at once, and one that reads last finds the answer waiting.
 
 use std::time::Duration;
 
@@ -66,33 +68,33 @@ pub async fn respond(session: &mut Session, mut head: ResponseHeader, body: Opti
         head.insert_header(header::CONTENT_LENGTH, body.as_ref().map_or(0, Bytes::len))?;
     }
     let sent = body.filter(|_| !bodiless && session.req_header().method != Method::HEAD);
-    settle_request_body(session).await;
+    keep_for_small_body(session);
     session.write_response_header(Box::new(head), sent.is_none()).await?;
     session.write_response_body(sent, true).await
 }
 
-/// Reads on after an answer that closes its HTTP/1.1 connection, so that the client sees the answer and no reset.
+/// Reads on after an answer that came before the end of the request's body, so that the client sees the answer and no
+/// reset.
 ///
 /// Called once, when all else about the request is done; without an unread body it does nothing.
 pub async fn linger(session: &mut Session) {
     let answered = session.response_written().is_some_and(|head| !head.status.is_informational());
-    if !answered || session.is_http2() || session.was_upgraded() || session.get_keepalive().is_some() {
+    if !answered || session.is_body_done() || session.was_upgraded() || session.get_keepalive().is_some() {
         return;
     }
-    if !session.is_body_done() {
+    if !session.is_http2() {
+        // No more comes from us: a client that reads to the end of the connection need not wait for the drain.
         session.shutdown().await;
-        drain(session).await;
     }
+    drain(session).await;
 }
 
-/// Decides what becomes of a request body that nobody reads, before the answer is written.
-async fn settle_request_body(session: &mut Session) {
+/// Keeps the connection of a small body that nobody read: pingora drains it after the answer.
+fn keep_for_small_body(session: &mut Session) {
     if session.is_body_done() || withholds_body(session) {
         return;
     }
-    if session.is_http2() {
-        drain(session).await;
-    } else if content_length(session).is_some_and(|length| length <= SMALL_BODY_BYTES) {
+    if content_length(session).is_some_and(|length| length <= SMALL_BODY_BYTES) {
         session.set_close_on_response_before_downstream_finish(false);
         session.set_total_drain_timeout(Some(SMALL_BODY_WAIT));
     }

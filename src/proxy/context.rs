@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use super::observe::Observation;
 use crate::{server::Ticket, telemetry::access::Entry};
 
 /// The context of one request, dropped with it.
@@ -13,6 +14,8 @@ pub struct Context {
     pub ticket: Option<Ticket>,
     /// The place in the configuration of the unguarded route, once the door has let the request pass.
     pub route_index: Option<usize>,
+    /// What is seen of the request on a route that only watches.
+    pub observation: Option<Observation>,
     /// Where in the order of servers the request began.
     pub turn: Option<usize>,
     /// Servers that were tried, or are about to be.
@@ -30,6 +33,7 @@ impl Context {
             entry: Entry::default(),
             ticket: Some(ticket),
             route_index: None,
+            observation: None,
             turn: None,
             servers_tried: 0,
             untried: Vec::new(),

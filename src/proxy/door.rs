@@ -60,6 +60,13 @@ pub enum Door {
     },
     /// To the guard, without `Upgrade`.
     Guarded(GuardedRequest),
+    /// To the upstream as it came, on a route that only watches.
+    Observed {
+        /// The place of its route in the configuration.
+        route_index: usize,
+        /// What the guard would have got, or why it would have been refused here.
+        would: Result<GuardedRequest, Code>,
+    },
 }
 
 /// Decides where a request goes. `routes` are those that the table was made of.
@@ -72,7 +79,12 @@ pub fn decide(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Doo
         Ok(normal) => normal,
         Err(ambiguous) => {
             return match spelled.and_then(|index| Some((index, routes.get(index)?))) {
-                Some((route_index, route)) if !is_protected(route) => Door::Pass { route_index, upgrade: true },
+                Some((route_index, route)) if route.guard.is_none() && !is_protected(route) => {
+                    Door::Pass { route_index, upgrade: true }
+                }
+                Some((route_index, route)) if !is_protected(route) => {
+                    Door::Observed { route_index, would: Err(Code::AmbiguousTarget) }
+                }
                 _ => refuse(spelled, Refusal::new(Code::AmbiguousTarget, ambiguous.to_string())),
             };
         }
@@ -88,9 +100,10 @@ pub fn decide(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Doo
     }
     let Some(guard) = &route.guard else { return Door::Pass { route_index, upgrade: true } };
     match judge(guard, route, &found, &normal, head) {
+        Ok(Door::Guarded(request)) if guard.observe => Door::Observed { route_index, would: Ok(request) },
         Ok(door) => door,
         // A route that only watches refuses nothing.
-        Err(_) if guard.observe => Door::Pass { route_index, upgrade: true },
+        Err(refusal) if guard.observe => Door::Observed { route_index, would: Err(refusal.code) },
         Err(refusal) => refuse(Some(route_index), refusal),
     }
 }

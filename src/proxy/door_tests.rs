@@ -42,9 +42,11 @@ enum Outcome {
     Passed(usize),
     PassedWithoutUpgrade(usize),
     Guarded(usize, &'static str, &'static str),
+    Observed(usize, &'static str, &'static str),
+    ObservedRefusal(Code),
 }
 
-use Outcome::{Guarded, Passed, PassedWithoutUpgrade, Refused};
+use Outcome::{Guarded, Observed, ObservedRefusal, Passed, PassedWithoutUpgrade, Refused};
 
 /// Decides on one request: its method, its target, and its fields as `name: value` lines.
 fn outcome(method: &str, target: &str, fields: &[&str]) -> Outcome {
@@ -71,6 +73,10 @@ fn outcome(method: &str, target: &str, fields: &[&str]) -> Outcome {
         Door::Guarded(request) => {
             Guarded(request.route_index, leak(request.key.as_str()), leak(request.method.as_str()))
         }
+        Door::Observed { would: Ok(request), .. } => {
+            Observed(request.route_index, leak(request.key.as_str()), leak(request.method.as_str()))
+        }
+        Door::Observed { would: Err(code), .. } => ObservedRefusal(code),
     }
 }
 
@@ -196,16 +202,16 @@ fn only_a_plain_websocket_handshake_passes_a_guard_with_upgrade() {
 /// DESIGN, section 5: `observe` forwards every request as it came.
 #[test]
 fn a_route_that_watches_refuses_nothing() {
-    for (method, target, fields) in [
-        ("TRACE", "/watch/1", &[][..]),
-        ("MOVE", "/watch/1", &[]),
-        ("PUT", "/watch/1", &["x-http-method: GET"]),
-        ("PUT", "/watch/a%2fb", &[]),
-        ("PUT", "/watch/1", &["connection: upgrade", "upgrade: h2c"]),
+    for (method, target, fields, would) in [
+        ("TRACE", "/watch/1", &[][..], Code::MethodNotAllowed),
+        ("MOVE", "/watch/1", &[], Code::NotSupported),
+        ("PUT", "/watch/1", &["x-http-method: GET"], Code::MethodOverride),
+        ("PUT", "/watch/a%2fb", &[], Code::AmbiguousTarget),
     ] {
-        assert_eq!(outcome(method, target, fields), Passed(WATCH), "{method} {target} {fields:?}");
+        assert_eq!(outcome(method, target, fields), ObservedRefusal(would), "{method} {target} {fields:?}");
     }
-    assert_eq!(outcome("PUT", "/watch/1", &[]), Guarded(WATCH, "backend:/watch/1", "PUT"));
+    assert_eq!(outcome("PUT", "/watch/1", &["connection: upgrade", "upgrade: h2c"]), Passed(WATCH));
+    assert_eq!(outcome("PUT", "/watch/1", &[]), Observed(WATCH, "backend:/watch/1", "PUT"));
 }
 
 /// DESIGN, section 3, rule 9: a route is guarded or untouched.

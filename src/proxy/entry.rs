@@ -13,12 +13,16 @@ use super::{
     context::Context,
     door::{self, Door, Head},
     failure,
-    guarded::GuardedPath,
+    guarded::{GuardedPath, GuardedRequest},
+    observe::{Observation, Observer},
     target,
 };
 use crate::{
     config::Route,
-    core::{refusal::Refusal, route::RouteTable},
+    core::{
+        refusal::{Code, Refusal},
+        route::RouteTable,
+    },
     telemetry::access::{self, Exchange},
 };
 
@@ -42,6 +46,7 @@ pub(super) async fn enter(
     table: &RouteTable,
     routes: &[Arc<Route>],
     guarded: &dyn GuardedPath,
+    observer: &Observer,
     session: &mut Session,
     context: &mut Context,
 ) -> pingora::Result<bool> {
@@ -63,12 +68,38 @@ pub(super) async fn enter(
             context.route_index = Some(route_index);
             Ok(false)
         }
+        Door::Observed { route_index, would } => {
+            context.entry.route = routes.get(route_index).cloned();
+            context.entry.verdict = Some("observed");
+            context.route_index = Some(route_index);
+            context.observation = observe(observer, routes.get(route_index), would, session);
+            Ok(false)
+        }
         Door::Guarded(request) => {
             session.req_header_mut().remove_header(&header::UPGRADE);
             context.entry.route = Some(Arc::clone(&request.route));
             context.entry.key = Some(request.key.clone());
             guarded.handle(session, &request, &mut context.entry).await?;
             Ok(true)
+        }
+    }
+}
+
+/// Sees a request on a route that only watches.
+fn observe(
+    observer: &Observer,
+    route: Option<&Arc<Route>>,
+    would: Result<GuardedRequest, Code>,
+    session: &Session,
+) -> Option<Observation> {
+    let (route, request) = (route?, session.req_header());
+    match would {
+        Ok(guarded) => {
+            Some(observer.begin(route, route.guard.as_ref()?, &guarded.key, &guarded.method, &request.headers))
+        }
+        Err(code) => {
+            observer.record(route, &request.method, code.as_str());
+            None
         }
     }
 }
@@ -108,7 +139,7 @@ pub(super) async fn fail(session: &mut Session, error: &Error, context: &mut Con
 }
 
 /// Ends a request: a line in the access log, and no reset for a client that is still sending.
-pub(super) async fn leave(session: &mut Session, context: &mut Context) {
+pub(super) async fn leave(session: &mut Session, error: Option<&Error>, context: &mut Context) {
     if access::enabled() {
         let request = session.req_header();
         access::write(
@@ -124,5 +155,7 @@ pub(super) async fn leave(session: &mut Session, context: &mut Context) {
     }
     // The answer is out; what follows must not hold up the end of the process.
     drop(context.ticket.take());
-    answer::linger(session).await;
+    if error.is_none() || context.entry.refused.is_some() {
+        answer::linger(session).await;
+    }
 }

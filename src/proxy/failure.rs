@@ -45,8 +45,8 @@ fn upstream(kind: &ErrorType) -> Refusal {
 mod tests {
     use super::*;
 
-    fn failed(kind: ErrorType, source: ErrorSource) -> Box<Error> {
-        let mut error = Error::new(kind);
+    fn failed(kind: ErrorType, source: ErrorSource) -> Error {
+        let mut error = *Error::new(kind);
         error.esource = source;
         error
     }

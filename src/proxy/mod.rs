@@ -5,7 +5,7 @@
 //! 1. `entry`: what pingora is told about the connection before anything else happens.
 //! 2. `target`, `door`, `method`: which route, and refuse, pass on, or guard.
 //! 3. `guarded`: the seam to whoever handles guarded requests.
-//! 4. `pass`: the unguarded path; `failure`: what its failures mean to the client.
+//! 4. `pass`: the unguarded path; `observe`: routes that only watch; `failure`: what its failures mean to the client.
 //! 5. `answer`: the writer of refusals and other local responses.
 //! 6. `entry` again: the line in the access log.
 
@@ -36,6 +36,7 @@ mod entry;
 mod failure;
 pub mod guarded;
 mod method;
+mod observe;
 mod pass;
 mod target;
 #[cfg(test)]
@@ -45,6 +46,8 @@ mod tests;
 
 pub use context::Context;
 pub use guarded::{GuardedPath, GuardedRequest};
+pub use observe::Observation;
+use observe::Observer;
 
 /// The proxy as pingora sees it.
 pub struct Gateway {
@@ -52,6 +55,7 @@ pub struct Gateway {
     routes: Vec<Arc<Route>>,
     servers: pass::Servers,
     guarded: Arc<dyn GuardedPath>,
+    observer: Observer,
     in_flight: InFlight,
     keepalive_timeout: Duration,
 }
@@ -71,6 +75,7 @@ impl Gateway {
             routes: config.routes.clone(),
             servers: pass::Servers::new(config.routes.len()),
             guarded,
+            observer: Observer::default(),
             in_flight: InFlight::default(),
             keepalive_timeout: config.server.keepalive_timeout,
         }
@@ -99,7 +104,7 @@ impl ProxyHttp for Gateway {
     }
 
     async fn request_filter(&self, session: &mut Session, context: &mut Context) -> pingora::Result<bool> {
-        entry::enter(&self.table, &self.routes, self.guarded.as_ref(), session, context).await
+        entry::enter(&self.table, &self.routes, self.guarded.as_ref(), &self.observer, session, context).await
     }
 
     async fn upstream_peer(&self, _session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
@@ -111,9 +116,10 @@ impl ProxyHttp for Gateway {
         _session: &mut Session,
         _peer: &HttpPeer,
         context: &mut Context,
-        error: Box<Error>,
+        mut error: Box<Error>,
     ) -> Box<Error> {
-        pass::connect_failed(context, error)
+        error.set_retry(pass::may_connect_again(context));
+        error
     }
 
     async fn connected_to_upstream(
@@ -133,10 +139,10 @@ impl ProxyHttp for Gateway {
         &self,
         session: &mut Session,
         request: &mut RequestHeader,
-        _context: &mut Context,
+        context: &mut Context,
     ) -> pingora::Result<()> {
         let received: Version = session.req_header().version;
-        pass::request_to_upstream(received, request)
+        pass::request_to_upstream(received, context, request)
     }
 
     async fn request_body_filter(
@@ -154,8 +160,11 @@ impl ProxyHttp for Gateway {
         &self,
         _session: &mut Session,
         response: &mut ResponseHeader,
-        _context: &mut Context,
+        context: &mut Context,
     ) -> pingora::Result<()> {
+        if let Some(observation) = &context.observation {
+            observation.response(response.status, &response.headers);
+        }
         pass::response_from_upstream(response)
     }
 
@@ -163,11 +172,16 @@ impl ProxyHttp for Gateway {
         &self,
         _peer: &HttpPeer,
         session: &mut Session,
-        error: Box<Error>,
+        mut error: Box<Error>,
         _context: &mut Context,
         reused: bool,
     ) -> Box<Error> {
-        pass::exchange_failed(session.req_header(), session.as_ref().retry_buffer_truncated(), reused, error)
+        if pass::may_send_again(session.req_header(), session.as_ref().retry_buffer_truncated()) {
+            error.retry.decide_reuse(reused);
+        } else {
+            error.set_retry(false);
+        }
+        error
     }
 
     async fn fail_to_proxy(&self, session: &mut Session, error: &Error, context: &mut Context) -> FailToProxy {
@@ -189,7 +203,7 @@ impl ProxyHttp for Gateway {
         true
     }
 
-    async fn logging(&self, session: &mut Session, _error: Option<&Error>, context: &mut Context) {
-        entry::leave(session, context).await;
+    async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut Context) {
+        entry::leave(session, error, context).await;
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Version, header};
+use http::{Method, Version};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
@@ -21,13 +21,19 @@ use pingora::{
 use super::{context::Context, method};
 use crate::{
     config::Upstream,
-    exchange::{fields::via, peer::Resolver},
+    exchange::{
+        fields::{end_hop, via},
+        peer::Resolver,
+    },
 };
 
 /// How long a connection to an upstream may be idle in the pool: shorter than the keep-alive of common servers.
 const POOL_IDLE: Duration = Duration::from_secs(55);
 /// The field by which upstreams recognise the newest holder of a lease.
 const FENCING_TOKEN: &str = "Fencing-Token";
+
+/// The field by which a client proves its lease to the guard; upstreams never see it.
+const LEASE_ID: &str = "Lease-Id";
 
 /// What spreads requests over the servers of upstreams.
 #[derive(Debug)]
@@ -88,16 +94,24 @@ fn http_peer(address: SocketAddr, upstream: &Upstream) -> HttpPeer {
 }
 
 /// What the upstream sees differently from what the client sent.
-pub(super) fn request_to_upstream(received: Version, request: &mut RequestHeader) -> pingora::Result<()> {
+pub(super) fn request_to_upstream(
+    received: Version,
+    context: &Context,
+    request: &mut RequestHeader,
+) -> pingora::Result<()> {
     request.remove_header(FENCING_TOKEN);
-    request.append_header(header::VIA, via(received))?;
+    if context.entry.route.as_ref().is_some_and(|route| route.guard.is_some()) {
+        request.remove_header(LEASE_ID);
+    }
+    request.append_header("Via", via(received))?;
     Ok(())
 }
 
 /// What the client sees differently from what the upstream sent.
 pub(super) fn response_from_upstream(response: &mut ResponseHeader) -> pingora::Result<()> {
     if !response.status.is_informational() {
-        response.append_header(header::VIA, via(response.version))?;
+        end_hop(response);
+        response.append_header("Via", via(response.version))?;
     }
     Ok(())
 }
@@ -110,27 +124,15 @@ pub(super) fn request_body(body: &mut Option<Bytes>, end_of_stream: bool) {
     }
 }
 
-/// Lets a connection that failed be tried at the next address, once each: nothing was sent.
-pub(super) fn connect_failed(context: &Context, mut error: Box<Error>) -> Box<Error> {
+/// Whether a connection that failed may be followed by one to the next address, each once: nothing was sent.
+pub(super) fn may_connect_again(context: &Context) -> bool {
     let servers = context.entry.route.as_ref().map_or(0, |route| route.upstream.servers.len());
-    error.set_retry(!context.untried.is_empty() || context.servers_tried < servers);
-    error
+    !context.untried.is_empty() || context.servers_tried < servers
 }
 
-/// Whether an exchange that failed may be repeated: only a read, only on a pooled connection that was dead, and only
-/// where its body can be sent again.
-pub(super) fn exchange_failed(
-    request: &RequestHeader,
-    truncated: bool,
-    reused: bool,
-    mut error: Box<Error>,
-) -> Box<Error> {
-    let read =
-        matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS) && !method::is_named(&request.headers);
-    if read && !truncated {
-        error.retry.decide_reuse(reused);
-    } else {
-        error.set_retry(false);
-    }
-    error
+/// Whether an exchange that failed may be repeated where it rode on a pooled connection that was dead: only a read, and
+/// only where its body can be sent again.
+pub(super) fn may_send_again(request: &RequestHeader, body_truncated: bool) -> bool {
+    let read = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
+    read && !body_truncated && !method::is_named(&request.headers)
 }

@@ -63,7 +63,7 @@ impl Listeners {
     }
 
     /// Makes a service serve these sockets: adds their addresses to it, and returns the table in which it finds them.
-    pub(super) fn attach<A>(self, service: &mut Service<A>) -> ListenFds {
+    pub(crate) fn attach<A>(self, service: &mut Service<A>) -> ListenFds {
         let mut descriptors = Fds::new();
         for socket in self.sockets {
             let (address, descriptor) = socket.into_parts(service);

@@ -7,7 +7,7 @@
 //! process while this one lives on, so that two memories would guard one backend. Its services, which do the real
 //! work, run as well without it.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use pingora::{
     apps::HttpServerOptions, protocols::http::v2::server::H2Options, proxy::http_proxy_service_with_name,
@@ -38,8 +38,9 @@ const H2_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const H2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 /// Streams that a client may reset before they are handled (rapid reset attacks).
 const H2_PENDING_RESETS: usize = 32;
-/// How long a request may go uncounted between the end of its head and its ticket.
-const UNCOUNTED: Duration = Duration::from_millis(20);
+/// How long a request may go uncounted: between the end of its head and its ticket, and between its last HTTP/2 frame
+/// and the connection that writes it.
+const UNCOUNTED: Duration = Duration::from_millis(50);
 
 /// How far a server is asked to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,12 +113,10 @@ async fn drained(in_flight: &InFlight) {
 }
 
 /// Waits until a stop of at least this kind is asked for; for ever where nobody can ask any more.
-fn reached(stop: &mut watch::Receiver<Stop>, least: Stop) -> impl Future<Output = ()> + '_ {
-    async move {
-        let enough = |asked: &Stop| *asked == Stop::Now || *asked == least;
-        if stop.wait_for(enough).await.is_err() {
-            std::future::pending::<()>().await;
-        }
+async fn reached(stop: &mut watch::Receiver<Stop>, least: Stop) {
+    let enough = |asked: &Stop| *asked == Stop::Now || *asked == least;
+    if stop.wait_for(enough).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

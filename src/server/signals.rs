@@ -12,11 +12,13 @@ use super::Stop;
 /// Watches for SIGTERM, SIGINT and SIGQUIT on the current runtime. The first drains, the second ends at once.
 ///
 /// SIGQUIT means to pingora that a new process takes the listeners over; here it is one more way to say SIGTERM.
-pub fn watch() -> io::Result<watch::Receiver<Stop>> {
+/// The same may be asked for by whoever holds the sender.
+pub fn watch() -> io::Result<watch::Sender<Stop>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut quit = signal(SignalKind::quit())?;
-    let (sender, receiver) = watch::channel(Stop::Not);
+    let sender = watch::Sender::new(Stop::Not);
+    let asked = sender.clone();
     tokio::spawn(async move {
         for stop in [Stop::Drain, Stop::Now] {
             tokio::select! {
@@ -24,9 +26,9 @@ pub fn watch() -> io::Result<watch::Receiver<Stop>> {
                 _ = interrupt.recv() => {}
                 _ = quit.recv() => {}
             }
+            asked.send_replace(stop);
             tracing::info!(?stop, "asked to stop");
-            sender.send_replace(stop);
         }
     });
-    Ok(receiver)
+    Ok(sender)
 }

@@ -125,13 +125,11 @@ impl Records {
     }
 
     fn snapshot(&mut self, key: &ResourceKey, now: StoreTime) -> Snapshot {
-        match self.busy.get(key).or_else(|| self.idle.get(key)) {
-            Some(entry) => Snapshot { revision: entry.revision, record: entry.record.clone(), now },
-            None => {
-                let floor = self.floors.get(&key.bucket()).copied().unwrap_or_default();
-                Snapshot { revision: floor, record: Record::absent(floor), now }
-            }
+        if let Some(entry) = self.busy.get(key).or_else(|| self.idle.get(key)) {
+            return Snapshot { revision: entry.revision, record: entry.record.clone(), now };
         }
+        let floor = self.floors.get(&key.bucket()).copied().unwrap_or_default();
+        Snapshot { revision: floor, record: Record::absent(floor), now }
     }
 
     fn holds(&self, key: &ResourceKey) -> bool {

@@ -6,19 +6,22 @@ use tracing_subscriber::{EnvFilter, util::TryInitError};
 
 pub mod access;
 
-/// What is logged unless `RUST_LOG` says otherwise: our own records, and what pingora holds for a fault of the server.
-/// Pingora's warnings are about single clients; the access log has them.
-const DEFAULT_FILTER: &str = "info,pingora_core=error,pingora_proxy=error";
+/// What is logged of pingora: what it holds for a fault of the server. Its warnings are about single clients, which the
+/// access log has.
+const PINGORA: &str = "pingora_core=error,pingora_proxy=error";
 
-/// Sends our records, and those of pingora, to standard error; `RUST_LOG` chooses them.
+/// Sends our records from this level on, and those of pingora, to standard error; `RUST_LOG` overrides it.
 ///
 /// It fails where the process has a logger already.
-pub fn init() -> Result<(), TryInitError> {
+pub fn init(level: &str) -> Result<(), TryInitError> {
     use tracing_subscriber::util::SubscriberInitExt as _;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT_FILTER));
+    let default = || EnvFilter::new(format!("{level},{PINGORA}"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| default());
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // A log that cannot be written must not end requests: by default the complaint about it panics.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())
         .finish()
         .try_init()

@@ -1,4 +1,4 @@
-//! The support itself, checked against servers that are known to be right. No proxy takes part.
+//! The support itself, checked against servers that are known to be right.
 
 use std::{io::ErrorKind, net::SocketAddr};
 
@@ -12,7 +12,8 @@ use crate::support::{
     h2c,
     message::chunked,
     nginx::Nginx,
-    raw::{Connection, get, put, race, request_bytes, send},
+    proxy::Proxy,
+    raw::{Connection, get, put, put_if_match, race, request_bytes, send},
     wait::{until, within},
 };
 
@@ -332,4 +333,30 @@ async fn a_race_sends_all_requests_at_once() {
     gate.open();
     assert!(race.await.unwrap().iter().all(|response| response.status == 201));
     assert_eq!((backend.connections(), backend.content("/7").as_deref()), (8, Some("x")));
+}
+
+/// The example of the support's page, and what a proxy shows of itself.
+#[tokio::test]
+async fn the_proxy_runs_between_client_and_backend() {
+    let backend = Backend::start().await;
+    let mut proxy = Proxy::to(backend.addr()).route("etag = \"content\"").start().await;
+    backend.put("/doc", "one");
+    let addr = proxy.addr();
+    let tag = get(addr, "/doc").await.etag();
+
+    let held = backend.hold("PUT", "/doc");
+    let based_on = tag.clone();
+    let writer = tokio::spawn(async move { put_if_match(addr, "/doc", &based_on, "two").await });
+    let mut write = held.arrived().await;
+    write.apply().await;
+    write.answer(Answer::status(204)).await;
+    assert_eq!(writer.await.unwrap().status, 204);
+    put_if_match(addr, "/doc", &tag, "three").await.refused(412, "precondition-failed");
+    let body = vec![0; 20_000_000];
+    let unconditional = h2c::Connection::open(addr).await.exchange("PUT", "/doc", &[], &body).await;
+    unconditional.refused(428, "precondition-required");
+    assert_eq!((backend.count("PUT", "/doc"), backend.content("/doc").as_deref()), (1, Some("two")));
+
+    proxy.signal("TERM");
+    assert!(proxy.exit_status().await.success(), "{}", proxy.log());
 }

@@ -32,6 +32,11 @@ impl Check<'_> {
         self.problems.push(self.source.problem(span, message).hint(hint));
     }
 
+    /// Reports a problem with the file as a whole.
+    pub(super) fn whole(&mut self, message: &str, hint: &str) {
+        self.problems.push(Problem::of_source(self.source.name, message).hint(hint));
+    }
+
     pub(super) fn duration(&mut self, value: Option<&Text>, limit: Limit<Duration>) -> Duration {
         let parsed = self.parsed(value, limit.key, "duration", DURATION_HINT, units::duration);
         self.within(parsed, limit, units::show_duration)

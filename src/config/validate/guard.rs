@@ -19,12 +19,21 @@ const CHANGING_METHODS: [Method; 3] = [Method::PUT, Method::PATCH, Method::DELET
 const IDENTITY_HEADERS: [HeaderName; 4] =
     [header::AUTHORIZATION, header::COOKIE, HeaderName::from_static("x-api-key"), HeaderName::from_static("api-key")];
 
+/// The guard of a route.
 pub(super) fn guard(check: &mut Check<'_>, keys: Keys<'_>) -> Guard {
+    let guard = values(check, keys);
+    version_needs_exclusive_writers(check, keys, &guard);
+    methods_have_one_class(check, keys, &guard);
+    guard
+}
+
+/// The values of the keys, each checked by itself.
+pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>) -> Guard {
     let etag = check.word("etag", keys.get(|raw| raw.etag.as_ref())).unwrap_or(TagSource::Content);
     let writers = check.word("writers", keys.get(|raw| raw.writers.as_ref())).unwrap_or(Writers::Shared);
     let on_write_default = if etag == TagSource::Content { OnWrite::Probe } else { OnWrite::Omit };
     let identity_headers = keys.get(|raw| raw.identity_headers.as_ref());
-    let guard = Guard {
+    Guard {
         etag,
         writers,
         require: check.word("require", keys.get(|raw| raw.require.as_ref())).unwrap_or(Require::Always),
@@ -57,10 +66,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: Keys<'_>) -> Guard {
         claim_max_waiters: check.count(keys.get(|raw| raw.claim.max_waiters.as_ref()), limits::CLAIM_MAX_WAITERS),
         probe_timeout: check.duration(keys.get(|raw| raw.probe.timeout.as_ref()), limits::PROBE_TIMEOUT),
         probe_auth: check.word("probe_auth", keys.get(|raw| raw.probe_auth.as_ref())).unwrap_or(ProbeAuth::Client),
-    };
-    version_needs_exclusive_writers(check, keys, &guard);
-    methods_have_one_class(check, keys, &guard);
-    guard
+    }
 }
 
 fn version_needs_exclusive_writers(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {

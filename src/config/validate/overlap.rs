@@ -16,25 +16,25 @@ use crate::core::route::{HostPattern, Relation, relation};
 pub(super) fn refuse(check: &mut Check<'_>, routes: &[Placed]) {
     for (index, later) in routes.iter().enumerate() {
         for earlier in routes.iter().take(index) {
-            let line = check.source.line(earlier.span.start);
-            let (name, other) = (&later.name, &earlier.name);
-            match relation((&later.host, &later.path), (&earlier.host, &earlier.path)) {
-                Relation::Same => {
-                    let message = format!("route {name:?} matches the same requests as route {other:?} (line {line})");
-                    check.hinted(later.span.clone(), message, "leave one of them out, or give them different hosts");
-                }
-                Relation::Crossing => {
-                    let message = format!("routes {name:?} and {other:?} (line {line}) match common requests");
-                    let hint = format!(
-                        "neither {} nor {} is the more specific one; change one of them",
-                        later.path, earlier.path
-                    );
-                    check.hinted(later.span.clone(), message, hint);
-                }
-                Relation::Disjoint | Relation::Narrower | Relation::Wider => {}
+            let relation = relation((&later.host, &later.path), (&earlier.host, &earlier.path));
+            if matches!(relation, Relation::Same | Relation::Crossing) {
+                refuse_pair(check, later, earlier, relation == Relation::Same);
             }
         }
     }
+}
+
+fn refuse_pair(check: &mut Check<'_>, later: &Placed, earlier: &Placed, same: bool) {
+    let (name, other, line) = (&later.name, &earlier.name, check.source.line(earlier.span.start));
+    let (message, hint) = if same {
+        let message = format!("route {name:?} matches the same requests as route {other:?} (line {line})");
+        (message, "leave one of them out, or give them different hosts".to_owned())
+    } else {
+        let message = format!("routes {name:?} and {other:?} (line {line}) match common requests");
+        let (path, other_path) = (&later.path, &earlier.path);
+        (message, format!("neither {path} nor {other_path} is the more specific one; change one of them"))
+    };
+    check.hinted(later.span.clone(), message, hint);
 }
 
 /// What a file without problems can say and rarely means.

@@ -12,7 +12,7 @@ use super::{
         words::similar,
     },
     check::Check,
-    guard::guard,
+    guard::{self, guard},
     upstreams::Upstreams,
 };
 use crate::core::{
@@ -58,7 +58,7 @@ impl<'a> Keys<'a> {
 pub(super) fn routes(check: &mut Check<'_>, file: &File, upstreams: &Upstreams) -> Vec<Placed> {
     defaults(check, &file.defaults, upstreams);
     if file.routes.is_empty() && !check.written.unreadable(&["routes"]) {
-        check.hinted(0..0, "there is no route", "write [[routes]] and below it path, upstream and policy");
+        check.whole("there is no route", "write [[routes]] and below it path, upstream and policy");
     }
     refuse_shared_names(check, &file.routes);
     let mut routes = Vec::new();
@@ -70,14 +70,17 @@ pub(super) fn routes(check: &mut Check<'_>, file: &File, upstreams: &Upstreams) 
 }
 
 fn refuse_shared_names(check: &mut Check<'_>, routes: &[Spanned<raw::Route>]) {
-    let mut seen: Vec<(String, usize)> = Vec::new();
+    let mut seen: Vec<(String, bool, usize)> = Vec::new();
     for route in routes {
-        let name = name(route.get_ref());
-        let span = route.get_ref().name.as_ref().map_or(route.span(), Text::span);
-        if let Some((_, line)) = seen.iter().find(|(other, _)| *other == name) {
+        let (name, given) = (name(route.get_ref()), route.get_ref().name.as_ref());
+        let span = given.map_or(route.span(), Text::span);
+        // Two routes that are both called by what they match are reported as routes that match the same.
+        let same =
+            |(other, other_given, _): &&(String, bool, usize)| *other == name && (*other_given || given.is_some());
+        if let Some((_, _, line)) = seen.iter().find(same) {
             check.problem(span.clone(), format!("another route (line {line}) has the name {name:?} too"));
         }
-        seen.push((name, check.source.line(span.start)));
+        seen.push((name, given.is_some(), check.source.line(span.start)));
     }
 }
 
@@ -87,7 +90,8 @@ fn name(raw: &raw::Route) -> String {
     text(&raw.name).unwrap_or_else(|| text(&raw.host).unwrap_or_default() + &text(&raw.path).unwrap_or_default())
 }
 
-/// Checks `[defaults]` by itself, so that what is wrong there is found even if no route uses it.
+/// Checks `[defaults]` by itself, so that what is wrong there is found even if no route uses it. Rules over several
+/// keys hold for routes alone, which may say otherwise.
 fn defaults(check: &mut Check<'_>, defaults: &raw::Route, upstreams: &Upstreams) {
     let written = check.written;
     for (key, span) in written.keys_of(&["defaults"]).filter(|(key, _)| OWN_KEYS.contains(key)) {
@@ -97,7 +101,7 @@ fn defaults(check: &mut Check<'_>, defaults: &raw::Route, upstreams: &Upstreams)
     let _ = check.word::<Policy>("policy", defaults.policy.as_ref());
     let _ = check.word::<PathParameters>("path_params", defaults.path_params.as_ref());
     let _ = defaults.upstream.as_ref().and_then(|name| upstream(check, name, upstreams));
-    let _ = guard(check, keys);
+    let _ = guard::values(check, keys);
 }
 
 fn route(check: &mut Check<'_>, table: &Table, keys: Keys<'_>, upstreams: &Upstreams) -> Option<Placed> {

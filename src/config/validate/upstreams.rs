@@ -16,7 +16,7 @@ pub(super) type Upstreams = BTreeMap<String, Arc<Upstream>>;
 pub(super) fn upstreams(check: &mut Check<'_>, raw: &BTreeMap<Text, Spanned<raw::Upstream>>) -> Upstreams {
     if raw.is_empty() && !check.written.unreadable(&["upstreams"]) {
         const HINT: &str = "write [upstreams.NAME] and below it servers = [\"127.0.0.1:9000\"]";
-        check.hinted(0..0, "there is no upstream", HINT);
+        check.whole("there is no upstream", HINT);
     }
     let upstreams = raw.iter().map(|(name, raw)| (name.get_ref().clone(), Arc::new(upstream(check, name, raw))));
     let upstreams = upstreams.collect();
@@ -85,8 +85,9 @@ pub(super) fn host_and_port(address: &str) -> Result<u16, &'static str> {
     }
     let authority = address.parse::<Authority>().ok();
     let authority = authority.filter(|authority| !authority.as_str().contains('@') && !authority.host().is_empty());
-    let port = authority.as_ref().ok_or("is not host:port")?.port().ok_or("has no port")?;
-    port.as_str().parse().ok().ok_or("has no port from 0 to 65535")
+    let authority = authority.as_ref().ok_or("is not host:port")?;
+    let without = if authority.host() == address { "has no port" } else { "has no port from 0 to 65535" };
+    authority.port_u16().ok_or(without)
 }
 
 /// Two names for one server would make two keys, and two claims, of one resource.

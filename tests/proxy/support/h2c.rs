@@ -116,6 +116,11 @@ impl Stream {
         self.body.send_reset(reason);
     }
 
+    /// Waits for the status of the final response; sending may go on.
+    pub async fn status(&mut self) -> u16 {
+        within("a response", &mut self.response).await.expect("a response").status().as_u16()
+    }
+
     pub async fn response(self) -> Response {
         self.try_response().await.expect("a response")
     }

@@ -18,12 +18,14 @@
 //! * [`proxy`] runs `ifmatch` as a child process, and prints its log when the test fails.
 //! * [`raw`] and [`h2c`] are clients that can do what no decent client does.
 //! * [`backend`] is an HTTP/1.1 server whose every step a test can order; [`nginx`] is the real one.
+//! * [`scene`] is a proxy with a route for each way of knowing tags, for what must hold in all of them.
 //! * [`wait`] and [`gate`] order events. Nothing sleeps for a fixed time, and nothing waits for ever.
 
 #![allow(dead_code, reason = "support offers what scenarios need; not each helper has a user at every moment")]
 
 pub mod backend;
 pub mod child;
+pub mod curl;
 pub mod gate;
 pub mod h2c;
 pub mod message;
@@ -32,5 +34,6 @@ pub mod ports;
 pub mod proxy;
 pub mod raw;
 pub mod response;
+pub mod scene;
 pub mod source;
 pub mod wait;

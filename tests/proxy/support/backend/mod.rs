@@ -32,7 +32,7 @@ pub use contents::Validators;
 pub use held::{Held, Hold};
 pub use record::Request;
 
-use super::wait::until;
+use super::wait::{until, within};
 use contents::Contents;
 use record::Record;
 
@@ -40,7 +40,7 @@ use record::Record;
 pub struct Backend {
     addr: SocketAddr,
     shared: Arc<Shared>,
-    listener: JoinHandle<()>,
+    listener: tokio::sync::Mutex<JoinHandle<()>>,
 }
 
 /// What the connections and the test look at together.
@@ -71,16 +71,34 @@ impl Backend {
 
     /// A backend that labels what it serves with these.
     pub async fn with(validators: Validators) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback port");
+        Self::on(TcpListener::bind("127.0.0.1:0").await.expect("a loopback port"), validators)
+    }
+
+    /// The same behind a listener of the test's own.
+    pub fn on(listener: TcpListener, validators: Validators) -> Self {
         let addr = listener.local_addr().expect("a bound listener");
         let shared = Arc::new(Shared::default());
         shared.contents().validators = validators;
-        let listener = tokio::spawn(accept(listener, Arc::clone(&shared)));
+        let listener = tokio::spawn(accept(listener, Arc::clone(&shared))).into();
         Self { addr, shared, listener }
     }
 
     pub fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// Closes all connections and refuses new ones, until it comes back. What it keeps stays.
+    pub async fn go_away(&self) {
+        let mut listener = self.listener.lock().await;
+        listener.abort();
+        let ended = within("the backend to go away", &mut *listener).await;
+        assert!(ended.is_err_and(|error| error.is_cancelled()), "it went away before");
+    }
+
+    /// Listens on its address again. Nobody else takes it meanwhile where it is one of [`free`](super::ports::free).
+    pub async fn come_back(&self) {
+        let listener = TcpListener::bind(self.addr).await.expect("the address that it had");
+        *self.listener.lock().await = tokio::spawn(accept(listener, Arc::clone(&self.shared)));
     }
 
     /// Changes what it keeps behind everybody's back.
@@ -184,7 +202,7 @@ impl Backend {
 
 impl Drop for Backend {
     fn drop(&mut self) {
-        self.listener.abort();
+        self.listener.get_mut().abort();
         if !std::thread::panicking() {
             assert_eq!(self.take_malformed(), [""; 0], "the backend got what is no proper request");
         }

@@ -1,0 +1,142 @@
+//! Judging a write and taking its claim: one verdict, bound to one revision (DESIGN, section 4, steps 5 and 6).
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::{
+    Guards,
+    answer::Answer,
+    claim::{Claim, MarkKind, Marked, swap},
+    evidence::{evidence, match_rule},
+    probe::Probed,
+    refusals,
+    request::Request,
+};
+use crate::core::{
+    entity_tag::EntityTag,
+    policy::Guard,
+    record::{Availability, Snapshot},
+    refusal::{Code, Refusal},
+    steps::take_over,
+    validators::Representation,
+    verdict::{Evidence, Verdict, judge_from_memory, judge_write},
+};
+
+/// When to come back where nothing tells how long it will take: a write usually takes less.
+const RETRY_SOON: Duration = Duration::from_secs(1);
+
+/// A write that may begin: it was judged against the very record that its claim was swapped in for.
+pub(super) struct Admitted {
+    /// Its claim.
+    pub(super) claim: Claim,
+    /// The tag of the selected representation that it was judged by.
+    pub(super) judged: Option<EntityTag>,
+}
+
+impl Guards {
+    /// Takes the claim: judges the write against the record as it stands, and swaps the mark in against that very
+    /// revision. Whatever changes the record in between makes the swap fail, and the write is judged again.
+    pub(super) async fn admit(&self, request: &Request, guard: &Guard, end: Instant) -> Result<Admitted, Answer> {
+        loop {
+            let snapshot = self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))?;
+            self.may_write(&snapshot)?;
+            if snapshot.availability() != Availability::Free {
+                self.wait_until_free(request, &snapshot, end).await?;
+                continue;
+            }
+            let judged = match self.judge_by_memory(request, guard, &snapshot) {
+                (Verdict::Pass, tag) => tag,
+                (Verdict::Refused(refusal), _) => return Err(refusal.into()),
+                (Verdict::Missing | Verdict::AskUpstream, _) => self.judge_by_probe(request, guard, &snapshot).await?,
+            };
+            let marked = self.mark(request, guard, &snapshot, MarkKind::Claim).await;
+            match marked.map_err(|error| refusals::of_store(&error))? {
+                Marked::Done(claim) => return Ok(Admitted { claim, judged }),
+                Marked::Conflict | Marked::Full if Instant::now() < end => {}
+                Marked::Conflict | Marked::Full => return Err(refusals::write_in_flight(RETRY_SOON).into()),
+            }
+        }
+    }
+
+    /// The verdict by what this process and the record remember; on passing, the tag that it was judged by.
+    pub(super) fn judge_by_memory(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+    ) -> (Verdict, Option<EntityTag>) {
+        let remembered = self.memory.current(request.variant, snapshot, &request.head.headers);
+        let validators = remembered.as_ref().map(|remembered| &remembered.validators);
+        let evidence = evidence(request, guard, snapshot, self.store.incarnation(), validators);
+        let (verdict, passed_by) = judge_from_memory(guard, &request.method, &request.conditions, &evidence);
+        // To say that a precondition is false is to tell of the current state: only those who may know it are told.
+        let tells = matches!(&verdict, Verdict::Refused(refusal) if refusal.code == Code::PreconditionFailed);
+        if tells && !self.acquaintances.may_know(&request.key, request.principal, snapshot.now) {
+            return (Verdict::AskUpstream, None);
+        }
+        (verdict, passed_by.and_then(Evidence::selected_tag).cloned())
+    }
+
+    /// The verdict by what the upstream says now; on passing, the tag that it was judged by.
+    pub(super) async fn judge_by_probe(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+    ) -> Result<Option<EntityTag>, Answer> {
+        let (current, missing) = match self.probe(request, guard, snapshot).await {
+            Probed::Current { representation, missing } => (representation, missing),
+            Probed::Answer(exchange) => return Err(self.upstreams_own(guard, *exchange).await?),
+            Probed::Refused(refusal) => return Err(refusal.into()),
+        };
+        match (judge_write(guard, &request.method, &request.conditions, &current, match_rule(guard)), missing) {
+            (Verdict::Pass, _) => Ok(match current {
+                Representation::Present(validators) => validators.tag,
+                Representation::Absent | Representation::Unknown => None,
+            }),
+            (Verdict::Refused(refusal), _) => Err(refusal.into()),
+            (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(guard, *exchange).await?),
+            // A probe leaves nothing unknown, and where nothing is there it brings the upstream's answer.
+            (Verdict::Missing | Verdict::AskUpstream, _) => Err(refusals::unknown_state().into()),
+        }
+    }
+
+    /// Refuses what cannot even be judged now: the proxy has just started, or another write is in doubt.
+    pub(super) fn may_write(&self, snapshot: &Snapshot) -> Result<(), Refusal> {
+        self.may_begin(snapshot)?;
+        match snapshot.availability() {
+            Availability::InDoubt { until } => Err(refusals::write_in_flight(snapshot.now.until(until))),
+            Availability::Free | Availability::Busy { .. } | Availability::Orphaned => Ok(()),
+        }
+    }
+
+    /// Refuses a write that comes too soon after the start.
+    pub(super) fn may_begin(&self, snapshot: &Snapshot) -> Result<(), Refusal> {
+        let remaining = snapshot.now.until(self.held_until);
+        if remaining.is_zero() { Ok(()) } else { Err(refusals::held_back(remaining)) }
+    }
+
+    /// Waits for a change of a record that others keep busy, until `end`; makes a doubt of what a dead owner left.
+    /// The caller reads again, so an early end of the wait does no harm.
+    pub(super) async fn wait_until_free(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        end: Instant,
+    ) -> Result<(), Refusal> {
+        if let Some(next) = take_over(snapshot, request.upstream().late_max) {
+            tracing::warn!(key = ?request.key, "the owner of a write in flight is gone: the write is in doubt");
+            let swapped = swap(&*self.store, self.store_timeout, &request.key, snapshot.revision, next).await;
+            return swapped.map(drop).map_err(|error| refusals::of_store(&error));
+        }
+        let Availability::Busy { deadline } = snapshot.availability() else { return Ok(()) };
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(refusals::write_in_flight(RETRY_SOON));
+        }
+        let wait = left.min(snapshot.now.until(deadline));
+        let _ = timeout(wait, self.store.changed(&request.key, snapshot.revision)).await;
+        Ok(())
+    }
+}

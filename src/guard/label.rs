@@ -1,0 +1,89 @@
+//! The tag of a response, and what the response teaches (DESIGN, section 3, rule 2).
+
+use http::{HeaderName, HeaderValue, StatusCode};
+use pingora::http::ResponseHeader;
+
+use super::{
+    Guards,
+    evidence::{selecting_number, version_tag_of},
+    memory::{Remembered, is_shareable, not_modified_fields},
+    request::Request,
+};
+use crate::{
+    core::{
+        issued_tag::content_tag,
+        policy::{Guard, TagSource, Writers},
+        record::Snapshot,
+        validators::Validators,
+    },
+    exchange::{Begun, Whole},
+};
+
+impl Guards {
+    /// The validators of a response, with the tag that it leaves with. A version tag is that of the record as it was
+    /// read before the upstream was asked: it may be older than the content, and is never newer.
+    pub(super) fn label(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: Option<&Snapshot>,
+        head: &ResponseHeader,
+        whole: &Whole,
+        selecting: Option<&[(HeaderName, Vec<HeaderValue>)]>,
+    ) -> Validators {
+        let version_tag = || {
+            let number = selecting_number(request.variant, selecting.unwrap_or_default());
+            version_tag_of(self.store.incarnation(), snapshot?.version(), number).tag
+        };
+        let (validators, unusable) = Validators::from_headers(&head.headers);
+        let tag = match (guard.etag, whole) {
+            (TagSource::Upstream, _) => {
+                if let Some(reason) = unusable {
+                    tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
+                }
+                validators.tag
+            }
+            (TagSource::Version, _) => version_tag(),
+            (TagSource::Content, Whole::Complete(body)) => content_tag(&hash_of(body)),
+            (TagSource::Content, _) if guard.writers == Writers::Exclusive => version_tag(),
+            (TagSource::Content, _) => None,
+        };
+        Validators { tag, modified: validators.modified }
+    }
+
+    /// Keeps in this process what a response taught, for the principal that was given it.
+    pub(super) fn learn_from_read(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+        head: &ResponseHeader,
+        validators: &Validators,
+        selecting: Option<Vec<(HeaderName, Vec<HeaderValue>)>>,
+    ) {
+        self.was_let_read(request, guard, snapshot);
+        let is_selected = matches!(head.status, StatusCode::OK | StatusCode::NOT_MODIFIED);
+        let may_remember = is_selected && snapshot.is_quiet() && is_shareable(&head.headers);
+        let (Some(selecting), Some(_), true) = (selecting, &validators.tag, may_remember) else { return };
+        let earlier = self.memory.current(request.variant, snapshot, &request.head.headers);
+        if earlier.is_some_and(|earlier| earlier.is_as_good(validators, snapshot.now, guard)) {
+            return;
+        }
+        let remembered = Remembered {
+            touched: snapshot.touched(),
+            selecting,
+            validators: validators.clone(),
+            fields: not_modified_fields(&head.headers),
+            until: snapshot.now.plus(guard.identity_ttl),
+        };
+        self.memory.remember(request.variant, remembered);
+    }
+}
+
+fn hash_of(body: &Begun) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    for chunk in body.chunks() {
+        hasher.update(chunk);
+    }
+    hasher.finalize()
+}

@@ -1,0 +1,100 @@
+//! Sending a marked write: the last look at the clock, and what a failure means for the mark.
+
+use std::time::Duration;
+
+use http::header;
+use pingora::http::RequestHeader;
+
+use super::{
+    Guards,
+    claim::{Claim, MarkKind, Marked},
+    refusals,
+    request::{Request, remove_conditions},
+};
+use crate::{
+    config::Upstream,
+    core::{
+        entity_tag::EntityTag,
+        policy::{Guard, TagSource},
+        precondition::TagCondition,
+        record::Snapshot,
+        refusal::Refusal,
+        steps::Outcome,
+        time::StoreTime,
+    },
+    exchange::{Body, Exchange, Failure, Purpose},
+    store::StoreError,
+};
+
+/// What a mark's deadline adds to all that its owner may wait for: pauses of the process, and of the store.
+const DEADLINE_GRACE: Duration = Duration::from_secs(5);
+
+impl Guards {
+    /// Puts a mark in, with a deadline after all that its owner may wait for.
+    pub(super) async fn mark(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+        kind: MarkKind,
+    ) -> Result<Marked, StoreError> {
+        let deadline = deadline(snapshot.now, request.upstream(), guard);
+        self.marker.mark(&request.key, snapshot, kind, deadline, request.upstream().late_max).await
+    }
+
+    /// Connects and sends a marked write, once. On failure its mark is settled: nothing happened where nothing was
+    /// sent, and the write is in doubt where a byte may have been.
+    pub(super) async fn send(
+        &self,
+        request: &Request,
+        claim: Claim,
+        head: RequestHeader,
+        body: &Body,
+    ) -> Result<(Exchange, Claim), Refusal> {
+        let upstream = request.upstream();
+        let failure = match self.exchanger.connect(upstream, request.preferred_server(), Purpose::Write).await {
+            Ok(_) if !claim.has_left(upstream.timeout).await => {
+                claim.settle(Outcome::NotApplied, None).await;
+                return Err(refusals::too_late_to_begin());
+            }
+            Ok(connected) => match connected.send(head, body).await {
+                Ok(exchange) => return Ok((exchange, claim)),
+                Err(failure) => failure,
+            },
+            Err(failure) => failure,
+        };
+        let outcome = match failure {
+            Failure::NotSent { .. } => Outcome::NotApplied,
+            Failure::Abandoned { .. } => Outcome::Doubt,
+        };
+        claim.settle(outcome, None).await;
+        Err(refusals::of_write(failure, upstream.late_max))
+    }
+}
+
+/// When the owner of a mark made now must be dead: after all that it may wait for.
+fn deadline(now: StoreTime, upstream: &Upstream, guard: &Guard) -> StoreTime {
+    let servers = u32::try_from(upstream.servers.len()).unwrap_or(u32::MAX);
+    let connecting = upstream.connect_timeout.saturating_mul(servers);
+    let exchange = upstream.timeout.saturating_mul(2);
+    now.plus(connecting.saturating_add(exchange).saturating_add(guard.probe_timeout).saturating_add(DEADLINE_GRACE))
+}
+
+/// What the upstream is to see of the preconditions: nothing where it does not know our tags; where they are its own,
+/// what the client sent, made exact by the tag that was judged (the last fence).
+pub(super) fn forward_conditions(
+    head: &mut RequestHeader,
+    guard: &Guard,
+    request: &Request,
+    judged: Option<&EntityTag>,
+) -> pingora::Result<()> {
+    if guard.etag != TagSource::Upstream {
+        remove_conditions(head);
+        return Ok(());
+    }
+    let is_exact = matches!(&request.conditions.if_match, Some(TagCondition::Tags(tags)) if tags.len() == 1);
+    match judged {
+        Some(tag) if !is_exact && !tag.is_weak() => head.insert_header(header::IF_MATCH, tag.to_header_value()),
+        _ => Ok(()),
+    }
+}

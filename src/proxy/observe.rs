@@ -1,0 +1,141 @@
+//! Routes that only watch (`observe = true`): what the policy would have said, beside the exchange (DESIGN, section 5).
+//!
+//! Nothing here waits, buffers, asks the upstream or touches the store. Clients of such a route hold the upstream's own
+//! tags, whatever `etag` says, so they are judged by the last one that passed by.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use http::{HeaderMap, Method, StatusCode};
+use moka::sync::Cache;
+
+use crate::{
+    config::Route,
+    core::{
+        policy::{Guard, MethodClass},
+        precondition::{MatchRule, Preconditions},
+        refusal::Code,
+        resource::ResourceKey,
+        validators::{Representation, Validators},
+        verdict::{Verdict, judge_write},
+    },
+};
+
+/// How many resources are watched at once; the one seen longest ago is dropped.
+const RESOURCES_MAX: u64 = 100_000;
+
+/// What is seen of the traffic on observed routes.
+#[derive(Debug)]
+pub(super) struct Observer {
+    resources: Cache<ResourceKey, Arc<Seen>>,
+    /// How often each route would have given each verdict.
+    counts: Mutex<BTreeMap<(String, &'static str), u64>>,
+}
+
+/// What is seen of one resource.
+#[derive(Debug, Default)]
+struct Seen {
+    writes_in_flight: AtomicU64,
+    /// Grows with the beginning and the end of each write.
+    events: AtomicU64,
+    /// The validators of the last response to a GET, and the number of events when it was asked for.
+    last: Mutex<Option<(u64, Validators)>>,
+}
+
+/// One request on an observed route, until it is dropped.
+#[derive(Debug)]
+pub struct Observation {
+    seen: Arc<Seen>,
+    is_write: bool,
+    /// The number of events when a GET began; no other request teaches anything.
+    reads_at: Option<u64>,
+}
+
+impl Default for Observer {
+    fn default() -> Self {
+        Self { resources: Cache::new(RESOURCES_MAX), counts: Mutex::default() }
+    }
+}
+
+impl Observer {
+    /// Sees a request, and counts and logs what would have become of it.
+    pub(super) fn begin(
+        &self,
+        route: &Route,
+        guard: &Guard,
+        key: &ResourceKey,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Observation {
+        let seen = self.resources.get_with_by_ref(key, Arc::default);
+        let is_write = matches!(guard.class_of(method), MethodClass::Write | MethodClass::UnclaimedWrite);
+        let mut events = seen.events.load(Ordering::SeqCst);
+        if is_write {
+            let others = seen.writes_in_flight.fetch_add(1, Ordering::SeqCst);
+            self.record(route, method, verdict(guard, method, headers, others, &seen.current(events)));
+            events = seen.events.fetch_add(1, Ordering::SeqCst) + 1;
+        }
+        Observation { seen, is_write, reads_at: (*method == Method::GET).then_some(events) }
+    }
+
+    /// Counts and logs a verdict.
+    pub(super) fn record(&self, route: &Route, method: &Method, verdict: &'static str) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry((route.name.clone(), verdict)).or_default();
+        *count += 1;
+        tracing::info!(target: "ifmatch::observe", route = %route.name, %method, would = verdict, count = *count);
+    }
+}
+
+impl Seen {
+    /// The current representation, as far as it was seen: not where a write began or ended since.
+    fn current(&self, events: u64) -> Representation {
+        match &*self.last.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some((at, validators)) if *at == events => Representation::Present(validators.clone()),
+            _ => Representation::Unknown,
+        }
+    }
+}
+
+impl Observation {
+    /// Sees the head of the response.
+    pub(super) fn response(&self, status: StatusCode, headers: &HeaderMap) {
+        if let (Some(at), StatusCode::OK) = (self.reads_at, status) {
+            let (validators, _) = Validators::from_headers(headers);
+            *self.seen.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, validators));
+        }
+    }
+}
+
+impl Drop for Observation {
+    fn drop(&mut self) {
+        if self.is_write {
+            self.seen.events.fetch_add(1, Ordering::SeqCst);
+            self.seen.writes_in_flight.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// What would have become of a write: `passed`, the code of its refusal, or `unknown` where the upstream would have been
+/// asked.
+fn verdict(
+    guard: &Guard,
+    method: &Method,
+    headers: &HeaderMap,
+    other_writes: u64,
+    current: &Representation,
+) -> &'static str {
+    let Ok(conditions) = Preconditions::parse(headers) else { return Code::MalformedPrecondition.as_str() };
+    match judge_write(guard, method, &conditions, current, MatchRule::Strong) {
+        Verdict::Refused(refusal) => refusal.code.as_str(),
+        // It would have waited for the others, and then been judged by what they left.
+        _ if other_writes > 0 && guard.class_of(method) == MethodClass::Write => Code::WriteInFlight.as_str(),
+        Verdict::Missing | Verdict::AskUpstream => "unknown",
+        Verdict::Pass => "passed",
+    }
+}

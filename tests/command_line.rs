@@ -1,0 +1,173 @@
+//! The commands that only look at a configuration, `check` and `explain`, and the exit codes (DESIGN, section 9).
+
+#![allow(clippy::expect_used, reason = "a test may stop at the first surprise")]
+
+use std::{
+    fs,
+    process::{Command, Output, Stdio},
+};
+
+const MISTAKES_REPORTED: &str = include_str!("configuration/mistakes.txt");
+const OPTIMISTIC: &str = include_str!("../config/optimistic.toml");
+const QUICKSTART: &str = include_str!("../config/quickstart.toml");
+
+fn ifmatch(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ifmatch")).args(arguments).output().expect("the ifmatch program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("the program prints UTF-8")
+}
+
+#[test]
+fn check_prints_a_table_of_routes() {
+    let output = ifmatch(&["check", "config/optimistic.toml"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(text(&output.stderr), "");
+    let lines = text(&output.stdout)
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect::<Vec<_>>();
+    assert_eq!(
+        lines,
+        [
+            "NAME HOST PATH POLICY ETAG WRITERS REQUIRE UPSTREAM",
+            "documents * /documents/{id} optimistic content shared always app (127.0.0.1:9000)",
+            "collection * /documents optimistic content shared always app (127.0.0.1:9000)",
+            "drawings * /drawings/{id}/{*part} optimistic version exclusive existing app (127.0.0.1:9000)",
+            "static * /static/{*file} last-writer-wins - - - app (127.0.0.1:9000)",
+        ]
+    );
+}
+
+#[test]
+fn check_prints_all_problems_and_ends_with_78() {
+    let output = ifmatch(&["check", "tests/configuration/mistakes.toml"]);
+    assert_eq!(output.status.code(), Some(78));
+    assert_eq!(text(&output.stdout), "");
+    let expected = MISTAKES_REPORTED.replace("mistakes.toml:", "tests/configuration/mistakes.toml:");
+    assert_eq!(text(&output.stderr), expected);
+}
+
+#[test]
+fn check_prints_warnings_beside_the_table() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let file = directory.path().join("open.toml");
+    fs::write(&file, QUICKSTART.replace("optimistic", "last-writer-wins")).expect("the file can be written");
+    let output = ifmatch(&["check", &file.display().to_string()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stderr).starts_with("warning: "), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("NAME"));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_a_problem_of_the_configuration() {
+    let output = ifmatch(&["check", "tests/configuration/nowhere.toml"]);
+    assert_eq!(output.status.code(), Some(78));
+    let expected = "tests/configuration/nowhere.toml: cannot be read: ";
+    assert!(text(&output.stderr).starts_with(expected), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_command_line_that_cannot_be_understood_ends_with_64() {
+    for arguments in [
+        &[][..],
+        &["chekc"],
+        &["check"],
+        &["check", "a", "b"],
+        &["explain", "config/optimistic.toml", "PUT"],
+        &["explain", "config/optimistic.toml", "P T", "/"],
+        &["explain", "config/optimistic.toml", "PUT", "documents"],
+        &["explain", "config/optimistic.toml", "PUT", "/", "-H", "no field"],
+    ] {
+        let output = ifmatch(arguments);
+        assert_eq!(output.status.code(), Some(64), "{arguments:?}");
+        assert_ne!(text(&output.stderr), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn version_and_help_succeed() {
+    let version = ifmatch(&["--version"]);
+    assert_eq!(version.status.code(), Some(0));
+    assert_eq!(text(&version.stdout), concat!("ifmatch ", env!("CARGO_PKG_VERSION"), "\n"));
+    assert_eq!(ifmatch(&["--help"]).status.code(), Some(0));
+}
+
+/// What `explain` says under each label.
+fn explained(arguments: &[&str]) -> Vec<(String, String)> {
+    let output = ifmatch(&[&["explain"], arguments].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let split = |line: &str| line.split_at_checked(13).map(|(label, text)| (label.trim().to_owned(), text.to_owned()));
+    text(&output.stdout).lines().map(|line| split(line).expect("a label and a text")).collect()
+}
+
+fn labelled<'a>(lines: &'a [(String, String)], label: &str) -> &'a str {
+    lines.iter().find(|(each, _)| each == label).map_or("", |(_, text)| text)
+}
+
+#[test]
+fn explain_tells_route_key_and_what_a_write_needs() {
+    let lines = explained(&["config/optimistic.toml", "PUT", "http://docs.example.com//documents/%34%32?x=1#top"]);
+    assert_eq!(labelled(&lines, "outcome").split(' ').next(), Some("400"), "{lines:?}");
+    let lines = explained(&["config/optimistic.toml", "PUT", "http://docs.example.com/documents/%34%32?x=1#top"]);
+    assert_eq!(labelled(&lines, "request"), "PUT docs.example.com/documents/%34%32?x=1");
+    assert_eq!(labelled(&lines, "normal form"), "/documents/42");
+    assert_eq!(labelled(&lines, "route"), "\"documents\" (host *, path /documents/{id}), to upstream app");
+    assert_eq!(labelled(&lines, "key"), "app:/documents/42");
+    assert_eq!(labelled(&lines, "method"), "PUT is a write");
+    assert_eq!(labelled(&lines, "needs"), "If-Match with the current tag, or If-None-Match: * to create");
+    assert_eq!(labelled(&lines, "outcome"), "428 precondition-required: it carries nothing of that");
+}
+
+#[test]
+fn explain_judges_by_the_fields_that_it_is_given() {
+    let outcome = |fields: &[&str]| {
+        let fields = fields.iter().flat_map(|field| ["-H", field]).collect::<Vec<_>>();
+        let lines = explained(&[&["config/optimistic.toml", "PUT", "/documents/42"], fields.as_slice()].concat());
+        labelled(&lines, "outcome").to_owned()
+    };
+    assert_eq!(outcome(&["If-Match: \"a\""]), "its preconditions are judged against the current state");
+    assert!(outcome(&["If-Match: a"]).starts_with("400 malformed-precondition: "));
+    assert!(outcome(&["X-HTTP-Method: DELETE"]).starts_with("400 method-override: "));
+}
+
+#[test]
+fn explain_names_the_routes_that_a_more_specific_one_was_preferred_to() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let file = directory.path().join("two.toml");
+    let all = "[[routes]]\nname = \"all\"\npath = \"/{*rest}\"\nupstream = \"app\"\npolicy = \"last-writer-wins\"\n";
+    fs::write(&file, format!("{OPTIMISTIC}{all}")).expect("the file can be written");
+    let lines = explained(&[&file.display().to_string(), "GET", "/documents/42"]);
+    assert_eq!(labelled(&lines, "why"), "it is more specific than \"all\" (host *, path /{*rest})");
+    let lines = explained(&[&file.display().to_string(), "PUT", "/"]);
+    assert_eq!(labelled(&lines, "route"), "\"all\" (host *, path /{*rest}), to upstream app");
+    assert_eq!(labelled(&lines, "outcome"), "it passes as it came; nothing guards this route");
+}
+
+#[test]
+fn explain_says_that_no_route_matches() {
+    let lines = explained(&["config/optimistic.toml", "GET", "/nowhere"]);
+    assert!(labelled(&lines, "outcome").starts_with("404 no-route: "), "{lines:?}");
+}
+
+#[test]
+fn a_closed_pipe_is_no_crash() {
+    for arguments in
+        [&["check", "config/optimistic.toml"][..], &["--help"], &["check", "tests/configuration/mistakes.toml"]]
+    {
+        let closed = || {
+            let (reader, writer) = std::io::pipe().expect("a pipe can be made");
+            drop(reader);
+            Stdio::from(writer)
+        };
+        let status =
+            Command::new(env!("CARGO_BIN_EXE_ifmatch")).args(arguments).stdout(closed()).stderr(closed()).status();
+        let code = status.expect("the ifmatch program starts").code();
+        assert_eq!(
+            code,
+            Some(if arguments.contains(&"tests/configuration/mistakes.toml") { 78 } else { 0 }),
+            "{arguments:?}"
+        );
+    }
+}

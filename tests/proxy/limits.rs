@@ -1,0 +1,188 @@
+//! Everything has a limit (DESIGN, section 3, rule 13), and what is beyond it is refused untouched.
+
+use tokio::time::{Duration, Instant};
+
+use crate::support::{
+    backend::{Answer, Backend},
+    message::chunked,
+    proxy::Proxy,
+    raw::{Connection, get, put_if_match, request_bytes, send},
+    scene::{Mode, Resource, Scene, assert_held_back},
+};
+
+/// Two futures; the answer of the one that is done first, and the other one's after `between`.
+async fn in_order<T>(
+    first: impl Future<Output = T>,
+    second: impl Future<Output = T>,
+    between: impl AsyncFnOnce(&T),
+) -> (T, T) {
+    tokio::pin!(first, second);
+    tokio::select! {
+        one = &mut first => {
+            between(&one).await;
+            (one, second.await)
+        }
+        one = &mut second => {
+            between(&one).await;
+            (one, first.await)
+        }
+    }
+}
+
+/// After a start writes are held back for as long as those of the predecessor may still be on their way.
+#[tokio::test]
+async fn guarded_writes_wait_for_the_start_grace() {
+    const GRACE: Duration = Duration::from_secs(3);
+    let before = Instant::now();
+    let scene = Scene::start(|setup| setup.store("start_grace = \"3s\"")).await;
+    for mode in Mode::ALL {
+        let target = format!("/{}/doc", mode.folder());
+        scene.backend.put(&target, "one");
+        let tag = get(scene.proxy.addr(), &target).await.etag();
+        let resource = Resource { scene: scene.clone(), mode, target, tag };
+        assert_held_back(&resource.put(&resource.tag, "two").await, GRACE.as_secs());
+        assert_held_back(&send(scene.proxy.addr(), "POST", &resource.target, &[], "two").await, GRACE.as_secs());
+        assert_eq!(resource.writes(), 0, "{mode:?}");
+        if mode == Mode::VersionExclusive {
+            assert_eq!(resource.put_when_free(&resource.tag, "two", GRACE.as_secs()).await.status, 204);
+        }
+    }
+    assert!(before.elapsed() >= GRACE, "it was over after {:?}", before.elapsed());
+}
+
+/// A line that is full takes nobody; those in it go on waiting.
+#[tokio::test]
+async fn a_write_beyond_the_line_is_refused_at_once() {
+    let scene = Scene::start(|setup| setup.route("claim = { max_wait = \"1h\", max_waiters = 1 }")).await;
+    let resource = Resource::create(&scene, Mode::ContentExclusive, "line").await;
+    let held = scene.backend.hold("PUT", &resource.target);
+    let others = async {
+        let held = held.arrived().await;
+        let write = |body| resource.put(&resource.tag, body);
+        let (beyond, waited) = in_order(write("b"), write("c"), async |_| held.answer(Answer::stored()).await).await;
+        assert_held_back(&beyond, 1);
+        waited.refused(412, "precondition-failed");
+    };
+    let (first, ()) = tokio::join!(resource.put(&resource.tag, "a"), others);
+    assert_eq!((first.status, resource.writes()), (204, 2));
+}
+
+#[tokio::test]
+async fn a_write_waits_no_longer_than_max_wait() {
+    const MAX_WAIT: Duration = Duration::from_millis(300);
+    let scene = Scene::start(|setup| setup.route("claim = { max_wait = \"300ms\" }")).await;
+    let resource = Resource::create(&scene, Mode::ContentExclusive, "line").await;
+    let held = scene.backend.hold("PUT", &resource.target);
+    let other = async {
+        let held = held.arrived().await;
+        let begun = Instant::now();
+        assert_held_back(&resource.put(&resource.tag, "b").await, 1);
+        assert!(begun.elapsed() >= MAX_WAIT, "it has waited {:?}", begun.elapsed());
+        held.answer(Answer::stored()).await;
+    };
+    let (first, ()) = tokio::join!(resource.put(&resource.tag, "a"), other);
+    assert_eq!((first.status, resource.writes()), (204, 2));
+}
+
+/// The waiters of all resources together.
+#[tokio::test]
+async fn too_many_waiters_in_all_are_an_overload() {
+    let scene = Scene::start(|setup| setup.server("claim_waiters_max = 1")).await;
+    let one = Resource::create(&scene, Mode::ContentExclusive, "one").await;
+    let two = Resource::create(&scene, Mode::VersionExclusive, "two").await;
+    let holds = [scene.backend.hold("PUT", &one.target), scene.backend.hold("PUT", &two.target)];
+    let others = async {
+        let [first, second] = holds;
+        let (first, second) = (first.arrived().await, second.arrived().await);
+        let let_go = async |_: &_| {
+            first.answer(Answer::stored()).await;
+            second.answer(Answer::stored()).await;
+        };
+        let (refused, waited) = in_order(one.put(&one.tag, "b"), two.put(&two.tag, "b"), let_go).await;
+        assert_eq!(refused.refused(503, "overloaded").retry_after_seconds, Some(1));
+        waited.refused(412, "precondition-failed");
+    };
+    let (first, second, ()) = tokio::join!(one.put(&one.tag, "a"), two.put(&two.tag, "a"), others);
+    assert_eq!((first.status, second.status, one.writes() + two.writes()), (204, 204, 4));
+}
+
+/// A busy record is never forgotten: there is no room for a second one (DESIGN, section 3, rule 8).
+#[tokio::test]
+async fn a_full_store_takes_no_write_on_another_resource() {
+    let scene = Scene::start(|setup| setup.store("capacity = 1")).await;
+    let targets = Mode::ALL.map(|mode| format!("/{}/doc", mode.folder()));
+    for target in &targets {
+        scene.backend.put(target, "one");
+    }
+    let held = scene.backend.hold("PUT", &targets[0]);
+    let write = async |target: &str| {
+        let tag = get(scene.proxy.addr(), target).await.etag();
+        put_if_match(scene.proxy.addr(), target, &tag, "two").await
+    };
+    let others = async {
+        let held = held.arrived().await;
+        for target in &targets[1..] {
+            assert_eq!(write(target).await.refused(503, "store-full").retry_after_seconds, Some(1));
+            let unclaimed = send(scene.proxy.addr(), "POST", target, &[], "two").await;
+            assert_eq!(unclaimed.refused(503, "store-full").retry_after_seconds, Some(1));
+            assert_eq!(scene.backend.count("PUT", target) + scene.backend.count("POST", target), 0);
+        }
+        held.answer(Answer::stored()).await;
+    };
+    let (first, ()) = tokio::join!(write(&targets[0]), others);
+    assert_eq!(first.status, 204);
+    for target in &targets[1..] {
+        assert_eq!(write(target).await.status, 204, "{target}");
+    }
+}
+
+/// A body whose length is not said is counted while it comes.
+#[tokio::test]
+async fn a_body_above_body_max_is_refused() {
+    let backend = Backend::start().await;
+    let proxy = Proxy::to(backend.addr()).server("body_max = \"4KiB\"").start().await;
+    let fields = [("If-None-Match", "*"), ("Transfer-Encoding", "chunked")];
+    let (fits, too_large) = ("x".repeat(2048), "x".repeat(2049));
+    let refused = send(proxy.addr(), "PUT", "/a", &fields, chunked(&[&fits, &too_large])).await;
+    refused.refused(413, "body-too-large");
+    assert_eq!(backend.count("*", "*"), 0);
+    assert_eq!(send(proxy.addr(), "PUT", "/a", &fields, chunked(&[&fits, &fits])).await.status, 201);
+    assert_eq!(backend.content("/a").map(|content| content.len()), Some(4096));
+}
+
+#[tokio::test]
+async fn a_body_that_takes_too_long_is_refused() {
+    let backend = Backend::start().await;
+    let proxy = Proxy::to(backend.addr()).server("body_timeout = \"1s\"").start().await;
+    let mut client = Connection::open(proxy.addr()).await;
+    let fields = [("If-None-Match", "*"), ("Content-Length", "9")];
+    client.expect_response_to("PUT");
+    client.send_bytes(request_bytes("PUT", "/a", &fields, b"half")).await;
+    client.read_response().await.refused(408, "body-timeout");
+    assert_eq!(backend.count("*", "*"), 0);
+}
+
+/// Bodies that do not fit into memory go through files, as they are; where those are full too, a body is refused and
+/// the room of an earlier one is free when it is done.
+#[tokio::test]
+async fn large_bodies_go_through_a_bounded_spool() {
+    let backend = Backend::start().await;
+    let limits = "body_memory = \"64KiB\"\nbody_memory_total = \"1MiB\"\nbody_max = \"8MiB\"\nspool_total = \"8MiB\"";
+    let proxy = Proxy::to(backend.addr()).server(limits).route("on_write = \"omit\"").start().await;
+    let body: Vec<u8> = (0..5_000_000_u32).flat_map(|number| number.to_le_bytes()).take(5_000_000).collect();
+    let write = |target| send(proxy.addr(), "PUT", target, &[("If-None-Match", "*")], &body);
+    let held = backend.hold("PUT", "/a");
+    let others = async {
+        let held = held.arrived().await;
+        assert_eq!(write("/b").await.refused(503, "overloaded").retry_after_seconds, Some(1));
+        assert_eq!(backend.count("PUT", "/b"), 0);
+        held.answer(Answer::stored()).await;
+    };
+    let (first, ()) = tokio::join!(write("/a"), others);
+    assert_eq!((first.status, write("/b").await.status), (201, 201));
+    for target in ["/a", "/b"] {
+        assert!(backend.seen("PUT", target)[0].body == body, "{target} arrived as it was sent");
+    }
+    let left: Vec<_> = std::fs::read_dir(proxy.spool()).unwrap().collect();
+    assert!(left.is_empty(), "the files have no names: {left:?}");
+}

@@ -1,0 +1,252 @@
+//! What becomes of the record for everything that an upstream can do with a write (DESIGN, section 4, step 8): after
+//! it the record is unknown or true, never wrong.
+//!
+//! Each case writes `two` over `one`, then tries `three` with the tag of `one`, and in the end `four` with the tag that
+//! a read gives. What the backend keeps decides which verdict is right.
+
+use std::sync::Arc;
+
+use tokio::time::{Duration, Instant};
+
+use crate::support::{
+    backend::Answer,
+    raw::{Connection, request_bytes},
+    response::Response,
+    scene::{Mode, Resource, Scene, all_at_once, assert_held_back},
+};
+
+/// How long the proxy waits for the upstream, and how long it holds others back after that: long enough for a busy
+/// machine to do everything else meanwhile.
+const LIMITS: &str = "timeout = \"2s\"\nlate_max = \"2s\"\nreuse_idle_writes = \"1h\"";
+const LATE_MAX: Duration = Duration::from_secs(2);
+
+/// What the backend does.
+enum Script {
+    Answer(Answer),
+    /// It applies the write, sends these bytes of an answer, and nothing more.
+    Stall(&'static str),
+}
+
+/// What the client gets.
+enum Told {
+    Status(u16),
+    Refused { status: u16, code: &'static str, in_doubt: bool },
+}
+
+/// What the record is to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Settled {
+    /// The write was applied, and its result was read again.
+    Learned,
+    /// It was applied, and nothing was learned of the result.
+    Applied,
+    /// It was not applied.
+    Kept,
+    /// It was not applied, and the answer contradicts what was known.
+    Contradicted,
+    /// The answer does not tell.
+    Unclear,
+    /// It may still be applied.
+    Doubt,
+}
+
+impl Settled {
+    /// Whether the tag from before the write is still good.
+    fn lets_old_tag_pass(self, mode: Mode, applied: bool) -> bool {
+        match mode {
+            Mode::ContentShared | Mode::ContentExclusive => !applied,
+            // A version ends with every write that may have been applied.
+            Mode::VersionExclusive => matches!(self, Self::Kept | Self::Contradicted),
+        }
+    }
+
+    /// How often the upstream is asked before the next write is judged.
+    fn probes(self, mode: Mode) -> usize {
+        match mode {
+            Mode::ContentShared => 1,
+            Mode::ContentExclusive => usize::from(!matches!(self, Self::Learned | Self::Kept)),
+            // Whatever was written, the version tells.
+            Mode::VersionExclusive => 0,
+        }
+    }
+}
+
+struct Case {
+    name: &'static str,
+    script: Script,
+    told: Told,
+    settled: Settled,
+}
+
+fn case(name: &'static str, answer: Answer, told: Told, settled: Settled) -> Case {
+    Case { name, script: Script::Answer(answer), told, settled }
+}
+
+/// The upstream's status as it is, with the write applied or not.
+fn statuses() -> Vec<Case> {
+    use Settled::{Applied, Contradicted, Doubt, Kept, Learned, Unclear};
+    let not_applied = [
+        (202, Unclear),
+        (207, Unclear),
+        (301, Unclear),
+        (303, Unclear),
+        (400, Kept),
+        (403, Kept),
+        (404, Contradicted),
+        (408, Unclear),
+        (409, Contradicted),
+        (410, Contradicted),
+        (412, Contradicted),
+        (413, Kept),
+        (499, Unclear),
+        (500, Unclear),
+        (502, Doubt),
+        (503, Unclear),
+        (504, Doubt),
+    ];
+    let applied = [200, 201, 204].map(|status| (status, Learned));
+    let silently = [(202, Unclear), (207, Unclear), (303, Unclear), (408, Unclear), (500, Unclear), (502, Doubt)];
+    let named = |prefix: &str, status: u16| -> &'static str { format!("{prefix} {status}").leak() };
+    let mut cases = Vec::new();
+    for (status, settled) in not_applied {
+        cases.push(case(named("not applied", status), Answer::status(status), Told::Status(status), settled));
+    }
+    for (status, settled) in applied.into_iter().chain(silently) {
+        let answer = Answer::status(status).applied();
+        cases.push(case(named("applied", status), answer, Told::Status(status), settled));
+    }
+    cases.push(case("a 204 that lies", Answer::status(204), Told::Status(204), Learned));
+    let early = Answer::status(200).early(102, &[]).early(103, &[("Link", "</style>")]).applied();
+    cases.push(case("interim responses", early, Told::Status(200), Learned));
+    let large = Answer::status(200).body(vec![b'x'; 200_000]).applied();
+    cases.push(case("a body above hash_max", large, Told::Status(200), Applied));
+    cases
+}
+
+/// Answers that are none, or end too early.
+fn broken() -> Vec<Case> {
+    use Settled::{Applied, Doubt, Unclear};
+    let failed = || Told::Refused { status: 502, code: "upstream-failed", in_doubt: true };
+    let lost = || Told::Refused { status: 502, code: "upstream-failed", in_doubt: false };
+    let late = || Told::Refused { status: 504, code: "upstream-timeout", in_doubt: true };
+    let switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n";
+    let half_body = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf";
+    let half_chunk = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf";
+    let half_error = "HTTP/1.1 500 Oops\r\nContent-Length: 9\r\n\r\nhalf";
+    let half_gateway = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 9\r\n\r\nhalf";
+    let stall = |name, bytes, told, settled| Case { name, script: Script::Stall(bytes), told, settled };
+    vec![
+        case("closed", Answer::close(), failed(), Doubt),
+        case("applied and closed", Answer::close().applied(), failed(), Doubt),
+        case("reset", Answer::reset(), failed(), Doubt),
+        case("applied and reset", Answer::reset().applied(), failed(), Doubt),
+        case("101", Answer::raw(switching), failed(), Doubt),
+        case("applied and 101", Answer::raw(switching).applied(), failed(), Doubt),
+        case("garbage", Answer::raw("SSH-2.0-OpenSSH_9.9\r\n\r\n"), failed(), Doubt),
+        case("applied and garbage", Answer::raw("\0\0\0\r\n\r\n").applied(), failed(), Doubt),
+        case("half a head", Answer::raw("HTTP/1.1 200 OK\r\nContent-Le"), failed(), Doubt),
+        case("applied and half a head", Answer::raw("HTTP/1.1 20").applied(), failed(), Doubt),
+        case("half a body", Answer::raw(half_body).applied(), lost(), Applied),
+        case("half a chunk", Answer::raw(half_chunk).applied(), lost(), Applied),
+        case("half a body of a 500", Answer::raw(half_error).applied(), lost(), Unclear),
+        case("half a body of a 502", Answer::raw(half_gateway), failed(), Doubt),
+        case("silence", Answer::never(), late(), Doubt),
+        case("applied and silence", Answer::never().applied(), late(), Doubt),
+        stall("half a head and silence", "HTTP/1.1 200 OK\r\nContent-Le", late(), Doubt),
+    ]
+}
+
+/// Every answer in every mode: what the client is told, whether others are held back, what the next writes get, and
+/// that no write reaches the backend twice (DESIGN, section 3, rules 3 and 6).
+#[tokio::test]
+async fn the_record_is_unknown_or_true_after_every_answer() {
+    let scene = Scene::start(|setup| setup.upstream(LIMITS).route("hash_max = \"100KiB\"")).await;
+    let cases = || statuses().into_iter().chain(broken());
+    let runs = Mode::ALL.into_iter().flat_map(|mode| cases().map(move |case| (mode, case)));
+    all_at_once(runs.map(|(mode, case)| (format!("{mode:?}: {}", case.name), run(Arc::clone(&scene), mode, case))))
+        .await;
+}
+
+async fn run(scene: Arc<Scene>, mode: Mode, case: Case) {
+    let resource = Resource::create(&scene, mode, case.name).await;
+    let sent = Instant::now();
+    write(&resource, case.script, &case.told).await;
+    let applied = resource.content().as_deref() == Some("two");
+    assert_eq!(resource.writes(), 2, "one creation and one write have reached the backend");
+    if case.settled == Settled::Doubt {
+        assert_held_back(&resource.put(&resource.tag, "three").await, LATE_MAX.as_secs());
+    }
+
+    let seen = resource.requests();
+    let second = resource.put_when_free(&resource.tag, "three", LATE_MAX.as_secs()).await;
+    if case.settled == Settled::Doubt {
+        assert!(sent.elapsed() >= LATE_MAX, "it was held back for {:?} only", sent.elapsed());
+    }
+    let passes = case.settled.lets_old_tag_pass(mode, applied);
+    if passes {
+        assert_eq!(second.status, 204, "with the old tag: {second:?}");
+    } else {
+        second.refused(412, "precondition-failed");
+    }
+    assert_eq!(resource.probes_since(seen), case.settled.probes(mode), "probes before the next write");
+
+    let tag = resource.get().await.etag();
+    assert_eq!(resource.put(&tag, "four").await.status, 204, "with the tag that was read");
+    assert_eq!(resource.content().as_deref(), Some("four"));
+    assert_eq!(resource.writes(), 3 + usize::from(passes), "each write reached the backend once");
+}
+
+/// Sends the write and checks what its client is told.
+async fn write(resource: &Resource, script: Script, told: &Told) {
+    let backend = &resource.scene.backend;
+    let response = match script {
+        Script::Answer(answer) => {
+            backend.once("PUT", &resource.target, answer);
+            resource.put(&resource.tag, "two").await
+        }
+        Script::Stall(bytes) => {
+            let held = backend.hold("PUT", &resource.target);
+            let (response, ()) = tokio::join!(resource.put(&resource.tag, "two"), async {
+                let mut held = held.arrived().await;
+                held.apply().await;
+                held.send_bytes(bytes).await;
+                held.peer_closed().await;
+            });
+            response
+        }
+    };
+    check(&response, told);
+}
+
+fn check(response: &Response, told: &Told) {
+    match *told {
+        Told::Status(status) => assert_eq!(response.status, status, "{response:?}"),
+        Told::Refused { status, code, in_doubt } => {
+            let problem = response.refused(status, code);
+            assert_eq!(problem.in_doubt, in_doubt, "{:?}", problem.json);
+            let retry_after = in_doubt.then_some(LATE_MAX.as_secs());
+            assert_eq!(problem.retry_after_seconds, retry_after, "{:?}", problem.json);
+        }
+    }
+}
+
+/// A body that stops in the middle: the status has told that the write was applied, whatever the client gets.
+#[tokio::test]
+async fn a_body_that_never_ends_leaves_an_applied_write() {
+    let scene = Scene::start(|setup| setup.upstream(LIMITS)).await;
+    let run = async |mode| {
+        let resource = Resource::create(&scene, mode, "stalled").await;
+        let held = scene.backend.hold("PUT", &resource.target);
+        let mut client = Connection::open(scene.proxy.addr()).await;
+        let request = request_bytes("PUT", &resource.target, &[("If-Match", &resource.tag)], b"two");
+        client.send_bytes(request).await;
+        let mut held = held.arrived().await;
+        held.apply().await;
+        held.send_bytes("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf").await;
+        resource.put(&resource.tag, "three").await.refused(412, "precondition-failed");
+        let tag = resource.get().await.etag();
+        assert_eq!(resource.put(&tag, "four").await.status, 204);
+        assert_eq!(resource.writes(), 3);
+    };
+    tokio::join!(run(Mode::ContentShared), run(Mode::ContentExclusive), run(Mode::VersionExclusive));
+}
