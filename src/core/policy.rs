@@ -134,6 +134,7 @@ pub enum AbsentLease {
 
 /// The rules for the leases of one route.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration")]
 pub struct LeaseRules {
     /// How clients speak of leases.
     pub dialect: Dialect,

@@ -245,9 +245,8 @@ impl Current<'_> {
         let lease = self.remembered()?;
         let asked = period.map(|period| self.now.plus(period));
         let until = match (self.state, lease.end(), asked) {
-            (LeaseState::Broken, Some(end), _) => end,
             (LeaseState::Expired, ..) | (_, None, None) => self.now,
-            (_, Some(end), None) => end,
+            (LeaseState::Broken, Some(end), _) | (_, Some(end), None) => end,
             (_, Some(end), Some(asked)) => end.min(asked),
             (_, None, Some(asked)) => asked,
         };
