@@ -14,6 +14,16 @@ fn key() -> ResourceKey {
     ResourceKey::from_text("a")
 }
 
+/// Waits for a condition that other tasks bring about.
+async fn until(what: &str, condition: impl AsyncFn() -> bool) {
+    let met = async {
+        while !condition().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(10), met).await.unwrap_or_else(|_| panic!("waited too long for {what}"));
+}
+
 struct Fixture {
     store: Arc<FaultyStore>,
     marker: Marker,
@@ -45,12 +55,13 @@ impl Fixture {
 
     /// Waits until a mark has become a doubt.
     async fn in_doubt(&self) {
-        let doubted = async {
-            while !matches!(self.availability().await, Availability::InDoubt { .. }) {
-                tokio::task::yield_now().await;
-            }
-        };
-        timeout(Duration::from_secs(10), doubted).await.expect("the write is in doubt");
+        let doubted = async || matches!(self.availability().await, Availability::InDoubt { .. });
+        until("the write to be in doubt", doubted).await;
+    }
+
+    /// Waits until the store was asked for this many operations.
+    async fn asked(&self, operations: u64) {
+        until("the store to be asked", async || self.store.operations() >= operations).await;
     }
 }
 
@@ -157,9 +168,7 @@ async fn a_settlement_whose_answer_is_lost_has_happened() {
     let claim = fixture.claim().await;
     fixture.store.fail(Fault::AnswerLost, When::Once(1));
     assert!(claim.settle(Outcome::Applied, None).await.is_none());
-    while fixture.store.operations() < 3 {
-        tokio::task::yield_now().await;
-    }
+    fixture.asked(3).await;
     let after = fixture.store.look(&key()).await;
     assert_eq!((after.availability(), after.version() > version), (Availability::Free, true));
 }
@@ -171,9 +180,7 @@ async fn a_mark_stays_while_the_store_is_down() {
     let claim = fixture.claim().await;
     fixture.store.fail(Fault::Unavailable, When::From(0));
     assert!(claim.settle(Outcome::Applied, None).await.is_none());
-    while fixture.store.operations() < 2 {
-        tokio::task::yield_now().await;
-    }
+    fixture.asked(2).await;
     fixture.store.fail(Fault::Unavailable, When::Never);
     assert!(matches!(fixture.availability().await, Availability::Busy { .. }));
     fixture.store.pass(DEADLINE_MILLISECONDS);
