@@ -7,7 +7,7 @@ use super::{
 use crate::core::record::Availability;
 
 const STORE_TIMEOUT: Duration = Duration::from_millis(50);
-const LATE_MAX: Duration = Duration::from_millis(2_000);
+const LATE_MAX: Duration = Duration::from_secs(2);
 const DEADLINE_MILLISECONDS: u64 = 10_000;
 
 fn key() -> ResourceKey {
@@ -127,7 +127,7 @@ async fn a_claim_that_was_taken_over_cannot_be_settled() {
 async fn a_claim_may_begin_while_enough_is_left_before_its_deadline() {
     let fixture = Fixture::new();
     let claim = fixture.claim().await;
-    let needed = Duration::from_millis(4_000);
+    let needed = Duration::from_secs(4);
     fixture.store.pass(5_999);
     assert!(claim.has_left(needed).await);
     fixture.store.pass(1);
