@@ -192,7 +192,9 @@ async fn applied_late(scene: Arc<Scene>, mode: Mode, late_max_seconds: u64, in_t
     if sent.elapsed() >= Duration::from_secs(TIMEOUT_SECONDS + late_max_seconds) {
         return in_time.store(false, Ordering::Relaxed);
     }
-    held_back.iter().for_each(|response| assert_held_back(response, late_max_seconds));
+    for response in &held_back {
+        assert_held_back(response, late_max_seconds);
+    }
     let before = before.1;
     assert_eq!((before.text(), before.etag()), ("one", resource.tag.clone()), "a read passes");
     assert_eq!(after.text(), "first");
