@@ -139,6 +139,9 @@ fn a_request_in_flight_is_answered_before_the_end() {
     while TcpStream::connect(proxy.address).is_ok() {
         assert!(begin.elapsed() < PATIENCE, "it still listens");
     }
+    // That something does not happen has no condition to wait for; without waiting it would end within this time.
+    thread::sleep(Duration::from_millis(200));
+    assert!(proxy.child.try_wait().expect("a child").is_none(), "it ended with a request in flight");
     answer.send(()).expect("the backend waits");
     let mut response = String::new();
     stream.read_to_string(&mut response).expect("an answer, then an orderly end");

@@ -5,6 +5,7 @@
 use std::{borrow::Cow, time::Duration};
 
 use http::StatusCode;
+use serde::Serialize;
 
 /// Why a request was refused: the `code` member of the problem document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,6 +126,21 @@ impl Code {
     }
 }
 
+/// The members of a problem document, in the order in which a reader wants them.
+#[derive(Serialize)]
+struct Problem<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    code: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_doubt: Option<bool>,
+}
+
 /// One refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -165,22 +181,53 @@ impl Refusal {
 
     /// The problem document (RFC 9457), as JSON.
     pub fn problem(&self) -> String {
-        let mut document = serde_json::json!({
-            "type": format!("urn:ifmatch:problem:{}", self.code.as_str()),
-            "title": self.code.title(),
-            "status": self.code.status().as_u16(),
-            "detail": self.detail,
-            "code": self.code.as_str(),
-        });
-        if let Some(members) = document.as_object_mut() {
-            members.extend(self.retry_after_seconds().map(|seconds| ("retry_after".into(), seconds.into())));
-            members.extend(self.in_doubt.then(|| ("in_doubt".into(), true.into())));
-        }
-        document.to_string()
+        let document = Problem {
+            kind: format!("urn:ifmatch:problem:{}", self.code.as_str()),
+            title: self.code.title(),
+            status: self.code.status().as_u16(),
+            detail: &self.detail,
+            code: self.code.as_str(),
+            retry_after: self.retry_after_seconds(),
+            in_doubt: self.in_doubt.then_some(true),
+        };
+        // Strings and numbers always have a form in JSON.
+        serde_json::to_string(&document).unwrap_or_default()
     }
 
     /// The `Proxy-Status` field (RFC 9209); made of our own words alone, never of a request's.
     pub fn proxy_status(&self) -> String {
         format!("ifmatch; error={}; details=\"{}\"", self.code.proxy_status_error(), self.code.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9457 section 3.1.
+    #[test]
+    fn a_problem_says_what_helps_and_nothing_else() {
+        let refusal = Refusal::new(Code::UpstreamTimeout, "say \"when\"");
+        let expected =
+            r#"{"type":"urn:ifmatch:problem:upstream-timeout","title":"The upstream did not answer in time","#;
+        let expected = format!(r#"{expected}"status":504,"detail":"say \"when\"","code":"upstream-timeout"}}"#);
+        assert_eq!(refusal.problem(), expected);
+        let refusal = refusal.retry_after(Duration::from_millis(1_001)).in_doubt();
+        assert!(refusal.problem().ends_with(r#""retry_after":2,"in_doubt":true}"#), "{}", refusal.problem());
+    }
+
+    /// RFC 9110 section 10.2.3: a client that comes back at once would only be refused again.
+    #[test]
+    fn a_wait_is_at_least_a_second() {
+        let refusal = Refusal::new(Code::WriteInFlight, "").retry_after(Duration::from_millis(1));
+        assert_eq!(refusal.retry_after_seconds(), Some(1));
+        assert_eq!(Refusal::new(Code::WriteInFlight, "").retry_after_seconds(), None);
+    }
+
+    /// RFC 9209 section 2.1: `details` is a string of a structured field, which takes visible ASCII alone.
+    #[test]
+    fn proxy_status_is_made_of_our_own_words() {
+        let refusal = Refusal::new(Code::StoreFull, "\r\nX: y");
+        assert_eq!(refusal.proxy_status(), "ifmatch; error=proxy_internal_error; details=\"store-full\"");
     }
 }

@@ -3,6 +3,7 @@
 use http::Method;
 
 use super::{
+    entity_tag::EntityTag,
     policy::Guard,
     precondition::{Field, Judgement, MatchRule, Preconditions, Requirement, judge, requirement},
     refusal::{Code, Refusal},
@@ -35,6 +36,18 @@ pub struct Evidence {
     pub selected: bool,
 }
 
+impl Evidence {
+    /// The tag of the selected representation, as it is in responses.
+    pub fn selected_tag(&self) -> Option<&EntityTag> {
+        match &self.representation {
+            Representation::Present(validators) if self.selected && self.rule == MatchRule::Strong => {
+                validators.tag.as_ref()
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Judges a write by the current representation of its target.
 pub fn judge_write(
     guard: &Guard,
@@ -62,22 +75,28 @@ pub fn judge_write(
     }
 }
 
-/// Judges a write by what is remembered of its target; asks the upstream where that is not enough.
-pub fn judge_from_memory(guard: &Guard, method: &Method, conditions: &Preconditions, evidence: &[Evidence]) -> Verdict {
+/// Judges a write by what is remembered of its target; asks the upstream where that is not enough. The evidence is
+/// what made it pass.
+pub fn judge_from_memory<'a>(
+    guard: &Guard,
+    method: &Method,
+    conditions: &Preconditions,
+    evidence: &'a [Evidence],
+) -> (Verdict, Option<&'a Evidence>) {
     let without_knowledge = judge_write(guard, method, conditions, &Representation::Unknown, MatchRule::Strong);
     if without_knowledge != Verdict::AskUpstream {
-        return without_knowledge;
+        return (without_knowledge, None);
     }
     let any_variant_counts = conditions.if_match.is_some() && conditions.if_none_match.is_none();
     let mut verdict = Verdict::AskUpstream;
     for piece in evidence {
         match judge_write(guard, method, conditions, &piece.representation, piece.rule) {
-            Verdict::Pass if piece.selected || any_variant_counts => return Verdict::Pass,
+            Verdict::Pass if piece.selected || any_variant_counts => return (Verdict::Pass, Some(piece)),
             refused @ Verdict::Refused(_) if piece.selected => verdict = refused,
             _ => {}
         }
     }
-    verdict
+    (verdict, None)
 }
 
 /// The refusal of a write that carries no precondition although its route demands one.

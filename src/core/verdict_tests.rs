@@ -64,7 +64,7 @@ fn from_memory(fields: &[(&'static str, &'static str)], evidence: &[(Representat
         selected: *selected,
     };
     let evidence: Vec<Evidence> = evidence.iter().map(piece).collect();
-    judge_from_memory(&guard(Require::Always), &Method::PUT, &conditions(fields), &evidence)
+    judge_from_memory(&guard(Require::Always), &Method::PUT, &conditions(fields), &evidence).0
 }
 
 #[test]
@@ -135,5 +135,5 @@ fn a_tag_of_any_variant_of_the_current_state_passes() {
 fn what_needs_no_knowledge_needs_no_memory() {
     assert_eq!(code(&from_memory(&[], &[])), Some(Code::PreconditionRequired));
     let guard = guard(Require::Never);
-    assert_eq!(judge_from_memory(&guard, &Method::PUT, &conditions(&[]), &[]), Verdict::Pass);
+    assert_eq!(judge_from_memory(&guard, &Method::PUT, &conditions(&[]), &[]).0, Verdict::Pass);
 }

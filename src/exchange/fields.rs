@@ -67,7 +67,7 @@ pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<RequestHead
     } else {
         head.remove(&header::CONTENT_LENGTH);
     }
-    head.append_header(header::VIA, via(client.version))?;
+    head.append_header("Via", via(client.version))?;
     Ok(head)
 }
 
@@ -77,7 +77,7 @@ pub fn response_head(upstream: &ResponseHeader) -> ResponseHeader {
     let mut head = upstream.clone();
     remove_hop_by_hop(&mut head);
     // The one failure is a header map with more fields than it can hold, which was bounded when it was read.
-    let _ = head.append_header(header::VIA, via(upstream.version));
+    let _ = head.append_header("Via", via(upstream.version));
     head
 }
 
@@ -186,15 +186,27 @@ impl Head for ResponseHeader {
 }
 
 fn remove_hop_by_hop(head: &mut impl Head) {
-    let lines = head.fields().get_all(header::CONNECTION).iter();
-    let named: Vec<HeaderName> = lines
-        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
-        .filter_map(|option| HeaderName::from_bytes(option.trim_ascii()).ok())
-        .filter(|name| head.fields().contains_key(name))
-        .collect();
-    for name in named.iter().chain(&HOP_BY_HOP) {
+    for name in named_by_connection(head.fields()).iter().chain(&HOP_BY_HOP) {
         head.remove(name);
     }
+}
+
+/// Removes what ends at this hop from a response that pingora frames and relays: all but its framing.
+pub(crate) fn end_hop(response: &mut ResponseHeader) {
+    let is_framing = |name: &&HeaderName| [header::TRANSFER_ENCODING, header::CONTENT_LENGTH].contains(name);
+    let named = named_by_connection(&response.headers);
+    for name in named.iter().chain(&HOP_BY_HOP).filter(|name| !is_framing(name)) {
+        response.remove_header(name);
+    }
+}
+
+fn named_by_connection(fields: &HeaderMap) -> Vec<HeaderName> {
+    let lines = fields.get_all(header::CONNECTION).iter();
+    lines
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|option| HeaderName::from_bytes(option.trim_ascii()).ok())
+        .filter(|name| fields.contains_key(name))
+        .collect()
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub use body::{Body, BodyReader};
 pub use budget::BodyBudget;
 pub use connection::Connected;
 pub use receive::{BodyLimits, ReceiveError, receive};
-pub use response::{Exchange, Whole, read_whole};
+pub use response::{Begun, Exchange, Hashed, Whole, hash_whole, read_whole};
 
 use connection::Link;
 use peer::{Resolver, peer};

@@ -1,12 +1,22 @@
 //! The response of an exchange.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use pingora::http::ResponseHeader;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Failure, connection::Link, receive::content_length};
+use super::{
+    Failure,
+    budget::{BodyBudget, Share},
+    connection::Link,
+    receive::content_length,
+};
+
+/// How much of an unwanted body is read: about what comes in one piece with the head.
+const UNWANTED_BODY_BYTES: usize = 64 * 1024;
+/// How long it may take to arrive.
+const UNWANTED_BODY_WAIT: Duration = Duration::from_millis(50);
 
 /// An exchange whose response has begun. Dropping it closes the connection; [`Exchange::finish`] keeps it.
 pub struct Exchange {
@@ -61,6 +71,14 @@ impl Exchange {
         }
     }
 
+    /// Ends the exchange where nobody wants its body: reads a small one, so that the connection may carry another one.
+    pub async fn discard(mut self) {
+        let end = gather(&mut self, UNWANTED_BODY_BYTES, UNWANTED_BODY_WAIT, |_| true).await;
+        if matches!(end, Ok(End::Complete)) {
+            self.finish().await;
+        }
+    }
+
     /// Whether the response's body has been read to its end, or there is none.
     fn is_complete(&mut self) -> bool {
         self.failure.is_none() && self.link.session.response_done()
@@ -68,40 +86,122 @@ impl Exchange {
 }
 
 /// What [`read_whole`] got. Where it is not complete, the rest is still to be read from the exchange.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Whole {
     /// The whole body.
-    Complete(Vec<Bytes>),
+    Complete(Begun),
     /// The body is larger than wanted, or says so; its beginning, which may be empty.
-    TooLarge(Vec<Bytes>),
+    TooLarge(Begun),
     /// The body did not arrive in time; its beginning, which may be empty.
-    TooSlow(Vec<Bytes>),
+    TooSlow(Begun),
 }
 
-/// Reads the body of a response if it has at most `max_bytes` and arrives within `wait`. No byte is dropped, so that
-/// the caller can stream a body that has not.
-pub async fn read_whole(exchange: &mut Exchange, max_bytes: usize, wait: Duration) -> Result<Whole, Failure> {
-    let mut chunks = Vec::new();
+impl Whole {
+    /// A body of which nothing was read.
+    pub fn unread() -> Self {
+        Self::TooLarge(Begun::default())
+    }
+}
+
+/// A part of a body that is held in memory, with its share of the total; given back when it is dropped.
+#[derive(Debug, Default)]
+pub struct Begun {
+    chunks: Vec<Bytes>,
+    share: Option<Share>,
+}
+
+impl Begun {
+    /// Its bytes, in order.
+    pub fn chunks(&self) -> &[Bytes] {
+        &self.chunks
+    }
+
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.chunks.iter().map(Bytes::len).sum()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// Adds a chunk, and says whether the total had room for it.
+    fn push(&mut self, chunk: Bytes, budget: &Arc<BodyBudget>) -> bool {
+        let share = self.share.get_or_insert_with(|| Share::none_of(budget));
+        self.chunks.push(chunk);
+        share.hold_memory(self.chunks.iter().map(Bytes::len).sum())
+    }
+}
+
+/// Reads the body of a response if it has at most `max_bytes`, for which `budget` has room, and arrives within `wait`.
+/// No byte is dropped, so that the caller can stream a body that has not.
+pub async fn read_whole(
+    exchange: &mut Exchange,
+    max_bytes: usize,
+    wait: Duration,
+    budget: &Arc<BodyBudget>,
+) -> Result<Whole, Failure> {
+    let mut begun = Begun::default();
+    Ok(match gather(exchange, max_bytes, wait, |chunk| begun.push(chunk, budget)).await? {
+        End::Complete => Whole::Complete(begun),
+        End::TooLarge => Whole::TooLarge(begun),
+        End::TooSlow => Whole::TooSlow(begun),
+    })
+}
+
+/// What [`hash_whole`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hashed {
+    /// The hash of the whole body.
+    Hash(blake3::Hash),
+    /// The body is larger than wanted, or says so.
+    TooLarge,
+    /// The body did not arrive in time.
+    TooSlow,
+}
+
+/// Reads and hashes the body of a response if it has at most `max_bytes` and arrives within `wait`.
+pub async fn hash_whole(exchange: &mut Exchange, max_bytes: usize, wait: Duration) -> Result<Hashed, Failure> {
+    let mut hasher = blake3::Hasher::new();
+    let hash = |chunk: Bytes| {
+        hasher.update(&chunk);
+        true
+    };
+    Ok(match gather(exchange, max_bytes, wait, hash).await? {
+        End::Complete => Hashed::Hash(hasher.finalize()),
+        End::TooLarge => Hashed::TooLarge,
+        End::TooSlow => Hashed::TooSlow,
+    })
+}
+
+/// How far [`gather`] came.
+enum End {
+    Complete,
+    TooLarge,
+    TooSlow,
+}
+
+/// Reads a body within bounds. `keep` takes each chunk, and says whether it can take more.
+async fn gather(
+    exchange: &mut Exchange,
+    max_bytes: usize,
+    wait: Duration,
+    mut keep: impl FnMut(Bytes) -> bool,
+) -> Result<End, Failure> {
     if exchange.is_complete() {
-        return Ok(Whole::Complete(chunks));
+        return Ok(End::Complete);
     }
     if content_length(&exchange.head.headers).is_some_and(|declared| declared > max_bytes as u64) {
-        return Ok(Whole::TooLarge(chunks));
+        return Ok(End::TooLarge);
     }
     let (deadline, mut len) = (Instant::now() + wait, 0_usize);
     loop {
-        match timeout_at(deadline, exchange.next_chunk()).await {
-            Err(_) => return Ok(Whole::TooSlow(chunks)),
-            Ok(chunk) => match chunk? {
-                None => return Ok(Whole::Complete(chunks)),
-                Some(chunk) => {
-                    len += chunk.len();
-                    chunks.push(chunk);
-                    if len > max_bytes {
-                        return Ok(Whole::TooLarge(chunks));
-                    }
-                }
-            },
+        let Ok(chunk) = timeout_at(deadline, exchange.next_chunk()).await else { return Ok(End::TooSlow) };
+        let Some(chunk) = chunk? else { return Ok(End::Complete) };
+        len += chunk.len();
+        if !keep(chunk) || len > max_bytes {
+            return Ok(End::TooLarge);
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::core::{
     refusal::{Code, Refusal},
     steps::take_over,
     validators::Representation,
-    verdict::{Verdict, judge_from_memory, judge_write},
+    verdict::{Evidence, Verdict, judge_from_memory, judge_write},
 };
 
 /// When to come back where nothing tells how long it will take: a write usually takes less.
@@ -30,7 +30,7 @@ const RETRY_SOON: Duration = Duration::from_secs(1);
 pub(super) struct Admitted {
     /// Its claim.
     pub(super) claim: Claim,
-    /// The tag that it was judged by, where the upstream was asked for it.
+    /// The tag of the selected representation that it was judged by.
     pub(super) judged: Option<EntityTag>,
 }
 
@@ -46,9 +46,9 @@ impl Guards {
                 continue;
             }
             let judged = match self.judge_by_memory(request, guard, &snapshot) {
-                Verdict::Pass => None,
-                Verdict::Refused(refusal) => return Err(refusal.into()),
-                Verdict::Missing | Verdict::AskUpstream => self.judge_by_probe(request, guard, &snapshot).await?,
+                (Verdict::Pass, tag) => tag,
+                (Verdict::Refused(refusal), _) => return Err(refusal.into()),
+                (Verdict::Missing | Verdict::AskUpstream, _) => self.judge_by_probe(request, guard, &snapshot).await?,
             };
             let marked = self.mark(request, guard, &snapshot, MarkKind::Claim).await;
             match marked.map_err(|error| refusals::of_store(&error))? {
@@ -59,18 +59,23 @@ impl Guards {
         }
     }
 
-    /// The verdict by what this process and the record remember.
-    pub(super) fn judge_by_memory(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> Verdict {
+    /// The verdict by what this process and the record remember; on passing, the tag that it was judged by.
+    pub(super) fn judge_by_memory(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+    ) -> (Verdict, Option<EntityTag>) {
         let remembered = self.memory.current(request.variant, snapshot, &request.head.headers);
         let validators = remembered.as_ref().map(|remembered| &remembered.validators);
         let evidence = evidence(request, guard, snapshot, self.store.incarnation(), validators);
-        let verdict = judge_from_memory(guard, &request.method, &request.conditions, &evidence);
+        let (verdict, passed_by) = judge_from_memory(guard, &request.method, &request.conditions, &evidence);
         // To say that a precondition is false is to tell of the current state: only those who may know it are told.
         let tells = matches!(&verdict, Verdict::Refused(refusal) if refusal.code == Code::PreconditionFailed);
         if tells && !self.acquaintances.may_know(&request.key, request.principal, snapshot.now) {
-            return Verdict::AskUpstream;
+            return (Verdict::AskUpstream, None);
         }
-        verdict
+        (verdict, passed_by.and_then(Evidence::selected_tag).cloned())
     }
 
     /// The verdict by what the upstream says now; on passing, the tag that it was judged by.

@@ -1,19 +1,13 @@
 //! What the client of a guarded request is to get.
 
-use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use pingora::http::ResponseHeader;
 
 use super::memory::not_modified_fields;
 use crate::{
     core::{entity_tag::EntityTag, refusal::Refusal},
-    exchange::{Exchange, Whole, read_whole},
+    exchange::{Begun, Exchange, Whole},
 };
-
-/// How much of an unwanted response body is read to keep its connection: about what a packet's round trip carries.
-const UNWANTED_BODY_BYTES: usize = 64 * 1024;
-/// How long it may take to arrive.
-const UNWANTED_BODY_WAIT: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// The end of a guarded request, before a byte of it is written.
 pub(super) enum Answer {
@@ -32,7 +26,7 @@ pub(super) struct Relayed {
     /// Its head as the client gets it.
     pub(super) head: ResponseHeader,
     /// The part of its body that was read already.
-    pub(super) begun: Vec<Bytes>,
+    pub(super) begun: Begun,
     /// Where the rest comes from, if there is one.
     pub(super) rest: Option<Exchange>,
 }
@@ -53,14 +47,14 @@ impl Answer {
     /// A response whose body was read up to some point. Where that was the end its length is known.
     pub(super) async fn read_so_far(mut head: ResponseHeader, whole: Whole, exchange: Exchange) -> Result<Self, Self> {
         let (begun, rest) = match whole {
-            Whole::Complete(chunks) => {
+            Whole::Complete(body) => {
                 exchange.finish().await;
                 if !head.headers.contains_key(header::CONTENT_LENGTH) && may_have_length(&head) {
-                    head.insert_header(header::CONTENT_LENGTH, chunks.iter().map(Bytes::len).sum::<usize>())?;
+                    head.insert_header(header::CONTENT_LENGTH, body.len())?;
                 }
-                (chunks, None)
+                (body, None)
             }
-            Whole::TooLarge(chunks) | Whole::TooSlow(chunks) => (chunks, Some(exchange)),
+            Whole::TooLarge(begun) | Whole::TooSlow(begun) => (begun, Some(exchange)),
         };
         Ok(Self::Relayed(Box::new(Relayed { head, begun, rest })))
     }
@@ -84,15 +78,7 @@ fn may_have_length(head: &ResponseHeader) -> bool {
 pub(super) fn set_tag(head: &mut ResponseHeader, tag: Option<&EntityTag>) -> pingora::Result<()> {
     head.remove_header(&header::ETAG);
     match tag {
-        Some(tag) => head.insert_header(header::ETAG, tag.to_header_value()),
+        Some(tag) => head.insert_header("ETag", tag.to_header_value()),
         None => Ok(()),
-    }
-}
-
-/// Ends an exchange whose response body nobody wants: reads a small one, so that its connection stays.
-pub(super) async fn discard(mut exchange: Exchange) {
-    let whole = read_whole(&mut exchange, UNWANTED_BODY_BYTES, UNWANTED_BODY_WAIT).await;
-    if matches!(whole, Ok(Whole::Complete(_))) {
-        exchange.finish().await;
     }
 }

@@ -7,7 +7,6 @@ use super::{
     Guards,
     evidence::{selecting_number, version_tag_of},
     memory::{Remembered, is_shareable, not_modified_fields},
-    probe::hash_of,
     request::Request,
 };
 use crate::{
@@ -17,7 +16,7 @@ use crate::{
         record::Snapshot,
         validators::Validators,
     },
-    exchange::Whole,
+    exchange::{Begun, Whole},
 };
 
 impl Guards {
@@ -45,7 +44,7 @@ impl Guards {
                 validators.tag
             }
             (TagSource::Version, _) => version_tag(),
-            (TagSource::Content, Whole::Complete(chunks)) => content_tag(&hash_of(chunks)),
+            (TagSource::Content, Whole::Complete(body)) => content_tag(&hash_of(body)),
             (TagSource::Content, _) if guard.writers == Writers::Exclusive => version_tag(),
             (TagSource::Content, _) => None,
         };
@@ -79,4 +78,12 @@ impl Guards {
         };
         self.memory.remember(request.variant, remembered);
     }
+}
+
+fn hash_of(body: &Begun) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    for chunk in body.chunks() {
+        hasher.update(chunk);
+    }
+    hasher.finalize()
 }

@@ -9,7 +9,7 @@ use super::{
     claim::Settled,
     evidence::{selecting_number, version_tag_of},
     memory::is_shareable,
-    probe::{hash_of, is_selected_by_name},
+    probe::is_selected_by_name,
     request::Request,
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
         record::Known,
         validators::{Representation, Validators},
     },
-    exchange::{Body, Whole, read_whole},
+    exchange::{Body, Hashed, hash_whole},
 };
 
 /// The state after an applied write.
@@ -34,10 +34,12 @@ pub(super) struct NewState {
 }
 
 impl NewState {
-    /// What the record is to know: nothing where others write too, since it would not be trusted.
+    /// What the record is to know: nothing where others write too, since it would not be trusted; and never that there
+    /// is nothing, since a POST elsewhere may create it.
     pub(super) fn to_keep(&self, request: &Request, guard: &Guard) -> Option<Known> {
         let known = || Known { variant: request.variant, representation: self.representation.clone() };
-        (self.may_keep && guard.writers == Writers::Exclusive).then(known)
+        let is_present = self.representation != Representation::Absent;
+        (self.may_keep && is_present && guard.writers == Writers::Exclusive).then(known)
     }
 }
 
@@ -83,11 +85,10 @@ impl Guards {
         }
         let mut validators = Validators::from_headers(&exchange.head().headers).0;
         let wait = end.saturating_duration_since(Instant::now());
-        let Whole::Complete(chunks) = read_whole(&mut exchange, guard.hash_max_bytes, wait).await.ok()? else {
+        let Hashed::Hash(hash) = hash_whole(&mut exchange, guard.hash_max_bytes, wait).await.ok()? else {
             return None;
         };
         exchange.finish().await;
-        let hash = hash_of(&chunks);
         if guard.etag != TagSource::Upstream {
             validators.tag = content_tag(&hash).filter(|_| guard.etag == TagSource::Content);
         }

@@ -6,7 +6,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     Guards,
-    answer::{Answer, discard, set_tag},
+    answer::{Answer, set_tag},
     evidence::{selecting_number, version_tag_of},
     request::Request,
 };
@@ -21,9 +21,9 @@ use crate::{
         validators::{Representation, Validators},
     },
     exchange::{
-        Body, Exchange, Failure, Whole,
+        Body, Exchange, Failure, Hashed, Whole,
         fields::{request_head, response_head},
-        read_whole,
+        hash_whole, read_whole,
     },
 };
 
@@ -139,7 +139,7 @@ impl Guards {
                 Err(refusal) => return Probed::Refused(refusal),
             },
         };
-        discard(exchange).await;
+        exchange.discard().await;
         let representation = Representation::Present(Validators { tag, modified: validators.modified });
         Probed::Current { representation, missing: None }
     }
@@ -150,7 +150,8 @@ impl Guards {
         if guard.etag != TagSource::Upstream {
             set_tag(&mut head, None)?;
         }
-        let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, guard.probe_timeout).await else {
+        let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, guard.probe_timeout, &self.body_budget).await
+        else {
             return Ok(unreadable("its answer broke off").into());
         };
         // The answer to a HEAD states the length of a body that it does not have.
@@ -169,23 +170,14 @@ fn names_tags(conditions: &Preconditions) -> bool {
 
 /// The content tag of a response that is read up to `end`.
 async fn hash(guard: &Guard, exchange: &mut Exchange, end: Instant) -> Result<Option<EntityTag>, Refusal> {
-    match read_whole(exchange, guard.hash_max_bytes, end.saturating_duration_since(Instant::now())).await {
-        Ok(Whole::Complete(chunks)) => Ok(content_tag(&hash_of(&chunks))),
-        Ok(Whole::TooLarge(_)) => Err(unreadable(
+    match hash_whole(exchange, guard.hash_max_bytes, end.saturating_duration_since(Instant::now())).await {
+        Ok(Hashed::Hash(hash)) => Ok(content_tag(&hash)),
+        Ok(Hashed::TooLarge) => Err(unreadable(
             "its body is larger than hash_max: raise hash_max on this route, or use another tag source (etag)",
         )),
-        Ok(Whole::TooSlow(_)) | Err(Failure::Abandoned { timed_out: true }) => Err(timed_out()),
+        Ok(Hashed::TooSlow) | Err(Failure::Abandoned { timed_out: true }) => Err(timed_out()),
         Err(_) => Err(unreadable("its answer broke off")),
     }
-}
-
-/// The hash of bytes that came in pieces.
-pub(super) fn hash_of(chunks: &[bytes::Bytes]) -> blake3::Hash {
-    let mut hasher = blake3::Hasher::new();
-    for chunk in chunks {
-        hasher.update(chunk);
-    }
-    hasher.finalize()
 }
 
 /// The head of a probe for what a write is about.

@@ -5,12 +5,12 @@ use pingora::{http::RequestHeader, proxy::Session};
 
 use super::{
     Guards,
-    answer::{Answer, discard, set_tag},
+    answer::{Answer, set_tag},
     evidence::match_rule,
     memory::{selecting_fields, wants_upstream},
     probe::ask_for_identity,
     refusals,
-    request::Request,
+    request::{Request, remove_conditions},
 };
 use crate::{
     core::{
@@ -26,10 +26,6 @@ use crate::{
         read_whole,
     },
 };
-
-/// Conditional fields that an upstream cannot judge which does not know our tags.
-const CONDITIONS: [http::HeaderName; 5] =
-    [header::IF_MATCH, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE, header::IF_RANGE];
 
 impl Guards {
     /// Handles a read from its first look at the record to the answer.
@@ -81,9 +77,7 @@ impl Guards {
         if guard.etag == TagSource::Upstream {
             return Ok(head);
         }
-        for name in &CONDITIONS {
-            head.remove_header(name);
-        }
+        remove_conditions(&mut head);
         let may_be_partial = guard.etag == TagSource::Version
             && (request.conditions.if_range.is_none() || self.version_range_applies(request, snapshot));
         if !may_be_partial {
@@ -119,12 +113,14 @@ impl Guards {
             if guard.etag != TagSource::Upstream {
                 set_tag(&mut head, None)?;
             }
-            return Answer::read_so_far(head, Whole::TooLarge(Vec::new()), exchange).await;
+            return Answer::read_so_far(head, Whole::unread(), exchange).await;
         }
         let whole = if guard.etag == TagSource::Content && head.status != StatusCode::PARTIAL_CONTENT {
-            read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait).await.map_err(refusals::of_read)?
+            read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait, &self.body_budget)
+                .await
+                .map_err(refusals::of_read)?
         } else {
-            Whole::TooLarge(Vec::new())
+            Whole::unread()
         };
         let selecting = selecting_fields(&request.head.headers, &head.headers);
         let validators = self.label(request, guard, snapshot, &head, &whole, selecting.as_deref());
@@ -145,7 +141,7 @@ impl Guards {
         };
         match whole {
             Whole::Complete(_) => exchange.finish().await,
-            Whole::TooLarge(_) | Whole::TooSlow(_) => discard(exchange).await,
+            Whole::TooLarge(_) | Whole::TooSlow(_) => exchange.discard().await,
         }
         Ok(unwanted)
     }

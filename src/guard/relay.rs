@@ -32,8 +32,8 @@ async fn relay(session: &mut Session, relayed: Relayed) -> pingora::Result<()> {
     frame_response(&mut head, session.req_header());
     session.write_response_header(Box::new(head), false).await?;
     if !is_head {
-        for chunk in begun {
-            session.write_response_body(Some(chunk), false).await?;
+        for chunk in begun.chunks() {
+            session.write_response_body(Some(chunk.clone()), false).await?;
         }
         if let Some(mut exchange) = rest {
             loop {

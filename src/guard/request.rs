@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::Method;
+use http::{HeaderName, Method, header};
 use pingora::http::RequestHeader;
 
 use super::principal::Principal;
@@ -10,6 +10,10 @@ use crate::{
     config::{Route, Upstream},
     core::{policy::Guard, precondition::Preconditions, record::VariantName, resource::ResourceKey},
 };
+
+/// Conditional fields (RFC 9110 section 13.1).
+const CONDITIONS: [HeaderName; 5] =
+    [header::IF_MATCH, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE, header::IF_RANGE];
 
 /// A guarded request, whose preconditions are read.
 pub(super) struct Request {
@@ -52,5 +56,12 @@ impl Request {
     /// The server that all requests on this resource prefer: what one of them wrote, the next one reads there.
     pub(super) fn preferred_server(&self) -> usize {
         usize::from(self.key.bucket()) % self.route.upstream.servers.len().max(1)
+    }
+}
+
+/// Takes out the conditions that an upstream cannot judge because it does not know our tags.
+pub(super) fn remove_conditions(head: &mut RequestHeader) {
+    for name in &CONDITIONS {
+        head.remove_header(name);
     }
 }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use http::{HeaderName, header};
+use http::header;
 use pingora::http::RequestHeader;
 
 use super::{
     Guards,
     claim::{Claim, MarkKind, Marked},
     refusals,
-    request::Request,
+    request::{Request, remove_conditions},
 };
 use crate::{
     config::Upstream,
@@ -25,10 +25,6 @@ use crate::{
     exchange::{Body, Exchange, Failure, Purpose},
     store::StoreError,
 };
-
-/// Fields that an upstream cannot judge which does not know our tags.
-const CONDITIONS: [HeaderName; 4] =
-    [header::IF_MATCH, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE];
 
 /// What a mark's deadline adds to all that its owner may wait for: pauses of the process, and of the store.
 const DEADLINE_GRACE: Duration = Duration::from_secs(5);
@@ -93,9 +89,7 @@ pub(super) fn forward_conditions(
     judged: Option<&EntityTag>,
 ) -> pingora::Result<()> {
     if guard.etag != TagSource::Upstream {
-        for name in &CONDITIONS {
-            head.remove_header(name);
-        }
+        remove_conditions(head);
         return Ok(());
     }
     let is_exact = matches!(&request.conditions.if_match, Some(TagCondition::Tags(tags)) if tags.len() == 1);

@@ -10,7 +10,7 @@ use super::{
     answer::{Answer, set_tag},
     claim::{Claim, MarkKind, Marked},
     refusals,
-    request::Request,
+    request::{Request, remove_conditions},
 };
 use crate::{
     core::{
@@ -34,7 +34,11 @@ impl Guards {
         guard: &Guard,
     ) -> Result<Answer, Answer> {
         let body = self.receive(session).await?;
-        let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
+        let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
+        if guard.etag != TagSource::Upstream {
+            // Those that could not be read and are ignored (RFC 9110 section 13.1).
+            remove_conditions(&mut head);
+        }
         let claim = self.mark_unclaimed(request, guard).await?;
         let (exchange, claim) = self.send(request, claim, head, &body).await?;
         claim.settle(Outcome::of_status(exchange.head().status), None).await;
@@ -42,7 +46,7 @@ impl Guards {
         if guard.etag != TagSource::Upstream {
             set_tag(&mut answer, None)?;
         }
-        Answer::read_so_far(answer, Whole::TooLarge(Vec::new()), exchange).await
+        Answer::read_so_far(answer, Whole::unread(), exchange).await
     }
 
     /// Puts the mark in beside whatever else is in flight or in doubt.

@@ -50,7 +50,7 @@ impl Guards {
     async fn judge_early(&self, session: &Session, request: &Request, guard: &Guard) -> Result<(), Answer> {
         let snapshot = self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))?;
         self.may_write(&snapshot)?;
-        match self.judge_by_memory(request, guard, &snapshot) {
+        match self.judge_by_memory(request, guard, &snapshot).0 {
             Verdict::Refused(refusal) => Err(refusal.into()),
             Verdict::Missing | Verdict::AskUpstream if self.is_costly(session) => {
                 self.judge_by_probe(request, guard, &snapshot).await.map(drop)
@@ -73,7 +73,8 @@ impl Guards {
         let status = exchange.head().status;
         let outcome = Outcome::of_status(status);
         let upstream = request.upstream();
-        let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, upstream.timeout).await else {
+        let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, upstream.timeout, &self.body_budget).await
+        else {
             claim.settle(outcome, None).await;
             return Err(refusals::of_lost_response(status.as_u16(), outcome, upstream.late_max).into());
         };

@@ -139,10 +139,10 @@ impl ProxyHttp for Gateway {
         &self,
         session: &mut Session,
         request: &mut RequestHeader,
-        _context: &mut Context,
+        context: &mut Context,
     ) -> pingora::Result<()> {
         let received: Version = session.req_header().version;
-        pass::request_to_upstream(received, request)
+        pass::request_to_upstream(received, context, request)
     }
 
     async fn request_body_filter(

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Version, header};
+use http::{Method, Version};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
@@ -21,13 +21,19 @@ use pingora::{
 use super::{context::Context, method};
 use crate::{
     config::Upstream,
-    exchange::{fields::via, peer::Resolver},
+    exchange::{
+        fields::{end_hop, via},
+        peer::Resolver,
+    },
 };
 
 /// How long a connection to an upstream may be idle in the pool: shorter than the keep-alive of common servers.
 const POOL_IDLE: Duration = Duration::from_secs(55);
 /// The field by which upstreams recognise the newest holder of a lease.
 const FENCING_TOKEN: &str = "Fencing-Token";
+
+/// The field by which a client proves its lease to the guard; upstreams never see it.
+const LEASE_ID: &str = "Lease-Id";
 
 /// What spreads requests over the servers of upstreams.
 #[derive(Debug)]
@@ -88,16 +94,24 @@ fn http_peer(address: SocketAddr, upstream: &Upstream) -> HttpPeer {
 }
 
 /// What the upstream sees differently from what the client sent.
-pub(super) fn request_to_upstream(received: Version, request: &mut RequestHeader) -> pingora::Result<()> {
+pub(super) fn request_to_upstream(
+    received: Version,
+    context: &Context,
+    request: &mut RequestHeader,
+) -> pingora::Result<()> {
     request.remove_header(FENCING_TOKEN);
-    request.append_header(header::VIA, via(received))?;
+    if context.entry.route.as_ref().is_some_and(|route| route.guard.is_some()) {
+        request.remove_header(LEASE_ID);
+    }
+    request.append_header("Via", via(received))?;
     Ok(())
 }
 
 /// What the client sees differently from what the upstream sent.
 pub(super) fn response_from_upstream(response: &mut ResponseHeader) -> pingora::Result<()> {
     if !response.status.is_informational() {
-        response.append_header(header::VIA, via(response.version))?;
+        end_hop(response);
+        response.append_header("Via", via(response.version))?;
     }
     Ok(())
 }

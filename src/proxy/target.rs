@@ -45,9 +45,18 @@ pub(super) fn to_origin_form(request: &mut RequestHeader) -> Result<(), Refusal>
 /// The host that a request names, perhaps with a port; empty where an HTTP/1.0 request names none.
 pub(super) fn host(request: &RequestHeader) -> Result<&str, Refusal> {
     match request.headers.get(header::HOST) {
-        Some(host) => host.to_str().map_err(|_cause| malformed("send a Host field of visible ASCII")),
+        Some(host) => host
+            .to_str()
+            .ok()
+            .filter(|host| host.bytes().all(is_of_host))
+            .ok_or_else(|| malformed("send the name or address of a host, perhaps with a port, in the Host field")),
         None => Ok(request.uri.authority().map_or("", |authority| authority.as_str())),
     }
+}
+
+/// Whether an octet can be part of a host and its port (RFC 3986 sections 3.2.2 and 3.2.3).
+fn is_of_host(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&octet)
 }
 
 /// `OPTIONS *` asks about a server as a whole; behind a proxy of routes there is no such thing.

@@ -2,13 +2,13 @@
 
 use std::{
     io::{Read as _, Write as _},
-    net::{Shutdown, TcpStream},
+    net::{Shutdown, TcpListener, TcpStream},
     sync::mpsc,
 };
 
 use bytes::Bytes;
 
-use super::testing::{Proxy, answer_ok, backend, guard, read_message, route};
+use super::testing::{PATIENCE, Proxy, answer_ok, backend, guard, read_message, route};
 
 const LARGE: usize = 20 * 1024 * 1024;
 
@@ -84,12 +84,14 @@ fn a_refusal_of_a_large_upload_reaches_a_client_that_reads_last() {
 #[test]
 fn a_client_that_expects_100_is_refused_before_it_sends_a_byte() {
     let proxy = refusing();
-    let mut stream = proxy.connect();
-    write!(stream, "PUT /docs/1 HTTP/1.1\r\nHost: a\r\nContent-Length: {LARGE}\r\nExpect: 100-continue\r\n\r\n")
-        .expect("it is read");
-    let (head, _) = read_message(&mut stream);
-    assert!(head.starts_with("HTTP/1.1 412 ") && head.contains("Connection: close"), "{head}");
-    assert_eq!(stream.read(&mut [0]).expect("an orderly end"), 0);
+    for length in [5, LARGE] {
+        let mut stream = proxy.connect();
+        let expect = format!("Content-Length: {length}\r\nExpect: 100-continue\r\n\r\n");
+        write!(stream, "PUT /docs/1 HTTP/1.1\r\nHost: a\r\n{expect}").expect("it is read");
+        let (head, _) = read_message(&mut stream);
+        assert!(head.starts_with("HTTP/1.1 412 ") && head.contains("Connection: close"), "{head}");
+        assert_eq!(stream.read(&mut [0]).expect("an orderly end"), 0);
+    }
 }
 
 /// RFC 9113 section 8.1: the answer is not followed by a reset of the stream.
@@ -154,4 +156,88 @@ fn a_write_on_a_dead_pooled_connection_is_sent_once() {
     assert_eq!((problem["code"].as_str(), problem["in_doubt"].as_bool()), (Some("upstream-failed"), Some(true)));
     let seen: Vec<String> = requests.try_iter().map(|head| head.chars().take(4).collect()).collect();
     assert_eq!(seen, ["GET ", "PUT "]);
+}
+
+/// RFC 9110 sections 7.6.2 and 7.6.3: end-to-end fields pass an unguarded route as they came, and Via is appended.
+#[test]
+fn an_unguarded_route_leaves_end_to_end_fields_alone() {
+    let (seen, requests) = mpsc::channel();
+    let address = backend(move |mut stream| {
+        seen.send(read_message(&mut stream).0).expect("the test listens");
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\nETag: W/\"1\"\r\nVia: 1.1 inner\r\nContent-Length: 0\r\n\r\n")
+            .expect("the proxy reads");
+    });
+    let proxy = Proxy::start(vec![route("/{*rest}", None, &[address])]);
+    let mut stream = proxy.connect();
+    let fields = ["If-Match: \"a\"", "If-Match: W/\"b\", *", "If-Range: \"c\"", "Range: bytes=0-1", "Lease-Id: d"];
+    let target = "PUT /%61//b/../c;d?e=%2F HTTP/1.1\r\n";
+    write!(stream, "{target}Host: a\r\n{}\r\nFencing-Token: 9\r\nContent-Length: 0\r\n\r\n", fields.join("\r\n"))
+        .expect("it is read");
+    let (response, _) = read_message(&mut stream);
+    let request = requests.recv_timeout(PATIENCE).expect("a request");
+    assert!(request.starts_with(target), "{request}");
+    let received: Vec<&str> = request.lines().collect();
+    for field in fields {
+        assert!(received.contains(&field), "{field} in {request}");
+    }
+    let request = request.to_ascii_lowercase();
+    assert!(request.contains("via: 1.1 ifmatch") && !request.contains("fencing-token"), "{request}");
+    assert!(
+        response.contains("ETag: W/\"1\"") && response.to_ascii_lowercase().contains("via: 1.1 inner"),
+        "{response}"
+    );
+    assert!(response.to_ascii_lowercase().contains("via: 1.1 ifmatch"), "{response}");
+}
+
+/// RFC 9112 section 7.1: the end of a chunked body is sent once, also where HTTP/2 ended it with an empty frame.
+#[test]
+fn an_upload_that_ends_with_an_empty_frame_is_framed_once() {
+    let (seen, bytes) = mpsc::channel();
+    let address = backend(move |mut stream| {
+        let mut received = Vec::new();
+        while !received.ends_with(b"\r\n0\r\n\r\n") {
+            let mut octet = [0];
+            stream.read_exact(&mut octet).expect("a chunked request");
+            received.extend(octet);
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").expect("the proxy reads");
+        // The next bytes on this connection: those of the next request.
+        let mut next = [0; 4];
+        stream.read_exact(&mut next).expect("the next request");
+        seen.send(next).expect("the test listens");
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").expect("the proxy reads");
+    });
+    let proxy = Proxy::start(vec![route("/{*rest}", None, &[address])]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::connect(proxy.address).await.expect("the proxy listens");
+        let (mut client, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
+        tokio::spawn(connection);
+        let request = http::Request::put("http://a/1").body(()).expect("a request");
+        let (response, mut body) = client.send_request(request, false).expect("a stream");
+        body.send_data(Bytes::from_static(b"hello"), false).expect("a frame");
+        body.send_data(Bytes::new(), true).expect("a frame");
+        assert_eq!(response.await.expect("an answer").status(), 200);
+        let request = http::Request::get("http://a/1").body(()).expect("a request");
+        let (response, _) = client.send_request(request, true).expect("a stream");
+        assert_eq!(response.await.expect("an answer").status(), 200);
+    });
+    assert_eq!(&bytes.recv_timeout(PATIENCE).expect("a second request"), b"GET ");
+}
+
+/// A server that cannot be connected to has seen nothing: the next one may be tried, also with a write.
+#[test]
+fn a_write_goes_to_the_next_server_when_one_is_down() {
+    let dead = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("its address");
+    let alive = backend(|mut stream| {
+        answer_ok(&mut stream);
+    });
+    let proxy = Proxy::start(vec![route("/{*rest}", None, &[dead, alive])]);
+    for _ in 0..2 {
+        let mut stream = proxy.connect();
+        stream.write_all(b"PUT /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi").expect("it is read");
+        let (head, _) = read_message(&mut stream);
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    }
 }

@@ -143,7 +143,7 @@ async fn a_doubt_that_is_over_pins_nothing() {
 async fn the_least_recently_used_record_goes_first() {
     let fixture = Fixture::new(2);
     let mut in_one_shard =
-        (0..).map(|number: u32| number.to_string()).filter(|name| key(name).bucket() % SHARDS == 0).take(3);
+        (0..).map(|number: u32| number.to_string()).filter(|name| key(name).bucket().is_multiple_of(SHARDS)).take(3);
     let (a, b, c) = (in_one_shard.next().unwrap(), in_one_shard.next().unwrap(), in_one_shard.next().unwrap());
     fixture.write(&a, idle()).await.unwrap();
     fixture.write(&b, idle()).await.unwrap();
@@ -160,7 +160,7 @@ async fn a_wait_ends_with_the_next_change() {
     let seen = fixture.read("a").await.revision;
     let key = key("a");
     let wait = fixture.store.changed(&key, seen);
-    let (_, written) = tokio::join!(wait, fixture.write("a", idle()));
+    let ((), written) = tokio::join!(wait, fixture.write("a", idle()));
     assert!(written.is_ok());
     fixture.store.changed(&key, seen).await;
 }

@@ -49,7 +49,7 @@ pub struct Exchange<'a> {
     pub sent_bytes: usize,
 }
 
-/// Whether [`write`] would write anything.
+/// Whether [`write()`] would write anything.
 pub fn enabled() -> bool {
     tracing::enabled!(target: "ifmatch::access", Level::INFO)
 }

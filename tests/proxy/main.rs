@@ -12,19 +12,31 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod bad_input;
 mod clients_gone;
 mod doubts;
 mod early_answers;
+mod example_files;
+mod forwarded_conditions;
+mod lifecycle;
 mod limits;
+mod local_verdicts;
+mod mutated_input;
 mod observe;
 mod outcomes;
 mod overlaps;
+mod preconditions;
 mod races;
 mod refusal_form;
 mod refusals;
 mod refused_untouched;
+mod requirements;
 mod slow_uploads;
+mod smuggling;
 mod support;
 mod support_works;
+mod tags_after_writes;
 mod unclaimed_writes;
+mod unguarded;
+mod unguarded_streams;
 mod unreachable_upstream;

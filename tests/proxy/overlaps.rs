@@ -178,11 +178,25 @@ async fn nothing_is_answered_from_memory_beside_a_write() {
 
 /// Somebody writes past the proxy between a client's read and its write: `writers = "shared"` is made for that.
 #[tokio::test]
-async fn a_write_behind_our_back_is_seen() {
+async fn a_write_behind_our_back_after_a_read_is_seen() {
     for source in source::SHARED {
         let (backend, setup) = source.start("/doc", "old").await;
         let proxy = setup.start().await;
         let tag = get(proxy.addr(), "/doc").await.etag();
+        assert_eq!(put(backend.addr(), "/doc", &[], "new").await.status, 204);
+        assert_refused(&backend, proxy.addr(), &tag, source).await;
+        assert_forgotten(&backend, proxy.addr(), &tag, source).await;
+    }
+}
+
+/// The same after a write through the proxy, whose outcome the record knows.
+#[tokio::test]
+async fn a_write_behind_our_back_after_a_write_is_seen() {
+    for source in source::SHARED {
+        let (backend, setup) = source.start("/doc", "oldest").await;
+        let proxy = setup.route("on_write = \"probe\"").start().await;
+        let tag = get(proxy.addr(), "/doc").await.etag();
+        let tag = put_if_match(proxy.addr(), "/doc", &tag, "old").await.etag();
         assert_eq!(put(backend.addr(), "/doc", &[], "new").await.status, 204);
         assert_refused(&backend, proxy.addr(), &tag, source).await;
         assert_forgotten(&backend, proxy.addr(), &tag, source).await;

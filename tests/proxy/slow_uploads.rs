@@ -3,29 +3,27 @@
 use crate::support::{
     backend::Backend,
     h2c,
-    proxy::Proxy,
     raw::{Connection, get, put_if_match},
+    source::{CONTENT, CONTENT_EXCLUSIVE, Source, VERSION},
 };
 
-/// Lines of the route for each way to know what is current.
-const MODES: [&str; 3] =
-    ["writers = \"shared\"", "writers = \"exclusive\"", "writers = \"exclusive\"\netag = \"version\""];
+/// Each way to know what is current.
+const SOURCES: [Source; 3] = [CONTENT, CONTENT_EXCLUSIVE, VERSION];
 
 const HALF: &str = "half of a slow body, ";
 
 /// What the backend has seen of writes, and keeps.
-fn assert_only_the_fast_write(backend: &Backend, mode: &str) {
-    assert_eq!(backend.count("PUT", "/doc"), 1, "{mode}");
-    assert_eq!(backend.content("/doc").as_deref(), Some("fast"), "{mode}");
+fn assert_only_the_fast_write(backend: &Backend, source: Source) {
+    assert_eq!(backend.count("PUT", "/doc"), 1, "{source}");
+    assert_eq!(backend.content("/doc").as_deref(), Some("fast"), "{source}");
 }
 
 /// DESIGN, rule 5. Over HTTP/1.1.
 #[tokio::test]
 async fn a_fast_upload_overtakes_a_slow_one() {
-    for mode in MODES {
-        let backend = Backend::start().await;
-        backend.put("/doc", "first");
-        let proxy = Proxy::to(backend.addr()).route(mode).start().await;
+    for source in SOURCES {
+        let (backend, setup) = source.start("/doc", "first").await;
+        let proxy = setup.start().await;
         let tag = get(proxy.addr(), "/doc").await.etag();
 
         let mut slow = Connection::open(proxy.addr()).await;
@@ -37,31 +35,30 @@ async fn a_fast_upload_overtakes_a_slow_one() {
             "PUT /doc HTTP/1.1\r\nHost: test\r\nIf-Match: {tag}\r\nContent-Length: {length}\r\n{expect}\r\n\r\n"
         );
         slow.send_bytes(head).await;
-        assert_eq!(slow.read_head().await.0, 100, "{mode}");
+        assert_eq!(slow.read_head().await.0, 100, "{source}");
         slow.send_bytes(HALF).await;
 
-        assert_eq!(put_if_match(proxy.addr(), "/doc", &tag, "fast").await.status, 204, "{mode}");
+        assert_eq!(put_if_match(proxy.addr(), "/doc", &tag, "fast").await.status, 204, "{source}");
         slow.send_bytes(HALF).await;
         slow.read_response().await.refused(412, "precondition-failed");
-        assert_only_the_fast_write(&backend, mode);
+        assert_only_the_fast_write(&backend, source);
     }
 }
 
 /// DESIGN, rule 5. Over HTTP/2, both on one connection.
 #[tokio::test]
 async fn a_fast_stream_overtakes_a_slow_one() {
-    for mode in MODES {
-        let backend = Backend::start().await;
-        backend.put("/doc", "first");
-        let proxy = Proxy::to(backend.addr()).route(mode).start().await;
+    for source in SOURCES {
+        let (backend, setup) = source.start("/doc", "first").await;
+        let proxy = setup.start().await;
         let mut client = h2c::Connection::open(proxy.addr()).await;
         let tag = client.exchange("GET", "/doc", &[], "").await.etag();
 
         let mut slow = client.begin("PUT", "/doc", &[("if-match", &tag)]).await;
         slow.send(HALF).await;
-        assert_eq!(client.exchange("PUT", "/doc", &[("if-match", &tag)], "fast").await.status, 204, "{mode}");
+        assert_eq!(client.exchange("PUT", "/doc", &[("if-match", &tag)], "fast").await.status, 204, "{source}");
         slow.send_last(HALF).await;
         slow.response().await.refused(412, "precondition-failed");
-        assert_only_the_fast_write(&backend, mode);
+        assert_only_the_fast_write(&backend, source);
     }
 }

@@ -197,11 +197,13 @@ async fn a_post_during_the_reading_back_makes_it_worthless() {
             write.answer(Answer::status(204)).await;
             let reading_back = reading_back.arrived().await;
             let old = reading_back.stored();
+            let beside = get(addr, "/log").await;
             post(addr).await;
             reading_back.answer(old).await;
             let written = writer.await.unwrap();
             assert_eq!((written.status, backend.content("/log").as_deref()), (204, Some("put+post")), "{source}");
-            for tag in written.headers.all("etag") {
+            assert_eq!(beside.text(), "put", "{source}");
+            for tag in [written.headers.all("etag"), beside.headers.all("etag")].concat() {
                 assert_refused(&backend, addr, tag, source).await;
             }
         }

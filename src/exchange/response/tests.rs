@@ -49,11 +49,25 @@ impl Case {
     /// Finishes the exchange: whether its connection can be used again.
     async fn reusable_when_finished(self) -> bool {
         self.exchange.finish().await;
-        match self.exchanger.connect(&self.upstream, 0, Purpose::Read).await {
+        Self::is_pooled(&self.exchanger, &self.upstream).await
+    }
+
+    /// Discards the rest of the response: whether its connection can be used again.
+    async fn reusable_when_discarded(self) -> bool {
+        self.exchange.discard().await;
+        Self::is_pooled(&self.exchanger, &self.upstream).await
+    }
+
+    async fn is_pooled(exchanger: &Exchanger, upstream: &Arc<Upstream>) -> bool {
+        match exchanger.connect(upstream, 0, Purpose::Read).await {
             Ok(connected) => connected.is_reused(),
             Err(_) => false,
         }
     }
+}
+
+fn budget(memory_bytes: usize) -> Arc<BodyBudget> {
+    Arc::new(BodyBudget::new(memory_bytes, 0))
 }
 
 #[tokio::test]
@@ -141,15 +155,18 @@ async fn a_body_that_stops_arriving_times_out() {
 async fn a_whole_body_is_read() {
     let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
     let mut case = Case::open(Method::GET, response).await;
-    let whole = read_whole(&mut case.exchange, 5, PATIENCE).await.unwrap();
-    assert_eq!(whole, Whole::Complete(vec![Bytes::from("hello")]));
+    let Ok(Whole::Complete(body)) = read_whole(&mut case.exchange, 5, PATIENCE, &budget(5)).await else {
+        panic!("the body is small enough");
+    };
+    assert_eq!(body.chunks(), [Bytes::from("hello")]);
     assert!(case.reusable_when_finished().await);
 }
 
 #[tokio::test]
 async fn a_body_that_is_too_large_by_its_length_is_not_read() {
     let mut case = Case::open(Method::GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await;
-    assert_eq!(read_whole(&mut case.exchange, 4, PATIENCE).await, Ok(Whole::TooLarge(vec![])));
+    let whole = read_whole(&mut case.exchange, 4, PATIENCE, &budget(5)).await;
+    assert!(matches!(whole, Ok(Whole::TooLarge(body)) if body.is_empty()));
     assert_eq!(collect(&mut case.exchange).await.unwrap(), b"hello", "the caller can stream it");
 }
 
@@ -157,9 +174,49 @@ async fn a_body_that_is_too_large_by_its_length_is_not_read() {
 async fn a_body_that_turns_out_too_large_can_be_streamed_on() {
     let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n";
     let mut case = Case::open(Method::GET, response).await;
-    let whole = read_whole(&mut case.exchange, 4, PATIENCE).await.unwrap();
-    assert_eq!(whole, Whole::TooLarge(vec![Bytes::from("hello")]));
+    let Ok(Whole::TooLarge(beginning)) = read_whole(&mut case.exchange, 4, PATIENCE, &budget(5)).await else {
+        panic!("the body is too large");
+    };
+    assert_eq!(beginning.chunks(), [Bytes::from("hello")]);
     assert_eq!(collect(&mut case.exchange).await.unwrap(), b" world");
+}
+
+#[tokio::test]
+async fn a_body_that_the_total_has_no_room_for_can_be_streamed_on() {
+    let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n";
+    let mut case = Case::open(Method::GET, response).await;
+    let budget = budget(4);
+    let Ok(Whole::TooLarge(beginning)) = read_whole(&mut case.exchange, 100, PATIENCE, &budget).await else {
+        panic!("there is no room");
+    };
+    assert_eq!(beginning.chunks(), [Bytes::from("hello")], "what has come is not lost");
+    assert_eq!(collect(&mut case.exchange).await.unwrap(), b" world");
+}
+
+#[tokio::test]
+async fn a_body_gives_its_memory_back() {
+    let budget = budget(5);
+    for _ in 0..2 {
+        let mut case = Case::open(Method::GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await;
+        let whole = read_whole(&mut case.exchange, 5, PATIENCE, &budget).await;
+        assert!(matches!(whole, Ok(Whole::Complete(_))));
+    }
+}
+
+#[tokio::test]
+async fn a_whole_body_is_hashed() {
+    let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n";
+    let mut case = Case::open(Method::GET, response).await;
+    let hashed = hash_whole(&mut case.exchange, 11, PATIENCE).await;
+    assert_eq!(hashed, Ok(Hashed::Hash(blake3::hash(b"hello world"))));
+    let mut case = Case::open(Method::GET, response).await;
+    assert_eq!(hash_whole(&mut case.exchange, 10, PATIENCE).await, Ok(Hashed::TooLarge));
+}
+
+#[tokio::test]
+async fn an_unwanted_small_body_costs_no_connection() {
+    let case = Case::open(Method::GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await;
+    assert!(case.reusable_when_discarded().await);
 }
 
 #[tokio::test]
@@ -175,16 +232,17 @@ async fn a_body_that_is_too_slow_can_be_streamed_on() {
     });
     let (upstream, none) = (Arc::new(upstream(&[&server])), Body::empty());
     let mut exchange = Exchanger::new().read(&upstream, 0, head(Method::GET, &none), &none).await.unwrap();
-    let Ok(Whole::TooSlow(beginning)) = read_whole(&mut exchange, 1000, SHORT).await else {
+    let Ok(Whole::TooSlow(beginning)) = read_whole(&mut exchange, 1000, SHORT, &budget(1000)).await else {
         panic!("the upstream waits for us");
     };
     go_on.send(()).unwrap();
     let rest = collect(&mut exchange).await.unwrap();
-    assert_eq!([beginning.concat(), rest].concat(), b"hello world");
+    assert_eq!([beginning.chunks().concat(), rest].concat(), b"hello world");
 }
 
 #[tokio::test]
 async fn the_length_in_a_response_to_head_is_not_too_large() {
     let mut case = Case::open(Method::HEAD, "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n").await;
-    assert_eq!(read_whole(&mut case.exchange, 4, PATIENCE).await, Ok(Whole::Complete(vec![])));
+    let whole = read_whole(&mut case.exchange, 4, PATIENCE, &budget(4)).await;
+    assert!(matches!(whole, Ok(Whole::Complete(body)) if body.is_empty()));
 }

@@ -66,6 +66,13 @@ impl Proxy {
         self.directory.path().join("spool")
     }
 
+    /// The most memory that it has held at once.
+    pub fn peak_memory_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("a running process");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak is told");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+
     /// Sends a signal by its name: `"TERM"`, `"INT"`, `"KILL"`.
     pub fn signal(&self, name: &str) {
         self.child.signal(name);

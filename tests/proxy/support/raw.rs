@@ -130,7 +130,11 @@ impl Connection {
 
     /// Sends FIN: nothing more is sent, and answers can still be read.
     pub async fn half_close(&mut self) {
-        self.wire.writer.shutdown().await.expect("the connection is open");
+        self.try_half_close().await.expect("the connection is open");
+    }
+
+    pub async fn try_half_close(&mut self) -> io::Result<()> {
+        self.wire.writer.shutdown().await
     }
 
     /// Closes with RST.

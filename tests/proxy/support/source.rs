@@ -39,7 +39,8 @@ impl Source {
     pub async fn start(self, target: &str, content: &str) -> (Backend, Setup) {
         let backend = Backend::with(self.validators).await;
         backend.put(target, content);
-        let setup = Proxy::to(backend.addr()).route(self.route);
+        // A busy machine must not cost a response its tag.
+        let setup = Proxy::to(backend.addr()).route(self.route).route("hash_wait = \"10s\"");
         (backend, setup)
     }
 }

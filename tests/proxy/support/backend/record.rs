@@ -38,7 +38,9 @@ impl Request {
         let [method, target, "HTTP/1.1" | "HTTP/1.0"] = parts.as_slice() else {
             return Err(malformed("a request line", latin1(&head.bytes)));
         };
-        if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
+        if method.is_empty()
+            || !method.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+        {
             return Err(malformed("a method", latin1(&head.bytes)));
         }
         if head.headers.all("host").len() != 1 {

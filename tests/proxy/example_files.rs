@@ -1,0 +1,80 @@
+//! The files that people begin with, run as they are (but for the ports) in front of the real nginx.
+
+use std::{fs, net::SocketAddr, path::Path};
+
+use crate::support::{
+    nginx::Nginx,
+    proxy::Proxy,
+    raw::{get, put, put_if_match, send},
+    response::Response,
+};
+
+/// An nginx, and the proxy that this file describes in front of it.
+async fn start(file: &str) -> (Nginx, Proxy) {
+    let nginx = Nginx::start().await;
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config").join(file)).expect("the file");
+    let replaced = |text: String, from: &str, to: &str| {
+        assert_eq!(text.matches(from).count(), 1, "{from} in {file}");
+        text.replace(from, to)
+    };
+    let text = replaced(text, "listen = [\"127.0.0.1:8080\"]", "{listen}");
+    let text = replaced(text, "127.0.0.1:9000", &nginx.addr().to_string());
+    (nginx, Proxy::start(&text).await)
+}
+
+/// Creates, reads, changes with the tag, fails to change with the old tag and without any, deletes.
+async fn write_cycle(addr: SocketAddr, target: &str) {
+    let create = async || put(addr, target, &[("If-None-Match", "*")], "one").await;
+    assert_eq!(create().await.status, 201);
+    create().await.refused(412, "precondition-failed");
+    let first = get(addr, target).await;
+    assert_eq!(first.text(), "one");
+    assert_eq!(put_if_match(addr, target, &first.etag(), "two").await.status, 204);
+    put_if_match(addr, target, &first.etag(), "three").await.refused(412, "precondition-failed");
+    put(addr, target, &[], "four").await.refused(428, "precondition-required");
+    let second = get(addr, target).await;
+    assert_eq!(second.text(), "two");
+    let delete = async |tag: &str| send(addr, "DELETE", target, &[("If-Match", tag)], "").await;
+    delete(&first.etag()).await.refused(412, "precondition-failed");
+    assert_eq!(delete(&second.etag()).await.status, 204);
+    assert_eq!(get(addr, target).await.status, 404);
+}
+
+fn is_from_the_backend(response: &Response) -> bool {
+    response.headers.contains("via")
+}
+
+#[tokio::test]
+async fn quickstart_guards_everything() {
+    let (nginx, proxy) = start("quickstart.toml").await;
+    write_cycle(proxy.addr(), "/any/where/file.txt").await;
+    let writes = ["PUT /any/where/file.txt 201", "PUT /any/where/file.txt 204", "DELETE /any/where/file.txt 204"];
+    let lines = nginx.access_lines().await;
+    assert_eq!(lines.iter().filter(|line| !line.starts_with("GET")).collect::<Vec<_>>(), writes.each_ref());
+}
+
+#[tokio::test]
+async fn optimistic_guards_each_kind_in_its_way() {
+    let (_nginx, proxy) = start("optimistic.toml").await;
+    let addr = proxy.addr();
+    // What appends needs no precondition; what nginx makes of a POST is its own affair.
+    let post = send(addr, "POST", "/documents", &[], "new").await;
+    assert!(post.status == 404 && is_from_the_backend(&post), "{post:?}");
+
+    write_cycle(addr, "/documents/1").await;
+
+    // A drawing may be created without a precondition, and changes with all its parts.
+    assert_eq!(put(addr, "/drawings/1/a", &[], "one").await.status, 201);
+    put(addr, "/drawings/1/a", &[], "two").await.refused(428, "precondition-required");
+    let tag = get(addr, "/drawings/1/a").await.etag();
+    assert_eq!(put_if_match(addr, "/drawings/1/a", &tag, "two").await.status, 204);
+    put_if_match(addr, "/drawings/1/a", &tag, "three").await.refused(412, "precondition-failed");
+    assert_eq!(get(addr, "/drawings/1/a").await.text(), "two");
+
+    // Nothing is guarded there.
+    for status in [201, 204] {
+        let written = put(addr, "/static/style.css", &[], "a {}").await;
+        assert!(written.status == status && is_from_the_backend(&written), "{written:?}");
+    }
+    get(addr, "/elsewhere").await.refused(404, "no-route");
+}
