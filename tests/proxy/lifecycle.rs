@@ -24,8 +24,8 @@ use crate::support::{
     wait::until,
 };
 
-/// Far less than the `shutdown_timeout` of ten seconds.
-const AT_ONCE: Duration = Duration::from_secs(3);
+/// Less than the `shutdown_timeout` of ten seconds.
+const AT_ONCE: Duration = Duration::from_secs(8);
 
 /// SIGTERM and SIGINT: nothing is accepted any more, what is in flight is answered, and idle connections hold nothing up.
 #[tokio::test]
