@@ -108,6 +108,7 @@ async fn head_gets_the_head_of_the_refusal_alone() {
         ("/docs/1", &[("X-HTTP-Method", "PUT")]),
     ];
     let mut connection = Connection::open(proxy.addr()).await;
+    let mut h2_connection = h2c::Connection::open(proxy.addr()).await;
     for (target, fields) in fields {
         let [head, get] = [
             connection.exchange("HEAD", target, fields, "").await,
@@ -119,6 +120,11 @@ async fn head_gets_the_head_of_the_refusal_alone() {
         };
         assert_eq!(comparable(&head), comparable(&get), "{target}");
         assert!(head.status >= 400 && head.body.is_empty() && !get.body.is_empty(), "{target}");
+        let lower: Vec<_> = fields.iter().map(|(name, value)| (name.to_lowercase(), *value)).collect();
+        let lower: Vec<_> = lower.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        let h2_head = h2_connection.exchange("HEAD", target, &lower, "").await;
+        assert_eq!((h2_head.status, h2_head.body.len()), (head.status, 0), "{target}");
+        assert_eq!(h2_head.header("content-length"), head.header("content-length"), "{target}");
     }
 }
 

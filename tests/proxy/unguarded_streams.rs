@@ -181,7 +181,9 @@ async fn upgrade_is_removed_from_guarded_requests_and_they_are_judged() {
         let upgrade = [("Connection", "Upgrade"), ("Upgrade", protocol)];
         put(proxy.addr(), "/doc", &upgrade, "x").await.refused(428, "precondition-required");
         let create = [upgrade[0], upgrade[1], ("If-None-Match", "*")];
-        assert_eq!(put(proxy.addr(), &format!("/new/{protocol}"), &create, "x").await.status, 201);
+        let target = format!("/new/{protocol}");
+        assert_eq!(put(proxy.addr(), &target, &create, "whole").await.status, 201);
+        assert_eq!(backend.content(&target).as_deref(), Some("whole"));
     }
     let requests = backend.requests();
     assert_eq!(backend.count("PUT", "*"), 3);
