@@ -181,3 +181,7 @@ pub(super) async fn swap(
 ) -> Result<Swapped, StoreError> {
     timeout(limit, store.swap(key, expected, next)).await.map_err(|_elapsed| StoreError::Unavailable)?
 }
+
+#[cfg(test)]
+#[path = "claim_tests.rs"]
+mod tests;

@@ -39,6 +39,8 @@ mod refusals;
 mod relay;
 mod request;
 mod send;
+#[cfg(test)]
+mod testing;
 mod unclaimed;
 mod write;
 
@@ -143,3 +145,6 @@ impl GuardedPath for Guards {
         relay::send(session, answer, entry).await
     }
 }
+
+#[cfg(test)]
+mod store_failure_tests;

@@ -1,0 +1,194 @@
+//! Claims that end as they should not: every such end is a doubt (DESIGN, section 3, rule 3).
+
+use super::{
+    super::testing::{Fault, FaultyStore, When},
+    *,
+};
+use crate::core::record::Availability;
+
+const STORE_TIMEOUT: Duration = Duration::from_millis(50);
+const LATE_MAX: Duration = Duration::from_millis(2_000);
+const DEADLINE_MILLISECONDS: u64 = 10_000;
+
+fn key() -> ResourceKey {
+    ResourceKey::from_text("a")
+}
+
+struct Fixture {
+    store: Arc<FaultyStore>,
+    marker: Marker,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let store = Arc::new(FaultyStore::new());
+        let marker = Marker::new(Arc::<FaultyStore>::clone(&store), STORE_TIMEOUT, 1);
+        Self { store, marker }
+    }
+
+    async fn mark(&self, kind: MarkKind) -> Marked {
+        let snapshot = self.store.look(&key()).await;
+        let deadline = snapshot.now.plus(Duration::from_millis(DEADLINE_MILLISECONDS));
+        self.marker.mark(&key(), &snapshot, kind, deadline, LATE_MAX).await.unwrap()
+    }
+
+    async fn claim(&self) -> Claim {
+        match self.mark(MarkKind::Claim).await {
+            Marked::Done(claim) => claim,
+            Marked::Conflict | Marked::Full => panic!("the resource is not free"),
+        }
+    }
+
+    async fn availability(&self) -> Availability {
+        self.store.look(&key()).await.availability()
+    }
+
+    /// Waits until a mark has become a doubt.
+    async fn in_doubt(&self) {
+        let doubted = async {
+            while !matches!(self.availability().await, Availability::InDoubt { .. }) {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(Duration::from_secs(10), doubted).await.expect("the write is in doubt");
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_is_dropped_is_a_doubt() {
+    let fixture = Fixture::new();
+    let version = fixture.store.look(&key()).await.version();
+    drop(fixture.claim().await);
+    fixture.in_doubt().await;
+    assert!(matches!(fixture.mark(MarkKind::Claim).await, Marked::Conflict));
+    fixture.store.pass(2_000);
+    let after = fixture.store.look(&key()).await;
+    assert_eq!(after.availability(), Availability::Free);
+    assert!(after.version() > version, "a version that was read before has ended");
+}
+
+#[tokio::test]
+async fn a_mark_that_is_dropped_is_a_doubt_without_a_claim_too() {
+    let fixture = Fixture::new();
+    drop(fixture.mark(MarkKind::Unclaimed).await);
+    fixture.in_doubt().await;
+}
+
+#[tokio::test]
+async fn a_panic_under_a_claim_is_a_doubt() {
+    let fixture = Fixture::new();
+    let claim = fixture.claim().await;
+    let panicked = tokio::spawn(async move {
+        let _under_it = claim;
+        panic!("in the middle of a write");
+    });
+    assert!(panicked.await.is_err_and(|error| error.is_panic()));
+    fixture.in_doubt().await;
+}
+
+#[tokio::test]
+async fn a_settled_claim_is_no_doubt() {
+    let fixture = Fixture::new();
+    let settled = fixture.claim().await.settle(Outcome::Applied, None).await.expect("the store works");
+    assert!(settled.undisturbed);
+    // Whatever dropping had begun would be done by then.
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fixture.availability().await, Availability::Free);
+}
+
+/// The owner was taken for dead, and another one has made a doubt of its write (rule 7).
+#[tokio::test]
+async fn a_claim_that_was_taken_over_cannot_be_settled() {
+    let fixture = Fixture::new();
+    let claim = fixture.claim().await;
+    fixture.store.pass(DEADLINE_MILLISECONDS);
+    let snapshot = fixture.store.look(&key()).await;
+    assert_eq!(snapshot.availability(), Availability::Orphaned);
+    let doubted = crate::core::steps::take_over(&snapshot, LATE_MAX).expect("its owner must be dead");
+    fixture.store.swap(&key(), snapshot.revision, doubted).await.unwrap();
+    assert!(claim.settle(Outcome::Applied, None).await.is_none());
+    fixture.in_doubt().await;
+}
+
+#[tokio::test]
+async fn a_claim_may_begin_while_enough_is_left_before_its_deadline() {
+    let fixture = Fixture::new();
+    let claim = fixture.claim().await;
+    let needed = Duration::from_millis(4_000);
+    fixture.store.pass(5_999);
+    assert!(claim.has_left(needed).await);
+    fixture.store.pass(1);
+    assert!(!claim.has_left(needed).await);
+    claim.settle(Outcome::NotApplied, None).await;
+}
+
+#[tokio::test]
+async fn a_claim_may_not_begin_when_the_time_is_unknown() {
+    for fault in [Fault::Unavailable, Fault::Hangs] {
+        let fixture = Fixture::new();
+        let claim = fixture.claim().await;
+        fixture.store.fail(fault, When::Once(0));
+        assert!(!claim.has_left(Duration::ZERO).await, "{fault:?}");
+        claim.settle(Outcome::NotApplied, None).await;
+    }
+}
+
+/// Each of the two operations of a settlement may fail; what the store did nonetheless counts.
+#[tokio::test]
+async fn a_settlement_that_fails_once_is_a_doubt() {
+    for (fault, operation) in
+        [(Fault::Unavailable, 0), (Fault::Unavailable, 1), (Fault::Hangs, 0), (Fault::Hangs, 1), (Fault::AnswerLost, 0)]
+    {
+        let fixture = Fixture::new();
+        let claim = fixture.claim().await;
+        fixture.store.fail(fault, When::Once(operation));
+        assert!(claim.settle(Outcome::Applied, None).await.is_none(), "{fault:?} {operation}");
+        fixture.in_doubt().await;
+    }
+}
+
+/// The outcome is in the record, although nobody was told: there is no mark left that could be doubted.
+#[tokio::test]
+async fn a_settlement_whose_answer_is_lost_has_happened() {
+    let fixture = Fixture::new();
+    let version = fixture.store.look(&key()).await.version();
+    let claim = fixture.claim().await;
+    fixture.store.fail(Fault::AnswerLost, When::Once(1));
+    assert!(claim.settle(Outcome::Applied, None).await.is_none());
+    while fixture.store.operations() < 3 {
+        tokio::task::yield_now().await;
+    }
+    let after = fixture.store.look(&key()).await;
+    assert_eq!((after.availability(), after.version() > version), (Availability::Free, true));
+}
+
+/// Nobody else gets the claim before its deadline, and then there is a doubt.
+#[tokio::test]
+async fn a_mark_stays_while_the_store_is_down() {
+    let fixture = Fixture::new();
+    let claim = fixture.claim().await;
+    fixture.store.fail(Fault::Unavailable, When::From(0));
+    assert!(claim.settle(Outcome::Applied, None).await.is_none());
+    while fixture.store.operations() < 2 {
+        tokio::task::yield_now().await;
+    }
+    fixture.store.fail(Fault::Unavailable, When::Never);
+    assert!(matches!(fixture.availability().await, Availability::Busy { .. }));
+    fixture.store.pass(DEADLINE_MILLISECONDS);
+    assert_eq!(fixture.availability().await, Availability::Orphaned);
+}
+
+/// A settlement changes the record as it is, not as it was.
+#[tokio::test]
+async fn a_settlement_keeps_what_came_between() {
+    let fixture = Fixture::new();
+    let claim = fixture.claim().await;
+    let Marked::Done(beside) = fixture.mark(MarkKind::Unclaimed).await else { panic!("there is room") };
+    let settled = claim.settle(Outcome::Applied, None).await.expect("the store works");
+    assert!(!settled.undisturbed);
+    assert!(matches!(settled.snapshot.availability(), Availability::Busy { .. }));
+    beside.settle(Outcome::Applied, None).await;
+    assert_eq!(fixture.availability().await, Availability::Free);
+}
