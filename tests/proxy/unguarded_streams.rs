@@ -216,19 +216,22 @@ async fn idle_connections_are_closed() {
     }
 }
 
-/// A request may be shorter than the preface of HTTP/2: health checks of load balancers are.
+/// A request may be shorter than the preface of HTTP/2: health checks of load balancers are. Without a Host, as HTTP/1.0
+/// allows, the backend gets the name of the server.
 #[tokio::test]
 async fn a_short_request_is_answered() {
-    let backend = Backend::start().await;
-    let proxy = unguarded(backend.addr()).start().await;
-    for (method, request) in [("GET", "GET / HTTP/1.0\r\n\r\n"), ("OPTIONS", "OPTIONS / HTTP/1.0\r\n\r\n")] {
-        let mut connection = Connection::open(proxy.addr()).await;
-        connection.expect_response_to(method);
-        connection.send_bytes(request).await;
-        assert!(connection.read_response().await.headers.contains("via"));
-        let request = &backend.seen(method, "/")[0];
-        assert_eq!(request.header("host"), Some(backend.addr().to_string().as_str()));
-        assert_eq!(request.header("via"), Some("1.0 ifmatch"));
+    for policy in ["last-writer-wins", "optimistic"] {
+        let backend = Backend::start().await;
+        let proxy = Proxy::to(backend.addr()).route(&format!("policy = \"{policy}\"")).start().await;
+        for (method, request) in [("GET", "GET / HTTP/1.0\r\n\r\n"), ("OPTIONS", "OPTIONS / HTTP/1.0\r\n\r\n")] {
+            let mut connection = Connection::open(proxy.addr()).await;
+            connection.expect_response_to(method);
+            connection.send_bytes(request).await;
+            assert!(connection.read_response().await.headers.contains("via"), "{policy} {method}");
+            let request = &backend.seen(method, "/")[0];
+            assert_eq!(request.header("host"), Some(backend.addr().to_string().as_str()), "{policy} {method}");
+            assert_eq!(request.header("via"), Some("1.0 ifmatch"), "{policy} {method}");
+        }
     }
 }
 
