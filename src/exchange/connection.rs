@@ -8,7 +8,7 @@ use pingora::{
     connectors::http::Connector,
     http::{RequestHeader, ResponseHeader},
     protocols::http::client::HttpSession,
-    upstreams::peer::HttpPeer,
+    upstreams::peer::{HttpPeer, Peer as _},
 };
 use tokio::time::timeout;
 
@@ -134,7 +134,11 @@ impl Link {
         }
     }
 
-    async fn converse(&mut self, head: RequestHeader, body: &Body) -> Result<(), Lost> {
+    async fn converse(&mut self, mut head: RequestHeader, body: &Body) -> Result<(), Lost> {
+        // An HTTP/1.0 request may name no host; as HTTP/1.1 it has to (RFC 9112 section 3.2).
+        if !head.headers.contains_key(header::HOST) {
+            head.insert_header(header::HOST, self.peer.address().to_string())?;
+        }
         if let Err(error) = self.session.write_request_header(Box::new(head)).await {
             let unwritable = *error.etype() == ErrorType::InvalidHTTPHeader;
             let lost = Lost::from(error);

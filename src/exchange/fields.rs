@@ -44,7 +44,8 @@ pub enum HeadError {
 /// The head of a client's request as an upstream gets it over HTTP/1.1 with a body of `body_len` bytes.
 ///
 /// The target is the one received, in origin form. Hop-by-hop fields, `Expect`, `Fencing-Token` and `Lease-Id` are
-/// removed, Host and Content-Length are right, and Via names this proxy (RFC 9110 section 7.6.3).
+/// removed, Host (where the client named one) and Content-Length are right, and Via names this proxy (RFC 9110 section
+/// 7.6.3).
 pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<RequestHeader, HeadError> {
     let codings = &mut client.headers.get_all(header::TRANSFER_ENCODING).iter();
     if codings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked")) {
@@ -127,7 +128,12 @@ fn set_host(head: &mut RequestHeader, client: &RequestHeader) -> Result<(), Head
             head.insert_header(header::HOST, authority)?;
         }
         _ if head.headers.contains_key(header::HOST) => {}
-        _ => head.insert_header(header::HOST, received.cloned().unwrap_or(HeaderValue::from_static("")))?,
+        // Named by Connection and so removed; or an HTTP/1.0 request without any, which the connection adds.
+        _ => {
+            if let Some(host) = received {
+                head.insert_header(header::HOST, host.clone())?;
+            }
+        }
     }
     Ok(())
 }
