@@ -217,6 +217,22 @@ async fn the_doubt_that_is_shown_is_the_one_that_clients_get() {
     assert_eq!(blocks("json"), [format!("{}\n", doubt.text())]);
 }
 
+/// In the layout of the code, here and on the first page of the crate's documentation.
+#[test]
+fn places_in_the_code_exist() {
+    let map = fs::read_to_string(root().join("src/lib.rs")).expect("the crate has a first page");
+    for document in [README, &map] {
+        let quoted = document.split('`').skip(1).step_by(2);
+        let places = quoted.filter(|text| !text.starts_with('/') && (text.ends_with('/') || text.ends_with(".rs")));
+        let places = places.collect::<Vec<_>>();
+        assert_ne!(places, [""; 0]);
+        for place in places {
+            let exists = root().join(place).exists() || root().join("src").join(place).exists();
+            assert!(exists, "there is no {place}");
+        }
+    }
+}
+
 #[test]
 fn files_that_are_linked_exist() {
     let targets = README.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
