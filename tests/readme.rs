@@ -31,7 +31,7 @@ use support::{
     nginx::Nginx,
     ports,
     proxy::Proxy,
-    raw::send,
+    raw::{get, send},
 };
 
 #[path = "proxy/support/mod.rs"]
@@ -180,18 +180,21 @@ fn can_be_made(command: &str) {
 /// It serves at its address until it is asked to end.
 async fn serves(command: &str) {
     let directory = directory();
-    let addr = ports::free();
+    let (addr, nobody) = (ports::free(), ports::free());
+    let move_to_free_ports = |text: &str| text.replace(BACKEND, &nobody.to_string()).replace(PROXY, &addr.to_string());
     let quickstart = directory.path().join("quickstart.toml");
-    fs::write(&quickstart, QUICKSTART.replace(PROXY, &addr.to_string())).expect("a file");
-    let real = command.replace("config/quickstart.toml", quickstart.to_str().expect("UTF-8"));
-    let mut real = real.replace(PROXY, &addr.to_string());
-    if real == command {
+    fs::write(&quickstart, move_to_free_ports(QUICKSTART)).expect("a file");
+    let file = command.contains("config/quickstart.toml");
+    let mut real = move_to_free_ports(command).replace("config/quickstart.toml", quickstart.to_str().expect("UTF-8"));
+    if !file && !command.contains(PROXY) {
         // By default it listens where another program of this machine may do so already.
         real.push_str(&format!(" --listen {addr}"));
     }
     let log: PathBuf = directory.path().join("log");
     let mut server = Child::spawn(command, &mut shell(&format!("exec {real}"), directory.path()), log);
     server.accepts(addr).await.unwrap_or_else(|status| panic!("{command}: {status}"));
+    // It accepts connections before it handles signals, and answers them after that.
+    assert_eq!(get(addr, "/").await.status, 502, "{command}");
     server.signal("TERM");
     assert_eq!(server.exit_status().await.code(), Some(0), "{command}");
 }
