@@ -185,13 +185,11 @@ async fn serves(command: &str) {
     let quickstart = directory.path().join("quickstart.toml");
     fs::write(&quickstart, move_to_free_ports(QUICKSTART)).expect("a file");
     let file = command.contains("config/quickstart.toml");
-    let mut real = move_to_free_ports(command).replace("config/quickstart.toml", quickstart.to_str().expect("UTF-8"));
-    if !file && !command.contains(PROXY) {
-        // By default it listens where another program of this machine may do so already.
-        real.push_str(&format!(" --listen {addr}"));
-    }
+    let real = move_to_free_ports(command).replace("config/quickstart.toml", quickstart.to_str().expect("UTF-8"));
+    // By default it listens where another program of this machine may do so already.
+    let listen = if file || command.contains(PROXY) { String::new() } else { format!(" --listen {addr}") };
     let log: PathBuf = directory.path().join("log");
-    let mut server = Child::spawn(command, &mut shell(&format!("exec {real}"), directory.path()), log);
+    let mut server = Child::spawn(command, &mut shell(&format!("exec {real}{listen}"), directory.path()), log);
     server.accepts(addr).await.unwrap_or_else(|status| panic!("{command}: {status}"));
     // It accepts connections before it handles signals, and answers them after that.
     assert_eq!(get(addr, "/").await.status, 502, "{command}");
@@ -226,7 +224,8 @@ fn places_in_the_code_exist() {
     let map = fs::read_to_string(root().join("src/lib.rs")).expect("the crate has a first page");
     for document in [README, &map] {
         let quoted = document.split('`').skip(1).step_by(2);
-        let places = quoted.filter(|text| !text.starts_with('/') && (text.ends_with('/') || text.ends_with(".rs")));
+        let is_source = |text: &str| Path::new(text).extension().is_some_and(|extension| extension == "rs");
+        let places = quoted.filter(|text| !text.starts_with('/') && (text.ends_with('/') || is_source(text)));
         let places = places.collect::<Vec<_>>();
         assert_ne!(places, [""; 0]);
         for place in places {
