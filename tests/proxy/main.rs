@@ -14,6 +14,7 @@
 
 mod bad_input;
 mod clients_gone;
+mod dates;
 mod doubts;
 mod early_answers;
 mod forwarded_conditions;
@@ -25,6 +26,7 @@ mod outcomes;
 mod overlaps;
 mod preconditions;
 mod races;
+mod reads;
 mod refusal_form;
 mod refusals;
 mod refused_untouched;
@@ -35,3 +37,4 @@ mod support_works;
 mod tags_after_writes;
 mod unclaimed_writes;
 mod unreachable_upstream;
+mod variants;
