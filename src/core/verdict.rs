@@ -31,8 +31,9 @@ pub struct Evidence {
     pub representation: Representation,
     /// How `If-Match` is compared with its tag.
     pub rule: MatchRule,
-    /// Whether it is about the very variant that the write selects. If not, it is worth something only where it makes
-    /// `If-Match` true: a tag of any variant of the current state does that.
+    /// Whether it is about the very variant that the write selects. If not, it is worth something only where it is a
+    /// version that makes `If-Match` true: a version is that of all variants. Another tag may stand for one state of
+    /// one variant and for an earlier state of another, since the same bytes have the same tag.
     pub selected: bool,
 }
 
@@ -91,7 +92,9 @@ pub fn judge_from_memory<'a>(
     let mut verdict = Verdict::AskUpstream;
     for piece in evidence {
         match judge_write(guard, method, conditions, &piece.representation, piece.rule) {
-            Verdict::Pass if piece.selected || any_variant_counts => return (Verdict::Pass, Some(piece)),
+            Verdict::Pass if piece.selected || any_variant_counts && piece.rule == MatchRule::Version => {
+                return (Verdict::Pass, Some(piece));
+            }
             refused @ Verdict::Refused(_) if piece.selected => verdict = refused,
             _ => {}
         }
