@@ -77,7 +77,7 @@ pub fn judge_write(
 }
 
 /// Judges a write by what is remembered of its target; asks the upstream where that is not enough. The evidence is
-/// what made it pass.
+/// what made it pass, or what it is refused by: without it nothing was told of the target.
 pub fn judge_from_memory<'a>(
     guard: &Guard,
     method: &Method,
@@ -89,17 +89,17 @@ pub fn judge_from_memory<'a>(
         return (without_knowledge, None);
     }
     let any_variant_counts = conditions.if_match.is_some() && conditions.if_none_match.is_none();
-    let mut verdict = Verdict::AskUpstream;
+    let mut verdict = (Verdict::AskUpstream, None);
     for piece in evidence {
         match judge_write(guard, method, conditions, &piece.representation, piece.rule) {
             Verdict::Pass if piece.selected || any_variant_counts && piece.rule == MatchRule::Version => {
                 return (Verdict::Pass, Some(piece));
             }
-            refused @ Verdict::Refused(_) if piece.selected => verdict = refused,
+            refused @ Verdict::Refused(_) if piece.selected => verdict = (refused, Some(piece)),
             _ => {}
         }
     }
-    (verdict, None)
+    verdict
 }
 
 /// The refusal of a write that carries no precondition although its route demands one.
