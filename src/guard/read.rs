@@ -51,7 +51,7 @@ impl Guards {
     ) -> Result<Option<Answer>, Answer> {
         let may_answer = guard.writers == Writers::Exclusive
             && !request.conditions.is_empty()
-            && is_get_or_head(&request.method)
+            && request.is_named_by_head()
             && !wants_upstream(&request.head.headers);
         let Some(snapshot) = snapshot.filter(|_| may_answer) else { return Ok(None) };
         let Some(remembered) = self.memory.current(request.variant, snapshot, &request.head.headers) else {
@@ -83,7 +83,7 @@ impl Guards {
         if !may_be_partial {
             head.remove_header(&header::RANGE);
         }
-        if guard.etag == TagSource::Content && is_get_or_head(&request.method) {
+        if guard.etag == TagSource::Content && request.is_get_or_head() {
             // A tag of the bytes needs the bytes, for HEAD too.
             head.set_method(Method::GET);
             ask_for_identity(&mut head).map_err(|_error| refusals::of_field())?;
@@ -155,9 +155,6 @@ fn is_labelled(request: &Request, guard: &Guard, status: StatusCode) -> bool {
         StatusCode::NOT_MODIFIED => guard.etag == TagSource::Upstream,
         _ => false,
     };
-    is_labelled && is_get_or_head(&request.method)
-}
-
-fn is_get_or_head(method: &Method) -> bool {
-    matches!(*method, Method::GET | Method::HEAD)
+    // A version says nothing of the content of a request.
+    is_labelled && (request.is_named_by_head() || request.is_get_or_head() && guard.etag != TagSource::Version)
 }
