@@ -37,8 +37,20 @@ impl Guards {
         }
         let body = self.receive(session).await?;
         let head = self.upstream_read_head(request, guard, snapshot.as_ref(), &body)?;
-        let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
-        let exchange = exchange.await.map_err(refusals::of_read)?;
+        let ask = async |head| {
+            let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
+            exchange.await.map_err(refusals::of_read)
+        };
+        let whole = if guard.etag == TagSource::Version { whole_head(&head) } else { None };
+        let mut exchange = ask(head).await?;
+        // Parts with one tag are put together: a part may be older than its tag no more than it may be newer.
+        if let (Some(whole), Some(snapshot), StatusCode::PARTIAL_CONTENT) =
+            (whole, snapshot.as_ref(), exchange.head().status)
+            && !self.is_untouched(request, snapshot).await
+        {
+            exchange.discard().await;
+            exchange = ask(whole).await?;
+        }
         self.answer_read(request, guard, snapshot.as_ref(), exchange).await
     }
 
@@ -79,6 +91,7 @@ impl Guards {
         }
         remove_conditions(&mut head);
         let may_be_partial = guard.etag == TagSource::Version
+            && snapshot.is_none_or(Snapshot::is_quiet)
             && (request.conditions.if_range.is_none() || self.version_range_applies(request, snapshot));
         if !may_be_partial {
             head.remove_header(&header::RANGE);
@@ -89,6 +102,11 @@ impl Guards {
             ask_for_identity(&mut head).map_err(|_error| refusals::of_field())?;
         }
         Ok(head)
+    }
+
+    /// Whether no write has begun since.
+    async fn is_untouched(&self, request: &Request, snapshot: &Snapshot) -> bool {
+        self.snapshot(&request.key).await.is_ok_and(|now| now.touched() == snapshot.touched())
     }
 
     /// Whether `If-Range` names the version that the upstream is about to be asked for.
@@ -145,6 +163,15 @@ impl Guards {
         }
         Ok(unwanted)
     }
+}
+
+/// The same request for the whole, where it is for a part.
+fn whole_head(head: &RequestHeader) -> Option<RequestHeader> {
+    head.headers.contains_key(header::RANGE).then(|| {
+        let mut whole = head.clone();
+        whole.remove_header(&header::RANGE);
+        whole
+    })
 }
 
 /// Whether a response is a representation of the target that gets a tag: a whole one, a part of one, or, where the
