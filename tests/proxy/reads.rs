@@ -87,8 +87,8 @@ async fn a_stream_is_passed_on_while_it_lasts() {
         let mut client = Connection::open(proxy.addr()).await;
         client.request("GET", "/doc", &[], "").await;
         let mut stream = held.arrived().await;
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
-        stream.send_bytes(format!("{head}5\r\none\n\n\r\n")).await;
+        let first = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+        stream.send_bytes(format!("{first}5\r\none\n\n\r\n")).await;
         assert_eq!(client.read_head().await.0, 200, "{source}");
         assert_eq!(client.read_bytes(10).await, b"5\r\none\n\n\r\n", "{source}");
         stream.send_bytes("5\r\ntwo\n\n\r\n").await;
