@@ -107,6 +107,7 @@ impl Whole {
 #[derive(Debug, Default)]
 pub struct Begun {
     chunks: Vec<Bytes>,
+    len: usize,
     share: Option<Share>,
 }
 
@@ -118,7 +119,7 @@ impl Begun {
 
     /// How many bytes it has.
     pub fn len(&self) -> usize {
-        self.chunks.iter().map(Bytes::len).sum()
+        self.len
     }
 
     /// Whether it has none.
@@ -129,8 +130,9 @@ impl Begun {
     /// Adds a chunk, and says whether the total had room for it.
     fn push(&mut self, chunk: Bytes, budget: &Arc<BodyBudget>) -> bool {
         let share = self.share.get_or_insert_with(|| Share::none_of(budget));
+        self.len += chunk.len();
         self.chunks.push(chunk);
-        share.hold_memory(self.chunks.iter().map(Bytes::len).sum())
+        share.hold_memory(self.len)
     }
 }
 

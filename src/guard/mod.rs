@@ -97,6 +97,7 @@ impl Guards {
             _ => Preconditions::parse(&head.headers)
                 .map_err(|malformed| Refusal::new(Code::MalformedPrecondition, malformed.to_string()))?,
         };
+        let head = (head, !session.is_body_empty());
         let request =
             Request::new(&guarded.route, guard, guarded.key.clone(), guarded.method.clone(), head, conditions);
         match class {

@@ -37,8 +37,20 @@ impl Guards {
         }
         let body = self.receive(session).await?;
         let head = self.upstream_read_head(request, guard, snapshot.as_ref(), &body)?;
-        let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
-        let exchange = exchange.await.map_err(refusals::of_read)?;
+        let ask = async |head| {
+            let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
+            exchange.await.map_err(refusals::of_read)
+        };
+        let whole = if guard.etag == TagSource::Version { whole_head(&head) } else { None };
+        let mut exchange = ask(head).await?;
+        // Parts with one tag are put together: a part may be older than its tag no more than it may be newer.
+        if let (Some(whole), Some(snapshot), StatusCode::PARTIAL_CONTENT) =
+            (whole, snapshot.as_ref(), exchange.head().status)
+            && !self.is_untouched(request, snapshot).await
+        {
+            exchange.discard().await;
+            exchange = ask(whole).await?;
+        }
         self.answer_read(request, guard, snapshot.as_ref(), exchange).await
     }
 
@@ -51,7 +63,7 @@ impl Guards {
     ) -> Result<Option<Answer>, Answer> {
         let may_answer = guard.writers == Writers::Exclusive
             && !request.conditions.is_empty()
-            && is_get_or_head(&request.method)
+            && request.is_named_by_head()
             && !wants_upstream(&request.head.headers);
         let Some(snapshot) = snapshot.filter(|_| may_answer) else { return Ok(None) };
         let Some(remembered) = self.memory.current(request.variant, snapshot, &request.head.headers) else {
@@ -79,16 +91,22 @@ impl Guards {
         }
         remove_conditions(&mut head);
         let may_be_partial = guard.etag == TagSource::Version
+            && snapshot.is_none_or(Snapshot::is_quiet)
             && (request.conditions.if_range.is_none() || self.version_range_applies(request, snapshot));
         if !may_be_partial {
             head.remove_header(&header::RANGE);
         }
-        if guard.etag == TagSource::Content && is_get_or_head(&request.method) {
+        if guard.etag == TagSource::Content && request.is_get_or_head() {
             // A tag of the bytes needs the bytes, for HEAD too.
             head.set_method(Method::GET);
             ask_for_identity(&mut head).map_err(|_error| refusals::of_field())?;
         }
         Ok(head)
+    }
+
+    /// Whether no write has begun since.
+    async fn is_untouched(&self, request: &Request, snapshot: &Snapshot) -> bool {
+        self.snapshot(&request.key).await.is_ok_and(|now| now.touched() == snapshot.touched())
     }
 
     /// Whether `If-Range` names the version that the upstream is about to be asked for.
@@ -147,6 +165,15 @@ impl Guards {
     }
 }
 
+/// The same request for the whole, where it is for a part.
+fn whole_head(head: &RequestHeader) -> Option<RequestHeader> {
+    head.headers.contains_key(header::RANGE).then(|| {
+        let mut whole = head.clone();
+        whole.remove_header(&header::RANGE);
+        whole
+    })
+}
+
 /// Whether a response is a representation of the target that gets a tag: a whole one, a part of one, or, where the
 /// upstream judges its own tags, the word that the client's copy is current.
 fn is_labelled(request: &Request, guard: &Guard, status: StatusCode) -> bool {
@@ -155,9 +182,6 @@ fn is_labelled(request: &Request, guard: &Guard, status: StatusCode) -> bool {
         StatusCode::NOT_MODIFIED => guard.etag == TagSource::Upstream,
         _ => false,
     };
-    is_labelled && is_get_or_head(&request.method)
-}
-
-fn is_get_or_head(method: &Method) -> bool {
-    matches!(*method, Method::GET | Method::HEAD)
+    // A version says nothing of the content of a request.
+    is_labelled && (request.is_named_by_head() || request.is_get_or_head() && guard.etag != TagSource::Version)
 }

@@ -1,5 +1,6 @@
 //! The life of a guarded write (DESIGN, section 4, "Write"): one function from the first verdict to the answer.
 
+use http::Method;
 use pingora::{http::RequestHeader, proxy::Session};
 use tokio::time::Instant;
 
@@ -7,6 +8,7 @@ use super::{
     Guards,
     admit::Admitted,
     answer::{Answer, set_tag},
+    new_state::describes_target,
     refusals,
     request::Request,
     send::forward_conditions,
@@ -84,7 +86,10 @@ impl Guards {
         let settled = claim.settle(outcome, kept).await;
         let mut answer = response_head(exchange.head());
         let tag = match (outcome, guard.etag) {
-            (Outcome::Applied, _) => self.tag_after_write(request, guard, learned, settled.as_ref()),
+            (Outcome::Applied, _) if describes_target(&request.method) => {
+                self.tag_after_write(request, guard, learned, settled.as_ref())
+            }
+            (Outcome::Applied, _) if request.method == Method::DELETE => None,
             (_, TagSource::Upstream) => Validators::from_headers(&answer.headers).0.tag,
             _ => None,
         };
