@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pingora::http::ResponseHeader;
-use tokio::time::{Instant, timeout, timeout_at};
+use pingora_timeout::timeout;
+use tokio::time::Instant;
 
 use super::{Failure, connection::Link, receive::content_length};
 
@@ -12,6 +13,8 @@ use super::{Failure, connection::Link, receive::content_length};
 pub struct Exchange {
     link: Box<Link>,
     head: ResponseHeader,
+    /// The length of the body by the head.
+    declared: Option<u64>,
     server: usize,
     /// A body that failed once never reaches an orderly end.
     failure: Option<Failure>,
@@ -20,12 +23,20 @@ pub struct Exchange {
 impl Exchange {
     pub(super) fn begin(link: Box<Link>, server: usize) -> Option<Self> {
         let head = link.session.response_header()?.clone();
-        Some(Self { link, head, server, failure: None })
+        let declared = content_length(&head.headers);
+        Some(Self { link, head, declared, server, failure: None })
     }
 
-    /// The head of the final response, as it came.
+    /// The head of the final response, as it came; without fields once it was taken.
     pub fn head(&self) -> &ResponseHeader {
         &self.head
+    }
+
+    /// Takes the head out, to be changed and sent on; [`Exchange::head`] keeps its status.
+    pub fn take_head(&mut self) -> ResponseHeader {
+        let (mut left, ()) = http::Response::new(()).into_parts();
+        left.status = self.head.status;
+        std::mem::replace(&mut self.head, left.into())
     }
 
     /// The index of the server that answered, in [`Upstream::servers`](crate::config::Upstream::servers).
@@ -85,12 +96,12 @@ pub async fn read_whole(exchange: &mut Exchange, max_bytes: usize, wait: Duratio
     if exchange.is_complete() {
         return Ok(Whole::Complete(chunks));
     }
-    if content_length(&exchange.head.headers).is_some_and(|declared| declared > max_bytes as u64) {
+    if exchange.declared.is_some_and(|declared| declared > max_bytes as u64) {
         return Ok(Whole::TooLarge(chunks));
     }
     let (deadline, mut len) = (Instant::now() + wait, 0_usize);
     loop {
-        match timeout_at(deadline, exchange.next_chunk()).await {
+        match timeout(deadline.saturating_duration_since(Instant::now()), exchange.next_chunk()).await {
             Err(_) => return Ok(Whole::TooSlow(chunks)),
             Ok(chunk) => match chunk? {
                 None => return Ok(Whole::Complete(chunks)),

@@ -146,7 +146,7 @@ impl Guards {
 
     /// The upstream's own answer to a probe as the answer to the write: it refuses the principal, or has nothing there.
     pub(super) async fn upstreams_own(&self, guard: &Guard, mut exchange: Exchange) -> Result<Answer, Answer> {
-        let mut head = response_head(exchange.head());
+        let mut head = response_head(exchange.take_head());
         if guard.etag != TagSource::Upstream {
             set_tag(&mut head, None)?;
         }
@@ -181,6 +181,9 @@ async fn hash(guard: &Guard, exchange: &mut Exchange, end: Instant) -> Result<Op
 
 /// The hash of bytes that came in pieces.
 pub(super) fn hash_of(chunks: &[bytes::Bytes]) -> blake3::Hash {
+    if let [chunk] = chunks {
+        return blake3::hash(chunk);
+    }
     let mut hasher = blake3::Hasher::new();
     for chunk in chunks {
         hasher.update(chunk);
