@@ -5,6 +5,7 @@
 use std::{borrow::Cow, time::Duration};
 
 use http::StatusCode;
+use serde::Serialize;
 
 /// Why a request was refused: the `code` member of the problem document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -165,22 +166,36 @@ impl Refusal {
 
     /// The problem document (RFC 9457), as JSON.
     pub fn problem(&self) -> String {
-        let mut document = serde_json::json!({
-            "type": format!("urn:ifmatch:problem:{}", self.code.as_str()),
-            "title": self.code.title(),
-            "status": self.code.status().as_u16(),
-            "detail": self.detail,
-            "code": self.code.as_str(),
-        });
-        if let Some(members) = document.as_object_mut() {
-            members.extend(self.retry_after_seconds().map(|seconds| ("retry_after".into(), seconds.into())));
-            members.extend(self.in_doubt.then(|| ("in_doubt".into(), true.into())));
-        }
-        document.to_string()
+        let problem = Problem {
+            kind: format!("urn:ifmatch:problem:{}", self.code.as_str()),
+            title: self.code.title(),
+            status: self.code.facts().1,
+            detail: &self.detail,
+            code: self.code.as_str(),
+            retry_after: self.retry_after_seconds(),
+            in_doubt: self.in_doubt,
+        };
+        // Texts, numbers and truth values always have a form in JSON.
+        serde_json::to_string(&problem).unwrap_or_default()
     }
 
     /// The `Proxy-Status` field (RFC 9209); made of our own words alone, never of a request's.
     pub fn proxy_status(&self) -> String {
         format!("ifmatch; error={}; details=\"{}\"", self.code.proxy_status_error(), self.code.as_str())
     }
+}
+
+/// The members of a problem document.
+#[derive(Serialize)]
+struct Problem<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    code: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    in_doubt: bool,
 }

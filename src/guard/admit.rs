@@ -15,7 +15,7 @@ use super::{
 };
 use crate::core::{
     entity_tag::EntityTag,
-    policy::Guard,
+    policy::{Guard, TagSource},
     record::{Availability, Snapshot},
     refusal::{Code, Refusal},
     steps::take_over,
@@ -61,7 +61,10 @@ impl Guards {
 
     /// The verdict by what this process and the record remember.
     pub(super) fn judge_by_memory(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> Verdict {
-        let remembered = self.memory.current(request.variant, snapshot, &request.head.headers);
+        // A version is in the record; what responses taught has nothing to add.
+        let remembered = (guard.etag != TagSource::Version)
+            .then(|| self.memory.current(request.variant, snapshot, &request.head.headers))
+            .flatten();
         let validators = remembered.as_ref().map(|remembered| &remembered.validators);
         let evidence = evidence(request, guard, snapshot, self.store.incarnation(), validators);
         let verdict = judge_from_memory(guard, &request.method, &request.conditions, &evidence);
