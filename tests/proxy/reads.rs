@@ -20,7 +20,7 @@ async fn a_part_of_what_a_write_has_made_never_has_the_old_tag() {
             let tag = tag.clone();
             async move {
                 let fields = [("Range", "bytes=4-"), ("If-Range", tag.as_str())];
-                send(addr, "GET", "/doc", &fields[..1 + usize::from(conditional)], "").await
+                send(addr, "GET", "/doc", &fields[..=usize::from(conditional)], "").await
             }
         });
         let read = held.arrived().await;
