@@ -10,7 +10,7 @@ use pingora::{
     protocols::http::client::HttpSession,
     upstreams::peer::{HttpPeer, Peer as _},
 };
-use tokio::time::timeout;
+use pingora_timeout::timeout;
 
 use super::{Body, Exchange, Failure};
 
@@ -208,9 +208,11 @@ impl Link {
     }
 
     /// Puts the connection back into its pool where both messages on it are complete; else closes it.
-    pub(super) async fn release(mut self) {
+    pub(super) async fn release(mut self: Box<Self>) {
         if self.request_complete && !self.reuse_idle.is_zero() && self.session.response_done() {
-            self.connector.release_http_session(self.session, &self.peer, Some(self.reuse_idle)).await;
+            let Self { connector, session, peer, reuse_idle, .. } = *self;
+            // Boxed, because it is large, and all that may end an exchange would have to make room for it.
+            Box::pin(connector.release_http_session(session, &peer, Some(reuse_idle))).await;
         }
     }
 }

@@ -74,11 +74,10 @@ pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<RequestHead
 
 /// The head of an upstream's response without what ends at this hop, and with Via. Pingora writes Date and Connection.
 /// Its framing is settled by [`frame_response`], when its final status and body are known.
-pub fn response_head(upstream: &ResponseHeader) -> ResponseHeader {
-    let mut head = upstream.clone();
+pub fn response_head(mut head: ResponseHeader) -> ResponseHeader {
     remove_hop_by_hop(&mut head);
     // The one failure is a header map with more fields than it can hold, which was bounded when it was read.
-    let _ = head.append_header("Via", via(upstream.version));
+    let _ = head.append_header("Via", via(head.version));
     head
 }
 
@@ -177,7 +176,10 @@ impl Head for RequestHeader {
     }
 
     fn remove(&mut self, name: &HeaderName) {
-        self.remove_header(name);
+        // Most fields are not there, and pingora would look for them twice.
+        if self.headers.contains_key(name) {
+            self.remove_header(name);
+        }
     }
 }
 
@@ -187,7 +189,10 @@ impl Head for ResponseHeader {
     }
 
     fn remove(&mut self, name: &HeaderName) {
-        self.remove_header(name);
+        // Most fields are not there, and pingora would look for them twice.
+        if self.headers.contains_key(name) {
+            self.remove_header(name);
+        }
     }
 }
 

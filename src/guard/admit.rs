@@ -15,7 +15,7 @@ use super::{
 };
 use crate::core::{
     entity_tag::EntityTag,
-    policy::Guard,
+    policy::{Guard, TagSource},
     record::{Availability, Snapshot},
     refusal::Refusal,
     steps::take_over,
@@ -66,7 +66,10 @@ impl Guards {
         guard: &Guard,
         snapshot: &Snapshot,
     ) -> (Verdict, Option<EntityTag>) {
-        let remembered = self.memory.current(request.variant, snapshot, &request.head.headers);
+        // A version is in the record; what responses taught has nothing to add.
+        let remembered = (guard.etag != TagSource::Version)
+            .then(|| self.memory.current(request.variant, snapshot, &request.head.headers))
+            .flatten();
         let validators = remembered.as_ref().map(|remembered| &remembered.validators);
         let evidence = evidence(request, guard, snapshot, self.store.incarnation(), validators);
         let (verdict, judged_by) = judge_from_memory(guard, &request.method, &request.conditions, &evidence);

@@ -103,7 +103,7 @@ impl Guards {
         match class {
             MethodClass::Read => self.read(session, &request, guard).await,
             MethodClass::UnclaimedWrite if request.conditions.is_empty() && !is_required(&request, guard) => {
-                self.write_unclaimed(session, &request, guard).await
+                Box::pin(self.write_unclaimed(session, &request, guard)).await
             }
             // The door lets no other class through to here.
             _ => self.write(session, &request, guard).await,

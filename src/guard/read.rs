@@ -7,7 +7,7 @@ use super::{
     Guards,
     answer::{Answer, set_tag},
     evidence::match_rule,
-    memory::{selecting_fields, wants_upstream},
+    memory::{not_modified_fields, selecting_fields, wants_upstream},
     probe::ask_for_identity,
     refusals,
     request::{Request, remove_conditions},
@@ -35,8 +35,19 @@ impl Guards {
         if let Some(answer) = self.read_from_memory(request, guard, snapshot.as_ref())? {
             return Ok(answer);
         }
+        // Boxed, so that an answer from memory need not make room for an exchange.
+        Box::pin(self.read_from_upstream(session, request, guard, snapshot.as_ref())).await
+    }
+
+    async fn read_from_upstream(
+        &self,
+        session: &mut Session,
+        request: &Request,
+        guard: &Guard,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Answer, Answer> {
         let body = self.receive(session).await?;
-        let head = self.upstream_read_head(request, guard, snapshot.as_ref(), &body)?;
+        let head = self.upstream_read_head(request, guard, snapshot, &body)?;
         let ask = async |head| {
             let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
             exchange.await.map_err(refusals::of_read)
@@ -44,14 +55,13 @@ impl Guards {
         let whole = if guard.etag == TagSource::Version { whole_head(&head) } else { None };
         let mut exchange = ask(head).await?;
         // Parts with one tag are put together: a part may be older than its tag no more than it may be newer.
-        if let (Some(whole), Some(snapshot), StatusCode::PARTIAL_CONTENT) =
-            (whole, snapshot.as_ref(), exchange.head().status)
+        if let (Some(whole), Some(snapshot), StatusCode::PARTIAL_CONTENT) = (whole, snapshot, exchange.head().status)
             && !self.is_untouched(request, snapshot).await
         {
             exchange.discard().await;
             exchange = ask(whole).await?;
         }
-        self.answer_read(request, guard, snapshot.as_ref(), exchange).await
+        self.answer_read(request, guard, snapshot, exchange).await
     }
 
     /// A local verdict, where the record is authoritative and the same principal was given the same variant before.
@@ -126,7 +136,7 @@ impl Guards {
         snapshot: Option<&Snapshot>,
         mut exchange: Exchange,
     ) -> Result<Answer, Answer> {
-        let mut head = response_head(exchange.head());
+        let mut head = response_head(exchange.take_head());
         if !is_labelled(request, guard, head.status) {
             if guard.etag != TagSource::Upstream {
                 set_tag(&mut head, None)?;
@@ -153,7 +163,7 @@ impl Guards {
             judge(&request.method, &request.conditions, &current, match_rule(guard))
         };
         let unwanted = match judgement {
-            Judgement::NotModified => Answer::not_modified(&head.headers)?,
+            Judgement::NotModified => Answer::not_modified(&not_modified_fields(&head.headers))?,
             Judgement::Failed { .. } => refusals::of_read_condition().into(),
             Judgement::Pass | Judgement::Unknowable => return Answer::read_so_far(head, whole, exchange).await,
         };
