@@ -77,7 +77,7 @@ fn reads(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("store read");
     let (store, keys) = (store(100_000), keys(100_001));
     let (absent, keys) = keys.split_last().expect("some keys");
-    for key in &keys {
+    for key in keys {
         drop(write(&store, key));
     }
     let mut all = keys.iter().cycle();
