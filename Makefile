@@ -6,7 +6,7 @@ CARGO ?= cargo
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt setup-build setup-test
+.PHONY: help run test lint fmt bench bench-core setup-build setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -29,6 +29,13 @@ lint: setup-build ## Check the format, the lints and the documentation, warnings
 fmt: ## Format the code
 	$(CARGO) fmt --all
 
+bench: setup-build setup-bench ## Measure what a request costs, beside nginx and HAProxy (10 minutes; docs/benchmarks.md)
+	$(CARGO) build --release --locked --bin ifmatch --example bare_pingora
+	@benches/load.py
+
+bench-core: setup-build ## Measure the core and the store alone
+	$(CARGO) bench --locked
+
 setup-build: ## Install what the build needs and is missing (Debian packages)
 	@command -v $(CARGO) >/dev/null || { echo 'cargo is missing: install Rust, see https://rustup.rs' >&2; exit 1; }
 	@.ci/install cc=build-essential cmake=cmake
@@ -37,3 +44,7 @@ setup-test: ## Install what the tests need and is missing (Debian packages)
 	@.ci/install curl=curl nginx=nginx
 	@nginx -V 2>&1 | grep -q -- --with-http_dav_module || \
 		{ echo 'this nginx has no dav module, which the tests write through; Debian builds it in' >&2; exit 1; }
+
+setup-bench: ## Install what the comparison needs and is missing (Debian packages)
+	@.ci/install python3=python3 wrk=wrk haproxy=haproxy nginx=nginx
+	@[ -e /usr/lib/nginx/modules/ngx_http_lua_module.so ] || .ci/install nginx-lua=libnginx-mod-http-lua

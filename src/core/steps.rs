@@ -16,7 +16,7 @@ use super::{
 pub const UNCLAIMED_MARKS_MAX: usize = 1_000;
 
 /// What became of a write, as far as the record is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The upstream applied it.
     Applied,

@@ -31,8 +31,9 @@ pub struct Evidence {
     pub representation: Representation,
     /// How `If-Match` is compared with its tag.
     pub rule: MatchRule,
-    /// Whether it is about the very variant that the write selects. If not, it is worth something only where it makes
-    /// `If-Match` true: a tag of any variant of the current state does that.
+    /// Whether it is about the very variant that the write selects. If not, it is worth something only where it is a
+    /// version that makes `If-Match` true: a version is that of all variants. Another tag may stand for one state of
+    /// one variant and for an earlier state of another, since the same bytes have the same tag.
     pub selected: bool,
 }
 
@@ -76,7 +77,7 @@ pub fn judge_write(
 }
 
 /// Judges a write by what is remembered of its target; asks the upstream where that is not enough. The evidence is
-/// what made it pass.
+/// what made it pass, or what it is refused by: without it nothing was told of the target.
 pub fn judge_from_memory<'a>(
     guard: &Guard,
     method: &Method,
@@ -88,15 +89,17 @@ pub fn judge_from_memory<'a>(
         return (without_knowledge, None);
     }
     let any_variant_counts = conditions.if_match.is_some() && conditions.if_none_match.is_none();
-    let mut verdict = Verdict::AskUpstream;
+    let mut verdict = (Verdict::AskUpstream, None);
     for piece in evidence {
         match judge_write(guard, method, conditions, &piece.representation, piece.rule) {
-            Verdict::Pass if piece.selected || any_variant_counts => return (Verdict::Pass, Some(piece)),
-            refused @ Verdict::Refused(_) if piece.selected => verdict = refused,
+            Verdict::Pass if piece.selected || any_variant_counts && piece.rule == MatchRule::Version => {
+                return (Verdict::Pass, Some(piece));
+            }
+            refused @ Verdict::Refused(_) if piece.selected => verdict = (refused, Some(piece)),
             _ => {}
         }
     }
-    (verdict, None)
+    verdict
 }
 
 /// The refusal of a write that carries no precondition although its route demands one.

@@ -8,9 +8,9 @@ use pingora::{
     connectors::http::Connector,
     http::{RequestHeader, ResponseHeader},
     protocols::http::client::HttpSession,
-    upstreams::peer::HttpPeer,
+    upstreams::peer::{HttpPeer, Peer as _},
 };
-use tokio::time::timeout;
+use pingora_timeout::timeout;
 
 use super::{Body, Exchange, Failure};
 
@@ -134,7 +134,11 @@ impl Link {
         }
     }
 
-    async fn converse(&mut self, head: RequestHeader, body: &Body) -> Result<(), Lost> {
+    async fn converse(&mut self, mut head: RequestHeader, body: &Body) -> Result<(), Lost> {
+        // An HTTP/1.0 request may name no host; as HTTP/1.1 it has to (RFC 9112 section 3.2).
+        if !head.headers.contains_key(header::HOST) {
+            head.insert_header(header::HOST, self.peer.address().to_string())?;
+        }
         if let Err(error) = self.session.write_request_header(Box::new(head)).await {
             let unwritable = *error.etype() == ErrorType::InvalidHTTPHeader;
             let lost = Lost::from(error);
@@ -204,9 +208,11 @@ impl Link {
     }
 
     /// Puts the connection back into its pool where both messages on it are complete; else closes it.
-    pub(super) async fn release(mut self) {
+    pub(super) async fn release(mut self: Box<Self>) {
         if self.request_complete && !self.reuse_idle.is_zero() && self.session.response_done() {
-            self.connector.release_http_session(self.session, &self.peer, Some(self.reuse_idle)).await;
+            let Self { connector, session, peer, reuse_idle, .. } = *self;
+            // Boxed, because it is large, and all that may end an exchange would have to make room for it.
+            Box::pin(connector.release_http_session(session, &peer, Some(reuse_idle))).await;
         }
     }
 }

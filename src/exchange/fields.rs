@@ -51,7 +51,8 @@ pub enum HeadError {
 /// The head of a client's request as an upstream gets it over HTTP/1.1 with a body of `body_len` bytes.
 ///
 /// The target is the one received, in origin form. Hop-by-hop fields, `Expect`, `Fencing-Token` and `Lease-Id` are
-/// removed, Host and Content-Length are right, and Via names this proxy (RFC 9110 section 7.6.3).
+/// removed, Host (where the client named one) and Content-Length are right, and Via names this proxy (RFC 9110 section
+/// 7.6.3).
 pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<RequestHeader, HeadError> {
     let codings = &mut client.headers.get_all(header::TRANSFER_ENCODING).iter();
     if codings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked")) {
@@ -80,11 +81,10 @@ pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<RequestHead
 
 /// The head of an upstream's response without what ends at this hop, and with Via. Pingora writes Date and Connection.
 /// Its framing is settled by [`frame_response`], when its final status and body are known.
-pub fn response_head(upstream: &ResponseHeader) -> ResponseHeader {
-    let mut head = upstream.clone();
+pub fn response_head(mut head: ResponseHeader) -> ResponseHeader {
     remove_hop_by_hop(&mut head);
     // The one failure is a header map with more fields than it can hold, which was bounded when it was read.
-    let _ = head.append_header("Via", via(upstream.version));
+    let _ = head.append_header("Via", via(head.version));
     head
 }
 
@@ -134,7 +134,12 @@ fn set_host(head: &mut RequestHeader, client: &RequestHeader) -> Result<(), Head
             head.insert_header(header::HOST, authority)?;
         }
         _ if head.headers.contains_key(header::HOST) => {}
-        _ => head.insert_header(header::HOST, received.cloned().unwrap_or(HeaderValue::from_static("")))?,
+        // Named by Connection and so removed; or an HTTP/1.0 request without any, which the connection adds.
+        _ => {
+            if let Some(host) = received {
+                head.insert_header(header::HOST, host.clone())?;
+            }
+        }
     }
     Ok(())
 }
@@ -178,7 +183,10 @@ impl Head for RequestHeader {
     }
 
     fn remove(&mut self, name: &HeaderName) {
-        self.remove_header(name);
+        // Most fields are not there, and pingora would look for them twice.
+        if self.headers.contains_key(name) {
+            self.remove_header(name);
+        }
     }
 }
 
@@ -188,7 +196,10 @@ impl Head for ResponseHeader {
     }
 
     fn remove(&mut self, name: &HeaderName) {
-        self.remove_header(name);
+        // Most fields are not there, and pingora would look for them twice.
+        if self.headers.contains_key(name) {
+            self.remove_header(name);
+        }
     }
 }
 

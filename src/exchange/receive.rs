@@ -5,8 +5,8 @@ use std::{io, path::PathBuf, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{HeaderMap, Version, header};
 use pingora::{ErrorType, http::RequestHeader, proxy::Session};
+use pingora_timeout::timeout;
 use thiserror::Error;
-use tokio::time::timeout;
 
 use super::{
     body::{Body, Content},

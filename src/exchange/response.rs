@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use pingora::http::ResponseHeader;
-use tokio::time::{Instant, timeout, timeout_at};
+use pingora_timeout::timeout;
+use tokio::time::Instant;
 
 use super::{
     Failure,
@@ -22,6 +23,8 @@ const UNWANTED_BODY_WAIT: Duration = Duration::from_millis(50);
 pub struct Exchange {
     link: Box<Link>,
     head: ResponseHeader,
+    /// The length of the body by the head.
+    declared: Option<u64>,
     server: usize,
     /// A body that failed once never reaches an orderly end.
     failure: Option<Failure>,
@@ -30,12 +33,20 @@ pub struct Exchange {
 impl Exchange {
     pub(super) fn begin(link: Box<Link>, server: usize) -> Option<Self> {
         let head = link.session.response_header()?.clone();
-        Some(Self { link, head, server, failure: None })
+        let declared = content_length(&head.headers);
+        Some(Self { link, head, declared, server, failure: None })
     }
 
-    /// The head of the final response, as it came.
+    /// The head of the final response, as it came; without fields once it was taken.
     pub fn head(&self) -> &ResponseHeader {
         &self.head
+    }
+
+    /// Takes the head out, to be changed and sent on; [`Exchange::head`] keeps its status.
+    pub fn take_head(&mut self) -> ResponseHeader {
+        let (mut left, ()) = http::Response::new(()).into_parts();
+        left.status = self.head.status;
+        std::mem::replace(&mut self.head, left.into())
     }
 
     /// The index of the server that answered, in [`Upstream::servers`](crate::config::Upstream::servers).
@@ -107,6 +118,7 @@ impl Whole {
 #[derive(Debug, Default)]
 pub struct Begun {
     chunks: Vec<Bytes>,
+    len: usize,
     share: Option<Share>,
 }
 
@@ -118,7 +130,7 @@ impl Begun {
 
     /// How many bytes it has.
     pub fn len(&self) -> usize {
-        self.chunks.iter().map(Bytes::len).sum()
+        self.len
     }
 
     /// Whether it has none.
@@ -129,8 +141,9 @@ impl Begun {
     /// Adds a chunk, and says whether the total had room for it.
     fn push(&mut self, chunk: Bytes, budget: &Arc<BodyBudget>) -> bool {
         let share = self.share.get_or_insert_with(|| Share::none_of(budget));
+        self.len += chunk.len();
         self.chunks.push(chunk);
-        share.hold_memory(self.chunks.iter().map(Bytes::len).sum())
+        share.hold_memory(self.len)
     }
 }
 
@@ -192,12 +205,13 @@ async fn gather(
     if exchange.is_complete() {
         return Ok(End::Complete);
     }
-    if content_length(&exchange.head.headers).is_some_and(|declared| declared > max_bytes as u64) {
+    if exchange.declared.is_some_and(|declared| declared > max_bytes as u64) {
         return Ok(End::TooLarge);
     }
     let (deadline, mut len) = (Instant::now() + wait, 0_usize);
     loop {
-        let Ok(chunk) = timeout_at(deadline, exchange.next_chunk()).await else { return Ok(End::TooSlow) };
+        let left = deadline.saturating_duration_since(Instant::now());
+        let Ok(chunk) = timeout(left, exchange.next_chunk()).await else { return Ok(End::TooSlow) };
         let Some(chunk) = chunk? else { return Ok(End::Complete) };
         len += chunk.len();
         if !keep(chunk) || len > max_bytes {

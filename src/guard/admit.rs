@@ -16,9 +16,9 @@ use super::{
 use crate::core::{
     entity_tag::EntityTag,
     lease::Standing,
-    policy::Guard,
+    policy::{Guard, TagSource},
     record::{Availability, Revision, Snapshot},
-    refusal::{Code, Refusal},
+    refusal::Refusal,
     steps::take_over,
     validators::Representation,
     verdict::{Evidence, Verdict, judge_from_memory, judge_write},
@@ -83,16 +83,19 @@ impl Guards {
         guard: &Guard,
         snapshot: &Snapshot,
     ) -> (Verdict, Option<EntityTag>) {
-        let remembered = self.memory.current(request.variant, snapshot, &request.head.headers);
+        // A version is in the record; what responses taught has nothing to add.
+        let remembered = (guard.etag != TagSource::Version)
+            .then(|| self.memory.current(request.variant, snapshot, &request.head.headers))
+            .flatten();
         let validators = remembered.as_ref().map(|remembered| &remembered.validators);
         let evidence = evidence(request, guard, snapshot, self.store.incarnation(), validators);
-        let (verdict, passed_by) = judge_from_memory(guard, &request.method, &request.conditions, &evidence);
-        // To say that a precondition is false is to tell of the current state: only those who may know it are told.
-        let tells = matches!(&verdict, Verdict::Refused(refusal) if refusal.code == Code::PreconditionFailed);
+        let (verdict, judged_by) = judge_from_memory(guard, &request.method, &request.conditions, &evidence);
+        // To refuse a write by its target's state is to tell of that state: only those who may know it are told.
+        let tells = matches!(&verdict, Verdict::Refused(_)) && judged_by.is_some();
         if tells && !self.acquaintances.may_know(&request.key, request.principal, snapshot.now) {
             return (Verdict::AskUpstream, None);
         }
-        (verdict, passed_by.and_then(Evidence::selected_tag).cloned())
+        (verdict, judged_by.and_then(Evidence::selected_tag).cloned())
     }
 
     /// The verdict by what the upstream says now; on passing, the tag that it was judged by.

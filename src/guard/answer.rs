@@ -4,7 +4,6 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use pingora::http::ResponseHeader;
 
-use super::memory::not_modified_fields;
 use crate::{
     core::{entity_tag::EntityTag, refusal::Refusal},
     exchange::{Begun, Exchange, Whole},
@@ -62,10 +61,10 @@ impl Answer {
         Ok(Self::Relayed(Box::new(Relayed { head, begun, rest })))
     }
 
-    /// A 304 for a response with these fields (RFC 9110 section 15.4.5).
-    pub(super) fn not_modified(response: &HeaderMap) -> Result<Self, Self> {
-        let mut head = ResponseHeader::build(StatusCode::NOT_MODIFIED, Some(response.len()))?;
-        for (name, value) in &not_modified_fields(response) {
+    /// A 304 with these fields, those of a 304 alone (see [`not_modified_fields`](super::memory::not_modified_fields)).
+    pub(super) fn not_modified(fields: &HeaderMap) -> Result<Self, Self> {
+        let mut head = ResponseHeader::build_no_case(StatusCode::NOT_MODIFIED, Some(fields.len()))?;
+        for (name, value) in fields {
             head.append_header(name.clone(), value.clone())?;
         }
         Ok(Self::NotModified(Box::new(head)))

@@ -8,7 +8,8 @@ use std::{
     time::Duration,
 };
 
-use tokio::{runtime::Handle, time::timeout};
+use pingora_timeout::timeout;
+use tokio::runtime::Handle;
 
 use crate::{
     core::{

@@ -7,11 +7,21 @@ use super::{
 use crate::core::record::Availability;
 
 const STORE_TIMEOUT: Duration = Duration::from_millis(50);
-const LATE_MAX: Duration = Duration::from_millis(2_000);
+const LATE_MAX: Duration = Duration::from_secs(2);
 const DEADLINE_MILLISECONDS: u64 = 10_000;
 
 fn key() -> ResourceKey {
     ResourceKey::from_text("a")
+}
+
+/// Waits for a condition that other tasks bring about.
+async fn until(what: &str, condition: impl AsyncFn() -> bool) {
+    let met = async {
+        while !condition().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(10), met).await.unwrap_or_else(|_| panic!("waited too long for {what}"));
 }
 
 struct Fixture {
@@ -46,12 +56,13 @@ impl Fixture {
 
     /// Waits until a mark has become a doubt.
     async fn in_doubt(&self) {
-        let doubted = async {
-            while !matches!(self.availability().await, Availability::InDoubt { .. }) {
-                tokio::task::yield_now().await;
-            }
-        };
-        timeout(Duration::from_secs(10), doubted).await.expect("the write is in doubt");
+        let doubted = async || matches!(self.availability().await, Availability::InDoubt { .. });
+        until("the write to be in doubt", doubted).await;
+    }
+
+    /// Waits until the store was asked for this many operations.
+    async fn asked(&self, operations: u64) {
+        until("the store to be asked", async || self.store.operations() >= operations).await;
     }
 }
 
@@ -117,7 +128,7 @@ async fn a_claim_that_was_taken_over_cannot_be_settled() {
 async fn a_claim_may_begin_while_enough_is_left_before_its_deadline() {
     let fixture = Fixture::new();
     let claim = fixture.claim().await;
-    let needed = Duration::from_millis(4_000);
+    let needed = Duration::from_secs(4);
     fixture.store.pass(5_999);
     assert!(claim.has_left(needed).await);
     fixture.store.pass(1);
@@ -158,9 +169,7 @@ async fn a_settlement_whose_answer_is_lost_has_happened() {
     let claim = fixture.claim().await;
     fixture.store.fail(Fault::AnswerLost, When::Once(1));
     assert!(claim.settle(Outcome::Applied, None).await.is_none());
-    while fixture.store.operations() < 3 {
-        tokio::task::yield_now().await;
-    }
+    fixture.asked(3).await;
     let after = fixture.store.look(&key()).await;
     assert_eq!((after.availability(), after.version() > version), (Availability::Free, true));
 }
@@ -172,9 +181,7 @@ async fn a_mark_stays_while_the_store_is_down() {
     let claim = fixture.claim().await;
     fixture.store.fail(Fault::Unavailable, When::From(0));
     assert!(claim.settle(Outcome::Applied, None).await.is_none());
-    while fixture.store.operations() < 2 {
-        tokio::task::yield_now().await;
-    }
+    fixture.asked(2).await;
     fixture.store.fail(Fault::Unavailable, When::Never);
     assert!(matches!(fixture.availability().await, Availability::Busy { .. }));
     fixture.store.pass(DEADLINE_MILLISECONDS);

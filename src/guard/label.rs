@@ -64,7 +64,8 @@ impl Guards {
     ) {
         self.was_let_read(request, guard, snapshot);
         let is_selected = matches!(head.status, StatusCode::OK | StatusCode::NOT_MODIFIED);
-        let may_remember = is_selected && snapshot.is_quiet() && is_shareable(&head.headers);
+        let may_remember =
+            is_selected && request.is_named_by_head() && snapshot.is_quiet() && is_shareable(&head.headers);
         let (Some(selecting), Some(_), true) = (selecting, &validators.tag, may_remember) else { return };
         let earlier = self.memory.current(request.variant, snapshot, &request.head.headers);
         if earlier.is_some_and(|earlier| earlier.is_as_good(validators, snapshot.now, guard)) {

@@ -115,12 +115,15 @@ impl Guards {
             _ => Preconditions::parse(&head.headers)
                 .map_err(|malformed| Refusal::new(Code::MalformedPrecondition, malformed.to_string()))?,
         };
+        let head = (head, !session.is_body_empty());
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
         let request = Request::new(&guarded.route, guard, key, method, head, conditions, lease_id);
         match (class, native) {
-            (_, Some(rules)) if guarded.is_lease => self.lease(session, &request, guard, rules).await,
+            (_, Some(rules)) if guarded.is_lease => Box::pin(self.lease(session, &request, guard, rules)).await,
             (MethodClass::Read, _) => self.read(session, &request, guard).await,
-            _ if is_free_to_append(&request, guard, class) => self.write_unclaimed(session, &request, guard).await,
+            _ if is_free_to_append(&request, guard, class) => {
+                Box::pin(self.write_unclaimed(session, &request, guard)).await
+            }
             // The door lets no other class through to here.
             _ => self.write(session, &request, guard).await,
         }

@@ -52,6 +52,12 @@ fn tag_in_response(guard: &Guard, headers: &HeaderMap) -> Option<EntityTag> {
     }
 }
 
+/// Whether the answer to an applied write speaks of its target. That to a POST may speak of what it has created
+/// (RFC 9110 section 15.3.2), so that a tag of the target would label something else.
+pub(super) fn describes_target(method: &Method) -> bool {
+    matches!(*method, Method::PUT | Method::PATCH)
+}
+
 impl Guards {
     /// Learns the new state of a resource: from the response to the write, else by reading it again. `None` where it
     /// is not to be learned, or could not be.
@@ -62,8 +68,7 @@ impl Guards {
         response: &ResponseHeader,
         body: &Body,
     ) -> Option<NewState> {
-        let describes_target = matches!(request.method, Method::PUT | Method::PATCH);
-        if describes_target {
+        if describes_target(&request.method) {
             let tag = tag_in_response(guard, &response.headers);
             if tag.is_some() {
                 let representation = Representation::Present(Validators { tag, modified: None });
@@ -122,7 +127,7 @@ impl Guards {
             let is_wanted = may_answer || guard.tag_after_write == TagAfterWrite::Always;
             let number = selecting_number(request.variant, &[]);
             let tag = version_tag_of(self.store.incarnation(), settled.snapshot.version(), number).tag;
-            return tag.filter(|_| is_wanted && is_present && request.method != Method::DELETE);
+            return tag.filter(|_| is_wanted && is_present);
         }
         match learned?.representation {
             Representation::Present(validators) if may_answer => validators.tag,

@@ -147,7 +147,7 @@ impl Guards {
 
     /// The upstream's own answer to a probe as the answer to the write: it refuses the principal, or has nothing there.
     pub(super) async fn upstreams_own(&self, guard: &Guard, mut exchange: Exchange) -> Result<Answer, Answer> {
-        let mut head = response_head(exchange.head());
+        let mut head = response_head(exchange.take_head());
         if guard.etag != TagSource::Upstream {
             set_tag(&mut head, None)?;
         }

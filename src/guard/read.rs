@@ -7,7 +7,7 @@ use super::{
     Guards,
     answer::{Answer, set_tag},
     evidence::match_rule,
-    memory::{selecting_fields, wants_upstream},
+    memory::{not_modified_fields, selecting_fields, wants_upstream},
     probe::ask_for_identity,
     refusals,
     request::{Request, remove_conditions},
@@ -63,20 +63,44 @@ impl Guards {
         {
             return Ok(answer);
         }
+        // Boxed, so that an answer from memory need not make room for an exchange.
+        Box::pin(self.read_from_upstream(session, request, guard, snapshot.as_ref(), (fence, purpose))).await
+    }
+
+    async fn read_from_upstream(
+        &self,
+        session: &mut Session,
+        request: &Request,
+        guard: &Guard,
+        snapshot: Option<&Snapshot>,
+        (fence, purpose): (Option<Revision>, Purpose),
+    ) -> Result<Answer, Answer> {
         let body = self.receive(session).await?;
-        let mut head = self.upstream_read_head(request, guard, snapshot.as_ref(), &body)?;
+        let mut head = self.upstream_read_head(request, guard, snapshot, &body)?;
         if let Some(fence) = fence {
             head.insert_header("Fencing-Token", fence.0)?;
         }
         let (upstream, server) = (request.upstream(), request.preferred_server());
-        let exchange = match purpose {
-            Purpose::Read => self.exchanger.read(upstream, server, head, &body).await,
-            Purpose::Write => match self.exchanger.connect(upstream, server, purpose).await {
-                Ok(connected) => connected.send(head, &body).await,
-                Err(failure) => Err(failure),
-            },
+        let ask = async |head| {
+            let exchange = match purpose {
+                Purpose::Read => self.exchanger.read(upstream, server, head, &body).await,
+                Purpose::Write => match self.exchanger.connect(upstream, server, purpose).await {
+                    Ok(connected) => connected.send(head, &body).await,
+                    Err(failure) => Err(failure),
+                },
+            };
+            exchange.map_err(refusals::of_read)
         };
-        self.answer_read(request, guard, snapshot.as_ref(), exchange.map_err(refusals::of_read)?).await
+        let whole = if guard.etag == TagSource::Version { whole_head(&head) } else { None };
+        let mut exchange = ask(head).await?;
+        // Parts with one tag are put together: a part may be older than its tag no more than it may be newer.
+        if let (Some(whole), Some(snapshot), StatusCode::PARTIAL_CONTENT) = (whole, snapshot, exchange.head().status)
+            && !self.is_untouched(request, snapshot).await
+        {
+            exchange.discard().await;
+            exchange = ask(whole).await?;
+        }
+        self.answer_read(request, guard, snapshot, exchange).await
     }
 
     /// A local verdict, where the record is authoritative and the same principal was given the same variant before.
@@ -88,7 +112,7 @@ impl Guards {
     ) -> Result<Option<Answer>, Answer> {
         let may_answer = guard.writers == Writers::Exclusive
             && !request.conditions.is_empty()
-            && is_get_or_head(&request.method)
+            && request.is_named_by_head()
             && !wants_upstream(&request.head.headers);
         let Some(snapshot) = snapshot.filter(|_| may_answer) else { return Ok(None) };
         let Some(remembered) = self.memory.current(request.variant, snapshot, &request.head.headers) else {
@@ -117,7 +141,8 @@ impl Guards {
         remove_conditions(&mut head);
         let may_be_partial = match guard.etag {
             TagSource::Version => {
-                request.conditions.if_range.is_none() || self.version_range_applies(request, snapshot)
+                snapshot.is_none_or(Snapshot::is_quiet)
+                    && (request.conditions.if_range.is_none() || self.version_range_applies(request, snapshot))
             }
             TagSource::Header(_) => request.conditions.if_range.is_none(),
             TagSource::Content | TagSource::Upstream => false,
@@ -125,12 +150,17 @@ impl Guards {
         if !may_be_partial {
             head.remove_header(&header::RANGE);
         }
-        if guard.etag == TagSource::Content && is_get_or_head(&request.method) {
+        if guard.etag == TagSource::Content && request.is_get_or_head() {
             // A tag of the bytes needs the bytes, for HEAD too.
             head.set_method(Method::GET);
             ask_for_identity(&mut head).map_err(|_error| refusals::of_field())?;
         }
         Ok(head)
+    }
+
+    /// Whether no write has begun since.
+    async fn is_untouched(&self, request: &Request, snapshot: &Snapshot) -> bool {
+        self.snapshot(&request.key).await.is_ok_and(|now| now.touched() == snapshot.touched())
     }
 
     /// Whether `If-Range` names the version that the upstream is about to be asked for.
@@ -150,7 +180,7 @@ impl Guards {
         snapshot: Option<&Snapshot>,
         mut exchange: Exchange,
     ) -> Result<Answer, Answer> {
-        let mut head = response_head(exchange.head());
+        let mut head = response_head(exchange.take_head());
         if !is_labelled(request, guard, head.status) {
             if guard.etag != TagSource::Upstream {
                 set_tag(&mut head, None)?;
@@ -177,7 +207,7 @@ impl Guards {
             judge(&request.method, &request.conditions, &current, match_rule(guard))
         };
         let unwanted = match judgement {
-            Judgement::NotModified => Answer::not_modified(&head.headers)?,
+            Judgement::NotModified => Answer::not_modified(&not_modified_fields(&head.headers))?,
             Judgement::Failed { .. } => refusals::of_read_condition().into(),
             Judgement::Pass | Judgement::Unknowable => return Answer::read_so_far(head, whole, exchange).await,
         };
@@ -189,6 +219,15 @@ impl Guards {
     }
 }
 
+/// The same request for the whole, where it is for a part.
+fn whole_head(head: &RequestHeader) -> Option<RequestHeader> {
+    head.headers.contains_key(header::RANGE).then(|| {
+        let mut whole = head.clone();
+        whole.remove_header(&header::RANGE);
+        whole
+    })
+}
+
 /// Whether a response is a representation of the target that gets a tag: a whole one, a part of one, or, where the
 /// upstream judges its own tags, the word that the client's copy is current.
 fn is_labelled(request: &Request, guard: &Guard, status: StatusCode) -> bool {
@@ -197,9 +236,6 @@ fn is_labelled(request: &Request, guard: &Guard, status: StatusCode) -> bool {
         StatusCode::NOT_MODIFIED => guard.etag == TagSource::Upstream,
         _ => false,
     };
-    is_labelled && is_get_or_head(&request.method)
-}
-
-fn is_get_or_head(method: &Method) -> bool {
-    matches!(*method, Method::GET | Method::HEAD)
+    // A version says nothing of the content of a request.
+    is_labelled && (request.is_named_by_head() || request.is_get_or_head() && guard.etag != TagSource::Version)
 }

@@ -1,9 +1,10 @@
 //! Sending the answer to a guarded request.
 
-use pingora::proxy::Session;
+use http::header;
+use pingora::{http::ResponseHeader, proxy::Session};
 
 use super::answer::{Answer, Relayed};
-use crate::{exchange::fields::frame_response, proxy::answer, telemetry::access::Entry};
+use crate::{core::validators::Validators, exchange::fields::frame_response, proxy::answer, telemetry::access::Entry};
 
 /// Sends an answer to its end, and tells the access log what it was.
 pub(super) async fn send(session: &mut Session, answer: Answer, entry: &mut Entry) -> pingora::Result<()> {
@@ -33,6 +34,15 @@ pub(super) async fn send(session: &mut Session, answer: Answer, entry: &mut Entr
 async fn relay(session: &mut Session, relayed: Relayed) -> pingora::Result<()> {
     let Relayed { mut head, begun, rest } = relayed;
     let is_head = session.req_header().method == http::Method::HEAD;
+    let rest = match rest {
+        // Given back first, so that the client's next request finds the connection.
+        Some(exchange) if is_head => {
+            exchange.finish().await;
+            None
+        }
+        rest => rest,
+    };
+    withhold_weak_date(&mut head);
     frame_response(&mut head, session.req_header());
     session.write_response_header(Box::new(head), false).await?;
     if !is_head {
@@ -57,4 +67,14 @@ async fn relay(session: &mut Session, relayed: Relayed) -> pingora::Result<()> {
         }
     }
     session.write_response_body(None, true).await
+}
+
+/// Takes away a modification date that is not older than the response: the resource may change again within that second
+/// and keep the date, and If-Unmodified-Since could then not tell the two states apart (RFC 9110 section 8.8.2.2).
+/// Without a `Date` nothing tells how old it is.
+fn withhold_weak_date(head: &mut ResponseHeader) {
+    let modified = Validators::from_headers(&head.headers).0.modified;
+    if modified.is_some_and(|modified| !modified.strong) && head.headers.contains_key(header::DATE) {
+        head.remove_header(&header::LAST_MODIFIED);
+    }
 }

@@ -25,6 +25,8 @@ pub(super) struct Request {
     pub(super) method: Method,
     /// Its head as received.
     pub(super) head: RequestHeader,
+    /// Whether content follows the head.
+    pub(super) has_content: bool,
     /// Its preconditions.
     pub(super) conditions: Preconditions,
     /// Who sent it.
@@ -42,13 +44,25 @@ impl Request {
         guard: &Guard,
         key: ResourceKey,
         method: Method,
-        head: RequestHeader,
+        (head, has_content): (RequestHeader, bool),
         conditions: Preconditions,
         lease_id: Option<LeaseId>,
     ) -> Self {
         let principal = Principal::of(&head.headers, &guard.identity_headers);
         let variant = principal.variant(&key, head.raw_path(), &head.headers);
-        Self { route: Arc::clone(route), key, method, head, conditions, principal, variant, lease_id }
+        let route = Arc::clone(route);
+        Self { route, key, method, head, has_content, conditions, principal, variant, lease_id }
+    }
+
+    /// Whether it is a GET or HEAD, which select a representation.
+    pub(super) fn is_get_or_head(&self) -> bool {
+        matches!(self.method, Method::GET | Method::HEAD)
+    }
+
+    /// Whether its head says all of what it selects: the content of a GET has no meaning of its own (RFC 9110 section
+    /// 9.3.1), but a backend may answer each content with something else.
+    pub(super) fn is_named_by_head(&self) -> bool {
+        self.is_get_or_head() && !self.has_content
     }
 
     /// Where it goes.

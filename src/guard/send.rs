@@ -85,7 +85,9 @@ fn deadline(now: StoreTime, upstream: &Upstream, guard: &Guard) -> StoreTime {
     let servers = u32::try_from(upstream.servers.len()).unwrap_or(u32::MAX);
     let connecting = upstream.connect_timeout.saturating_mul(servers);
     let exchange = upstream.timeout.saturating_mul(2);
-    now.plus(connecting.saturating_add(exchange).saturating_add(guard.probe_timeout).saturating_add(DEADLINE_GRACE))
+    // One before the write, in which the verdict was made, and one after it.
+    let probes = guard.probe_timeout.saturating_mul(2);
+    now.plus(connecting.saturating_add(exchange).saturating_add(probes).saturating_add(DEADLINE_GRACE))
 }
 
 /// What the upstream is to see of the preconditions: nothing where it does not know our tags; where they are its own,

@@ -40,9 +40,9 @@ impl Guards {
             remove_conditions(&mut head);
         }
         let claim = self.mark_unclaimed(request, guard).await?;
-        let (exchange, claim) = self.send(request, claim, head, &body).await?;
+        let (mut exchange, claim) = self.send(request, claim, head, &body).await?;
         claim.settle(Outcome::of_status(exchange.head().status), None).await;
-        let mut answer = response_head(exchange.head());
+        let mut answer = response_head(exchange.take_head());
         if guard.etag != TagSource::Upstream {
             set_tag(&mut answer, None)?;
         }

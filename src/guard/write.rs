@@ -1,5 +1,6 @@
 //! The life of a guarded write (DESIGN, section 4, "Write"): one function from the first verdict to the answer.
 
+use http::Method;
 use pingora::{http::RequestHeader, proxy::Session};
 use tokio::time::Instant;
 
@@ -8,6 +9,7 @@ use super::{
     admit::Admitted,
     answer::{Answer, set_tag},
     lease_use::send_fence,
+    new_state::describes_target,
     refusals,
     request::Request,
     send::forward_conditions,
@@ -36,6 +38,16 @@ impl Guards {
         guard: &Guard,
     ) -> Result<Answer, Answer> {
         self.judge_early(session, request, guard).await?;
+        // Boxed, so that a refusal from memory need not make room for an exchange.
+        Box::pin(self.write_to_upstream(session, request, guard)).await
+    }
+
+    async fn write_to_upstream(
+        &self,
+        session: &mut Session,
+        request: &Request,
+        guard: &Guard,
+    ) -> Result<Answer, Answer> {
         let body = self.receive(session).await?;
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
         let end = Instant::now() + guard.claim_max_wait;
@@ -55,7 +67,7 @@ impl Guards {
         match self.judge_by_memory(request, guard, &snapshot).0 {
             Verdict::Refused(refusal) => Err(refusal.into()),
             Verdict::Missing | Verdict::AskUpstream if self.is_costly(session) => {
-                self.judge_by_probe(request, guard, &snapshot).await.map(drop)
+                Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop)
             }
             Verdict::Pass | Verdict::Missing | Verdict::AskUpstream => Ok(()),
         }
@@ -85,9 +97,12 @@ impl Guards {
         let learned = if may_learn { self.new_state(request, guard, exchange.head(), body).await } else { None };
         let kept = learned.as_ref().and_then(|learned| learned.to_keep(request, guard));
         let settled = claim.settle(outcome, kept).await;
-        let mut answer = response_head(exchange.head());
+        let mut answer = response_head(exchange.take_head());
         let tag = match (outcome, &guard.etag) {
-            (Outcome::Applied, _) => self.tag_after_write(request, guard, learned, settled.as_ref()),
+            (Outcome::Applied, _) if describes_target(&request.method) => {
+                self.tag_after_write(request, guard, learned, settled.as_ref())
+            }
+            (Outcome::Applied, _) if request.method == Method::DELETE => None,
             (_, TagSource::Upstream) => Validators::from_headers(&answer.headers).0.tag,
             _ => None,
         };

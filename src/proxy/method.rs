@@ -22,6 +22,9 @@ pub(super) fn is_named(headers: &HeaderMap) -> bool {
 
 /// The method that a request on this route is judged by.
 pub(super) fn effective(guard: &Guard, own: &Method, headers: &HeaderMap) -> Result<Method, Refusal> {
+    // Methods are case-sensitive (RFC 9110 section 9.1), but not to every backend.
+    let upper = Method::from_bytes(own.as_str().to_ascii_uppercase().as_bytes()).unwrap_or_else(|_| own.clone());
+    let own = if strictness(guard, &upper) > strictness(guard, own) { &upper } else { own };
     if !is_named(headers) {
         return Ok(own.clone());
     }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Version};
+use http::{Method, Version, header};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
@@ -102,6 +102,10 @@ pub(super) fn request_to_upstream(
     request.remove_header(FENCING_TOKEN);
     if context.entry.route.as_ref().is_some_and(|route| route.guard.is_some()) {
         request.remove_header(LEASE_ID);
+    }
+    // Pingora makes HTTP/1.1 of an HTTP/1.0 request, which may have no Host (RFC 9112 section 3.2).
+    if let Some(server) = context.entry.server.filter(|_| !request.headers.contains_key(header::HOST)) {
+        request.insert_header(header::HOST, server.to_string())?;
     }
     request.append_header("Via", via(received))?;
     Ok(())

@@ -21,7 +21,7 @@ pub(super) fn to_origin_form(request: &mut RequestHeader) -> Result<(), Refusal>
     }
     let target = request.raw_path();
     if target.starts_with(b"/") {
-        return Ok(());
+        return name_host(request);
     }
     if target == b"*" && request.method == Method::OPTIONS {
         return Err(whole_server());
@@ -40,6 +40,17 @@ pub(super) fn to_origin_form(request: &mut RequestHeader) -> Result<(), Refusal>
     let authority = authority.to_vec();
     request.insert_header(header::HOST, authority).map_err(|_cause| malformed("send the name of a host"))?;
     request.set_raw_path(&origin_form).map_err(|_cause| malformed("send a target that follows RFC 3986"))
+}
+
+/// Writes the authority of an HTTP/2 request into Host: whatever reads that field then sees the same request over
+/// either protocol (RFC 9113 section 8.3.1).
+fn name_host(request: &mut RequestHeader) -> Result<(), Refusal> {
+    match request.uri.authority().map(|authority| authority.as_str().to_owned()) {
+        Some(authority) if !request.headers.contains_key(header::HOST) => {
+            request.insert_header(header::HOST, authority).map_err(|_cause| malformed("send the name of a host"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The host that a request names, perhaps with a port; empty where an HTTP/1.0 request names none.

@@ -10,8 +10,11 @@
 use std::{sync::Arc, time::Duration};
 
 use pingora::{
-    apps::HttpServerOptions, protocols::http::v2::server::H2Options, proxy::http_proxy_service_with_name,
-    server::configuration::ServerConf, services::Service as _,
+    apps::HttpServerOptions,
+    protocols::http::v2::server::H2Options,
+    proxy::http_proxy,
+    server::configuration::ServerConf,
+    services::{Service as _, listening::Service},
 };
 use pingora_runtime::RuntimeBuilder;
 use thiserror::Error;
@@ -20,8 +23,11 @@ use tokio::sync::watch;
 use crate::{config, proxy::Gateway};
 
 mod bind;
+mod entrance;
 mod in_flight;
 pub mod signals;
+
+use entrance::Entrance;
 
 pub use bind::{BindError, Listeners};
 pub use in_flight::{InFlight, Ticket};
@@ -71,11 +77,11 @@ pub async fn run(
     mut stop: watch::Receiver<Stop>,
 ) -> Result<(), ServeError> {
     let in_flight = gateway.in_flight();
-    let mut service = http_proxy_service_with_name(&Arc::new(configuration(server)), gateway, "ifmatch");
-    if let Some(proxy) = service.app_logic_mut() {
-        proxy.server_options = Some(http_options(server));
-        proxy.h2_options = Some(h2_options());
-    }
+    let mut proxy = http_proxy(&Arc::new(configuration(server)), gateway);
+    let options = http_options(server);
+    proxy.server_options = Some(options.clone());
+    proxy.h2_options = Some(h2_options());
+    let mut service = Service::new("ifmatch".to_owned(), Entrance::new(proxy, &options, server.keepalive_timeout));
     let descriptors = listeners.attach(&mut service);
 
     // One single-threaded runtime a worker: measured cheaper than work stealing for short requests.
@@ -133,7 +139,6 @@ fn configuration(server: &config::Server) -> ServerConf {
 
 fn http_options(server: &config::Server) -> HttpServerOptions {
     let mut options = HttpServerOptions::default();
-    options.h2c = true;
     // The door refuses CONNECT itself, with a problem document and a line in the access log.
     options.allow_connect_method_proxying = true;
     options.h2_idle_timeout = Some(server.keepalive_timeout);

@@ -7,8 +7,9 @@ use tracing_subscriber::{EnvFilter, util::TryInitError};
 pub mod access;
 
 /// What is logged of pingora: what it holds for a fault of the server. Its warnings are about single clients, which the
-/// access log has.
-const PINGORA: &str = "pingora_core=error,pingora_proxy=error";
+/// access log has. Its connectors have one error to report, and it is none: a pooled connection that another task
+/// still looks at is left alone, and a fresh one is made.
+const PINGORA: &str = "pingora_core=error,pingora_proxy=error,pingora_core::connectors=off";
 
 /// Sends our records from this level on, and those of pingora, to standard error; `RUST_LOG` overrides it.
 ///

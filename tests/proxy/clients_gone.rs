@@ -65,9 +65,9 @@ async fn leave(scene: Arc<Scene>, mode: Mode, leaves: Leaves) {
             let client = open_and_send(&resource, &if_match, "two").await;
             let held = held.arrived().await;
             if matches!(leaves, Leaves::Resets) {
-                client.reset()
+                client.reset();
             } else {
-                drop(client)
+                drop(client);
             }
             Some(held)
         }
@@ -106,14 +106,14 @@ async fn a_write_in_the_queue_keeps_its_turn() {
     let queued = async |mode: Mode| {
         let resource = Resource::create(&scene, mode, "queue").await;
         let holds = [(); 2].map(|()| scene.backend.hold("PUT", &resource.target));
-        let [first_hold, second_hold] = holds;
+        let [earlier, later] = holds;
         let mut first = open_and_send(&resource, &[("If-Match", &resource.tag)], "first").await;
-        let first_held = first_hold.arrived().await;
+        let held = earlier.arrived().await;
         drop(open_and_send(&resource, &[("If-Match", "*")], "second").await);
-        first_held.answer(Answer::stored()).await;
+        held.answer(Answer::stored()).await;
         assert_eq!(first.read_response().await.status, 204);
-        let second_held = second_hold.arrived().await;
-        let answered = async { second_held.answer(Answer::stored()).await };
+        let queued_write = later.arrived().await;
+        let answered = async { queued_write.answer(Answer::stored()).await };
         let (third, ()) = tokio::join!(resource.put("*", "third"), answered);
         assert_eq!(third.status, 204);
         assert_eq!((resource.writes(), resource.content().as_deref()), (4, Some("third")));

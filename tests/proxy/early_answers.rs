@@ -27,7 +27,7 @@ async fn large_write<T>(resource: &Resource, answer: impl AsyncFnOnce(Held) -> T
 /// Where it does not even close, its answer is found at the end of the time that it has.
 #[tokio::test]
 async fn a_refusal_in_the_middle_of_an_upload_is_relayed() {
-    let scene = Scene::start(|setup| setup.upstream("timeout = \"2s\"")).await;
+    let scene = Scene::start(|setup| setup.upstream("timeout = \"5s\"")).await;
     all_at_once(Mode::ALL.map(|mode| (format!("{mode:?}"), refused_early(Arc::clone(&scene), mode)))).await;
 }
 

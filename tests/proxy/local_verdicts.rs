@@ -211,3 +211,18 @@ async fn a_304_carries_the_fields_of_its_200() {
         assert_eq!(confirmed.header("via"), Some("1.1 ifmatch"), "{source}");
     }
 }
+
+/// Whether a resource exists is for the backend to tell, too: a principal that may not know is not told by a 428.
+#[tokio::test]
+async fn a_missing_precondition_is_told_to_those_who_may_know() {
+    for source in [CONTENT_EXCLUSIVE, source::UPSTREAM_EXCLUSIVE] {
+        let (backend, setup) = source.start("/doc", "one").await;
+        let lines = "require = \"existing\"\nidentity_ttl = \"0s\"\non_write = \"probe\"";
+        let proxy = setup.route(lines).start().await;
+        let addr = proxy.addr();
+        let tag = get(addr, "/doc").await.etag();
+        assert_eq!(put_if_match(addr, "/doc", &tag, "two").await.status, 204, "{source}");
+        backend.always("*", "/doc", |_| Answer::status(401));
+        assert_eq!(send(addr, "PUT", "/doc", &[], "three").await.status, 401, "{source}");
+    }
+}

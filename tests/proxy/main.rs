@@ -14,6 +14,7 @@
 
 mod bad_input;
 mod clients_gone;
+mod dates;
 mod doubts;
 mod early_answers;
 mod example_files;
@@ -27,6 +28,7 @@ mod outcomes;
 mod overlaps;
 mod preconditions;
 mod races;
+mod reads;
 mod refusal_form;
 mod refusals;
 mod refused_untouched;
@@ -40,3 +42,4 @@ mod unclaimed_writes;
 mod unguarded;
 mod unguarded_streams;
 mod unreachable_upstream;
+mod variants;

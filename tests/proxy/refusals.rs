@@ -220,8 +220,8 @@ async fn an_h2c_client_that_waits_for_100_is_refused_at_once() {
 async fn a_refusal_of_a_small_body_reaches_curl() {
     let scene = Scene::start().await;
     for case in small_cases() {
-        with_curl(scene.addr(&case), Protocol::Http11, case).await;
-        with_curl(scene.addr(&case), Protocol::H2c, case).await;
+        let over = |protocol| with_curl(scene.addr(&case), protocol, case);
+        tokio::join!(over(Protocol::Http11), over(Protocol::H2c));
     }
     scene.assert_untouched();
 }

@@ -7,7 +7,7 @@ use crate::support::{
     proxy::Proxy,
     raw::{get, send},
     response::Response,
-    source::{self, Source},
+    source::{self, CONTENT, Source},
 };
 
 /// A backend that keeps `/doc`, behind a route with these lines.
@@ -127,5 +127,16 @@ async fn the_route_names_the_methods_that_need_a_precondition() {
         let tag = get(addr, "/doc").await.etag();
         assert_eq!(write(addr, "POST", "/doc", &[("If-Match", &tag)]).await.status, 204, "{source}");
         assert_eq!(write(addr, "PUT", "/doc", &[]).await.status, 204, "{source}");
+    }
+}
+
+/// RFC 9110 section 9.1: methods are case-sensitive; a backend that does not know it would take each of these for PUT.
+#[tokio::test]
+async fn a_method_in_lower_case_needs_what_its_name_needs() {
+    for method in ["put", "Put"] {
+        let (backend, setup) = CONTENT.start("/doc", "one").await;
+        let proxy = setup.start().await;
+        send(proxy.addr(), method, "/doc", &[], "two").await.refused(428, "precondition-required");
+        assert_eq!(backend.count("*", "*"), 0);
     }
 }

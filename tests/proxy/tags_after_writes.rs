@@ -165,3 +165,16 @@ async fn a_delete_is_answered_without_a_tag() {
         assert_untagged(&send(proxy.addr(), "DELETE", "/doc", &[("If-Match", &tag)], "").await, source);
     }
 }
+
+/// RFC 9110 section 15.3.2: the tag of a 201 is that of what was created, which is not the target of a POST.
+#[tokio::test]
+async fn the_answer_to_a_judged_post_carries_no_tag_of_its_target() {
+    for source in source::ALL {
+        let (backend, proxy, tag) = start(source, "on_write = \"probe\"\netag_after_write = \"always\"").await;
+        let created = Answer::status(201).header("Location", "/doc/7").header("ETag", "\"seven\"").applied();
+        backend.once("POST", "/doc", created);
+        let posted = send(proxy.addr(), "POST", "/doc", &[("If-Match", &tag)], "+").await;
+        let own = if source == UPSTREAM || source == UPSTREAM_EXCLUSIVE { Some("\"seven\"") } else { None };
+        assert_eq!((posted.status, posted.header("etag")), (201, own), "{source}");
+    }
+}

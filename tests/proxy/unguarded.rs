@@ -101,6 +101,7 @@ async fn via_is_appended_both_ways() {
     assert_eq!(response.headers.all("via"), ["1.0 inner", "1.1 ifmatch"]);
     h2c::Connection::open(proxy.addr()).await.exchange("GET", "/b", &[], "").await;
     assert_eq!(backend.seen("GET", "/b")[0].headers.all("via"), ["2 ifmatch"]);
+    assert_eq!(backend.seen("GET", "/b")[0].headers.all("host"), ["test"], "the authority of the target");
 }
 
 /// DESIGN, section 8: upstreams trust `Fencing-Token`, and only the proxy may write it; a lease id is a secret between

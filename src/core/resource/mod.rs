@@ -15,30 +15,39 @@ pub use values::KeyParts;
 /// The one spelling of a resource's name: the identity of its upstream, `:`, and what the template makes of the request.
 /// Equal keys are the same resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ResourceKey(Arc<str>);
+pub struct ResourceKey {
+    text: Arc<str>,
+    /// Asked for several times a request, and a hash of the text.
+    bucket: u16,
+}
 
 impl ResourceKey {
     /// A key with this text, for tests of what does not care how keys are made.
     #[cfg(test)]
     pub(crate) fn from_text(text: &str) -> Self {
-        Self(text.into())
+        Self::new(text)
+    }
+
+    fn new(text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        let [first, second, ..] = *blake3::hash(text.as_bytes()).as_bytes();
+        Self { text, bucket: u16::from_be_bytes([first, second]) }
     }
 
     /// The key as text: visible ASCII.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// Which of the store's 65,536 floor buckets it belongs to. It never changes for a key: stores write it down.
     pub fn bucket(&self) -> u16 {
-        let [first, second, ..] = *blake3::hash(self.0.as_bytes()).as_bytes();
-        u16::from_be_bytes([first, second])
+        self.bucket
     }
 }
 
 impl fmt::Display for ResourceKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        formatter.write_str(&self.text)
     }
 }
 

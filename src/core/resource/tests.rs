@@ -158,7 +158,7 @@ fn a_template_whose_values_have_an_end_is_taken() {
 /// Stores keep floors by bucket: a bucket that changed would bring old tags back.
 #[test]
 fn the_bucket_of_a_key_is_the_beginning_of_its_hash() {
-    let key = ResourceKey("docs:/documents/42".into());
+    let key = ResourceKey::new("docs:/documents/42");
     let hash = blake3::hash(b"docs:/documents/42").to_hex();
     assert_eq!(format!("{:04x}", key.bucket()), hash[..4]);
 }

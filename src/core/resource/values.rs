@@ -44,7 +44,7 @@ impl KeyTemplate {
         for part in &self.parts {
             append_part(&mut key, part, request)?;
         }
-        Ok(ResourceKey(key.into()))
+        Ok(ResourceKey::new(key))
     }
 }
 

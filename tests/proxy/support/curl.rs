@@ -7,6 +7,9 @@ use super::{message::Headers, response::Response};
 /// No exchange of a test takes longer; in seconds.
 const PATIENCE: &str = "60";
 
+/// The exit code for an HTTP/2 stream that was reset.
+const BAD_STREAM: i32 = 92;
+
 /// How curl is to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
@@ -24,7 +27,7 @@ pub enum Announced {
     End,
 }
 
-/// Sends one request with a body, and expects that curl ends without an error. The fields are given as lines; `Expect`
+/// Sends one request with a body, and expects that curl reads the response and ends without an error. The fields are given as lines; `Expect`
 /// is sent only where it is among them.
 ///
 /// The response has no interim responses and no trailers.
@@ -63,8 +66,12 @@ pub async fn curl(
         _ => panic!("curl cannot be run: {error}"),
     });
     let errors = String::from_utf8_lossy(&output.stderr);
-    let status = String::from_utf8_lossy(&output.stdout).parse().unwrap_or(0);
-    assert!(output.status.success(), "curl, after status {status}: {} {errors}", output.status);
+    let status: u16 = String::from_utf8_lossy(&output.stdout).parse().unwrap_or(0);
+    let code = output.status.code();
+    // Seldom, where the answer arrives in the middle of an upload, curl 7.88 ends the stream before the length that it
+    // has declared, takes the reset that this earns it for an error, and has read the answer all the same.
+    let fell_over_itself = protocol == Protocol::H2c && code == Some(BAD_STREAM) && status >= 400;
+    assert!(code == Some(0) || fell_over_itself, "curl, after status {status}: {} {errors}", output.status);
     let head = std::fs::read_to_string(head).expect("the head");
     let body = std::fs::read(content).unwrap_or_default();
     Response { status, headers: last_head(&head), body, trailers: Headers::default(), informational: Vec::new() }

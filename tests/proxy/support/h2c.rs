@@ -34,7 +34,7 @@ impl Connection {
         Self { requests, driver }
     }
 
-    /// Sends HEADERS without `END_STREAM`: a body may follow.
+    /// Sends HEADERS without `END_STREAM`: a body may follow. A target without an authority is one of `test`.
     pub async fn begin(&mut self, method: &str, target: &str, headers: &[(&str, &str)]) -> Stream {
         self.send_head(method, target, headers, false).await
     }
@@ -63,7 +63,8 @@ impl Connection {
     }
 
     async fn send_head(&mut self, method: &str, target: &str, headers: &[(&str, &str)], end: bool) -> Stream {
-        let mut request = http::Request::builder().method(method).uri(format!("http://test{target}"));
+        let host = if target.starts_with('/') { "http://test" } else { "" };
+        let mut request = http::Request::builder().method(method).uri(format!("{host}{target}"));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

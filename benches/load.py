@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+"""What a request costs: CPU time of ifmatch beside that of a bare pingora proxy, nginx and HAProxy, in one run.
+
+Usage: load.py [--rounds N] [--seconds S] [GROUP...]     (`make bench` builds and installs what it needs first)
+
+Each server runs with one worker, in front of the same nginx, under wrk on keep-alive connections. A measurement is the
+CPU time (user and system) of the server's process over the number of requests it answered. The rows of a group take
+turns, round after round, and a ratio is the median of the ratios within the rounds: that is what can be compared on a
+machine that does other things too; a time cannot. Nothing fails because of a ratio. What fails is an answer with
+another status than expected.
+"""
+
+import argparse
+import http.client
+import os
+import platform
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target")) / "release"
+TICKS = os.sysconf("SC_CLK_TCK")
+CONNECTIONS = 32
+WRITERS = 8
+STALE = '"0000000000000000-0-00000000"'
+SMALL, LARGE = 1024, 64 * 1024
+
+
+@dataclass
+class Row:
+    """One line of the table: requests of one kind to one server."""
+
+    name: str
+    server: str
+    path: str
+    method: str = "GET"  # or UPDATE: PUTs in turn, each with the tag of the answer before
+    status: int = 200
+    fields: dict = field(default_factory=dict)
+    base: str = ""
+    goal: float = 0.0
+
+
+def get(name, server, path, base="", goal=0.0):
+    return Row(name, server, path, base=base, goal=goal)
+
+
+def not_modified(name, server, path, base="", goal=0.0):
+    return Row(name, server, path, "GET", 304, {"If-None-Match": "current"}, base, goal)
+
+
+def stale(name, server, path, base="", goal=0.0):
+    return Row(name, server, path, "PUT", 412, {"If-Match": STALE}, base, goal)
+
+
+def update(name, server, path, base=""):
+    return Row(name, server, path, "UPDATE", 204, {}, base)
+
+
+PASS, LARGE_PASS, WRITE_PASS = "bare pingora", "bare pingora, 64 KiB", "bare pingora, PUT"
+BARE_304, BARE_412 = "bare pingora, local 304", "bare pingora, local 412"
+GROUPS = {
+    "reads": ("Reads of 1 KiB", [
+        get(PASS, "bare", "/plain/small"),
+        get("ifmatch, unguarded", "unguarded", "/plain/small", PASS, 1.10),
+        get("ifmatch, unguarded, with its access log", "logged", "/plain/small", "ifmatch, unguarded"),
+        get("ifmatch, `version`, exclusive", "guarded", "/version/small", PASS, 1.15),
+        get("ifmatch, `content`, exclusive", "guarded", "/content/small", PASS),
+        get("ifmatch, `content`, shared", "guarded", "/shared/small", PASS),
+        get("ifmatch, `upstream`, shared", "guarded", "/upstream/small", PASS),
+        get("nginx", "nginx", "/plain/small", PASS),
+        get("nginx with the Lua check", "lua", "/plain/small", PASS),
+        get("HAProxy", "haproxy", "/plain/small", PASS),
+    ]),
+    "large": ("Reads of 64 KiB", [
+        get(LARGE_PASS, "bare", "/plain/large"),
+        get("ifmatch, unguarded, 64 KiB", "unguarded", "/plain/large", LARGE_PASS),
+        get("ifmatch, `version`, exclusive, 64 KiB", "guarded", "/version/large", LARGE_PASS),
+        get("ifmatch, `content`, exclusive, 64 KiB", "guarded", "/content/large", LARGE_PASS),
+        get("ifmatch, `content`, shared, 64 KiB", "guarded", "/shared/large", LARGE_PASS),
+        get("nginx, 64 KiB", "nginx", "/plain/large", LARGE_PASS),
+        get("HAProxy, 64 KiB", "haproxy", "/plain/large", LARGE_PASS),
+    ]),
+    "304": ("Answers of its own: 304", [
+        Row(BARE_304, "bare_304", "/version/small", "GET", 304, {"If-None-Match": STALE}),
+        not_modified("ifmatch, `version`, exclusive, 304", "guarded", "/version/small", BARE_304, 1.25),
+        not_modified("ifmatch, `content`, exclusive, 304", "guarded", "/content/small", BARE_304, 1.25),
+        not_modified("nginx with the Lua check, 304", "lua", "/plain/small", BARE_304),
+    ]),
+    "412": ("Answers of its own: 412 and 428", [
+        stale(BARE_412, "bare_412", "/version/small"),
+        stale("ifmatch, `version`, exclusive, 412", "guarded", "/version/small", BARE_412, 1.25),
+        stale("ifmatch, `content`, exclusive, 412", "guarded", "/content/small", BARE_412, 1.25),
+        Row("ifmatch, no precondition, 428", "guarded", "/shared/small", "PUT", 428, base=BARE_412),
+        stale("nginx, `return 412`", "nginx", "/refused/", BARE_412),
+        stale("nginx with the Lua check, 412", "lua", "/plain/small", BARE_412),
+        stale("HAProxy, `http-request return`", "haproxy", "/refused/", BARE_412),
+    ]),
+    "writes": ("PUTs of 200 bytes, each with the tag of the answer before", [
+        update(WRITE_PASS, "bare", "/plain/w"),
+        update("ifmatch, unguarded, PUT", "unguarded", "/plain/w", WRITE_PASS),
+        update("ifmatch, `version`, exclusive, PUT", "guarded", "/version/w", WRITE_PASS),
+        update("ifmatch, `content`, exclusive, PUT (and a read after it)", "guarded", "/content/w", WRITE_PASS),
+        update("ifmatch, `content`, shared, PUT (a read before and after it)", "guarded", "/shared/w", WRITE_PASS),
+        update("nginx, PUT", "nginx", "/plain/w", WRITE_PASS),
+        update("nginx with the Lua check, PUT", "lua", "/plain/w", WRITE_PASS),
+        update("HAProxy, PUT", "haproxy", "/plain/w", WRITE_PASS),
+    ]),
+}
+
+
+class Servers:
+    """All servers, each on a port of its own, until the end of the run."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.processes = {}
+        names = ["backend", "bare", "bare_304", "bare_412", "unguarded", "logged", "guarded", "nginx", "lua", "haproxy"]
+        self.ports = dict(zip(names, free_ports(len(names))))
+
+    def start(self):
+        backend = f"127.0.0.1:{self.ports['backend']}"
+        bare = lambda name, mode: [RELEASE / "examples/bare_pingora", f"127.0.0.1:{self.ports[name]}", backend, mode]
+        nginx = lambda name: ["nginx", "-p", "/usr/share/nginx", "-e", "stderr", "-c", self.file(f"{name}.conf")]
+        ifmatch = lambda file, **ports: [RELEASE / "ifmatch", "run", self.file(file, **ports)]
+        self.spawn("backend", nginx("backend"))
+        self.spawn("bare", bare("bare", "pass"))
+        self.spawn("bare_304", bare("bare_304", "304"))
+        self.spawn("bare_412", bare("bare_412", "412"))
+        self.spawn("unguarded", ifmatch("unguarded.toml"), RUST_LOG="warn")
+        self.spawn("logged", ifmatch("unguarded.toml", unguarded=self.ports["logged"]))
+        self.spawn("guarded", ifmatch("guarded.toml"), RUST_LOG="warn")
+        self.spawn("nginx", nginx("nginx"))
+        self.spawn("lua", nginx("lua"))
+        self.spawn("haproxy", ["haproxy", "-db", "-f", self.file("haproxy.cfg")])
+
+    def file(self, template, **ports):
+        """A configuration from its template."""
+        text = (HERE / "load" / template).read_text().replace("@DIRECTORY@", str(self.directory))
+        for name, port in {**self.ports, **ports}.items():
+            text = text.replace(f"@{name.upper()}@", str(port))
+        path = self.directory / f"{'logged-' if ports else ''}{template}"
+        path.write_text(text)
+        return path
+
+    def spawn(self, name, command, **environment):
+        log = open(self.directory / f"{name}.log", "wb")
+        environment = {key: value for key, value in os.environ.items() if key != "RUST_LOG"} | environment
+        process = subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, env=environment)
+        self.processes[name] = process
+        end = time.monotonic() + 20
+        while process.poll() is None and time.monotonic() < end:
+            try:
+                return socket.create_connection(("127.0.0.1", self.ports[name])).close()
+            except OSError:
+                time.sleep(0.02)
+        sys.exit(f"{name} does not listen:\n" + Path(log.name).read_text(errors="replace")[-2000:])
+
+    def stop(self):
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+    def cpu_seconds(self, name):
+        """User and system time of a server, all its threads, ended ones too."""
+        stat = Path(f"/proc/{self.processes[name].pid}/stat").read_text()
+        user, system = stat.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / TICKS
+
+    def ask(self, row, method, fields, body=b"x" * 200):
+        """One request outside the measurement: its status and tag."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports[row.server], timeout=10)
+        connection.request(method, row.path, body if method == "PUT" else None, fields)
+        response = connection.getresponse()
+        response.read()
+        return response.status, response.headers.get("ETag")
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def make_files(root):
+    for directory in ("plain", "version", "content", "shared", "upstream"):
+        (root / directory).mkdir(parents=True)
+        (root / directory / "small").write_bytes(b"s" * SMALL)
+        (root / directory / "large").write_bytes(b"l" * LARGE)
+        (root / directory / "contended").write_bytes(b"0")
+        for writer in range(1, WRITERS + 1):
+            (root / directory / f"w{writer}").write_bytes(b"0")
+
+
+def measure(servers, row, seconds):
+    """CPU microseconds a request. Ends the program where an answer is not what it should be."""
+    url = f"http://127.0.0.1:{servers.ports[row.server]}{row.path}"
+    if row.method == "UPDATE":
+        clients, arguments = WRITERS, ["update"]
+    else:
+        # A read first: it teaches what a local answer needs.
+        _, tag = servers.ask(row, "GET", {})
+        fields = {name: tag if value == "current" else value for name, value in row.fields.items()}
+        check(servers, row, fields)
+        clients = CONNECTIONS
+        arguments = [row.method] + [text for pair in fields.items() for text in pair]
+    threads = WRITERS if row.method == "UPDATE" else 1
+    wrk = ["wrk", "-t", threads, "-c", clients, "-d", f"{seconds}s", "-s", HERE / "load/requests.lua", url, "--"]
+    before = servers.cpu_seconds(row.server)
+    output = subprocess.run(list(map(str, wrk + arguments)), capture_output=True, text=True, check=False).stdout
+    used = servers.cpu_seconds(row.server) - before
+    counts = re.search(r"^(\d+) (\d+) (\d+) (\d+)$", output, re.MULTILINE)
+    requests, above_399, unexpected, broken = map(int, counts.groups()) if counts else (0, 0, 0, 0)
+    expected_above = requests if row.status > 399 else 0
+    if requests == 0 or above_399 != expected_above or unexpected or broken:
+        sys.exit(f"{row.name}: answers that were not expected\n{output}")
+    if row.method != "UPDATE":
+        check(servers, row, fields)
+    return used * 1e6 / requests
+
+
+def check(servers, row, fields):
+    status, _ = servers.ask(row, row.method, fields)
+    if status != row.status:
+        sys.exit(f"{row.name}: {status} instead of {row.status}")
+
+
+def lost_updates(servers, server, path, rounds=20, writers=32):
+    """Lets writers race with one tag: how many rounds had more than one winner, and the most winners of a round."""
+    row = Row("race", server, path)
+    wins = []
+    for number in range(rounds):
+        _, tag = servers.ask(row, "GET", {})
+        barrier, statuses = threading.Barrier(writers), []
+
+        def write(text):
+            barrier.wait()
+            statuses.append(servers.ask(row, "PUT", {"If-Match": tag}, text)[0])
+
+        # Contents that differ, or a content tag would rightly stay what it was.
+        texts = [f"round {number}, writer {writer}".encode() for writer in range(writers)]
+        threads = [threading.Thread(target=write, args=[text]) for text in texts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        wins.append(sum(200 <= status < 300 for status in statuses))
+    return sum(count > 1 for count in wins), max(wins)
+
+
+def print_group(title, rows, times):
+    """A table in Markdown. The spread is that of the middle half of the rounds."""
+    print(f"\n### {title}\n\n| | µs of CPU | ratio | spread | goal | |\n|---|---|---|---|---|---|")
+    for row in rows:
+        line = f"| {row.name} | {statistics.median(times[row.name]):.1f} "
+        if not row.base:
+            print(line + "| 1 | | | |")
+            continue
+        ratios = [own / base for own, base in zip(times[row.name], times[row.base])]
+        quarters = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+        ratio = statistics.median(ratios)
+        goal = f"≤ {row.goal:.2f} | {'met' if ratio <= row.goal else 'missed'}" if row.goal else "|"
+        of = "" if row.base == rows[0].name else " of unguarded"
+        print(line + f"| {ratio:.2f}{of} | {quarters[0]:.2f} to {quarters[2]:.2f} | {goal} |")
+    sys.stdout.flush()
+
+
+def machine():
+    def version(*command):
+        output = subprocess.run(command, capture_output=True, text=True, check=False)
+        return (re.search(r"\d+\.\d+\.\d+", output.stdout + output.stderr) or ["?"])[0]
+
+    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    return (
+        f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}; "
+        f"nginx {version('nginx', '-v')}, HAProxy {version('haproxy', '-v')}, wrk {version('wrk', '-v')}; "
+        f"load average at the start {os.getloadavg()[0]:.1f}"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=int, default=1, help="of each measurement")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}, race; default all")
+    options = parser.parse_args()
+    wanted = options.groups or [*GROUPS, "race"]
+    missing = [program for program in ("wrk", "nginx", "haproxy") if not shutil.which(program)]
+    if missing:
+        sys.exit(f"missing: {' '.join(missing)}; `make setup-bench` installs them")
+    with tempfile.TemporaryDirectory(prefix="ifmatch-bench-") as directory:
+        servers = Servers(Path(directory))
+        make_files(Path(directory) / "root")
+        try:
+            servers.start()
+            print(f"{machine()}; {options.rounds} rounds of {options.seconds} s")
+            for name in (name for name in GROUPS if name in wanted):
+                title, rows = GROUPS[name]
+                times = {row.name: [] for row in rows}
+                for round_number in range(options.rounds):
+                    print(f"{name}: round {round_number + 1} of {options.rounds}", file=sys.stderr)
+                    for row in rows:
+                        times[row.name].append(measure(servers, row, options.seconds))
+                print_group(title, rows, times)
+            if "race" in wanted:
+                print("\n### 32 writers with one tag, 20 rounds\n\n| | rounds with more than one winner | most winners |")
+                print("|---|---|---|")
+                for name, server, path in [
+                    ("ifmatch, `version`, exclusive", "guarded", "/version/contended"),
+                    ("ifmatch, `content`, shared", "guarded", "/shared/contended"),
+                    ("nginx with the Lua check", "lua", "/plain/contended"),
+                ]:
+                    rounds, most = lost_updates(servers, server, path)
+                    print(f"| {name} | {rounds} of 20 | {most} |")
+        finally:
+            servers.stop()
+
+
+if __name__ == "__main__":
+    main()

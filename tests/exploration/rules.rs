@@ -1,0 +1,53 @@
+//! The ways of knowing tags, and the rules that an exploration can do without.
+
+/// How the route knows its tags, and who else may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// `etag = "version"`, `writers = "exclusive"`.
+    Version,
+    /// `etag = "content"`, `writers = "exclusive"`.
+    ContentExclusive,
+    /// `etag = "content"`, `writers = "shared"`.
+    ContentShared,
+}
+
+impl Mode {
+    pub const ALL: [Self; 3] = [Self::Version, Self::ContentExclusive, Self::ContentShared];
+}
+
+/// All are kept by default.
+#[allow(clippy::struct_excessive_bools, reason = "each rule is kept or broken on its own")]
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Forgetting a record raises the floor of its bucket.
+    pub floor_is_raised: bool,
+    /// A doubt keeps the claim.
+    pub doubt_holds: bool,
+    /// An outcome that does not tell mints a version.
+    pub unclear_mints: bool,
+    /// What was learned under a claim is dropped where another write began or ended meanwhile.
+    pub disturbed_is_dropped: bool,
+    /// A claim is swapped in against the revision that the verdict was made on.
+    pub verdict_is_bound: bool,
+    /// What a read taught counts only while no write began or ended since.
+    pub reads_are_bound: bool,
+    /// A read takes the version before the content.
+    pub version_goes_first: bool,
+    /// An owner reads its clock directly before the first byte.
+    pub clock_is_read_again: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            floor_is_raised: true,
+            doubt_holds: true,
+            unclear_mints: true,
+            disturbed_is_dropped: true,
+            verdict_is_bound: true,
+            reads_are_bound: true,
+            version_goes_first: true,
+            clock_is_read_again: true,
+        }
+    }
+}
