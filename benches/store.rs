@@ -60,11 +60,11 @@ fn done(swapped: Swapped) -> Snapshot {
 /// A whole write: its mark goes in, and comes out when it is applied.
 fn write(store: &MemoryStore, key: &ResourceKey) -> Snapshot {
     let read = at_once(store.read(key)).expect("a record");
-    let mark = Mark { owner: 1, nonce: 1, deadline: read.now.plus(HOUR) };
+    let mark = Mark { owner: 1, nonce: 1, deadline: read.now.plus(HOUR), leaves_lease: false };
     let next = claim(&read, mark).expect("the resource is free");
     let marked = done(at_once(store.swap(key, read.revision, next)).expect("room"));
     let settlement =
-        Settlement { mark, marked_at: marked.revision, outcome: Outcome::Applied, learned: None, late_max: HOUR };
+        Settlement { mark, marked_at: marked.revision, outcome: Outcome::Applied, removes: false, learned: None, late_max: HOUR };
     let next = settle(&marked, settlement).expect("the mark is ours");
     done(at_once(store.swap(key, marked.revision, next)).expect("room"))
 }

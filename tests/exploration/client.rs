@@ -157,6 +157,8 @@ impl Client {
 
 fn guard(mode: Mode) -> Guard {
     Guard {
+        compare: ifmatch::core::policy::Compare::Strong,
+        lease: None,
         etag: if mode == Mode::Version { TagSource::Version } else { TagSource::Content },
         writers: if mode == Mode::ContentShared { Writers::Shared } else { Writers::Exclusive },
         require: Require::Always,

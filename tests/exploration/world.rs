@@ -256,7 +256,7 @@ impl World {
     /// Swaps the mark in; false where the record has changed.
     fn mark(&mut self, index: usize, seen: &Seen, rules: &Rules) -> Result<bool, String> {
         let deadline = seen.now.plus(TICK * MARK_TICKS);
-        let mark = Mark { owner: 1, nonce: index as u64, deadline };
+        let mark = Mark { owner: 1, nonce: index as u64, deadline, leaves_lease: false };
         let is_writer = self.clients[index].writes.is_some();
         let mut snapshot = seen.snapshot();
         if !rules.verdict_is_bound {
@@ -341,7 +341,7 @@ impl World {
     fn settle(&mut self, index: usize, outcome: Outcome, learned: Option<Content>, seen: &Seen, rules: &Rules) {
         let (mark, marked_at) = self.clients[index].mark.expect("it is marked");
         let kept = learned.filter(|_| self.mode == Mode::ContentExclusive).map(known);
-        let settlement = Settlement { mark, marked_at, outcome, learned: kept, late_max: LATE_MAX };
+        let settlement = Settlement { mark, marked_at, outcome, removes: false, learned: kept, late_max: LATE_MAX };
         let done = match settle(&seen.snapshot(), &settlement, rules) {
             Some(next) => self.store.swap(seen.revision, next).is_some(),
             // Others have made a doubt of it.
