@@ -63,8 +63,14 @@ fn write(store: &MemoryStore, key: &ResourceKey) -> Snapshot {
     let mark = Mark { owner: 1, nonce: 1, deadline: read.now.plus(HOUR), leaves_lease: false };
     let next = claim(&read, mark).expect("the resource is free");
     let marked = done(at_once(store.swap(key, read.revision, next)).expect("room"));
-    let settlement =
-        Settlement { mark, marked_at: marked.revision, outcome: Outcome::Applied, removes: false, learned: None, late_max: HOUR };
+    let settlement = Settlement {
+        mark,
+        marked_at: marked.revision,
+        outcome: Outcome::Applied,
+        removes: false,
+        learned: None,
+        late_max: HOUR,
+    };
     let next = settle(&marked, settlement).expect("the mark is ours");
     done(at_once(store.swap(key, marked.revision, next)).expect("room"))
 }

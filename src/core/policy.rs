@@ -99,8 +99,6 @@ pub enum ProbeAuth {
 pub enum Dialect {
     /// Our own: requests below [`LeaseRules::prefix`], and `Lease-Id` fields.
     Native,
-    /// That of Azure Blob Storage: `?comp=lease` and `x-ms-*` fields.
-    Azure,
 }
 
 /// What a lease keeps others from (`lease.guards`).

@@ -122,11 +122,10 @@ impl Guards {
             Probed::Current { representation: Representation::Absent, missing: Some(missing) } if needs_presence => {
                 Err(self.upstreams_own(guard, *missing).await?)
             }
-            Probed::Current { .. } => Ok(()),
             Probed::Answer(exchange) if rules.auth == LeaseAuth::Probe => {
                 Err(self.upstreams_own(guard, *exchange).await?)
             }
-            Probed::Answer(_) => Ok(()),
+            Probed::Current { .. } | Probed::Answer(_) => Ok(()),
             Probed::Refused(refusal) => Err(refusal.into()),
         }
     }

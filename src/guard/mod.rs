@@ -11,7 +11,7 @@ use pingora::proxy::Session;
 use crate::{
     config::Config,
     core::{
-        policy::{Dialect, Guard, MethodClass},
+        policy::{Guard, MethodClass},
         precondition::Preconditions,
         record::Snapshot,
         refusal::{Code, Refusal},
@@ -102,9 +102,9 @@ impl Guards {
     async fn answer(&self, session: &mut Session, guarded: &GuardedRequest, guard: &Guard) -> Result<Answer, Answer> {
         let mut head = session.req_header().clone();
         let class = guard.class_of(&guarded.method);
-        let native = guard.lease.as_ref().filter(|rules| rules.dialect == Dialect::Native);
-        let lease_id = native.map(|_| presented_id(&head.headers)).transpose()?.flatten();
-        if let (Some(rules), true) = (native, guarded.is_lease) {
+        let leases = guard.lease.as_ref();
+        let lease_id = leases.map(|_| presented_id(&head.headers)).transpose()?.flatten();
+        if let (Some(rules), true) = (leases, guarded.is_lease) {
             // From here on the request is about the resource.
             let target = head.raw_path().get(rules.prefix.len()..).unwrap_or_default();
             let target = if target.starts_with(b"/") { target.to_vec() } else { [b"/", target].concat() };
@@ -118,7 +118,7 @@ impl Guards {
         let head = (head, !session.is_body_empty());
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
         let request = Request::new(&guarded.route, guard, key, method, head, conditions, lease_id);
-        match (class, native) {
+        match (class, leases) {
             (_, Some(rules)) if guarded.is_lease => Box::pin(self.lease(session, &request, guard, rules)).await,
             (MethodClass::Read, _) => self.read(session, &request, guard).await,
             _ if is_free_to_append(&request, guard, class) => {

@@ -20,9 +20,6 @@ use crate::core::{
 /// Where the leases of a route lie, where nothing else is said.
 const DEFAULT_PREFIX: &str = "/.leases";
 
-/// The shortest and the longest lease that clients of the azure dialect know.
-const AZURE_DURATIONS: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(60));
-
 /// The lease rules of a pessimistic route.
 pub(super) fn rules(check: &mut Check<'_>, keys: Keys<'_>) -> LeaseRules {
     let problems_before = check.problems.len();
@@ -30,9 +27,6 @@ pub(super) fn rules(check: &mut Check<'_>, keys: Keys<'_>) -> LeaseRules {
     // A value that could not be read was replaced by its default, and says nothing about the others.
     if check.problems.len() == problems_before {
         durations_are_in_order(check, keys, &rules);
-        if rules.dialect == Dialect::Azure {
-            keep_to_azure(check, keys, &rules);
-        }
     }
     rules
 }
@@ -135,34 +129,5 @@ fn durations_are_in_order(check: &mut Check<'_>, keys: Keys<'_>, rules: &LeaseRu
             let message = format!("lease.{low_key} is {low}, and lease.{high_key} is {high}");
             check.hinted(text.span(), message, "they go from short to long: min, default, max, hold_max");
         }
-    }
-}
-
-/// Azure's clients expect what Azure does, and what its dialect does not have would be believed to work.
-fn keep_to_azure(check: &mut Check<'_>, keys: Keys<'_>, rules: &LeaseRules) {
-    const NO_PREFIX: &str = "leave it out: a lease is asked for with ?comp=lease on the URL of its resource";
-    const NO_READ: &str = "leave it out, or write lease.dialect = \"native\"";
-    const RANGE: &str = "Azure's leases last from 15s to 60s, and its clients ask for no others; lease.infinite allows \
-                         those without end";
-    let (shortest, longest) = AZURE_DURATIONS;
-    if let Some(prefix) = &keys.own.lease.prefix {
-        check.hinted(prefix.span(), "lease.prefix has no effect in the azure dialect", NO_PREFIX);
-    }
-    if let Some(flag) = lease(keys, |raw| raw.acquire_on_read.as_ref())
-        && rules.acquire_on_read
-    {
-        check.hinted(flag.span(), "the azure dialect cannot acquire a lease with a read", NO_READ);
-    }
-    if let Some(min) = lease(keys, |raw| raw.min.as_ref())
-        && rules.min < shortest
-    {
-        let shown = show_duration(rules.min);
-        check.hinted(min.span(), format!("lease.min is {shown}, the least in the azure dialect is 15s"), RANGE);
-    }
-    if let Some(max) = lease(keys, |raw| raw.max.as_ref())
-        && rules.max > longest
-    {
-        let shown = show_duration(rules.max);
-        check.hinted(max.span(), format!("lease.max is {shown}, the limit in the azure dialect is 1m"), RANGE);
     }
 }
