@@ -9,7 +9,9 @@
 //! 3. An unguarded request goes on through pingora's own proxying (`proxy/pass.rs`); one on a route that only watches
 //!    does too, with a verdict beside it (`proxy/observe.rs`). Their path ends here.
 //! 4. A guarded one comes through [`proxy::guarded`] to [`guard::Guards`], which parses its preconditions
-//!    ([`core::precondition`]) and takes one of three ways: `guard/read.rs`, `guard/write.rs`, `guard/unclaimed.rs`.
+//!    ([`core::precondition`]) and takes one of four ways: `guard/read.rs`, `guard/write.rs`, `guard/unclaimed.rs`, or
+//!    `guard/lease.rs` for an operation on a lease ([`dialect`], [`core::lease`]). What a lease says to reads and writes
+//!    is judged in `guard/lease_use.rs`.
 //! 5. Memory is asked first: the record ([`core::record`], from the [`store`]) and the remembered responses
 //!    (`guard/memory.rs`), as far as the principal may know (`guard/principal.rs`). A read may end here with 304 or
 //!    412, and a write with a refusal ([`core::verdict`]).
