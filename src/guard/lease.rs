@@ -5,7 +5,7 @@ use std::time::Duration;
 use pingora::{http::ResponseHeader, proxy::Session};
 use tokio::time::{Instant, timeout};
 
-use super::{Guards, answer::Answer, claim::swap, probe::Probed, refusals, request::Request};
+use super::{Guards, answer::Answer, claim::swap, probe::Probed, queue::NoTurn, refusals, request::Request};
 use crate::{
     core::{
         lease::{Action, Command, Denied, Done, LeaseDuration, LeaseId, PrincipalName, step},
@@ -77,12 +77,22 @@ impl Guards {
             self.judge_conditions(request, guard, &snapshot).await?;
             let command = Command { action: action.clone(), principal: bound_to(request, rules) };
             match step(&snapshot, command, rules) {
+                Ok((_, Done::Acquired { is_new: true, .. })) if patience.is_none() && self.has_line(request) => {
+                    return Err(refusals::of_lease_turn(NoTurn::LineFull).into());
+                }
                 Ok((record, done)) => {
                     self.take_place(request, rules, &snapshot, done)?;
                     let swapped = swap(&*self.store, self.store_timeout, &request.key, snapshot.revision, record).await;
-                    if let Swapped::Done(snapshot) = swapped.map_err(|error| refusals::of_store(&error))? {
-                        self.give_place_back(request, done);
-                        return Ok(Stepped { done, snapshot, waited });
+                    match swapped {
+                        Ok(Swapped::Done(snapshot)) => {
+                            self.end_place(request, &snapshot, done);
+                            return Ok(Stepped { done, snapshot, waited });
+                        }
+                        Ok(Swapped::Conflict(_)) => self.undo_place(request, done),
+                        Err(error) => {
+                            self.undo_place(request, done);
+                            return Err(refusals::of_store(&error).into());
+                        }
                     }
                 }
                 Err(Denied::Busy(_)) => {
@@ -156,10 +166,27 @@ impl Guards {
         Err(Refusal::new(Code::TooManyLeases, "release a lease before you acquire another one"))
     }
 
-    fn give_place_back(&self, request: &Request, done: Done) {
-        if matches!(done, Done::Released | Done::AlreadyReleased) {
-            self.holdings.give_back(request.principal, &request.key);
+    /// A grant that did not happen takes no place.
+    fn undo_place(&self, request: &Request, done: Done) {
+        if matches!(done, Done::Acquired { is_new: true, .. }) {
+            self.holdings.give_back(&request.key);
         }
+    }
+
+    fn end_place(&self, request: &Request, snapshot: &Snapshot, done: Done) {
+        match done {
+            Done::Released | Done::AlreadyReleased => self.holdings.give_back(&request.key),
+            Done::Broken { remaining } => self.holdings.end_at(&request.key, snapshot.now.plus(remaining)),
+            Done::Renewed { duration: LeaseDuration::Fixed(duration) } => {
+                self.holdings.end_at(&request.key, snapshot.now.plus(duration));
+            }
+            Done::Acquired { .. } | Done::Renewed { .. } | Done::Changed { .. } => {}
+        }
+    }
+
+    /// Whether others wait for the lease: who does not wait does not get in before them.
+    fn has_line(&self, request: &Request) -> bool {
+        self.lease_queues.has_line(&request.key)
     }
 }
 

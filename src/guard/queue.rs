@@ -87,6 +87,11 @@ impl Queues {
         timeout_at(end, turn.acquire_owned()).await.ok().and_then(Result::ok).ok_or(NoTurn::TimedOut)
     }
 
+    /// Whether anybody waits for, or has, the turn at a resource.
+    pub(super) fn has_line(&self, key: &ResourceKey) -> bool {
+        self.lines(key).contains_key(key)
+    }
+
     fn join(&self, key: &ResourceKey, line_max: usize) -> Result<Arc<Semaphore>, NoTurn> {
         let mut lines = self.lines(key);
         let line = lines.entry(key.clone()).or_insert_with(|| Line { turn: Arc::new(Semaphore::new(1)), members: 0 });

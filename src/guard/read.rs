@@ -40,7 +40,7 @@ impl Guards {
                 Ok(Answer::Relayed(relayed))
             }
             nothing => {
-                self.return_receipt(session, request, guard, &receipt).await?;
+                self.return_receipt(session, request, guard, &receipt).await;
                 nothing
             }
         }

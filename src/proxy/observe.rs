@@ -17,7 +17,7 @@ use moka::sync::Cache;
 use crate::{
     config::Route,
     core::{
-        policy::{Guard, MethodClass},
+        policy::{Compare, Guard, MethodClass},
         precondition::{MatchRule, Preconditions},
         refusal::Code,
         resource::ResourceKey,
@@ -131,7 +131,8 @@ fn verdict(
     current: &Representation,
 ) -> &'static str {
     let Ok(conditions) = Preconditions::parse(headers) else { return Code::MalformedPrecondition.as_str() };
-    match judge_write(guard, method, &conditions, current, MatchRule::Strong) {
+    let rule = if guard.compare == Compare::Opaque { MatchRule::Opaque } else { MatchRule::Strong };
+    match judge_write(guard, method, &conditions, current, rule) {
         Verdict::Refused(refusal) => refusal.code.as_str(),
         // It would have waited for the others, and then been judged by what they left.
         _ if other_writes > 0 && guard.class_of(method) == MethodClass::Write => Code::WriteInFlight.as_str(),
