@@ -5,10 +5,13 @@ use std::time::Duration;
 use pingora::{http::ResponseHeader, proxy::Session};
 use tokio::time::{Instant, timeout};
 
-use super::{Guards, answer::Answer, claim::swap, probe::Probed, refusals, request::Request};
+use super::{
+    Guards, answer::Answer, claim::swap, holdings::Reservation, probe::Probed, queue::NoTurn, refusals,
+    request::Request,
+};
 use crate::{
     core::{
-        lease::{Action, Command, Denied, Done, LeaseDuration, LeaseId, PrincipalName, step},
+        lease::{Action, Command, Denied, Done, LeaseId, PrincipalName, step},
         policy::{AbsentLease, Guard, LeaseAuth, LeaseRules},
         record::Snapshot,
         refusal::{Code, Refusal},
@@ -63,11 +66,16 @@ impl Guards {
         wait: Option<Duration>,
     ) -> Result<Stepped, Answer> {
         let now = Instant::now();
-        let patience = wait.map(|wait| now + wait.min(rules.max_wait));
+        // Where nobody may wait, nobody does.
+        let patience = wait.filter(|_| rules.max_waiters > 0).map(|wait| now + wait.min(rules.max_wait));
         let _turn = match patience {
             Some(end) => {
-                let turn = self.lease_queues.turn(&request.key, rules.max_waiters, end);
-                Some(while_client_waits(session, turn).await?.map_err(refusals::of_lease_turn)?)
+                // Whoever has its turn waits too, for the lease itself.
+                let turn = self.lease_queues.turn(&request.key, rules.max_waiters - 1, end);
+                match while_client_waits(session, turn).await? {
+                    Ok(turn) => Some(turn),
+                    Err(no_turn) => return Err(self.refuse_turn(request, rules, action, no_turn).await.into()),
+                }
             }
             None => None,
         };
@@ -78,17 +86,17 @@ impl Guards {
             let command = Command { action: action.clone(), principal: bound_to(request, rules) };
             match step(&snapshot, command, rules) {
                 Ok((record, done)) => {
-                    self.take_place(request, rules, &snapshot, done)?;
+                    let _place = self.reserve_place(request, rules, &snapshot, done)?;
                     let swapped = swap(&*self.store, self.store_timeout, &request.key, snapshot.revision, record).await;
                     if let Swapped::Done(snapshot) = swapped.map_err(|error| refusals::of_store(&error))? {
-                        self.give_place_back(request, done);
+                        self.note_lease(request, &snapshot, done);
                         return Ok(Stepped { done, snapshot, waited });
                     }
                 }
                 Err(Denied::Busy(_)) => {
                     let end = patience.unwrap_or(now + guard.claim_max_wait);
                     self.may_write(&snapshot)?;
-                    self.wait_until_free(request, &snapshot, end).await?;
+                    while_client_waits(session, self.wait_until_free(request, &snapshot, end)).await??;
                 }
                 Err(Denied::Held { remaining, .. }) if patience.is_some_and(|end| Instant::now() < end) => {
                     waited = true;
@@ -139,27 +147,42 @@ impl Guards {
         self.judge(request, guard, snapshot).await.map(drop)
     }
 
-    fn take_place(
+    /// What a client without a turn is told: the word of the lease, as one is told who does not wait.
+    async fn refuse_turn(&self, request: &Request, rules: &LeaseRules, action: Action, no_turn: NoTurn) -> Refusal {
+        let command = Command { action, principal: bound_to(request, rules) };
+        match self.snapshot(&request.key).await.map(|snapshot| step(&snapshot, command, rules)) {
+            Ok(Err(held @ Denied::Held { .. })) if no_turn != NoTurn::AllFull => native::refuse(held),
+            _ => refusals::of_lease_turn(no_turn),
+        }
+    }
+
+    /// A place among the leases of the principal for one that is about to be granted.
+    fn reserve_place(
         &self,
         request: &Request,
         rules: &LeaseRules,
         snapshot: &Snapshot,
         done: Done,
-    ) -> Result<(), Refusal> {
-        let Done::Acquired { duration, .. } = done else { return Ok(()) };
-        let end = match duration {
-            LeaseDuration::Fixed(duration) => Some(snapshot.now.plus(duration)),
-            LeaseDuration::Infinite => None,
-        };
-        if self.holdings.take(request.principal, &request.key, snapshot.now, end, rules.max_per_principal) {
-            return Ok(());
+    ) -> Result<Option<Reservation<'_>>, Refusal> {
+        if !matches!(done, Done::Acquired { .. }) {
+            return Ok(None);
         }
-        Err(Refusal::new(Code::TooManyLeases, "release a lease before you acquire another one"))
+        let place = self.holdings.reserve(request.principal, &request.key, snapshot.now, rules.max_per_principal);
+        let refuse = || Refusal::new(Code::TooManyLeases, "release a lease before you acquire another one");
+        place.map(Some).ok_or_else(refuse)
     }
 
-    fn give_place_back(&self, request: &Request, done: Done) {
-        if matches!(done, Done::Released | Done::AlreadyReleased) {
-            self.holdings.give_back(request.principal, &request.key);
+    /// Counts the lease of a resource as what it is now.
+    fn note_lease(&self, request: &Request, snapshot: &Snapshot, done: Done) {
+        let Some(lease) = snapshot.lease().filter(|_| snapshot.lease_state().is_held()) else {
+            self.holdings.free(&request.key);
+            return;
+        };
+        let end = lease.remaining(snapshot.now).map(|remaining| snapshot.now.plus(remaining));
+        if matches!(done, Done::Acquired { .. }) {
+            self.holdings.hold(request.principal, &request.key, snapshot.now, end);
+        } else {
+            self.holdings.change_end(&request.key, end);
         }
     }
 }
@@ -181,10 +204,15 @@ async fn while_client_waits<T>(session: &mut Session, wait: impl Future<Output =
     if !session.is_body_done() {
         return Ok(wait.await);
     }
-    tokio::select! {
+    // One that only half-closes looks the same over HTTP/1.1. A lease that is granted to nobody would keep everybody
+    // else away, so it counts as gone.
+    session.set_abort_on_close(true);
+    let waited = tokio::select! {
         output = wait => Ok(output),
         gone = gone(session) => Err(Answer::Broken(gone)),
-    }
+    };
+    session.set_abort_on_close(false);
+    waited
 }
 
 /// Comes to an end when the client has gone.

@@ -85,6 +85,9 @@ impl Guards {
         let learned = if may_learn { self.new_state(request, guard, exchange.head(), body).await } else { None };
         let kept = learned.as_ref().and_then(|learned| learned.to_keep(request, guard));
         let settled = claim.settle(outcome, kept).await;
+        if settled.as_ref().is_some_and(|settled| settled.snapshot.lease().is_none()) {
+            self.holdings.free(&request.key);
+        }
         let mut answer = response_head(exchange.head());
         let tag = match (outcome, &guard.etag) {
             (Outcome::Applied, _) => self.tag_after_write(request, guard, learned, settled.as_ref()),
