@@ -5,10 +5,13 @@ use std::time::Duration;
 use pingora::{http::ResponseHeader, proxy::Session};
 use tokio::time::{Instant, timeout};
 
-use super::{Guards, answer::Answer, claim::swap, probe::Probed, queue::NoTurn, refusals, request::Request};
+use super::{
+    Guards, answer::Answer, claim::swap, holdings::Reservation, probe::Probed, queue::NoTurn, refusals,
+    request::Request,
+};
 use crate::{
     core::{
-        lease::{Action, Command, Denied, Done, LeaseDuration, LeaseId, PrincipalName, step},
+        lease::{Action, Command, Denied, Done, LeaseId, PrincipalName, step},
         policy::{AbsentLease, Guard, LeaseAuth, LeaseRules},
         record::Snapshot,
         refusal::{Code, Refusal},
@@ -21,6 +24,9 @@ use crate::{
     entropy::random_bytes,
     store::Swapped,
 };
+
+/// When to come back to a lease whose record others keep changing.
+const RETRY_SOON: Duration = Duration::from_secs(1);
 
 /// A step that was done.
 pub(super) struct Stepped {
@@ -63,42 +69,45 @@ impl Guards {
         wait: Option<Duration>,
     ) -> Result<Stepped, Answer> {
         let now = Instant::now();
-        let patience = wait.map(|wait| now + wait.min(rules.max_wait));
+        // Where nobody may wait, nobody does.
+        let patience = wait.filter(|_| rules.max_waiters > 0).map(|wait| now + wait.min(rules.max_wait));
         let _turn = match patience {
             Some(end) => {
-                let turn = self.lease_queues.turn(&request.key, rules.max_waiters, end);
-                Some(while_client_waits(session, turn).await?.map_err(refusals::of_lease_turn)?)
+                // Whoever has its turn waits too, for the lease itself.
+                let turn = self.lease_queues.turn(&request.key, rules.max_waiters - 1, end);
+                match while_client_waits(session, turn).await? {
+                    Ok(turn) => Some(turn),
+                    Err(no_turn) => return Err(self.refuse_turn(request, rules, action, no_turn).await.into()),
+                }
             }
             None => None,
         };
-        let mut waited = false;
+        let (mut waited, end) = (false, patience.unwrap_or(now + guard.claim_max_wait));
         loop {
             let snapshot = self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))?;
             self.judge_conditions(request, guard, &snapshot).await?;
             let command = Command { action: action.clone(), principal: bound_to(request, rules) };
             match step(&snapshot, command, rules) {
-                Ok((_, Done::Acquired { is_new: true, .. })) if patience.is_none() && self.has_line(request) => {
+                // Who does not wait does not get in before those who do.
+                Ok((_, Done::Acquired { is_new: true, .. }))
+                    if patience.is_none() && self.lease_queues.has_line(&request.key) =>
+                {
                     return Err(refusals::of_lease_turn(NoTurn::LineFull).into());
                 }
                 Ok((record, done)) => {
-                    self.take_place(request, rules, &snapshot, done)?;
+                    let _place = self.reserve_place(request, rules, &snapshot, done)?;
                     let swapped = swap(&*self.store, self.store_timeout, &request.key, snapshot.revision, record).await;
-                    match swapped {
-                        Ok(Swapped::Done(snapshot)) => {
-                            self.end_place(request, &snapshot, done);
-                            return Ok(Stepped { done, snapshot, waited });
-                        }
-                        Ok(Swapped::Conflict(_)) => self.undo_place(request, done),
-                        Err(error) => {
-                            self.undo_place(request, done);
-                            return Err(refusals::of_store(&error).into());
-                        }
+                    if let Swapped::Done(snapshot) = swapped.map_err(|error| refusals::of_store(&error))? {
+                        self.note_lease(request, &snapshot, done);
+                        return Ok(Stepped { done, snapshot, waited });
+                    }
+                    if Instant::now() >= end {
+                        return Err(refusals::write_in_flight(RETRY_SOON).into());
                     }
                 }
                 Err(Denied::Busy(_)) => {
-                    let end = patience.unwrap_or(now + guard.claim_max_wait);
                     self.may_write(&snapshot)?;
-                    self.wait_until_free(request, &snapshot, end).await?;
+                    while_client_waits(session, self.wait_until_free(request, &snapshot, end)).await??;
                 }
                 Err(Denied::Held { remaining, .. }) if patience.is_some_and(|end| Instant::now() < end) => {
                     waited = true;
@@ -148,45 +157,43 @@ impl Guards {
         self.judge(request, guard, snapshot).await.map(drop)
     }
 
-    fn take_place(
+    /// What a client without a turn is told: the word of the lease, as one is told who does not wait.
+    async fn refuse_turn(&self, request: &Request, rules: &LeaseRules, action: Action, no_turn: NoTurn) -> Refusal {
+        let command = Command { action, principal: bound_to(request, rules) };
+        match self.snapshot(&request.key).await.map(|snapshot| step(&snapshot, command, rules)) {
+            Ok(Err(held @ Denied::Held { .. })) if no_turn != NoTurn::AllFull => native::refuse(held),
+            _ => refusals::of_lease_turn(no_turn),
+        }
+    }
+
+    /// A place among the leases of the principal for one that is about to be granted.
+    fn reserve_place(
         &self,
         request: &Request,
         rules: &LeaseRules,
         snapshot: &Snapshot,
         done: Done,
-    ) -> Result<(), Refusal> {
-        let Done::Acquired { duration, .. } = done else { return Ok(()) };
-        let end = match duration {
-            LeaseDuration::Fixed(duration) => Some(snapshot.now.plus(duration)),
-            LeaseDuration::Infinite => None,
+    ) -> Result<Option<Reservation<'_>>, Refusal> {
+        if !matches!(done, Done::Acquired { .. }) {
+            return Ok(None);
+        }
+        let place = self.holdings.reserve(request.principal, &request.key, snapshot.now, rules.max_per_principal);
+        let refuse = || Refusal::new(Code::TooManyLeases, "release a lease before you acquire another one");
+        place.map(Some).ok_or_else(refuse)
+    }
+
+    /// Counts the lease of a resource as what it is now.
+    fn note_lease(&self, request: &Request, snapshot: &Snapshot, done: Done) {
+        let Some(lease) = snapshot.lease().filter(|_| snapshot.lease_state().is_held()) else {
+            self.holdings.free(&request.key);
+            return;
         };
-        if self.holdings.take(request.principal, &request.key, snapshot.now, end, rules.max_per_principal) {
-            return Ok(());
+        let end = lease.remaining(snapshot.now).map(|remaining| snapshot.now.plus(remaining));
+        if matches!(done, Done::Acquired { .. }) {
+            self.holdings.hold(request.principal, &request.key, snapshot.now, end);
+        } else {
+            self.holdings.change_end(&request.key, end);
         }
-        Err(Refusal::new(Code::TooManyLeases, "release a lease before you acquire another one"))
-    }
-
-    /// A grant that did not happen takes no place.
-    fn undo_place(&self, request: &Request, done: Done) {
-        if matches!(done, Done::Acquired { is_new: true, .. }) {
-            self.holdings.give_back(&request.key);
-        }
-    }
-
-    fn end_place(&self, request: &Request, snapshot: &Snapshot, done: Done) {
-        match done {
-            Done::Released | Done::AlreadyReleased => self.holdings.give_back(&request.key),
-            Done::Broken { remaining } => self.holdings.end_at(&request.key, snapshot.now.plus(remaining)),
-            Done::Renewed { duration: LeaseDuration::Fixed(duration) } => {
-                self.holdings.end_at(&request.key, snapshot.now.plus(duration));
-            }
-            Done::Acquired { .. } | Done::Renewed { .. } | Done::Changed { .. } => {}
-        }
-    }
-
-    /// Whether others wait for the lease: who does not wait does not get in before them.
-    fn has_line(&self, request: &Request) -> bool {
-        self.lease_queues.has_line(&request.key)
     }
 }
 
@@ -207,10 +214,15 @@ async fn while_client_waits<T>(session: &mut Session, wait: impl Future<Output =
     if !session.is_body_done() {
         return Ok(wait.await);
     }
-    tokio::select! {
+    // One that only half-closes looks the same over HTTP/1.1. A lease that is granted to nobody would keep everybody
+    // else away, so it counts as gone.
+    session.set_abort_on_close(true);
+    let waited = tokio::select! {
         output = wait => Ok(output),
         gone = gone(session) => Err(Answer::Broken(gone)),
-    }
+    };
+    session.set_abort_on_close(false);
+    waited
 }
 
 /// Comes to an end when the client has gone.

@@ -30,8 +30,9 @@ use crate::{
 impl Guards {
     /// Handles a read, with the lease that it may need or take.
     pub(super) async fn read(&self, session: &mut Session, request: &Request, guard: &Guard) -> Result<Answer, Answer> {
-        let fence = self.judge_read_by_lease(request, guard).await?;
+        // Who asks for the lease does not need to have it already.
         let Some(receipt) = self.acquire_on_read(session, request, guard).await? else {
+            let fence = self.judge_read_by_lease(request, guard).await?;
             return self.read_resource(session, request, guard, fence, Purpose::Read).await;
         };
         match self.read_resource(session, request, guard, Some(receipt.fence()), Purpose::Write).await {

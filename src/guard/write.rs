@@ -97,8 +97,9 @@ impl Guards {
         let learned = if may_learn { self.new_state(request, guard, exchange.head(), body).await } else { None };
         let kept = learned.as_ref().and_then(|learned| learned.to_keep(request, guard));
         let settled = claim.settle(outcome, kept).await;
-        if outcome == Outcome::Applied && request.method == Method::DELETE {
-            self.holdings.give_back(&request.key);
+        let has_lease = settled.as_ref().is_none_or(|settled| settled.snapshot.lease().is_some());
+        if guard.lease.is_some() && !has_lease {
+            self.holdings.free(&request.key);
         }
         let mut answer = response_head(exchange.take_head());
         let tag = match (outcome, &guard.etag) {

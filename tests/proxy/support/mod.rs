@@ -18,6 +18,7 @@
 //! * [`proxy`] runs `ifmatch` as a child process, and prints its log when the test fails.
 //! * [`raw`] and [`h2c`] are clients that can do what no decent client does.
 //! * [`backend`] is an HTTP/1.1 server whose every step a test can order; [`nginx`] is the real one.
+//! * [`leases`] are operations on leases, in the native dialect.
 //! * [`scene`] is a proxy with a route for each way of knowing tags, for what must hold in all of them.
 //! * [`wait`] and [`gate`] order events. Nothing sleeps for a fixed time, and nothing waits for ever.
 
@@ -28,6 +29,7 @@ pub mod child;
 pub mod curl;
 pub mod gate;
 pub mod h2c;
+pub mod leases;
 pub mod message;
 pub mod nginx;
 pub mod ports;
