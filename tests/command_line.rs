@@ -44,7 +44,6 @@ fn check_prints_a_table_of_routes() {
 fn check_tells_what_a_lease_takes() {
     for (file, expected) in [
         ("config/worker-locks.toml", "never /.leases write 5s-1m required results"),
-        ("config/azure-blob-pessimistic.toml", "never azure write 15s-1m|infinite blobs"),
         ("config/azure-queue.toml", "never /.leases read+write 1s-7days queues"),
     ] {
         let output = ifmatch(&["check", file]);
@@ -144,10 +143,6 @@ fn explain_tells_what_a_lease_demands() {
     assert_eq!(labelled(&lines, "lease"), "", "{lines:?}");
     let lines = explained(&["config/azure-queue.toml", "GET", "/orders/messages/17"]);
     assert_eq!(labelled(&lines, "lease"), "Lease-Id while the resource is leased");
-    let lines = explained(&["config/azure-container.toml", "PUT", "/photos"]);
-    assert_eq!(labelled(&lines, "lease"), "", "{lines:?}");
-    let lines = explained(&["config/azure-container.toml", "DELETE", "/photos"]);
-    assert_eq!(labelled(&lines, "lease"), "x-ms-lease-id while the resource is leased");
 }
 
 #[test]
