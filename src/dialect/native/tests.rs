@@ -1,11 +1,18 @@
 //! The native dialect: what each request means, and what each outcome says.
 
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+
 use super::*;
 use crate::core::{
-    policy::{AbsentLease, Dialect, LeaseAuth, LeaseGuards},
-    record::{Record, Revision},
+    lease::{Acquire, Action, Denied, Done, HolderLabel, LeaseDuration, LeaseId},
+    policy::{AbsentLease, Dialect, LeaseAuth, LeaseGuards, LeaseRules},
+    record::{Record, Revision, Snapshot},
+    refusal::Code,
     time::StoreTime,
 };
+use crate::dialect::Operation;
 
 const RANDOM: &str = "0b6f3a52-93f1-4f7e-8a38-0e9ad9f0a8c4";
 const OTHER: &str = "7d9f6b0c-5a43-4c0e-9d1f-2b8f3f0f6c11";

@@ -1,0 +1,176 @@
+//! What an outcome says.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use serde::Serialize;
+
+use super::{FENCING_TOKEN, LEASE_DURATION, LEASE_ID, LEASE_TIME, PREFERENCE_APPLIED};
+use crate::core::{
+    lease::{Denied, Done, HolderLabel, LeaseDuration, LeaseId, LeaseState, UseDenied},
+    record::Snapshot,
+    refusal::{Code, Refusal},
+};
+
+/// When to come back where a lease without an end is held.
+const RETRY_INFINITE: Duration = Duration::from_secs(60);
+
+/// A successful operation as a response.
+#[derive(Debug)]
+pub struct Response {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its fields.
+    pub fields: HeaderMap,
+    /// Its body: JSON, on `GET`.
+    pub body: Option<String>,
+}
+
+/// The response to an operation that was done. `snapshot` is the record with it.
+pub fn done(done: Done, snapshot: &Snapshot, waited: bool) -> Response {
+    let mut fields = HeaderMap::new();
+    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let status = match done {
+        Done::Acquired { id, duration, .. } => {
+            fields.extend(grant_fields(id, duration, snapshot));
+            StatusCode::CREATED
+        }
+        Done::Renewed { duration } => {
+            fields.insert(LEASE_DURATION, duration_value(duration));
+            fields.insert(FENCING_TOKEN, HeaderValue::from(snapshot.fence().0));
+            StatusCode::OK
+        }
+        Done::Changed { id } => {
+            fields.insert(LEASE_ID, id_value(id));
+            StatusCode::OK
+        }
+        Done::Released | Done::AlreadyReleased => StatusCode::NO_CONTENT,
+        Done::Broken { remaining } => {
+            fields.insert(LEASE_TIME, HeaderValue::from(rounded_up(remaining)));
+            StatusCode::ACCEPTED
+        }
+    };
+    if waited {
+        fields.insert(PREFERENCE_APPLIED, HeaderValue::from_static("wait"));
+    }
+    Response { status, fields, body: None }
+}
+
+/// The fields by which a client learns of its grant.
+pub fn grant_fields(id: LeaseId, duration: LeaseDuration, snapshot: &Snapshot) -> [(HeaderName, HeaderValue); 3] {
+    [
+        (LEASE_ID, id_value(id)),
+        (LEASE_DURATION, duration_value(duration)),
+        (FENCING_TOKEN, HeaderValue::from(snapshot.fence().0)),
+    ]
+}
+
+fn duration_value(duration: LeaseDuration) -> HeaderValue {
+    match duration {
+        LeaseDuration::Infinite => HeaderValue::from_static("infinite"),
+        // A holder that counts on less than it has is safe.
+        LeaseDuration::Fixed(duration) => HeaderValue::from(duration.as_secs()),
+    }
+}
+
+fn id_value(id: LeaseId) -> HeaderValue {
+    let mut value = HeaderValue::from_str(&id.reveal()).unwrap_or(HeaderValue::from_static(""));
+    value.set_sensitive(true);
+    value
+}
+
+fn rounded_up(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}
+
+/// What anybody who may ask is shown of a lease; never its id.
+#[derive(Serialize)]
+struct View<'a> {
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remaining: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fence: Option<u64>,
+}
+
+/// The answer to `GET`.
+pub fn show(snapshot: &Snapshot) -> Response {
+    let (state, lease) = (snapshot.lease_state(), snapshot.lease());
+    let held = lease.filter(|_| state.is_held());
+    let view = View {
+        state: match state {
+            LeaseState::Available => "available",
+            LeaseState::Leased => "leased",
+            LeaseState::Breaking => "breaking",
+            LeaseState::Broken => "broken",
+            LeaseState::Expired => "expired",
+        },
+        duration: held.map(|lease| if lease.duration == LeaseDuration::Infinite { "infinite" } else { "fixed" }),
+        remaining: held.and_then(|lease| lease.remaining(snapshot.now)).map(rounded_up),
+        holder: held.and_then(|lease| lease.holder.as_ref()).map(HolderLabel::as_str),
+        fence: lease.map(|_| snapshot.fence().0),
+    };
+    let mut fields = HeaderMap::new();
+    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    // Words and numbers always have a form in JSON.
+    let body = serde_json::to_string(&view).unwrap_or_default();
+    Response { status: StatusCode::OK, fields, body: Some(body) }
+}
+
+/// The refusal of an operation.
+pub fn refuse(denied: Denied) -> Refusal {
+    match denied {
+        Denied::Held { remaining, holder, .. } => {
+            let detail = "somebody else holds the lease; come back after retry_after, or wait with Prefer: wait=N";
+            let refusal = Refusal::new(Code::LeaseHeld, detail).retry_after(remaining.unwrap_or(RETRY_INFINITE));
+            match holder {
+                Some(holder) => refusal.held_by(holder.as_str()),
+                None => refusal,
+            }
+        }
+        Denied::IdMismatch => {
+            Refusal::new(Code::LeaseIdMismatch, "the lease has another id, or belongs to another client")
+        }
+        Denied::NotPresent => Refusal::new(Code::LeaseNotPresent, "there is no such lease; acquire it with POST"),
+        Denied::Breaking => {
+            Refusal::new(Code::LeaseBreaking, "the lease is being broken: finish and release it, then acquire it anew")
+        }
+        Denied::Broken => Refusal::new(Code::LeaseBroken, "the lease was broken; acquire it anew with POST"),
+        Denied::BeyondHoldMax => Refusal::new(
+            Code::LeaseHoldMax,
+            "the lease was held for as long as this route allows: release it, so that others get their turn",
+        ),
+        Denied::Busy(_) => {
+            let detail = "a write is in flight or in doubt: the lease can be granted when it is not; come back later";
+            Refusal::new(Code::WriteInFlight, detail).retry_after(Duration::from_secs(1))
+        }
+    }
+}
+
+/// The refusal of a read or write that a lease forbids.
+pub fn refuse_use(denied: UseDenied) -> Refusal {
+    match denied {
+        UseDenied::IdMissing => Refusal::new(
+            Code::LeaseIdMissing,
+            "the resource is leased: send the Lease-Id of the lease, or come back later",
+        ),
+        UseDenied::LeaseRequired => {
+            Refusal::new(Code::LeaseIdMissing, "acquire a lease of the resource first, and send its Lease-Id")
+        }
+        UseDenied::IdMismatch => {
+            Refusal::new(Code::LeaseIdMismatchOnUse, "somebody else holds the lease of the resource")
+        }
+        UseDenied::NotPresent => {
+            Refusal::new(Code::LeaseNotPresentOnUse, "there is no lease of this id; acquire one, or send no Lease-Id")
+        }
+        UseDenied::Lost => Refusal::new(
+            Code::LeaseLost,
+            "the lease has ended: acquire it anew, and read the resource before you write, as others may have written",
+        ),
+    }
+}

@@ -1,0 +1,141 @@
+//! What a request means.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, Method};
+
+use super::{LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, PREFER, PROPOSED_LEASE_ID};
+use crate::{
+    core::{
+        lease::{Acquire, Action, HolderLabel, LeaseDuration, LeaseId},
+        policy::LeaseRules,
+        refusal::{Code, Refusal},
+    },
+    dialect::Operation,
+};
+
+/// Reads a lease operation. `fresh` is the id of a lease whose client chooses none.
+///
+/// # Errors
+///
+/// The request cannot be read, or asks for what the route does not allow; the refusal says what to send.
+pub fn read(method: &Method, headers: &HeaderMap, rules: &LeaseRules, fresh: LeaseId) -> Result<Operation, Refusal> {
+    let action = match *method {
+        Method::GET | Method::HEAD => return Ok(Operation::Show),
+        Method::POST => Action::Acquire(acquire(headers, rules, fresh)?),
+        Method::PUT => Action::Renew { id: required_id(headers, &LEASE_ID)? },
+        Method::PATCH => {
+            let proposed = required_id(headers, &PROPOSED_LEASE_ID)?;
+            Action::Change { id: required_id(headers, &LEASE_ID)?, proposed: random(proposed)? }
+        }
+        Method::DELETE => end(headers, rules)?,
+        _ => return Err(Refusal::new(Code::MethodNotAllowed, "a lease takes GET, POST, PUT, PATCH and DELETE")),
+    };
+    let wait = wait(headers).filter(|_| *method == Method::POST).map(|wait| wait.min(rules.max_wait));
+    Ok(Operation::Step { action, wait })
+}
+
+/// What a GET asks for that is to take the lease of what it reads (`lease.acquire_on_read`); `None` if it does not.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_on_get(headers: &HeaderMap, rules: &LeaseRules, fresh: LeaseId) -> Result<Option<Acquire>, Refusal> {
+    let asks = rules.acquire_on_read && headers.contains_key(&LEASE_DURATION) && !headers.contains_key(&LEASE_ID);
+    asks.then(|| acquire(headers, rules, fresh)).transpose()
+}
+
+/// The id that a request presents.
+///
+/// # Errors
+///
+/// The field is there and holds no id, or several.
+pub fn presented_id(headers: &HeaderMap) -> Result<Option<LeaseId>, Refusal> {
+    id(headers, &LEASE_ID)
+}
+
+fn acquire(headers: &HeaderMap, rules: &LeaseRules, fresh: LeaseId) -> Result<Acquire, Refusal> {
+    let proposed = id(headers, &LEASE_ID)?.map(random).transpose()?;
+    let duration = match single(headers, &LEASE_DURATION)? {
+        None => LeaseDuration::Fixed(rules.default),
+        Some(text) if text.eq_ignore_ascii_case("infinite") => LeaseDuration::Infinite,
+        Some(text) => LeaseDuration::Fixed(seconds(&LEASE_DURATION, text)?),
+    };
+    if !duration.is_allowed(rules) {
+        let infinite = if rules.infinite { ", or infinite" } else { "" };
+        let (min, max) = (rules.min.as_secs_f64(), rules.max.as_secs_f64());
+        return Err(malformed(format!("Lease-Duration is a number of seconds from {min} to {max}{infinite}")));
+    }
+    let holder = single(headers, &LEASE_HOLDER)?
+        .map(|label| HolderLabel::parse(label.as_bytes()).map_err(|error| malformed(format!("Lease-Holder: {error}"))))
+        .transpose()?;
+    Ok(Acquire { proposed, fresh, duration, holder })
+}
+
+fn end(headers: &HeaderMap, rules: &LeaseRules) -> Result<Action, Refusal> {
+    if let Some(id) = id(headers, &LEASE_ID)? {
+        return Ok(Action::Release { id });
+    }
+    match single(headers, &LEASE_BREAK_PERIOD)? {
+        Some(_) if !rules.client_break => {
+            Err(Refusal::new(Code::MethodNotAllowed, "this route does not let clients break a lease; wait for its end"))
+        }
+        Some(text) => Ok(Action::Break { period: Some(seconds(&LEASE_BREAK_PERIOD, text)?) }),
+        None => Err(malformed("send the Lease-Id of the lease to release it".to_owned())),
+    }
+}
+
+/// How long the client would wait (RFC 7240 section 4.3); what cannot be read is no preference.
+pub fn wait(headers: &HeaderMap) -> Option<Duration> {
+    let lines = headers.get_all(&PREFER).iter().filter_map(|line| line.to_str().ok());
+    let mut preferences = lines.flat_map(|line| line.split(','));
+    preferences.find_map(|preference| {
+        let (name, value) = preference.split(';').next()?.split_once('=')?;
+        let is_wait = name.trim().eq_ignore_ascii_case("wait");
+        is_wait.then(|| value.trim().trim_matches('"').parse().ok().map(Duration::from_secs)).flatten()
+    })
+}
+
+fn id(headers: &HeaderMap, name: &HeaderName) -> Result<Option<LeaseId>, Refusal> {
+    let parse =
+        |text: &str| LeaseId::parse(text.as_bytes()).map_err(|error| malformed(format!("{}: {error}", title(name))));
+    single(headers, name)?.map(parse).transpose()
+}
+
+fn required_id(headers: &HeaderMap, name: &HeaderName) -> Result<LeaseId, Refusal> {
+    id(headers, name)?.ok_or_else(|| malformed(format!("send {}", title(name))))
+}
+
+/// An id that a client has chosen must be as hard to guess as one of ours.
+fn random(id: LeaseId) -> Result<LeaseId, Refusal> {
+    let message = || malformed("a lease id is a UUID of version 4: random, so that nobody guesses it".to_owned());
+    id.is_random().then_some(id).ok_or_else(message)
+}
+
+fn seconds(name: &HeaderName, text: &str) -> Result<Duration, Refusal> {
+    let number = text.parse().map(Duration::from_secs);
+    number.map_err(|_error| malformed(format!("{} is a whole number of seconds", title(name))))
+}
+
+fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
+    let mut lines = headers.get_all(name).iter();
+    match (lines.next(), lines.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => value
+            .to_str()
+            .map(|text| Some(text.trim()))
+            .map_err(|_error| malformed(format!("{} is visible ASCII", title(name)))),
+        (Some(_), Some(_)) => Err(malformed(format!("send {} once", title(name)))),
+    }
+}
+
+/// A field's name as it is usually written.
+fn title(name: &HeaderName) -> String {
+    let capital =
+        |word: &str| word.get(..1).unwrap_or_default().to_ascii_uppercase() + word.get(1..).unwrap_or_default();
+    name.as_str().split('-').map(capital).collect::<Vec<_>>().join("-")
+}
+
+fn malformed(detail: String) -> Refusal {
+    Refusal::new(Code::MalformedLeaseHeader, detail)
+}
