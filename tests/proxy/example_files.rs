@@ -106,7 +106,7 @@ async fn messages_are_claimed_by_reading_them() {
     let (_nginx, proxy) = start("azure-queue.toml").await;
     let (addr, message) = (proxy.addr(), "/orders/messages/17");
     assert_eq!(put(addr, message, &[("If-None-Match", "*")], "hello").await.status, 201);
-    let claim = async || send(addr, "GET", message, &[("Lease-Duration", "1")], "").await;
+    let claim = async || send(addr, "GET", message, &[("Lease-Duration", "3")], "").await;
     let first = claim().await;
     assert_eq!((first.status, first.text()), (200, "hello"));
     claim().await.refused(409, "lease-held");

@@ -38,10 +38,10 @@ async fn begin_put(backend: &Backend, addr: SocketAddr, id: Option<&str>) -> (Jo
 async fn a_renewal_passes_beside_ones_own_write_and_stays() {
     let (backend, proxy) = start(|setup| setup).await;
     let addr = proxy.addr();
-    let grant = acquire(addr, DOC, "1").await;
+    let grant = acquire(addr, DOC, "2").await;
     let (writer, write) = begin_put(&backend, addr, Some(&grant.id)).await;
     // The lease goes on past its first end, while the write is at the backend all the time.
-    let end = tokio::time::Instant::now() + std::time::Duration::from_millis(1_500);
+    let end = tokio::time::Instant::now() + std::time::Duration::from_millis(2_500);
     while tokio::time::Instant::now() < end {
         let renewed = lease(addr, "PUT", DOC, &[("Lease-Id", &grant.id)]).await;
         assert_eq!((renewed.status, fence(&renewed)), (200, grant.fence));
@@ -56,7 +56,7 @@ async fn a_renewal_passes_beside_ones_own_write_and_stays() {
 async fn nobody_is_granted_a_lease_beside_the_write_of_one_that_ran_out() {
     let (backend, proxy) = start(|setup| setup.route("claim = { max_wait = \"100ms\", max_waiters = 64 }")).await;
     let addr = proxy.addr();
-    let grant = acquire(addr, DOC, "1").await;
+    let grant = acquire(addr, DOC, "2").await;
     let (writer, write) = begin_put(&backend, addr, Some(&grant.id)).await;
     reaches(addr, DOC, "expired").await;
     let refused = lease(addr, "POST", DOC, &[]).await;
@@ -74,7 +74,7 @@ async fn nobody_is_granted_a_lease_beside_the_write_of_one_that_ran_out() {
 async fn a_grant_waits_for_the_write_of_a_lease_that_ran_out() {
     let (backend, proxy) = start(|setup| setup).await;
     let addr = proxy.addr();
-    let grant = acquire(addr, DOC, "1").await;
+    let grant = acquire(addr, DOC, "2").await;
     let (writer, write) = begin_put(&backend, addr, Some(&grant.id)).await;
     let next = tokio::spawn(async move { lease(addr, "POST", DOC, &[("Prefer", "wait=20")]).await });
     reaches(addr, DOC, "expired").await;
@@ -92,16 +92,16 @@ async fn a_grant_waits_for_the_write_of_a_lease_that_ran_out() {
 /// The same for a write whose outcome nobody knows (rule 3).
 #[tokio::test]
 async fn nobody_is_granted_a_lease_beside_a_doubt() {
-    let (backend, proxy) = start(|setup| setup.upstream("late_max = \"2s\"")).await;
+    let (backend, proxy) = start(|setup| setup.upstream("late_max = \"3s\"")).await;
     let addr = proxy.addr();
-    let grant = acquire(addr, DOC, "1").await;
+    let grant = acquire(addr, DOC, "2").await;
     let (writer, write) = begin_put(&backend, addr, Some(&grant.id)).await;
     reaches(addr, DOC, "expired").await;
     write.close();
     assert!(writer.await.unwrap().refused(502, "upstream-failed").in_doubt);
     let refused = lease(addr, "POST", DOC, &[]).await;
     let seconds = refused.refused(409, "write-in-flight").retry_after_seconds;
-    assert!(seconds.is_some_and(|seconds| seconds <= 2), "{refused:?}");
+    assert!(seconds.is_some_and(|seconds| seconds <= 3), "{refused:?}");
     let end = tokio::time::Instant::now() + crate::support::wait::DEADLINE;
     while lease(addr, "POST", DOC, &[]).await.status != 201 {
         assert!(tokio::time::Instant::now() < end, "a doubt ends");
@@ -113,7 +113,7 @@ async fn nobody_is_granted_a_lease_beside_a_doubt() {
 async fn a_lease_that_ran_out_is_renewed_where_nobody_else_has_written() {
     let (_backend, proxy) = start(|setup| setup).await;
     let addr = proxy.addr();
-    let grant = acquire(addr, DOC, "1").await;
+    let grant = acquire(addr, DOC, "2").await;
     assert_eq!(put_with(addr, DOC, &grant.id, "mine").await.status, 204);
     reaches(addr, DOC, "expired").await;
     let renewed = lease(addr, "PUT", DOC, &[("Lease-Id", &grant.id)]).await;

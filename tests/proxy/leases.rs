@@ -106,10 +106,10 @@ async fn a_renewal_can_be_repeated_and_keeps_the_fence() {
 async fn a_renewal_lasts_from_its_own_time_on() {
     let (_backend, proxy) = start(|setup| setup).await;
     let addr = proxy.addr();
-    let grant = acquire(addr, DOC, "2").await;
-    while view(addr, DOC).await["remaining"] != 1 {}
+    let grant = acquire(addr, DOC, "3").await;
+    while view(addr, DOC).await["remaining"].as_u64() > Some(1) {}
     assert_eq!(lease(addr, "PUT", DOC, &[("Lease-Id", &grant.id)]).await.status, 200);
-    assert_eq!(view(addr, DOC).await["remaining"], 2);
+    assert!(view(addr, DOC).await["remaining"].as_u64() > Some(1));
 }
 
 #[tokio::test]
