@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::header;
 use pingora::{http::ResponseHeader, proxy::Session};
 use tokio::time::{Instant, timeout};
 
@@ -11,11 +12,12 @@ use super::{
 };
 use crate::{
     core::{
+        entity_tag::EntityTag,
         lease::{Action, Command, Denied, Done, LeaseId, PrincipalName, step},
         policy::{AbsentLease, Guard, LeaseAuth, LeaseRules},
-        record::Snapshot,
+        record::{Revision, Snapshot},
         refusal::{Code, Refusal},
-        validators::Representation,
+        validators::{Representation, Validators},
     },
     dialect::{
         Operation,
@@ -38,6 +40,14 @@ pub(super) struct Stepped {
     pub(super) waited: bool,
 }
 
+/// What the upstream told of a resource before its lease was granted.
+struct Seen {
+    /// The tag.
+    tag: EntityTag,
+    /// When a write last began or ended.
+    touched: Revision,
+}
+
 impl Guards {
     /// Handles an operation on the lease of a resource, in the native dialect.
     pub(super) async fn lease(
@@ -48,13 +58,19 @@ impl Guards {
         rules: &LeaseRules,
     ) -> Result<Answer, Answer> {
         let operation = native::read(&request.method, &request.head.headers, rules, fresh_id()?)?;
-        self.authorize(request, guard, rules, &operation).await?;
+        let seen = self.authorize(request, guard, rules, &operation).await?;
         let Operation::Step { action, wait } = operation else {
             let snapshot = self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))?;
             return answer(native::show(&snapshot));
         };
         let stepped = self.take_step(session, request, guard, rules, action, wait).await?;
-        answer(native::done(stepped.done, &stepped.snapshot, stepped.waited))
+        let mut response = native::done(stepped.done, &stepped.snapshot, stepped.waited);
+        if let (Done::Acquired { .. }, Some(Seen { tag, touched })) = (stepped.done, seen)
+            && touched == stepped.snapshot.touched()
+        {
+            response.fields.insert(header::ETAG, tag.to_header_value());
+        }
+        answer(response)
     }
 
     /// Does one lease operation. Where another holds the lease, waits for it as long as the client would: first come,
@@ -130,21 +146,24 @@ impl Guards {
         guard: &Guard,
         rules: &LeaseRules,
         operation: &Operation,
-    ) -> Result<(), Answer> {
+    ) -> Result<Option<Seen>, Answer> {
         let acquires = matches!(operation, Operation::Step { action: Action::Acquire(_), .. });
         let needs_presence = acquires && rules.absent == AbsentLease::Refuse;
         if rules.auth == LeaseAuth::None && !needs_presence {
-            return Ok(());
+            return Ok(None);
         }
         let snapshot = self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))?;
         match self.probe(request, guard, &snapshot).await {
             Probed::Current { representation: Representation::Absent, missing: Some(missing) } if needs_presence => {
                 Err(self.upstreams_own(guard, *missing).await?)
             }
+            Probed::Current { representation: Representation::Present(Validators { tag: Some(tag), .. }), .. } => {
+                Ok(Some(Seen { tag, touched: snapshot.touched() }))
+            }
             Probed::Answer(exchange) if rules.auth == LeaseAuth::Probe => {
                 Err(self.upstreams_own(guard, *exchange).await?)
             }
-            Probed::Current { .. } | Probed::Answer(_) => Ok(()),
+            Probed::Current { .. } | Probed::Answer(_) => Ok(None),
             Probed::Refused(refusal) => Err(refusal.into()),
         }
     }

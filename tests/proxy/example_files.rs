@@ -3,6 +3,7 @@
 use std::{fs, net::SocketAddr, path::Path};
 
 use crate::support::{
+    leases::{Grant, acquire, lease, put_with, reaches, release},
     nginx::Nginx,
     proxy::Proxy,
     raw::{get, put, put_if_match, send},
@@ -77,4 +78,74 @@ async fn optimistic_guards_each_kind_in_its_way() {
         assert!(written.status == status && is_from_the_backend(&written), "{written:?}");
     }
     get(addr, "/elsewhere").await.refused(404, "no-route");
+}
+
+/// A work item is a resource and a stage, and each is a lock of its own.
+#[tokio::test]
+async fn worker_locks_guard_results() {
+    let (_nginx, proxy) = start("worker-locks.toml").await;
+    let addr = proxy.addr();
+    let [resize, scan] = ["/jobs/42/resize", "/jobs/42/scan"];
+    put(addr, resize, &[], "one").await.refused(412, "lease-id-missing");
+    let lock = acquire(addr, resize, "30").await;
+    lease(addr, "POST", resize, &[]).await.refused(409, "lease-held");
+    // The same item in another spelling, and with a query.
+    lease(addr, "POST", "/jobs//42/%72esize?now", &[]).await.refused(409, "lease-held");
+    assert_eq!(put_with(addr, resize, &lock.id, "one").await.status, 201);
+    put_with(addr, scan, &lock.id, "one").await.refused(412, "lease-not-present");
+    let other = acquire(addr, scan, "30").await;
+    assert!(other.fence > lock.fence);
+    assert_eq!(lease(addr, "PUT", resize, &[("Lease-Id", &lock.id)]).await.status, 200);
+    release(addr, resize, &lock.id).await;
+    put_with(addr, resize, &lock.id, "two").await.refused(412, "lease-not-present");
+    assert_eq!(get(addr, resize).await.text(), "one");
+}
+
+#[tokio::test]
+async fn messages_are_claimed_by_reading_them() {
+    let (_nginx, proxy) = start("azure-queue.toml").await;
+    let (addr, message) = (proxy.addr(), "/orders/messages/17");
+    assert_eq!(put(addr, message, &[("If-None-Match", "*")], "hello").await.status, 201);
+    let claim = async || send(addr, "GET", message, &[("Lease-Duration", "3")], "").await;
+    let first = claim().await;
+    assert_eq!((first.status, first.text()), (200, "hello"));
+    claim().await.refused(409, "lease-held");
+    get(addr, message).await.refused(412, "lease-id-missing");
+    reaches(addr, message, "expired").await;
+    let second = claim().await;
+    assert_eq!(second.status, 200);
+    let delete =
+        async |response: &Response| send(addr, "DELETE", message, &[("Lease-Id", &Grant::of(response).id)], "").await;
+    delete(&first).await.refused(412, "lease-id-mismatch");
+    assert_eq!(delete(&second).await.status, 204);
+    assert_eq!(get(addr, message).await.status, 404);
+}
+
+#[tokio::test]
+async fn files_are_opened_exclusively() {
+    let (_nginx, proxy) = start("azure-file-share.toml").await;
+    let (addr, file) = (proxy.addr(), "/share/plan.txt");
+    put(addr, file, &[], "one").await.refused(412, "lease-id-missing");
+    let handle = acquire(addr, file, "infinite").await;
+    lease(addr, "POST", file, &[("Prefer", "wait=20")]).await.refused(409, "lease-held");
+    assert_eq!(put_with(addr, file, &handle.id, "one").await.status, 201);
+    get(addr, file).await.refused(412, "lease-id-missing");
+    assert_eq!(send(addr, "GET", file, &[("Lease-Id", &handle.id)], "").await.text(), "one");
+    release(addr, file, &handle.id).await;
+    let next = acquire(addr, file, "infinite").await;
+    let closed = lease(addr, "DELETE", file, &[("Lease-Break-Period", "0")]).await;
+    assert_eq!(closed.status, 202);
+    put_with(addr, file, &next.id, "two").await.refused(412, "lease-lost");
+}
+
+#[tokio::test]
+async fn the_last_writer_wins() {
+    let (_nginx, proxy) = start("last-writer-wins.toml").await;
+    let addr = proxy.addr();
+    for (body, status) in [("one", 201), ("two", 204)] {
+        let written = put(addr, "/sensors/1", &[("If-Match", "\"any\"")], body).await;
+        assert!(written.status == status && is_from_the_backend(&written), "{written:?}");
+    }
+    let read = get(addr, "/sensors/1").await;
+    assert_eq!((read.text(), read.header("etag")), ("two", None));
 }

@@ -60,8 +60,8 @@ async fn a_principal_holds_so_many_leases_and_no_more() {
 async fn a_renewed_lease_still_counts() {
     let (_backend, proxy) = start(|setup| setup.route("lease.max_per_principal = 1")).await;
     let addr = proxy.addr();
-    let first = acquire(addr, "/a", "1").await;
-    let end = Instant::now() + std::time::Duration::from_millis(1_300);
+    let first = acquire(addr, "/a", "2").await;
+    let end = Instant::now() + std::time::Duration::from_millis(2_300);
     while Instant::now() < end {
         assert_eq!(lease(addr, "PUT", "/a", &[("Lease-Id", &first.id)]).await.status, 200);
     }
