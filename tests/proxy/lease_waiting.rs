@@ -184,9 +184,9 @@ async fn a_waiter_that_leaves_makes_room_for_the_next() {
             settle_down(&backend, addr, probes).await;
             let next = begin_wait(&backend, addr, "next", 20).await;
             if matches!(leaves, Leaves::Resets) {
-                client.reset()
+                client.reset();
             } else {
-                drop(client)
+                drop(client);
             }
             next
         } else {
@@ -195,9 +195,9 @@ async fn a_waiter_that_leaves_makes_room_for_the_next() {
             settle_down(&backend, addr, probes).await;
             let next = begin_wait(&backend, addr, "next", 20).await;
             if matches!(leaves, Leaves::ResetsStream) {
-                stream.reset(Reason::CANCEL)
+                stream.reset(Reason::CANCEL);
             } else {
-                drop((stream, client))
+                drop((stream, client));
             }
             next
         };
