@@ -149,11 +149,10 @@ impl Guards {
             Probed::Current { representation: Representation::Present(Validators { tag: Some(tag), .. }), .. } => {
                 Ok(Some(Seen { tag, touched: snapshot.touched() }))
             }
-            Probed::Current { .. } => Ok(None),
             Probed::Answer(exchange) if rules.auth == LeaseAuth::Probe => {
                 Err(self.upstreams_own(guard, *exchange).await?)
             }
-            Probed::Answer(_) => Ok(None),
+            Probed::Current { .. } | Probed::Answer(_) => Ok(None),
             Probed::Refused(refusal) => Err(refusal.into()),
         }
     }
