@@ -175,7 +175,7 @@ async fn a_waiter_that_leaves_makes_room_for_the_next() {
         let (backend, proxy) = start(|setup| setup).await;
         let addr = proxy.addr();
         let first = acquire(addr, DOC, "60").await;
-        let (probes, fields) = (backend.count("HEAD", DOC), [("prefer", "wait=20"), ("lease-holder", "gone")]);
+        let (probes, fields) = (backend.count("HEAD", DOC), [("prefer", "wait=30"), ("lease-holder", "gone")]);
         let posts = || proxy.log().matches("method=\"POST\"").count();
         until("the grant to be logged", || posts() == 1).await;
         let next = if matches!(leaves, Leaves::Closes | Leaves::Resets) {
@@ -217,7 +217,7 @@ async fn a_waiter_that_leaves_from_the_middle_is_not_waited_for() {
     let second = begin_wait(&backend, addr, "second", 20).await;
     let (probes, posts) = (backend.count("HEAD", DOC), || proxy.log().matches("method=\"POST\"").count());
     let mut gone = Connection::open(addr).await;
-    gone.request("POST", LEASE, &[("Prefer", "wait=20")], "").await;
+    gone.request("POST", LEASE, &[("Prefer", "wait=30")], "").await;
     settle_down(&backend, addr, probes).await;
     assert_eq!(posts(), 1, "that of the holder");
     drop(gone);
