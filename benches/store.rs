@@ -50,19 +50,17 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-fn done(swapped: Swapped) -> Snapshot {
-    match swapped {
-        Swapped::Done(snapshot) => snapshot,
-        Swapped::Conflict(_) => panic!("nobody else writes"),
-    }
-}
-
-/// A whole write: its mark goes in, and comes out when it is applied.
+/// A whole write: its mark goes in, and comes out when it is applied. Where room for the mark was made by forgetting a
+/// record of the same bucket the floor has risen, and it is tried again, as a writer would.
 fn write(store: &MemoryStore, key: &ResourceKey) -> Snapshot {
-    let read = at_once(store.read(key)).expect("a record");
-    let mark = Mark { owner: 1, nonce: 1, deadline: read.now.plus(HOUR), leaves_lease: false };
-    let next = claim(&read, mark).expect("the resource is free");
-    let marked = done(at_once(store.swap(key, read.revision, next)).expect("room"));
+    let (mark, marked) = loop {
+        let read = at_once(store.read(key)).expect("a record");
+        let mark = Mark { owner: 1, nonce: 1, deadline: read.now.plus(HOUR), leaves_lease: false };
+        let next = claim(&read, mark).expect("the resource is free");
+        if let Swapped::Done(marked) = at_once(store.swap(key, read.revision, next)).expect("room") {
+            break (mark, marked);
+        }
+    };
     let settlement = Settlement {
         mark,
         marked_at: marked.revision,
@@ -72,7 +70,10 @@ fn write(store: &MemoryStore, key: &ResourceKey) -> Snapshot {
         late_max: HOUR,
     };
     let next = settle(&marked, settlement).expect("the mark is ours");
-    done(at_once(store.swap(key, marked.revision, next)).expect("room"))
+    match at_once(store.swap(key, marked.revision, next)).expect("room") {
+        Swapped::Done(settled) => settled,
+        Swapped::Conflict(_) => panic!("nobody else writes"),
+    }
 }
 
 fn store(capacity: usize) -> MemoryStore {

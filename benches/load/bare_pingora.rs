@@ -27,6 +27,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
 const POOL_IDLE: Duration = Duration::from_secs(55);
 
+/// The length of ifmatch's 412.
+const PROBLEM_BYTES: usize = 267;
 const ETAG: &str = "\"0123456789abcdef-1-01234567\"";
 const PROXY_STATUS: &str = "ifmatch; error=http_request_denied; details=\"precondition-failed\"";
 
@@ -90,7 +92,7 @@ fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let [listen, upstream, mode] = arguments.as_slice() else { panic!("LISTEN UPSTREAM pass|304|412") };
     let local = (mode != "pass").then(|| mode.parse().expect("pass or a status"));
-    let problem = Bytes::from(vec![b' '; 300]);
+    let problem = Bytes::from(vec![b' '; PROBLEM_BYTES]);
     let conf = ServerConf { threads: 1, work_stealing: false, ..ServerConf::default() };
     let mut server = Server::new_with_opt_and_conf(None, conf);
     let bare = Bare { upstream: upstream.clone(), local, problem };
