@@ -41,7 +41,7 @@ setup-build: ## Install what the build needs and is missing (Debian packages)
 	@.ci/install cc=build-essential cmake=cmake
 
 setup-test: ## Install what the tests need and is missing (Debian packages)
-	@.ci/install curl=curl nginx=nginx
+	@.ci/install curl=curl nginx=nginx python3=python3
 	@nginx -V 2>&1 | grep -q -- --with-http_dav_module || \
 		{ echo 'this nginx has no dav module, which the tests write through; Debian builds it in' >&2; exit 1; }
 

@@ -172,9 +172,19 @@ pub(crate) fn via(received: Version) -> HeaderValue {
 }
 
 /// A head whose fields can be removed.
-trait Head {
+pub(crate) trait Head {
+    /// The fields.
     fn fields(&self) -> &HeaderMap;
-    fn remove(&mut self, name: &HeaderName);
+
+    /// Removes a field that is there.
+    fn take_out(&mut self, name: &HeaderName);
+
+    /// Removes a field that is mostly not there: pingora would look for it twice.
+    fn remove(&mut self, name: &HeaderName) {
+        if self.fields().contains_key(name) {
+            self.take_out(name);
+        }
+    }
 }
 
 impl Head for RequestHeader {
@@ -182,11 +192,8 @@ impl Head for RequestHeader {
         &self.headers
     }
 
-    fn remove(&mut self, name: &HeaderName) {
-        // Most fields are not there, and pingora would look for them twice.
-        if self.headers.contains_key(name) {
-            self.remove_header(name);
-        }
+    fn take_out(&mut self, name: &HeaderName) {
+        self.remove_header(name);
     }
 }
 
@@ -195,11 +202,8 @@ impl Head for ResponseHeader {
         &self.headers
     }
 
-    fn remove(&mut self, name: &HeaderName) {
-        // Most fields are not there, and pingora would look for them twice.
-        if self.headers.contains_key(name) {
-            self.remove_header(name);
-        }
+    fn take_out(&mut self, name: &HeaderName) {
+        self.remove_header(name);
     }
 }
 
@@ -214,7 +218,7 @@ pub(crate) fn end_hop(response: &mut ResponseHeader) {
     let is_framing = |name: &&HeaderName| [header::TRANSFER_ENCODING, header::CONTENT_LENGTH].contains(name);
     let named = named_by_connection(&response.headers);
     for name in named.iter().chain(&HOP_BY_HOP).filter(|name| !is_framing(name)) {
-        response.remove_header(name);
+        response.remove(name);
     }
 }
 

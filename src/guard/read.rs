@@ -30,7 +30,21 @@ use crate::{
 impl Guards {
     /// Handles a read, with the lease that it may need or take.
     pub(super) async fn read(&self, session: &mut Session, request: &Request, guard: &Guard) -> Result<Answer, Answer> {
-        // Who asks for the lease does not need to have it already.
+        if guard.lease.as_ref().is_some_and(|rules| rules.acquire_on_read) {
+            // Boxed, so that other reads need not make room for it.
+            return Box::pin(self.read_and_acquire(session, request, guard)).await;
+        }
+        let fence = self.judge_read_by_lease(request, guard).await?;
+        self.read_resource(session, request, guard, fence, Purpose::Read).await
+    }
+
+    /// Handles a read that may ask for the lease of what it reads. Who asks does not need to have it already.
+    async fn read_and_acquire(
+        &self,
+        session: &mut Session,
+        request: &Request,
+        guard: &Guard,
+    ) -> Result<Answer, Answer> {
         let Some(receipt) = self.acquire_on_read(session, request, guard).await? else {
             let fence = self.judge_read_by_lease(request, guard).await?;
             return self.read_resource(session, request, guard, fence, Purpose::Read).await;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Version, header};
+use http::{HeaderName, Method, Version, header};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
@@ -22,7 +22,7 @@ use super::{context::Context, method};
 use crate::{
     config::Upstream,
     exchange::{
-        fields::{end_hop, via},
+        fields::{Head, end_hop, via},
         peer::Resolver,
     },
 };
@@ -30,10 +30,10 @@ use crate::{
 /// How long a connection to an upstream may be idle in the pool: shorter than the keep-alive of common servers.
 const POOL_IDLE: Duration = Duration::from_secs(55);
 /// The field by which upstreams recognise the newest holder of a lease.
-const FENCING_TOKEN: &str = "Fencing-Token";
+static FENCING_TOKEN: HeaderName = HeaderName::from_static("fencing-token");
 
 /// The field by which a client proves its lease to the guard; upstreams never see it.
-const LEASE_ID: &str = "Lease-Id";
+static LEASE_ID: HeaderName = HeaderName::from_static("lease-id");
 
 /// What spreads requests over the servers of upstreams.
 #[derive(Debug)]
@@ -99,9 +99,9 @@ pub(super) fn request_to_upstream(
     context: &Context,
     request: &mut RequestHeader,
 ) -> pingora::Result<()> {
-    request.remove_header(FENCING_TOKEN);
+    request.remove(&FENCING_TOKEN);
     if context.entry.route.as_ref().is_some_and(|route| route.guard.is_some()) {
-        request.remove_header(LEASE_ID);
+        request.remove(&LEASE_ID);
     }
     // Pingora makes HTTP/1.1 of an HTTP/1.0 request, which may have no Host (RFC 9112 section 3.2).
     if let Some(server) = context.entry.server.filter(|_| !request.headers.contains_key(header::HOST)) {
