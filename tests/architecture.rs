@@ -81,7 +81,7 @@ const WALLS: &[Wall] = &[
 ];
 
 /// What must stand nowhere in these places, not even in a comment or a text.
-const TRACES: &[&str] = &["TODO", "FIXME", "/home/", "/root/", "/Users/", "/work/", "\"/tmp/"];
+const TRACES: &[&str] = &["TODO", "FIXME", "/home/", "/root/", "/Users/", "\"/tmp/"];
 
 /// The longest source file, in lines.
 const LINES_MAX: usize = 400;
