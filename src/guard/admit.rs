@@ -1,7 +1,5 @@
 //! Judging a write and taking its claim: one verdict, bound to one revision (DESIGN, section 4, steps 5 and 6).
 
-use std::time::Duration;
-
 use tokio::time::{Instant, timeout};
 
 use super::{
@@ -24,9 +22,6 @@ use crate::core::{
     verdict::{Evidence, Verdict, judge_from_memory, judge_write},
 };
 
-/// When to come back where nothing tells how long it will take: a write usually takes less.
-const RETRY_SOON: Duration = Duration::from_secs(1);
-
 /// A write that may begin: it was judged against the very record that its claim was swapped in for.
 pub(super) struct Admitted {
     /// Its claim.
@@ -44,7 +39,7 @@ impl Guards {
     /// revision. Whatever changes the record in between makes the swap fail, and the write is judged again.
     pub(super) async fn admit(&self, request: &Request, guard: &Guard, end: Instant) -> Result<Admitted, Answer> {
         loop {
-            let snapshot = self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))?;
+            let snapshot = self.record(request).await?;
             self.may_write(&snapshot)?;
             if snapshot.availability() != Availability::Free {
                 self.wait_until_free(request, &snapshot, end).await?;
@@ -57,7 +52,7 @@ impl Guards {
             match marked.map_err(|error| refusals::of_store(&error))? {
                 Marked::Done(claim) => return Ok(Admitted { claim, judged, standing, fence: snapshot.fence() }),
                 Marked::Conflict | Marked::Full if Instant::now() < end => {}
-                Marked::Conflict | Marked::Full => return Err(refusals::write_in_flight(RETRY_SOON).into()),
+                Marked::Conflict | Marked::Full => return Err(refusals::write_in_flight(refusals::RETRY_SOON).into()),
             }
         }
     }
@@ -153,7 +148,7 @@ impl Guards {
         let Availability::Busy { deadline } = snapshot.availability() else { return Ok(()) };
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(refusals::write_in_flight(RETRY_SOON));
+            return Err(refusals::write_in_flight(refusals::RETRY_SOON));
         }
         let wait = left.min(snapshot.now.until(deadline));
         let _ = timeout(wait, self.store.changed(&request.key, snapshot.revision)).await;

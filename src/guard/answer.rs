@@ -5,7 +5,11 @@ use http::{HeaderMap, StatusCode, header};
 use pingora::http::ResponseHeader;
 
 use crate::{
-    core::{entity_tag::EntityTag, refusal::Refusal},
+    core::{
+        entity_tag::EntityTag,
+        policy::{Guard, TagSource},
+        refusal::Refusal,
+    },
     exchange::{Begun, Exchange, Whole},
 };
 
@@ -74,6 +78,11 @@ impl Answer {
 /// A status that comes without a body by its nature has no length to state.
 fn may_have_length(head: &ResponseHeader) -> bool {
     !matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+}
+
+/// Takes away a tag that is not of the route's source: clients could not use it here.
+pub(super) fn withhold_foreign_tag(head: &mut ResponseHeader, guard: &Guard) -> pingora::Result<()> {
+    if guard.etag == TagSource::Upstream { Ok(()) } else { set_tag(head, None) }
 }
 
 /// Puts a tag, or none, in the place of whatever tags a response has: exactly one leaves us.

@@ -27,9 +27,6 @@ use crate::{
     store::Swapped,
 };
 
-/// When to come back to a lease whose record others keep changing.
-const RETRY_SOON: Duration = Duration::from_secs(1);
-
 /// A step that was done.
 pub(super) struct Stepped {
     /// What it did.
@@ -57,10 +54,10 @@ impl Guards {
         guard: &Guard,
         rules: &LeaseRules,
     ) -> Result<Answer, Answer> {
-        let operation = native::read(&request.method, &request.head.headers, rules, fresh_id()?)?;
+        let operation = native::read(&request.method, &request.head.headers, rules, fresh_id)?;
         let seen = self.authorize(request, guard, rules, &operation).await?;
         let Operation::Step { action, wait } = operation else {
-            let snapshot = self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))?;
+            let snapshot = self.record(request).await?;
             return answer(native::show(&snapshot));
         };
         let stepped = self.take_step(session, request, guard, rules, action, wait).await?;
@@ -100,7 +97,7 @@ impl Guards {
         };
         let (mut waited, end) = (false, patience.unwrap_or(now + guard.claim_max_wait));
         loop {
-            let snapshot = self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))?;
+            let snapshot = self.record(request).await?;
             self.judge_conditions(request, guard, &snapshot).await?;
             let command = Command { action: action.clone(), principal: bound_to(request, rules) };
             match step(&snapshot, command, rules) {
@@ -118,7 +115,7 @@ impl Guards {
                         return Ok(Stepped { done, snapshot, waited });
                     }
                     if Instant::now() >= end {
-                        return Err(refusals::write_in_flight(RETRY_SOON).into());
+                        return Err(refusals::write_in_flight(refusals::RETRY_SOON).into());
                     }
                 }
                 Err(Denied::Busy(_)) => {
@@ -152,7 +149,7 @@ impl Guards {
         if rules.auth == LeaseAuth::None && !needs_presence {
             return Ok(None);
         }
-        let snapshot = self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))?;
+        let snapshot = self.record(request).await?;
         match self.probe(request, guard, &snapshot).await {
             Probed::Current { representation: Representation::Absent, missing: Some(missing) } if needs_presence => {
                 Err(self.upstreams_own(guard, *missing).await?)

@@ -10,13 +10,12 @@ use super::{
     Guards,
     answer::Answer,
     lease::{bound_to, fresh_id},
-    refusals,
     request::Request,
 };
 use crate::{
     core::{
         lease::{Action, Done, LeaseDuration, LeaseId, Standing, Usage, judge_use},
-        policy::{Guard, LeaseRules, MethodClass},
+        policy::{Guard, LeaseRules, MethodClass, Require},
         record::{Revision, Snapshot},
         refusal::Refusal,
     },
@@ -52,7 +51,7 @@ impl Guards {
         if !rules.guards.covers(Usage::Read) && request.lease_id.is_none() {
             return Ok(None);
         }
-        let snapshot = self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))?;
+        let snapshot = self.record(request).await?;
         let principal = bound_to(request, rules);
         let standing = judge_use(&snapshot, rules, Usage::Read, request.lease_id, principal);
         let standing = standing.map_err(native::refuse_use)?;
@@ -67,7 +66,7 @@ impl Guards {
         guard: &Guard,
     ) -> Result<Option<Receipt>, Answer> {
         let Some(rules) = guard.lease.as_ref().filter(|_| request.method == Method::GET) else { return Ok(None) };
-        let Some(wanted) = native::read_on_get(&request.head.headers, rules, fresh_id()?)? else { return Ok(None) };
+        let Some(wanted) = native::read_on_get(&request.head.headers, rules, fresh_id)? else { return Ok(None) };
         let wait = native::wait(&request.head.headers);
         let stepped = self.take_step(session, request, guard, rules, Action::Acquire(wanted), wait).await?;
         match stepped.done {
@@ -114,7 +113,6 @@ pub(super) fn send_fence(head: &mut RequestHeader, standing: Standing, fence: Re
 
 /// Whether a write that appends is judged by nothing, and runs beside others.
 pub(super) fn is_free_to_append(request: &Request, guard: &Guard, class: MethodClass) -> bool {
-    use crate::core::policy::Require;
     let is_required = guard.require != Require::Never && guard.require_methods.contains(&request.method);
     class == MethodClass::UnclaimedWrite
         && request.conditions.is_empty()

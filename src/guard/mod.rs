@@ -133,6 +133,11 @@ impl Guards {
         read(&*self.store, self.store_timeout, key).await
     }
 
+    /// The record, for a request that cannot go on without it (rule 12).
+    async fn record(&self, request: &Request) -> Result<Snapshot, Refusal> {
+        self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))
+    }
+
     /// Receives the request body, all of it.
     async fn receive(&self, session: &mut Session) -> Result<Body, Answer> {
         receive(session, &self.body_limits, &self.body_budget).await.map_err(refusals::of_body)

@@ -6,9 +6,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     Guards,
-    answer::{Answer, set_tag},
+    answer::{Answer, withhold_foreign_tag},
     evidence::{selecting_number, version_tag_of},
-    request::Request,
+    request::{Request, remove_conditions},
 };
 use crate::{
     core::{
@@ -25,23 +25,12 @@ use crate::{
         fields::{request_head, response_head},
         hash_whole, read_whole,
     },
+    proxy::METHOD_FIELDS,
 };
 
 /// Fields of a write that say nothing about the representation to read.
-const LEFT_OUT: [HeaderName; 11] = [
-    header::IF_MATCH,
-    header::IF_NONE_MATCH,
-    header::IF_MODIFIED_SINCE,
-    header::IF_UNMODIFIED_SINCE,
-    header::IF_RANGE,
-    header::RANGE,
-    HeaderName::from_static("idempotency-key"),
-    HeaderName::from_static("prefer"),
-    // A backend that heeds these would take the probe for a write.
-    HeaderName::from_static("x-http-method"),
-    HeaderName::from_static("x-http-method-override"),
-    HeaderName::from_static("x-method-override"),
-];
+const LEFT_OUT: [HeaderName; 3] =
+    [header::RANGE, HeaderName::from_static("idempotency-key"), HeaderName::from_static("prefer")];
 
 /// What a probe found.
 pub(super) enum Probed {
@@ -148,9 +137,7 @@ impl Guards {
     /// The upstream's own answer to a probe as the answer to the write: it refuses the principal, or has nothing there.
     pub(super) async fn upstreams_own(&self, guard: &Guard, mut exchange: Exchange) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.take_head());
-        if guard.etag != TagSource::Upstream {
-            set_tag(&mut head, None)?;
-        }
+        withhold_foreign_tag(&mut head, guard)?;
         let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, guard.probe_timeout, &self.body_budget).await
         else {
             return Ok(unreadable("its answer broke off").into());
@@ -186,7 +173,9 @@ fn probe_head(request: &Request, guard: &Guard, method: Method, for_bytes: bool)
     let mut head = request_head(&request.head, 0).ok()?;
     let describes_body = |name: &&HeaderName| name.as_str().starts_with("content-");
     let of_body: Vec<HeaderName> = head.headers.keys().filter(describes_body).cloned().collect();
-    for name in LEFT_OUT.iter().chain(&of_body) {
+    remove_conditions(&mut head);
+    // A backend that heeds a method in a field would take the probe for a write.
+    for name in LEFT_OUT.iter().chain(&METHOD_FIELDS).chain(&of_body) {
         head.remove_header(name);
     }
     if guard.probe_auth == ProbeAuth::None {

@@ -5,7 +5,7 @@ use pingora::{http::RequestHeader, proxy::Session};
 
 use super::{
     Guards,
-    answer::{Answer, set_tag},
+    answer::{Answer, set_tag, withhold_foreign_tag},
     evidence::match_rule,
     memory::{not_modified_fields, selecting_fields, wants_upstream},
     probe::ask_for_identity,
@@ -30,33 +30,33 @@ use crate::{
 impl Guards {
     /// Handles a read, with the lease that it may need or take.
     pub(super) async fn read(&self, session: &mut Session, request: &Request, guard: &Guard) -> Result<Answer, Answer> {
-        if guard.lease.as_ref().is_some_and(|rules| rules.acquire_on_read) {
+        if guard.lease.as_ref().is_some_and(|rules| rules.acquire_on_read)
             // Boxed, so that other reads need not make room for it.
-            return Box::pin(self.read_and_acquire(session, request, guard)).await;
+            && let Some(answer) = Box::pin(self.acquire_and_read(session, request, guard)).await?
+        {
+            return Ok(answer);
         }
         let fence = self.judge_read_by_lease(request, guard).await?;
         self.read_resource(session, request, guard, fence, Purpose::Read).await
     }
 
-    /// Handles a read that may ask for the lease of what it reads. Who asks does not need to have it already.
-    async fn read_and_acquire(
+    /// Handles a read that asks for the lease of what it reads; `None` if it does not. Who asks does not need to have
+    /// it already.
+    async fn acquire_and_read(
         &self,
         session: &mut Session,
         request: &Request,
         guard: &Guard,
-    ) -> Result<Answer, Answer> {
-        let Some(receipt) = self.acquire_on_read(session, request, guard).await? else {
-            let fence = self.judge_read_by_lease(request, guard).await?;
-            return self.read_resource(session, request, guard, fence, Purpose::Read).await;
-        };
+    ) -> Result<Option<Answer>, Answer> {
+        let Some(receipt) = self.acquire_on_read(session, request, guard).await? else { return Ok(None) };
         match self.read_resource(session, request, guard, Some(receipt.fence()), Purpose::Write).await {
             Ok(Answer::Relayed(mut relayed)) if relayed.head.status == StatusCode::OK => {
                 receipt.write_to(&mut relayed.head)?;
-                Ok(Answer::Relayed(relayed))
+                Ok(Some(Answer::Relayed(relayed)))
             }
             nothing => {
                 self.return_receipt(session, request, guard, &receipt).await;
-                nothing
+                nothing.map(Some)
             }
         }
     }
@@ -197,9 +197,7 @@ impl Guards {
     ) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.take_head());
         if !is_labelled(request, guard, head.status) {
-            if guard.etag != TagSource::Upstream {
-                set_tag(&mut head, None)?;
-            }
+            withhold_foreign_tag(&mut head, guard)?;
             return Answer::read_so_far(head, Whole::unread(), exchange).await;
         }
         let whole = if guard.etag == TagSource::Content && head.status != StatusCode::PARTIAL_CONTENT {

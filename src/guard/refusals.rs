@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// When to come back while others write: a write usually takes less.
-const RETRY_SOON: Duration = Duration::from_secs(1);
+pub(super) const RETRY_SOON: Duration = Duration::from_secs(1);
 
 /// A read that got no response.
 pub(super) fn of_read(failure: Failure) -> Refusal {

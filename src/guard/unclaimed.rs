@@ -1,13 +1,11 @@
 //! The life of an unclaimed write: it appends rather than replaces, and runs beside others (DESIGN, section 4).
 
-use std::time::Duration;
-
 use pingora::proxy::Session;
 use tokio::time::Instant;
 
 use super::{
     Guards,
-    answer::{Answer, set_tag},
+    answer::{Answer, withhold_foreign_tag},
     claim::{Claim, MarkKind, Marked},
     refusals,
     request::{Request, remove_conditions},
@@ -43,9 +41,7 @@ impl Guards {
         let (mut exchange, claim) = self.send(request, claim, head, &body).await?;
         claim.settle(Outcome::of_status(exchange.head().status), None).await;
         let mut answer = response_head(exchange.take_head());
-        if guard.etag != TagSource::Upstream {
-            set_tag(&mut answer, None)?;
-        }
+        withhold_foreign_tag(&mut answer, guard)?;
         Answer::read_so_far(answer, Whole::unread(), exchange).await
     }
 
@@ -53,7 +49,7 @@ impl Guards {
     async fn mark_unclaimed(&self, request: &Request, guard: &Guard) -> Result<Claim, Refusal> {
         let end = Instant::now() + guard.claim_max_wait;
         loop {
-            let snapshot = self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))?;
+            let snapshot = self.record(request).await?;
             if snapshot.availability() == Availability::Orphaned {
                 self.wait_until_free(request, &snapshot, end).await?;
                 continue;
@@ -64,7 +60,7 @@ impl Guards {
                 Ok(Marked::Done(claim)) => return Ok(claim),
                 Ok(Marked::Full) => return Err(refusals::too_many_unclaimed()),
                 Ok(Marked::Conflict) if Instant::now() < end => {}
-                Ok(Marked::Conflict) => return Err(refusals::write_in_flight(Duration::from_secs(1))),
+                Ok(Marked::Conflict) => return Err(refusals::write_in_flight(refusals::RETRY_SOON)),
                 Err(error) => return Err(refusals::of_store(&error)),
             }
         }

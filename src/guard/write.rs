@@ -61,7 +61,7 @@ impl Guards {
     /// The verdict before the body is asked for, so that an upload in vain is never sent. Passing decides nothing: the
     /// write is judged again under the claim.
     async fn judge_early(&self, session: &Session, request: &Request, guard: &Guard) -> Result<(), Answer> {
-        let snapshot = self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))?;
+        let snapshot = self.record(request).await?;
         self.may_write(&snapshot)?;
         Self::judge_write_by_lease(request, guard, &snapshot)?;
         match self.judge_by_memory(request, guard, &snapshot).0 {

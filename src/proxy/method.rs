@@ -5,7 +5,7 @@
 //! *Why the stricter of the two?* Whether the backend honours such a field cannot be known. A GET that names PUT may be
 //! a write, and a PUT that names GET is one if the backend ignores the field.
 
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, Method};
 
 use crate::core::{
     policy::{Guard, MethodClass, MethodOverride},
@@ -13,18 +13,23 @@ use crate::core::{
 };
 
 /// The fields in which backends look for another method.
-const FIELDS: [&str; 3] = ["x-http-method", "x-http-method-override", "x-method-override"];
+pub static METHOD_FIELDS: [HeaderName; 3] = [
+    HeaderName::from_static("x-http-method"),
+    HeaderName::from_static("x-http-method-override"),
+    HeaderName::from_static("x-method-override"),
+];
 
 /// Whether a field names a method.
 pub(super) fn is_named(headers: &HeaderMap) -> bool {
-    FIELDS.iter().any(|field| headers.contains_key(*field))
+    METHOD_FIELDS.iter().any(|field| headers.contains_key(field))
 }
 
 /// The method that a request on this route is judged by.
 pub(super) fn effective(guard: &Guard, own: &Method, headers: &HeaderMap) -> Result<Method, Refusal> {
     // Methods are case-sensitive (RFC 9110 section 9.1), but not to every backend.
-    let upper = Method::from_bytes(own.as_str().to_ascii_uppercase().as_bytes()).unwrap_or_else(|_| own.clone());
-    let own = if strictness(guard, &upper) > strictness(guard, own) { &upper } else { own };
+    let has_lower_case = own.as_str().bytes().any(|byte| byte.is_ascii_lowercase());
+    let upper = has_lower_case.then(|| Method::from_bytes(own.as_str().to_ascii_uppercase().as_bytes()).ok()).flatten();
+    let own = upper.as_ref().filter(|upper| strictness(guard, upper) > strictness(guard, own)).unwrap_or(own);
     if !is_named(headers) {
         return Ok(own.clone());
     }
@@ -37,7 +42,7 @@ pub(super) fn effective(guard: &Guard, own: &Method, headers: &HeaderMap) -> Res
 
 /// The one method that the fields name. Backends read it in any case.
 fn named(headers: &HeaderMap) -> Result<Method, Refusal> {
-    let mut values = FIELDS.iter().flat_map(|field| headers.get_all(*field)).map(|value| {
+    let mut values = METHOD_FIELDS.iter().flat_map(|field| headers.get_all(field)).map(|value| {
         let token = value.as_bytes().trim_ascii().to_ascii_uppercase();
         Method::from_bytes(&token).ok()
     });

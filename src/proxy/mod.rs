@@ -47,6 +47,7 @@ mod tests;
 
 pub use context::Context;
 pub use guarded::{GuardedPath, GuardedRequest};
+pub use method::METHOD_FIELDS;
 pub use observe::Observation;
 use observe::Observer;
 

@@ -14,15 +14,21 @@ use crate::{
     dialect::Operation,
 };
 
-/// Reads a lease operation. `fresh` is the id of a lease whose client chooses none.
+/// Reads a lease operation. `fresh` draws the id of a lease whose client chooses none; it is asked only where one is to be
+/// acquired.
 ///
 /// # Errors
 ///
 /// The request cannot be read, or asks for what the route does not allow; the refusal says what to send.
-pub fn read(method: &Method, headers: &HeaderMap, rules: &LeaseRules, fresh: LeaseId) -> Result<Operation, Refusal> {
+pub fn read(
+    method: &Method,
+    headers: &HeaderMap,
+    rules: &LeaseRules,
+    fresh: impl FnOnce() -> Result<LeaseId, Refusal>,
+) -> Result<Operation, Refusal> {
     let action = match *method {
         Method::GET | Method::HEAD => return Ok(Operation::Show),
-        Method::POST => Action::Acquire(acquire(headers, rules, fresh)?),
+        Method::POST => Action::Acquire(acquire(headers, rules, fresh()?)?),
         Method::PUT => Action::Renew { id: required_id(headers, &LEASE_ID)? },
         Method::PATCH => {
             let proposed = required_id(headers, &PROPOSED_LEASE_ID)?;
@@ -40,9 +46,13 @@ pub fn read(method: &Method, headers: &HeaderMap, rules: &LeaseRules, fresh: Lea
 /// # Errors
 ///
 /// As [`read`].
-pub fn read_on_get(headers: &HeaderMap, rules: &LeaseRules, fresh: LeaseId) -> Result<Option<Acquire>, Refusal> {
+pub fn read_on_get(
+    headers: &HeaderMap,
+    rules: &LeaseRules,
+    fresh: impl FnOnce() -> Result<LeaseId, Refusal>,
+) -> Result<Option<Acquire>, Refusal> {
     let asks = rules.acquire_on_read && headers.contains_key(&LEASE_DURATION) && !headers.contains_key(&LEASE_ID);
-    asks.then(|| acquire(headers, rules, fresh)).transpose()
+    asks.then(|| acquire(headers, rules, fresh()?)).transpose()
 }
 
 /// The id that a request presents.

@@ -54,7 +54,7 @@ fn fresh() -> LeaseId {
 
 fn operation(method: &str, lines: &[(&'static str, &'static str)], rules: &LeaseRules) -> Result<Operation, Code> {
     let method = Method::from_bytes(method.as_bytes()).unwrap();
-    read(&method, &fields(lines), rules, fresh()).map_err(|refusal| refusal.code)
+    read(&method, &fields(lines), rules, || Ok(fresh())).map_err(|refusal| refusal.code)
 }
 
 fn acquisition(lines: &[(&'static str, &'static str)], rules: &LeaseRules) -> (Acquire, Option<Duration>) {
@@ -147,12 +147,12 @@ fn a_wait_is_found_among_other_preferences_and_bounded() {
 #[test]
 fn a_get_takes_the_lease_only_when_it_asks_and_may() {
     let asks = fields(&[("lease-duration", "15")]);
-    assert!(read_on_get(&asks, &rules(), fresh()).unwrap().is_some());
-    assert!(read_on_get(&HeaderMap::new(), &rules(), fresh()).unwrap().is_none());
+    assert!(read_on_get(&asks, &rules(), || Ok(fresh())).unwrap().is_some());
+    assert!(read_on_get(&HeaderMap::new(), &rules(), || Ok(fresh())).unwrap().is_none());
     let may_not = LeaseRules { acquire_on_read: false, ..rules() };
-    assert!(read_on_get(&asks, &may_not, fresh()).unwrap().is_none());
+    assert!(read_on_get(&asks, &may_not, || Ok(fresh())).unwrap().is_none());
     let holder = fields(&[("lease-duration", "15"), ("lease-id", RANDOM)]);
-    assert!(read_on_get(&holder, &rules(), fresh()).unwrap().is_none(), "a holder reads what it holds");
+    assert!(read_on_get(&holder, &rules(), || Ok(fresh())).unwrap().is_none(), "a holder reads what it holds");
 }
 
 fn snapshot() -> Snapshot {
