@@ -163,7 +163,7 @@ impl ProxyHttp for Gateway {
         response: &mut ResponseHeader,
         context: &mut Context,
     ) -> pingora::Result<()> {
-        if let Some(observation) = &context.observation {
+        if let Some(observation) = &mut context.observation {
             observation.response(response.status, &response.headers);
         }
         pass::response_from_upstream(response)

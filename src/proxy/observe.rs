@@ -51,7 +51,8 @@ struct Seen {
 #[derive(Debug)]
 pub struct Observation {
     seen: Arc<Seen>,
-    is_write: bool,
+    /// Whether it is a write that has not ended.
+    writes: bool,
     /// The number of events when a GET began; no other request teaches anything.
     reads_at: Option<u64>,
 }
@@ -80,7 +81,7 @@ impl Observer {
             self.record(route, method, verdict(guard, method, headers, others, &seen.current(events)));
             events = seen.events.fetch_add(1, Ordering::SeqCst) + 1;
         }
-        Observation { seen, is_write, reads_at: (*method == Method::GET).then_some(events) }
+        Observation { seen, writes: is_write, reads_at: (*method == Method::GET).then_some(events) }
     }
 
     /// Counts and logs a verdict.
@@ -103,21 +104,30 @@ impl Seen {
 }
 
 impl Observation {
-    /// Sees the head of the response.
-    pub(super) fn response(&self, status: StatusCode, headers: &HeaderMap) {
+    /// Sees the head of a response, before the client does: whatever the client sends next comes after the end of its
+    /// write.
+    pub(super) fn response(&mut self, status: StatusCode, headers: &HeaderMap) {
+        if !status.is_informational() {
+            self.end_write();
+        }
         if let (Some(at), StatusCode::OK) = (self.reads_at, status) {
             let (validators, _) = Validators::from_headers(headers);
             *self.seen.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, validators));
+        }
+    }
+
+    /// Ends a write, once.
+    fn end_write(&mut self) {
+        if std::mem::take(&mut self.writes) {
+            self.seen.events.fetch_add(1, Ordering::SeqCst);
+            self.seen.writes_in_flight.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }
 
 impl Drop for Observation {
     fn drop(&mut self) {
-        if self.is_write {
-            self.seen.events.fetch_add(1, Ordering::SeqCst);
-            self.seen.writes_in_flight.fetch_sub(1, Ordering::SeqCst);
-        }
+        self.end_write();
     }
 }
 
