@@ -1,7 +1,7 @@
 //! Requests in the azure dialect: each is one operation of its list, and is told in Azure's words how it went.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use pingora::{
     http::{RequestHeader, ResponseHeader},
     proxy::Session,
@@ -16,11 +16,11 @@ use super::{
 };
 use crate::{
     core::{
-        policy::{AbsentLease, Guard, LeaseGuards, LeaseRules, TagSource},
+        policy::{AbsentLease, Guard, LeaseGuards, LeaseRules},
         validators::Validators,
     },
     dialect::{
-        azure::{self, AzureError, Body, Call, ERROR_CODE, Operation, Outcome, Selected},
+        azure::{self, AzureError, Body, Call, ERROR_CODE, Operation, Outcome},
         xml,
     },
     entropy::random_bytes,
@@ -118,14 +118,11 @@ impl Guards {
         told: &Told,
         relayed: Relayed,
     ) -> Result<Answer, Answer> {
+        let is_blob = told.operation == Operation::ReadBlob;
+        let relayed = if is_blob { self.part_of(request, guard, relayed).await? } else { relayed };
         let Relayed { mut head, begun, rest } = relayed;
         let matches = request.conditions.if_match.is_some();
-        let outcome = if selects_nothing(request, &head) {
-            head.insert_header(header::CONTENT_RANGE, "bytes */0")?;
-            Outcome::Failed(NO_SUCH_RANGE)
-        } else {
-            azure::outcome(told.operation, head.status, matches)
-        };
+        let outcome = azure::outcome(told.operation, head.status, matches);
         let relays = matches!(outcome, Outcome::Done(_, Body::Relayed));
         let rest = match rest {
             Some(exchange) if !relays => {
@@ -149,12 +146,7 @@ impl Guards {
                 head.set_status(status)?;
                 head.insert_header(azure::BLOB_TYPE, azure::BLOCK_BLOB)?;
                 head.insert_header(header::ACCEPT_RANGES, "bytes")?;
-                // What was received as a whole for its tag is cut here.
-                if rest.is_none() && guard.etag == TagSource::Content && request.method == Method::GET {
-                    cut(&mut head, begun, request.head.headers.get(header::RANGE))?
-                } else {
-                    begun
-                }
+                begun
             }
         };
         if told.operation.is_read() && head.status.is_success() {
@@ -169,15 +161,6 @@ impl Guards {
         told.write_to(&mut head)?;
         Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest })))
     }
-}
-
-/// The error of a range of which there is nothing.
-const NO_SUCH_RANGE: AzureError = AzureError { status: StatusCode::RANGE_NOT_SATISFIABLE, code: "InvalidRange" };
-
-/// Whether a part is asked for of what is empty: servers of files answer with all of it, which clients do not expect.
-fn selects_nothing(request: &Request, head: &ResponseHeader) -> bool {
-    let is_empty = head.headers.get(header::CONTENT_LENGTH).is_some_and(|length| length.as_bytes() == b"0");
-    head.status == StatusCode::OK && is_empty && request.head.headers.contains_key(header::RANGE)
 }
 
 /// What every answer to a request says.
@@ -242,25 +225,4 @@ fn replace_content(head: &mut ResponseHeader, document: Option<&Bytes>) -> pingo
         head.insert_header(header::CONTENT_TYPE, xml::CONTENT_TYPE)?;
     }
     head.insert_header(header::CONTENT_LENGTH, document.map_or(0, Bytes::len))
-}
-
-/// Cuts what a range selects out of a whole body.
-fn cut(head: &mut ResponseHeader, whole: Begun, range: Option<&HeaderValue>) -> pingora::Result<Begun> {
-    let Some(range) = range else { return Ok(whole) };
-    let length = whole.len() as u64;
-    match azure::select(range.as_bytes(), length) {
-        Selected::Whole => Ok(whole),
-        Selected::Part(part) => {
-            head.set_status(StatusCode::PARTIAL_CONTENT)?;
-            let last = part.end.saturating_sub(1);
-            head.insert_header(header::CONTENT_RANGE, format!("bytes {}-{last}/{length}", part.start))?;
-            head.insert_header(header::CONTENT_LENGTH, part.end - part.start)?;
-            Ok(whole.part(part))
-        }
-        Selected::Nothing => {
-            let begun = write_error(head, NO_SUCH_RANGE)?;
-            head.insert_header(header::CONTENT_RANGE, format!("bytes */{length}"))?;
-            Ok(begun)
-        }
-    }
 }
