@@ -1,0 +1,4 @@
+//! One contract, and every store against it, those outside the process on their real servers.
+
+mod contract;
+mod memory;
