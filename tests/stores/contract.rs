@@ -16,12 +16,12 @@ use ifmatch::{
 use tokio::task::JoinSet;
 
 /// A moment that is short for a test and long for a busy machine.
-pub(crate) const MOMENT: Duration = Duration::from_millis(400);
+pub const MOMENT: Duration = Duration::from_millis(400);
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// A store to be tested, alone on its server.
-pub(crate) trait Fixture: Sized + Send + Sync + 'static {
+pub trait Fixture: Sized + Send + Sync + 'static {
     /// A new store with room for this many records.
     async fn start(capacity: usize) -> Self;
 
@@ -67,23 +67,23 @@ macro_rules! contract {
     };
 }
 
-pub(crate) fn key(name: &str) -> ResourceKey {
+pub fn key(name: &str) -> ResourceKey {
     ResourceKey::from_text(name)
 }
 
-pub(crate) fn idle() -> Record {
+pub fn idle() -> Record {
     Record { version: Stamp::Itself, touched: Stamp::Itself, ..Record::absent(Revision(0)) }
 }
 
 /// A record with everything that pins one.
-pub(crate) fn busy(now: StoreTime) -> Record {
+pub fn busy(now: StoreTime) -> Record {
     let deadline = now.plus(HOUR);
     let mark = |nonce| Mark { owner: u64::MAX - 1, nonce, deadline, leaves_lease: true };
     let doubt = Doubt { until: deadline, version: Stamp::Itself };
     Record { claim: Some(mark(1)), unclaimed: vec![mark(2), mark(3)], doubt: Some(doubt), ..leased(now, HOUR) }
 }
 
-pub(crate) fn leased(now: StoreTime, duration: Duration) -> Record {
+pub fn leased(now: StoreTime, duration: Duration) -> Record {
     let lease = Lease {
         id: LeaseId::from_random([7; 16]),
         term: Term::Held(Some(now.plus(duration))),
@@ -97,7 +97,7 @@ pub(crate) fn leased(now: StoreTime, duration: Duration) -> Record {
 }
 
 /// Swaps a record in for whatever is there.
-pub(crate) async fn put(store: &dyn Store, name: &str, record: Record) -> Snapshot {
+pub async fn put(store: &dyn Store, name: &str, record: Record) -> Snapshot {
     let current = store.read(&key(name)).await.expect("the store can be read");
     match store.swap(&key(name), current.revision, record).await.expect("the store can be written") {
         Swapped::Done(snapshot) => snapshot,
@@ -115,7 +115,7 @@ fn assert_same(one: &Snapshot, other: &Snapshot) {
     assert_eq!(one.record.claim.is_some(), other.record.claim.is_some());
 }
 
-pub(crate) async fn a_swap_succeeds_once_against_one_revision<F: Fixture>() {
+pub async fn a_swap_succeeds_once_against_one_revision<F: Fixture>() {
     let fixture = F::start(10).await;
     let (store, other) = (fixture.store(), fixture.other().await);
     let absent = read(&*store, "a").await;
@@ -132,7 +132,7 @@ pub(crate) async fn a_swap_succeeds_once_against_one_revision<F: Fixture>() {
     assert_eq!(store.incarnation(), other.incarnation());
 }
 
-pub(crate) async fn revisions_grow_over_all_resources<F: Fixture>() {
+pub async fn revisions_grow_over_all_resources<F: Fixture>() {
     let fixture = F::start(10).await;
     let (store, other) = (fixture.store(), fixture.other().await);
     let mut last = Revision(0);
@@ -143,7 +143,7 @@ pub(crate) async fn revisions_grow_over_all_resources<F: Fixture>() {
     }
 }
 
-pub(crate) async fn a_record_may_name_its_own_revision<F: Fixture>() {
+pub async fn a_record_may_name_its_own_revision<F: Fixture>() {
     let fixture = F::start(10).await;
     let (store, other) = (fixture.store(), fixture.other().await);
     let first = put(&*store, "a", Record { fence: Stamp::Itself, ..idle() }).await;
@@ -155,7 +155,7 @@ pub(crate) async fn a_record_may_name_its_own_revision<F: Fixture>() {
 }
 
 /// Rule 8: absence has a revision, no tag comes back, and a swap that was decided on "absent" before fails.
-pub(crate) async fn forgetting_gives_absence_a_later_revision<F: Fixture>() {
+pub async fn forgetting_gives_absence_a_later_revision<F: Fixture>() {
     let fixture = F::start(10).await;
     let (store, other) = (fixture.store(), fixture.other().await);
     let before = read(&*store, "a").await;
@@ -173,7 +173,7 @@ pub(crate) async fn forgetting_gives_absence_a_later_revision<F: Fixture>() {
     assert!(again.revision > after.revision);
 }
 
-pub(crate) async fn what_is_not_idle_is_not_forgotten<F: Fixture>() {
+pub async fn what_is_not_idle_is_not_forgotten<F: Fixture>() {
     let fixture = F::start(10).await;
     let store = fixture.store();
     let now = store.now().await.unwrap();
@@ -198,7 +198,7 @@ pub(crate) async fn what_is_not_idle_is_not_forgotten<F: Fixture>() {
     }
 }
 
-pub(crate) async fn a_lease_is_forgotten_after_it_was_remembered<F: Fixture>() {
+pub async fn a_lease_is_forgotten_after_it_was_remembered<F: Fixture>() {
     let fixture = F::start(10).await;
     let (store, other) = (fixture.store(), fixture.other().await);
     let now = store.now().await.unwrap();
@@ -213,7 +213,7 @@ pub(crate) async fn a_lease_is_forgotten_after_it_was_remembered<F: Fixture>() {
     assert!(forgotten.fence() >= granted.fence(), "no fence comes back");
 }
 
-pub(crate) async fn moments_come_with_time_and_not_before<F: Fixture>() {
+pub async fn moments_come_with_time_and_not_before<F: Fixture>() {
     let fixture = F::start(10).await;
     let (store, other) = (fixture.store(), fixture.other().await);
     let now = store.now().await.unwrap();
@@ -229,7 +229,7 @@ pub(crate) async fn moments_come_with_time_and_not_before<F: Fixture>() {
     assert!(read(&*other, "a").await.is_quiet());
 }
 
-pub(crate) async fn a_wait_ends_with_the_change_that_another_makes<F: Fixture>() {
+pub async fn a_wait_ends_with_the_change_that_another_makes<F: Fixture>() {
     let fixture = F::start(10).await;
     let (store, other) = (fixture.store(), fixture.other().await);
     for record in [idle(), busy(store.now().await.unwrap())] {
@@ -248,7 +248,7 @@ pub(crate) async fn a_wait_ends_with_the_change_that_another_makes<F: Fixture>()
     }
 }
 
-pub(crate) async fn a_wait_for_what_has_changed_already_is_over<F: Fixture>() {
+pub async fn a_wait_for_what_has_changed_already_is_over<F: Fixture>() {
     let fixture = F::start(10).await;
     let store = fixture.store();
     let seen = read(&*store, "a").await.revision;
@@ -258,7 +258,7 @@ pub(crate) async fn a_wait_for_what_has_changed_already_is_over<F: Fixture>() {
     tokio::time::timeout(Duration::from_secs(20), wait).await.expect("the wait is over");
 }
 
-pub(crate) async fn of_many_swaps_at_once_exactly_one_succeeds<F: Fixture>() {
+pub async fn of_many_swaps_at_once_exactly_one_succeeds<F: Fixture>() {
     let fixture = F::start(10).await;
     let stores = [fixture.store(), fixture.other().await];
     for round in 0..20 {
@@ -279,7 +279,7 @@ pub(crate) async fn of_many_swaps_at_once_exactly_one_succeeds<F: Fixture>() {
     }
 }
 
-pub(crate) async fn a_scan_finds_every_record_once<F: Fixture>() {
+pub async fn a_scan_finds_every_record_once<F: Fixture>() {
     let fixture = F::start(100).await;
     let store = fixture.store();
     let names: BTreeSet<String> = (0..25).map(|number| format!("upstream:/scan/{number}")).collect();
@@ -304,7 +304,7 @@ pub(crate) async fn a_scan_finds_every_record_once<F: Fixture>() {
     }
 }
 
-pub(crate) async fn a_full_store_says_so<F: Fixture>() {
+pub async fn a_full_store_says_so<F: Fixture>() {
     let fixture = F::start(2).await;
     let store = fixture.store();
     let now = store.now().await.unwrap();
