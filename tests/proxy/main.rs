@@ -18,6 +18,7 @@ mod dates;
 mod doubts;
 mod early_answers;
 mod example_files;
+mod example_tables;
 mod forwarded_conditions;
 mod lease_auth;
 mod lease_limits;
