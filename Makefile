@@ -29,7 +29,7 @@ lint: setup-build ## Check the format, the lints and the documentation, warnings
 fmt: ## Format the code
 	$(CARGO) fmt --all
 
-bench: setup-build setup-bench ## Measure what a request costs, beside nginx and HAProxy (10 minutes; docs/benchmarks.md)
+bench: setup-build setup-bench ## Measure what a request costs, beside nginx, HAProxy and Redis (10 minutes; docs/benchmarks.md)
 	$(CARGO) build --release --locked --bin ifmatch --example bare_pingora --example lease_load
 	@benches/load.py $(BENCH_GROUPS)
 

@@ -150,8 +150,7 @@ class Servers:
         self.spawn("logged", ifmatch("unguarded.toml", unguarded=self.ports["logged"]))
         self.spawn("guarded", ifmatch("guarded.toml"), RUST_LOG="warn")
         self.spawn("leases", ifmatch("leases.toml"), RUST_LOG="warn")
-        redis = ["redis-server", "--port", self.ports["redis"], "--bind", "127.0.0.1", "--save", "", "--dir", self.directory]
-        self.spawn("redis", redis)
+        self.spawn("redis", ["redis-server", "--port", self.ports["redis"], "--bind", "127.0.0.1", "--save", ""])
         self.spawn("nginx", nginx("nginx"))
         self.spawn("lua", nginx("lua"))
         self.spawn("haproxy", ["haproxy", "-db", "-f", self.file("haproxy.cfg")])
@@ -287,8 +286,9 @@ def lost_updates(servers, server, path, rounds=20, writers=32):
     return sum(count > 1 for count in wins), max(wins)
 
 
-def print_held_leases(servers, count=100_000, more=5_000):
+def print_held_leases(servers, count=100_000, more=20_000):
     """What many leases weigh, and what they do to the next one."""
+    servers.lease_load("leases", "one-more", more)
     none = servers.lease_load("leases", "one-more", more)
     before = servers.resident_bytes("leases")
     [held] = servers.lease_load("leases", "hold", CONNECTIONS, count)
