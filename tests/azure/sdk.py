@@ -122,4 +122,4 @@ check("its lease is shown", container.get_container_properties().lease.state, "l
 check("it keeps nobody from its blobs", write(b"of anybody"))
 refused("to delete it without its lease", 412, "LeaseIdMissing", container.delete_container)
 container.delete_container(lease=lease)
-refused("it is gone with its blobs", 404, "BlobNotFound", blob.get_blob_properties, kind=ResourceNotFoundError)
+check("it is gone", container.exists(), False)

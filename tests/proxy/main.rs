@@ -13,6 +13,7 @@
 )]
 
 mod azure_sdk;
+mod azure_files;
 mod bad_input;
 mod clients_gone;
 mod dates;
