@@ -11,7 +11,7 @@ use crate::{
     config::{self, Config, Route, Word, guard_words},
     core::{
         lease::Usage,
-        policy::{Guard, LeaseRules, MethodClass, Require},
+        policy::{Dialect, Guard, LeaseRules, MethodClass, Require},
         precondition::{Preconditions, Requirement, requirement},
         refusal::{Code, Refusal},
         target::{NormalPath, PathParameters, normalize, split_query},
@@ -206,10 +206,11 @@ fn usage(request: &GuardedRequest, class: MethodClass) -> Usage {
 }
 
 fn lease_needs(rules: &LeaseRules) -> &'static str {
-    if rules.required {
-        "Lease-Id, always: a lease must be taken first"
-    } else {
-        "Lease-Id while the resource is leased"
+    match (rules.dialect, rules.required) {
+        (Dialect::Native, false) => "Lease-Id while the resource is leased",
+        (Dialect::Native, true) => "Lease-Id, always: a lease must be taken first",
+        (Dialect::Azure, false) => "x-ms-lease-id while the resource is leased",
+        (Dialect::Azure, true) => "x-ms-lease-id, always: a lease must be taken first",
     }
 }
 

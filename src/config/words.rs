@@ -112,8 +112,8 @@ impl Word for PathParameters {
 }
 
 impl Word for Dialect {
-    const WORDS: &'static [(&'static str, Self)] = &[("native", Self::Native)];
-    const LATER: &'static [&'static str] = &["azure", "webdav", "terraform"];
+    const WORDS: &'static [(&'static str, Self)] = &[("native", Self::Native), ("azure", Self::Azure)];
+    const LATER: &'static [&'static str] = &["webdav", "terraform"];
 }
 
 impl Word for LeaseAuth {

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::*;
 use crate::core::{
     entity_tag::EntityTag,
-    policy::{Compare, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers},
+    policy::{Compare, ErrorShape, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers},
     validators::Validators,
 };
 
@@ -33,6 +33,7 @@ fn guard(require: Require) -> Guard {
         claim_max_waiters: 1,
         probe_timeout: Duration::ZERO,
         probe_auth: ProbeAuth::Client,
+        errors: ErrorShape::Problem,
         lease: None,
     }
 }

@@ -7,7 +7,8 @@ use super::{
     answer::Answer,
     claim::{Claim, MarkKind, Marked, swap},
     evidence::{evidence, match_rule},
-    probe::Probed,
+    lease_use::conditions_go_first,
+    probe::{Aim, Probed},
     refusals,
     request::Request,
 };
@@ -45,9 +46,13 @@ impl Guards {
                 self.wait_until_free(request, &snapshot, end).await?;
                 continue;
             }
-            // The lease goes first: whoever may not write at all need not know what there is.
-            let standing = Self::judge_write_by_lease(request, guard, &snapshot)?;
+            let by_lease = Self::judge_write_by_lease(request, guard, &snapshot);
+            if !conditions_go_first(request) {
+                // Whoever may not write at all need not know what there is.
+                by_lease.as_ref().map_err(Refusal::clone)?;
+            }
             let judged = self.judge(request, guard, &snapshot).await?;
+            let standing = by_lease?;
             let marked = self.mark(request, guard, &snapshot, MarkKind::Claim, standing).await;
             match marked.map_err(|error| refusals::of_store(&error))? {
                 Marked::Done(claim) => return Ok(Admitted { claim, judged, standing, fence: snapshot.fence() }),
@@ -100,7 +105,7 @@ impl Guards {
         guard: &Guard,
         snapshot: &Snapshot,
     ) -> Result<Option<EntityTag>, Answer> {
-        let (current, missing) = match self.probe(request, guard, snapshot).await {
+        let (current, missing) = match self.probe(request, guard, snapshot, Aim::Verdict).await {
             Probed::Current { representation, missing } => (representation, missing),
             Probed::Answer(exchange) => return Err(self.upstreams_own(guard, *exchange).await?),
             Probed::Refused(refusal) => return Err(refusal.into()),

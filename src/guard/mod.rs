@@ -11,7 +11,7 @@ use pingora::proxy::Session;
 use crate::{
     config::Config,
     core::{
-        policy::{Guard, MethodClass},
+        policy::{Dialect, Guard, MethodClass},
         precondition::Preconditions,
         record::Snapshot,
         refusal::{Code, Refusal},
@@ -27,6 +27,7 @@ use crate::{
 
 mod admit;
 mod answer;
+mod azure;
 mod claim;
 mod evidence;
 mod holdings;
@@ -100,6 +101,9 @@ impl Guards {
     }
 
     async fn answer(&self, session: &mut Session, guarded: &GuardedRequest, guard: &Guard) -> Result<Answer, Answer> {
+        if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.dialect == Dialect::Azure) {
+            return self.answer_in_azure(session, guarded, guard, rules).await;
+        }
         let mut head = session.req_header().clone();
         let class = guard.class_of(&guarded.method);
         let leases = guard.lease.as_ref();
@@ -162,9 +166,11 @@ impl GuardedPath for Guards {
         // The door sends only guarded routes here.
         let Some(guard) = guarded.route.guard.as_ref() else { return Ok(()) };
         let answer = self.answer(session, guarded, guard).await.unwrap_or_else(|answer| answer);
-        relay::send(session, answer, entry).await
+        relay::send(session, answer, guard.errors, entry).await
     }
 }
 
+#[cfg(test)]
+mod lease_clock_tests;
 #[cfg(test)]
 mod store_failure_tests;

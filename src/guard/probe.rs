@@ -32,6 +32,15 @@ use crate::{
 const LEFT_OUT: [HeaderName; 3] =
     [header::RANGE, HeaderName::from_static("idempotency-key"), HeaderName::from_static("prefer")];
 
+/// What a probe is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aim {
+    /// The verdict on the conditions of its request, for which some need no tag.
+    Verdict,
+    /// The tag, if it can be had.
+    Tag,
+}
+
 /// What a probe found.
 pub(super) enum Probed {
     /// The current representation.
@@ -49,7 +58,7 @@ pub(super) enum Probed {
 
 impl Guards {
     /// Reads the resource that a write is about, as the record stands in `snapshot`.
-    pub(super) async fn probe(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> Probed {
+    pub(super) async fn probe(&self, request: &Request, guard: &Guard, snapshot: &Snapshot, aim: Aim) -> Probed {
         let end = Instant::now() + guard.probe_timeout;
         let needs_body = guard.etag == TagSource::Content;
         let method = if needs_body { Method::GET } else { Method::HEAD };
@@ -61,7 +70,7 @@ impl Guards {
             asked = timeout_at(end, self.ask(request, guard, Method::GET, needs_body)).await;
         }
         match asked {
-            Ok(Ok(exchange)) => self.understand(request, guard, snapshot, exchange, end).await,
+            Ok(Ok(exchange)) => self.understand(request, guard, snapshot, exchange, (aim, end)).await,
             Ok(Err(refusal)) => Probed::Refused(refusal),
             Err(_) => Probed::Refused(timed_out()),
         }
@@ -91,7 +100,7 @@ impl Guards {
         guard: &Guard,
         snapshot: &Snapshot,
         mut exchange: Exchange,
-        end: Instant,
+        (aim, end): (Aim, Instant),
     ) -> Probed {
         let head = exchange.head();
         let status = head.status;
@@ -123,9 +132,11 @@ impl Guards {
             TagSource::Header(field) => tag_from_field(&head.headers, field),
             TagSource::Content if status == StatusCode::NO_CONTENT => None,
             // Whether there is a representation is told by its head.
-            TagSource::Content if !names_tags(&request.conditions) => None,
+            TagSource::Content if !names_tags(&request.conditions) && aim == Aim::Verdict => None,
             TagSource::Content => match hash(guard, &mut exchange, end).await {
                 Ok(tag) => tag,
+                // It was wanted for the answer alone.
+                Err(_) if !names_tags(&request.conditions) => None,
                 Err(refusal) => return Probed::Refused(refusal),
             },
         };

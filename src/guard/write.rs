@@ -1,6 +1,6 @@
 //! The life of a guarded write (DESIGN, section 4, "Write"): one function from the first verdict to the answer.
 
-use http::Method;
+use http::{Method, header};
 use pingora::{http::RequestHeader, proxy::Session};
 use tokio::time::Instant;
 
@@ -8,8 +8,8 @@ use super::{
     Guards,
     admit::Admitted,
     answer::{Answer, set_tag},
-    lease_use::send_fence,
-    new_state::describes_target,
+    lease_use::{conditions_go_first, send_fence},
+    new_state::{NewState, describes_target},
     refusals,
     request::Request,
     send::forward_conditions,
@@ -17,6 +17,8 @@ use super::{
 use crate::{
     core::{
         policy::{Guard, TagSource},
+        precondition::Combination,
+        refusal::Refusal,
         steps::Outcome,
         validators::Validators,
         verdict::Verdict,
@@ -63,14 +65,18 @@ impl Guards {
     async fn judge_early(&self, session: &Session, request: &Request, guard: &Guard) -> Result<(), Answer> {
         let snapshot = self.record(request).await?;
         self.may_write(&snapshot)?;
-        Self::judge_write_by_lease(request, guard, &snapshot)?;
+        let by_lease = Self::judge_write_by_lease(request, guard, &snapshot);
+        if !conditions_go_first(request) {
+            by_lease.as_ref().map_err(Refusal::clone)?;
+        }
         match self.judge_by_memory(request, guard, &snapshot).0 {
             Verdict::Refused(refusal) => Err(refusal.into()),
-            Verdict::Missing | Verdict::AskUpstream if self.is_costly(session) => {
+            Verdict::Missing | Verdict::AskUpstream if by_lease.is_err() || self.is_costly(session) => {
                 Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop)
             }
             Verdict::Pass | Verdict::Missing | Verdict::AskUpstream => Ok(()),
-        }
+        }?;
+        Ok(by_lease.map(drop)?)
     }
 
     /// Sends an admitted write, learns what became of it, and settles it before the answer goes out.
@@ -102,6 +108,7 @@ impl Guards {
             self.holdings.free(&request.key);
         }
         let mut answer = response_head(exchange.take_head());
+        let modified = learned.as_ref().and_then(NewState::modified);
         let tag = match (outcome, &guard.etag) {
             (Outcome::Applied, _) if describes_target(&request.method) => {
                 self.tag_after_write(request, guard, learned, settled.as_ref())
@@ -111,6 +118,9 @@ impl Guards {
             _ => None,
         };
         set_tag(&mut answer, tag.as_ref())?;
+        if let (Combination::Azure, Some(modified)) = (request.conditions.combination, modified) {
+            answer.insert_header(header::LAST_MODIFIED, modified.date.to_string())?;
+        }
         Answer::read_so_far(answer, whole, exchange).await
     }
 }

@@ -178,5 +178,6 @@ fn guard(mode: Mode) -> Guard {
         claim_max_waiters: 1,
         probe_timeout: Duration::ZERO,
         probe_auth: ProbeAuth::Client,
+        errors: ifmatch::core::policy::ErrorShape::Problem,
     }
 }

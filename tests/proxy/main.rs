@@ -12,12 +12,15 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod azure_sdk;
+mod azure_files;
 mod bad_input;
 mod clients_gone;
 mod dates;
 mod doubts;
 mod early_answers;
 mod example_files;
+mod example_tables;
 mod forwarded_conditions;
 mod http_behaviour;
 mod lease_auth;
