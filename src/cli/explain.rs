@@ -182,6 +182,10 @@ fn judged(request: &GuardedRequest, guard: &Guard, headers: &HeaderMap) -> Vec<(
     }
     let require = if guard.require_methods.contains(&request.method) { guard.require } else { Require::Never };
     lines.push(("needs", needs(require, guard.allow_any).to_owned()));
+    if !guard.touches.is_empty() {
+        let paths = guard.touches.iter().map(|template| template.pattern().to_string()).collect::<Vec<_>>();
+        lines.push(("touches", paths.join(", ")));
+    }
     let outcome = match Preconditions::parse(headers) {
         Err(malformed) => refused(&Refusal::new(Code::MalformedPrecondition, malformed.to_string())),
         Ok(conditions) => match requirement(require, guard.allow_any, &conditions, &Representation::Unknown) {

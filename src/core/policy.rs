@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use http::{HeaderName, Method};
 
+use super::route::TouchTemplate;
+
 /// The policy of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
@@ -215,6 +217,8 @@ pub struct Guard {
     pub probe_timeout: Duration,
     /// Whose credentials a probe carries.
     pub probe_auth: ProbeAuth,
+    /// The other resources that a write changes.
+    pub touches: Vec<TouchTemplate>,
     /// The rules for leases; `Some` exactly under [`Policy::Pessimistic`].
     pub lease: Option<LeaseRules>,
 }

@@ -33,6 +33,7 @@ fn guard(require: Require) -> Guard {
         claim_max_waiters: 1,
         probe_timeout: Duration::ZERO,
         probe_auth: ProbeAuth::Client,
+        touches: Vec::new(),
         lease: None,
     }
 }

@@ -40,6 +40,7 @@ mod probe;
 mod queue;
 mod read;
 mod refusals;
+mod related;
 mod relay;
 mod request;
 mod send;
@@ -55,6 +56,7 @@ use lease_use::is_free_to_append;
 use memory::Memory;
 use principal::Acquaintances;
 use queue::Queues;
+use related::Related;
 use request::Request;
 
 /// Everything that guarded requests share.
@@ -67,6 +69,7 @@ pub struct Guards {
     holdings: Holdings,
     exchanger: Exchanger,
     memory: Memory,
+    related: Related,
     acquaintances: Acquaintances,
     body_limits: BodyLimits,
     body_budget: Arc<BodyBudget>,
@@ -87,6 +90,7 @@ impl Guards {
             holdings: Holdings::default(),
             exchanger: Exchanger::new(),
             memory: Memory::new(),
+            related: Related::new(config),
             acquaintances: Acquaintances::new(),
             body_limits: BodyLimits {
                 memory_bytes: server.body_memory_bytes,

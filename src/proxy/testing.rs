@@ -55,6 +55,7 @@ pub(crate) fn guard() -> Guard {
         claim_max_waiters: 64,
         probe_timeout: Duration::from_secs(5),
         probe_auth: ProbeAuth::Client,
+        touches: Vec::new(),
         lease: None,
     }
 }

@@ -39,6 +39,7 @@ mod reads;
 mod refusal_form;
 mod refusals;
 mod refused_untouched;
+mod related;
 mod requirements;
 mod slow_uploads;
 mod smuggling;
