@@ -4,7 +4,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 
 /// Why a request was refused: the `code` member of the problem document.
@@ -194,12 +194,14 @@ pub struct Refusal {
     pub in_doubt: bool,
     /// What the holder of the lease calls itself.
     pub holder: Option<Box<str>>,
+    /// Fields that it is answered with beside its own.
+    pub fields: Option<Box<HeaderMap>>,
 }
 
 impl Refusal {
     /// A refusal that no time mends.
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, detail: detail.into(), retry_after: None, in_doubt: false, holder: None }
+        Self { code, detail: detail.into(), retry_after: None, in_doubt: false, holder: None, fields: None }
     }
 
     /// The same, with a time after which a repetition may succeed.

@@ -22,6 +22,7 @@ use super::{
 use crate::{
     config::Route,
     core::{
+        cors::is_preflight,
         policy::{Guard, LeaseRules, MethodClass},
         refusal::{Code, Refusal},
         resource::KeyParts,
@@ -154,6 +155,9 @@ fn judge(guard: &Guard, taken: &Taken<'_>, normal: &NormalPath, head: &Head<'_>)
         MethodClass::NotAllowed => return Err(Refusal::new(Code::MethodNotAllowed, "use another method")),
         MethodClass::NotSupported => return Err(second_resource()),
         _ if head.headers.contains_key("destination") => return Err(second_resource()),
+        MethodClass::Unjudged if is_preflight(head.headers) && !guard.observe => {
+            return taken.guarded(normal, method, false, head);
+        }
         MethodClass::Unjudged => return Ok(Door::Pass { route_index, upgrade: false }),
         MethodClass::Read | MethodClass::Write | MethodClass::UnclaimedWrite => {}
     }

@@ -14,6 +14,7 @@
 
 mod bad_input;
 mod clients_gone;
+mod cors;
 mod dates;
 mod doubts;
 mod early_answers;
