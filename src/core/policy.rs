@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use http::{HeaderName, Method};
 
+use super::route::TouchTemplate;
+
 /// The policy of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
@@ -228,6 +230,8 @@ pub struct Guard {
     pub probe_auth: ProbeAuth,
     /// The shape of its refusals.
     pub errors: ErrorShape,
+    /// The other resources that a write changes.
+    pub touches: Vec<TouchTemplate>,
     /// The rules for leases; `Some` exactly under [`Policy::Pessimistic`].
     pub lease: Option<LeaseRules>,
 }

@@ -4,7 +4,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 
 /// Why a request was refused: the `code` member of the problem document.
@@ -205,12 +205,15 @@ pub struct Refusal {
     pub holder: Option<Box<str>>,
     /// What the service that the route imitates calls it; of use where refusals have that service's shape.
     pub service: Option<ServiceError>,
+    /// Fields that it is answered with beside its own.
+    pub fields: Option<Box<HeaderMap>>,
 }
 
 impl Refusal {
     /// A refusal that no time mends.
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, detail: detail.into(), retry_after: None, in_doubt: false, holder: None, service: None }
+        let detail = detail.into();
+        Self { code, detail, retry_after: None, in_doubt: false, holder: None, service: None, fields: None }
     }
 
     /// The same, with a time after which a repetition may succeed.

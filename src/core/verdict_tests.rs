@@ -34,6 +34,7 @@ fn guard(require: Require) -> Guard {
         probe_timeout: Duration::ZERO,
         probe_auth: ProbeAuth::Client,
         errors: ErrorShape::Problem,
+        touches: Vec::new(),
         lease: None,
     }
 }

@@ -38,7 +38,9 @@ impl Guards {
             remove_conditions(&mut head);
         }
         let claim = self.mark_unclaimed(request, guard).await?;
+        let claim = self.mark_related(request, guard, claim).await?;
         let (mut exchange, claim) = self.send(request, claim, head, &body).await?;
+        self.touch_named(request, exchange.head()).await;
         claim.settle(Outcome::of_status(exchange.head().status), None).await;
         let mut answer = response_head(exchange.take_head());
         withhold_foreign_tag(&mut answer, guard)?;

@@ -90,7 +90,9 @@ impl Guards {
     ) -> Result<Answer, Answer> {
         forward_conditions(&mut head, guard, request, admitted.judged.as_ref())?;
         send_fence(&mut head, admitted.standing, admitted.fence)?;
-        let (mut exchange, claim) = self.send(request, admitted.claim, head, body).await?;
+        let claim = self.mark_related(request, guard, admitted.claim).await?;
+        let (mut exchange, claim) = self.send(request, claim, head, body).await?;
+        self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;
         let outcome = Outcome::of_status(status);
         let upstream = request.upstream();

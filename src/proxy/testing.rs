@@ -57,6 +57,7 @@ pub(crate) fn guard() -> Guard {
         probe_timeout: Duration::from_secs(5),
         probe_auth: ProbeAuth::Client,
         errors: ErrorShape::Problem,
+        touches: Vec::new(),
         lease: None,
     }
 }

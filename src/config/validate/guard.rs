@@ -85,6 +85,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
         probe_timeout: check.duration(keys.get(|raw| raw.probe.timeout.as_ref()), limits::PROBE_TIMEOUT),
         probe_auth: check.word("probe_auth", keys.get(|raw| raw.probe_auth.as_ref())).unwrap_or(ProbeAuth::Client),
         errors: ErrorShape::Problem,
+        touches: Vec::new(),
         lease: None,
     }
 }
