@@ -94,6 +94,8 @@ pub(super) struct Route {
     pub(super) claim: Claim,
     pub(super) probe: Probe,
     pub(super) probe_auth: Option<Text>,
+    pub(super) idempotency: Option<Text>,
+    pub(super) idempotency_ttl: Option<Text>,
     pub(super) lease: Lease,
 }
 

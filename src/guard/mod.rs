@@ -30,6 +30,7 @@ mod answer;
 mod claim;
 mod evidence;
 mod holdings;
+mod idempotency;
 mod label;
 mod lease;
 mod lease_use;
@@ -51,6 +52,7 @@ mod write;
 use answer::Answer;
 use claim::{Marker, read};
 use holdings::Holdings;
+use idempotency::Replays;
 use lease_use::is_free_to_append;
 use memory::Memory;
 use principal::Acquaintances;
@@ -65,6 +67,7 @@ pub struct Guards {
     queues: Arc<Queues>,
     lease_queues: Arc<Queues>,
     holdings: Holdings,
+    replays: Arc<Replays>,
     exchanger: Exchanger,
     memory: Memory,
     acquaintances: Acquaintances,
@@ -85,6 +88,7 @@ impl Guards {
             queues: Arc::new(Queues::new(server.claim_waiters_max)),
             lease_queues: Arc::new(Queues::new(server.claim_waiters_max)),
             holdings: Holdings::default(),
+            replays: Arc::new(Replays::new()),
             exchanger: Exchanger::new(),
             memory: Memory::new(),
             acquaintances: Acquaintances::new(),

@@ -18,7 +18,8 @@ use crate::{
     config::{self, Config, Listen, Route, Upstream},
     core::{
         policy::{
-            Compare, Guard, MethodOverride, OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+            Compare, Guard, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource,
+            Writers,
         },
         refusal::{Code, Refusal},
         resource::KeyTemplate,
@@ -55,6 +56,8 @@ pub(crate) fn guard() -> Guard {
         claim_max_waiters: 64,
         probe_timeout: Duration::from_secs(5),
         probe_auth: ProbeAuth::Client,
+        idempotency: Idempotency::Off,
+        idempotency_ttl: Duration::ZERO,
         lease: None,
     }
 }

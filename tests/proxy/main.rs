@@ -19,6 +19,7 @@ mod doubts;
 mod early_answers;
 mod example_files;
 mod forwarded_conditions;
+mod idempotency;
 mod lease_auth;
 mod lease_limits;
 mod lease_races;
