@@ -40,10 +40,11 @@ setup-build: ## Install what the build needs and is missing (Debian packages)
 	@command -v $(CARGO) >/dev/null || { echo 'cargo is missing: install Rust, see https://rustup.rs' >&2; exit 1; }
 	@.ci/install cc=build-essential cmake=cmake
 
-setup-test: ## Install what the tests need and is missing (Debian packages)
+setup-test: ## Install what the tests need and is missing (Debian packages, PyPI, npm)
 	@.ci/install curl=curl nginx=nginx python3=python3
 	@nginx -V 2>&1 | grep -q -- --with-http_dav_module || \
 		{ echo 'this nginx has no dav module, which the tests write through; Debian builds it in' >&2; exit 1; }
+	@.ci/clients
 
 setup-bench: ## Install what the comparison needs and is missing (Debian packages)
 	@.ci/install python3=python3 wrk=wrk haproxy=haproxy nginx=nginx

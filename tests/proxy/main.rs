@@ -20,6 +20,7 @@ mod early_answers;
 mod example_files;
 mod forwarded_conditions;
 mod idempotency;
+mod http_behaviour;
 mod lease_auth;
 mod lease_limits;
 mod lease_races;

@@ -26,6 +26,7 @@
 
 pub mod backend;
 pub mod child;
+pub mod clients;
 pub mod curl;
 pub mod gate;
 pub mod h2c;
