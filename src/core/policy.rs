@@ -112,6 +112,17 @@ pub enum Idempotency {
 pub enum Dialect {
     /// Our own: requests below [`LeaseRules::prefix`], and `Lease-Id` fields.
     Native,
+    /// That of Azure Blob Storage: `?comp=lease` and `x-ms-*` fields.
+    Azure,
+}
+
+/// The shape of the refusals of a route, for the clients that are to read them (`errors`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorShape {
+    /// Problem documents (RFC 9457).
+    Problem,
+    /// The errors of Azure Blob Storage: XML and `x-ms-error-code`.
+    Azure,
 }
 
 /// What a lease keeps others from (`lease.guards`).
@@ -232,6 +243,8 @@ pub struct Guard {
     pub idempotency: Idempotency,
     /// How long a success is replayed to its retries.
     pub idempotency_ttl: Duration,
+    /// The shape of its refusals.
+    pub errors: ErrorShape,
     /// The rules for leases; `Some` exactly under [`Policy::Pessimistic`].
     pub lease: Option<LeaseRules>,
 }

@@ -196,6 +196,15 @@ struct Problem<'a> {
     in_doubt: Option<bool>,
 }
 
+/// What the service that a route imitates calls an error, where that does not follow from its [`Code`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceError {
+    /// The status.
+    pub status: u16,
+    /// The name.
+    pub code: &'static str,
+}
+
 /// One refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -209,12 +218,14 @@ pub struct Refusal {
     pub in_doubt: bool,
     /// What the holder of the lease calls itself.
     pub holder: Option<Box<str>>,
+    /// What the service that the route imitates calls it; of use where refusals have that service's shape.
+    pub service: Option<ServiceError>,
 }
 
 impl Refusal {
     /// A refusal that no time mends.
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, detail: detail.into(), retry_after: None, in_doubt: false, holder: None }
+        Self { code, detail: detail.into(), retry_after: None, in_doubt: false, holder: None, service: None }
     }
 
     /// The same, with a time after which a repetition may succeed.
@@ -233,6 +244,12 @@ impl Refusal {
     #[must_use]
     pub fn held_by(self, holder: &str) -> Self {
         Self { holder: Some(holder.into()), ..self }
+    }
+
+    /// The same, with what the service that the route imitates calls it.
+    #[must_use]
+    pub fn called(self, status: u16, code: &'static str) -> Self {
+        Self { service: Some(ServiceError { status, code }), ..self }
     }
 
     /// The `Retry-After` field in whole seconds, at least one.

@@ -7,7 +7,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::*;
 use crate::core::{
     entity_tag::EntityTag,
-    policy::{Compare, Idempotency, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers},
+    policy::{
+        Compare, ErrorShape, Idempotency, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource,
+        Writers,
+    },
     validators::Validators,
 };
 
@@ -35,6 +38,7 @@ fn guard(require: Require) -> Guard {
         probe_auth: ProbeAuth::Client,
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,
+        errors: ErrorShape::Problem,
         lease: None,
     }
 }

@@ -166,7 +166,7 @@ impl GuardedPath for Guards {
         // The door sends only guarded routes here.
         let Some(guard) = guarded.route.guard.as_ref() else { return Ok(()) };
         let answer = self.answer(session, guarded, guard).await.unwrap_or_else(|answer| answer);
-        relay::send(session, answer, entry).await
+        relay::send(session, answer, guard.errors, entry).await
     }
 }
 

@@ -180,5 +180,6 @@ fn guard(mode: Mode) -> Guard {
         probe_auth: ProbeAuth::Client,
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,
+        errors: ifmatch::core::policy::ErrorShape::Problem,
     }
 }

@@ -9,7 +9,8 @@ use super::{
     routes::Keys,
 };
 use crate::core::policy::{
-    Compare, Guard, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+    Compare, ErrorShape, Guard, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth, Require, TagAfterWrite,
+    TagSource, Writers,
 };
 
 /// Methods whose class no route can change.
@@ -81,6 +82,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
         probe_auth: check.word("probe_auth", keys.get(|raw| raw.probe_auth.as_ref())).unwrap_or(ProbeAuth::Client),
         idempotency: check.word("idempotency", keys.get(|raw| raw.idempotency.as_ref())).unwrap_or(Idempotency::Off),
         idempotency_ttl: check.duration(keys.get(|raw| raw.idempotency_ttl.as_ref()), limits::IDEMPOTENCY_TTL),
+        errors: ErrorShape::Problem,
         lease: None,
     }
 }

@@ -1,0 +1,48 @@
+//! The fields that every answer carries.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use uuid::Builder;
+
+use super::{CLIENT_REQUEST_ID, DEFAULT_VERSION, REQUEST_ID, VERSION};
+
+/// The longest id of a request that a client may choose.
+const CLIENT_REQUEST_ID_MAX_BYTES: usize = 1024;
+
+/// The fields that every answer carries: the number of the request, made of these random bytes, and what the client has
+/// said of itself.
+pub fn common_fields(request: &HeaderMap, random: [u8; 16]) -> Vec<(HeaderName, HeaderValue)> {
+    let number = Builder::from_random_bytes(random).into_uuid().to_string();
+    let version = request.get(VERSION).cloned().unwrap_or(DEFAULT_VERSION);
+    let mut fields = vec![(VERSION, version)];
+    // The digits of a UUID are always a value.
+    fields.extend(HeaderValue::try_from(number).ok().map(|number| (REQUEST_ID, number)));
+    let echoed = request.get(CLIENT_REQUEST_ID).filter(|id| id.len() <= CLIENT_REQUEST_ID_MAX_BYTES);
+    fields.extend(echoed.map(|id| (CLIENT_REQUEST_ID, id.clone())));
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(request: &[(HeaderName, &str)]) -> Vec<(String, String)> {
+        let request = request.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
+        let fields = common_fields(&request, [0; 16]);
+        fields.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect()
+    }
+
+    fn pair(name: &str, value: &str) -> (String, String) {
+        (name.to_owned(), value.to_owned())
+    }
+
+    #[test]
+    fn an_answer_repeats_what_the_client_says_of_itself() {
+        let number = pair("x-ms-request-id", "00000000-0000-4000-8000-000000000000");
+        assert_eq!(told(&[]), [pair("x-ms-version", "2021-12-02"), number.clone()]);
+        let request = [(VERSION, "2024-11-04"), (CLIENT_REQUEST_ID, "mine")];
+        let expected = [pair("x-ms-version", "2024-11-04"), number.clone(), pair("x-ms-client-request-id", "mine")];
+        assert_eq!(told(&request), expected);
+        let long = "a".repeat(CLIENT_REQUEST_ID_MAX_BYTES + 1);
+        assert_eq!(told(&[(CLIENT_REQUEST_ID, &long)]), [pair("x-ms-version", "2021-12-02"), number]);
+    }
+}
