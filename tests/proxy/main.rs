@@ -12,8 +12,8 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
-mod azure_sdk;
 mod azure_files;
+mod azure_sdk;
 mod bad_input;
 mod clients_gone;
 mod cors;
@@ -24,6 +24,7 @@ mod example_files;
 mod example_tables;
 mod forwarded_conditions;
 mod http_behaviour;
+mod idempotency;
 mod lease_auth;
 mod lease_limits;
 mod lease_races;
