@@ -20,3 +20,4 @@ check("the other client's write is still there", blob.download_blob().readall(),
 only_if_unchanged["etag"] = blob.get_blob_properties().etag
 check("the write with the current tag", blob.upload_blob(b"second", **only_if_unchanged)["etag"])
 check("it is there", blob.download_blob().readall(), b"second")
+print("finished")

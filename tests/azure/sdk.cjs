@@ -118,7 +118,7 @@ async function end(lease) {
   check("and gone", await container.exists(), false);
 }
 
-contents().then(lease).then(end).catch((error) => {
+contents().then(lease).then(end).then(() => console.log("finished")).catch((error) => {
   console.log(`FAILED ${error.message}`);
   process.exit(1);
 });

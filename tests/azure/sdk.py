@@ -43,6 +43,12 @@ large = container.get_blob_client("large")
 content = bytes(range(256)) * 4096 * 3
 check("3 MiB are uploaded", large.upload_blob(content, overwrite=True)["etag"])
 check("and downloaded", large.download_blob().readall() == content)
+pieces = {"max_single_get_size": 1 << 20, "max_chunk_get_size": 1 << 20}
+download = service(**pieces).get_blob_client("documents", "large").download_blob()
+check("in pieces too", download.readall() == content)
+download = service(**pieces).get_blob_client("documents", "large").download_blob()
+large.upload_blob(content[::-1], overwrite=True)
+refused("pieces of two states", 412, "ConditionNotMet", download.readall, kind=ResourceModifiedError)
 
 # Preconditions.
 second = write(b"second", **unchanged(first))
@@ -123,3 +129,4 @@ check("it keeps nobody from its blobs", write(b"of anybody"))
 refused("to delete it without its lease", 412, "LeaseIdMissing", container.delete_container)
 container.delete_container(lease=lease)
 check("it is gone", container.exists(), False)
+print("finished")
