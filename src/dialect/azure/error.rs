@@ -89,3 +89,7 @@ fn of_use(code: Code, container: bool) -> &'static str {
         _ => "LeaseIdMissing",
     }
 }
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;
