@@ -120,12 +120,10 @@ impl Guards {
     ) -> Result<Answer, Answer> {
         let Relayed { mut head, begun, rest } = relayed;
         let matches = request.conditions.if_match.is_some();
-        let outcome = if selects_nothing(request, &head) {
-            head.insert_header(header::CONTENT_RANGE, "bytes */0")?;
-            Outcome::Failed(NO_SUCH_RANGE)
-        } else {
-            azure::outcome(told.operation, head.status, matches)
-        };
+        // What was received as a whole for its tag can be cut; nothing else can.
+        let can_be_cut = rest.is_none() && guard.etag == TagSource::Content && request.method == Method::GET;
+        let unserved = if can_be_cut { None } else { call_a_part(request, guard, &mut head)? };
+        let outcome = unserved.map_or_else(|| azure::outcome(told.operation, head.status, matches), Outcome::Failed);
         let relays = matches!(outcome, Outcome::Done(_, Body::Relayed));
         let rest = match rest {
             Some(exchange) if !relays => {
@@ -149,12 +147,7 @@ impl Guards {
                 head.set_status(status)?;
                 head.insert_header(azure::BLOB_TYPE, azure::BLOCK_BLOB)?;
                 head.insert_header(header::ACCEPT_RANGES, "bytes")?;
-                // What was received as a whole for its tag is cut here.
-                if rest.is_none() && guard.etag == TagSource::Content && request.method == Method::GET {
-                    cut(&mut head, begun, request.head.headers.get(header::RANGE))?
-                } else {
-                    begun
-                }
+                if can_be_cut { cut(&mut head, begun, request.head.headers.get(header::RANGE))? } else { begun }
             }
         };
         if told.operation.is_read() && head.status.is_success() {
@@ -174,10 +167,37 @@ impl Guards {
 /// The error of a range of which there is nothing.
 const NO_SUCH_RANGE: AzureError = AzureError { status: StatusCode::RANGE_NOT_SATISFIABLE, code: "InvalidRange" };
 
-/// Whether a part is asked for of what is empty: servers of files answer with all of it, which clients do not expect.
-fn selects_nothing(request: &Request, head: &ResponseHeader) -> bool {
-    let is_empty = head.headers.get(header::CONTENT_LENGTH).is_some_and(|length| length.as_bytes() == b"0");
-    head.status == StatusCode::OK && is_empty && request.head.headers.contains_key(header::RANGE)
+/// Makes a part of a whole that came in the place of a part, if the part is all of it; if not, says what to answer
+/// instead. Clients take the whole for the part that they asked for, or fail.
+///
+/// A smaller part is not cut out of what streams: the backend was asked for the whole because a write is in flight, so
+/// the content may be newer than its tag, and clients put parts with one tag together.
+fn call_a_part(request: &Request, guard: &Guard, head: &mut ResponseHeader) -> pingora::Result<Option<AzureError>> {
+    let range = request.head.headers.get(header::RANGE).filter(|_| request.method == Method::GET);
+    let Some(range) = range.filter(|_| head.status == StatusCode::OK) else { return Ok(None) };
+    let length = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    match length.map(|length| (azure::select(range.as_bytes(), length), length)) {
+        Some((Selected::Whole, _)) => Ok(None),
+        Some((Selected::Part(part), length)) if part == (0..length) => {
+            head.set_status(StatusCode::PARTIAL_CONTENT)?;
+            head.insert_header(header::CONTENT_RANGE, format!("bytes 0-{}/{length}", length.saturating_sub(1)))?;
+            Ok(None)
+        }
+        Some((Selected::Nothing, length)) => {
+            head.insert_header(header::CONTENT_RANGE, format!("bytes */{length}"))?;
+            Ok(Some(NO_SUCH_RANGE))
+        }
+        // Otherwise it would have served it.
+        _ if guard.etag == TagSource::Version && serves_ranges(head) => {
+            head.insert_header(header::RETRY_AFTER, "1")?;
+            Ok(Some(AzureError { status: StatusCode::SERVICE_UNAVAILABLE, code: "ServerBusy" }))
+        }
+        _ => Ok(Some(AzureError { status: StatusCode::NOT_IMPLEMENTED, code: "NotImplemented" })),
+    }
+}
+
+fn serves_ranges(head: &ResponseHeader) -> bool {
+    head.headers.get(header::ACCEPT_RANGES).is_some_and(|unit| unit.as_bytes().eq_ignore_ascii_case(b"bytes"))
 }
 
 /// What every answer to a request says.

@@ -89,3 +89,10 @@ async fn the_pessimistic_walk_through_goes_as_it_is_written() {
     let writes = nginx.access_lines().await.into_iter().filter(|line| line.starts_with("PUT")).count();
     assert_eq!(writes, 3, "the write without the lease does not reach nginx");
 }
+
+/// The promise itself, as the SDK's users know it.
+#[tokio::test]
+async fn clients_that_count_together_lose_nothing() {
+    let (_nginx, proxy) = start("azure-blob-pessimistic.toml").await;
+    passes(python(), "counter.py", proxy.addr()).await;
+}

@@ -13,6 +13,7 @@
 )]
 
 mod azure_files;
+mod azure_ranges;
 mod azure_sdk;
 mod bad_input;
 mod clients_gone;
