@@ -1,4 +1,4 @@
-"""Clients that count together in two blobs, one with tags and one with leases: no increment is lost. Usage: counter.py URL"""
+"""Clients that count together, in a blob with tags and in one with leases: nothing is lost. Usage: counter.py URL"""
 
 import random
 import time
