@@ -1,7 +1,7 @@
 //! Requests in the azure dialect: each is one operation of its list, and is told in Azure's words how it went.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use pingora::{
     http::{RequestHeader, ResponseHeader},
     proxy::Session,
@@ -16,11 +16,11 @@ use super::{
 };
 use crate::{
     core::{
-        policy::{AbsentLease, Guard, LeaseGuards, LeaseRules, TagSource},
+        policy::{AbsentLease, Guard, LeaseGuards, LeaseRules},
         validators::Validators,
     },
     dialect::{
-        azure::{self, AzureError, Body, Call, ERROR_CODE, Operation, Outcome, Selected},
+        azure::{self, AzureError, Body, Call, ERROR_CODE, Operation, Outcome},
         xml,
     },
     entropy::random_bytes,
@@ -118,12 +118,11 @@ impl Guards {
         told: &Told,
         relayed: Relayed,
     ) -> Result<Answer, Answer> {
+        let is_blob = told.operation == Operation::ReadBlob;
+        let relayed = if is_blob { self.part_of(request, guard, relayed).await? } else { relayed };
         let Relayed { mut head, begun, rest } = relayed;
         let matches = request.conditions.if_match.is_some();
-        // What was received as a whole for its tag can be cut; nothing else can.
-        let can_be_cut = rest.is_none() && guard.etag == TagSource::Content && request.method == Method::GET;
-        let unserved = if can_be_cut { None } else { call_a_part(request, guard, &mut head)? };
-        let outcome = unserved.map_or_else(|| azure::outcome(told.operation, head.status, matches), Outcome::Failed);
+        let outcome = azure::outcome(told.operation, head.status, matches);
         let relays = matches!(outcome, Outcome::Done(_, Body::Relayed));
         let rest = match rest {
             Some(exchange) if !relays => {
@@ -147,7 +146,7 @@ impl Guards {
                 head.set_status(status)?;
                 head.insert_header(azure::BLOB_TYPE, azure::BLOCK_BLOB)?;
                 head.insert_header(header::ACCEPT_RANGES, "bytes")?;
-                if can_be_cut { cut(&mut head, begun, request.head.headers.get(header::RANGE))? } else { begun }
+                begun
             }
         };
         if told.operation.is_read() && head.status.is_success() {
@@ -162,42 +161,6 @@ impl Guards {
         told.write_to(&mut head)?;
         Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest })))
     }
-}
-
-/// The error of a range of which there is nothing.
-const NO_SUCH_RANGE: AzureError = AzureError { status: StatusCode::RANGE_NOT_SATISFIABLE, code: "InvalidRange" };
-
-/// Makes a part of a whole that came in the place of a part, if the part is all of it; if not, says what to answer
-/// instead. Clients take the whole for the part that they asked for, or fail.
-///
-/// A smaller part is not cut out of what streams: the backend was asked for the whole because a write is in flight, so
-/// the content may be newer than its tag, and clients put parts with one tag together.
-fn call_a_part(request: &Request, guard: &Guard, head: &mut ResponseHeader) -> pingora::Result<Option<AzureError>> {
-    let range = request.head.headers.get(header::RANGE).filter(|_| request.method == Method::GET);
-    let Some(range) = range.filter(|_| head.status == StatusCode::OK) else { return Ok(None) };
-    let length = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    match length.map(|length| (azure::select(range.as_bytes(), length), length)) {
-        Some((Selected::Whole, _)) => Ok(None),
-        Some((Selected::Part(part), length)) if part == (0..length) => {
-            head.set_status(StatusCode::PARTIAL_CONTENT)?;
-            head.insert_header(header::CONTENT_RANGE, format!("bytes 0-{}/{length}", length.saturating_sub(1)))?;
-            Ok(None)
-        }
-        Some((Selected::Nothing, length)) => {
-            head.insert_header(header::CONTENT_RANGE, format!("bytes */{length}"))?;
-            Ok(Some(NO_SUCH_RANGE))
-        }
-        // Otherwise it would have served it.
-        _ if guard.etag == TagSource::Version && serves_ranges(head) => {
-            head.insert_header(header::RETRY_AFTER, "1")?;
-            Ok(Some(AzureError { status: StatusCode::SERVICE_UNAVAILABLE, code: "ServerBusy" }))
-        }
-        _ => Ok(Some(AzureError { status: StatusCode::NOT_IMPLEMENTED, code: "NotImplemented" })),
-    }
-}
-
-fn serves_ranges(head: &ResponseHeader) -> bool {
-    head.headers.get(header::ACCEPT_RANGES).is_some_and(|unit| unit.as_bytes().eq_ignore_ascii_case(b"bytes"))
 }
 
 /// What every answer to a request says.
@@ -262,25 +225,4 @@ fn replace_content(head: &mut ResponseHeader, document: Option<&Bytes>) -> pingo
         head.insert_header(header::CONTENT_TYPE, xml::CONTENT_TYPE)?;
     }
     head.insert_header(header::CONTENT_LENGTH, document.map_or(0, Bytes::len))
-}
-
-/// Cuts what a range selects out of a whole body.
-fn cut(head: &mut ResponseHeader, whole: Begun, range: Option<&HeaderValue>) -> pingora::Result<Begun> {
-    let Some(range) = range else { return Ok(whole) };
-    let length = whole.len() as u64;
-    match azure::select(range.as_bytes(), length) {
-        Selected::Whole => Ok(whole),
-        Selected::Part(part) => {
-            head.set_status(StatusCode::PARTIAL_CONTENT)?;
-            let last = part.end.saturating_sub(1);
-            head.insert_header(header::CONTENT_RANGE, format!("bytes {}-{last}/{length}", part.start))?;
-            head.insert_header(header::CONTENT_LENGTH, part.end - part.start)?;
-            Ok(whole.part(part))
-        }
-        Selected::Nothing => {
-            let begun = write_error(head, NO_SUCH_RANGE)?;
-            head.insert_header(header::CONTENT_RANGE, format!("bytes */{length}"))?;
-            Ok(begun)
-        }
-    }
 }
