@@ -70,6 +70,9 @@ impl Guards {
         guard: &Guard,
         snapshot: &Snapshot,
     ) -> Result<Option<EntityTag>, Answer> {
+        if self.may_be_removed(request, guard, snapshot).await {
+            return self.judge_by_probe(request, guard, snapshot).await;
+        }
         match self.judge_by_memory(request, guard, snapshot) {
             (Verdict::Pass, tag) => Ok(tag),
             (Verdict::Refused(refusal), _) => Err(refusal.into()),

@@ -10,6 +10,7 @@ use pingora::{
 use super::{
     Guards,
     answer::{Answer, Relayed},
+    azure_containers::has_removed_nothing,
     lease::{Needs, fresh_id},
     memory::not_modified_fields,
     request::Request,
@@ -54,9 +55,25 @@ impl Guards {
                 Box::pin(self.lease_in_azure(session, &request, guard, rules, &call)).await
             }
             operation if operation.is_read() => self.read(session, &request, guard).await,
+            Operation::DeleteContainer => self.remove_container(session, &request, guard).await,
             _ => self.write(session, &request, guard).await,
         };
         self.tell_in_azure(&request, guard, &told, answer.unwrap_or_else(|answer| answer)).await
+    }
+
+    /// Removes a container, and with it what is known of its blobs.
+    async fn remove_container(
+        &self,
+        session: &mut Session,
+        request: &Request,
+        guard: &Guard,
+    ) -> Result<Answer, Answer> {
+        self.note_removal(request).await?;
+        let answer = self.write(session, request, guard).await;
+        if !has_removed_nothing(&answer) {
+            self.note_removal(request).await?;
+        }
+        answer
     }
 
     /// Does a lease operation. Its answer has the validators of the resource, which no lease changes.

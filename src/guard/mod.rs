@@ -28,6 +28,7 @@ use crate::{
 mod admit;
 mod answer;
 mod azure;
+mod azure_containers;
 mod azure_parts;
 mod claim;
 mod evidence;

@@ -143,3 +143,19 @@ async fn a_leased_container_is_deleted_by_its_holder_alone() {
     assert!(!nginx.root().join("photos").exists());
     assert_error(&container(addr, "DELETE", &[]).await, 404, "ContainerNotFound");
 }
+
+/// What was in a container is gone with it, also for those who remember.
+#[tokio::test]
+async fn blobs_are_gone_with_their_container() {
+    let (_nginx, proxy) = start("azure-container.toml").await;
+    let (addr, blob) = (proxy.addr(), "/photos/cat.txt");
+    for _ in 0..2 {
+        assert_eq!(container(addr, "PUT", &[]).await.status, 201);
+        let tag = assert_done(&put_blob(addr, blob, &[("If-None-Match", "*")], "one").await, 201);
+        assert_done(&get(addr, blob).await, 200);
+        assert_eq!(container(addr, "DELETE", &[]).await.status, 202);
+        assert_error(&put_blob(addr, blob, &[("If-Match", &tag)], "two").await, 412, "ConditionNotMet");
+        assert_error(&send(addr, "GET", blob, &[("If-None-Match", &tag)], "").await, 404, "BlobNotFound");
+        assert_error(&lease(addr, blob, "acquire", &[("x-ms-lease-duration", "15")]).await, 404, "BlobNotFound");
+    }
+}

@@ -62,10 +62,9 @@ fn facts(code: Code, asked: Asked) -> (u16, &'static str) {
 /// The refusal of a lease operation.
 fn of_operation(code: Code, verb: Option<LeaseVerb>) -> &'static str {
     match (code, verb) {
-        (Code::LeaseHoldMax, Some(LeaseVerb::Renew)) | (Code::LeaseBreaking, Some(LeaseVerb::Renew)) => {
+        (Code::LeaseHoldMax | Code::LeaseBreaking, Some(LeaseVerb::Renew)) | (Code::LeaseBroken, _) => {
             "LeaseIsBrokenAndCannotBeRenewed"
         }
-        (Code::LeaseBroken, _) => "LeaseIsBrokenAndCannotBeRenewed",
         (Code::LeaseBreaking, Some(LeaseVerb::Change)) => "LeaseIsBreakingAndCannotBeChanged",
         (Code::LeaseBreaking, _) => "LeaseIsBreakingAndCannotBeAcquired",
         // Where there is no lease at all its holder is told of a mismatch.
