@@ -200,6 +200,9 @@ fn judged(request: &GuardedRequest, guard: &Guard, headers: &HeaderMap) -> Vec<(
         MethodClass::UnclaimedWrite => "a write that runs beside others",
         _ => "a write",
     };
+    if class == MethodClass::Unjudged {
+        return vec![("outcome", "it passes unjudged; our fields are added to what the upstream allows".to_owned())];
+    }
     let mut lines = vec![("method", format!("{} is {kind}", request.method))];
     if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage(request, class))) {
         lines.push(("lease", lease_needs(rules).to_owned()));
@@ -210,6 +213,10 @@ fn judged(request: &GuardedRequest, guard: &Guard, headers: &HeaderMap) -> Vec<(
     }
     let require = if guard.require_methods.contains(&request.method) { guard.require } else { Require::Never };
     lines.push(("needs", needs(require, guard.allow_any).to_owned()));
+    if !guard.touches.is_empty() {
+        let paths = guard.touches.iter().map(|template| template.pattern().to_string()).collect::<Vec<_>>();
+        lines.push(("touches", paths.join(", ")));
+    }
     let outcome = match Preconditions::parse(headers) {
         Err(malformed) => refused(&Refusal::new(Code::MalformedPrecondition, malformed.to_string())),
         Ok(conditions) => match requirement(require, guard.allow_any, &conditions, &Representation::Unknown) {

@@ -104,6 +104,7 @@ impl Guards {
     ) -> Probed {
         let head = exchange.head();
         let status = head.status;
+        self.origins.learn(&request.route, &request.head.headers, head);
         match status.as_u16() {
             200 | 203 | 204 => {}
             404 | 410 => {

@@ -171,6 +171,14 @@ impl Store for FaultyStore {
         self.carry_out(self.inner.swap(key, expected, next)).await
     }
 
+    async fn scan(
+        &self,
+        after: Option<&ResourceKey>,
+        limit: usize,
+    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+        self.carry_out(self.inner.scan(after, limit)).await
+    }
+
     async fn changed(&self, key: &ResourceKey, seen: Revision) {
         self.inner.changed(key, seen).await;
     }

@@ -64,6 +64,9 @@ pub async fn refuse(session: &mut Session, refusal: &Refusal, shape: ErrorShape)
     };
     head.insert_header(header::CACHE_CONTROL, "no-store")?;
     head.insert_header("Proxy-Status", refusal.proxy_status())?;
+    for (name, value) in refusal.fields.iter().flat_map(|fields| fields.iter()) {
+        head.insert_header(name.clone(), value.clone())?;
+    }
     if let Some(seconds) = refusal.retry_after_seconds() {
         head.insert_header(header::RETRY_AFTER, seconds)?;
     }

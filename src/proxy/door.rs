@@ -22,6 +22,7 @@ use super::{
 use crate::{
     config::Route,
     core::{
+        cors::is_preflight,
         policy::{Dialect, Guard, LeaseRules, MethodClass},
         refusal::{Code, Refusal},
         resource::KeyParts,
@@ -156,6 +157,9 @@ fn judge(guard: &Guard, taken: &Taken<'_>, normal: &NormalPath, head: &Head<'_>)
         _ if head.headers.contains_key("destination") => return Err(second_resource()),
         // What is on no list of operations does not pass.
         _ if speaks_azure(guard) => return taken.guarded(normal, method, false, head),
+        MethodClass::Unjudged if is_preflight(head.headers) && !guard.observe => {
+            return taken.guarded(normal, method, false, head);
+        }
         MethodClass::Unjudged => return Ok(Door::Pass { route_index, upgrade: false }),
         MethodClass::Read | MethodClass::Write | MethodClass::UnclaimedWrite => {}
     }

@@ -28,6 +28,7 @@
 pub mod azure;
 pub mod backend;
 pub mod child;
+pub mod chromium;
 pub mod clients;
 pub mod curl;
 pub mod gate;
