@@ -58,8 +58,7 @@ impl Guards {
         }
         let Relayed { head, begun, rest } = self.read_all(request, guard, Relayed { head, begun, rest }).await?;
         if guard.etag == TagSource::Version && !self.is_settled(request, &head).await {
-            let detail = "A write of the blob is in flight or in doubt; its parts can be read afterwards.";
-            return Err(Refusal::new(Code::WriteInFlight, detail).retry_after(RETRY_SOON).into());
+            return Err(busy().into());
         }
         Ok(Relayed { head, begun: begun.part(part), rest })
     }
@@ -76,6 +75,8 @@ impl Guards {
                 exchange.finish().await;
                 Ok(Relayed { head, begun: whole, rest: None })
             }
+            // The backend was not asked for the part because of a write, and will be soon.
+            _ if guard.etag == TagSource::Version && serves_parts(&head) => Err(busy().into()),
             Whole::Complete(_) | Whole::TooLarge(_) | Whole::TooSlow(_) => {
                 let detail = "The server behind this proxy serves no parts, and the blob is too large to take one from \
                               (hash_max).";
@@ -91,6 +92,15 @@ impl Guards {
         let current = version_tag_of(self.store.incarnation(), now.version(), selecting_number(request.variant, &[]));
         now.is_quiet() && current.tag.is_some() && current.tag == Validators::from_headers(&head.headers).0.tag
     }
+}
+
+fn busy() -> Refusal {
+    let detail = "A write of the blob is in flight or in doubt; its parts can be read afterwards.";
+    Refusal::new(Code::WriteInFlight, detail).retry_after(RETRY_SOON)
+}
+
+fn serves_parts(head: &ResponseHeader) -> bool {
+    head.headers.get(header::ACCEPT_RANGES).is_some_and(|unit| unit.as_bytes().eq_ignore_ascii_case(b"bytes"))
 }
 
 fn length_of(relayed: &Relayed) -> Option<u64> {

@@ -1,23 +1,25 @@
 //! The azure dialect in front of the real nginx, which knows nothing of tags, leases or Azure; with the files that
 //! people begin with.
 
-use std::{fs, net::SocketAddr, path::Path};
+use std::net::SocketAddr;
 
-use crate::support::{
-    azure::{BLOCK, acquire, assert_common, assert_done, assert_error, lease, lease_of, put_blob},
-    leases::IDS,
-    nginx::Nginx,
-    proxy::Proxy,
-    raw::{get, send},
+use crate::{
+    example_files::start_in_front_of,
+    support::{
+        azure::{BLOCK, acquire, assert_common, assert_done, assert_error, lease, lease_of, put_blob},
+        leases::IDS,
+        nginx::Nginx,
+        proxy::Proxy,
+        raw::{get, send},
+        response::Response,
+    },
 };
 
 /// An nginx as the documentation asks for it, and the proxy that this file describes in front of it.
 async fn start(file: &str) -> (Nginx, Proxy) {
     let nginx = Nginx::with("etag off; if_modified_since off; autoindex on;").await;
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config").join(file)).expect("the file");
-    let text = text.replace("listen = [\"127.0.0.1:8080\"]", "{listen}");
-    let text = text.replace("127.0.0.1:9000", &nginx.addr().to_string());
-    (nginx, Proxy::start(&text).await)
+    let proxy = start_in_front_of(nginx.addr(), file).await;
+    (nginx, proxy)
 }
 
 #[tokio::test]
@@ -105,7 +107,7 @@ async fn a_leased_blob_is_written_by_its_holder() {
     assert_eq!(writes, 3, "nothing but blobs was put");
 }
 
-async fn container(addr: SocketAddr, method: &str, fields: &[(&str, &str)]) -> crate::support::response::Response {
+async fn container(addr: SocketAddr, method: &str, fields: &[(&str, &str)]) -> Response {
     send(addr, method, "/photos?restype=container", fields, "").await
 }
 

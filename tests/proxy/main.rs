@@ -16,6 +16,7 @@ mod azure_conditions;
 mod azure_files;
 mod azure_leases;
 mod azure_operations;
+mod azure_ranges;
 mod azure_sdk;
 mod bad_input;
 mod clients_gone;
