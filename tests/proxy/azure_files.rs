@@ -7,7 +7,7 @@ use crate::{
     example_files::start_in_front_of,
     support::{
         azure::{BLOCK, acquire, assert_common, assert_done, assert_error, lease, lease_of, put_blob},
-        leases::IDS,
+        leases::{IDS, assert_absent_from_log},
         nginx::Nginx,
         proxy::Proxy,
         raw::{get, send},
@@ -103,6 +103,11 @@ async fn a_leased_blob_is_written_by_its_holder() {
         "LeaseIdMismatchWithLeaseOperation",
     );
     assert_done(&put_blob(addr, blob, &[], "three").await, 201);
+    let last = "/photos/the-last-request";
+    assert_error(&get(addr, last).await, 404, "BlobNotFound");
+    for id in [id, other] {
+        assert_absent_from_log(&proxy, id, last).await;
+    }
     let writes = nginx.access_lines().await.into_iter().filter(|line| line.starts_with("PUT")).count();
     assert_eq!(writes, 3, "nothing but blobs was put");
 }
