@@ -47,6 +47,7 @@ pub(super) struct Server {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Store {
     pub(super) kind: Option<Text>,
+    pub(super) path: Option<Text>,
     pub(super) capacity: Option<Number>,
     pub(super) idle_ttl: Option<Text>,
     pub(super) timeout: Option<Text>,

@@ -140,14 +140,16 @@ pub fn guard_words(guards: LeaseGuards) -> &'static [&'static str] {
 
 /// The kinds of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StoreKind {
+pub(super) enum StoreWord {
     /// In this process, and gone with it.
     Memory,
+    /// In this process, and leases in a file too.
+    Disk,
 }
 
-impl Word for StoreKind {
-    const WORDS: &'static [(&'static str, Self)] = &[("memory", Self::Memory)];
-    const LATER: &'static [&'static str] = &["disk", "etcd", "redis"];
+impl Word for StoreWord {
+    const WORDS: &'static [(&'static str, Self)] = &[("memory", Self::Memory), ("disk", Self::Disk)];
+    const LATER: &'static [&'static str] = &["etcd", "redis"];
 }
 
 /// The known word that was probably meant: at most every third letter of it differs.

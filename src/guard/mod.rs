@@ -81,13 +81,14 @@ pub struct Guards {
     acquaintances: Acquaintances,
     body_limits: BodyLimits,
     body_budget: Arc<BodyBudget>,
-    /// Until when guarded writes are held back after the start.
+    /// Until when guarded writes and grants are held back after the start.
     held_until: StoreTime,
 }
 
 impl Guards {
-    /// The guard of a proxy, which makes its marks in the name of `owner`, a random number.
-    pub fn new(config: &Config, store: Arc<dyn Store>, owner: u64, started: StoreTime) -> Self {
+    /// The guard of a proxy, which makes its marks in the name of `owner`, a random number, and holds guarded writes and
+    /// grants back until `held_until`.
+    pub fn new(config: &Config, store: Arc<dyn Store>, owner: u64, held_until: StoreTime) -> Self {
         let server = &config.server;
         Self {
             store_timeout: config.store.timeout,
@@ -109,7 +110,7 @@ impl Guards {
                 spool_dir: server.spool_dir.clone(),
             },
             body_budget: Arc::new(BodyBudget::new(server.body_memory_total_bytes, server.spool_total_bytes)),
-            held_until: started.plus(config.store.start_grace),
+            held_until,
         }
     }
 
