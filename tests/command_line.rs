@@ -45,6 +45,7 @@ fn check_tells_what_a_lease_takes() {
     for (file, expected) in [
         ("config/worker-locks.toml", "never /.leases write 5s-1m required results"),
         ("config/azure-queue.toml", "never /.leases read+write 1s-7days queues"),
+        ("config/azure-blob-pessimistic.toml", "never azure write 15s-1m|infinite blobs"),
     ] {
         let output = ifmatch(&["check", file]);
         assert_eq!(output.status.code(), Some(0));
@@ -154,6 +155,21 @@ fn explain_tells_what_a_lease_demands() {
     assert_eq!(labelled(&lines, "lease"), "", "{lines:?}");
     let lines = explained(&["config/azure-queue.toml", "GET", "/orders/messages/17"]);
     assert_eq!(labelled(&lines, "lease"), "Lease-Id while the resource is leased");
+}
+
+#[test]
+fn explain_names_the_operation_of_the_azure_dialect() {
+    let blob = |arguments: &[&str]| explained(&[&["config/azure-container.toml"], arguments].concat());
+    let lines = blob(&["PUT", "/photos/cat?comp=lease", "-H", "x-ms-lease-action: renew"]);
+    assert_eq!(labelled(&lines, "operation"), "Lease Blob");
+    let lines = blob(&["PUT", "/photos/cat", "-H", "x-ms-blob-type: BlockBlob", "-H", "If-None-Match: *"]);
+    assert_eq!(labelled(&lines, "lease"), "x-ms-lease-id while the resource is leased");
+    assert_eq!(labelled(&lines, "outcome"), "the backend gets PUT /photos/cat, if its conditions are true");
+    let lines = blob(&["PUT", "/photos?restype=container"]);
+    assert_eq!(labelled(&lines, "operation"), "Create Container");
+    assert_eq!(labelled(&lines, "outcome"), "the backend gets MKCOL /photos/, if its conditions are true");
+    let lines = blob(&["PUT", "/photos/cat?comp=block"]);
+    assert!(labelled(&lines, "outcome").starts_with("501 NotImplemented: "), "{lines:?}");
 }
 
 #[test]

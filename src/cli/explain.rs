@@ -11,12 +11,13 @@ use crate::{
     config::{self, Config, Route, Word, guard_words},
     core::{
         lease::Usage,
-        policy::{Dialect, Guard, LeaseRules, MethodClass, Require},
+        policy::{Dialect, ErrorShape, Guard, LeaseGuards, LeaseRules, MethodClass, Require},
         precondition::{Preconditions, Requirement, requirement},
         refusal::{Code, Refusal},
         target::{NormalPath, PathParameters, normalize, split_query},
         validators::Representation,
     },
+    dialect::azure::{Asked, Call, error_of},
     proxy::{
         GuardedRequest,
         door::{Door, Head, decide},
@@ -112,7 +113,7 @@ fn explain(config: &Config, request: &Request) -> Vec<(&'static str, String)> {
     if let Door::Guarded(guarded) | Door::Observed { would: Ok(guarded), .. } = &door {
         lines.push(("key", guarded.key.to_string()));
     }
-    lines.extend(outcome(&door, route.and_then(|route| route.guard.as_ref()), &request.headers));
+    lines.extend(outcome(&door, route.and_then(|route| route.guard.as_ref()), request));
     lines
 }
 
@@ -151,7 +152,7 @@ fn leases(rules: &LeaseRules) -> String {
 }
 
 /// What becomes of it, and what a write needs.
-fn outcome(door: &Door, guard: Option<&Guard>, headers: &HeaderMap) -> Vec<(&'static str, String)> {
+fn outcome(door: &Door, guard: Option<&Guard>, request: &Request) -> Vec<(&'static str, String)> {
     match door {
         Door::Refuse { refusal, .. } => vec![("outcome", refused(refusal))],
         Door::Pass { .. } if guard.is_some() => vec![("outcome", "it passes unjudged".to_owned())],
@@ -159,10 +160,37 @@ fn outcome(door: &Door, guard: Option<&Guard>, headers: &HeaderMap) -> Vec<(&'st
         Door::Observed { would: Err(code), .. } => {
             vec![("outcome", format!("it passes; without observe: {} {}", code.status().as_u16(), code.as_str()))]
         }
-        Door::Guarded(guarded) | Door::Observed { would: Ok(guarded), .. } => {
-            guard.map(|guard| judged(guarded, guard, headers)).unwrap_or_default()
-        }
+        Door::Guarded(guarded) | Door::Observed { would: Ok(guarded), .. } => match guard {
+            Some(guard) if guard.errors == ErrorShape::Azure => operation(guarded, guard, request),
+            Some(guard) => judged(guarded, guard, &request.headers),
+            None => Vec::new(),
+        },
     }
+}
+
+/// What becomes of a request in the azure dialect: it is one of its operations, or it is refused.
+fn operation(guarded: &GuardedRequest, guard: &Guard, request: &Request) -> Vec<(&'static str, String)> {
+    let containers = guard.lease.as_ref().is_some_and(|rules| rules.guards == LeaseGuards::Delete);
+    let call = match Call::read(&guarded.method, request.target.as_bytes(), &request.headers, containers) {
+        Ok(call) => call,
+        Err(refusal) => {
+            let error = error_of(&refusal, Asked::default());
+            return vec![("outcome", format!("{} {}: {}", error.status.as_u16(), error.code, refusal.detail))];
+        }
+    };
+    let mut lines = vec![("operation", call.operation.name().to_owned())];
+    if call.operation.is_lease() {
+        lines.push(("outcome", "the lease is looked at, after the backend was asked for the resource".to_owned()));
+        return lines;
+    }
+    let usage = usage(guarded, guard.class_of(&guarded.method));
+    if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage)) {
+        lines.push(("lease", lease_needs(rules).to_owned()));
+    }
+    let target = String::from_utf8_lossy(&call.target).into_owned();
+    let outcome = if call.conditions.is_empty() { "" } else { ", if its conditions are true" };
+    lines.push(("outcome", format!("the backend gets {} {target}{outcome}", call.method)));
+    lines
 }
 
 fn judged(request: &GuardedRequest, guard: &Guard, headers: &HeaderMap) -> Vec<(&'static str, String)> {

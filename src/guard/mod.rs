@@ -29,6 +29,8 @@ use crate::{
 mod admit;
 mod answer;
 mod azure;
+mod azure_containers;
+mod azure_parts;
 mod claim;
 mod cors;
 mod evidence;

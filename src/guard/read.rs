@@ -92,12 +92,21 @@ impl Guards {
         // The version goes first: content that is asked for afterwards is never older than it.
         let snapshot = self.snapshot(&request.key).await.ok();
         if purpose == Purpose::Read
+            && !self.is_outdated(request, guard, snapshot.as_ref()).await
             && let Some(answer) = self.read_from_memory(request, guard, snapshot.as_ref())?
         {
             return Ok(answer);
         }
         // Boxed, so that an answer from memory need not make room for an exchange.
         Box::pin(self.read_from_upstream(session, request, guard, snapshot.as_ref(), (fence, purpose))).await
+    }
+
+    /// Whether memory must not answer a read.
+    async fn is_outdated(&self, request: &Request, guard: &Guard, snapshot: Option<&Snapshot>) -> bool {
+        match snapshot {
+            Some(snapshot) => self.may_be_removed(request, guard, snapshot).await,
+            None => false,
+        }
     }
 
     async fn read_from_upstream(

@@ -88,7 +88,12 @@ impl Guards {
         if !conditions_go_first(request) {
             by_lease.as_ref().map_err(Refusal::clone)?;
         }
-        match self.judge_by_memory(request, guard, &snapshot).0 {
+        let verdict = if self.may_be_removed(request, guard, &snapshot).await {
+            Verdict::AskUpstream
+        } else {
+            self.judge_by_memory(request, guard, &snapshot).0
+        };
+        match verdict {
             Verdict::Refused(refusal) => Err(refusal.into()),
             Verdict::Missing | Verdict::AskUpstream if by_lease.is_err() || self.is_costly(session) => {
                 Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop)

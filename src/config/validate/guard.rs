@@ -29,7 +29,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> Gu
     if policy == Policy::Pessimistic {
         let rules = lease::rules(check, keys);
         if rules.dialect == Dialect::Azure {
-            speak_azure(keys, &mut guard);
+            speak_azure(check, keys, &mut guard);
         }
         guard.lease = Some(rules);
         leases_cannot_be_watched(check, keys, &guard);
@@ -94,7 +94,14 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
 
 /// What is different where Azure's clients are to be served: errors in their shape, and validators in each answer to a
 /// write.
-fn speak_azure(keys: Keys<'_>, guard: &mut Guard) {
+fn speak_azure(check: &mut Check<'_>, keys: Keys<'_>, guard: &mut Guard) {
+    const HINT: &str = "leave it out: the dialect is a list of operations, and any other method is refused";
+    let own = [("safe_methods", &keys.own.safe_methods), ("unclaimed_methods", &keys.own.unclaimed_methods)];
+    for (key, methods) in own {
+        if let Some(methods) = methods {
+            check.hinted(methods.span(), format!("{key} has no effect in the azure dialect"), HINT);
+        }
+    }
     guard.errors = ErrorShape::Azure;
     if keys.get(|raw| raw.on_write.as_ref()).is_none() {
         // Its modification date has to be asked for, whatever the tag is.
