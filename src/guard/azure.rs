@@ -231,8 +231,10 @@ fn write_error(head: &mut ResponseHeader, error: AzureError) -> pingora::Result<
 
 /// Takes away what a head says of its content, and says it of an XML document or of nothing.
 fn replace_content(head: &mut ResponseHeader, document: Option<&Bytes>) -> pingora::Result<()> {
-    let of_content: Vec<_> =
-        head.headers.keys().filter(|name| name.as_str().starts_with("content-")).cloned().collect();
+    // How long a whole is of which a part could not be given stays.
+    let keeps = |name: &HeaderName| *name == header::CONTENT_RANGE && head.status == StatusCode::RANGE_NOT_SATISFIABLE;
+    let says = |name: &&HeaderName| name.as_str().starts_with("content-") && !keeps(name);
+    let of_content: Vec<_> = head.headers.keys().filter(says).cloned().collect();
     for name in of_content.iter().chain(&[header::LOCATION, header::ACCEPT_RANGES]) {
         head.remove_header(name);
     }

@@ -94,3 +94,7 @@ fn of_use(code: Code, container: bool) -> &'static str {
         _ => "LeaseIdMissing",
     }
 }
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;
