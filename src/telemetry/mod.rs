@@ -11,13 +11,19 @@ pub mod access;
 /// still looks at is left alone, and a fresh one is made.
 const PINGORA: &str = "pingora_core=error,pingora_proxy=error,pingora_core::connectors=off";
 
+/// What is made before a request is signed holds the session token: it is never logged, whatever is asked for.
+const SIGNATURES: &str = "aws_sigv4=off";
+
 /// Sends our records from this level on, and those of pingora, to standard error; `RUST_LOG` overrides it.
 ///
 /// It fails where the process has a logger already.
 pub fn init(level: &str) -> Result<(), TryInitError> {
     use tracing_subscriber::util::SubscriberInitExt as _;
     let default = || EnvFilter::new(format!("{level},{PINGORA}"));
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| default());
+    let mut filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| default());
+    if let Ok(silence) = SIGNATURES.parse() {
+        filter = filter.add_directive(silence);
+    }
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
