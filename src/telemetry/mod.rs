@@ -11,8 +11,9 @@ pub mod access;
 /// still looks at is left alone, and a fresh one is made.
 const PINGORA: &str = "pingora_core=error,pingora_proxy=error,pingora_core::connectors=off";
 
-/// What is made before a request is signed holds the session token: it is never logged, whatever is asked for.
-const SIGNATURES: &str = "aws_sigv4=off";
+/// What shows the proxy's own credentials: the text that is signed, and the head that goes to an upstream. Neither is
+/// logged, whatever is asked for.
+const SECRETS: [&str; 2] = ["aws_sigv4=off", "pingora_core::protocols::http::v1::client=debug"];
 
 /// Sends our records from this level on, and those of pingora, to standard error; `RUST_LOG` overrides it.
 ///
@@ -21,7 +22,7 @@ pub fn init(level: &str) -> Result<(), TryInitError> {
     use tracing_subscriber::util::SubscriberInitExt as _;
     let default = || EnvFilter::new(format!("{level},{PINGORA}"));
     let mut filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| default());
-    if let Ok(silence) = SIGNATURES.parse() {
+    for silence in SECRETS.iter().filter_map(|directive| directive.parse().ok()) {
         filter = filter.add_directive(silence);
     }
     tracing_subscriber::fmt()

@@ -236,7 +236,8 @@ async fn p32_a_clients_signature_is_lent_to_no_probe() {
     let signing =
         signing + "path = \"/{*rest}\"\nupstream = \"backend\"\npolicy = \"optimistic\"\netag = \"upstream\"\n";
     let signing = signing + "probe_auth = \"sigv4\"\nprobe_region = \"eu-west-1\"\n";
-    let proxy = Proxy::start_with(&signing, &CREDENTIALS).await;
+    let logged = [("AWS_SESSION_TOKEN", "session-token"), ("RUST_LOG", "trace")];
+    let proxy = Proxy::start_with(&signing, &[&CREDENTIALS[..], &logged].concat()).await;
     let fields = [("Authorization", SIGNED), ("If-Match", "\"a\""), ("x-amz-acl", "private"), ("Cookie", "a=b")];
     put(proxy.addr(), presigned, &fields, "two").await.refused(412, "precondition-failed");
     let probe = &backend.requests()[0];
@@ -246,7 +247,8 @@ async fn p32_a_clients_signature_is_lent_to_no_probe() {
         credentials[0].contains("Credential=S3RVER/") && credentials[0].contains("/eu-west-1/s3/"),
         "{credentials:?}"
     );
-    assert_eq!(credentials.len(), 1);
+    assert_eq!((credentials.len(), probe.headers.all("x-amz-security-token")), (1, vec!["session-token"]));
+    assert!(!proxy.log().contains("session-token"), "it is logged at no level");
     assert_eq!((probe.headers.get("x-amz-acl"), probe.headers.get("cookie")), (None, None));
     assert_eq!(backend.count("PUT", "*"), 0);
 }
