@@ -5,7 +5,9 @@ use std::{error::Error, process::ExitCode, sync::Arc, time::Duration};
 use super::{Exit, RunOptions, complain, report};
 use crate::{
     config::{Config, Loaded, StoreKind},
+    core::policy::ProbeAuth,
     entropy::random_u64,
+    exchange::{NoCredentials, Signer},
     guard::Guards,
     proxy::Gateway,
     server::{self, Listeners, signals},
@@ -24,15 +26,26 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
     if let Err(error) = telemetry::init("info") {
         complain(format_args!("ifmatch: no logs: {error}"));
     }
+    let signer = match signer(&config) {
+        Ok(signer) => signer,
+        Err(error) => return fail(&error, Exit::Configuration),
+    };
     let listeners = match Listeners::bind(&config.server.listen) {
         Ok(listeners) => listeners,
         Err(error) => return fail(&error, Exit::Unavailable),
     };
     announce(&config, &listeners);
-    match serve(&config, listeners) {
+    match serve(&config, listeners, signer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
     }
+}
+
+/// The proxy's own credentials, where a route probes with them.
+fn signer(config: &Config) -> Result<Option<Signer>, NoCredentials> {
+    let mut guards = config.routes.iter().filter_map(|route| route.guard.as_ref());
+    let is_needed = guards.any(|guard| guard.probe_auth == ProbeAuth::SigV4);
+    if is_needed { Signer::from_environment().map(Some) } else { Ok(None) }
 }
 
 /// Says what serves where, and what its store promises.
@@ -63,11 +76,11 @@ fn promise(kind: &StoreKind) -> &'static str {
     }
 }
 
-fn serve(config: &Config, listeners: Listeners) -> Result<(), Box<dyn Error>> {
+fn serve(config: &Config, listeners: Listeners, signer: Option<Signer>) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = store::open(&config.store).await?;
-        let gateway = gateway(config, &store).await?;
+        let gateway = gateway(config, &store, signer).await?;
         let stop = signals::watch()?;
         server::run(listeners, &config.server, gateway, stop.subscribe()).await?;
         store.store.close().await;
@@ -77,10 +90,14 @@ fn serve(config: &Config, listeners: Listeners) -> Result<(), Box<dyn Error>> {
 }
 
 /// The proxy of a configuration, with its guard and its store.
-pub(super) async fn gateway(config: &Config, opened: &Opened) -> Result<Gateway, Box<dyn Error>> {
+pub(super) async fn gateway(
+    config: &Config,
+    opened: &Opened,
+    signer: Option<Signer>,
+) -> Result<Gateway, Box<dyn Error>> {
     let held_until = opened.store.now().await?.plus(hold(config, opened));
     let guards = Guards::new(config, Arc::clone(&opened.store), random_u64()?, held_until);
-    Ok(Gateway::new(config, Arc::new(guards)))
+    Ok(Gateway::new(config, Arc::new(guards.signing_with(signer))))
 }
 
 /// How long writes and grants are held back: until no write of an earlier process can come any more.

@@ -3,7 +3,7 @@
 //! [`Guards::handle`] is the way in. A read runs through `read`, a write through `write`, a write that is judged by
 //! nothing through `unclaimed`; each is one function from the first look at the record to the answer.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use http::header;
 use pingora::proxy::Session;
@@ -12,15 +12,15 @@ use crate::{
     config::Config,
     core::{
         cors::is_preflight,
-        policy::{Dialect, Guard, MethodClass},
+        policy::{Dialect, ErrorShape, Guard, MethodClass},
         precondition::Preconditions,
         record::Snapshot,
         refusal::{Code, Refusal},
         resource::ResourceKey,
         time::StoreTime,
     },
-    dialect::native::presented_id,
-    exchange::{Body, BodyBudget, BodyLimits, Exchanger, receive},
+    dialect::{native::presented_id, s3},
+    exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, receive},
     proxy::guarded::{GuardedPath, GuardedRequest},
     store::{Store, StoreError},
     telemetry::access::Entry,
@@ -43,6 +43,7 @@ mod memory;
 mod new_state;
 mod principal;
 mod probe;
+mod probe_auth;
 mod queue;
 mod read;
 mod refusals;
@@ -77,6 +78,7 @@ pub struct Guards {
     holdings: Holdings,
     replays: Arc<Replays>,
     exchanger: Exchanger,
+    signer: Option<Signer>,
     memory: Memory,
     related: Related,
     origins: Origins,
@@ -101,6 +103,7 @@ impl Guards {
             holdings: Holdings::default(),
             replays: Arc::new(Replays::new()),
             exchanger: Exchanger::new(),
+            signer: None,
             memory: Memory::new(),
             related: Related::new(config),
             origins: Origins::new(),
@@ -126,9 +129,14 @@ impl Guards {
         let lease_id = leases.map(|_| presented_id(&head.headers)).transpose()?.flatten();
         // From here on the request is about the resource.
         leave_prefix(&mut head, guarded)?;
+        let mut stated = Cow::Borrowed(&head.headers);
+        if guard.errors == ErrorShape::S3 {
+            s3::refuse_unguardable(&guarded.method, head.raw_path(), &head.headers)?;
+            stated = s3::quoted(&head.headers);
+        }
         let conditions = match class {
-            MethodClass::Read => Preconditions::parse_for_read(&head.headers),
-            _ => Preconditions::parse(&head.headers)
+            MethodClass::Read => Preconditions::parse_for_read(&stated),
+            _ => Preconditions::parse(&stated)
                 .map_err(|malformed| Refusal::new(Code::MalformedPrecondition, malformed.to_string()))?,
         };
         let head = (head, !session.is_body_empty());

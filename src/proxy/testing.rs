@@ -58,6 +58,7 @@ pub(crate) fn guard() -> Guard {
         probe_auth: ProbeAuth::Client,
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,
+        probe_region: Box::default(),
         errors: ErrorShape::Problem,
         touches: Vec::new(),
         lease: None,

@@ -51,6 +51,7 @@ mod refusals;
 mod refused_untouched;
 mod related;
 mod requirements;
+mod s3;
 mod slow_uploads;
 mod smuggling;
 mod support;
