@@ -1,7 +1,7 @@
 //! Requests in the azure dialect: each is one operation of its list, and is told in Azure's words how it went.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use pingora::{
     http::{RequestHeader, ResponseHeader},
     proxy::Session,
@@ -16,11 +16,11 @@ use super::{
 };
 use crate::{
     core::{
-        policy::{AbsentLease, Guard, LeaseGuards, LeaseRules, TagSource},
+        policy::{AbsentLease, Guard, LeaseGuards, LeaseRules},
         validators::Validators,
     },
     dialect::{
-        azure::{self, AzureError, Body, Call, ERROR_CODE, Operation, Outcome, Selected},
+        azure::{self, AzureError, Body, Call, ERROR_CODE, Operation, Outcome},
         xml,
     },
     entropy::random_bytes,
@@ -149,12 +149,7 @@ impl Guards {
                 head.set_status(status)?;
                 head.insert_header(azure::BLOB_TYPE, azure::BLOCK_BLOB)?;
                 head.insert_header(header::ACCEPT_RANGES, "bytes")?;
-                // What was received as a whole for its tag is cut here.
-                if rest.is_none() && guard.etag == TagSource::Content && request.method == Method::GET {
-                    cut(&mut head, begun, request.head.headers.get(header::RANGE))?
-                } else {
-                    begun
-                }
+                begun
             }
         };
         if told.operation.is_read() && head.status.is_success() {
@@ -224,7 +219,11 @@ fn write_error(head: &mut ResponseHeader, error: AzureError) -> pingora::Result<
     head.set_status(error.status)?;
     head.remove_header(&header::ETAG);
     head.remove_header(&header::LAST_MODIFIED);
+    let range = head.remove_header(&header::CONTENT_RANGE);
     replace_content(head, Some(&document))?;
+    if let Some(range) = range.filter(|_| error == NO_SUCH_RANGE) {
+        head.insert_header(header::CONTENT_RANGE, range)?;
+    }
     head.insert_header(ERROR_CODE, error.code)?;
     Ok(Begun::of(document))
 }
@@ -240,25 +239,4 @@ fn replace_content(head: &mut ResponseHeader, document: Option<&Bytes>) -> pingo
         head.insert_header(header::CONTENT_TYPE, xml::CONTENT_TYPE)?;
     }
     head.insert_header(header::CONTENT_LENGTH, document.map_or(0, Bytes::len))
-}
-
-/// Cuts what a range selects out of a whole body.
-fn cut(head: &mut ResponseHeader, whole: Begun, range: Option<&HeaderValue>) -> pingora::Result<Begun> {
-    let Some(range) = range else { return Ok(whole) };
-    let length = whole.len() as u64;
-    match azure::select(range.as_bytes(), length) {
-        Selected::Whole => Ok(whole),
-        Selected::Part(part) => {
-            head.set_status(StatusCode::PARTIAL_CONTENT)?;
-            let last = part.end.saturating_sub(1);
-            head.insert_header(header::CONTENT_RANGE, format!("bytes {}-{last}/{length}", part.start))?;
-            head.insert_header(header::CONTENT_LENGTH, part.end - part.start)?;
-            Ok(whole.part(part))
-        }
-        Selected::Nothing => {
-            let begun = write_error(head, NO_SUCH_RANGE)?;
-            head.insert_header(header::CONTENT_RANGE, format!("bytes */{length}"))?;
-            Ok(begun)
-        }
-    }
 }

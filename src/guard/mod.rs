@@ -41,6 +41,7 @@ mod new_state;
 mod principal;
 mod probe;
 mod queue;
+mod ranges;
 mod read;
 mod refusals;
 mod related;
