@@ -95,6 +95,8 @@ pub(super) struct Route {
     pub(super) probe: Probe,
     pub(super) probe_auth: Option<Text>,
     pub(super) touches: Option<Texts>,
+    pub(super) idempotency: Option<Text>,
+    pub(super) idempotency_ttl: Option<Text>,
     pub(super) lease: Lease,
 }
 

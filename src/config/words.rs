@@ -7,8 +7,8 @@ use http::HeaderName;
 
 use crate::core::{
     policy::{
-        AbsentLease, Compare, Dialect, LeaseAuth, LeaseGuards, MethodOverride, OnWrite, Policy, ProbeAuth, Require,
-        TagAfterWrite, TagSource, Writers,
+        AbsentLease, Compare, Dialect, Idempotency, LeaseAuth, LeaseGuards, MethodOverride, OnWrite, Policy, ProbeAuth,
+        Require, TagAfterWrite, TagSource, Writers,
     },
     target::PathParameters,
 };
@@ -105,6 +105,11 @@ impl Word for MethodOverride {
 impl Word for ProbeAuth {
     const WORDS: &'static [(&'static str, Self)] = &[("client", Self::Client), ("none", Self::None)];
     const LATER: &'static [&'static str] = &["sigv4"];
+}
+
+impl Word for Idempotency {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("off", Self::Off), ("accept", Self::Accept), ("required", Self::Required)];
 }
 
 impl Word for PathParameters {

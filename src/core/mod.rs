@@ -6,6 +6,7 @@
 pub mod cors;
 pub mod entity_tag;
 pub mod http_date;
+pub mod idempotency;
 pub mod issued_tag;
 pub mod lease;
 pub mod policy;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::{HeaderName, Method};
 
+use super::idempotency::IDEMPOTENCY_KEY;
 use super::route::TouchTemplate;
 
 /// The policy of a route.
@@ -94,6 +95,17 @@ pub enum ProbeAuth {
     Client,
     /// None.
     None,
+}
+
+/// Whether a write is recognised by the idempotency key that it came with (`idempotency`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idempotency {
+    /// It is not: the field is the upstream's.
+    Off,
+    /// It is, if it has one.
+    Accept,
+    /// It is, and must have one.
+    Required,
 }
 
 /// The protocol in which clients speak of leases (`lease.dialect`).
@@ -228,6 +240,10 @@ pub struct Guard {
     pub probe_timeout: Duration,
     /// Whose credentials a probe carries.
     pub probe_auth: ProbeAuth,
+    /// Whether writes are recognised by their idempotency keys.
+    pub idempotency: Idempotency,
+    /// How long a success is replayed to its retries.
+    pub idempotency_ttl: Duration,
     /// The shape of its refusals.
     pub errors: ErrorShape,
     /// The other resources that a write changes.
@@ -254,6 +270,12 @@ pub enum MethodClass {
 }
 
 impl Guard {
+    /// The fields that name a write for its retries, the first one that is there.
+    pub fn idempotency_fields(&self) -> &'static [HeaderName] {
+        static DRAFT: [HeaderName; 1] = [IDEMPOTENCY_KEY];
+        &DRAFT
+    }
+
     /// The class of a method on this route.
     pub fn class_of(&self, method: &Method) -> MethodClass {
         match method.as_str() {

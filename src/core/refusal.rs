@@ -68,6 +68,12 @@ pub enum Code {
     LeaseLost,
     /// The client has as many leases as `lease.max_per_principal`.
     TooManyLeases,
+    /// A write has no idempotency key, and the route requires one.
+    IdempotencyKeyMissing,
+    /// The first attempt of this write has not ended, or is in doubt.
+    IdempotencyInFlight,
+    /// Another write came with this idempotency key.
+    IdempotencyMismatch,
     /// The store does not answer.
     StoreUnavailable,
     /// The store has no room for another busy record.
@@ -135,6 +141,15 @@ impl Code {
             Self::LeaseNotPresentOnUse => Facts("lease-not-present", 412, "There is no such lease", DENIED),
             Self::LeaseLost => Facts("lease-lost", 412, "The lease has ended", DENIED),
             Self::TooManyLeases => Facts("too-many-leases", 429, "The client has too many leases", DENIED),
+            Self::IdempotencyKeyMissing => {
+                Facts("idempotency-key-missing", 400, "An idempotency key is required", DENIED)
+            }
+            Self::IdempotencyInFlight => {
+                Facts("idempotency-in-flight", 409, "The first attempt of this write has not ended", DENIED)
+            }
+            Self::IdempotencyMismatch => {
+                Facts("idempotency-mismatch", 422, "The idempotency key was used for another write", DENIED)
+            }
             Self::StoreUnavailable => {
                 Facts("store-unavailable", 503, "The store does not answer", "proxy_internal_error")
             }

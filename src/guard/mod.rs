@@ -33,6 +33,7 @@ mod claim;
 mod cors;
 mod evidence;
 mod holdings;
+mod idempotency;
 mod label;
 mod lease;
 mod lease_use;
@@ -57,6 +58,7 @@ use answer::Answer;
 use claim::{Marker, read};
 use cors::Origins;
 use holdings::Holdings;
+use idempotency::Replays;
 use lease_use::is_free_to_append;
 use memory::Memory;
 use principal::Acquaintances;
@@ -72,6 +74,7 @@ pub struct Guards {
     queues: Arc<Queues>,
     lease_queues: Arc<Queues>,
     holdings: Holdings,
+    replays: Arc<Replays>,
     exchanger: Exchanger,
     memory: Memory,
     related: Related,
@@ -94,6 +97,7 @@ impl Guards {
             queues: Arc::new(Queues::new(server.claim_waiters_max)),
             lease_queues: Arc::new(Queues::new(server.claim_waiters_max)),
             holdings: Holdings::default(),
+            replays: Arc::new(Replays::new()),
             exchanger: Exchanger::new(),
             memory: Memory::new(),
             related: Related::new(config),

@@ -8,6 +8,7 @@ use super::{
     Guards,
     admit::Admitted,
     answer::{Answer, set_tag},
+    idempotency::{Attempt, Name},
     lease_use::{conditions_go_first, send_fence},
     new_state::{NewState, describes_target},
     refusals,
@@ -39,23 +40,41 @@ impl Guards {
         request: &Request,
         guard: &Guard,
     ) -> Result<Answer, Answer> {
-        self.judge_early(session, request, guard).await?;
+        let name = self.named_write(request, guard)?;
+        // The answer to a retry goes before the verdict on its preconditions: its own success made them false.
+        if !self.may_be_retry(name.as_ref()) {
+            self.judge_early(session, request, guard).await?;
+        }
         // Boxed, so that a refusal from memory need not make room for an exchange.
-        Box::pin(self.write_to_upstream(session, request, guard)).await
+        Box::pin(self.write_named(session, request, guard, name)).await
     }
 
-    async fn write_to_upstream(
+    async fn write_named(
         &self,
         session: &mut Session,
         request: &Request,
         guard: &Guard,
+        name: Option<Name>,
     ) -> Result<Answer, Answer> {
         let body = self.receive(session).await?;
+        let mut attempt = self.begin(name, request, guard, &body)?;
+        let answer = self.write_to_upstream(request, guard, &body, &mut attempt).await;
+        attempt.end(&answer);
+        answer
+    }
+
+    async fn write_to_upstream(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        body: &Body,
+        attempt: &mut Attempt,
+    ) -> Result<Answer, Answer> {
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
         let end = Instant::now() + guard.claim_max_wait;
         let turn = self.queues.turn(&request.key, guard.claim_max_waiters, end).await.map_err(refusals::of_turn)?;
         let admitted = self.admit(request, guard, end).await?;
-        let answer = self.exchange_under_claim(request, guard, admitted, head, &body).await;
+        let answer = self.exchange_under_claim(request, guard, admitted, head, body, attempt).await;
         drop(turn);
         answer
     }
@@ -87,6 +106,7 @@ impl Guards {
         admitted: Admitted,
         mut head: RequestHeader,
         body: &Body,
+        attempt: &mut Attempt,
     ) -> Result<Answer, Answer> {
         forward_conditions(&mut head, guard, request, admitted.judged.as_ref())?;
         send_fence(&mut head, admitted.standing, admitted.fence)?;
@@ -94,6 +114,7 @@ impl Guards {
         let (mut exchange, claim) = self.send(request, claim, head, body).await?;
         self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;
+        attempt.answered(status);
         let outcome = Outcome::of_status(status);
         let upstream = request.upstream();
         let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, upstream.timeout, &self.body_budget).await

@@ -18,8 +18,8 @@ use crate::{
     config::{self, Config, Listen, Route, Upstream},
     core::{
         policy::{
-            Compare, ErrorShape, Guard, MethodOverride, OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource,
-            Writers,
+            Compare, ErrorShape, Guard, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth, Require,
+            TagAfterWrite, TagSource, Writers,
         },
         refusal::{Code, Refusal},
         resource::KeyTemplate,
@@ -56,6 +56,8 @@ pub(crate) fn guard() -> Guard {
         claim_max_waiters: 64,
         probe_timeout: Duration::from_secs(5),
         probe_auth: ProbeAuth::Client,
+        idempotency: Idempotency::Off,
+        idempotency_ttl: Duration::ZERO,
         errors: ErrorShape::Problem,
         touches: Vec::new(),
         lease: None,

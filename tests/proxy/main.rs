@@ -24,6 +24,7 @@ mod example_files;
 mod example_tables;
 mod forwarded_conditions;
 mod http_behaviour;
+mod idempotency;
 mod lease_auth;
 mod lease_limits;
 mod lease_races;

@@ -9,8 +9,8 @@ use super::{
     routes::Keys,
 };
 use crate::core::policy::{
-    Compare, Dialect, ErrorShape, Guard, MethodOverride, OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource,
-    Writers,
+    Compare, Dialect, ErrorShape, Guard, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth, Require,
+    TagAfterWrite, TagSource, Writers,
 };
 
 /// Methods whose class no route can change.
@@ -84,6 +84,8 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
         claim_max_waiters: check.count(keys.get(|raw| raw.claim.max_waiters.as_ref()), limits::CLAIM_MAX_WAITERS),
         probe_timeout: check.duration(keys.get(|raw| raw.probe.timeout.as_ref()), limits::PROBE_TIMEOUT),
         probe_auth: check.word("probe_auth", keys.get(|raw| raw.probe_auth.as_ref())).unwrap_or(ProbeAuth::Client),
+        idempotency: check.word("idempotency", keys.get(|raw| raw.idempotency.as_ref())).unwrap_or(Idempotency::Off),
+        idempotency_ttl: check.duration(keys.get(|raw| raw.idempotency_ttl.as_ref()), limits::IDEMPOTENCY_TTL),
         errors: ErrorShape::Problem,
         touches: Vec::new(),
         lease: None,

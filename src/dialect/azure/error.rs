@@ -32,7 +32,8 @@ fn facts(code: Code, asked: Asked) -> (u16, &'static str) {
         Code::AmbiguousTarget => (400, "InvalidUri"),
         Code::MethodOverride => (400, "UnsupportedHeader"),
         Code::MalformedRequest => (400, "InvalidInput"),
-        Code::PreconditionRequired => (400, "MissingRequiredHeader"),
+        Code::PreconditionRequired | Code::IdempotencyKeyMissing => (400, "MissingRequiredHeader"),
+        Code::IdempotencyMismatch => (400, "InvalidHeaderValue"),
         Code::NoRoute => (404, "ResourceNotFound"),
         Code::MethodNotAllowed => (405, "UnsupportedHttpVerb"),
         Code::BodyTimeout => (408, "OperationTimedOut"),
@@ -55,7 +56,11 @@ fn facts(code: Code, asked: Asked) -> (u16, &'static str) {
             (412, of_use(code, asked.container))
         }
         Code::TooManyLeases => (429, "TooManyRequests"),
-        Code::WriteInFlight | Code::StoreUnavailable | Code::StoreFull | Code::Overloaded => (503, "ServerBusy"),
+        Code::WriteInFlight
+        | Code::IdempotencyInFlight
+        | Code::StoreUnavailable
+        | Code::StoreFull
+        | Code::Overloaded => (503, "ServerBusy"),
     }
 }
 
