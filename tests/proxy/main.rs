@@ -41,6 +41,7 @@ mod outcomes;
 mod overlaps;
 mod preconditions;
 mod races;
+mod ranges;
 mod reads;
 mod refusal_form;
 mod refusals;
