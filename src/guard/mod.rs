@@ -39,6 +39,7 @@ mod lease;
 mod lease_use;
 mod memory;
 mod new_state;
+mod notices;
 mod principal;
 mod probe;
 mod queue;
@@ -61,6 +62,7 @@ use holdings::Holdings;
 use idempotency::Replays;
 use lease_use::is_free_to_append;
 use memory::Memory;
+use notices::Notices;
 use principal::Acquaintances;
 use queue::Queues;
 use related::Related;
@@ -78,6 +80,7 @@ pub struct Guards {
     exchanger: Exchanger,
     memory: Memory,
     related: Related,
+    notices: Notices,
     origins: Origins,
     acquaintances: Acquaintances,
     body_limits: BodyLimits,
@@ -101,6 +104,7 @@ impl Guards {
             exchanger: Exchanger::new(),
             memory: Memory::new(),
             related: Related::new(config),
+            notices: Notices::default(),
             origins: Origins::new(),
             acquaintances: Acquaintances::new(),
             body_limits: BodyLimits {

@@ -228,9 +228,10 @@ impl Guards {
             return Answer::read_so_far(head, Whole::unread(), exchange).await;
         }
         let whole = if guard.etag == TagSource::Content && head.status != StatusCode::PARTIAL_CONTENT {
-            read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait, &self.body_budget)
-                .await
-                .map_err(refusals::of_read)?
+            let read = read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait, &self.body_budget);
+            let whole = read.await.map_err(refusals::of_read)?;
+            self.notices.tell_of(&request.route, guard, &exchange, &whole);
+            whole
         } else {
             Whole::unread()
         };

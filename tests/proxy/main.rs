@@ -25,6 +25,7 @@ mod example_tables;
 mod forwarded_conditions;
 mod http_behaviour;
 mod idempotency;
+mod large_bodies;
 mod lease_auth;
 mod lease_limits;
 mod lease_races;
