@@ -83,12 +83,11 @@ impl Guards {
         {
             return None;
         }
-        let applies = match &request.conditions.if_range {
-            Some(RangeCondition::Tag(_)) => self.version_range_applies(request, snapshot),
-            _ => {
-                let modified = Validators::from_headers(&response.headers).0.modified;
-                range_applies(&request.conditions, &Representation::Present(Validators { tag: None, modified }))
-            }
+        let applies = if let Some(RangeCondition::Tag(_)) = &request.conditions.if_range {
+            self.version_range_applies(request, snapshot)
+        } else {
+            let modified = Validators::from_headers(&response.headers).0.modified;
+            range_applies(&request.conditions, &Representation::Present(Validators { tag: None, modified }))
         };
         let mut part = whole.clone();
         part.insert_header(header::RANGE, fields.get(header::RANGE)?.clone()).ok().filter(|()| applies)?;

@@ -30,8 +30,8 @@ async fn begin(backend: &Backend, addr: SocketAddr, fields: &[(&str, &str)]) -> 
 }
 
 /// Checks that the client gets what the backend has sent of a response, while the backend holds the rest back.
-async fn assert_first_bytes_pass(client: &mut Connection, held: &mut Held, head: &str, first: &str) {
-    held.send_bytes(format!("{head}\r\n\r\n{first}")).await;
+async fn assert_first_bytes_pass(client: &mut Connection, stream: &mut Held, head: &str, first: &str) {
+    stream.send_bytes(format!("{head}\r\n\r\n{first}")).await;
     let (status, _) = client.read_head().await;
     assert!(head.contains(&status.to_string()), "{status} for {head}");
     assert_eq!(client.read_bytes(first.len()).await, first.as_bytes(), "{head}");
@@ -122,10 +122,10 @@ async fn p22_a_write_that_is_answered_by_a_stream_is_settled_at_once() {
         let held = backend.hold("PUT", "/doc");
         let mut client = Connection::open(proxy.addr()).await;
         client.request("PUT", "/doc", &[], "two").await;
-        let mut held = held.arrived().await;
-        held.apply().await;
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked";
-        assert_first_bytes_pass(&mut client, &mut held, head, "3\r\nd\n\n\r\n").await;
+        let mut write = held.arrived().await;
+        write.apply().await;
+        let answer = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked";
+        assert_first_bytes_pass(&mut client, &mut write, answer, "3\r\nd\n\n\r\n").await;
         assert_eq!(send(proxy.addr(), "PUT", "/doc", &[], "three").await.status, 204, "{source}");
     }
 }

@@ -6,7 +6,7 @@ use std::{net::SocketAddr, process::Command};
 use crate::support::{
     backend::{Answer, Backend, Request},
     nginx::Nginx,
-    proxy::{Proxy, Setup},
+    proxy::Proxy,
     raw::{put_if_match, send},
     response::Response,
     source::{self, CONTENT, CONTENT_EXCLUSIVE, VERSION},
@@ -222,17 +222,17 @@ impl Download {
 /// Real files behind a real server, and curl: `-r`, and a download that goes on where it was broken off.
 #[tokio::test]
 async fn p17_curl_reads_parts_and_resumes_downloads() {
-    let text: String = (0..400).map(|number| format!("line {number}\n")).collect();
-    let setups: [(&str, fn(Setup) -> Setup); 4] = [
-        ("content", |setup| setup),
-        ("content, too large", |setup| setup.route(SMALL_HASH)),
-        ("version, too large", |setup| setup.route(SMALL_HASH).route("writers = \"exclusive\"")),
-        ("version", |setup| setup.route("etag = \"version\"\nwriters = \"exclusive\"")),
+    let text = (0..400).map(|number| format!("line {number}")).collect::<Vec<_>>().join("\n");
+    let setups = [
+        ("content", ""),
+        ("content, too large", "hash_max = \"1KiB\""),
+        ("version, too large", "hash_max = \"1KiB\"\nwriters = \"exclusive\""),
+        ("version", "etag = \"version\"\nwriters = \"exclusive\""),
     ];
-    for (name, setup) in setups {
+    for (name, lines) in setups {
         let nginx = Nginx::with("etag off;").await;
         std::fs::write(nginx.root().join("doc"), &text).expect("a file");
-        let proxy = setup(Proxy::to(nginx.addr()).route("hash_wait = \"10s\"")).start().await;
+        let proxy = Proxy::to(nginx.addr()).route("hash_wait = \"10s\"").route(lines).start().await;
         // The host that curl names is part of what a version's tag stands for.
         let host = [("Host", &*proxy.addr().to_string())];
         let tag = read(proxy.addr(), "GET", &host).await.header("etag").map(str::to_owned);
