@@ -41,10 +41,12 @@ mod lease;
 mod lease_use;
 mod memory;
 mod new_state;
+mod notices;
 mod principal;
 mod probe;
 mod probe_auth;
 mod queue;
+mod ranges;
 mod read;
 mod refusals;
 mod related;
@@ -63,6 +65,7 @@ use holdings::Holdings;
 use idempotency::Replays;
 use lease_use::is_free_to_append;
 use memory::Memory;
+use notices::Notices;
 use principal::Acquaintances;
 use queue::Queues;
 use related::Related;
@@ -81,6 +84,7 @@ pub struct Guards {
     signer: Option<Signer>,
     memory: Memory,
     related: Related,
+    notices: Notices,
     origins: Origins,
     acquaintances: Acquaintances,
     body_limits: BodyLimits,
@@ -106,6 +110,7 @@ impl Guards {
             signer: None,
             memory: Memory::new(),
             related: Related::new(config),
+            notices: Notices::default(),
             origins: Origins::new(),
             acquaintances: Acquaintances::new(),
             body_limits: BodyLimits {

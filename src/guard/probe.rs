@@ -174,7 +174,7 @@ async fn hash(guard: &Guard, exchange: &mut Exchange, end: Instant) -> Result<Op
     match hash_whole(exchange, guard.hash_max_bytes, end.saturating_duration_since(Instant::now())).await {
         Ok(Hashed::Hash(hash)) => Ok(content_tag(&hash)),
         Ok(Hashed::TooLarge) => Err(unreadable(
-            "its body is larger than hash_max: raise hash_max on this route, or use another tag source (etag)",
+            "its body is larger than hash_max, or a stream: raise hash_max on this route, or use another tag source (etag)",
         )),
         Ok(Hashed::TooSlow) | Err(Failure::Abandoned { timed_out: true }) => Err(timed_out()),
         Err(_) => Err(unreadable("its answer broke off")),
