@@ -173,6 +173,34 @@ fn explain_names_the_operation_of_the_azure_dialect() {
 }
 
 #[test]
+fn explain_names_what_is_made_for_certain_clients() {
+    let lines = explained(&["config/s3.toml", "PUT", "/bucket/object"]);
+    let policy = labelled(&lines, "policy");
+    assert!(policy.ends_with(", errors = \"s3\", probe_auth = \"sigv4\", idempotency = \"accept\")"), "{policy}");
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let file = directory.path().join("required.toml");
+    let route = "[[routes]]\nidempotency = \"required\"";
+    let text = include_str!("../config/optimistic.toml").replacen("[[routes]]", route, 1);
+    std::fs::write(&file, text).expect("a file");
+    let write = [file.to_str().expect("UTF-8"), "PUT", "/documents/42", "-H", "If-Match: \"a\""];
+    let outcome = |arguments: &[&str]| labelled(&explained(arguments), "outcome").to_owned();
+    assert!(outcome(&write).starts_with("400 idempotency-key-missing: "));
+    let named = [&write[..], &["-H", "Idempotency-Key: \"1\""]].concat();
+    assert_eq!(outcome(&named), "its preconditions are judged against the current state");
+}
+
+/// Probes that nobody can sign would refuse every write.
+#[test]
+fn run_does_not_start_without_the_credentials_that_it_is_to_sign_with() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ifmatch"));
+    command.args(["run", "config/s3.toml"]).env_remove("AWS_ACCESS_KEY_ID").env("AWS_SECRET_ACCESS_KEY", "secret");
+    let output = command.output().expect("it runs");
+    assert_eq!(output.status.code(), Some(78));
+    let said = text(&output.stderr);
+    assert!(said.contains("set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY") && !said.contains("secret\n"), "{said}");
+}
+
+#[test]
 fn explain_judges_by_the_fields_that_it_is_given() {
     let outcome = |fields: &[&str]| {
         let fields = fields.iter().flat_map(|field| ["-H", field]).collect::<Vec<_>>();

@@ -2,7 +2,7 @@
 //!
 //! The door decides, as it does for a request that comes over the network; here is only told what it found.
 
-use std::{process::ExitCode, slice, sync::Arc};
+use std::{fmt::Write as _, process::ExitCode, slice, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 
@@ -10,8 +10,9 @@ use super::{Exit, ExplainOptions, complain, print, report};
 use crate::{
     config::{self, Config, Route, Word, guard_words},
     core::{
+        idempotency::{key_fields, key_of, missing},
         lease::Usage,
-        policy::{Dialect, ErrorShape, Guard, LeaseGuards, LeaseRules, MethodClass, Require},
+        policy::{Dialect, ErrorShape, Guard, Idempotency, LeaseGuards, LeaseRules, MethodClass, ProbeAuth, Require},
         precondition::{Preconditions, Requirement, requirement},
         refusal::{Code, Refusal},
         target::{NormalPath, PathParameters, normalize, split_query},
@@ -141,9 +142,29 @@ fn policy(route: &Route) -> String {
             let (etag, writers, require) = (guard.etag.spelled(), guard.writers.word(), guard.require.word());
             let observe = if guard.observe { ", observe = true" } else { "" };
             let leases = guard.lease.as_ref().map(leases).unwrap_or_default();
-            format!("{policy} (etag = {etag:?}, writers = {writers:?}, require = {require:?}{observe}{leases})")
+            let clients = clients(guard);
+            format!(
+                "{policy} (etag = {etag:?}, writers = {writers:?}, require = {require:?}{observe}{clients}{leases})"
+            )
         },
     )
+}
+
+/// What is not the same for all clients, where it is not the default.
+fn clients(guard: &Guard) -> String {
+    let mut text = String::new();
+    let speaks_azure = guard.lease.as_ref().is_some_and(|rules| rules.dialect == Dialect::Azure);
+    let errors = if speaks_azure { ErrorShape::Azure } else { ErrorShape::Problem };
+    let words = [
+        ("errors", guard.errors.word(), errors.word()),
+        ("probe_auth", guard.probe_auth.word(), ProbeAuth::Client.word()),
+        ("idempotency", guard.idempotency.word(), Idempotency::Off.word()),
+    ];
+    // A text takes whatever is written to it.
+    for (key, word, _) in words.iter().filter(|(_, word, default)| word != default) {
+        let _ = write!(text, ", {key} = {word:?}");
+    }
+    text
 }
 
 fn leases(rules: &LeaseRules) -> String {
@@ -226,9 +247,20 @@ fn judged(request: &GuardedRequest, guard: &Guard, headers: &HeaderMap) -> Vec<(
             Requirement::Satisfied => "its preconditions are judged against the current state".to_owned(),
         },
     };
+    let outcome = lacks_key(guard, headers).unwrap_or(outcome);
     let outcome = if guard.observe { format!("it passes; without observe: {outcome}") } else { outcome };
     lines.push(("outcome", outcome));
     lines
+}
+
+/// The refusal of a write that has no key where one is required, or one that cannot be read.
+fn lacks_key(guard: &Guard, headers: &HeaderMap) -> Option<String> {
+    match key_of(headers, key_fields(guard.errors)) {
+        _ if guard.idempotency == Idempotency::Off => None,
+        Ok(None) if guard.idempotency == Idempotency::Required => Some(refused(&missing())),
+        Ok(_) => None,
+        Err(malformed) => Some(refused(&Refusal::new(Code::MalformedRequest, malformed.to_string()))),
+    }
 }
 
 /// What a request does to its resource, as far as leases are concerned.

@@ -11,6 +11,7 @@ pub mod issued_tag;
 pub mod lease;
 pub mod policy;
 pub mod precondition;
+pub mod range;
 pub mod record;
 pub mod refusal;
 pub mod resource;

@@ -16,10 +16,10 @@ use super::{
 use crate::{
     core::{
         policy::{Guard, TagSource},
+        range::{Wanted, wanted},
         refusal::{Code, Refusal},
         validators::Validators,
     },
-    dialect::azure::{Selected, select},
     exchange::{Begun, Whole, read_whole},
 };
 
@@ -31,8 +31,9 @@ impl Guards {
     /// It cannot be made: the whole is too large to hold, or a write is in flight, so that the tag may be older than what
     /// it labels. Parts of one tag are put together by the client: each must be of one content.
     pub(super) async fn part_of(&self, request: &Request, guard: &Guard, relayed: Relayed) -> Result<Relayed, Answer> {
-        let Some(range) = request.head.headers.get(header::RANGE) else { return Ok(relayed) };
-        if relayed.head.status != StatusCode::OK || request.method != Method::GET {
+        let fields = &request.head.headers;
+        if !fields.contains_key(header::RANGE) || relayed.head.status != StatusCode::OK || request.method != Method::GET
+        {
             return Ok(relayed);
         }
         let Relayed { mut head, begun, rest } = match length_of(&relayed) {
@@ -40,9 +41,9 @@ impl Guards {
             None => self.read_all(request, guard, relayed).await?,
         };
         let length = content_length(&head).unwrap_or(begun.len() as u64);
-        let part = match select(range.as_bytes(), length) {
-            Selected::Whole => return Ok(Relayed { head, begun, rest }),
-            Selected::Nothing => {
+        let part = match wanted(fields, length) {
+            Wanted::Whole => return Ok(Relayed { head, begun, rest }),
+            Wanted::Nothing => {
                 if let Some(exchange) = rest {
                     exchange.discard().await;
                 }
@@ -50,7 +51,7 @@ impl Guards {
                 head.insert_header(header::CONTENT_RANGE, format!("bytes */{length}"))?;
                 return Ok(Relayed { head, begun: Begun::default(), rest: None });
             }
-            Selected::Part(part) => part,
+            Wanted::Part { first, last } => first..last.saturating_add(1),
         };
         label_part(&mut head, &part, length)?;
         if part == (0..length) {

@@ -40,7 +40,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
     ) -> Result<Answer, Answer> {
-        let name = self.named_write(request, guard)?;
+        let name = self.named_write(session.req_header(), request, guard)?;
         // The answer to a retry goes before the verdict on its preconditions: its own success made them false.
         if !self.may_be_retry(name.as_ref()) {
             self.judge_early(session, request, guard).await?;
@@ -57,7 +57,7 @@ impl Guards {
         name: Option<Name>,
     ) -> Result<Answer, Answer> {
         let body = self.receive(session).await?;
-        let mut attempt = self.begin(name, request, guard, &body)?;
+        let mut attempt = self.begin(name, session.req_header(), request, guard, &body)?;
         let answer = self.write_to_upstream(request, guard, &body, &mut attempt).await;
         attempt.end(&answer);
         answer

@@ -165,6 +165,10 @@ fn each_broken_rule_about_leases_is_one_problem() {
         ),
         ("safe_methods = [\"REPORT\"]\nlease.dialect = \"azure\"", "safe_methods has no effect in the azure dialect"),
         (
+            "errors = \"s3\"\netag = \"upstream\"\nprobe_auth = \"none\"\n[routes.lease]\ndialect = \"azure\"",
+            "errors = \"s3\" cannot stand beside lease.dialect = \"azure\"",
+        ),
+        (
             "[routes.lease]\ndialect = \"azure\"\nacquire_on_read = true",
             "the azure dialect cannot acquire a lease with a read",
         ),

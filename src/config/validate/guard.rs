@@ -5,6 +5,7 @@ use http::{HeaderName, Method, header};
 use super::{
     super::{limits, raw::Texts},
     check::Check,
+    clients::{azure_reads_its_own_errors, probe_region, signed_requests_stay_as_they_are},
     lease,
     routes::Keys,
 };
@@ -30,6 +31,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> Gu
         let rules = lease::rules(check, keys);
         if rules.dialect == Dialect::Azure {
             speak_azure(check, keys, &mut guard);
+            azure_reads_its_own_errors(check, keys);
         }
         guard.lease = Some(rules);
         leases_cannot_be_watched(check, keys, &guard);
@@ -37,6 +39,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> Gu
     version_needs_exclusive_writers(check, keys, &guard);
     opaque_needs_tags_of_the_upstream(check, keys, &guard);
     methods_have_one_class(check, keys, &guard);
+    signed_requests_stay_as_they_are(check, keys, &guard);
     guard
 }
 
@@ -84,9 +87,10 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
         claim_max_waiters: check.count(keys.get(|raw| raw.claim.max_waiters.as_ref()), limits::CLAIM_MAX_WAITERS),
         probe_timeout: check.duration(keys.get(|raw| raw.probe.timeout.as_ref()), limits::PROBE_TIMEOUT),
         probe_auth: check.word("probe_auth", keys.get(|raw| raw.probe_auth.as_ref())).unwrap_or(ProbeAuth::Client),
+        probe_region: probe_region(check, keys),
         idempotency: check.word("idempotency", keys.get(|raw| raw.idempotency.as_ref())).unwrap_or(Idempotency::Off),
         idempotency_ttl: check.duration(keys.get(|raw| raw.idempotency_ttl.as_ref()), limits::IDEMPOTENCY_TTL),
-        errors: ErrorShape::Problem,
+        errors: check.word("errors", keys.get(|raw| raw.errors.as_ref())).unwrap_or(ErrorShape::Problem),
         touches: Vec::new(),
         lease: None,
     }
