@@ -275,6 +275,11 @@ pub enum MethodClass {
 }
 
 impl Guard {
+    /// Whether the route serves the operations of Azure's list, and nothing else.
+    pub fn speaks_azure(&self) -> bool {
+        self.lease.as_ref().is_some_and(|rules| rules.dialect == Dialect::Azure)
+    }
+
     /// The class of a method on this route.
     pub fn class_of(&self, method: &Method) -> MethodClass {
         match method.as_str() {
