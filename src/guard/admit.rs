@@ -6,7 +6,7 @@ use super::{
     Guards,
     answer::Answer,
     claim::{Claim, MarkKind, Marked, swap},
-    evidence::{evidence, match_rule},
+    evidence::evidence,
     probe::Probed,
     refusals,
     request::Request,
@@ -100,12 +100,12 @@ impl Guards {
         guard: &Guard,
         snapshot: &Snapshot,
     ) -> Result<Option<EntityTag>, Answer> {
-        let (current, missing) = match self.probe(request, guard, snapshot).await {
-            Probed::Current { representation, missing } => (representation, missing),
+        let (current, rule, missing) = match self.probe(request, guard, snapshot).await {
+            Probed::Current { representation, rule, missing } => (representation, rule, missing),
             Probed::Answer(exchange) => return Err(self.upstreams_own(guard, *exchange).await?),
             Probed::Refused(refusal) => return Err(refusal.into()),
         };
-        match (judge_write(guard, &request.method, &request.conditions, &current, match_rule(guard)), missing) {
+        match (judge_write(guard, &request.method, &request.conditions, &current, rule), missing) {
             (Verdict::Pass, _) => Ok(match current {
                 Representation::Present(validators) => validators.tag,
                 Representation::Absent | Representation::Unknown => None,

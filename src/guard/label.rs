@@ -5,18 +5,18 @@ use pingora::http::ResponseHeader;
 
 use super::{
     Guards,
+    body_tag::tag_of,
     evidence::{selecting_number, version_tag_of},
     memory::{Remembered, is_shareable, not_modified_fields},
     request::Request,
 };
 use crate::{
     core::{
-        issued_tag::content_tag,
         policy::{Guard, TagSource, Writers},
         record::Snapshot,
         validators::{Validators, tag_from_field},
     },
-    exchange::{Begun, Whole},
+    exchange::Whole,
 };
 
 impl Guards {
@@ -37,7 +37,7 @@ impl Guards {
         };
         let (validators, unusable) = Validators::from_headers(&head.headers);
         let tag = match (&guard.etag, whole) {
-            (TagSource::Upstream, _) => {
+            (TagSource::Upstream | TagSource::Delegate, _) => {
                 if let Some(reason) = unusable {
                     tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
                 }
@@ -45,9 +45,9 @@ impl Guards {
             }
             (TagSource::Header(field), _) => tag_from_field(&head.headers, field),
             (TagSource::Version, _) => version_tag(),
-            (TagSource::Content, Whole::Complete(body)) => content_tag(&hash_of(body)),
-            (TagSource::Content, _) if guard.writers == Writers::Exclusive => version_tag(),
-            (TagSource::Content, _) => None,
+            (TagSource::Content | TagSource::Json(_), Whole::Complete(body)) => tag_of(guard, body),
+            (TagSource::Content | TagSource::Json(_), _) if guard.writers == Writers::Exclusive => version_tag(),
+            (TagSource::Content | TagSource::Json(_), _) => None,
         };
         Validators { tag, modified: validators.modified }
     }
@@ -80,12 +80,4 @@ impl Guards {
         };
         self.memory.remember(request.variant, remembered);
     }
-}
-
-fn hash_of(body: &Begun) -> blake3::Hash {
-    let mut hasher = blake3::Hasher::new();
-    for chunk in body.chunks() {
-        hasher.update(chunk);
-    }
-    hasher.finalize()
 }

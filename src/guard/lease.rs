@@ -14,7 +14,7 @@ use crate::{
     core::{
         entity_tag::EntityTag,
         lease::{Action, Command, Denied, Done, LeaseId, PrincipalName, step},
-        policy::{AbsentLease, Guard, LeaseAuth, LeaseRules},
+        policy::{AbsentLease, Guard, LeaseAuth, LeaseRules, TagSource},
         record::{Revision, Snapshot},
         refusal::{Code, Refusal},
         validators::{Representation, Validators},
@@ -151,7 +151,9 @@ impl Guards {
         }
         let snapshot = self.record(request).await?;
         match self.probe(request, guard, &snapshot).await {
-            Probed::Current { representation: Representation::Absent, missing: Some(missing) } if needs_presence => {
+            Probed::Current { representation: Representation::Absent, missing: Some(missing), .. }
+                if needs_presence =>
+            {
                 Err(self.upstreams_own(guard, *missing).await?)
             }
             Probed::Current { representation: Representation::Present(Validators { tag: Some(tag), .. }), .. } => {
@@ -169,6 +171,10 @@ impl Guards {
     async fn judge_conditions(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> Result<(), Answer> {
         if request.conditions.is_empty() {
             return Ok(());
+        }
+        if guard.etag == TagSource::Delegate {
+            // No upstream sees a lease operation.
+            return self.judge_by_probe(request, guard, snapshot).await.map(drop);
         }
         self.judge(request, guard, snapshot).await.map(drop)
     }

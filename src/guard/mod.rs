@@ -27,6 +27,7 @@ use crate::{
 
 mod admit;
 mod answer;
+mod body_tag;
 mod claim;
 mod evidence;
 mod holdings;

@@ -6,6 +6,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     Guards,
+    body_tag::Tagged,
     claim::Settled,
     evidence::{selecting_number, version_tag_of},
     memory::is_shareable,
@@ -15,12 +16,11 @@ use super::{
 use crate::{
     core::{
         entity_tag::EntityTag,
-        issued_tag::content_tag,
         policy::{Guard, OnWrite, TagAfterWrite, TagSource, Writers},
         record::Known,
         validators::{Representation, Validators, tag_from_field},
     },
-    exchange::{Body, Hashed, hash_whole},
+    exchange::Body,
 };
 
 /// The state after an applied write.
@@ -46,9 +46,9 @@ impl NewState {
 /// The tag that the head of a response states by itself.
 fn tag_in_response(guard: &Guard, headers: &HeaderMap) -> Option<EntityTag> {
     match &guard.etag {
-        TagSource::Upstream => Validators::from_headers(headers).0.tag,
+        TagSource::Upstream | TagSource::Delegate => Validators::from_headers(headers).0.tag,
         TagSource::Header(field) => tag_from_field(headers, field),
-        TagSource::Content | TagSource::Version => None,
+        TagSource::Content | TagSource::Json(_) | TagSource::Version => None,
     }
 }
 
@@ -85,7 +85,7 @@ impl Guards {
     /// PUT sent.
     async fn read_again(&self, request: &Request, guard: &Guard, body: &Body) -> Option<NewState> {
         let must_be_verbatim = request.method == Method::PUT && guard.tag_after_write == TagAfterWrite::Verbatim;
-        let needs_body = must_be_verbatim || guard.etag == TagSource::Content;
+        let needs_body = must_be_verbatim || guard.etag.needs_body();
         let end = Instant::now() + guard.probe_timeout;
         let method = if needs_body { Method::GET } else { Method::HEAD };
         let mut exchange = timeout_at(end, self.ask(request, guard, method, needs_body)).await.ok()?.ok()?;
@@ -100,12 +100,12 @@ impl Guards {
         let mut validators = Validators::from_headers(&exchange.head().headers).0;
         let tag_read = tag_in_response(guard, &exchange.head().headers);
         let wait = end.saturating_duration_since(Instant::now());
-        let Hashed::Hash(hash) = hash_whole(&mut exchange, guard.hash_max_bytes, wait).await.ok()? else {
+        let Tagged::Whole { tag, digest } = self.tag_body(guard, &mut exchange, wait).await.ok()? else {
             return None;
         };
         exchange.finish().await;
-        validators.tag = tag_read.or_else(|| content_tag(&hash).filter(|_| guard.etag == TagSource::Content));
-        let may_answer = !must_be_verbatim || hash == body.digest();
+        validators.tag = tag_read.or(tag);
+        let may_answer = !must_be_verbatim || digest == body.digest();
         Some(NewState { representation: Representation::Present(validators), may_answer, may_keep })
     }
 

@@ -7,23 +7,23 @@ use tokio::time::{Instant, timeout_at};
 use super::{
     Guards,
     answer::{Answer, withhold_foreign_tag},
-    evidence::{selecting_number, version_tag_of},
+    body_tag::Tagged,
+    evidence::{match_rule, selecting_number, version_tag_of},
     request::{Request, remove_conditions},
 };
 use crate::{
     core::{
         entity_tag::EntityTag,
-        issued_tag::content_tag,
-        policy::{Guard, ProbeAuth, TagSource},
-        precondition::{Preconditions, TagCondition},
+        policy::{Guard, ProbeAuth, TagSource, Writers},
+        precondition::{MatchRule, Preconditions, TagCondition},
         record::Snapshot,
         refusal::{Code, Refusal},
         validators::{Representation, Validators, tag_from_field},
     },
     exchange::{
-        Body, Exchange, Failure, Hashed, Whole,
+        Body, Exchange, Failure, Whole,
         fields::{request_head, response_head},
-        hash_whole, read_whole,
+        read_whole,
     },
     proxy::METHOD_FIELDS,
 };
@@ -38,6 +38,8 @@ pub(super) enum Probed {
     Current {
         /// What it is.
         representation: Representation,
+        /// How `If-Match` is compared with its tag.
+        rule: MatchRule,
         /// The upstream's own answer where there is no representation.
         missing: Option<Box<Exchange>>,
     },
@@ -51,7 +53,7 @@ impl Guards {
     /// Reads the resource that a write is about, as the record stands in `snapshot`.
     pub(super) async fn probe(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> Probed {
         let end = Instant::now() + guard.probe_timeout;
-        let needs_body = guard.etag == TagSource::Content;
+        let needs_body = guard.etag.needs_body();
         let method = if needs_body { Method::GET } else { Method::HEAD };
         let mut asked = timeout_at(end, self.ask(request, guard, method, needs_body)).await;
         if let Ok(Ok(exchange)) = &asked
@@ -99,7 +101,8 @@ impl Guards {
             200 | 203 | 204 => {}
             404 | 410 => {
                 let missing = Some(Box::new(exchange));
-                return Probed::Current { representation: Representation::Absent, missing };
+                let rule = match_rule(guard);
+                return Probed::Current { representation: Representation::Absent, rule, missing };
             }
             401 | 403 | 407 | 429 => return Probed::Answer(Box::new(exchange)),
             504 => return Probed::Refused(timed_out()),
@@ -110,28 +113,50 @@ impl Guards {
             self.was_let_read(request, guard, snapshot);
         }
         let (validators, unusable) = Validators::from_headers(&head.headers);
+        let version =
+            || version_tag_of(self.store.incarnation(), snapshot.version(), selecting_number(request.variant, &[])).tag;
+        let mut rule = match_rule(guard);
         let tag = match &guard.etag {
-            TagSource::Upstream => {
+            TagSource::Upstream | TagSource::Delegate => {
                 if let Some(reason) = unusable {
                     tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
                 }
                 validators.tag
             }
-            TagSource::Version => {
-                version_tag_of(self.store.incarnation(), snapshot.version(), selecting_number(request.variant, &[])).tag
-            }
+            TagSource::Version => version(),
             TagSource::Header(field) => tag_from_field(&head.headers, field),
-            TagSource::Content if status == StatusCode::NO_CONTENT => None,
+            TagSource::Content | TagSource::Json(_) if status == StatusCode::NO_CONTENT => None,
             // Whether there is a representation is told by its head.
-            TagSource::Content if !names_tags(&request.conditions) => None,
-            TagSource::Content => match hash(guard, &mut exchange, end).await {
-                Ok(tag) => tag,
+            TagSource::Content | TagSource::Json(_) if !names_tags(&request.conditions) => None,
+            TagSource::Content | TagSource::Json(_) => match self.tag_of_probed(guard, &mut exchange, end).await {
+                Ok(Some(tag)) => tag,
+                // Readers of so large a body got a version tag.
+                Ok(None) if guard.writers == Writers::Exclusive => {
+                    rule = MatchRule::Version;
+                    version()
+                }
+                Ok(None) => return Probed::Refused(too_large()),
                 Err(refusal) => return Probed::Refused(refusal),
             },
         };
         exchange.discard().await;
         let representation = Representation::Present(Validators { tag, modified: validators.modified });
-        Probed::Current { representation, missing: None }
+        Probed::Current { representation, rule, missing: None }
+    }
+
+    /// The tag of a response's body, which is read up to `end`; `None` if it is too large to tell.
+    async fn tag_of_probed(
+        &self,
+        guard: &Guard,
+        exchange: &mut Exchange,
+        end: Instant,
+    ) -> Result<Option<Option<EntityTag>>, Refusal> {
+        match self.tag_body(guard, exchange, end.saturating_duration_since(Instant::now())).await {
+            Ok(Tagged::Whole { tag, .. }) => Ok(Some(tag)),
+            Ok(Tagged::TooLarge) => Ok(None),
+            Ok(Tagged::TooSlow) | Err(Failure::Abandoned { timed_out: true }) => Err(timed_out()),
+            Err(_) => Err(unreadable("its answer broke off")),
+        }
     }
 
     /// The upstream's own answer to a probe as the answer to the write: it refuses the principal, or has nothing there.
@@ -154,18 +179,6 @@ impl Guards {
 fn names_tags(conditions: &Preconditions) -> bool {
     let lists = [&conditions.if_match, &conditions.if_none_match];
     lists.iter().any(|condition| matches!(condition, Some(TagCondition::Tags(_))))
-}
-
-/// The content tag of a response that is read up to `end`.
-async fn hash(guard: &Guard, exchange: &mut Exchange, end: Instant) -> Result<Option<EntityTag>, Refusal> {
-    match hash_whole(exchange, guard.hash_max_bytes, end.saturating_duration_since(Instant::now())).await {
-        Ok(Hashed::Hash(hash)) => Ok(content_tag(&hash)),
-        Ok(Hashed::TooLarge) => Err(unreadable(
-            "its body is larger than hash_max: raise hash_max on this route, or use another tag source (etag)",
-        )),
-        Ok(Hashed::TooSlow) | Err(Failure::Abandoned { timed_out: true }) => Err(timed_out()),
-        Err(_) => Err(unreadable("its answer broke off")),
-    }
 }
 
 /// The head of a probe for what a write is about.
@@ -196,6 +209,10 @@ pub(super) fn ask_for_identity(head: &mut RequestHeader) -> pingora::Result<()> 
     head.insert_header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))
 }
 
+fn too_large() -> Refusal {
+    unreadable("its body is larger than hash_max: raise hash_max on this route, or use another tag source (etag)")
+}
+
 fn timed_out() -> Refusal {
     Refusal::new(
         Code::UpstreamTimeout,
@@ -222,7 +239,7 @@ pub(super) fn is_selected_by_name(guard: &Guard, response: &HeaderMap) -> bool {
         let name = name.trim_ascii();
         name.is_empty()
             || name.eq_ignore_ascii_case(b"origin")
-            || (guard.etag == TagSource::Content && name.eq_ignore_ascii_case(b"accept-encoding"))
+            || (guard.etag.needs_body() && name.eq_ignore_ascii_case(b"accept-encoding"))
             || guard.identity_headers.iter().any(|known| name.eq_ignore_ascii_case(known.as_str().as_bytes()))
     })
 }

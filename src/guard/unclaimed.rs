@@ -11,12 +11,7 @@ use super::{
     request::{Request, remove_conditions},
 };
 use crate::{
-    core::{
-        policy::{Guard, TagSource},
-        record::Availability,
-        refusal::Refusal,
-        steps::Outcome,
-    },
+    core::{policy::Guard, record::Availability, refusal::Refusal, steps::Outcome},
     exchange::{
         Whole,
         fields::{request_head, response_head},
@@ -33,7 +28,7 @@ impl Guards {
     ) -> Result<Answer, Answer> {
         let body = self.receive(session).await?;
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        if guard.etag != TagSource::Upstream {
+        if !guard.etag.is_upstreams_own() {
             // Those that could not be read and are ignored (RFC 9110 section 13.1).
             remove_conditions(&mut head);
         }

@@ -15,12 +15,7 @@ use super::{
     send::forward_conditions,
 };
 use crate::{
-    core::{
-        policy::{Guard, TagSource},
-        steps::Outcome,
-        validators::Validators,
-        verdict::Verdict,
-    },
+    core::{policy::Guard, steps::Outcome, validators::Validators, verdict::Verdict},
     exchange::{
         Body, Whole,
         fields::{request_head, response_head},
@@ -102,12 +97,12 @@ impl Guards {
             self.holdings.free(&request.key);
         }
         let mut answer = response_head(exchange.take_head());
-        let tag = match (outcome, &guard.etag) {
-            (Outcome::Applied, _) if describes_target(&request.method) => {
+        let tag = match outcome {
+            Outcome::Applied if describes_target(&request.method) => {
                 self.tag_after_write(request, guard, learned, settled.as_ref())
             }
-            (Outcome::Applied, _) if request.method == Method::DELETE => None,
-            (_, TagSource::Upstream) => Validators::from_headers(&answer.headers).0.tag,
+            Outcome::Applied if request.method == Method::DELETE => None,
+            _ if guard.etag.is_upstreams_own() => Validators::from_headers(&answer.headers).0.tag,
             _ => None,
         };
         set_tag(&mut answer, tag.as_ref())?;

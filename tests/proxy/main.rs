@@ -44,6 +44,7 @@ mod slow_uploads;
 mod smuggling;
 mod support;
 mod support_works;
+mod tag_sources;
 mod tags_after_writes;
 mod unclaimed_writes;
 mod unguarded;
