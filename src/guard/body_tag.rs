@@ -6,7 +6,7 @@ use super::Guards;
 use crate::{
     core::{
         entity_tag::EntityTag,
-        issued_tag::content_tag,
+        issued_tag::{content_tag, variant_content_tag},
         json::tag_from_json,
         policy::{Guard, TagSource},
     },
@@ -29,24 +29,26 @@ pub(super) enum Tagged {
 }
 
 impl Guards {
-    /// Reads the body of a response, for its tag and its hash. It is held in memory only where its text is looked at.
+    /// Reads the body of a response, for its tag as that of this variant, and its hash. It is held in memory only where its text is looked at.
     pub(super) async fn tag_body(
         &self,
         guard: &Guard,
         exchange: &mut Exchange,
+        variant: Option<u32>,
         wait: Duration,
     ) -> Result<Tagged, Failure> {
         let max_bytes = guard.hash_max_bytes;
         if matches!(guard.etag, TagSource::Json(_)) {
             return Ok(match read_whole(exchange, max_bytes, wait, &self.body_budget).await? {
-                Whole::Complete(body) => Tagged::Whole { tag: tag_of(guard, &body), digest: digest_of(&body) },
+                Whole::Complete(body) => Tagged::Whole { tag: tag_of(guard, &body, variant), digest: digest_of(&body) },
                 Whole::TooLarge(_) => Tagged::TooLarge,
                 Whole::TooSlow(_) => Tagged::TooSlow,
             });
         }
         Ok(match hash_whole(exchange, max_bytes, wait).await? {
             Hashed::Hash(digest) => {
-                Tagged::Whole { tag: content_tag(&digest).filter(|_| guard.etag.needs_body()), digest }
+                let tag = if guard.etag == TagSource::Content { tag_of_bytes(&digest, variant) } else { None };
+                Tagged::Whole { tag, digest }
             }
             Hashed::TooLarge => Tagged::TooLarge,
             Hashed::TooSlow => Tagged::TooSlow,
@@ -55,12 +57,16 @@ impl Guards {
 }
 
 /// The tag of a whole body, where tags are made of bodies.
-pub(super) fn tag_of(guard: &Guard, body: &Begun) -> Option<EntityTag> {
+pub(super) fn tag_of(guard: &Guard, body: &Begun, variant: Option<u32>) -> Option<EntityTag> {
     match &guard.etag {
-        TagSource::Content => content_tag(&digest_of(body)),
+        TagSource::Content => tag_of_bytes(&digest_of(body), variant),
         TagSource::Json(pointer) => tag_from_json(&body.chunks().concat(), pointer),
         _ => None,
     }
+}
+
+fn tag_of_bytes(digest: &blake3::Hash, variant: Option<u32>) -> Option<EntityTag> {
+    variant.map_or_else(|| content_tag(digest), |variant| variant_content_tag(digest, variant))
 }
 
 fn digest_of(body: &Begun) -> blake3::Hash {

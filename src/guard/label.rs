@@ -9,6 +9,7 @@ use super::{
     evidence::{selecting_number, version_tag_of},
     memory::{Remembered, is_shareable, not_modified_fields},
     request::Request,
+    selection::Selection,
 };
 use crate::{
     core::{
@@ -31,6 +32,9 @@ impl Guards {
         whole: &Whole,
         selecting: Option<&[(HeaderName, Vec<HeaderValue>)]>,
     ) -> Validators {
+        // A version is that of all variants.
+        let selection = (guard.etag != TagSource::Version).then(|| Selection::of(guard, &request.head, &head.headers));
+        let variant = selection.as_ref().and_then(|selection| selection.number(request));
         let version_tag = || {
             let number = selecting_number(request.variant, selecting.unwrap_or_default());
             version_tag_of(self.store.incarnation(), snapshot?.version(), number).tag
@@ -45,10 +49,13 @@ impl Guards {
             }
             (TagSource::Header(field), _) => tag_from_field(&head.headers, field),
             (TagSource::Version, _) => version_tag(),
-            (TagSource::Content | TagSource::Json(_), Whole::Complete(body)) => tag_of(guard, body),
+            (TagSource::Content | TagSource::Json(_), Whole::Complete(body)) => tag_of(guard, body, variant),
             (TagSource::Content | TagSource::Json(_), _) if guard.writers == Writers::Exclusive => version_tag(),
             (TagSource::Content | TagSource::Json(_), _) => None,
         };
+        if let (Some(tag), Some(snapshot), Some(selection)) = (&tag, snapshot, selection) {
+            self.issued.remember(request, tag, snapshot.version(), selection);
+        }
         Validators { tag, modified: validators.modified }
     }
 

@@ -163,7 +163,7 @@ impl Guards {
                 Err(self.upstreams_own(guard, *exchange).await?)
             }
             Probed::Current { .. } | Probed::Answer(_) => Ok(None),
-            Probed::Refused(refusal) => Err(refusal.into()),
+            Probed::Unreadable(refusal) | Probed::Refused(refusal) => Err(refusal.into()),
         }
     }
 

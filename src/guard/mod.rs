@@ -29,8 +29,10 @@ mod admit;
 mod answer;
 mod body_tag;
 mod claim;
+mod elsewhere;
 mod evidence;
 mod holdings;
+mod issued;
 mod label;
 mod lease;
 mod lease_use;
@@ -43,6 +45,7 @@ mod read;
 mod refusals;
 mod relay;
 mod request;
+mod selection;
 mod send;
 #[cfg(test)]
 mod testing;
@@ -52,6 +55,7 @@ mod write;
 use answer::Answer;
 use claim::{Marker, read};
 use holdings::Holdings;
+use issued::IssuedTags;
 use lease_use::is_free_to_append;
 use memory::Memory;
 use principal::Acquaintances;
@@ -68,6 +72,7 @@ pub struct Guards {
     holdings: Holdings,
     exchanger: Exchanger,
     memory: Memory,
+    issued: IssuedTags,
     acquaintances: Acquaintances,
     body_limits: BodyLimits,
     body_budget: Arc<BodyBudget>,
@@ -88,6 +93,7 @@ impl Guards {
             holdings: Holdings::default(),
             exchanger: Exchanger::new(),
             memory: Memory::new(),
+            issued: IssuedTags::new(),
             acquaintances: Acquaintances::new(),
             body_limits: BodyLimits {
                 memory_bytes: server.body_memory_bytes,

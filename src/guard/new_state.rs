@@ -12,6 +12,7 @@ use super::{
     memory::is_shareable,
     probe::is_selected_by_name,
     request::Request,
+    selection::Selection,
 };
 use crate::{
     core::{
@@ -31,6 +32,8 @@ pub(super) struct NewState {
     may_answer: bool,
     /// Whether it may be kept in the record.
     may_keep: bool,
+    /// What has selected it, where it was read.
+    selection: Option<Selection>,
 }
 
 impl NewState {
@@ -72,7 +75,12 @@ impl Guards {
             let tag = tag_in_response(guard, &response.headers);
             if tag.is_some() {
                 let representation = Representation::Present(Validators { tag, modified: None });
-                return Some(NewState { representation, may_answer: true, may_keep: is_shareable(&response.headers) });
+                return Some(NewState {
+                    representation,
+                    may_answer: true,
+                    may_keep: is_shareable(&response.headers),
+                    selection: None,
+                });
             }
         }
         if guard.on_write == OnWrite::Omit || request.method == Method::DELETE {
@@ -88,11 +96,17 @@ impl Guards {
         let needs_body = must_be_verbatim || guard.etag.needs_body();
         let end = Instant::now() + guard.probe_timeout;
         let method = if needs_body { Method::GET } else { Method::HEAD };
-        let mut exchange = timeout_at(end, self.ask(request, guard, method, needs_body)).await.ok()?.ok()?;
+        let asked = timeout_at(end, self.ask(request, guard, method, needs_body, None)).await.ok()?.ok()?;
+        let (mut exchange, selection) = (asked.exchange, asked.selection);
         let status = exchange.head().status;
         let may_keep = is_shareable(&exchange.head().headers) && is_selected_by_name(guard, &exchange.head().headers);
         if matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE) {
-            return Some(NewState { representation: Representation::Absent, may_answer: false, may_keep });
+            return Some(NewState {
+                representation: Representation::Absent,
+                may_answer: false,
+                may_keep,
+                selection: None,
+            });
         }
         if status != StatusCode::OK {
             return None;
@@ -100,13 +114,16 @@ impl Guards {
         let mut validators = Validators::from_headers(&exchange.head().headers).0;
         let tag_read = tag_in_response(guard, &exchange.head().headers);
         let wait = end.saturating_duration_since(Instant::now());
-        let Tagged::Whole { tag, digest } = self.tag_body(guard, &mut exchange, wait).await.ok()? else {
+        let Tagged::Whole { tag, digest } =
+            self.tag_body(guard, &mut exchange, selection.number(request), wait).await.ok()?
+        else {
             return None;
         };
         exchange.finish().await;
         validators.tag = tag_read.or(tag);
         let may_answer = !must_be_verbatim || digest == body.digest();
-        Some(NewState { representation: Representation::Present(validators), may_answer, may_keep })
+        let representation = Representation::Present(validators);
+        Some(NewState { representation, may_answer, may_keep, selection: Some(selection) })
     }
 
     /// The tag that the answer to an applied write carries. That of a PUT tells the client that what is stored is
@@ -129,9 +146,14 @@ impl Guards {
             let tag = version_tag_of(self.store.incarnation(), settled.snapshot.version(), number).tag;
             return tag.filter(|_| is_wanted && is_present);
         }
-        match learned?.representation {
+        let NewState { representation, selection, .. } = learned?;
+        let tag = match representation {
             Representation::Present(validators) if may_answer => validators.tag,
             _ => None,
+        };
+        if let (Some(tag), Some(selection)) = (&tag, selection) {
+            self.issued.remember(request, tag, settled.snapshot.version(), selection);
         }
+        tag
     }
 }

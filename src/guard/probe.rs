@@ -10,6 +10,7 @@ use super::{
     body_tag::Tagged,
     evidence::{match_rule, selecting_number, version_tag_of},
     request::{Request, remove_conditions},
+    selection::Selection,
 };
 use crate::{
     core::{
@@ -32,6 +33,14 @@ use crate::{
 const LEFT_OUT: [HeaderName; 3] =
     [header::RANGE, HeaderName::from_static("idempotency-key"), HeaderName::from_static("prefer")];
 
+/// The answer to a question for a representation.
+pub(super) struct Asked {
+    /// It.
+    pub(super) exchange: Exchange,
+    /// What has selected it.
+    pub(super) selection: Selection,
+}
+
 /// What a probe found.
 pub(super) enum Probed {
     /// The current representation.
@@ -45,6 +54,8 @@ pub(super) enum Probed {
     },
     /// The upstream refuses the principal: its answer stands.
     Answer(Box<Exchange>),
+    /// The upstream has no answer to a GET there that would tell anything.
+    Unreadable(Refusal),
     /// Nothing could be learned.
     Refused(Refusal),
 }
@@ -52,18 +63,29 @@ pub(super) enum Probed {
 impl Guards {
     /// Reads the resource that a write is about, as the record stands in `snapshot`.
     pub(super) async fn probe(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> Probed {
-        let end = Instant::now() + guard.probe_timeout;
+        self.probe_until(request, guard, snapshot, None, Instant::now() + guard.probe_timeout).await
+    }
+
+    /// The same up to `end`, for another variant of the resource perhaps.
+    pub(super) async fn probe_until(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+        selection: Option<&Selection>,
+        end: Instant,
+    ) -> Probed {
         let needs_body = guard.etag.needs_body();
         let method = if needs_body { Method::GET } else { Method::HEAD };
-        let mut asked = timeout_at(end, self.ask(request, guard, method, needs_body)).await;
-        if let Ok(Ok(exchange)) = &asked
+        let mut asked = timeout_at(end, self.ask(request, guard, method, needs_body, selection)).await;
+        if let Ok(Ok(asked_for)) = &asked
             && !needs_body
-            && matches!(exchange.head().status, StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED)
+            && matches!(asked_for.exchange.head().status.as_u16(), 405 | 501)
         {
-            asked = timeout_at(end, self.ask(request, guard, Method::GET, needs_body)).await;
+            asked = timeout_at(end, self.ask(request, guard, Method::GET, needs_body, selection)).await;
         }
         match asked {
-            Ok(Ok(exchange)) => self.understand(request, guard, snapshot, exchange, end).await,
+            Ok(Ok(asked)) => self.understand(request, guard, snapshot, asked, end).await,
             Ok(Err(refusal)) => Probed::Refused(refusal),
             Err(_) => Probed::Refused(timed_out()),
         }
@@ -76,15 +98,21 @@ impl Guards {
         guard: &Guard,
         method: Method,
         for_bytes: bool,
-    ) -> Result<Exchange, Refusal> {
-        let head = probe_head(request, guard, method, for_bytes)
+        selection: Option<&Selection>,
+    ) -> Result<Asked, Refusal> {
+        let mut head = probe_head(request, guard, method, for_bytes)
             .ok_or_else(|| unreadable("its request head cannot be written"))?;
-        let body = Body::empty();
+        if let Some(selection) = selection {
+            selection.apply(&mut head).map_err(|_error| unreadable("its request head cannot be written"))?;
+        }
+        let (sent, body) = (head.clone(), Body::empty());
         let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
-        exchange.await.map_err(|failure| match failure {
+        let exchange = exchange.await.map_err(|failure| match failure {
             Failure::NotSent { timed_out: true } | Failure::Abandoned { timed_out: true } => timed_out(),
             Failure::NotSent { .. } | Failure::Abandoned { .. } => unreadable("it gave no answer"),
-        })
+        })?;
+        let selection = Selection::of(guard, &sent, &exchange.head().headers);
+        Ok(Asked { exchange, selection })
     }
 
     async fn understand(
@@ -92,7 +120,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
         snapshot: &Snapshot,
-        mut exchange: Exchange,
+        Asked { mut exchange, selection }: Asked,
         end: Instant,
     ) -> Probed {
         let head = exchange.head();
@@ -106,7 +134,8 @@ impl Guards {
             }
             401 | 403 | 407 | 429 => return Probed::Answer(Box::new(exchange)),
             504 => return Probed::Refused(timed_out()),
-            _ => return Probed::Refused(unreadable(&format!("it answered {}", status.as_u16()))),
+            300..500 => return Probed::Unreadable(answered(status)),
+            _ => return Probed::Refused(answered(status)),
         }
         // A probe without the client's credentials shows what the proxy may read.
         if guard.probe_auth == ProbeAuth::Client {
@@ -128,16 +157,18 @@ impl Guards {
             TagSource::Content | TagSource::Json(_) if status == StatusCode::NO_CONTENT => None,
             // Whether there is a representation is told by its head.
             TagSource::Content | TagSource::Json(_) if !names_tags(&request.conditions) => None,
-            TagSource::Content | TagSource::Json(_) => match self.tag_of_probed(guard, &mut exchange, end).await {
-                Ok(Some(tag)) => tag,
-                // Readers of so large a body got a version tag.
-                Ok(None) if guard.writers == Writers::Exclusive => {
-                    rule = MatchRule::Version;
-                    version()
+            TagSource::Content | TagSource::Json(_) => {
+                match self.tag_of_probed(guard, &mut exchange, selection.number(request), end).await {
+                    Ok(Some(tag)) => tag,
+                    // Readers of so large a body got a version tag.
+                    Ok(None) if guard.writers == Writers::Exclusive => {
+                        rule = MatchRule::Version;
+                        version()
+                    }
+                    Ok(None) => return Probed::Refused(too_large()),
+                    Err(refusal) => return Probed::Refused(refusal),
                 }
-                Ok(None) => return Probed::Refused(too_large()),
-                Err(refusal) => return Probed::Refused(refusal),
-            },
+            }
         };
         exchange.discard().await;
         let representation = Representation::Present(Validators { tag, modified: validators.modified });
@@ -149,9 +180,10 @@ impl Guards {
         &self,
         guard: &Guard,
         exchange: &mut Exchange,
+        variant: Option<u32>,
         end: Instant,
     ) -> Result<Option<Option<EntityTag>>, Refusal> {
-        match self.tag_body(guard, exchange, end.saturating_duration_since(Instant::now())).await {
+        match self.tag_body(guard, exchange, variant, end.saturating_duration_since(Instant::now())).await {
             Ok(Tagged::Whole { tag, .. }) => Ok(Some(tag)),
             Ok(Tagged::TooLarge) => Ok(None),
             Ok(Tagged::TooSlow) | Err(Failure::Abandoned { timed_out: true }) => Err(timed_out()),
@@ -218,6 +250,10 @@ fn timed_out() -> Refusal {
         Code::UpstreamTimeout,
         "the upstream did not tell the current state of the resource in time; nothing was written",
     )
+}
+
+fn answered(status: StatusCode) -> Refusal {
+    unreadable(&format!("it answered {}", status.as_u16()))
 }
 
 fn unreadable(reason: &str) -> Refusal {

@@ -51,4 +51,5 @@ mod unguarded;
 mod unguarded_streams;
 mod unreachable_upstream;
 mod variants;
+mod variants_written;
 mod worker_pool;
