@@ -6,7 +6,7 @@ CARGO ?= cargo
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt bench bench-core setup-build setup-test setup-bench
+.PHONY: help run test lint fmt bench bench-leases bench-core setup-build setup-browser setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -29,9 +29,12 @@ lint: setup-build ## Check the format, the lints and the documentation, warnings
 fmt: ## Format the code
 	$(CARGO) fmt --all
 
-bench: setup-build setup-bench ## Measure what a request costs, beside nginx and HAProxy (10 minutes; docs/benchmarks.md)
-	$(CARGO) build --release --locked --bin ifmatch --example bare_pingora
-	@benches/load.py
+bench: setup-build setup-bench ## Measure what a request costs, beside nginx, HAProxy and Redis (10 minutes; docs/benchmarks.md)
+	$(CARGO) build --release --locked --bin ifmatch --example bare_pingora --example lease_load
+	@benches/load.py $(BENCH_GROUPS)
+
+bench-leases: BENCH_GROUPS := leases held
+bench-leases: bench ## The same for leases alone, beside Redis (1 minute)
 
 bench-core: setup-build ## Measure the core and the store alone
 	$(CARGO) bench --locked
@@ -40,11 +43,15 @@ setup-build: ## Install what the build needs and is missing (Debian packages)
 	@command -v $(CARGO) >/dev/null || { echo 'cargo is missing: install Rust, see https://rustup.rs' >&2; exit 1; }
 	@.ci/install cc=build-essential cmake=cmake
 
-setup-test: ## Install what the tests need and is missing (Debian packages)
+setup-test: setup-browser ## Install what the tests need and is missing (Debian packages, PyPI, npm)
 	@.ci/install curl=curl nginx=nginx python3=python3
 	@nginx -V 2>&1 | grep -q -- --with-http_dav_module || \
 		{ echo 'this nginx has no dav module, which the tests write through; Debian builds it in' >&2; exit 1; }
+	@.ci/clients
+
+setup-browser:
+	@.ci/install chromium=chromium
 
 setup-bench: ## Install what the comparison needs and is missing (Debian packages)
-	@.ci/install python3=python3 wrk=wrk haproxy=haproxy nginx=nginx
+	@.ci/install python3=python3 wrk=wrk haproxy=haproxy nginx=nginx redis-server=redis-server
 	@[ -e /usr/lib/nginx/modules/ngx_http_lua_module.so ] || .ci/install nginx-lua=libnginx-mod-http-lua

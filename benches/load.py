@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a request costs: CPU time of ifmatch beside that of a bare pingora proxy, nginx and HAProxy, in one run.
+"""What a request costs: CPU time of ifmatch beside that of a bare pingora proxy, nginx, HAProxy and Redis, in one run.
 
 Usage: load.py [--rounds N] [--seconds S] [GROUP...]     (`make bench` builds and installs what it needs first)
 
@@ -42,7 +42,7 @@ class Row:
     name: str
     server: str
     path: str
-    method: str = "GET"  # or UPDATE: PUTs in turn, each with the tag of the answer before
+    method: str = "GET"  # or UPDATE: PUTs in turn, each with the tag of the answer before; or PAIRS (load/lease_load.rs)
     status: int = 200
     fields: dict = field(default_factory=dict)
     base: str = ""
@@ -65,8 +65,12 @@ def update(name, server, path, base=""):
     return Row(name, server, path, "UPDATE", 204, {}, base)
 
 
+def pairs(name, server, kind, base=""):
+    return Row(name, server, kind, "PAIRS", base=base)
+
+
 PASS, LARGE_PASS, WRITE_PASS = "bare pingora", "bare pingora, 64 KiB", "bare pingora, PUT"
-BARE_304, BARE_412 = "bare pingora, local 304", "bare pingora, local 412"
+BARE_304, BARE_412, BARE_PAIR = "bare pingora, local 304", "bare pingora, local 412", "bare pingora, two local 304"
 GROUPS = {
     "reads": ("Reads of 1 KiB", [
         get(PASS, "bare", "/plain/small"),
@@ -114,6 +118,12 @@ GROUPS = {
         update("nginx with the Lua check, PUT", "lua", "/plain/w", WRITE_PASS),
         update("HAProxy, PUT", "haproxy", "/plain/w", WRITE_PASS),
     ]),
+    "leases": ("A lease: acquired and released, a pair of requests", [
+        pairs(BARE_PAIR, "bare_304", "/version/small"),
+        pairs("ifmatch, `version`, exclusive, two local 304", "guarded", "/version/small", BARE_PAIR),
+        pairs("ifmatch, acquire and release", "leases", "leases", BARE_PAIR),
+        pairs("Redis, `SET NX PX` and `DEL`", "redis", "redis", BARE_PAIR),
+    ]),
 }
 
 
@@ -123,7 +133,8 @@ class Servers:
     def __init__(self, directory):
         self.directory = directory
         self.processes = {}
-        names = ["backend", "bare", "bare_304", "bare_412", "unguarded", "logged", "guarded", "nginx", "lua", "haproxy"]
+        names = ["backend", "bare", "bare_304", "bare_412", "unguarded", "logged", "guarded", "leases", "redis", "nginx"]
+        names += ["lua", "haproxy"]
         self.ports = dict(zip(names, free_ports(len(names))))
 
     def start(self):
@@ -138,6 +149,8 @@ class Servers:
         self.spawn("unguarded", ifmatch("unguarded.toml"), RUST_LOG="warn")
         self.spawn("logged", ifmatch("unguarded.toml", unguarded=self.ports["logged"]))
         self.spawn("guarded", ifmatch("guarded.toml"), RUST_LOG="warn")
+        self.spawn("leases", ifmatch("leases.toml"), RUST_LOG="warn")
+        self.spawn("redis", ["redis-server", "--port", self.ports["redis"], "--bind", "127.0.0.1", "--save", ""])
         self.spawn("nginx", nginx("nginx"))
         self.spawn("lua", nginx("lua"))
         self.spawn("haproxy", ["haproxy", "-db", "-f", self.file("haproxy.cfg")])
@@ -175,6 +188,17 @@ class Servers:
         user, system = stat.rpartition(")")[2].split()[11:13]
         return (int(user) + int(system)) / TICKS
 
+    def resident_bytes(self, name):
+        """Memory of a server that is really there."""
+        status = Path(f"/proc/{self.processes[name].pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s*(\d+) kB", status)[1]) * 1024
+
+    def lease_load(self, name, *arguments):
+        """What the client for leases prints."""
+        command = [RELEASE / "examples/lease_load", f"127.0.0.1:{self.ports[name]}", *arguments]
+        output = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, check=True).stdout
+        return list(map(int, output.split()))
+
     def ask(self, row, method, fields, body=b"x" * 200):
         """One request outside the measurement: its status and tag."""
         connection = http.client.HTTPConnection("127.0.0.1", self.ports[row.server], timeout=10)
@@ -203,7 +227,11 @@ def make_files(root):
 
 
 def measure(servers, row, seconds):
-    """CPU microseconds a request. Ends the program where an answer is not what it should be."""
+    """CPU microseconds a request, or a pair. Ends the program where an answer is not what it should be."""
+    if row.method == "PAIRS":
+        before = servers.cpu_seconds(row.server)
+        [done] = servers.lease_load(row.server, "pairs", row.path, CONNECTIONS, seconds)
+        return (servers.cpu_seconds(row.server) - before) * 1e6 / done
     url = f"http://127.0.0.1:{servers.ports[row.server]}{row.path}"
     if row.method == "UPDATE":
         clients, arguments = WRITERS, ["update"]
@@ -258,6 +286,20 @@ def lost_updates(servers, server, path, rounds=20, writers=32):
     return sum(count > 1 for count in wins), max(wins)
 
 
+def print_held_leases(servers, count=100_000, more=20_000):
+    """What many leases weigh, and what they do to the next one."""
+    servers.lease_load("leases", "one-more", more)
+    none = servers.lease_load("leases", "one-more", more)
+    before = servers.resident_bytes("leases")
+    [held] = servers.lease_load("leases", "hold", CONNECTIONS, count)
+    bytes_a_lease = (servers.resident_bytes("leases") - before) / held
+    many = servers.lease_load("leases", "one-more", more)
+    print(f"\n### {held:,} leases held at once: {bytes_a_lease:.0f} bytes of memory each\n")
+    print("| acquire one more, on one connection | median, µs | 99th percentile, µs |\n|---|---|---|")
+    for name, (median, late) in [("none held", none), (f"{held:,} held", many)]:
+        print(f"| {name} | {median} | {late} |")
+
+
 def print_group(title, rows, times):
     """A table in Markdown. The spread is that of the middle half of the rounds."""
     print(f"\n### {title}\n\n| | µs of CPU | ratio | spread | goal | |\n|---|---|---|---|---|---|")
@@ -283,7 +325,8 @@ def machine():
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     return (
         f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}; "
-        f"nginx {version('nginx', '-v')}, HAProxy {version('haproxy', '-v')}, wrk {version('wrk', '-v')}; "
+        f"nginx {version('nginx', '-v')}, HAProxy {version('haproxy', '-v')}, "
+        f"Redis {version('redis-server', '-v')}, wrk {version('wrk', '-v')}; "
         f"load average at the start {os.getloadavg()[0]:.1f}"
     )
 
@@ -292,10 +335,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=int, default=1, help="of each measurement")
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}, race; default all")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}, held, race; default all")
     options = parser.parse_args()
-    wanted = options.groups or [*GROUPS, "race"]
-    missing = [program for program in ("wrk", "nginx", "haproxy") if not shutil.which(program)]
+    wanted = options.groups or [*GROUPS, "held", "race"]
+    missing = [program for program in ("wrk", "nginx", "haproxy", "redis-server") if not shutil.which(program)]
     if missing:
         sys.exit(f"missing: {' '.join(missing)}; `make setup-bench` installs them")
     with tempfile.TemporaryDirectory(prefix="ifmatch-bench-") as directory:
@@ -312,6 +355,8 @@ def main():
                     for row in rows:
                         times[row.name].append(measure(servers, row, options.seconds))
                 print_group(title, rows, times)
+            if "held" in wanted:
+                print_held_leases(servers)
             if "race" in wanted:
                 print("\n### 32 writers with one tag, 20 rounds\n\n| | rounds with more than one winner | most winners |")
                 print("|---|---|---|")

@@ -134,6 +134,17 @@ fn explain_tells_route_key_and_what_a_write_needs() {
 }
 
 #[test]
+fn explain_tells_what_else_a_write_changes() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("ifmatch.toml");
+    let route = "[[routes]]\ntouches = [\"/documents/all\"]";
+    let text = include_str!("../config/optimistic.toml").replacen("[[routes]]", route, 1);
+    std::fs::write(&file, text).expect("a file");
+    let lines = explained(&[file.to_str().expect("UTF-8"), "PUT", "/documents/42"]);
+    assert_eq!(labelled(&lines, "touches"), "/documents/all");
+}
+
+#[test]
 fn explain_tells_what_a_lease_demands() {
     let lines = explained(&["config/worker-locks.toml", "PUT", "/jobs/42/resize"]);
     assert_eq!(labelled(&lines, "key"), "results:42#resize");

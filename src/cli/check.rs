@@ -5,7 +5,7 @@ use std::{borrow::Cow, path::Path, process::ExitCode, time::Duration};
 use super::{complain, print, report};
 use crate::{
     config::{self, Route, Word, guard_words, show_duration},
-    core::policy::{Guard, LeaseRules},
+    core::policy::{Dialect, Guard, LeaseRules},
 };
 
 const HEADINGS: [&str; 9] = ["NAME", "HOST", "PATH", "POLICY", "ETAG", "WRITERS", "REQUIRE", "LEASES", "UPSTREAM"];
@@ -42,10 +42,14 @@ fn row(route: &Route) -> [String; 9] {
 
 /// What one must know to take a lease: where, what it guards, and how long it may last.
 fn leases(rules: &LeaseRules) -> String {
+    let place = match rules.dialect {
+        Dialect::Native => rules.prefix.as_str(),
+        Dialect::Azure => "azure",
+    };
     let (guards, min, max) = (guard_words(rules.guards).join("+"), rules.min, rules.max);
     let infinite = if rules.infinite { "|infinite" } else { "" };
     let required = if rules.required { " required" } else { "" };
-    format!("{} {guards} {}-{}{infinite}{required}", rules.prefix, shown(min), shown(max))
+    format!("{place} {guards} {}-{}{infinite}{required}", shown(min), shown(max))
 }
 
 /// A duration as one word: `1m30s`.

@@ -11,7 +11,7 @@ use crate::{
     config::{self, Config, Route, Word, guard_words},
     core::{
         lease::Usage,
-        policy::{Guard, LeaseRules, MethodClass, Require},
+        policy::{Dialect, Guard, LeaseRules, MethodClass, Require},
         precondition::{Preconditions, Requirement, requirement},
         refusal::{Code, Refusal},
         target::{NormalPath, PathParameters, normalize, split_query},
@@ -172,6 +172,9 @@ fn judged(request: &GuardedRequest, guard: &Guard, headers: &HeaderMap) -> Vec<(
         MethodClass::UnclaimedWrite => "a write that runs beside others",
         _ => "a write",
     };
+    if class == MethodClass::Unjudged {
+        return vec![("outcome", "it passes unjudged; our fields are added to what the upstream allows".to_owned())];
+    }
     let mut lines = vec![("method", format!("{} is {kind}", request.method))];
     if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage(request, class))) {
         lines.push(("lease", lease_needs(rules).to_owned()));
@@ -182,6 +185,10 @@ fn judged(request: &GuardedRequest, guard: &Guard, headers: &HeaderMap) -> Vec<(
     }
     let require = if guard.require_methods.contains(&request.method) { guard.require } else { Require::Never };
     lines.push(("needs", needs(require, guard.allow_any).to_owned()));
+    if !guard.touches.is_empty() {
+        let paths = guard.touches.iter().map(|template| template.pattern().to_string()).collect::<Vec<_>>();
+        lines.push(("touches", paths.join(", ")));
+    }
     let outcome = match Preconditions::parse(headers) {
         Err(malformed) => refused(&Refusal::new(Code::MalformedPrecondition, malformed.to_string())),
         Ok(conditions) => match requirement(require, guard.allow_any, &conditions, &Representation::Unknown) {
@@ -206,10 +213,11 @@ fn usage(request: &GuardedRequest, class: MethodClass) -> Usage {
 }
 
 fn lease_needs(rules: &LeaseRules) -> &'static str {
-    if rules.required {
-        "Lease-Id, always: a lease must be taken first"
-    } else {
-        "Lease-Id while the resource is leased"
+    match (rules.dialect, rules.required) {
+        (Dialect::Native, false) => "Lease-Id while the resource is leased",
+        (Dialect::Native, true) => "Lease-Id, always: a lease must be taken first",
+        (Dialect::Azure, false) => "x-ms-lease-id while the resource is leased",
+        (Dialect::Azure, true) => "x-ms-lease-id, always: a lease must be taken first",
     }
 }
 

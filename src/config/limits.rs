@@ -62,6 +62,7 @@ pub(super) const IDENTITY_TTL: Limit<Duration> = limit("identity_ttl", seconds(6
 pub(super) const CLAIM_MAX_WAIT: Limit<Duration> = limit("claim.max_wait", seconds(30), ZERO, hours(1));
 pub(super) const CLAIM_MAX_WAITERS: Limit<usize> = limit("claim.max_waiters", 64, 0, 100_000);
 pub(super) const PROBE_TIMEOUT: Limit<Duration> = limit("probe.timeout", seconds(5), ms(10), seconds(600));
+pub(super) const IDEMPOTENCY_TTL: Limit<Duration> = limit("idempotency_ttl", seconds(600), seconds(1), hours(24));
 
 pub(super) const LEASE_REMEMBER: Limit<Duration> = limit("lease.remember", seconds(600), ZERO, hours(24 * 7));
 pub(super) const LEASE_MAX_PER_PRINCIPAL: Limit<usize> = limit("lease.max_per_principal", 100, 1, 1_000_000);

@@ -94,6 +94,9 @@ pub(super) struct Route {
     pub(super) claim: Claim,
     pub(super) probe: Probe,
     pub(super) probe_auth: Option<Text>,
+    pub(super) touches: Option<Texts>,
+    pub(super) idempotency: Option<Text>,
+    pub(super) idempotency_ttl: Option<Text>,
     pub(super) lease: Lease,
 }
 
@@ -157,7 +160,7 @@ impl Section for Store {
 impl Section for Upstream {}
 
 impl Section for Route {
-    const LATER: &'static [&'static str] = &["errors", "guarantee", "probe_region", "touches"];
+    const LATER: &'static [&'static str] = &["errors", "guarantee", "probe_region"];
 
     fn shape(key: &str) -> Shape {
         match key {

@@ -92,6 +92,7 @@ fn names_the_range_of_every_number() {
         limit::IDENTITY_TTL,
         limit::CLAIM_MAX_WAIT,
         limit::PROBE_TIMEOUT,
+        limit::IDEMPOTENCY_TTL,
         limit::LEASE_REMEMBER,
         limit::LEASE_DEFAULT,
         limit::LEASE_MIN,

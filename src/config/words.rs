@@ -8,8 +8,8 @@ use http::HeaderName;
 use crate::core::{
     json::JsonPointer,
     policy::{
-        AbsentLease, Compare, Dialect, LeaseAuth, LeaseGuards, MethodOverride, OnWrite, Policy, ProbeAuth, Require,
-        TagAfterWrite, TagSource, Writers,
+        AbsentLease, Compare, Dialect, Idempotency, LeaseAuth, LeaseGuards, MethodOverride, OnWrite, Policy, ProbeAuth,
+        Require, TagAfterWrite, TagSource, Writers,
     },
     target::PathParameters,
 };
@@ -116,13 +116,18 @@ impl Word for ProbeAuth {
     const LATER: &'static [&'static str] = &["sigv4"];
 }
 
+impl Word for Idempotency {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("off", Self::Off), ("accept", Self::Accept), ("required", Self::Required)];
+}
+
 impl Word for PathParameters {
     const WORDS: &'static [(&'static str, Self)] = &[("refuse", Self::Refuse), ("keep", Self::Keep)];
 }
 
 impl Word for Dialect {
-    const WORDS: &'static [(&'static str, Self)] = &[("native", Self::Native)];
-    const LATER: &'static [&'static str] = &["azure", "webdav", "terraform"];
+    const WORDS: &'static [(&'static str, Self)] = &[("native", Self::Native), ("azure", Self::Azure)];
+    const LATER: &'static [&'static str] = &["webdav", "terraform"];
 }
 
 impl Word for LeaseAuth {

@@ -3,8 +3,10 @@
 //! Nothing in here waits, reads a clock, draws random numbers, logs, or touches the network or the disk;
 //! `tests/architecture.rs` keeps that wall. What a function needs to know, such as the store's time, it is given.
 
+pub mod cors;
 pub mod entity_tag;
 pub mod http_date;
+pub mod idempotency;
 pub mod issued_tag;
 pub mod json;
 pub mod lease;

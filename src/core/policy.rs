@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use http::{HeaderName, Method};
 
+use super::idempotency::IDEMPOTENCY_KEY;
 use super::json::JsonPointer;
+use super::route::TouchTemplate;
 
 /// The policy of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,11 +114,33 @@ pub enum ProbeAuth {
     None,
 }
 
+/// Whether a write is recognised by the idempotency key that it came with (`idempotency`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idempotency {
+    /// It is not: the field is the upstream's.
+    Off,
+    /// It is, if it has one.
+    Accept,
+    /// It is, and must have one.
+    Required,
+}
+
 /// The protocol in which clients speak of leases (`lease.dialect`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// Our own: requests below [`LeaseRules::prefix`], and `Lease-Id` fields.
     Native,
+    /// That of Azure Blob Storage: `?comp=lease` and `x-ms-*` fields.
+    Azure,
+}
+
+/// The shape of the refusals of a route, for the clients that are to read them (`errors`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorShape {
+    /// Problem documents (RFC 9457).
+    Problem,
+    /// The errors of Azure Blob Storage: XML and `x-ms-error-code`.
+    Azure,
 }
 
 /// What a lease keeps others from (`lease.guards`).
@@ -233,6 +257,14 @@ pub struct Guard {
     pub probe_timeout: Duration,
     /// Whose credentials a probe carries.
     pub probe_auth: ProbeAuth,
+    /// Whether writes are recognised by their idempotency keys.
+    pub idempotency: Idempotency,
+    /// How long a success is replayed to its retries.
+    pub idempotency_ttl: Duration,
+    /// The shape of its refusals.
+    pub errors: ErrorShape,
+    /// The other resources that a write changes.
+    pub touches: Vec<TouchTemplate>,
     /// The rules for leases; `Some` exactly under [`Policy::Pessimistic`].
     pub lease: Option<LeaseRules>,
 }
@@ -255,6 +287,12 @@ pub enum MethodClass {
 }
 
 impl Guard {
+    /// The fields that name a write for its retries, the first one that is there.
+    pub fn idempotency_fields(&self) -> &'static [HeaderName] {
+        static DRAFT: [HeaderName; 1] = [IDEMPOTENCY_KEY];
+        &DRAFT
+    }
+
     /// The class of a method on this route.
     pub fn class_of(&self, method: &Method) -> MethodClass {
         match method.as_str() {

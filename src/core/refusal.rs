@@ -4,7 +4,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 
 /// Why a request was refused: the `code` member of the problem document.
@@ -68,6 +68,12 @@ pub enum Code {
     LeaseLost,
     /// The client has as many leases as `lease.max_per_principal`.
     TooManyLeases,
+    /// A write has no idempotency key, and the route requires one.
+    IdempotencyKeyMissing,
+    /// The first attempt of this write has not ended, or is in doubt.
+    IdempotencyInFlight,
+    /// Another write came with this idempotency key.
+    IdempotencyMismatch,
     /// The store does not answer.
     StoreUnavailable,
     /// The store has no room for another busy record.
@@ -135,6 +141,15 @@ impl Code {
             Self::LeaseNotPresentOnUse => Facts("lease-not-present", 412, "There is no such lease", DENIED),
             Self::LeaseLost => Facts("lease-lost", 412, "The lease has ended", DENIED),
             Self::TooManyLeases => Facts("too-many-leases", 429, "The client has too many leases", DENIED),
+            Self::IdempotencyKeyMissing => {
+                Facts("idempotency-key-missing", 400, "An idempotency key is required", DENIED)
+            }
+            Self::IdempotencyInFlight => {
+                Facts("idempotency-in-flight", 409, "The first attempt of this write has not ended", DENIED)
+            }
+            Self::IdempotencyMismatch => {
+                Facts("idempotency-mismatch", 422, "The idempotency key was used for another write", DENIED)
+            }
             Self::StoreUnavailable => {
                 Facts("store-unavailable", 503, "The store does not answer", "proxy_internal_error")
             }
@@ -181,6 +196,15 @@ struct Problem<'a> {
     in_doubt: Option<bool>,
 }
 
+/// What the service that a route imitates calls an error, where that does not follow from its [`Code`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceError {
+    /// The status.
+    pub status: u16,
+    /// The name.
+    pub code: &'static str,
+}
+
 /// One refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -194,12 +218,17 @@ pub struct Refusal {
     pub in_doubt: bool,
     /// What the holder of the lease calls itself.
     pub holder: Option<Box<str>>,
+    /// What the service that the route imitates calls it; of use where refusals have that service's shape.
+    pub service: Option<ServiceError>,
+    /// Fields that it is answered with beside its own.
+    pub fields: Option<Box<HeaderMap>>,
 }
 
 impl Refusal {
     /// A refusal that no time mends.
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, detail: detail.into(), retry_after: None, in_doubt: false, holder: None }
+        let detail = detail.into();
+        Self { code, detail, retry_after: None, in_doubt: false, holder: None, service: None, fields: None }
     }
 
     /// The same, with a time after which a repetition may succeed.
@@ -218,6 +247,12 @@ impl Refusal {
     #[must_use]
     pub fn held_by(self, holder: &str) -> Self {
         Self { holder: Some(holder.into()), ..self }
+    }
+
+    /// The same, with what the service that the route imitates calls it.
+    #[must_use]
+    pub fn called(self, status: u16, code: &'static str) -> Self {
+        Self { service: Some(ServiceError { status, code }), ..self }
     }
 
     /// The `Retry-After` field in whole seconds, at least one.

@@ -81,6 +81,14 @@ pub fn add_unclaimed(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
     (record.unclaimed.len() <= UNCLAIMED_MARKS_MAX).then_some(record)
 }
 
+/// Records that a write on another resource has changed this one: what was known of it holds no longer.
+pub fn touch(snapshot: &Snapshot) -> Record {
+    let mut record = Record { touched: Stamp::Itself, known: None, ..without_past(snapshot) };
+    record.lease = record.lease.take().filter(|lease| lease.state(snapshot.now).is_held());
+    change_version(&mut record);
+    record
+}
+
 /// Records what became of a marked write. `None` if its mark is gone: others took its owner for dead, and made it a
 /// doubt already.
 pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {

@@ -287,3 +287,30 @@ fn only_a_record_without_marks_and_doubts_is_idle() {
     resource.append(2);
     assert!(!resource.snapshot.is_quiet());
 }
+
+/// DESIGN, section 6: `touches`.
+#[test]
+fn a_touch_makes_a_new_version_and_disturbs_a_write_in_flight() {
+    let mut resource = Resource::new();
+    let first = resource.claim(1);
+    resource.settle(1, first, Outcome::Applied, Some(known("old")));
+    let version = resource.snapshot.version();
+    let second = resource.claim(2);
+    let record = touch(&resource.snapshot);
+    resource.swap(record);
+    assert!(resource.snapshot.version() > version);
+    assert!(resource.snapshot.record.claim.is_some(), "the write goes on");
+    resource.settle(2, second, Outcome::Applied, Some(known("mine")));
+    assert_eq!(resource.snapshot.known(), None, "what it learned may be older than the touch");
+}
+
+#[test]
+fn a_touch_forgets_what_was_known() {
+    let mut resource = Resource::new();
+    let first = resource.claim(1);
+    resource.settle(1, first, Outcome::Applied, Some(known("old")));
+    let record = touch(&resource.snapshot);
+    resource.swap(record);
+    assert_eq!(resource.snapshot.known(), None);
+    assert_eq!(resource.snapshot.touched(), resource.snapshot.revision, "nor is a read of before kept");
+}

@@ -5,7 +5,7 @@ use http::Method;
 use super::{
     entity_tag::EntityTag,
     policy::{Guard, TagSource},
-    precondition::{Field, Judgement, MatchRule, Preconditions, Requirement, judge, requirement},
+    precondition::{Combination, Field, Judgement, MatchRule, Preconditions, Requirement, judge, requirement},
     refusal::{Code, Refusal},
     validators::Representation,
 };
@@ -68,7 +68,9 @@ pub fn judge_write(
         Judgement::Pass | Judgement::NotModified => Verdict::Pass,
         Judgement::Unknowable => Verdict::AskUpstream,
         Judgement::Failed { field: Field::IfMatch, .. }
-            if *current == Representation::Absent && *method != Method::PUT =>
+            if *current == Representation::Absent
+                && *method != Method::PUT
+                && conditions.combination == Combination::Rfc9110 =>
         {
             Verdict::Missing
         }

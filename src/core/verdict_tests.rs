@@ -7,7 +7,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::*;
 use crate::core::{
     entity_tag::EntityTag,
-    policy::{Compare, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers},
+    policy::{
+        Compare, ErrorShape, Idempotency, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource,
+        Writers,
+    },
     validators::Validators,
 };
 
@@ -33,6 +36,10 @@ fn guard(require: Require) -> Guard {
         claim_max_waiters: 1,
         probe_timeout: Duration::ZERO,
         probe_auth: ProbeAuth::Client,
+        idempotency: Idempotency::Off,
+        idempotency_ttl: Duration::ZERO,
+        errors: ErrorShape::Problem,
+        touches: Vec::new(),
         lease: None,
     }
 }

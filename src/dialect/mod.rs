@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::core::lease::Action;
 
+pub mod azure;
 pub mod native;
+pub mod xml;
 
 /// What a request wants of the lease of a resource.
 #[derive(Clone, Debug)]

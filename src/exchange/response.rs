@@ -1,6 +1,6 @@
 //! The response of an exchange.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use pingora::http::ResponseHeader;
@@ -136,6 +136,26 @@ impl Begun {
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
+    }
+
+    /// A body that is made here.
+    pub fn of(bytes: Bytes) -> Self {
+        Self { len: bytes.len(), chunks: vec![bytes], share: None }
+    }
+
+    /// These of its bytes, as far as there are so many.
+    #[must_use]
+    pub fn part(mut self, part: Range<u64>) -> Self {
+        let mut start = 0_u64;
+        for chunk in &mut self.chunks {
+            let len = chunk.len();
+            let within = |place: u64| usize::try_from(place.saturating_sub(start)).map_or(len, |place| place.min(len));
+            *chunk = chunk.slice(within(part.start)..within(part.end).max(within(part.start)));
+            start += len as u64;
+        }
+        self.chunks.retain(|chunk| !chunk.is_empty());
+        self.len = self.chunks.iter().map(Bytes::len).sum();
+        self
     }
 
     /// Adds a chunk, and says whether the total had room for it.

@@ -8,7 +8,8 @@ use super::{
     claim::{Claim, MarkKind, Marked, swap},
     elsewhere::Open,
     evidence::{evidence, match_rule},
-    probe::Probed,
+    lease_use::conditions_go_first,
+    probe::{Aim, Probed},
     refusals,
     request::Request,
 };
@@ -46,9 +47,13 @@ impl Guards {
                 self.wait_until_free(request, &snapshot, end).await?;
                 continue;
             }
-            // The lease goes first: whoever may not write at all need not know what there is.
-            let standing = Self::judge_write_by_lease(request, guard, &snapshot)?;
+            let by_lease = Self::judge_write_by_lease(request, guard, &snapshot);
+            if !conditions_go_first(request) {
+                // Whoever may not write at all need not know what there is.
+                by_lease.as_ref().map_err(Refusal::clone)?;
+            }
             let judged = self.judge(request, guard, &snapshot).await?;
+            let standing = by_lease?;
             let marked = self.mark(request, guard, &snapshot, MarkKind::Claim, standing).await;
             match marked.map_err(|error| refusals::of_store(&error))? {
                 Marked::Done(claim) => return Ok(Admitted { claim, judged, standing, fence: snapshot.fence() }),
@@ -105,7 +110,7 @@ impl Guards {
         snapshot: &Snapshot,
     ) -> Result<Option<EntityTag>, Answer> {
         let end = Instant::now() + guard.probe_timeout;
-        let probed = self.probe_until(request, guard, snapshot, None, end).await;
+        let probed = self.probe_until(request, guard, snapshot, (Aim::Verdict, None), end).await;
         let open = Open::after(request, &probed);
         if let Some(open) = open
             && let Some(tag) = self.current_elsewhere(request, guard, snapshot, open, end).await

@@ -85,6 +85,8 @@ pub(super) struct Claim {
     removes: bool,
     late_max: Duration,
     is_settled: bool,
+    /// The marks of the same write on other resources: they end as this one does.
+    related: Vec<Claim>,
 }
 
 impl Marker {
@@ -121,6 +123,7 @@ impl Marker {
                 removes,
                 late_max,
                 is_settled: false,
+                related: Vec::new(),
             }),
         })
     }
@@ -134,9 +137,18 @@ impl Claim {
         matches!(now, Ok(Ok(now)) if now.plus(needed) < self.mark.deadline)
     }
 
-    /// Records what became of the write. `None` if the record cannot tell: the store is not available, or others
+    /// Puts another mark of the same write under this one.
+    pub(super) fn add_related(&mut self, mark: Self) {
+        self.related.push(mark);
+    }
+
+    /// Records what became of the write, on the resources that it touches too. `None` if the record cannot tell: the store is not available, or others
     /// made a doubt of the write already.
     pub(super) async fn settle(mut self, outcome: Outcome, learned: Option<Known>) -> Option<Settled> {
+        for related in std::mem::take(&mut self.related) {
+            // A mark has no others under it but those of its own write.
+            Box::pin(related.settle(outcome, None)).await;
+        }
         let settled = self.try_settle(outcome, learned).await;
         // A store that does not answer now may do so in a moment: then dropping tries once more, as a doubt.
         self.is_settled = settled.is_ok();
@@ -167,7 +179,7 @@ impl Claim {
     /// The same claim for a task of its own, and nothing left in this one.
     fn take(&mut self) -> Self {
         self.is_settled = true;
-        Self { store: Arc::clone(&self.store), key: self.key.clone(), is_settled: true, ..*self }
+        Self { store: Arc::clone(&self.store), key: self.key.clone(), is_settled: true, related: Vec::new(), ..*self }
     }
 }
 

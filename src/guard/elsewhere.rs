@@ -13,7 +13,11 @@
 
 use tokio::time::Instant;
 
-use super::{Guards, probe::Probed, request::Request};
+use super::{
+    Guards,
+    probe::{Aim, Probed},
+    request::Request,
+};
 use crate::core::{
     entity_tag::EntityTag,
     policy::{Compare, Guard, TagSource},
@@ -76,7 +80,8 @@ impl Guards {
                 continue;
             }
             // Boxed: it is rare.
-            let probed = Box::pin(self.probe_until(request, guard, snapshot, Some(&selection), end)).await;
+            let probed =
+                Box::pin(self.probe_until(request, guard, snapshot, (Aim::Verdict, Some(&selection)), end)).await;
             if let Probed::Current {
                 representation: Representation::Present(Validators { tag: Some(current), .. }),
                 ..

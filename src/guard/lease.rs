@@ -7,20 +7,25 @@ use pingora::{http::ResponseHeader, proxy::Session};
 use tokio::time::{Instant, timeout};
 
 use super::{
-    Guards, answer::Answer, claim::swap, holdings::Reservation, probe::Probed, queue::NoTurn, refusals,
+    Guards,
+    answer::Answer,
+    claim::swap,
+    holdings::Reservation,
+    probe::{Aim, Probed},
+    queue::NoTurn,
+    refusals,
     request::Request,
 };
 use crate::{
     core::{
-        entity_tag::EntityTag,
         lease::{Action, Command, Denied, Done, LeaseId, PrincipalName, step},
-        policy::{AbsentLease, Guard, LeaseAuth, LeaseRules, TagSource},
+        policy::{AbsentLease, Dialect, Guard, LeaseAuth, LeaseRules, TagSource},
         record::{Revision, Snapshot},
         refusal::{Code, Refusal},
         validators::{Representation, Validators},
     },
     dialect::{
-        Operation,
+        Operation, azure,
         native::{self, Response},
     },
     entropy::random_bytes,
@@ -37,12 +42,27 @@ pub(super) struct Stepped {
     pub(super) waited: bool,
 }
 
-/// What the upstream told of a resource before its lease was granted.
-struct Seen {
-    /// The tag.
-    tag: EntityTag,
+/// What a lease operation needs to know of its resource.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Needs {
+    /// That there is one.
+    pub(super) presence: bool,
+    /// Its tag, for the answer.
+    pub(super) tag: bool,
+}
+
+/// What the upstream told of a resource before its lease was looked at.
+pub(super) struct Seen {
+    validators: Validators,
     /// When a write last began or ended.
     touched: Revision,
+}
+
+impl Seen {
+    /// The validators, unless a write has begun or ended since.
+    pub(super) fn still_current(self, snapshot: &Snapshot) -> Option<Validators> {
+        (self.touched == snapshot.touched()).then_some(self.validators)
+    }
 }
 
 impl Guards {
@@ -55,15 +75,17 @@ impl Guards {
         rules: &LeaseRules,
     ) -> Result<Answer, Answer> {
         let operation = native::read(&request.method, &request.head.headers, rules, fresh_id)?;
-        let seen = self.authorize(request, guard, rules, &operation).await?;
+        let acquires = matches!(operation, Operation::Step { action: Action::Acquire(_), .. });
+        let needs = Needs { presence: acquires && rules.absent == AbsentLease::Refuse, tag: acquires };
+        let seen = self.authorize(request, guard, rules, needs).await?;
         let Operation::Step { action, wait } = operation else {
             let snapshot = self.record(request).await?;
             return answer(native::show(&snapshot));
         };
         let stepped = self.take_step(session, request, guard, rules, action, wait).await?;
         let mut response = native::done(stepped.done, &stepped.snapshot, stepped.waited);
-        if let (Done::Acquired { .. }, Some(Seen { tag, touched })) = (stepped.done, seen)
-            && touched == stepped.snapshot.touched()
+        if let (Done::Acquired { .. }, Some(seen)) = (stepped.done, seen)
+            && let Some(tag) = seen.still_current(&stepped.snapshot).and_then(|validators| validators.tag)
         {
             response.fields.insert(header::ETAG, tag.to_header_value());
         }
@@ -130,34 +152,33 @@ impl Guards {
                     let change = timeout(remaining.map_or(left, |remaining| remaining.min(left)), change);
                     let _ = while_client_waits(session, change).await?;
                 }
-                Err(denied) => return Err(native::refuse(denied).into()),
+                Err(denied) => return Err(refuse(rules, denied).into()),
             }
         }
     }
 
     /// Asks the upstream whether the client may use the resource, and whether there is one (`lease.auth`,
     /// `lease.absent`).
-    async fn authorize(
+    pub(super) async fn authorize(
         &self,
         request: &Request,
         guard: &Guard,
         rules: &LeaseRules,
-        operation: &Operation,
+        needs: Needs,
     ) -> Result<Option<Seen>, Answer> {
-        let acquires = matches!(operation, Operation::Step { action: Action::Acquire(_), .. });
-        let needs_presence = acquires && rules.absent == AbsentLease::Refuse;
-        if rules.auth == LeaseAuth::None && !needs_presence {
+        if rules.auth == LeaseAuth::None && !needs.presence {
             return Ok(None);
         }
         let snapshot = self.record(request).await?;
-        match self.probe(request, guard, &snapshot).await {
+        let aim = if needs.tag { Aim::Tag } else { Aim::Verdict };
+        match self.probe(request, guard, &snapshot, aim).await {
             Probed::Current { representation: Representation::Absent, missing: Some(missing), .. }
-                if needs_presence =>
+                if needs.presence =>
             {
                 Err(self.upstreams_own(guard, *missing).await?)
             }
-            Probed::Current { representation: Representation::Present(Validators { tag: Some(tag), .. }), .. } => {
-                Ok(Some(Seen { tag, touched: snapshot.touched() }))
+            Probed::Current { representation: Representation::Present(validators), .. } => {
+                Ok(Some(Seen { validators, touched: snapshot.touched() }))
             }
             Probed::Answer(exchange) if rules.auth == LeaseAuth::Probe => {
                 Err(self.upstreams_own(guard, *exchange).await?)
@@ -183,7 +204,7 @@ impl Guards {
     async fn refuse_turn(&self, request: &Request, rules: &LeaseRules, action: Action, no_turn: NoTurn) -> Refusal {
         let command = Command { action, principal: bound_to(request, rules) };
         match self.snapshot(&request.key).await.map(|snapshot| step(&snapshot, command, rules)) {
-            Ok(Err(held @ Denied::Held { .. })) if no_turn != NoTurn::AllFull => native::refuse(held),
+            Ok(Err(held @ Denied::Held { .. })) if no_turn != NoTurn::AllFull => refuse(rules, held),
             _ => refusals::of_lease_turn(no_turn),
         }
     }
@@ -216,6 +237,14 @@ impl Guards {
         } else {
             self.holdings.change_end(&request.key, end);
         }
+    }
+}
+
+/// The refusal of an operation, in the words of the route's dialect.
+fn refuse(rules: &LeaseRules, denied: Denied) -> Refusal {
+    match rules.dialect {
+        Dialect::Native => native::refuse(denied),
+        Dialect::Azure => azure::refuse(&denied),
     }
 }
 

@@ -14,12 +14,13 @@ use super::{
 };
 use crate::{
     core::{
-        lease::{Action, Done, LeaseDuration, LeaseId, Standing, Usage, judge_use},
-        policy::{Guard, LeaseRules, MethodClass, Require},
+        lease::{Action, Done, LeaseDuration, LeaseId, Standing, Usage, UseDenied, judge_use},
+        policy::{Dialect, Guard, LeaseRules, MethodClass, Require},
+        precondition::{Combination, TagCondition},
         record::{Revision, Snapshot},
         refusal::Refusal,
     },
-    dialect::native,
+    dialect::{azure, native},
 };
 
 /// A lease that a read has taken.
@@ -38,7 +39,8 @@ impl Guards {
     ) -> Result<Standing, Refusal> {
         let Some(rules) = &guard.lease else { return Ok(Standing::Free) };
         let usage = if request.method == Method::DELETE { Usage::Delete } else { Usage::Write };
-        judge_use(snapshot, rules, usage, request.lease_id, bound_to(request, rules)).map_err(native::refuse_use)
+        judge_use(snapshot, rules, usage, request.lease_id, bound_to(request, rules))
+            .map_err(|denied| refuse_use(rules, denied))
     }
 
     /// Judges a read by the lease, where reads have anything to do with it; the fence of a holder.
@@ -54,7 +56,7 @@ impl Guards {
         let snapshot = self.record(request).await?;
         let principal = bound_to(request, rules);
         let standing = judge_use(&snapshot, rules, Usage::Read, request.lease_id, principal);
-        let standing = standing.map_err(native::refuse_use)?;
+        let standing = standing.map_err(|denied| refuse_use(rules, denied))?;
         Ok((standing == Standing::Holder).then(|| snapshot.fence()))
     }
 
@@ -101,6 +103,22 @@ impl Receipt {
         }
         head.insert_header(http::header::CACHE_CONTROL, "no-store")
     }
+}
+
+/// The refusal of a use, in the words of the route's dialect.
+fn refuse_use(rules: &LeaseRules, denied: UseDenied) -> Refusal {
+    match rules.dialect {
+        Dialect::Native => native::refuse_use(denied),
+        Dialect::Azure => azure::refuse_use(denied),
+    }
+}
+
+/// Whether the conditions of a request are judged before the lease: in Azure they are, but for the one that creates.
+pub(super) fn conditions_go_first(request: &Request) -> bool {
+    let conditions = &request.conditions;
+    conditions.combination == Combination::Azure
+        && !conditions.is_empty()
+        && conditions.if_none_match != Some(TagCondition::Any)
 }
 
 /// Tells the upstream which holder writes: it can refuse one that was overtaken.

@@ -11,7 +11,8 @@ use pingora::proxy::Session;
 use crate::{
     config::Config,
     core::{
-        policy::{Guard, MethodClass},
+        cors::is_preflight,
+        policy::{Dialect, Guard, MethodClass},
         precondition::Preconditions,
         record::Snapshot,
         refusal::{Code, Refusal},
@@ -27,11 +28,14 @@ use crate::{
 
 mod admit;
 mod answer;
+mod azure;
 mod body_tag;
 mod claim;
+mod cors;
 mod elsewhere;
 mod evidence;
 mod holdings;
+mod idempotency;
 mod issued;
 mod label;
 mod lease;
@@ -43,6 +47,7 @@ mod probe;
 mod queue;
 mod read;
 mod refusals;
+mod related;
 mod relay;
 mod request;
 mod selection;
@@ -54,13 +59,16 @@ mod write;
 
 use answer::Answer;
 use claim::{Marker, read};
+use cors::Origins;
 use holdings::Holdings;
+use idempotency::Replays;
 use issued::IssuedTags;
 use lease_use::is_free_to_append;
 use memory::Memory;
 use principal::Acquaintances;
 use queue::Queues;
-use request::Request;
+use related::Related;
+use request::{Request, leave_prefix};
 
 /// Everything that guarded requests share.
 pub struct Guards {
@@ -70,9 +78,12 @@ pub struct Guards {
     queues: Arc<Queues>,
     lease_queues: Arc<Queues>,
     holdings: Holdings,
+    replays: Arc<Replays>,
     exchanger: Exchanger,
     memory: Memory,
     issued: IssuedTags,
+    related: Related,
+    origins: Origins,
     acquaintances: Acquaintances,
     body_limits: BodyLimits,
     body_budget: Arc<BodyBudget>,
@@ -91,9 +102,12 @@ impl Guards {
             queues: Arc::new(Queues::new(server.claim_waiters_max)),
             lease_queues: Arc::new(Queues::new(server.claim_waiters_max)),
             holdings: Holdings::default(),
+            replays: Arc::new(Replays::new()),
             exchanger: Exchanger::new(),
             memory: Memory::new(),
             issued: IssuedTags::new(),
+            related: Related::new(config),
+            origins: Origins::new(),
             acquaintances: Acquaintances::new(),
             body_limits: BodyLimits {
                 memory_bytes: server.body_memory_bytes,
@@ -107,16 +121,15 @@ impl Guards {
     }
 
     async fn answer(&self, session: &mut Session, guarded: &GuardedRequest, guard: &Guard) -> Result<Answer, Answer> {
+        if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.dialect == Dialect::Azure) {
+            return self.answer_in_azure(session, guarded, guard, rules).await;
+        }
         let mut head = session.req_header().clone();
         let class = guard.class_of(&guarded.method);
         let leases = guard.lease.as_ref();
         let lease_id = leases.map(|_| presented_id(&head.headers)).transpose()?.flatten();
-        if let (Some(rules), true) = (leases, guarded.is_lease) {
-            // From here on the request is about the resource.
-            let target = head.raw_path().get(rules.prefix.len()..).unwrap_or_default();
-            let target = if target.starts_with(b"/") { target.to_vec() } else { [b"/", target].concat() };
-            head.set_raw_path(&target)?;
-        }
+        // From here on the request is about the resource.
+        leave_prefix(&mut head, guarded)?;
         let conditions = match class {
             MethodClass::Read => Preconditions::parse_for_read(&head.headers),
             _ => Preconditions::parse(&head.headers)
@@ -126,6 +139,9 @@ impl Guards {
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
         let request = Request::new(&guarded.route, guard, key, method, head, conditions, lease_id);
         match (class, leases) {
+            (MethodClass::Unjudged, _) if is_preflight(&request.head.headers) => {
+                Box::pin(self.preflight(session, &request, guard, guarded.is_lease)).await
+            }
             (_, Some(rules)) if guarded.is_lease => Box::pin(self.lease(session, &request, guard, rules)).await,
             (MethodClass::Read, _) => self.read(session, &request, guard).await,
             _ if is_free_to_append(&request, guard, class) => {
@@ -168,10 +184,16 @@ impl GuardedPath for Guards {
     async fn handle(&self, session: &mut Session, guarded: &GuardedRequest, entry: &mut Entry) -> pingora::Result<()> {
         // The door sends only guarded routes here.
         let Some(guard) = guarded.route.guard.as_ref() else { return Ok(()) };
-        let answer = self.answer(session, guarded, guard).await.unwrap_or_else(|answer| answer);
-        relay::send(session, answer, entry).await
+        let mut answer = self.answer(session, guarded, guard).await.unwrap_or_else(|answer| answer);
+        let request = session.req_header();
+        if request.headers.contains_key(header::ORIGIN) {
+            Box::pin(self.answer_origin(request, guarded, guard, &mut answer)).await?;
+        }
+        relay::send(session, answer, guard.errors, entry).await
     }
 }
 
+#[cfg(test)]
+mod lease_clock_tests;
 #[cfg(test)]
 mod store_failure_tests;

@@ -19,7 +19,7 @@ use crate::{
         entity_tag::EntityTag,
         policy::{Guard, OnWrite, TagAfterWrite, TagSource, Writers},
         record::Known,
-        validators::{Representation, Validators, tag_from_field},
+        validators::{Modified, Representation, Validators, tag_from_field},
     },
     exchange::Body,
 };
@@ -37,6 +37,14 @@ pub(super) struct NewState {
 }
 
 impl NewState {
+    /// The modification date, if it was learned.
+    pub(super) fn modified(&self) -> Option<Modified> {
+        match &self.representation {
+            Representation::Present(validators) => validators.modified,
+            Representation::Absent | Representation::Unknown => None,
+        }
+    }
+
     /// What the record is to know: nothing where others write too, since it would not be trusted; and never that there
     /// is nothing, since a POST elsewhere may create it.
     pub(super) fn to_keep(&self, request: &Request, guard: &Guard) -> Option<Known> {

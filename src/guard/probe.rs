@@ -41,6 +41,15 @@ pub(super) struct Asked {
     pub(super) selection: Selection,
 }
 
+/// What a probe is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aim {
+    /// The verdict on the conditions of its request, for which some need no tag.
+    Verdict,
+    /// The tag, if it can be had.
+    Tag,
+}
+
 /// What a probe found.
 pub(super) enum Probed {
     /// The current representation.
@@ -62,8 +71,8 @@ pub(super) enum Probed {
 
 impl Guards {
     /// Reads the resource that a write is about, as the record stands in `snapshot`.
-    pub(super) async fn probe(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> Probed {
-        self.probe_until(request, guard, snapshot, None, Instant::now() + guard.probe_timeout).await
+    pub(super) async fn probe(&self, request: &Request, guard: &Guard, snapshot: &Snapshot, aim: Aim) -> Probed {
+        self.probe_until(request, guard, snapshot, (aim, None), Instant::now() + guard.probe_timeout).await
     }
 
     /// The same up to `end`, for another variant of the resource perhaps.
@@ -72,7 +81,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
         snapshot: &Snapshot,
-        selection: Option<&Selection>,
+        (aim, selection): (Aim, Option<&Selection>),
         end: Instant,
     ) -> Probed {
         let needs_body = guard.etag.needs_body();
@@ -85,7 +94,7 @@ impl Guards {
             asked = timeout_at(end, self.ask(request, guard, Method::GET, needs_body, selection)).await;
         }
         match asked {
-            Ok(Ok(asked)) => self.understand(request, guard, snapshot, asked, end).await,
+            Ok(Ok(asked)) => self.understand(request, guard, snapshot, asked, (aim, end)).await,
             Ok(Err(refusal)) => Probed::Refused(refusal),
             Err(_) => Probed::Refused(timed_out()),
         }
@@ -121,10 +130,11 @@ impl Guards {
         guard: &Guard,
         snapshot: &Snapshot,
         Asked { mut exchange, selection }: Asked,
-        end: Instant,
+        (aim, end): (Aim, Instant),
     ) -> Probed {
         let head = exchange.head();
         let status = head.status;
+        self.origins.learn(&request.route, &request.head.headers, head);
         match status.as_u16() {
             200 | 203 | 204 => {}
             404 | 410 => {
@@ -156,7 +166,7 @@ impl Guards {
             TagSource::Header(field) => tag_from_field(&head.headers, field),
             TagSource::Content | TagSource::Json(_) if status == StatusCode::NO_CONTENT => None,
             // Whether there is a representation is told by its head.
-            TagSource::Content | TagSource::Json(_) if !names_tags(&request.conditions) => None,
+            TagSource::Content | TagSource::Json(_) if !names_tags(&request.conditions) && aim == Aim::Verdict => None,
             TagSource::Content | TagSource::Json(_) => {
                 match self.tag_of_probed(guard, &mut exchange, selection.number(request), end).await {
                     Ok(Some(tag)) => tag,
@@ -165,6 +175,8 @@ impl Guards {
                         rule = MatchRule::Version;
                         version()
                     }
+                    // It was wanted for the answer alone.
+                    Ok(None) | Err(_) if !names_tags(&request.conditions) => None,
                     Ok(None) => return Probed::Refused(too_large()),
                     Err(refusal) => return Probed::Refused(refusal),
                 }

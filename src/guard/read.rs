@@ -7,8 +7,9 @@ use super::{
     Guards,
     answer::{Answer, set_tag, withhold_foreign_tag},
     evidence::match_rule,
+    lease_use::conditions_go_first,
     memory::{not_modified_fields, selecting_fields, wants_upstream},
-    probe::ask_for_identity,
+    probe::{Aim, Probed, ask_for_identity},
     refusals,
     request::{Request, remove_conditions},
 };
@@ -36,7 +37,12 @@ impl Guards {
         {
             return Ok(answer);
         }
-        let fence = self.judge_read_by_lease(request, guard).await?;
+        let fence = match self.judge_read_by_lease(request, guard).await {
+            Err(denied) if conditions_go_first(request) => {
+                return Err(Box::pin(self.refuse_read(request, guard, denied)).await);
+            }
+            fence => fence?,
+        };
         self.read_resource(session, request, guard, fence, Purpose::Read).await
     }
 
@@ -58,6 +64,18 @@ impl Guards {
                 self.return_receipt(session, request, guard, &receipt).await;
                 nothing.map(Some)
             }
+        }
+    }
+
+    /// What a read is told that its lease forbids, where its conditions are judged first.
+    async fn refuse_read(&self, request: &Request, guard: &Guard, denied: Refusal) -> Answer {
+        let Ok(snapshot) = self.record(request).await else { return denied.into() };
+        let Probed::Current { representation, .. } = self.probe(request, guard, &snapshot, Aim::Verdict).await else {
+            return denied.into();
+        };
+        match judge(&request.method, &request.conditions, &representation, match_rule(guard)) {
+            Judgement::Failed { .. } => refusals::of_read_condition().into(),
+            Judgement::Pass | Judgement::NotModified | Judgement::Unknowable => denied.into(),
         }
     }
 

@@ -4,14 +4,24 @@ use http::header;
 use pingora::{http::ResponseHeader, proxy::Session};
 
 use super::answer::{Answer, Relayed};
-use crate::{core::validators::Validators, exchange::fields::frame_response, proxy::answer, telemetry::access::Entry};
+use crate::{
+    core::{policy::ErrorShape, validators::Validators},
+    exchange::fields::frame_response,
+    proxy::answer,
+    telemetry::access::Entry,
+};
 
 /// Sends an answer to its end, and tells the access log what it was.
-pub(super) async fn send(session: &mut Session, answer: Answer, entry: &mut Entry) -> pingora::Result<()> {
+pub(super) async fn send(
+    session: &mut Session,
+    answer: Answer,
+    shape: ErrorShape,
+    entry: &mut Entry,
+) -> pingora::Result<()> {
     match answer {
         Answer::Refused(refusal) => {
             entry.refused = Some(refusal.code);
-            answer::refuse(session, &refusal).await
+            answer::refuse(session, &refusal, shape).await
         }
         Answer::Local(head, body) => {
             entry.verdict = Some("answered");

@@ -9,6 +9,7 @@ use super::principal::Principal;
 use crate::{
     config::{Route, Upstream},
     core::{lease::LeaseId, policy::Guard, precondition::Preconditions, record::VariantName, resource::ResourceKey},
+    proxy::guarded::GuardedRequest,
 };
 
 /// Conditional fields (RFC 9110 section 13.1).
@@ -72,8 +73,24 @@ impl Request {
 
     /// The server that all requests on this resource prefer: what one of them wrote, the next one reads there.
     pub(super) fn preferred_server(&self) -> usize {
-        usize::from(self.key.bucket()) % self.route.upstream.servers.len().max(1)
+        preferred_server(&self.key, self.upstream())
     }
+}
+
+/// The server of an upstream that all requests on a resource prefer.
+pub(super) fn preferred_server(key: &ResourceKey, upstream: &Upstream) -> usize {
+    usize::from(key.bucket()) % upstream.servers.len().max(1)
+}
+
+/// Makes the target of an operation on a lease that of the leased resource.
+pub(super) fn leave_prefix(head: &mut RequestHeader, guarded: &GuardedRequest) -> pingora::Result<()> {
+    let rules = guarded.route.guard.as_ref().and_then(|guard| guard.lease.as_ref());
+    if let (Some(rules), true) = (rules, guarded.is_lease) {
+        let target = head.raw_path().get(rules.prefix.len()..).unwrap_or_default();
+        let target = if target.starts_with(b"/") { target.to_vec() } else { [b"/", target].concat() };
+        head.set_raw_path(&target)?;
+    }
+    Ok(())
 }
 
 /// Takes out the conditions that an upstream cannot judge because it does not know our tags.

@@ -75,7 +75,7 @@ impl Guards {
 }
 
 /// When the owner of a mark made now must be dead: after all that it may wait for.
-fn deadline(now: StoreTime, upstream: &Upstream, guard: &Guard) -> StoreTime {
+pub(super) fn deadline(now: StoreTime, upstream: &Upstream, guard: &Guard) -> StoreTime {
     let servers = u32::try_from(upstream.servers.len()).unwrap_or(u32::MAX);
     let connecting = upstream.connect_timeout.saturating_mul(servers);
     let exchange = upstream.timeout.saturating_mul(2);

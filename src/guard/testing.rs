@@ -1,11 +1,18 @@
-//! A store that fails when it is told to, for tests.
+//! A store that fails when it is told to and whose clock is the test's, and a guard on it: for tests.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
+
+mod fixture;
+
+pub(super) use fixture::{Fixture, Response};
 
 use crate::{
     clock::Clock,
@@ -18,12 +25,39 @@ use crate::{
 };
 
 /// A clock that stands still until it is told otherwise.
-#[derive(Default)]
-struct StillClock(AtomicU64);
+pub(super) struct TestClock(Mutex<Course>);
 
-impl Clock for StillClock {
+/// How a clock goes on from some moment.
+struct Course {
+    from: StoreTime,
+    since: Instant,
+    /// How fast it runs, of the real time.
+    percent: u64,
+}
+
+impl Course {
     fn now(&self) -> StoreTime {
-        StoreTime::from_milliseconds(self.0.load(Ordering::Relaxed))
+        let real_milliseconds = u64::try_from(self.since.elapsed().as_millis()).expect("a short test");
+        self.from.plus(Duration::from_millis(real_milliseconds * self.percent / 100))
+    }
+}
+
+impl TestClock {
+    fn new() -> Self {
+        let from = StoreTime::from_milliseconds(1_000_000);
+        Self(Mutex::new(Course { from, since: Instant::now(), percent: 0 }))
+    }
+
+    fn turn(&self, to: impl FnOnce(StoreTime) -> StoreTime, percent: Option<u64>) {
+        let mut course = self.0.lock().unwrap();
+        let (from, percent) = (to(course.now()), percent.unwrap_or(course.percent));
+        *course = Course { from, since: Instant::now(), percent };
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> StoreTime {
+        self.0.lock().unwrap().now()
     }
 }
 
@@ -51,16 +85,16 @@ pub(super) enum When {
 /// A memory store that fails when it is told to, with a clock that the test turns.
 pub(super) struct FaultyStore {
     inner: MemoryStore,
-    clock: Arc<StillClock>,
+    clock: Arc<TestClock>,
     plan: Mutex<(Fault, When)>,
     operations: AtomicU64,
 }
 
 impl FaultyStore {
     pub(super) fn new() -> Self {
-        let clock = Arc::new(StillClock::default());
-        let day_seconds = std::time::Duration::from_secs(24 * 3600);
-        let inner = MemoryStore::new(Arc::<StillClock>::clone(&clock), Incarnation(7), 1000, day_seconds);
+        let clock = Arc::new(TestClock::new());
+        let day_seconds = Duration::from_secs(24 * 3600);
+        let inner = MemoryStore::new(Arc::<TestClock>::clone(&clock), Incarnation(7), 1000, day_seconds);
         let plan = Mutex::new((Fault::Unavailable, When::Never));
         Self { inner, clock, plan, operations: AtomicU64::new(0) }
     }
@@ -78,7 +112,23 @@ impl FaultyStore {
 
     /// Lets time pass.
     pub(super) fn pass(&self, milliseconds: u64) {
-        self.clock.0.fetch_add(milliseconds, Ordering::Relaxed);
+        self.clock.turn(|now| now.plus(Duration::from_millis(milliseconds)), None);
+    }
+
+    /// Sets the clock back.
+    pub(super) fn go_back(&self, milliseconds: u64) {
+        let back = |now: StoreTime| StoreTime::from_milliseconds(now.milliseconds() - milliseconds);
+        self.clock.turn(back, None);
+    }
+
+    /// Lets the clock run from now on, this fast compared with the real time.
+    pub(super) fn run(&self, percent: u64) {
+        self.clock.turn(|now| now, Some(percent));
+    }
+
+    /// The time, whatever else fails.
+    pub(super) fn time(&self) -> StoreTime {
+        self.clock.now()
     }
 
     /// The record, whatever else fails.
@@ -119,6 +169,14 @@ impl Store for FaultyStore {
 
     async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
         self.carry_out(self.inner.swap(key, expected, next)).await
+    }
+
+    async fn scan(
+        &self,
+        after: Option<&ResourceKey>,
+        limit: usize,
+    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+        self.carry_out(self.inner.scan(after, limit)).await
     }
 
     async fn changed(&self, key: &ResourceKey, seen: Revision) {

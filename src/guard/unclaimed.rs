@@ -7,14 +7,16 @@ use super::{
     Guards,
     answer::{Answer, withhold_foreign_tag},
     claim::{Claim, MarkKind, Marked},
+    idempotency::{Attempt, BODY_BYTES_MAX},
     refusals,
     request::{Request, remove_conditions},
 };
 use crate::{
     core::{policy::Guard, record::Availability, refusal::Refusal, steps::Outcome},
     exchange::{
-        Whole,
+        Body, Whole,
         fields::{request_head, response_head},
+        read_whole,
     },
 };
 
@@ -26,18 +28,44 @@ impl Guards {
         request: &Request,
         guard: &Guard,
     ) -> Result<Answer, Answer> {
+        let name = self.named_write(request, guard)?;
         let body = self.receive(session).await?;
+        let mut attempt = self.begin(name, request, guard, &body)?;
+        let answer = self.append(request, guard, &body, &mut attempt).await;
+        attempt.end(&answer);
+        answer
+    }
+
+    async fn append(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        body: &Body,
+        attempt: &mut Attempt,
+    ) -> Result<Answer, Answer> {
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
         if !guard.etag.is_upstreams_own() {
             // Those that could not be read and are ignored (RFC 9110 section 13.1).
             remove_conditions(&mut head);
         }
         let claim = self.mark_unclaimed(request, guard).await?;
-        let (mut exchange, claim) = self.send(request, claim, head, &body).await?;
-        claim.settle(Outcome::of_status(exchange.head().status), None).await;
+        let claim = self.mark_related(request, guard, claim).await?;
+        let (mut exchange, claim) = self.send(request, claim, head, body).await?;
+        self.touch_named(request, exchange.head()).await;
+        let status = exchange.head().status;
+        let outcome = Outcome::of_status(status);
+        attempt.answered(status);
+        claim.settle(outcome, None).await;
+        // A replay brings the body too, where it is short and comes at once.
+        let begun = if attempt.is_named() {
+            let read = read_whole(&mut exchange, BODY_BYTES_MAX, guard.hash_wait, &self.body_budget).await;
+            read.map_err(|_failure| refusals::of_lost_response(status.as_u16(), outcome, request.upstream().late_max))?
+        } else {
+            Whole::unread()
+        };
         let mut answer = response_head(exchange.take_head());
         withhold_foreign_tag(&mut answer, guard)?;
-        Answer::read_so_far(answer, Whole::unread(), exchange).await
+        Answer::read_so_far(answer, begun, exchange).await
     }
 
     /// Puts the mark in beside whatever else is in flight or in doubt.

@@ -1,6 +1,6 @@
 //! The life of a guarded write (DESIGN, section 4, "Write"): one function from the first verdict to the answer.
 
-use http::Method;
+use http::{Method, header};
 use pingora::{http::RequestHeader, proxy::Session};
 use tokio::time::Instant;
 
@@ -8,14 +8,18 @@ use super::{
     Guards,
     admit::Admitted,
     answer::{Answer, set_tag},
-    lease_use::send_fence,
-    new_state::describes_target,
+    idempotency::{Attempt, Name},
+    lease_use::{conditions_go_first, send_fence},
+    new_state::{NewState, describes_target},
     refusals,
     request::Request,
     send::forward_conditions,
 };
 use crate::{
-    core::{policy::Guard, steps::Outcome, validators::Validators, verdict::Verdict},
+    core::{
+        policy::Guard, precondition::Combination, refusal::Refusal, steps::Outcome, validators::Validators,
+        verdict::Verdict,
+    },
     exchange::{
         Body, Whole,
         fields::{request_head, response_head},
@@ -32,23 +36,41 @@ impl Guards {
         request: &Request,
         guard: &Guard,
     ) -> Result<Answer, Answer> {
-        self.judge_early(session, request, guard).await?;
+        let name = self.named_write(request, guard)?;
+        // The answer to a retry goes before the verdict on its preconditions: its own success made them false.
+        if !self.may_be_retry(name.as_ref()) {
+            self.judge_early(session, request, guard).await?;
+        }
         // Boxed, so that a refusal from memory need not make room for an exchange.
-        Box::pin(self.write_to_upstream(session, request, guard)).await
+        Box::pin(self.write_named(session, request, guard, name)).await
     }
 
-    async fn write_to_upstream(
+    async fn write_named(
         &self,
         session: &mut Session,
         request: &Request,
         guard: &Guard,
+        name: Option<Name>,
     ) -> Result<Answer, Answer> {
         let body = self.receive(session).await?;
+        let mut attempt = self.begin(name, request, guard, &body)?;
+        let answer = self.write_to_upstream(request, guard, &body, &mut attempt).await;
+        attempt.end(&answer);
+        answer
+    }
+
+    async fn write_to_upstream(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        body: &Body,
+        attempt: &mut Attempt,
+    ) -> Result<Answer, Answer> {
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
         let end = Instant::now() + guard.claim_max_wait;
         let turn = self.queues.turn(&request.key, guard.claim_max_waiters, end).await.map_err(refusals::of_turn)?;
         let admitted = self.admit(request, guard, end).await?;
-        let answer = self.exchange_under_claim(request, guard, admitted, head, &body).await;
+        let answer = self.exchange_under_claim(request, guard, admitted, head, body, attempt).await;
         drop(turn);
         answer
     }
@@ -58,14 +80,18 @@ impl Guards {
     async fn judge_early(&self, session: &Session, request: &Request, guard: &Guard) -> Result<(), Answer> {
         let snapshot = self.record(request).await?;
         self.may_write(&snapshot)?;
-        Self::judge_write_by_lease(request, guard, &snapshot)?;
+        let by_lease = Self::judge_write_by_lease(request, guard, &snapshot);
+        if !conditions_go_first(request) {
+            by_lease.as_ref().map_err(Refusal::clone)?;
+        }
         match self.judge_by_memory(request, guard, &snapshot).0 {
             Verdict::Refused(refusal) => Err(refusal.into()),
-            Verdict::Missing | Verdict::AskUpstream if self.is_costly(session) => {
+            Verdict::Missing | Verdict::AskUpstream if by_lease.is_err() || self.is_costly(session) => {
                 Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop)
             }
             Verdict::Pass | Verdict::Missing | Verdict::AskUpstream => Ok(()),
-        }
+        }?;
+        Ok(by_lease.map(drop)?)
     }
 
     /// Sends an admitted write, learns what became of it, and settles it before the answer goes out.
@@ -76,11 +102,15 @@ impl Guards {
         admitted: Admitted,
         mut head: RequestHeader,
         body: &Body,
+        attempt: &mut Attempt,
     ) -> Result<Answer, Answer> {
         forward_conditions(&mut head, guard, request, admitted.judged.as_ref())?;
         send_fence(&mut head, admitted.standing, admitted.fence)?;
-        let (mut exchange, claim) = self.send(request, admitted.claim, head, body).await?;
+        let claim = self.mark_related(request, guard, admitted.claim).await?;
+        let (mut exchange, claim) = self.send(request, claim, head, body).await?;
+        self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;
+        attempt.answered(status);
         let outcome = Outcome::of_status(status);
         let upstream = request.upstream();
         let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, upstream.timeout, &self.body_budget).await
@@ -97,6 +127,7 @@ impl Guards {
             self.holdings.free(&request.key);
         }
         let mut answer = response_head(exchange.take_head());
+        let modified = learned.as_ref().and_then(NewState::modified);
         let tag = match outcome {
             Outcome::Applied if describes_target(&request.method) => {
                 self.tag_after_write(request, guard, learned, settled.as_ref())
@@ -106,6 +137,9 @@ impl Guards {
             _ => None,
         };
         set_tag(&mut answer, tag.as_ref())?;
+        if let (Combination::Azure, Some(modified)) = (request.conditions.combination, modified) {
+            answer.insert_header(header::LAST_MODIFIED, modified.date.to_string())?;
+        }
         Answer::read_so_far(answer, whole, exchange).await
     }
 }

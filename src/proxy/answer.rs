@@ -23,10 +23,23 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, StatusCode, Version, header};
-use pingora::{http::ResponseHeader, proxy::Session};
+use pingora::{
+    http::{RequestHeader, ResponseHeader},
+    proxy::Session,
+};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::core::refusal::{Code, Refusal};
+use crate::{
+    core::{
+        policy::ErrorShape,
+        refusal::{Code, Refusal},
+    },
+    dialect::{
+        azure::{Asked, ERROR_CODE, common_fields, error_of},
+        xml,
+    },
+    entropy::random_bytes,
+};
 
 /// The largest unread request body that a kept connection is worth.
 pub const SMALL_BODY_BYTES: u64 = 64 * 1024;
@@ -42,19 +55,45 @@ const DRAIN_IDLE: Duration = Duration::from_secs(5);
 /// The methods that a 405 names: all that a guarded route takes by default (RFC 9110 section 15.5.6).
 const ALLOW: &str = "GET, HEAD, OPTIONS, PUT, POST, PATCH, DELETE";
 
-/// Answers with a refusal: a problem document (RFC 9457) and `Proxy-Status` (RFC 9209), never stored by a cache.
-pub async fn refuse(session: &mut Session, refusal: &Refusal) -> pingora::Result<()> {
-    let mut head = ResponseHeader::build(refusal.code.status(), Some(8))?;
-    head.insert_header(header::CONTENT_TYPE, "application/problem+json")?;
+/// Answers with a refusal: a document in the shape that the route's clients read, and `Proxy-Status` (RFC 9209), never
+/// stored by a cache.
+pub async fn refuse(session: &mut Session, refusal: &Refusal, shape: ErrorShape) -> pingora::Result<()> {
+    let (mut head, document) = match shape {
+        ErrorShape::Problem => problem(refusal)?,
+        ErrorShape::Azure => azure_error(session.req_header(), refusal)?,
+    };
     head.insert_header(header::CACHE_CONTROL, "no-store")?;
     head.insert_header("Proxy-Status", refusal.proxy_status())?;
+    for (name, value) in refusal.fields.iter().flat_map(|fields| fields.iter()) {
+        head.insert_header(name.clone(), value.clone())?;
+    }
     if let Some(seconds) = refusal.retry_after_seconds() {
         head.insert_header(header::RETRY_AFTER, seconds)?;
     }
     if refusal.code == Code::MethodNotAllowed {
         head.insert_header("Allow", ALLOW)?;
     }
-    respond(session, head, Some(refusal.problem().into())).await
+    respond(session, head, Some(document.into())).await
+}
+
+/// A problem document (RFC 9457).
+fn problem(refusal: &Refusal) -> pingora::Result<(ResponseHeader, String)> {
+    let mut head = ResponseHeader::build(refusal.code.status(), Some(8))?;
+    head.insert_header(header::CONTENT_TYPE, "application/problem+json")?;
+    Ok((head, refusal.problem()))
+}
+
+/// An error of Azure Blob Storage.
+fn azure_error(request: &RequestHeader, refusal: &Refusal) -> pingora::Result<(ResponseHeader, String)> {
+    let error = error_of(refusal, Asked::of(&request.method, request.raw_path(), &request.headers));
+    let mut head = ResponseHeader::build(error.status, Some(12))?;
+    head.insert_header(header::CONTENT_TYPE, xml::CONTENT_TYPE)?;
+    head.insert_header(ERROR_CODE, error.code)?;
+    // A number that could be guessed does no harm here.
+    for (name, value) in common_fields(&request.headers, random_bytes().unwrap_or_default()) {
+        head.insert_header(name, value)?;
+    }
+    Ok((head, xml::error(&[("Code", error.code), ("Message", &refusal.detail)])))
 }
 
 /// Answers with a head and a complete body.

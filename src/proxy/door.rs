@@ -22,7 +22,8 @@ use super::{
 use crate::{
     config::Route,
     core::{
-        policy::{Guard, LeaseRules, MethodClass},
+        cors::is_preflight,
+        policy::{Dialect, Guard, LeaseRules, MethodClass},
         refusal::{Code, Refusal},
         resource::KeyParts,
         route::{RouteMatch, RouteTable},
@@ -154,6 +155,11 @@ fn judge(guard: &Guard, taken: &Taken<'_>, normal: &NormalPath, head: &Head<'_>)
         MethodClass::NotAllowed => return Err(Refusal::new(Code::MethodNotAllowed, "use another method")),
         MethodClass::NotSupported => return Err(second_resource()),
         _ if head.headers.contains_key("destination") => return Err(second_resource()),
+        // What is on no list of operations does not pass.
+        _ if speaks_azure(guard) => return taken.guarded(normal, method, false, head),
+        MethodClass::Unjudged if is_preflight(head.headers) && !guard.observe => {
+            return taken.guarded(normal, method, false, head);
+        }
         MethodClass::Unjudged => return Ok(Door::Pass { route_index, upgrade: false }),
         MethodClass::Read | MethodClass::Write | MethodClass::UnclaimedWrite => {}
     }
@@ -202,6 +208,11 @@ impl Taken<'_> {
         let (route, route_index) = (Arc::clone(self.route), self.route_index);
         Ok(Door::Guarded(GuardedRequest { route, route_index, key, method, is_lease }))
     }
+}
+
+/// Whether the route serves a list of operations, and nothing else.
+fn speaks_azure(guard: &Guard) -> bool {
+    guard.lease.as_ref().is_some_and(|rules| rules.dialect == Dialect::Azure)
 }
 
 fn second_resource() -> Refusal {

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     config::Route,
     core::{
+        policy::ErrorShape,
         refusal::{Code, Refusal},
         route::RouteTable,
     },
@@ -118,7 +119,9 @@ fn decide(table: &RouteTable, routes: &[Arc<Route>], session: &Session) -> Resul
 
 async fn refuse(session: &mut Session, context: &mut Context, refusal: &Refusal) -> pingora::Result<()> {
     context.entry.refused = Some(refusal.code);
-    answer::refuse(session, refusal).await
+    let guard = context.entry.route.as_ref().and_then(|route| route.guard.as_ref());
+    let shape = guard.map_or(ErrorShape::Problem, |guard| guard.errors);
+    answer::refuse(session, refusal, shape).await
 }
 
 /// Answers a request that could not be handled, where its client can still be answered.

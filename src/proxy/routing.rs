@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     config::Route,
     core::{
-        policy::LeaseRules,
+        policy::{Dialect, LeaseRules},
         route::{HostPattern, PathPattern, RouteTable},
         target::{NormalPath, PathParameters, normalize},
     },
@@ -16,7 +16,7 @@ use crate::{
 pub enum Place<'a> {
     /// A resource of a route.
     Resource(usize, &'a Arc<Route>),
-    /// The lease of a resource of a route.
+    /// The lease of a resource of a route, in the native dialect.
     Lease(usize, &'a Arc<Route>, &'a LeaseRules),
     /// A path below the prefix of leases that is none: nothing behind the proxy may be reached by it, since a client
     /// that mistypes the lease of a resource would write to another one.
@@ -53,7 +53,7 @@ pub fn place(routes: &[Arc<Route>], index: usize) -> Place<'_> {
 /// The routes whose leases have paths of their own, each with the prefix of these.
 fn leased(routes: &[Arc<Route>]) -> impl Iterator<Item = (usize, &Arc<Route>, &LeaseRules, NormalPath)> {
     routes.iter().enumerate().filter_map(|(index, route)| {
-        let rules = route.guard.as_ref()?.lease.as_ref()?;
+        let rules = route.guard.as_ref()?.lease.as_ref().filter(|rules| rules.dialect == Dialect::Native)?;
         // The configuration takes a prefix in normal form alone.
         let prefix = normalize(rules.prefix.as_bytes(), PathParameters::Keep).ok()?;
         Some((index, route, rules, prefix))

@@ -18,7 +18,8 @@ use crate::{
     config::{self, Config, Listen, Route, Upstream},
     core::{
         policy::{
-            Compare, Guard, MethodOverride, OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+            Compare, ErrorShape, Guard, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth, Require,
+            TagAfterWrite, TagSource, Writers,
         },
         refusal::{Code, Refusal},
         resource::KeyTemplate,
@@ -55,6 +56,10 @@ pub(crate) fn guard() -> Guard {
         claim_max_waiters: 64,
         probe_timeout: Duration::from_secs(5),
         probe_auth: ProbeAuth::Client,
+        idempotency: Idempotency::Off,
+        idempotency_ttl: Duration::ZERO,
+        errors: ErrorShape::Problem,
+        touches: Vec::new(),
         lease: None,
     }
 }
@@ -116,7 +121,7 @@ impl GuardedPath for RefuseAll {
     async fn handle(&self, session: &mut Session, _: &GuardedRequest, entry: &mut Entry) -> pingora::Result<()> {
         let refusal = Refusal::new(Code::PreconditionFailed, "read it again, then send its new tag in If-Match");
         entry.refused = Some(refusal.code);
-        answer::refuse(session, &refusal).await
+        answer::refuse(session, &refusal, ErrorShape::Problem).await
     }
 }
 

@@ -136,6 +136,15 @@ impl Records {
         self.busy.contains_key(key) || self.idle.contains(key)
     }
 
+    /// The first records after that of `after`, by their keys.
+    fn page(&self, after: Option<&ResourceKey>, limit: usize, now: StoreTime) -> Vec<(ResourceKey, Snapshot)> {
+        let entries = self.busy.iter().chain(self.idle.iter());
+        let mut page: Vec<_> = entries.filter(|(key, _)| after.is_none_or(|after| after < *key)).collect();
+        page.sort_unstable_by_key(|(key, _)| *key);
+        let snapshot = |entry: &Entry| Snapshot { revision: entry.revision, record: entry.record.clone(), now };
+        page.into_iter().take(limit).map(|(key, entry)| (key.clone(), snapshot(entry))).collect()
+    }
+
     /// Puts a record in its place.
     fn put(&mut self, key: &ResourceKey, entry: Entry) {
         let earlier = self.busy.remove(key).or_else(|| self.idle.pop(key));
@@ -224,6 +233,23 @@ impl Store for MemoryStore {
             shard.change.notify_waiters();
             return Ok(Swapped::Done(Snapshot { revision, record, now }));
         }
+    }
+
+    async fn scan(
+        &self,
+        after: Option<&ResourceKey>,
+        limit: usize,
+    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+        let first = after.map_or(0, |key| usize::from(key.bucket() % SHARDS));
+        let mut found = Vec::new();
+        for (number, shard) in self.shards.iter().enumerate().skip(first) {
+            let after = after.filter(|_| number == first);
+            found.extend(shard.lock().page(after, limit - found.len(), self.clock.now()));
+            if found.len() == limit {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     async fn changed(&self, key: &ResourceKey, seen: Revision) {

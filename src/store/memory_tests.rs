@@ -1,4 +1,4 @@
-//! The memory store against the contract in `store`.
+//! The memory store: what it forgets, and when. The contract of all stores is tested in `tests/stores`.
 
 use super::*;
 use crate::core::{
@@ -59,30 +59,6 @@ fn claimed() -> Record {
 fn in_doubt(until: u64) -> Record {
     let doubt = Doubt { until: StoreTime::from_milliseconds(until), version: Stamp::Itself };
     Record { doubt: Some(doubt), ..idle() }
-}
-
-#[tokio::test]
-async fn a_swap_succeeds_once_against_one_revision() {
-    let fixture = Fixture::new(10);
-    let absent = fixture.read("a").await;
-    let first = fixture.store.swap(&key("a"), absent.revision, idle()).await.unwrap();
-    let Swapped::Done(now) = first else { panic!("the first swap is done") };
-    assert!(now.revision > absent.revision);
-    assert_eq!(now.version(), now.revision, "a stamp of itself is the record's own revision");
-    let second = fixture.store.swap(&key("a"), absent.revision, claimed()).await.unwrap();
-    assert_eq!(second, Swapped::Conflict(now.clone()), "a failed swap gives the current record");
-    assert_eq!(fixture.read("a").await, now);
-}
-
-#[tokio::test]
-async fn revisions_grow_over_all_resources() {
-    let fixture = Fixture::new(10);
-    let mut last = Revision(0);
-    for name in ["a", "b", "a", "c"] {
-        let Swapped::Done(snapshot) = fixture.write(name, idle()).await.unwrap() else { panic!("nobody else writes") };
-        assert!(snapshot.revision > last);
-        last = snapshot.revision;
-    }
 }
 
 /// Rule 8: absence has a revision.
@@ -155,36 +131,6 @@ async fn the_least_recently_used_record_goes_first() {
     assert_eq!(fixture.read(&a).await, used);
     assert_eq!(fixture.read(&b).await.record.version, Stamp::At(fixture.read(&b).await.revision), "b is forgotten");
     assert_eq!(fixture.store.records.load(Ordering::Relaxed), 2);
-}
-
-#[tokio::test]
-async fn a_wait_ends_with_the_next_change() {
-    let fixture = Fixture::new(10);
-    let seen = fixture.read("a").await.revision;
-    let key = key("a");
-    let wait = fixture.store.changed(&key, seen);
-    let ((), written) = tokio::join!(wait, fixture.write("a", idle()));
-    assert!(written.is_ok());
-    fixture.store.changed(&key, seen).await;
-}
-
-#[tokio::test]
-async fn of_many_swaps_at_once_exactly_one_succeeds() {
-    let fixture = Arc::new(Fixture::new(10));
-    for _ in 0..100 {
-        let revision = fixture.read("a").await.revision;
-        let swaps = (0..8).map(|_| {
-            let fixture = fixture.clone();
-            std::thread::spawn(move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-                let swapped = runtime.block_on(fixture.store.swap(&key("a"), revision, idle())).unwrap();
-                matches!(swapped, Swapped::Done(_))
-            })
-        });
-        let swaps: Vec<_> = swaps.collect();
-        let done = swaps.into_iter().map(|swap| swap.join().unwrap()).filter(|done| *done).count();
-        assert_eq!(done, 1);
-    }
 }
 
 fn leased(until: Option<u64>) -> Record {

@@ -25,6 +25,7 @@ use crate::{
     entropy::random_u64,
 };
 
+pub mod encoding;
 pub mod memory;
 
 /// What tells the versions of one store from those of any other; drawn at random with the store's first start.
@@ -83,6 +84,12 @@ pub trait Store: Send + Sync {
 
     /// Puts `next` in the place of the record that has the revision `expected`.
     async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError>;
+
+    /// Up to `limit` of the records that come after that of `after`, or from the first on, in an order that is the
+    /// store's own. The end is reached where there are fewer. A record that is put in or forgotten meanwhile may be
+    /// among them or not.
+    async fn scan(&self, after: Option<&ResourceKey>, limit: usize)
+    -> Result<Vec<(ResourceKey, Snapshot)>, StoreError>;
 
     /// Waits until the record has another revision than `seen`. May return early; the caller reads again and bounds
     /// the wait.

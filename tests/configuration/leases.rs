@@ -91,8 +91,7 @@ fn each_broken_rule_about_leases_is_one_problem() {
         ("[routes.lease]\nmaks = \"15s\"", "unknown key `maks`"),
         ("[routes.lease]\ninfinite = \"yes\"", "`infinite` takes true or false, not string \"yes\""),
         ("[routes.lease]\ndialect = \"webdav\"", "lease.dialect = \"webdav\" is not in this version of ifmatch"),
-        ("[routes.lease]\ndialect = \"azure\"", "lease.dialect = \"azure\" is not in this version of ifmatch"),
-        ("[routes.lease]\ndialect = \"nativ\"", "lease.dialect cannot be \"nativ\""),
+        ("[routes.lease]\ndialect = \"azur\"", "lease.dialect cannot be \"azur\""),
         ("[routes.lease]\nauth = \"client\"", "lease.auth cannot be \"client\""),
         ("[routes.lease]\nabsent = \"create\"", "lease.absent cannot be \"create\""),
         ("[routes.lease]\nguards = []", "lease.guards cannot be []"),
@@ -118,6 +117,22 @@ fn each_broken_rule_about_leases_is_one_problem() {
         ("[routes.lease]\nmax_wait = \"2h\"", "lease.max_wait is 2h, the limit is 1h"),
         ("[routes.lease]\nmax_waiters = -1", "lease.max_waiters is -1, it is from 0 to 100000"),
         ("[routes.lease]\nmax_per_principal = 0", "lease.max_per_principal is 0, it is from 1 to 1000000"),
+        (
+            "[routes.lease]\ndialect = \"azure\"\nmin = \"10s\"",
+            "lease.min is 10s, the least in the azure dialect is 15s",
+        ),
+        (
+            "[routes.lease]\ndialect = \"azure\"\nmax = \"61s\"",
+            "lease.max is 1m 1s, the limit in the azure dialect is 1m",
+        ),
+        (
+            "[routes.lease]\ndialect = \"azure\"\nprefix = \"/.leases\"",
+            "lease.prefix has no effect in the azure dialect",
+        ),
+        (
+            "[routes.lease]\ndialect = \"azure\"\nacquire_on_read = true",
+            "the azure dialect cannot acquire a lease with a read",
+        ),
         (
             "[[routes]]\npath = \"/static\"\nupstream = \"files\"\npolicy = \"last-writer-wins\"\n[routes.lease]\n",
             "`lease` has no effect on a last-writer-wins route",

@@ -62,6 +62,15 @@ fn every_unknown_key_is_reported_wherever_it_stands() {
     assert_eq!(problems(&text), expected);
 }
 
+/// Each costs two swaps in the store on every write.
+#[test]
+fn what_one_write_touches_is_bounded() {
+    let paths = |count: usize| (0..count).map(|number| format!("\"/documents/{number}\", ")).collect::<String>();
+    assert_eq!(problems(&format!("{BASE}touches = [{}]\n", paths(16))), [""; 0]);
+    let expected = ["touches names 17 resources, the limit is 16"];
+    assert_eq!(problems(&format!("{BASE}touches = [{}]\n", paths(17))), expected);
+}
+
 /// A table: what is added to the valid file, and the one message that it must lead to.
 #[test]
 fn each_broken_rule_is_one_problem() {
@@ -84,6 +93,21 @@ fn each_broken_rule_is_one_problem() {
         ("identity_headers = [\"a b\"]", "identity_headers: \"a b\" is no field name"),
         ("identity_headers = [\"Cookie\", \"cookie\"]", "\"cookie\" stands twice in the list"),
         ("require_methods = [\"GET\"]", "GET is no write: it cannot be in require_methods"),
+        ("touches = [\"/nowhere/{id}\"]", "touches names /nowhere/{id}, which no guarded route matches"),
+        ("touches = [\"/documents/{di}\"]", "{di} stands for nothing here"),
+        ("touches = [\"documents/{id}\"]", "a path begins with \"/\""),
+        ("touches = [\"/documents/1\", \"/documents/1\"]", "\"/documents/1\" stands twice in the list"),
+        (
+            "touches = [\"/views/{id}\"]\n[[routes]]\npath = \"/views/{id}\"\nupstream = \"docs\"\n\
+             policy = \"optimistic\"\nkey = \"{query.id}\"",
+            "touches names /views/{id}, and route \"/views/{id}\" names its resources by the query",
+        ),
+        (
+            "touches = [\"/open/{id}\"]\n[[routes]]\npath = \"/open/{id}\"\nupstream = \"docs\"\n\
+             policy = \"last-writer-wins\"",
+            "touches names /open/{id}, which no guarded route matches",
+        ),
+        ("[defaults]\ntouches = []", "`touches` belongs to one route: it cannot be a default"),
         ("safe_methods = [\"DELETE\"]", "DELETE changes the resource: it cannot be in safe_methods"),
         ("safe_methods = [\"COPY\"]", "what COPY does is fixed: it cannot be in safe_methods"),
         (

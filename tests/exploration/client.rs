@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{HeaderMap, Method, header};
 use ifmatch::core::{
     issued_tag::version_tag,
-    policy::{Guard, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers},
+    policy::{Guard, Idempotency, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers},
     precondition::{MatchRule, Preconditions},
     record::{Mark, Record, Revision, Snapshot},
     steps::Outcome,
@@ -178,5 +178,9 @@ fn guard(mode: Mode) -> Guard {
         claim_max_waiters: 1,
         probe_timeout: Duration::ZERO,
         probe_auth: ProbeAuth::Client,
+        idempotency: Idempotency::Off,
+        idempotency_ttl: Duration::ZERO,
+        errors: ifmatch::core::policy::ErrorShape::Problem,
+        touches: Vec::new(),
     }
 }

@@ -10,21 +10,27 @@ use crate::support::{
     response::Response,
 };
 
-/// An nginx, and the proxy that this file describes in front of it.
-async fn start(file: &str) -> (Nginx, Proxy) {
-    start_before(Nginx::start().await, file, |text| text).await
+/// The proxy that a file describes, in front of this backend.
+pub async fn start_in_front_of(backend: SocketAddr, file: &str) -> Proxy {
+    start_changed(backend, file, |text| text).await
 }
 
-/// The same in front of this nginx, with the change that the file suggests.
-async fn start_before(nginx: Nginx, file: &str, change: impl FnOnce(String) -> String) -> (Nginx, Proxy) {
+/// The same with a change that the file suggests.
+async fn start_changed(backend: SocketAddr, file: &str, change: impl FnOnce(String) -> String) -> Proxy {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config").join(file)).expect("the file");
     let replaced = |text: String, from: &str, to: &str| {
         assert_eq!(text.matches(from).count(), 1, "{from} in {file}");
         text.replace(from, to)
     };
     let text = replaced(text, "listen = [\"127.0.0.1:8080\"]", "{listen}");
-    let text = replaced(text, "127.0.0.1:9000", &nginx.addr().to_string());
-    (nginx, Proxy::start(&change(text)).await)
+    Proxy::start(&change(replaced(text, "127.0.0.1:9000", &backend.to_string()))).await
+}
+
+/// An nginx, and the proxy that this file describes in front of it.
+async fn start(file: &str) -> (Nginx, Proxy) {
+    let nginx = Nginx::start().await;
+    let proxy = start_in_front_of(nginx.addr(), file).await;
+    (nginx, proxy)
 }
 
 /// Creates, reads, changes with the tag, fails to change with the old tag and without any, deletes.
@@ -87,7 +93,7 @@ async fn optimistic_guards_each_kind_in_its_way() {
 #[tokio::test]
 async fn documents_carry_the_tag_of_their_last_change() {
     let nginx = Nginx::with("etag on; add_header X-Document-Etag $sent_http_etag;").await;
-    let (_nginx, proxy) = start_before(nginx, "cosmos-document.toml", |text| text).await;
+    let proxy = start_in_front_of(nginx.addr(), "cosmos-document.toml").await;
     let (addr, document) = (proxy.addr(), "/dbs/shop/colls/orders/docs/7");
     assert_eq!(put(addr, document, &[("If-None-Match", "*")], "one").await.status, 201);
     let first = get(addr, document).await;
@@ -105,7 +111,8 @@ async fn documents_can_hold_their_tag_themselves() {
         assert!(text.contains(&format!("#   {suggested}\n")), "the file suggests it");
         text.replace(own, suggested)
     };
-    let (_nginx, proxy) = start_before(Nginx::start().await, "cosmos-document.toml", from_document).await;
+    let nginx = Nginx::start().await;
+    let proxy = start_changed(nginx.addr(), "cosmos-document.toml", from_document).await;
     let (addr, document) = (proxy.addr(), "/dbs/shop/colls/orders/docs/7");
     let at = |change: u8| format!(r#"{{"id": "7", "_etag": "\"0000-{change}\"", "_ts": 1}}"#);
     assert_eq!(put(addr, document, &[("If-None-Match", "*")], at(1)).await.status, 201);
@@ -184,4 +191,31 @@ async fn the_last_writer_wins() {
     }
     let read = get(addr, "/sensors/1").await;
     assert_eq!((read.text(), read.header("etag")), ("two", None));
+}
+
+/// The tag is in a field of the service's own, and to present it is the client's choice.
+#[tokio::test]
+async fn documents_are_checked_where_their_tag_is_presented() {
+    // This tag changes with the second and the length alone, so each write here has a length of its own.
+    let nginx = Nginx::with("etag on; add_header X-Document-Etag $sent_http_etag;").await;
+    let proxy = start_in_front_of(nginx.addr(), "cosmos-document.toml").await;
+    let (addr, document) = (proxy.addr(), "/dbs/shop/colls/orders/docs/7");
+    let create = async || put(addr, document, &[("If-None-Match", "*")], "1").await;
+    assert_eq!(create().await.status, 201);
+    create().await.refused(412, "precondition-failed");
+
+    let read = get(addr, document).await;
+    let first = read.etag();
+    assert_eq!(read.header("x-document-etag"), Some(first.as_str()));
+    let written = put_if_match(addr, document, &first, "22").await;
+    assert_eq!(written.status, 204);
+    put_if_match(addr, document, &first, "333").await.refused(412, "precondition-failed");
+
+    // The last writer wins where no tag is presented, and whoever wrote past the proxy is seen too.
+    assert_eq!(put(addr, document, &[], "4444").await.status, 204);
+    let second = get(addr, document).await.etag();
+    fs::write(nginx.root().join(&document[1..]), "55555").expect("a file");
+    put_if_match(addr, document, &second, "666666").await.refused(412, "precondition-failed");
+    assert_eq!(get(addr, document).await.text(), "55555");
+    send(addr, "POST", "/dbs/shop/colls/orders/docs", &[], "{}").await.refused(404, "no-route");
 }

@@ -63,7 +63,7 @@ async fn a_write_changes_what_is_remembered() {
 
 /// DESIGN, section 8: what one principal was let read says nothing to another.
 #[tokio::test]
-async fn another_principal_is_answered_by_the_backend() {
+async fn p26_another_principal_is_answered_by_the_backend() {
     for source in source::EXCLUSIVE {
         for field in ["Authorization", "Cookie", "X-Api-Key", "Api-Key"] {
             let (backend, setup) = source.start("/doc", "one").await;
@@ -82,7 +82,7 @@ async fn another_principal_is_answered_by_the_backend() {
 
 /// RFC 9110 section 13.2.1: the backend's refusal of a client comes before any verdict.
 #[tokio::test]
-async fn a_client_that_may_not_read_learns_nothing() {
+async fn p26_a_client_that_may_not_read_learns_nothing() {
     for source in source::EXCLUSIVE {
         let (backend, setup) = source.start("/doc", "one").await;
         let proxy = setup.start().await;
@@ -100,6 +100,29 @@ async fn a_client_that_may_not_read_learns_nothing() {
             assert_eq!(write.status, 403, "{source}: {write:?}");
         }
         assert_eq!(backend.content("/doc").as_deref(), Some("two"), "{source}");
+    }
+}
+
+/// P27: what the backend says of the client or its target goes before any precondition, whether it is true or not.
+#[tokio::test]
+async fn p27_a_refusal_of_the_backend_goes_before_preconditions() {
+    for source in source::ALL {
+        let (backend, setup) = source.start("/doc", "one").await;
+        let proxy = setup.start().await;
+        let addr = proxy.addr();
+        let tag = get(addr, "/doc").await.etag();
+        for status in [401, 403, 404] {
+            backend.always("*", "/doc", move |_| Answer::status(status).body("no"));
+            for (field, value) in [("If-Match", "\"old\""), ("If-Match", &tag), ("If-None-Match", "\"old\"")] {
+                let fields = [(field, value), ("Authorization", "bob")];
+                let read = send(addr, "GET", "/doc", &fields, "").await;
+                assert_eq!((read.status, read.text()), (status, "no"), "{source}: GET with {field}: {value}");
+                if field == "If-Match" {
+                    let deleted = send(addr, "DELETE", "/doc", &fields, "").await;
+                    assert_eq!(deleted.status, status, "{source}: DELETE with {field}: {value}");
+                }
+            }
+        }
     }
 }
 
@@ -185,7 +208,7 @@ async fn without_identity_ttl_the_backend_is_always_asked() {
 
 /// RFC 9110 section 15.4.5, and what a browser needs: the fields of a 304, from memory and not.
 #[tokio::test]
-async fn a_304_carries_the_fields_of_its_200() {
+async fn p15_a_304_carries_the_fields_of_its_200() {
     const KEPT: Fields = &[
         ("Cache-Control", "max-age=1"),
         ("Content-Location", "/doc.txt"),

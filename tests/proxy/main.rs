@@ -12,13 +12,19 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod azure_files;
+mod azure_sdk;
 mod bad_input;
 mod clients_gone;
+mod cors;
 mod dates;
 mod doubts;
 mod early_answers;
 mod example_files;
+mod example_tables;
 mod forwarded_conditions;
+mod http_behaviour;
+mod idempotency;
 mod lease_auth;
 mod lease_limits;
 mod lease_races;
@@ -39,6 +45,7 @@ mod reads;
 mod refusal_form;
 mod refusals;
 mod refused_untouched;
+mod related;
 mod requirements;
 mod slow_uploads;
 mod smuggling;

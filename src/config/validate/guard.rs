@@ -9,7 +9,8 @@ use super::{
     routes::Keys,
 };
 use crate::core::policy::{
-    Compare, Guard, MethodOverride, OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+    Compare, Dialect, ErrorShape, Guard, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth, Require,
+    TagAfterWrite, TagSource, Writers,
 };
 
 /// Methods whose class no route can change.
@@ -26,7 +27,11 @@ const IDENTITY_HEADERS: [HeaderName; 4] =
 pub(super) fn guard(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> Guard {
     let mut guard = values(check, keys, policy);
     if policy == Policy::Pessimistic {
-        guard.lease = Some(lease::rules(check, keys));
+        let rules = lease::rules(check, keys);
+        if rules.dialect == Dialect::Azure {
+            speak_azure(keys, &mut guard);
+        }
+        guard.lease = Some(rules);
         leases_cannot_be_watched(check, keys, &guard);
     }
     version_needs_exclusive_writers(check, keys, &guard);
@@ -80,7 +85,25 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
         claim_max_waiters: check.count(keys.get(|raw| raw.claim.max_waiters.as_ref()), limits::CLAIM_MAX_WAITERS),
         probe_timeout: check.duration(keys.get(|raw| raw.probe.timeout.as_ref()), limits::PROBE_TIMEOUT),
         probe_auth: check.word("probe_auth", keys.get(|raw| raw.probe_auth.as_ref())).unwrap_or(ProbeAuth::Client),
+        idempotency: check.word("idempotency", keys.get(|raw| raw.idempotency.as_ref())).unwrap_or(Idempotency::Off),
+        idempotency_ttl: check.duration(keys.get(|raw| raw.idempotency_ttl.as_ref()), limits::IDEMPOTENCY_TTL),
+        errors: ErrorShape::Problem,
+        touches: Vec::new(),
         lease: None,
+    }
+}
+
+/// What is different where Azure's clients are to be served: errors in their shape, and validators in each answer to a
+/// write.
+fn speak_azure(keys: Keys<'_>, guard: &mut Guard) {
+    guard.errors = ErrorShape::Azure;
+    if keys.get(|raw| raw.on_write.as_ref()).is_none() {
+        // Its modification date has to be asked for, whatever the tag is.
+        guard.on_write = OnWrite::Probe;
+    }
+    if keys.get(|raw| raw.etag_after_write.as_ref()).is_none() && guard.etag == TagSource::Version {
+        // Nobody else writes: the version is that of the write, and the bytes need not be compared.
+        guard.tag_after_write = TagAfterWrite::Always;
     }
 }
 

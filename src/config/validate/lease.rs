@@ -20,13 +20,23 @@ use crate::core::{
 /// Where the leases of a route lie, where nothing else is said.
 const DEFAULT_PREFIX: &str = "/.leases";
 
+/// The shortest and the longest lease that clients of the azure dialect know.
+const AZURE_DURATIONS: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(60));
+
 /// The lease rules of a pessimistic route.
 pub(super) fn rules(check: &mut Check<'_>, keys: Keys<'_>) -> LeaseRules {
     let problems_before = check.problems.len();
-    let rules = values(check, keys);
+    let mut rules = values(check, keys);
+    if rules.dialect == Dialect::Azure {
+        // Its clients always name a duration.
+        rules.default = rules.default.max(rules.min).min(rules.max);
+    }
     // A value that could not be read was replaced by its default, and says nothing about the others.
     if check.problems.len() == problems_before {
         durations_are_in_order(check, keys, &rules);
+        if rules.dialect == Dialect::Azure {
+            keep_to_azure(check, keys, &rules);
+        }
     }
     rules
 }
@@ -34,14 +44,17 @@ pub(super) fn rules(check: &mut Check<'_>, keys: Keys<'_>) -> LeaseRules {
 /// The values of the keys, each checked by itself.
 pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>) -> LeaseRules {
     let flag = |key: fn(&Lease) -> Option<&Flag>, default| lease(keys, key).map_or(default, |flag| *flag.get_ref());
+    let dialect = check.word("lease.dialect", lease(keys, |raw| raw.dialect.as_ref())).unwrap_or(Dialect::Native);
+    // What Azure does where nothing else is said.
+    let azure = dialect == Dialect::Azure;
     LeaseRules {
-        dialect: check.word("lease.dialect", lease(keys, |raw| raw.dialect.as_ref())).unwrap_or(Dialect::Native),
+        dialect,
         prefix: prefix(check, lease(keys, |raw| raw.prefix.as_ref())),
         guards: guards(check, lease(keys, |raw| raw.guards.as_ref())),
         auth: check.word("lease.auth", lease(keys, |raw| raw.auth.as_ref())).unwrap_or(LeaseAuth::Probe),
-        bind: flag(|raw| raw.bind.as_ref(), true),
+        bind: flag(|raw| raw.bind.as_ref(), !azure),
         acquire_on_read: flag(|raw| raw.acquire_on_read.as_ref(), false),
-        client_break: flag(|raw| raw.client_break.as_ref(), false),
+        client_break: flag(|raw| raw.client_break.as_ref(), azure),
         absent: check.word("lease.absent", lease(keys, |raw| raw.absent.as_ref())).unwrap_or(AbsentLease::Refuse),
         remember: check.duration(lease(keys, |raw| raw.remember.as_ref()), limits::LEASE_REMEMBER),
         max_per_principal: check
@@ -49,7 +62,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>) -> LeaseRules {
         default: whole_seconds(check, lease(keys, |raw| raw.default.as_ref()), limits::LEASE_DEFAULT),
         min: whole_seconds(check, lease(keys, |raw| raw.min.as_ref()), limits::LEASE_MIN),
         max: whole_seconds(check, lease(keys, |raw| raw.max.as_ref()), limits::LEASE_MAX),
-        infinite: flag(|raw| raw.infinite.as_ref(), false),
+        infinite: flag(|raw| raw.infinite.as_ref(), azure),
         required: flag(|raw| raw.required.as_ref(), false),
         max_wait: check.duration(lease(keys, |raw| raw.max_wait.as_ref()), limits::LEASE_MAX_WAIT),
         max_waiters: check.count(lease(keys, |raw| raw.max_waiters.as_ref()), limits::LEASE_MAX_WAITERS),
@@ -129,5 +142,34 @@ fn durations_are_in_order(check: &mut Check<'_>, keys: Keys<'_>, rules: &LeaseRu
             let message = format!("lease.{low_key} is {low}, and lease.{high_key} is {high}");
             check.hinted(text.span(), message, "they go from short to long: min, default, max, hold_max");
         }
+    }
+}
+
+/// Azure's clients expect what Azure does, and what its dialect does not have would be believed to work.
+fn keep_to_azure(check: &mut Check<'_>, keys: Keys<'_>, rules: &LeaseRules) {
+    const NO_PREFIX: &str = "leave it out: a lease is asked for with ?comp=lease on the URL of its resource";
+    const NO_READ: &str = "leave it out, or write lease.dialect = \"native\"";
+    const RANGE: &str = "Azure's leases last from 15s to 60s, and its clients ask for no others; lease.infinite allows \
+                         those without end";
+    let (shortest, longest) = AZURE_DURATIONS;
+    if let Some(prefix) = &keys.own.lease.prefix {
+        check.hinted(prefix.span(), "lease.prefix has no effect in the azure dialect", NO_PREFIX);
+    }
+    if let Some(flag) = lease(keys, |raw| raw.acquire_on_read.as_ref())
+        && rules.acquire_on_read
+    {
+        check.hinted(flag.span(), "the azure dialect cannot acquire a lease with a read", NO_READ);
+    }
+    if let Some(min) = lease(keys, |raw| raw.min.as_ref())
+        && rules.min < shortest
+    {
+        let shown = show_duration(rules.min);
+        check.hinted(min.span(), format!("lease.min is {shown}, the least in the azure dialect is 15s"), RANGE);
+    }
+    if let Some(max) = lease(keys, |raw| raw.max.as_ref())
+        && rules.max > longest
+    {
+        let shown = show_duration(rules.max);
+        check.hinted(max.span(), format!("lease.max is {shown}, the limit in the azure dialect is 1m"), RANGE);
     }
 }

@@ -9,6 +9,7 @@ mod lease;
 mod overlap;
 mod routes;
 mod server;
+mod touches;
 mod upstreams;
 
 use super::{
@@ -33,6 +34,7 @@ pub(super) fn validate(
     let routes = routes::routes(&mut check, file, &upstreams);
     overlap::refuse(&mut check, &routes);
     overlap::refuse_taken_leases(&mut check, &routes);
+    touches::refuse_unguarded(&mut check, &routes);
     if !check.problems.is_empty() {
         return Err(Problems::new(check.problems));
     }

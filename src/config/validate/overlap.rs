@@ -11,6 +11,7 @@ use super::{
     routes::Placed,
 };
 use crate::core::{
+    policy::Dialect,
     route::{HostPattern, PathPattern, Relation, relation},
     target::{PathParameters, normalize},
 };
@@ -61,7 +62,7 @@ fn refuse_taken(check: &mut Check<'_>, lease: &Leases<'_>, other: &str, path: &P
     check.hinted(lease.route.span.clone(), message, hint);
 }
 
-/// The paths of the leases of a route.
+/// The paths of the leases of a route in the native dialect.
 struct Leases<'a> {
     route: &'a Placed,
     prefix: &'a str,
@@ -72,7 +73,8 @@ impl<'a> Leases<'a> {
     fn of(route: &'a Placed) -> Option<Self> {
         let rules = route.route.as_ref()?.guard.as_ref()?.lease.as_ref()?;
         let prefix = normalize(rules.prefix.as_bytes(), PathParameters::Refuse).ok()?;
-        Some(Self { route, prefix: &rules.prefix, path: route.path.under(&prefix) })
+        let native = rules.dialect == Dialect::Native;
+        native.then(|| Self { route, prefix: &rules.prefix, path: route.path.under(&prefix) })
     }
 
     /// Whether a route, be it its own, is not clearly the wider one. One that takes the resources themselves under a

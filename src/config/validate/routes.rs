@@ -13,13 +13,13 @@ use super::{
     },
     check::Check,
     guard::{self, guard},
-    lease,
+    lease, touches,
     upstreams::Upstreams,
 };
 use crate::core::{
-    policy::Policy,
+    policy::{Guard, Policy},
     resource::KeyTemplate,
-    route::{HostPattern, PathPattern, PatternProblem},
+    route::{HostPattern, PathPattern, PatternProblem, TouchTemplate},
     target::PathParameters,
 };
 
@@ -33,7 +33,7 @@ const UNGUARDED_KEYS: [&str; 6] = ["name", "host", "path", "upstream", "policy",
 const LEASE_KEY: &str = "lease";
 
 /// The keys that belong to one route alone.
-const OWN_KEYS: [&str; 3] = ["name", "host", "path"];
+const OWN_KEYS: [&str; 4] = ["name", "host", "path", "touches"];
 
 /// A route whose patterns could be read, and the place of its path.
 pub(super) struct Placed {
@@ -41,6 +41,8 @@ pub(super) struct Placed {
     pub(super) host: HostPattern,
     pub(super) path: PathPattern,
     pub(super) span: Range<usize>,
+    /// Its `touches` and where they stand.
+    pub(super) touches: Vec<Spanned<TouchTemplate>>,
     /// The whole of it; `None` if a problem with it was reported.
     pub(super) route: Option<Route>,
 }
@@ -134,6 +136,9 @@ fn route(check: &mut Check<'_>, table: &Table, keys: Keys<'_>, upstreams: &Upstr
     };
     let (host, path) = (host?, path?);
     let key = key(check, keys, guard.is_some(), &path);
+    let touches = touches::read(check, keys.own.touches.as_ref().filter(|_| guard.is_some()), &path);
+    let templates = || touches.iter().map(|touch| touch.get_ref().clone()).collect();
+    let guard = guard.map(|guard| Guard { touches: templates(), ..guard });
     let whole = upstream.zip(policy).zip(key);
     let route = whole.map(|((upstream, policy), key)| Route {
         name: name(keys.own),
@@ -146,7 +151,7 @@ fn route(check: &mut Check<'_>, table: &Table, keys: Keys<'_>, upstreams: &Upstr
         path_params: path_params.unwrap_or(PathParameters::Refuse),
         beside_guarded: false,
     });
-    Some(Placed { name: name(keys.own), host, path, span: path_text?.span(), route })
+    Some(Placed { name: name(keys.own), host, path, span: path_text?.span(), touches, route })
 }
 
 /// One `[[routes]]` table: its index and the place of its heading.
@@ -215,7 +220,7 @@ fn key(check: &mut Check<'_>, keys: Keys<'_>, guarded: bool, path: &PathPattern)
     }
 }
 
-fn pattern<T>(check: &mut Check<'_>, text: &Text, parsed: Result<T, PatternProblem>) -> Option<T> {
+pub(super) fn pattern<T>(check: &mut Check<'_>, text: &Text, parsed: Result<T, PatternProblem>) -> Option<T> {
     parsed
         .map_err(|problem| {
             let reported = check.source.problem(text.span(), problem.message);

@@ -2,7 +2,7 @@
 
 use http::Method;
 
-use super::{Field, Preconditions, RangeCondition, TagCondition};
+use super::{Combination, Field, Preconditions, RangeCondition, TagCondition, azure};
 use crate::core::{
     entity_tag::EntityTag,
     http_date::HttpDate,
@@ -59,6 +59,9 @@ pub enum Judgement {
 /// Where the upstream would refuse the request without its conditions too, such as with 401 or 404, that answer goes
 /// before this one (section 13.2.1); to know that is the caller's part.
 pub fn judge(method: &Method, conditions: &Preconditions, current: &Representation, rule: MatchRule) -> Judgement {
+    if conditions.combination == Combination::Azure {
+        return azure::judge(method, conditions, current, rule);
+    }
     let counting = Counting::of(method, conditions);
     let representation = match current {
         Representation::Present(validators) => Some(validators),
@@ -136,12 +139,12 @@ impl<'a> Counting<'a> {
 }
 
 /// Whether a false `If-None-Match` or `If-Modified-Since` means that the client's copy is current.
-fn reads(method: &Method) -> bool {
+pub(super) fn reads(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
 /// Whether a condition names the current representation; one without a tag is named by `*` alone.
-fn names_current(
+pub(super) fn names_current(
     condition: &TagCondition,
     representation: Option<&Validators>,
     same: impl Fn(&EntityTag, &EntityTag) -> bool,
@@ -154,11 +157,15 @@ fn names_current(
     }
 }
 
-fn names_current_weakly(condition: &TagCondition, representation: Option<&Validators>, rule: MatchRule) -> bool {
+pub(super) fn names_current_weakly(
+    condition: &TagCondition,
+    representation: Option<&Validators>,
+    rule: MatchRule,
+) -> bool {
     names_current(condition, representation, |tag, current| tag.is_weak() && same_state(rule, tag, current))
 }
 
-fn matches_by(rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
+pub(super) fn matches_by(rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
     match rule {
         MatchRule::Opaque => tag == current,
         MatchRule::Strong | MatchRule::Version | MatchRule::Content => {

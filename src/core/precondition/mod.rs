@@ -3,6 +3,7 @@
 //! [`Preconditions::parse`] reads them, [`judge`] and [`range_applies`] decide them, and [`requirement`] says
 //! whether a write carries enough of them.
 
+mod azure;
 mod judge;
 mod parse;
 mod requirement;
@@ -35,6 +36,16 @@ pub enum RangeCondition {
     Malformed,
 }
 
+/// By whose rules conditions are combined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Combination {
+    /// RFC 9110 section 13.2.2.
+    #[default]
+    Rfc9110,
+    /// Azure Blob Storage.
+    Azure,
+}
+
 /// The conditional fields of one request; `None` is a field that is absent or must be ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
@@ -48,6 +59,8 @@ pub struct Preconditions {
     pub if_unmodified_since: Option<HttpDate>,
     /// `If-Range` (section 13.1.5).
     pub if_range: Option<RangeCondition>,
+    /// By whose rules they are judged.
+    pub combination: Combination,
 }
 
 /// A conditional field that can make a request fail.

@@ -5,7 +5,7 @@ use http::{
     header::{HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE},
 };
 
-use super::{Field, Preconditions, RangeCondition, TagCondition};
+use super::{Combination, Field, Preconditions, RangeCondition, TagCondition};
 use crate::core::{
     entity_tag::{EntityTag, MalformedTag, trim_start},
     http_date::HttpDate,
@@ -88,6 +88,7 @@ impl Preconditions {
             if_modified_since: single_date(headers, &IF_MODIFIED_SINCE),
             if_unmodified_since: single_date(headers, &IF_UNMODIFIED_SINCE),
             if_range: range_condition(headers),
+            combination: Combination::Rfc9110,
         }
     }
 }

@@ -64,6 +64,11 @@ impl KeyTemplate {
         check_boundaries(&parts)?;
         Ok(Self { parts })
     }
+
+    /// Whether the query names resources.
+    pub fn needs_query(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Query(_)))
+    }
 }
 
 fn stray_brace() -> PatternProblem {

@@ -9,12 +9,14 @@ mod path;
 mod properties;
 mod relation;
 mod table;
+mod touch;
 
 pub use host::HostPattern;
 pub(super) use host::host_name;
 pub use path::PathPattern;
 pub use relation::{Relation, relation};
 pub use table::{Captures, RouteMatch, RouteTable};
+pub use touch::TouchTemplate;
 
 /// What is wrong with a pattern or a key template.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

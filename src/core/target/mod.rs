@@ -29,8 +29,11 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, utf8_percent_encode};
 use thiserror::Error;
 
+mod reference;
 #[cfg(test)]
 mod tests;
+
+pub use reference::same_origin_target;
 
 /// What becomes of `;` in a path (`path_params`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

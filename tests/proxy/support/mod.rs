@@ -19,13 +19,17 @@
 //! * [`raw`] and [`h2c`] are clients that can do what no decent client does.
 //! * [`backend`] is an HTTP/1.1 server whose every step a test can order; [`nginx`] is the real one.
 //! * [`leases`] are operations on leases, in the native dialect.
+//! * [`azure`] are requests in the azure dialect.
 //! * [`scene`] is a proxy with a route for each way of knowing tags, for what must hold in all of them.
 //! * [`wait`] and [`gate`] order events. Nothing sleeps for a fixed time, and nothing waits for ever.
 
 #![allow(dead_code, reason = "support offers what scenarios need; not each helper has a user at every moment")]
 
+pub mod azure;
 pub mod backend;
 pub mod child;
+pub mod chromium;
+pub mod clients;
 pub mod curl;
 pub mod gate;
 pub mod h2c;

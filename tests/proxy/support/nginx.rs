@@ -111,7 +111,7 @@ http {{
   server {{
     listen {addr};
     root {directory}/root;
-    dav_methods PUT DELETE;
+    dav_methods PUT DELETE MKCOL;
     create_full_put_path on;
     {directives}
   }}

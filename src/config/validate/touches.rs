@@ -1,0 +1,56 @@
+//! `touches`: the other resources that the writes of a route change.
+
+use toml::Spanned;
+
+use super::{
+    super::raw::Texts,
+    check::Check,
+    routes::{Placed, pattern},
+};
+use crate::core::route::{HostPattern, PathPattern, Relation, TouchTemplate, relation};
+
+/// The most resources that one write can be said to touch: each costs two swaps in the store, one on either side of the
+/// exchange.
+const TOUCHES_MAX: usize = 16;
+
+/// The templates of a route with this path.
+pub(super) fn read(check: &mut Check<'_>, list: Option<&Texts>, path: &PathPattern) -> Vec<Spanned<TouchTemplate>> {
+    let Some(list) = list else { return Vec::new() };
+    if list.get_ref().len() > TOUCHES_MAX {
+        let message = format!("touches names {} resources, the limit is {TOUCHES_MAX}", list.get_ref().len());
+        check.hinted(list.span(), message, "give what changes together one key (see key)");
+    }
+    check.each(list, |check, text| {
+        let template = pattern(check, text, TouchTemplate::parse(text.get_ref(), path))?;
+        Some(Spanned::new(text.span(), template))
+    })
+}
+
+/// Reports each template that no guarded route would make a key of: to touch it would do nothing.
+pub(super) fn refuse_unguarded(check: &mut Check<'_>, routes: &[Placed]) {
+    for placed in routes {
+        for touch in &placed.touches {
+            let path = touch.get_ref().pattern();
+            let others = routes.iter().filter(|other| reaches(&placed.host, path, other));
+            // One with a problem of its own may become a guarded one.
+            let guarded = others.clone().any(|other| {
+                let route = other.route.as_ref();
+                route.is_none_or(|route| route.guard.as_ref().is_some_and(|guard| !guard.observe))
+            });
+            let by_query = others.filter_map(|other| other.route.as_ref()).find(|route| route.key.needs_query());
+            if !guarded {
+                let message = format!("touches names {path}, which no guarded route matches");
+                check.hinted(touch.span(), message, "guard the route of that resource, or leave it out");
+            } else if let Some(route) = by_query {
+                let message =
+                    format!("touches names {path}, and route {:?} names its resources by the query", route.name);
+                check.hinted(touch.span(), message, "only a route whose key has no {query.NAME} can be touched");
+            }
+        }
+    }
+}
+
+/// Whether a touched path can take a route. The request's own host names it.
+fn reaches(host: &HostPattern, path: &PathPattern, other: &Placed) -> bool {
+    relation((host, path), (&other.host, &other.path)) != Relation::Disjoint
+}

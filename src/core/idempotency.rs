@@ -1,0 +1,222 @@
+//! Recognising the retry of a write by its key (draft-ietf-httpapi-idempotency-key-header-06).
+//!
+//! # Design
+//!
+//! *Why is only a success replayed?* A retry of what was refused or has failed may succeed by now, and is judged anew.
+//! What is in doubt is neither: it is replayed as nothing, and said to be in doubt.
+//!
+//! *Why do the preconditions count as payload?* A success that is replayed tells the client that its write was applied
+//! to the version that it names. To another version it was not.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, StatusCode, header};
+use thiserror::Error;
+
+use super::{
+    refusal::{Code, Refusal},
+    steps::Outcome,
+};
+
+/// The field that names a write.
+pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The field that marks a replayed response. The draft has none; this is the one that most services use.
+pub const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// The longest key, in bytes. A UUID has 36.
+const KEY_BYTES_MAX: usize = 255;
+
+/// When to come back for the answer to a write in flight: it usually takes less.
+const RETRY_SOON: Duration = Duration::from_secs(1);
+
+/// Request fields that say what a write means beside its target and its body.
+const MEANING: [HeaderName; 6] = [
+    header::CONTENT_TYPE,
+    header::CONTENT_ENCODING,
+    header::CONTENT_RANGE,
+    header::IF_MATCH,
+    header::IF_NONE_MATCH,
+    header::IF_UNMODIFIED_SINCE,
+];
+
+/// Response fields that a replay carries too: those that speak of the resource, and not of one exchange.
+const REPLAYED_FIELDS: [HeaderName; 11] = [
+    header::ETAG,
+    header::LOCATION,
+    header::CONTENT_LOCATION,
+    header::LINK,
+    header::CACHE_CONTROL,
+    header::VARY,
+    HeaderName::from_static("preference-applied"),
+    header::CONTENT_TYPE,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LANGUAGE,
+    header::CONTENT_DISPOSITION,
+];
+
+/// What the names of further ones begin with: what a browser needs to show the replay to its page, and what object
+/// stores say of the object.
+const REPLAYED_PREFIXES: [&str; 3] = ["access-control-", "x-amz-", "x-ms-"];
+
+/// A key that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the idempotency key cannot be read: send it once, as a quoted string of 1 to 255 visible ASCII characters")]
+pub struct MalformedKey;
+
+/// Reads the key of a write from the first of these fields that it has: the string within the quotes of a structured
+/// field (RFC 9651 section 3.3.3). One without quotes is taken too, as services from before the draft do.
+pub fn key_of(headers: &HeaderMap, fields: &[HeaderName]) -> Result<Option<Vec<u8>>, MalformedKey> {
+    let Some(name) = fields.iter().find(|name| headers.contains_key(*name)) else { return Ok(None) };
+    let mut lines = headers.get_all(name).iter();
+    let (Some(line), None) = (lines.next(), lines.next()) else { return Err(MalformedKey) };
+    let value = line.as_bytes().trim_ascii();
+    let key = match value.strip_prefix(b"\"") {
+        Some(rest) => quoted(rest).ok_or(MalformedKey)?,
+        None => value.to_vec(),
+    };
+    let is_bare = !value.starts_with(b"\"");
+    let is_character = |octet: &u8| match octet {
+        b' ' | b'"' | b'\\' | b',' | b';' => !is_bare,
+        _ => octet.is_ascii_graphic(),
+    };
+    let is_key = (1..=KEY_BYTES_MAX).contains(&key.len()) && key.iter().all(is_character);
+    if is_key { Ok(Some(key)) } else { Err(MalformedKey) }
+}
+
+/// What stands before the closing quote, which must be the end.
+fn quoted(rest: &[u8]) -> Option<Vec<u8>> {
+    let mut text = Vec::with_capacity(rest.len());
+    let mut octets = rest.iter();
+    loop {
+        match octets.next()? {
+            b'"' => return octets.next().is_none().then_some(text),
+            b'\\' => text.push(*octets.next().filter(|octet| matches!(octet, b'"' | b'\\'))?),
+            octet => text.push(*octet),
+        }
+    }
+}
+
+/// What a write says, hashed: two writes with one key and one fingerprint are one write that was sent twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// That of a write to this target (with its query), with these fields and a body with this hash.
+    pub fn of(target: &[u8], headers: &HeaderMap, body: &blake3::Hash) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        let mut add = |bytes: &[u8]| {
+            hasher.update(&(bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        };
+        add(target);
+        add(body.as_bytes());
+        for name in &MEANING {
+            for value in headers.get_all(name) {
+                add(name.as_str().as_bytes());
+                add(value.as_bytes());
+            }
+        }
+        Self(*hasher.finalize().as_bytes())
+    }
+}
+
+/// What a replay says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Success {
+    /// The status of the first answer.
+    pub status: StatusCode,
+    /// Those of its fields that a replay carries.
+    pub fields: HeaderMap,
+    /// Its body; `None` where it was not kept, and then no field describes one.
+    pub body: Option<Bytes>,
+}
+
+impl Success {
+    /// What is kept of an answer.
+    pub fn of(status: StatusCode, answer: &HeaderMap, body: Option<Bytes>) -> Self {
+        let describes_body =
+            |name: &HeaderName| name.as_str().starts_with("content-") && name != header::CONTENT_LOCATION;
+        let is_kept = |name: &HeaderName| {
+            let is_replayed = REPLAYED_FIELDS.contains(name)
+                || REPLAYED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix));
+            is_replayed && (body.is_some() || !describes_body(name))
+        };
+        let kept = answer.iter().filter(|(name, _)| is_kept(name));
+        let fields = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+        Self { status, fields, body }
+    }
+
+    /// The bytes that it takes, about.
+    pub fn bytes(&self) -> usize {
+        let fields = self.fields.iter().map(|(name, value)| name.as_str().len() + value.len() + 64);
+        fields.sum::<usize>() + self.body.as_ref().map_or(0, Bytes::len)
+    }
+}
+
+/// How far the first write with a key has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It has not ended.
+    InFlight,
+    /// It was sent and no answer came; for so long it may still be applied.
+    InDoubt(Duration),
+    /// It was applied, or at least accepted.
+    Succeeded(Success),
+}
+
+/// What becomes of a further write with the key: the answer of the first one, or a refusal.
+pub fn recognise(first: (Fingerprint, Progress), further: Fingerprint) -> Result<Success, Refusal> {
+    let (fingerprint, progress) = first;
+    if fingerprint != further {
+        let detail = "this idempotency key was used for another write just now: send a retry exactly as the first \
+                      attempt was, with the same body, target and preconditions, and any other write with a new key";
+        return Err(Refusal::new(Code::IdempotencyMismatch, detail));
+    }
+    match progress {
+        Progress::Succeeded(success) => Ok(success),
+        Progress::InFlight => {
+            let detail = "the first attempt of this write has not ended: send it again later for its answer";
+            Err(Refusal::new(Code::IdempotencyInFlight, detail).retry_after(RETRY_SOON))
+        }
+        Progress::InDoubt(remaining) => {
+            let detail = "the first attempt of this write was sent and no answer came: whether it was applied cannot \
+                          be known yet. Send it again later: it is judged by what is there then";
+            Err(Refusal::new(Code::IdempotencyInFlight, detail).retry_after(remaining).in_doubt())
+        }
+    }
+}
+
+/// A write without a key where one is required.
+pub fn missing() -> Refusal {
+    let detail = "send an Idempotency-Key, a new one for each write and the same one for its retries";
+    Refusal::new(Code::IdempotencyKeyMissing, detail)
+}
+
+/// What is to be remembered of a write that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Nothing: it was not applied, or its answer does not tell. A retry is a write like any other.
+    Nothing,
+    /// That it is in doubt.
+    Doubt,
+    /// Its answer, with this status.
+    Success(StatusCode),
+}
+
+impl End {
+    /// What is remembered of a write that the upstream answered with a status, or that ended without its answer.
+    pub fn of(answered: Option<StatusCode>, in_doubt: bool) -> Self {
+        match answered {
+            _ if in_doubt => Self::Doubt,
+            Some(status) if Outcome::of_status(status) == Outcome::Doubt => Self::Doubt,
+            Some(status) if status.is_success() => Self::Success(status),
+            _ => Self::Nothing,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "idempotency_tests.rs"]
+mod tests;

@@ -1,0 +1,69 @@
+//! The verdict by the rules of Azure Blob Storage, which differ from those of RFC 9110.
+
+use http::Method;
+
+use super::{
+    Field, Judgement, MatchRule, Preconditions,
+    judge::{matches_by, names_current, names_current_weakly, reads},
+};
+use crate::core::{entity_tag::EntityTag, validators::Representation};
+
+/// Judges conditions that were combined as Azure allows it:
+///
+/// * a read passes if `If-Match` and `If-Unmodified-Since` are both true; its copy is current if none of `If-None-Match`
+///   and `If-Modified-Since` that it has is true;
+/// * a write passes if its one condition is true. Of `If-Match` and `If-Unmodified-Since`, and of `If-None-Match` and
+///   `If-Modified-Since`, the first one counts alone.
+///
+/// What is missing meets no `If-Match`, and every other condition. A date that cannot be compared, because the
+/// representation has none, leaves the verdict open: what would overwrite must not pass for that.
+pub(super) fn judge(
+    method: &Method,
+    conditions: &Preconditions,
+    current: &Representation,
+    rule: MatchRule,
+) -> Judgement {
+    let representation = match current {
+        Representation::Present(validators) => Some(validators),
+        Representation::Absent => None,
+        Representation::Unknown if conditions.is_empty() => return Judgement::Pass,
+        Representation::Unknown => return Judgement::Unknowable,
+    };
+    let (is_read, modified) = (reads(method), representation.and_then(|validators| validators.modified));
+    let (is_there, modified) = (representation.is_some(), modified.map(|modified| modified.date));
+    let failed = |field| Judgement::Failed { field, weak_tag: false };
+    if let Some(condition) = &conditions.if_match
+        && !names_current(condition, representation, |tag, current| matches_by(rule, tag, current))
+    {
+        let weak_tag = names_current_weakly(condition, representation, rule);
+        return Judgement::Failed { field: Field::IfMatch, weak_tag };
+    }
+    let unmodified_since = conditions.if_unmodified_since.filter(|_| is_there);
+    if let Some(since) = unmodified_since.filter(|_| is_read || conditions.if_match.is_none()) {
+        match modified {
+            None => return Judgement::Unknowable,
+            Some(modified) if modified > since => return failed(Field::IfUnmodifiedSince),
+            Some(_) => {}
+        }
+    }
+    let none_matches = conditions
+        .if_none_match
+        .as_ref()
+        .map(|condition| !names_current(condition, representation, EntityTag::weak_matches));
+    let since = conditions.if_modified_since.filter(|_| is_there).filter(|_| is_read || none_matches.is_none());
+    let was_modified = match (since, modified) {
+        (None, _) => None,
+        (Some(_), None) => return Judgement::Unknowable,
+        (Some(since), Some(modified)) => Some(modified > since),
+    };
+    match (none_matches, was_modified) {
+        (Some(true), _) | (_, Some(true)) | (None, None) => Judgement::Pass,
+        _ if is_read => Judgement::NotModified,
+        (Some(false), _) => failed(Field::IfNoneMatch),
+        (None, Some(false)) => failed(Field::IfModifiedSince),
+    }
+}
+
+#[cfg(test)]
+#[path = "azure_tests.rs"]
+mod tests;

@@ -1,0 +1,107 @@
+//! Path templates of `touches`: the other resources that a write on a route changes (DESIGN, section 6).
+
+use super::{
+    super::target::{NormalPath, PathParameters, normalize},
+    PatternProblem,
+    path::{PathPattern, Segment},
+    table::Captures,
+};
+
+/// How close a misspelled name must be to the one that was meant, from 0 to 1.
+const SIMILARITY_MIN: f64 = 0.6;
+
+/// The path of another resource, made of the names that the route's own path captures: `/projects/{id}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TouchTemplate(PathPattern);
+
+impl TouchTemplate {
+    /// The template that a configuration spells, for a route with this path.
+    pub fn parse(template: &str, route: &PathPattern) -> Result<Self, PatternProblem> {
+        let pattern = PathPattern::parse(template)?;
+        for segment in pattern.segments() {
+            let (Segment::Capture(name) | Segment::Rest(name)) = segment else { continue };
+            if !route.segments().contains(segment) {
+                return Err(unknown_name(name, route));
+            }
+        }
+        Ok(Self(pattern))
+    }
+
+    /// What it can become, as a pattern.
+    pub fn pattern(&self) -> &PathPattern {
+        &self.0
+    }
+
+    /// The path for a request whose path gave these texts to the names.
+    pub fn path(&self, captures: &Captures<'_>) -> Option<NormalPath> {
+        let mut path = String::new();
+        for segment in self.0.segments() {
+            path.push('/');
+            match segment {
+                Segment::Literal(text) => path.push_str(text),
+                Segment::Capture(name) | Segment::Rest(name) => path.push_str(captures.get(name)?),
+            }
+        }
+        let path = if path.is_empty() { "/" } else { &path };
+        normalize(path.as_bytes(), PathParameters::Keep).ok()
+    }
+}
+
+fn unknown_name(name: &str, route: &PathPattern) -> PatternProblem {
+    let open = route.segments().iter().any(|segment| matches!(segment, Segment::Rest(rest) if rest == name));
+    let known = route.names().map(|known| (strsim::jaro_winkler(name, known), known));
+    let nearest = known.filter(|(similarity, _)| *similarity >= SIMILARITY_MIN).max_by(|(a, _), (b, _)| a.total_cmp(b));
+    let hint = match nearest {
+        Some((_, known)) if known == name && open => format!("write {{*{name}}} at the end, as in the route's path"),
+        Some((_, known)) if known == name => format!("write {{{name}}}, as in the route's path"),
+        Some((_, known)) => format!("did you mean {{{known}}}?"),
+        None => "known are the names in the route's own path".to_owned(),
+    };
+    PatternProblem::new(format!("{{{name}}} stands for nothing here")).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{HostPattern, RouteTable},
+        *,
+    };
+
+    fn pattern(path: &str) -> PathPattern {
+        PathPattern::parse(path).expect("a pattern")
+    }
+
+    /// What `template` becomes for a request for `path` on a route with this pattern.
+    fn touched(route: &str, path: &str, template: &str) -> String {
+        let route = pattern(route);
+        let template = TouchTemplate::parse(template, &route).expect("a template");
+        let path = normalize(path.as_bytes(), PathParameters::Keep).expect("a path");
+        let table = RouteTable::new(vec![(HostPattern::Any, route)]);
+        let captures = table.find("h", &path).expect("it matches").captures;
+        template.path(&captures).expect("a path").as_str().to_owned()
+    }
+
+    #[test]
+    fn names_stand_for_what_the_request_has_in_their_place() {
+        let cases = [
+            ("/projects/{id}/items/{item}", "/projects/a%7e/items/1", "/projects/{id}", "/projects/a~"),
+            ("/projects/{id}/items/{item}", "/projects/p/items/1/", "/counts/{item}/{id}", "/counts/1/p"),
+            ("/files/{*rest}", "/files/a/b", "/index/{*rest}", "/index/a/b"),
+            ("/files/{*rest}", "/files", "/index/{*rest}", "/index"),
+            ("/files/{*rest}", "/files/a", "/", "/"),
+        ];
+        for (route, path, template, expected) in cases {
+            assert_eq!(touched(route, path, template), expected, "{template} for {path}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_the_route_does_not_have_is_a_problem() {
+        let route = pattern("/projects/{project}/items/{*rest}");
+        let hint = |template: &str| TouchTemplate::parse(template, &route).unwrap_err().hint.unwrap();
+        assert_eq!(hint("/projects/{projet}"), "did you mean {project}?");
+        assert_eq!(hint("/projects/{rest}"), "write {*rest} at the end, as in the route's path");
+        assert_eq!(hint("/x/{*project}"), "write {project}, as in the route's path");
+        assert_eq!(hint("/x/{zz}"), "known are the names in the route's own path");
+    }
+}

@@ -1,0 +1,67 @@
+//! What a request is about, as far as its error depends on it.
+
+use http::{HeaderMap, Method, header};
+
+use super::LEASE_ACTION;
+use crate::core::target::split_query;
+
+/// What a request wants done with a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseVerb {
+    /// `acquire`.
+    Acquire,
+    /// `renew`.
+    Renew,
+    /// `change`.
+    Change,
+    /// `release`.
+    Release,
+    /// `break`.
+    Break,
+}
+
+impl LeaseVerb {
+    /// Each and its word.
+    const WORDS: [(&'static str, Self); 5] = [
+        ("acquire", Self::Acquire),
+        ("renew", Self::Renew),
+        ("change", Self::Change),
+        ("release", Self::Release),
+        ("break", Self::Break),
+    ];
+
+    /// The value of `x-ms-lease-action`, in any case.
+    pub fn of(word: &[u8]) -> Option<Self> {
+        let word = word.trim_ascii();
+        Self::WORDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known.as_bytes())).map(|(_, verb)| *verb)
+    }
+}
+
+/// What a request is about; read from its head whether or not that makes sense.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Whether it is about a container.
+    pub container: bool,
+    /// What it wants done with a lease.
+    pub lease: Option<LeaseVerb>,
+    /// Whether it is to create something that must not be there.
+    pub creates: bool,
+}
+
+impl Asked {
+    /// Reads it from a request's head.
+    pub fn of(method: &Method, target: &[u8], headers: &HeaderMap) -> Self {
+        let (_, query) = split_query(target);
+        let says = |pair: &[u8]| {
+            query.unwrap_or_default().split(|&octet| octet == b'&').any(|found| found.eq_ignore_ascii_case(pair))
+        };
+        let container = says(b"restype=container");
+        let is_lease = says(b"comp=lease");
+        let any = headers.get(header::IF_NONE_MATCH).is_some_and(|value| value.as_bytes().trim_ascii() == b"*");
+        Self {
+            container,
+            lease: headers.get(LEASE_ACTION).filter(|_| is_lease).and_then(|word| LeaseVerb::of(word.as_bytes())),
+            creates: *method == Method::PUT && !is_lease && (container || any),
+        }
+    }
+}

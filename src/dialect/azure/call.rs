@@ -1,0 +1,272 @@
+//! What a request wants: one operation of the list, or nothing that is served.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+
+use super::{
+    BLOB_PREFIX, BLOB_TYPE, BLOCK_BLOB, CLIENT_REQUEST_ID, DATE, DELETE_SNAPSHOTS, LEASE_ACTION, LEASE_BREAK_PERIOD,
+    LEASE_DURATION, LEASE_ID, LeaseVerb, PROPOSED_LEASE_ID, RANGE, VERSION, conditions,
+    query::Query,
+    refusals::{bad_field, bad_method, bad_path, missing_field, not_served, unknown_field},
+};
+use crate::core::{
+    lease::LeaseId,
+    precondition::{Preconditions, TagCondition},
+    refusal::Refusal,
+    target::split_query,
+};
+
+/// The operations that are served; there are no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Get Blob, Get Blob Properties.
+    ReadBlob,
+    /// Put Blob, of a block blob.
+    PutBlob,
+    /// Delete Blob.
+    DeleteBlob,
+    /// Lease Blob.
+    LeaseBlob,
+    /// Get Container Properties.
+    ReadContainer,
+    /// Create Container.
+    CreateContainer,
+    /// Delete Container.
+    DeleteContainer,
+    /// Lease Container.
+    LeaseContainer,
+}
+
+impl Operation {
+    fn of(method: &Method, query: &Query) -> Result<Self, Refusal> {
+        match (query.container, query.lease, method) {
+            (false, true, &Method::PUT) => Ok(Self::LeaseBlob),
+            (true, true, &Method::PUT) => Ok(Self::LeaseContainer),
+            (false, false, &Method::GET | &Method::HEAD) => Ok(Self::ReadBlob),
+            (false, false, &Method::PUT) => Ok(Self::PutBlob),
+            (false, false, &Method::DELETE) => Ok(Self::DeleteBlob),
+            (true, false, &Method::GET | &Method::HEAD) => Ok(Self::ReadContainer),
+            (true, false, &Method::PUT) => Ok(Self::CreateContainer),
+            (true, false, &Method::DELETE) => Ok(Self::DeleteContainer),
+            _ => Err(bad_method()),
+        }
+    }
+
+    /// Its name in Azure's documentation.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ReadBlob => "Get Blob",
+            Self::PutBlob => "Put Blob",
+            Self::DeleteBlob => "Delete Blob",
+            Self::LeaseBlob => "Lease Blob",
+            Self::ReadContainer => "Get Container Properties",
+            Self::CreateContainer => "Create Container",
+            Self::DeleteContainer => "Delete Container",
+            Self::LeaseContainer => "Lease Container",
+        }
+    }
+
+    /// Whether it is about a container.
+    pub const fn is_of_container(self) -> bool {
+        matches!(self, Self::ReadContainer | Self::CreateContainer | Self::DeleteContainer | Self::LeaseContainer)
+    }
+
+    /// Whether it reads a blob or a container.
+    pub const fn is_read(self) -> bool {
+        matches!(self, Self::ReadBlob | Self::ReadContainer)
+    }
+
+    /// Whether it is about a lease.
+    pub const fn is_lease(self) -> bool {
+        matches!(self, Self::LeaseBlob | Self::LeaseContainer)
+    }
+
+    /// Whether a field of Azure means something to it that is served.
+    fn knows(self, name: &HeaderName) -> bool {
+        const ALWAYS: [HeaderName; 4] = [DATE, VERSION, CLIENT_REQUEST_ID, LEASE_ID];
+        const OF_LEASES: [HeaderName; 4] = [LEASE_ACTION, LEASE_DURATION, LEASE_BREAK_PERIOD, PROPOSED_LEASE_ID];
+        ALWAYS.contains(name)
+            || match self {
+                Self::ReadBlob => *name == RANGE,
+                Self::PutBlob => *name == BLOB_TYPE || standing_for(name).is_some(),
+                Self::DeleteBlob => *name == DELETE_SNAPSHOTS,
+                Self::LeaseBlob | Self::LeaseContainer => OF_LEASES.contains(name),
+                Self::ReadContainer | Self::CreateContainer | Self::DeleteContainer => false,
+            }
+    }
+}
+
+/// The field of HTTP that a property of a blob is.
+fn standing_for(name: &HeaderName) -> Option<HeaderName> {
+    match name.as_str().strip_prefix(BLOB_PREFIX)? {
+        "content-type" => Some(header::CONTENT_TYPE),
+        "content-encoding" => Some(header::CONTENT_ENCODING),
+        "content-language" => Some(header::CONTENT_LANGUAGE),
+        "content-disposition" => Some(header::CONTENT_DISPOSITION),
+        "cache-control" => Some(header::CACHE_CONTROL),
+        _ => None,
+    }
+}
+
+/// A request that is served.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// What it wants.
+    pub operation: Operation,
+    /// The lease that it names.
+    pub lease_id: Option<LeaseId>,
+    /// Its conditions.
+    pub conditions: Preconditions,
+    /// The method that the backend gets.
+    pub method: Method,
+    /// The target that the backend gets.
+    pub target: Vec<u8>,
+}
+
+impl Call {
+    /// Reads a request. `containers` says whether its route is one of containers, or one of blobs.
+    ///
+    /// # Errors
+    ///
+    /// It is none of the operations, or says something that has no meaning, or that would be lost.
+    pub fn read(method: &Method, target: &[u8], headers: &HeaderMap, containers: bool) -> Result<Self, Refusal> {
+        let (path, query) = split_query(target);
+        let query = Query::read(query.unwrap_or_default())?;
+        let operation = Operation::of(method, &query)?;
+        match (operation.is_of_container(), containers) {
+            (true, false) => return Err(not_served("containers are not served on this route (lease.guards)")),
+            (false, true) => return Err(not_served("only containers are served on this route: add restype=container")),
+            _ => {}
+        }
+        check_fields(operation, headers)?;
+        let conditions = conditions::read(operation, headers)?;
+        let mut target = path.strip_suffix(b"/").filter(|_| containers).unwrap_or(path).to_vec();
+        if matches!(target.rsplit(|&octet| octet == b'/').next(), None | Some(b"" | b"." | b"..")) {
+            return Err(bad_path());
+        }
+        if containers {
+            // A collection (RFC 4918 section 5.2).
+            target.push(b'/');
+        }
+        if !query.forwarded.is_empty() {
+            target.push(b'?');
+            target.extend_from_slice(&query.forwarded);
+        }
+        Ok(Self {
+            operation,
+            lease_id: lease_id(operation, headers)?,
+            conditions,
+            method: sent(operation, method),
+            target,
+        })
+    }
+
+    /// The fields of the request as the backend gets them: without those of Azure, and with what these stand for.
+    pub fn forwarded_fields(&self, headers: &HeaderMap) -> HeaderMap {
+        let mut fields = HeaderMap::with_capacity(headers.len());
+        for (name, value) in headers {
+            if !is_of_azure(name) && !is_conditional(name) {
+                fields.append(name.clone(), value.clone());
+            }
+        }
+        for (name, value) in headers {
+            if let Some(field) = standing_for(name) {
+                fields.insert(field, value.clone());
+            }
+        }
+        match headers.get(RANGE) {
+            Some(range) if self.operation == Operation::ReadBlob => {
+                fields.insert(header::RANGE, range.clone());
+            }
+            _ => {}
+        }
+        if self.method != Method::GET {
+            fields.remove(header::RANGE);
+        }
+        // A backend that judges tags of its own gets the tag as HTTP spells it.
+        if let Some(TagCondition::Tags(tags)) = &self.conditions.if_match
+            && let [tag] = tags.as_slice()
+        {
+            fields.insert(header::IF_MATCH, tag.to_header_value());
+        }
+        fields
+    }
+}
+
+/// What the backend is asked: a container is a collection, which MKCOL makes (RFC 4918 section 9.3).
+fn sent(operation: Operation, method: &Method) -> Method {
+    match operation {
+        // The octets of a token.
+        Operation::CreateContainer => Method::from_bytes(b"MKCOL").unwrap_or_default(),
+        Operation::ReadContainer => Method::HEAD,
+        _ => method.clone(),
+    }
+}
+
+fn is_of_azure(name: &HeaderName) -> bool {
+    name.as_str().starts_with("x-ms-")
+}
+
+fn is_conditional(name: &HeaderName) -> bool {
+    name.as_str().starts_with("if-")
+}
+
+/// Nothing that a client asks for is lost: a field that is not served refuses its request.
+fn check_fields(operation: Operation, headers: &HeaderMap) -> Result<(), Refusal> {
+    let unknown = headers.keys().find(|name| is_of_azure(name) && !operation.knows(name));
+    if let Some(name) = unknown {
+        return Err(unknown_field(name.as_str()));
+    }
+    if headers.contains_key(header::CONTENT_RANGE) {
+        return Err(unknown_field("Content-Range"));
+    }
+    match operation {
+        Operation::PutBlob => check_blob_type(single(headers, &BLOB_TYPE)?),
+        Operation::DeleteBlob => match single(headers, &DELETE_SNAPSHOTS)? {
+            // There are none.
+            None => Ok(()),
+            Some(value) if value.as_bytes() == b"include" => Ok(()),
+            Some(_) => Err(not_served("there are no snapshots here")),
+        },
+        _ => Ok(()),
+    }
+}
+
+fn check_blob_type(value: Option<&HeaderValue>) -> Result<(), Refusal> {
+    match value.map(HeaderValue::as_bytes) {
+        None => Err(missing_field(BLOB_TYPE.as_str())),
+        Some(kind) if kind.eq_ignore_ascii_case(BLOCK_BLOB.as_bytes()) => Ok(()),
+        Some(kind) if kind.eq_ignore_ascii_case(b"AppendBlob") || kind.eq_ignore_ascii_case(b"PageBlob") => {
+            Err(not_served("of all blobs only block blobs are served here"))
+        }
+        Some(_) => Err(bad_field(BLOB_TYPE.as_str(), BLOCK_BLOB)),
+    }
+}
+
+/// The lease that a request names. To acquire or break one takes none.
+fn lease_id(operation: Operation, headers: &HeaderMap) -> Result<Option<LeaseId>, Refusal> {
+    let verb = single(headers, &LEASE_ACTION)?.and_then(|word| LeaseVerb::of(word.as_bytes()));
+    if operation.is_lease() && matches!(verb, Some(LeaseVerb::Acquire | LeaseVerb::Break)) {
+        return Ok(None);
+    }
+    id(headers, &LEASE_ID)
+}
+
+/// The id in a field.
+pub(super) fn id(headers: &HeaderMap, name: &HeaderName) -> Result<Option<LeaseId>, Refusal> {
+    let parse =
+        |value: &HeaderValue| LeaseId::parse(value.as_bytes()).map_err(|_error| bad_field(name.as_str(), "a GUID"));
+    single(headers, name)?.map(parse).transpose()
+}
+
+/// The value of a field that is there at most once.
+pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Refusal> {
+    let mut lines = headers.get_all(name).iter();
+    match (lines.next(), lines.next()) {
+        (_, Some(_)) => Err(bad_field(name.as_str(), "one value")),
+        (value, None) => Ok(value),
+    }
+}
+
+#[cfg(test)]
+#[path = "call_tests.rs"]
+mod tests;

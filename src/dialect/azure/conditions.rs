@@ -1,0 +1,126 @@
+//! Conditional fields by Azure's rules: which may stand together, and how their values are spelled.
+
+use http::{
+    HeaderMap, HeaderName,
+    header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE},
+};
+
+use super::{
+    Operation,
+    refusals::{bad_field, too_many_conditions, unknown_field, unsatisfiable},
+};
+use crate::core::{
+    entity_tag::EntityTag,
+    http_date::HttpDate,
+    precondition::{Combination, Preconditions, TagCondition},
+    refusal::Refusal,
+};
+
+/// The conditions of a request.
+///
+/// A container takes dates alone. To create one is to demand that there is none.
+///
+/// # Errors
+///
+/// A value cannot be read, or the fields cannot stand together.
+pub(super) fn read(operation: Operation, headers: &HeaderMap) -> Result<Preconditions, Refusal> {
+    if operation.is_of_container() {
+        for name in [&IF_MATCH, &IF_NONE_MATCH] {
+            if headers.contains_key(name) {
+                return Err(unknown_field(name.as_str()));
+            }
+        }
+    }
+    let mut conditions = Preconditions {
+        if_match: tags(headers, &IF_MATCH)?,
+        if_none_match: tags(headers, &IF_NONE_MATCH)?,
+        if_modified_since: date(headers, &IF_MODIFIED_SINCE)?,
+        if_unmodified_since: date(headers, &IF_UNMODIFIED_SINCE)?,
+        if_range: None,
+        combination: Combination::Azure,
+    };
+    let is_any = conditions.if_none_match == Some(TagCondition::Any);
+    if operation.is_read() {
+        return if is_any { Err(unsatisfiable()) } else { Ok(conditions) };
+    }
+    if !can_stand_together(&conditions) {
+        return Err(too_many_conditions());
+    }
+    if operation == Operation::CreateContainer {
+        conditions = Preconditions {
+            if_none_match: Some(TagCondition::Any),
+            combination: Combination::Azure,
+            ..Preconditions::default()
+        };
+    } else if is_any && operation != Operation::PutBlob {
+        // Only what creates can be kept from overwriting.
+        conditions.if_none_match = None;
+    }
+    Ok(conditions)
+}
+
+/// A write has one condition, or one of two pairs, and each names one tag.
+fn can_stand_together(conditions: &Preconditions) -> bool {
+    let is_list =
+        |condition: &Option<TagCondition>| matches!(condition, Some(TagCondition::Tags(tags)) if tags.len() > 1);
+    let given = (
+        conditions.if_match.is_some(),
+        conditions.if_none_match.is_some(),
+        conditions.if_modified_since.is_some(),
+        conditions.if_unmodified_since.is_some(),
+    );
+    let is_pair = matches!(given, (true, false, false, true) | (false, true, true, false));
+    let count = [given.0, given.1, given.2, given.3].into_iter().filter(|given| *given).count();
+    (count <= 1 || is_pair) && !is_list(&conditions.if_match) && !is_list(&conditions.if_none_match)
+}
+
+/// `*`, or tags with or without their quotes.
+fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<TagCondition>, Refusal> {
+    let lines: Vec<&[u8]> = headers.get_all(name).iter().map(|line| line.as_bytes()).collect();
+    if lines.is_empty() {
+        return Ok(None);
+    }
+    let bad = || bad_field(name.as_str(), "* or an ETag");
+    let list = lines.join(&b',');
+    let members = split(&list);
+    match members.as_slice() {
+        [b"*"] => Ok(Some(TagCondition::Any)),
+        [] => Err(bad()),
+        _ => {
+            let tags: Result<Vec<_>, _> = members.into_iter().map(tag).collect();
+            tags.map(|tags| Some(TagCondition::Tags(tags))).map_err(|()| bad())
+        }
+    }
+}
+
+/// The members of a list; a comma between quotes is part of a tag.
+fn split(list: &[u8]) -> Vec<&[u8]> {
+    let mut quoted = false;
+    let members = list.split(|&octet| {
+        quoted ^= octet == b'"';
+        octet == b',' && !quoted
+    });
+    members.map(<[u8]>::trim_ascii).filter(|member| !member.is_empty()).collect()
+}
+
+fn tag(member: &[u8]) -> Result<EntityTag, ()> {
+    let is_spelled_out = member.contains(&b'"');
+    let tag = if is_spelled_out { EntityTag::parse(member) } else { EntityTag::strong(member.to_vec()) };
+    tag.ok().filter(|_| member != b"*").ok_or(())
+}
+
+fn date(headers: &HeaderMap, name: &HeaderName) -> Result<Option<HttpDate>, Refusal> {
+    let mut lines = headers.get_all(name).iter();
+    match (lines.next(), lines.next()) {
+        (None, _) => Ok(None),
+        (Some(line), None) => match HttpDate::parse(line.as_bytes()) {
+            Some(date) => Ok(Some(date)),
+            None => Err(bad_field(name.as_str(), "a date")),
+        },
+        (Some(_), Some(_)) => Err(bad_field(name.as_str(), "one date")),
+    }
+}
+
+#[cfg(test)]
+#[path = "conditions_tests.rs"]
+mod tests;

@@ -1,0 +1,96 @@
+//! What a refusal is called in Azure.
+
+use http::StatusCode;
+
+use super::{Asked, LeaseVerb};
+use crate::core::refusal::{Code, Refusal};
+
+/// The status and the name of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AzureError {
+    /// The status.
+    pub status: StatusCode,
+    /// The name: `x-ms-error-code`.
+    pub code: &'static str,
+}
+
+/// The error that a refusal is told as.
+///
+/// A write that meets another one is a 503 `ServerBusy`, since clients repeat such a request by themselves and nothing was
+/// written; they would give up at a 409.
+pub fn error_of(refusal: &Refusal, asked: Asked) -> AzureError {
+    let (status, code) = match refusal.service {
+        Some(service) => (service.status, service.code),
+        None => facts(refusal.code, asked),
+    };
+    AzureError { status: StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), code }
+}
+
+fn facts(code: Code, asked: Asked) -> (u16, &'static str) {
+    match code {
+        Code::MalformedPrecondition | Code::MalformedLeaseHeader => (400, "InvalidHeaderValue"),
+        Code::AmbiguousTarget => (400, "InvalidUri"),
+        Code::MethodOverride => (400, "UnsupportedHeader"),
+        Code::MalformedRequest => (400, "InvalidInput"),
+        Code::PreconditionRequired | Code::IdempotencyKeyMissing => (400, "MissingRequiredHeader"),
+        Code::IdempotencyMismatch => (400, "InvalidHeaderValue"),
+        Code::NoRoute => (404, "ResourceNotFound"),
+        Code::MethodNotAllowed => (405, "UnsupportedHttpVerb"),
+        Code::BodyTimeout => (408, "OperationTimedOut"),
+        Code::BodyTooLarge => (413, "RequestBodyTooLarge"),
+        Code::NotSupported => (501, "NotImplemented"),
+        Code::PreconditionFailed => match (asked.creates, asked.container) {
+            (true, true) => (409, "ContainerAlreadyExists"),
+            (true, false) => (409, "BlobAlreadyExists"),
+            (false, _) => (412, "ConditionNotMet"),
+        },
+        Code::UpstreamFailed | Code::UpstreamUnreachable | Code::ValidatorUnavailable => (500, "InternalError"),
+        Code::UpstreamConnectTimeout | Code::UpstreamTimeout => (500, "OperationTimedOut"),
+        Code::LeaseHeld
+        | Code::LeaseIdMismatch
+        | Code::LeaseNotPresent
+        | Code::LeaseBreaking
+        | Code::LeaseBroken
+        | Code::LeaseHoldMax => (409, of_operation(code, asked.lease)),
+        Code::LeaseIdMissing | Code::LeaseIdMismatchOnUse | Code::LeaseNotPresentOnUse | Code::LeaseLost => {
+            (412, of_use(code, asked.container))
+        }
+        Code::TooManyLeases => (429, "TooManyRequests"),
+        Code::WriteInFlight
+        | Code::IdempotencyInFlight
+        | Code::StoreUnavailable
+        | Code::StoreFull
+        | Code::Overloaded => (503, "ServerBusy"),
+    }
+}
+
+/// The refusal of a lease operation.
+fn of_operation(code: Code, verb: Option<LeaseVerb>) -> &'static str {
+    match (code, verb) {
+        (Code::LeaseHoldMax, Some(LeaseVerb::Renew)) | (Code::LeaseBreaking, Some(LeaseVerb::Renew)) => {
+            "LeaseIsBrokenAndCannotBeRenewed"
+        }
+        (Code::LeaseBroken, _) => "LeaseIsBrokenAndCannotBeRenewed",
+        (Code::LeaseBreaking, Some(LeaseVerb::Change)) => "LeaseIsBreakingAndCannotBeChanged",
+        (Code::LeaseBreaking, _) => "LeaseIsBreakingAndCannotBeAcquired",
+        // Where there is no lease at all its holder is told of a mismatch.
+        (Code::LeaseIdMismatch, _) | (Code::LeaseNotPresent, Some(LeaseVerb::Renew | LeaseVerb::Release)) => {
+            "LeaseIdMismatchWithLeaseOperation"
+        }
+        (Code::LeaseNotPresent, _) => "LeaseNotPresentWithLeaseOperation",
+        _ => "LeaseAlreadyPresent",
+    }
+}
+
+/// The refusal of a read or write.
+fn of_use(code: Code, container: bool) -> &'static str {
+    match (code, container) {
+        (Code::LeaseIdMismatchOnUse, false) => "LeaseIdMismatchWithBlobOperation",
+        (Code::LeaseIdMismatchOnUse, true) => "LeaseIdMismatchWithContainerOperation",
+        (Code::LeaseNotPresentOnUse, false) => "LeaseNotPresentWithBlobOperation",
+        // A container has no word for a lease that has ended.
+        (Code::LeaseNotPresentOnUse | Code::LeaseLost, true) => "LeaseNotPresentWithContainerOperation",
+        (Code::LeaseLost, false) => "LeaseLost",
+        _ => "LeaseIdMissing",
+    }
+}

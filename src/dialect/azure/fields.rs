@@ -1,0 +1,124 @@
+//! The fields of answers.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use uuid::Builder;
+
+use super::{CLIENT_REQUEST_ID, DEFAULT_VERSION, LEASE_DURATION, LEASE_STATE, LEASE_STATUS, REQUEST_ID, VERSION};
+use crate::core::{
+    http_date::HttpDate,
+    lease::{LeaseDuration, LeaseState},
+    record::Snapshot,
+    validators::Modified,
+};
+
+/// The longest id of a request that a client may choose.
+const CLIENT_REQUEST_ID_MAX_BYTES: usize = 1024;
+
+/// The fields that every answer carries: the number of the request, made of these random bytes, and what the client has
+/// said of itself.
+pub fn common_fields(request: &HeaderMap, random: [u8; 16]) -> Vec<(HeaderName, HeaderValue)> {
+    let number = Builder::from_random_bytes(random).into_uuid().to_string();
+    let version = request.get(VERSION).cloned().unwrap_or(DEFAULT_VERSION);
+    let mut fields = vec![(VERSION, version)];
+    // The digits of a UUID are always a value.
+    fields.extend(HeaderValue::try_from(number).ok().map(|number| (REQUEST_ID, number)));
+    let echoed = request.get(CLIENT_REQUEST_ID).filter(|id| id.len() <= CLIENT_REQUEST_ID_MAX_BYTES);
+    fields.extend(echoed.map(|id| (CLIENT_REQUEST_ID, id.clone())));
+    fields
+}
+
+/// What a read tells of the lease; never its id.
+pub fn lease_fields(snapshot: &Snapshot) -> Vec<(HeaderName, HeaderValue)> {
+    let state = snapshot.lease_state();
+    let word = match state {
+        LeaseState::Available => "available",
+        LeaseState::Leased => "leased",
+        LeaseState::Breaking => "breaking",
+        LeaseState::Broken => "broken",
+        LeaseState::Expired => "expired",
+    };
+    let status = if state.is_held() { "locked" } else { "unlocked" };
+    let mut fields =
+        vec![(LEASE_STATE, HeaderValue::from_static(word)), (LEASE_STATUS, HeaderValue::from_static(status))];
+    let duration = snapshot.lease().filter(|_| state == LeaseState::Leased).map(|lease| lease.duration);
+    fields.extend(duration.map(|duration| {
+        let word = if duration == LeaseDuration::Infinite { "infinite" } else { "fixed" };
+        (LEASE_DURATION, HeaderValue::from_static(word))
+    }));
+    fields
+}
+
+/// The modification date as clients are told it.
+///
+/// They are always told one, as they expect it of every answer. But where the date is not older than the answer that it
+/// came with, the resource may change again within that second and keep it, and If-Unmodified-Since with that date would
+/// then let a client overwrite a state that it has not seen (RFC 9110 section 8.8.2.2). So such a date is told as the
+/// second before: a condition with it is false at worst, and the next read tells the true one.
+pub fn told_date(modified: Modified) -> HttpDate {
+    if modified.strong {
+        return modified.date;
+    }
+    HttpDate::from_unix_seconds(modified.date.unix_seconds().saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::lease::{
+        Action,
+        testing::{Resource, acquire, fixed, id},
+    };
+
+    fn told(request: &[(HeaderName, &str)]) -> Vec<(String, String)> {
+        let request = request.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
+        texts(common_fields(&request, [0; 16]))
+    }
+
+    fn texts(fields: Vec<(HeaderName, HeaderValue)>) -> Vec<(String, String)> {
+        fields.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect()
+    }
+
+    fn pair(name: &str, value: &str) -> (String, String) {
+        (name.to_owned(), value.to_owned())
+    }
+
+    #[test]
+    fn an_answer_repeats_what_the_client_says_of_itself() {
+        let number = pair("x-ms-request-id", "00000000-0000-4000-8000-000000000000");
+        assert_eq!(told(&[]), [pair("x-ms-version", "2021-12-02"), number.clone()]);
+        let request = [(VERSION, "2024-11-04"), (CLIENT_REQUEST_ID, "mine")];
+        let expected = [pair("x-ms-version", "2024-11-04"), number.clone(), pair("x-ms-client-request-id", "mine")];
+        assert_eq!(told(&request), expected);
+        let long = "a".repeat(CLIENT_REQUEST_ID_MAX_BYTES + 1);
+        assert_eq!(told(&[(CLIENT_REQUEST_ID, &long)]), [pair("x-ms-version", "2021-12-02"), number]);
+    }
+
+    #[test]
+    fn a_read_tells_the_state_of_the_lease_and_its_kind_while_it_is_held() {
+        let mut resource = Resource::new();
+        let seen = |resource: &Resource| {
+            texts(lease_fields(&resource.snapshot)).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
+        };
+        assert_eq!(seen(&resource), ["available", "unlocked"]);
+        resource.must(acquire(Some(id(1)), fixed(60)));
+        assert_eq!(seen(&resource), ["leased", "locked", "fixed"]);
+        resource.must(acquire(Some(id(1)), LeaseDuration::Infinite));
+        assert_eq!(seen(&resource), ["leased", "locked", "infinite"]);
+        resource.must(acquire(Some(id(1)), fixed(60)));
+        resource.must(Action::Break { period: None });
+        assert_eq!(seen(&resource), ["breaking", "locked"]);
+        resource.pass_seconds(60);
+        assert_eq!(seen(&resource), ["broken", "unlocked"]);
+        resource.must(acquire(Some(id(1)), fixed(60)));
+        resource.pass_seconds(60);
+        assert_eq!(seen(&resource), ["expired", "unlocked"]);
+    }
+
+    /// RFC 9110 section 8.8.2.2.
+    #[test]
+    fn a_date_that_may_stand_for_two_states_is_told_as_the_second_before() {
+        let date = HttpDate::from_unix_seconds(1_000);
+        assert_eq!(told_date(Modified { date, strong: true }), date);
+        assert_eq!(told_date(Modified { date, strong: false }), HttpDate::from_unix_seconds(999));
+    }
+}

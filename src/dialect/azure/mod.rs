@@ -1,0 +1,51 @@
+//! The azure dialect: the part of Azure Blob Storage's REST interface that needs nothing of a backend but GET, PUT and
+//! DELETE of files, with the leases that such a backend does not have (`docs/azure.md`).
+//!
+//! [`Call::read`] says what a request wants, or refuses it; only what is on its list ever reaches a backend.
+
+use http::{HeaderName, HeaderValue};
+
+mod asked;
+mod call;
+mod conditions;
+mod error;
+mod fields;
+mod lease;
+mod query;
+mod range;
+mod refusals;
+mod response;
+
+pub use asked::{Asked, LeaseVerb};
+pub use call::{Call, Operation};
+pub use error::{AzureError, error_of};
+pub use fields::{common_fields, lease_fields, told_date};
+pub use lease::{action, done};
+pub use range::{Selected, select};
+pub use refusals::{refuse, refuse_use};
+pub use response::{Body, Outcome, outcome};
+
+/// The name of an error; clients choose their exception by it.
+pub const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
+/// What kind of blob one is.
+pub const BLOB_TYPE: HeaderName = HeaderName::from_static("x-ms-blob-type");
+/// The only kind of blob here.
+pub const BLOCK_BLOB: &str = "BlockBlob";
+const BLOB_PREFIX: &str = "x-ms-blob-";
+const LEASE_ACTION: HeaderName = HeaderName::from_static("x-ms-lease-action");
+const LEASE_ID: HeaderName = HeaderName::from_static("x-ms-lease-id");
+const LEASE_TIME: HeaderName = HeaderName::from_static("x-ms-lease-time");
+const LEASE_STATE: HeaderName = HeaderName::from_static("x-ms-lease-state");
+const LEASE_STATUS: HeaderName = HeaderName::from_static("x-ms-lease-status");
+const LEASE_DURATION: HeaderName = HeaderName::from_static("x-ms-lease-duration");
+const LEASE_BREAK_PERIOD: HeaderName = HeaderName::from_static("x-ms-lease-break-period");
+const PROPOSED_LEASE_ID: HeaderName = HeaderName::from_static("x-ms-proposed-lease-id");
+const DELETE_SNAPSHOTS: HeaderName = HeaderName::from_static("x-ms-delete-snapshots");
+const RANGE: HeaderName = HeaderName::from_static("x-ms-range");
+const DATE: HeaderName = HeaderName::from_static("x-ms-date");
+const VERSION: HeaderName = HeaderName::from_static("x-ms-version");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
+const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
+
+/// The version of the interface that is spoken where the client names none.
+const DEFAULT_VERSION: HeaderValue = HeaderValue::from_static("2021-12-02");

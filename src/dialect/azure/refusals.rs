@@ -1,0 +1,114 @@
+//! Refusals in the words of the dialect: what each says to its reader.
+
+use std::time::Duration;
+
+use crate::core::{
+    lease::{Denied, UseDenied},
+    refusal::{Code, Refusal},
+};
+
+/// When to come back where a lease without an end is held.
+const RETRY_INFINITE: Duration = Duration::from_secs(60);
+
+/// The refusal of a lease operation.
+pub fn refuse(denied: &Denied) -> Refusal {
+    match denied {
+        Denied::Held { remaining, .. } => Refusal::new(Code::LeaseHeld, "There is already a lease present.")
+            .retry_after(remaining.unwrap_or(RETRY_INFINITE)),
+        Denied::IdMismatch => Refusal::new(
+            Code::LeaseIdMismatch,
+            "The lease ID specified did not match the lease ID, or the lease belongs to another client.",
+        ),
+        Denied::NotPresent => Refusal::new(Code::LeaseNotPresent, "There is currently no such lease."),
+        Denied::Breaking => {
+            Refusal::new(Code::LeaseBreaking, "The lease is being broken; acquire it anew after its end.")
+        }
+        Denied::Broken => Refusal::new(Code::LeaseBroken, "The lease has been broken; acquire it anew."),
+        Denied::BeyondHoldMax => Refusal::new(
+            Code::LeaseHoldMax,
+            "The lease was held for as long as this proxy allows (lease.hold_max): release it, and acquire it anew.",
+        ),
+        Denied::Busy(_) => {
+            Refusal::new(Code::WriteInFlight, "A write is in flight or in doubt; the lease can be granted afterwards.")
+                .retry_after(Duration::from_secs(1))
+        }
+    }
+}
+
+/// The refusal of a read or write that a lease forbids.
+pub fn refuse_use(denied: UseDenied) -> Refusal {
+    match denied {
+        UseDenied::IdMissing => Refusal::new(
+            Code::LeaseIdMissing,
+            "There is currently a lease, and no lease ID was specified in the request.",
+        ),
+        UseDenied::LeaseRequired => {
+            Refusal::new(Code::LeaseIdMissing, "This proxy lets only the holder of a lease write: acquire one first.")
+        }
+        UseDenied::IdMismatch => {
+            Refusal::new(Code::LeaseIdMismatchOnUse, "The lease ID specified did not match the lease ID.")
+        }
+        UseDenied::NotPresent => Refusal::new(Code::LeaseNotPresentOnUse, "There is currently no lease of this ID."),
+        UseDenied::Lost => {
+            Refusal::new(Code::LeaseLost, "A lease ID was specified, but the lease has expired or was broken.")
+        }
+    }
+}
+
+/// A field that must be there.
+pub(super) fn missing_field(name: &str) -> Refusal {
+    Refusal::new(Code::MalformedLeaseHeader, format!("The request needs {name}.")).called(400, "MissingRequiredHeader")
+}
+
+/// A field whose value has no meaning.
+pub(super) fn bad_field(name: &str, expected: &str) -> Refusal {
+    Refusal::new(Code::MalformedLeaseHeader, format!("The value of {name} is not {expected}."))
+        .called(400, "InvalidHeaderValue")
+}
+
+/// A field that asks for something that is not served.
+pub(super) fn unknown_field(name: &str) -> Refusal {
+    let detail = format!("What {name} asks for is not served here, and the request was not sent on without it.");
+    Refusal::new(Code::NotSupported, detail).called(400, "UnsupportedHeader")
+}
+
+/// A query parameter that is not served.
+pub(super) fn unknown_query() -> Refusal {
+    let detail = "The query has a parameter that is not served here, and the request was not sent on without it.";
+    Refusal::new(Code::NotSupported, detail).called(400, "UnsupportedQueryParameter")
+}
+
+/// A query parameter whose value has no meaning, or that is there twice.
+pub(super) fn bad_query(name: &str) -> Refusal {
+    Refusal::new(Code::MalformedRequest, format!("The query parameter {name} has no or more than one meaning."))
+        .called(400, "InvalidQueryParameterValue")
+}
+
+/// An operation that is not on the list.
+pub(super) fn not_served(what: &'static str) -> Refusal {
+    Refusal::new(Code::NotSupported, what).called(501, "NotImplemented")
+}
+
+/// A path that the backend would take for something else than a blob or a container.
+pub(super) fn bad_path() -> Refusal {
+    let detail = "The name of a blob or container does not end with a slash or a dot segment here.";
+    Refusal::new(Code::AmbiguousTarget, detail)
+}
+
+/// A method that no operation has.
+pub(super) fn bad_method() -> Refusal {
+    Refusal::new(Code::MethodNotAllowed, "No operation of this resource has that method.")
+}
+
+/// Conditional fields that cannot be combined.
+pub(super) fn too_many_conditions() -> Refusal {
+    let detail = "A write takes one condition with one ETag, or the pair If-Match and If-Unmodified-Since or the pair \
+                  If-None-Match and If-Modified-Since.";
+    Refusal::new(Code::MalformedPrecondition, detail).called(400, "MultipleConditionHeadersNotSupported")
+}
+
+/// A condition that can never be met.
+pub(super) fn unsatisfiable() -> Refusal {
+    Refusal::new(Code::MalformedPrecondition, "If-None-Match: * has no meaning for a read.")
+        .called(400, "UnsatisfiableCondition")
+}

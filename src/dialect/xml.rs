@@ -1,0 +1,53 @@
+//! Errors as XML documents: the form in which storage services and their clients speak of them.
+
+use std::fmt::Write as _;
+
+/// The media type of such a document.
+pub const CONTENT_TYPE: &str = "application/xml";
+
+/// A document `<Error>` of these elements, each a name and its text.
+pub fn error(elements: &[(&str, &str)]) -> String {
+    let mut document = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><Error>");
+    for (name, text) in elements {
+        // A string takes whatever is written to it.
+        let _ = write!(document, "<{name}>{}</{name}>", escaped(text));
+    }
+    document.push_str("</Error>");
+    document
+}
+
+/// A text as the content of an element (XML 1.0 section 2.4); what no XML document may hold is left out.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '\t' | '\n' | '\r' => escaped.push(' '),
+            control if control.is_control() => {}
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_holds_its_elements_in_order() {
+        let document = error(&[("Code", "ServerBusy"), ("Message", "later")]);
+        let expected = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
+                        <Error><Code>ServerBusy</Code><Message>later</Message></Error>";
+        assert_eq!(document, expected);
+    }
+
+    /// XML 1.0 sections 2.2 and 2.4.
+    #[test]
+    fn a_text_cannot_end_its_element() {
+        let document = error(&[("Message", "</Message>&\u{0}\r\n]]>")]);
+        assert!(document.ends_with("<Message>&lt;/Message&gt;&amp;  ]]&gt;</Message></Error>"), "{document}");
+    }
+}

@@ -1,0 +1,264 @@
+//! Requests in the azure dialect: each is one operation of its list, and is told in Azure's words how it went.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use pingora::{
+    http::{RequestHeader, ResponseHeader},
+    proxy::Session,
+};
+
+use super::{
+    Guards,
+    answer::{Answer, Relayed},
+    lease::{Needs, fresh_id},
+    memory::not_modified_fields,
+    request::Request,
+};
+use crate::{
+    core::{
+        policy::{AbsentLease, Guard, LeaseGuards, LeaseRules, TagSource},
+        validators::Validators,
+    },
+    dialect::{
+        azure::{self, AzureError, Body, Call, ERROR_CODE, Operation, Outcome, Selected},
+        xml,
+    },
+    entropy::random_bytes,
+    exchange::Begun,
+    proxy::guarded::GuardedRequest,
+};
+
+impl Guards {
+    /// Handles a request in the azure dialect.
+    pub(super) async fn answer_in_azure(
+        &self,
+        session: &mut Session,
+        guarded: &GuardedRequest,
+        guard: &Guard,
+        rules: &LeaseRules,
+    ) -> Result<Answer, Answer> {
+        let received = session.req_header();
+        let containers = rules.guards == LeaseGuards::Delete;
+        let call = Call::read(&guarded.method, received.raw_path(), &received.headers, containers)?;
+        // A number that could be guessed does no harm here.
+        let told = Told {
+            fields: azure::common_fields(&received.headers, random_bytes().unwrap_or_default()),
+            operation: call.operation,
+        };
+        let head = (forwarded_head(received, &call)?, !session.is_body_empty());
+        let (key, method) = (guarded.key.clone(), guarded.method.clone());
+        let conditions = call.conditions.clone();
+        let request = Request::new(&guarded.route, guard, key, method, head, conditions, call.lease_id);
+        let answer = match call.operation {
+            operation if operation.is_lease() => {
+                Box::pin(self.lease_in_azure(session, &request, guard, rules, &call)).await
+            }
+            operation if operation.is_read() => self.read(session, &request, guard).await,
+            _ => self.write(session, &request, guard).await,
+        };
+        self.tell_in_azure(&request, guard, &told, answer.unwrap_or_else(|answer| answer)).await
+    }
+
+    /// Does a lease operation. Its answer has the validators of the resource, which no lease changes.
+    async fn lease_in_azure(
+        &self,
+        session: &mut Session,
+        request: &Request,
+        guard: &Guard,
+        rules: &LeaseRules,
+        call: &Call,
+    ) -> Result<Answer, Answer> {
+        let action = azure::action(&session.req_header().headers, rules, fresh_id)?;
+        let needs = Needs { presence: rules.absent == AbsentLease::Refuse, tag: true };
+        let seen = self.authorize(request, guard, rules, needs).await?;
+        let stepped = self.take_step(session, request, guard, rules, action, None).await?;
+        let (status, field) = azure::done(stepped.done, call.lease_id)?;
+        let mut head = ResponseHeader::build(status, Some(8))?;
+        if let Some((name, value)) = field {
+            head.insert_header(name, value)?;
+        }
+        if let Some(Validators { tag, modified }) = seen.and_then(|seen| seen.still_current(&stepped.snapshot)) {
+            if let Some(tag) = tag {
+                head.insert_header(header::ETAG, tag.to_header_value())?;
+            }
+            if let Some(modified) = modified {
+                head.insert_header(header::LAST_MODIFIED, azure::told_date(modified).to_string())?;
+            }
+        }
+        Ok(Answer::Local(Box::new(head), None))
+    }
+
+    /// Brings an answer into Azure's form; a refusal gets it where it is written.
+    async fn tell_in_azure(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        told: &Told,
+        answer: Answer,
+    ) -> Result<Answer, Answer> {
+        match answer {
+            Answer::Relayed(relayed) => self.tell_relayed(request, guard, told, *relayed).await,
+            Answer::NotModified(mut head) => {
+                head.insert_header(ERROR_CODE, "ConditionNotMet")?;
+                told.write_to(&mut head)?;
+                Ok(Answer::NotModified(head))
+            }
+            Answer::Local(mut head, body) => {
+                told.write_to(&mut head)?;
+                Ok(Answer::Local(head, body))
+            }
+            answer @ (Answer::Refused(_) | Answer::Broken(_)) => Ok(answer),
+        }
+    }
+
+    async fn tell_relayed(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        told: &Told,
+        relayed: Relayed,
+    ) -> Result<Answer, Answer> {
+        let Relayed { mut head, begun, rest } = relayed;
+        let matches = request.conditions.if_match.is_some();
+        let outcome = if selects_nothing(request, &head) {
+            head.insert_header(header::CONTENT_RANGE, "bytes */0")?;
+            Outcome::Failed(NO_SUCH_RANGE)
+        } else {
+            azure::outcome(told.operation, head.status, matches)
+        };
+        let relays = matches!(outcome, Outcome::Done(_, Body::Relayed));
+        let rest = match rest {
+            Some(exchange) if !relays => {
+                exchange.discard().await;
+                None
+            }
+            rest => rest,
+        };
+        let begun = match outcome {
+            Outcome::NotModified => {
+                let not_modified = Answer::not_modified(&not_modified_fields(&head.headers))?;
+                return Box::pin(self.tell_in_azure(request, guard, told, not_modified)).await;
+            }
+            Outcome::Failed(error) => write_error(&mut head, error)?,
+            Outcome::Done(status, Body::Dropped) => {
+                head.set_status(status)?;
+                replace_content(&mut head, None)?;
+                Begun::default()
+            }
+            Outcome::Done(status, Body::Relayed) => {
+                head.set_status(status)?;
+                head.insert_header(azure::BLOB_TYPE, azure::BLOCK_BLOB)?;
+                head.insert_header(header::ACCEPT_RANGES, "bytes")?;
+                // What was received as a whole for its tag is cut here.
+                if rest.is_none() && guard.etag == TagSource::Content && request.method == Method::GET {
+                    cut(&mut head, begun, request.head.headers.get(header::RANGE))?
+                } else {
+                    begun
+                }
+            }
+        };
+        if told.operation.is_read() && head.status.is_success() {
+            // Without the store nothing is known of the lease, and nothing is said of it.
+            for (name, value) in self.snapshot(&request.key).await.iter().flat_map(azure::lease_fields) {
+                head.insert_header(name, value)?;
+            }
+        }
+        if let Some(modified) = Validators::from_headers(&head.headers).0.modified {
+            head.insert_header(header::LAST_MODIFIED, azure::told_date(modified).to_string())?;
+        }
+        told.write_to(&mut head)?;
+        Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest })))
+    }
+}
+
+/// The error of a range of which there is nothing.
+const NO_SUCH_RANGE: AzureError = AzureError { status: StatusCode::RANGE_NOT_SATISFIABLE, code: "InvalidRange" };
+
+/// Whether a part is asked for of what is empty: servers of files answer with all of it, which clients do not expect.
+fn selects_nothing(request: &Request, head: &ResponseHeader) -> bool {
+    let is_empty = head.headers.get(header::CONTENT_LENGTH).is_some_and(|length| length.as_bytes() == b"0");
+    head.status == StatusCode::OK && is_empty && request.head.headers.contains_key(header::RANGE)
+}
+
+/// What every answer to a request says.
+struct Told {
+    fields: Vec<(HeaderName, HeaderValue)>,
+    operation: Operation,
+}
+
+impl Told {
+    fn write_to(&self, head: &mut ResponseHeader) -> pingora::Result<()> {
+        self.fields.iter().try_for_each(|(name, value)| head.insert_header(name.clone(), value.clone()))
+    }
+}
+
+/// The head of a request as the backend is to get it.
+fn forwarded_head(received: &RequestHeader, call: &Call) -> pingora::Result<RequestHeader> {
+    let mut head = received.clone();
+    head.set_method(call.method.clone());
+    head.set_raw_path(&call.target)?;
+    let fields = call.forwarded_fields(&received.headers);
+    for name in received.headers.keys() {
+        head.remove_header(name);
+    }
+    append(&mut head, fields)?;
+    Ok(head)
+}
+
+fn append(head: &mut RequestHeader, fields: HeaderMap) -> pingora::Result<()> {
+    let mut last = None;
+    for (name, value) in fields {
+        // A name is given with the first of its values alone.
+        last = name.or(last);
+        if let Some(name) = &last {
+            head.append_header(name.clone(), value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes an error of a response, which keeps what is not about its content: credentials asked for, when to come back.
+fn write_error(head: &mut ResponseHeader, error: AzureError) -> pingora::Result<Begun> {
+    let message = "The server behind this proxy has refused the request or failed it.";
+    let document = Bytes::from(xml::error(&[("Code", error.code), ("Message", message)]));
+    head.set_status(error.status)?;
+    head.remove_header(&header::ETAG);
+    head.remove_header(&header::LAST_MODIFIED);
+    replace_content(head, Some(&document))?;
+    head.insert_header(ERROR_CODE, error.code)?;
+    Ok(Begun::of(document))
+}
+
+/// Takes away what a head says of its content, and says it of an XML document or of nothing.
+fn replace_content(head: &mut ResponseHeader, document: Option<&Bytes>) -> pingora::Result<()> {
+    let of_content: Vec<_> =
+        head.headers.keys().filter(|name| name.as_str().starts_with("content-")).cloned().collect();
+    for name in of_content.iter().chain(&[header::LOCATION, header::ACCEPT_RANGES]) {
+        head.remove_header(name);
+    }
+    if document.is_some() {
+        head.insert_header(header::CONTENT_TYPE, xml::CONTENT_TYPE)?;
+    }
+    head.insert_header(header::CONTENT_LENGTH, document.map_or(0, Bytes::len))
+}
+
+/// Cuts what a range selects out of a whole body.
+fn cut(head: &mut ResponseHeader, whole: Begun, range: Option<&HeaderValue>) -> pingora::Result<Begun> {
+    let Some(range) = range else { return Ok(whole) };
+    let length = whole.len() as u64;
+    match azure::select(range.as_bytes(), length) {
+        Selected::Whole => Ok(whole),
+        Selected::Part(part) => {
+            head.set_status(StatusCode::PARTIAL_CONTENT)?;
+            let last = part.end.saturating_sub(1);
+            head.insert_header(header::CONTENT_RANGE, format!("bytes {}-{last}/{length}", part.start))?;
+            head.insert_header(header::CONTENT_LENGTH, part.end - part.start)?;
+            Ok(whole.part(part))
+        }
+        Selected::Nothing => {
+            let begun = write_error(head, NO_SUCH_RANGE)?;
+            head.insert_header(header::CONTENT_RANGE, format!("bytes */{length}"))?;
+            Ok(begun)
+        }
+    }
+}

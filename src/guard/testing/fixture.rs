@@ -1,0 +1,168 @@
+//! A guard in front of a backend with one resource.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use http::Method;
+use pingora::proxy::Session;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, duplex},
+    net::{TcpListener, TcpStream},
+    sync::Mutex,
+};
+
+use super::FaultyStore;
+use crate::{
+    config::Route,
+    core::{
+        policy::{Guard, TagSource, Writers},
+        resource::ResourceKey,
+    },
+    guard::Guards,
+    proxy::{
+        GuardedPath, GuardedRequest,
+        testing::{config, guard, route},
+    },
+    store::Store as _,
+    telemetry::access::Entry,
+};
+
+/// The path of the lease operations on `/doc`.
+const LEASE: &str = "/.leases/doc";
+
+/// A backend with one resource, which holds `one`.
+struct Backend {
+    content: Mutex<Vec<u8>>,
+    writes: AtomicUsize,
+}
+
+impl Backend {
+    async fn serve(self: Arc<Self>, mut stream: TcpStream) {
+        while let Some((method, body)) = read_request(&mut stream).await {
+            let mut content = self.content.lock().await;
+            let answer = if method == "GET" || method == "HEAD" {
+                let sent = if method == "GET" { content.clone() } else { Vec::new() };
+                [format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", content.len()).as_bytes(), &sent].concat()
+            } else {
+                self.writes.fetch_add(1, Ordering::Relaxed);
+                *content = body;
+                b"HTTP/1.1 204 No Content\r\nETag: \"of-the-backend\"\r\n\r\n".to_vec()
+            };
+            drop(content);
+            stream.write_all(&answer).await.unwrap();
+        }
+    }
+}
+
+/// The method and the body of the next request; `None` where the connection ends.
+async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.ok()?);
+    }
+    let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    stream.read_exact(&mut body).await.ok()?;
+    Some((head.split(' ').next()?.to_ascii_uppercase(), body))
+}
+
+/// A guard in front of a backend, on a store that fails when it is told to.
+pub(in crate::guard) struct Fixture {
+    pub(in crate::guard) store: Arc<FaultyStore>,
+    guards: Guards,
+    route: Arc<Route>,
+    backend: Arc<Backend>,
+}
+
+/// What a client got.
+pub(in crate::guard) struct Response {
+    pub(in crate::guard) status: u16,
+    pub(in crate::guard) head: String,
+    pub(in crate::guard) body: String,
+}
+
+impl Response {
+    /// The value of a field.
+    pub(in crate::guard) fn field(&self, name: &str) -> Option<&str> {
+        let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
+        fields.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    pub(in crate::guard) fn tag(&self) -> Option<&str> {
+        self.field("etag")
+    }
+}
+
+impl Fixture {
+    /// An exclusive route with these tags.
+    pub(in crate::guard) async fn new(etag: TagSource) -> Self {
+        Self::with(Guard { etag, writers: Writers::Exclusive, ..guard() }).await
+    }
+
+    pub(in crate::guard) async fn with(guard: Guard) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let backend = Arc::new(Backend { content: Mutex::new(b"one".to_vec()), writes: AtomicUsize::new(0) });
+        let route = route("/doc", Some(guard), &[listener.local_addr().unwrap()]);
+        let mut config = config(vec![route]);
+        config.store.timeout = Duration::from_millis(20);
+        let serving = Arc::clone(&backend);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(Arc::clone(&serving).serve(stream));
+            }
+        });
+        let store = Arc::new(FaultyStore::new());
+        let started = store.now().await.unwrap();
+        let guards = Guards::new(&config, Arc::<FaultyStore>::clone(&store), 1, started);
+        Self { store, guards, route: Arc::clone(&config.routes[0]), backend }
+    }
+
+    pub(in crate::guard) async fn send(&self, method: Method, fields: &str, body: &str) -> Response {
+        self.exchange("doc", "/doc", method, fields, body).await
+    }
+
+    /// An operation on the lease of a resource, in the native dialect.
+    pub(in crate::guard) async fn lease(&self, resource: &str, method: Method, fields: &str) -> Response {
+        self.exchange(resource, LEASE, method, fields, "").await
+    }
+
+    async fn exchange(&self, resource: &str, path: &str, method: Method, fields: &str, body: &str) -> Response {
+        let (mut client, server) = duplex(1 << 16);
+        let length = body.len();
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{fields}\r\n{body}");
+        client.write_all(request.as_bytes()).await.unwrap();
+        let mut session = Session::new_h1(Box::new(server));
+        assert!(session.read_request().await.unwrap());
+        let (route, key) = (Arc::clone(&self.route), ResourceKey::from_text(resource));
+        let request = GuardedRequest { route, route_index: 0, key, method, is_lease: path == LEASE };
+        self.guards.handle(&mut session, &request, &mut Entry::default()).await.unwrap();
+        drop(session);
+        let mut response = String::new();
+        client.read_to_string(&mut response).await.unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").expect("a response");
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        Response { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    pub(in crate::guard) async fn put(&self, tag: &str, body: &str) -> Response {
+        self.send(Method::PUT, &format!("If-Match: {tag}\r\n"), body).await
+    }
+
+    pub(in crate::guard) async fn tag(&self) -> String {
+        self.send(Method::GET, "", "").await.tag().expect("a tag").to_owned()
+    }
+
+    pub(in crate::guard) fn writes(&self) -> usize {
+        self.backend.writes.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::guard) async fn content(&self) -> String {
+        String::from_utf8(self.backend.content.lock().await.clone()).unwrap()
+    }
+}

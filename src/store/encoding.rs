@@ -1,0 +1,311 @@
+//! Records as text, for stores that keep them outside the process: JSON, so that the engine's own tools show them
+//! readably.
+//!
+//! # Design
+//!
+//! *Why are moments relative to a base?* A store's time may have another zero in each process (`etcd`), or after each
+//! start (`disk`). There the base is the moment of the writing, and what is kept is how long it is from then. A store
+//! whose time is the same for all (`redis`) takes its first moment.
+//!
+//! *Why a mirror of the record?* So that what is written down changes only when somebody means to change it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::error::Category;
+
+use crate::core::{
+    entity_tag::EntityTag,
+    http_date::HttpDate,
+    lease::{HolderLabel, Lease, LeaseDuration, LeaseId, Term},
+    record::{Doubt, Known, Mark, Record, Revision, Stamp, VariantName},
+    time::StoreTime,
+    validators::{Modified, Representation, Validators},
+};
+
+/// What [`decode`] reads. A record of a later format is refused: it may say what this program does not know.
+const FORMAT: u32 = 1;
+
+/// A record that cannot be read. The text names what is wrong and nothing of the record's content.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a record in the store cannot be read: {0}")]
+pub struct DamagedRecord(String);
+
+/// The record as JSON, its moments counted from `base`.
+pub fn encode(record: &Record, base: StoreTime) -> String {
+    let written = Written {
+        format: FORMAT,
+        version: stamp(record.version),
+        touched: stamp(record.touched),
+        fence: stamp(record.fence),
+        known: record.known.as_ref().map(WrittenKnown::of),
+        claim: record.claim.as_ref().map(|mark| WrittenMark::of(mark, base)),
+        unclaimed: record.unclaimed.iter().map(|mark| WrittenMark::of(mark, base)).collect(),
+        doubt: record
+            .doubt
+            .map(|doubt| WrittenDoubt { until_ms: since(base, doubt.until), version: stamp(doubt.version) }),
+        lease: record.lease.as_ref().map(|lease| WrittenLease::of(lease, base)),
+    };
+    // Numbers, strings and lists have nothing that JSON cannot say.
+    serde_json::to_string(&written).unwrap_or_default()
+}
+
+/// The record that [`encode`] made this text of, its moments counted from `base`.
+pub fn decode(text: &[u8], base: StoreTime) -> Result<Record, DamagedRecord> {
+    let written: Written = serde_json::from_slice(text).map_err(|error| unreadable(&error))?;
+    if written.format != FORMAT {
+        return Err(DamagedRecord(format!("its format is {}, and this version knows {FORMAT}", written.format)));
+    }
+    Ok(Record {
+        version: read_stamp(written.version),
+        touched: read_stamp(written.touched),
+        fence: read_stamp(written.fence),
+        known: written.known.map(WrittenKnown::read).transpose()?,
+        claim: written.claim.map(|mark| mark.read(base)).transpose()?,
+        unclaimed: written.unclaimed.into_iter().map(|mark| mark.read(base)).collect::<Result<_, _>>()?,
+        doubt: written
+            .doubt
+            .map(|doubt| Doubt { until: moment(base, doubt.until_ms), version: read_stamp(doubt.version) }),
+        lease: written.lease.map(|lease| lease.read(base)).transpose()?,
+    })
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    format: u32,
+    /// `null` is the revision that the engine gives to this very record.
+    version: Option<u64>,
+    touched: Option<u64>,
+    fence: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    known: Option<WrittenKnown>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    claim: Option<WrittenMark>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unclaimed: Vec<WrittenMark>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    doubt: Option<WrittenDoubt>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lease: Option<WrittenLease>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenKnown {
+    variant: String,
+    representation: WrittenRepresentation,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum WrittenRepresentation {
+    Unknown,
+    Absent,
+    Present {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        etag: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        modified_unix_seconds: Option<u64>,
+        #[serde(default, skip_serializing_if = "is_false")]
+        modified_is_strong: bool,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenMark {
+    owner: String,
+    nonce: u64,
+    deadline_ms: i64,
+    leaves_lease: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenDoubt {
+    until_ms: i64,
+    version: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenLease {
+    id: String,
+    term: WrittenTerm,
+    /// `null` for a lease without an end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    granted_ms: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    holder: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    principal: Option<String>,
+    remember_ms: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum WrittenTerm {
+    Held,
+    HeldUntilMs(i64),
+    BreakingUntilMs(i64),
+    ReleasedAtMs(i64),
+}
+
+impl WrittenKnown {
+    fn of(known: &Known) -> Self {
+        let representation = match &known.representation {
+            Representation::Unknown => WrittenRepresentation::Unknown,
+            Representation::Absent => WrittenRepresentation::Absent,
+            Representation::Present(Validators { tag, modified }) => WrittenRepresentation::Present {
+                etag: tag.as_ref().map(|tag| latin(tag.to_header_value().as_bytes())),
+                modified_unix_seconds: modified.map(|modified| modified.date.unix_seconds()),
+                modified_is_strong: modified.is_some_and(|modified| modified.strong),
+            },
+        };
+        Self { variant: hex(known.variant.0), representation }
+    }
+
+    fn read(self) -> Result<Known, DamagedRecord> {
+        let representation = match self.representation {
+            WrittenRepresentation::Unknown => Representation::Unknown,
+            WrittenRepresentation::Absent => Representation::Absent,
+            WrittenRepresentation::Present { etag, modified_unix_seconds, modified_is_strong } => {
+                let tag = etag.map(|etag| EntityTag::parse(&bytes(&etag)).map_err(|_malformed| damaged("its etag")));
+                let modified = modified_unix_seconds
+                    .map(|seconds| Modified { date: HttpDate::from_unix_seconds(seconds), strong: modified_is_strong });
+                Representation::Present(Validators { tag: tag.transpose()?, modified })
+            }
+        };
+        Ok(Known { variant: VariantName(name(&self.variant)?), representation })
+    }
+}
+
+impl WrittenMark {
+    fn of(mark: &Mark, base: StoreTime) -> Self {
+        Self {
+            owner: format!("{:016x}", mark.owner),
+            nonce: mark.nonce,
+            deadline_ms: since(base, mark.deadline),
+            leaves_lease: mark.leaves_lease,
+        }
+    }
+
+    fn read(self, base: StoreTime) -> Result<Mark, DamagedRecord> {
+        Ok(Mark {
+            owner: u64::from_str_radix(&self.owner, 16).map_err(|_error| damaged("the owner of a mark"))?,
+            nonce: self.nonce,
+            deadline: moment(base, self.deadline_ms),
+            leaves_lease: self.leaves_lease,
+        })
+    }
+}
+
+impl WrittenLease {
+    fn of(lease: &Lease, base: StoreTime) -> Self {
+        Self {
+            id: lease.id.reveal(),
+            term: match lease.term {
+                Term::Held(None) => WrittenTerm::Held,
+                Term::Held(Some(end)) => WrittenTerm::HeldUntilMs(since(base, end)),
+                Term::Breaking(end) => WrittenTerm::BreakingUntilMs(since(base, end)),
+                Term::Released(at) => WrittenTerm::ReleasedAtMs(since(base, at)),
+            },
+            duration_ms: match lease.duration {
+                LeaseDuration::Fixed(duration) => Some(milliseconds(duration)),
+                LeaseDuration::Infinite => None,
+            },
+            granted_ms: since(base, lease.granted),
+            holder: lease.holder.as_ref().map(|holder| holder.as_str().to_owned()),
+            principal: lease.principal.map(hex),
+            remember_ms: milliseconds(lease.remember),
+        }
+    }
+
+    fn read(self, base: StoreTime) -> Result<Lease, DamagedRecord> {
+        let holder =
+            self.holder.map(|holder| HolderLabel::parse(holder.as_bytes()).map_err(|_malformed| damaged("the holder")));
+        Ok(Lease {
+            id: LeaseId::parse(self.id.as_bytes()).map_err(|_malformed| damaged("the id of its lease"))?,
+            term: match self.term {
+                WrittenTerm::Held => Term::Held(None),
+                WrittenTerm::HeldUntilMs(end) => Term::Held(Some(moment(base, end))),
+                WrittenTerm::BreakingUntilMs(end) => Term::Breaking(moment(base, end)),
+                WrittenTerm::ReleasedAtMs(at) => Term::Released(moment(base, at)),
+            },
+            duration: self
+                .duration_ms
+                .map_or(LeaseDuration::Infinite, |duration| LeaseDuration::Fixed(Duration::from_millis(duration))),
+            granted: moment(base, self.granted_ms),
+            holder: holder.transpose()?,
+            principal: self.principal.as_deref().map(name).transpose()?,
+            remember: Duration::from_millis(self.remember_ms),
+        })
+    }
+}
+
+fn stamp(stamp: Stamp) -> Option<u64> {
+    match stamp {
+        Stamp::Itself => None,
+        Stamp::At(Revision(revision)) => Some(revision),
+    }
+}
+
+fn read_stamp(written: Option<u64>) -> Stamp {
+    written.map_or(Stamp::Itself, |revision| Stamp::At(Revision(revision)))
+}
+
+fn since(base: StoreTime, moment: StoreTime) -> i64 {
+    let difference = i128::from(moment.milliseconds()) - i128::from(base.milliseconds());
+    i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX })
+}
+
+fn moment(base: StoreTime, since: i64) -> StoreTime {
+    StoreTime::from_milliseconds(base.milliseconds().saturating_add_signed(since))
+}
+
+/// Rounded up: what is kept for longer is late, never early.
+fn milliseconds(duration: Duration) -> u64 {
+    StoreTime::default().plus(duration).milliseconds()
+}
+
+fn hex(name: [u8; 16]) -> String {
+    format!("{:032x}", u128::from_be_bytes(name))
+}
+
+fn name(hex: &str) -> Result<[u8; 16], DamagedRecord> {
+    u128::from_str_radix(hex, 16).map(u128::to_be_bytes).map_err(|_error| damaged("a name in it"))
+}
+
+/// The bytes of a tag are not always UTF-8: each becomes the character of its number.
+fn latin(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
+}
+
+fn bytes(latin: &str) -> Vec<u8> {
+    latin.chars().filter_map(|character| u8::try_from(character).ok()).collect()
+}
+
+/// What serde says may quote a lease id.
+fn unreadable(error: &serde_json::Error) -> DamagedRecord {
+    let what = match error.classify() {
+        Category::Eof => "it is cut off",
+        Category::Data => "it is JSON, and no record,",
+        Category::Syntax | Category::Io => "it is not JSON",
+    };
+    DamagedRecord(format!("{what} at line {}, column {}", error.line(), error.column()))
+}
+
+fn damaged(what: &str) -> DamagedRecord {
+    DamagedRecord(format!("{what} is not what was written"))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+#[cfg(test)]
+#[path = "encoding_tests.rs"]
+mod tests;

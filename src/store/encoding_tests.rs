@@ -1,0 +1,150 @@
+//! Every record comes back as it was, wherever time begins; nothing else is taken for a record.
+
+use proptest::{option, prelude::*};
+
+use super::*;
+
+const BASE: u64 = 1 << 40;
+
+fn moments() -> impl Strategy<Value = StoreTime> {
+    (0..BASE * 2).prop_map(StoreTime::from_milliseconds)
+}
+
+fn durations() -> impl Strategy<Value = Duration> {
+    (0..BASE).prop_map(Duration::from_millis)
+}
+
+fn stamps() -> impl Strategy<Value = Stamp> {
+    prop_oneof![Just(Stamp::Itself), any::<u64>().prop_map(|number| Stamp::At(Revision(number)))]
+}
+
+fn tags() -> impl Strategy<Value = EntityTag> {
+    // Every byte that an entity-tag may hold, those beyond ASCII too (RFC 9110 section 8.8.3).
+    let characters = prop::collection::vec(prop_oneof![Just(0x21), 0x23..=0x7e_u8, 0x80..=0xff_u8], 0..12);
+    (any::<bool>(), characters).prop_map(|(weak, opaque)| {
+        let tag = if weak { EntityTag::weak(opaque) } else { EntityTag::strong(opaque) };
+        tag.expect("these bytes make a tag")
+    })
+}
+
+fn known() -> impl Strategy<Value = Known> {
+    let modified = (0..253_402_300_799_u64, any::<bool>())
+        .prop_map(|(seconds, strong)| Modified { date: HttpDate::from_unix_seconds(seconds), strong });
+    let representation = prop_oneof![
+        Just(Representation::Unknown),
+        Just(Representation::Absent),
+        (option::of(tags()), option::of(modified))
+            .prop_map(|(tag, modified)| Representation::Present(Validators { tag, modified })),
+    ];
+    (any::<[u8; 16]>(), representation)
+        .prop_map(|(variant, representation)| Known { variant: VariantName(variant), representation })
+}
+
+fn marks() -> impl Strategy<Value = Mark> {
+    (any::<u64>(), any::<u64>(), moments(), any::<bool>()).prop_map(|(owner, nonce, deadline, leaves_lease)| Mark {
+        owner,
+        nonce,
+        deadline,
+        leaves_lease,
+    })
+}
+
+fn leases() -> impl Strategy<Value = Lease> {
+    let terms = prop_oneof![
+        option::of(moments()).prop_map(Term::Held),
+        moments().prop_map(Term::Breaking),
+        moments().prop_map(Term::Released),
+    ];
+    let duration = prop_oneof![Just(LeaseDuration::Infinite), durations().prop_map(LeaseDuration::Fixed)];
+    let holder = option::of("[a-z][ a-z]{0,10}[a-z]".prop_map(|text| HolderLabel::parse(text.as_bytes()).unwrap()));
+    (any::<[u8; 16]>(), terms, duration, moments(), holder, option::of(any::<[u8; 16]>()), durations()).prop_map(
+        |(id, term, duration, granted, holder, principal, remember)| Lease {
+            id: LeaseId::from_random(id),
+            term,
+            duration,
+            granted,
+            holder,
+            principal,
+            remember,
+        },
+    )
+}
+
+fn records() -> impl Strategy<Value = Record> {
+    let doubt = (moments(), stamps()).prop_map(|(until, version)| Doubt { until, version });
+    (
+        (stamps(), stamps(), stamps()),
+        option::of(known()),
+        option::of(marks()),
+        prop::collection::vec(marks(), 0..3),
+        option::of(doubt),
+        option::of(leases()),
+    )
+        .prop_map(|((version, touched, fence), known, claim, unclaimed, doubt, lease)| Record {
+            version,
+            touched,
+            known,
+            claim,
+            unclaimed,
+            doubt,
+            lease,
+            fence,
+        })
+}
+
+proptest! {
+    #[test]
+    fn a_record_comes_back_as_it_was(record in records(), base in moments()) {
+        let text = encode(&record, base);
+        prop_assert_eq!(decode(text.as_bytes(), base).unwrap(), record);
+    }
+
+    #[test]
+    fn moments_keep_their_distance_from_the_base(record in records(), later in 0..BASE) {
+        let text = encode(&record, StoreTime::from_milliseconds(BASE));
+        let moved = decode(text.as_bytes(), StoreTime::from_milliseconds(BASE + later)).unwrap();
+        let shift = |moment: StoreTime| StoreTime::from_milliseconds(moment.milliseconds() + later);
+        prop_assert_eq!(moved.doubt.map(|doubt| doubt.until), record.doubt.map(|doubt| shift(doubt.until)));
+        prop_assert_eq!(moved.claim.map(|mark| mark.deadline), record.claim.map(|mark| shift(mark.deadline)));
+        prop_assert_eq!(moved.lease.map(|lease| lease.granted), record.lease.map(|lease| shift(lease.granted)));
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(text in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = decode(&text, StoreTime::default());
+    }
+}
+
+#[test]
+fn a_record_is_readable() {
+    let record = Record { version: Stamp::Itself, ..Record::absent(Revision(7)) };
+    let text = encode(&record, StoreTime::default());
+    assert_eq!(text, r#"{"format":1,"version":null,"touched":7,"fence":7}"#);
+}
+
+#[test]
+fn a_moment_before_the_first_is_the_first() {
+    let record = Record {
+        doubt: Some(Doubt { until: StoreTime::from_milliseconds(5), version: Stamp::Itself }),
+        ..Record::absent(Revision(0))
+    };
+    let text = encode(&record, StoreTime::from_milliseconds(100));
+    let decoded = decode(text.as_bytes(), StoreTime::from_milliseconds(10)).unwrap();
+    assert_eq!(decoded.doubt.unwrap().until, StoreTime::default());
+}
+
+#[test]
+fn an_error_quotes_nothing() {
+    let text = r#"{"format":1,"version":"0f8fad5b","touched":1,"fence":1}"#;
+    let error = decode(text.as_bytes(), StoreTime::default()).unwrap_err().to_string();
+    assert!(error.ends_with("it is JSON, and no record, at line 1, column 32"), "{error}");
+}
+
+#[test]
+fn what_this_version_does_not_know_is_refused() {
+    let refused = |text: &str| decode(text.as_bytes(), StoreTime::default()).unwrap_err().to_string();
+    let later = refused(r#"{"format":2,"version":1,"touched":1,"fence":1}"#);
+    assert_eq!(later, "a record in the store cannot be read: its format is 2, and this version knows 1");
+    assert!(refused(r#"{"format":1,"version":1,"touched":1,"fence":1,"more":1}"#).contains("no record"));
+    assert!(refused("").contains("cut off"));
+}

@@ -1,0 +1,33 @@
+"""What the scripts beside this file have in common: one line for each check, and the end at the first that fails."""
+
+import sys
+
+from azure.core.exceptions import HttpResponseError
+from azure.storage.blob import BlobServiceClient
+
+
+def service():
+    """The service at the URL of the first argument: anonymous, or with the credential of the second."""
+    credential = sys.argv[2] if len(sys.argv) > 2 else None
+    return BlobServiceClient(sys.argv[1], credential=credential, retry_total=0)
+
+
+def check(what, *values):
+    """All these values are equal; one alone is true."""
+    held = all(value == values[0] for value in values[1:]) if len(values) > 1 else bool(values[0])
+    if not held:
+        sys.exit(f"FAILED {what}: {', '.join(map(repr, values))}")
+    print(f"ok {what}", flush=True)
+
+
+def refused(what, status, code, call, *arguments, kind=HttpResponseError, **options):
+    """The call ends in the exception that Azure's service leads to."""
+    try:
+        answer = call(*arguments, **options)
+    except HttpResponseError as error:
+        code_seen = error.error_code and str(getattr(error.error_code, "value", error.error_code))
+        check(what, (error.status_code, code_seen), (status, code))
+        if not isinstance(error, kind):
+            sys.exit(f"FAILED {what}: {type(error).__name__} is no {kind.__name__}")
+    else:
+        sys.exit(f"FAILED {what}: it succeeds with {answer!r}")

@@ -1,0 +1,124 @@
+// All that the SDK for JavaScript does with blobs in front of a plain server. Usage: sdk.cjs URL [ACCOUNT KEY]
+"use strict";
+
+const { deepStrictEqual, strictEqual } = require("node:assert");
+const { randomUUID } = require("node:crypto");
+const { AnonymousCredential, BlobServiceClient, StorageSharedKeyCredential } = require("@azure/storage-blob");
+
+const [url, account, key] = process.argv.slice(2);
+const credential = account ? new StorageSharedKeyCredential(account, key) : new AnonymousCredential();
+const service = new BlobServiceClient(url, credential, { retryOptions: { maxTries: 1 } });
+const container = service.getContainerClient("documents");
+const blob = container.getBlockBlobClient("folder/from javascript.txt");
+
+// One line for each check, and the end at the first that fails.
+function check(what, seen, expected) {
+  deepStrictEqual(seen, expected, what);
+  console.log(`ok ${what}`);
+}
+
+async function refused(what, status, code, call) {
+  const error = await call().then((answer) => ({ answer }), (error) => error);
+  check(what, [error.statusCode, error.code ?? error.details?.errorCode], [status, code]);
+}
+
+async function upload(body, options, to = blob) {
+  const answer = await to.upload(body, body.length, options);
+  strictEqual(typeof answer.etag, "string");
+  return answer.etag;
+}
+
+async function text(...range) {
+  const answer = await blob.download(...range);
+  const pieces = [];
+  for await (const piece of answer.readableStreamBody) pieces.push(piece);
+  return Buffer.concat(pieces).toString();
+}
+
+async function state() {
+  return (await blob.getProperties()).leaseState;
+}
+
+const holding = (leaseId) => ({ conditions: { leaseId } });
+const unchanged = (ifMatch, leaseId) => ({ conditions: { ifMatch, leaseId } });
+
+async function contents() {
+  await container.create();
+  await refused("to read what is not there", 404, "BlobNotFound", () => blob.download());
+  const first = await upload("0123456789", { conditions: { ifNoneMatch: "*" } });
+  const create = () => upload("other", { conditions: { ifNoneMatch: "*" } });
+  await refused("to create what is there", 409, "BlobAlreadyExists", create);
+  const properties = await blob.getProperties();
+  check("the tag of the upload is that of the properties", properties.etag, first);
+  check("the length of the upload", properties.contentLength, 10);
+  check("the date of the upload", properties.lastModified instanceof Date, true);
+  check("all of it is downloaded", await text(), "0123456789");
+  check("from its beginning", await text(0), "0123456789");
+  check("a range is downloaded", await text(2, 3), "234");
+  check("an open range is downloaded", await text(7), "789");
+  const empty = container.getBlockBlobClient("empty from javascript");
+  await upload("", {}, empty);
+  check("an empty blob is downloaded", (await empty.downloadToBuffer()).length, 0);
+
+  const second = await upload("second", unchanged(first));
+  await refused("a stale write", 412, "ConditionNotMet", () => upload("stale", unchanged(first)));
+  await refused("a stale deletion", 412, "ConditionNotMet", () => blob.delete(unchanged(first)));
+  check("nothing else was written", await text(), "second");
+  return second;
+}
+
+async function lease(tag) {
+  const lease = blob.getBlobLeaseClient();
+  await lease.acquireLease(15);
+  const { leaseState, leaseStatus, leaseDuration, etag } = await blob.getProperties();
+  check("a lease", [leaseState, leaseStatus, leaseDuration, etag], ["leased", "locked", "fixed", tag]);
+  await refused("a write without it", 412, "LeaseIdMissing", () => upload("none"));
+  const mismatch = "LeaseIdMismatchWithBlobOperation";
+  await refused("a write with another", 412, mismatch, () => upload("wrong", holding(randomUUID())));
+  const third = await upload("third", holding(lease.leaseId));
+  const stale = () => upload("stale", unchanged(tag, lease.leaseId));
+  await refused("a stale write with it", 412, "ConditionNotMet", stale);
+  await upload("fourth", unchanged(third, lease.leaseId));
+  check("a write with it", await text(), "fourth");
+  const second = blob.getBlobLeaseClient();
+  await refused("a second one", 409, "LeaseAlreadyPresent", () => second.acquireLease(15));
+  await lease.acquireLease(15);
+  await lease.renewLease();
+  check("it is renewed", await state(), "leased");
+  const [old, proposed] = [lease.leaseId, randomUUID()];
+  await lease.changeLease(proposed);
+  check("it is changed", lease.leaseId, proposed);
+  await refused("a write with its old id", 412, mismatch, () => upload("old", holding(old)));
+  await upload("fifth", holding(proposed));
+  check("a write with its new id", await text(), "fifth");
+  return lease;
+}
+
+async function end(lease) {
+  check("it is broken in a second", (await lease.breakLease(1)).leaseTime <= 1, true);
+  check("it is breaking", await state(), "breaking");
+  await refused("to renew it", 409, "LeaseIsBrokenAndCannotBeRenewed", () => lease.renewLease());
+  const last = Date.now() + 10_000;
+  while ((await state()) === "breaking" && Date.now() < last) await new Promise((wake) => setTimeout(wake, 100));
+  check("it is broken", await state(), "broken");
+  const next = blob.getBlobLeaseClient();
+  await next.acquireLease(-1);
+  check("one without an end", (await blob.getProperties()).leaseDuration, "infinite");
+  await next.releaseLease();
+  check("it is released", await state(), "available");
+  await refused("to release it again", 409, "LeaseIdMismatchWithLeaseOperation", () => next.releaseLease());
+  await upload("sixth");
+  await next.acquireLease(15);
+  await refused("to delete it without its lease", 412, "LeaseIdMissing", () => blob.delete());
+  await blob.delete(holding(next.leaseId));
+  check("it is gone", await blob.exists(), false);
+  check("it cannot be deleted twice", (await blob.deleteIfExists()).succeeded, false);
+  check("the container is there", await container.exists(), true);
+  await container.delete();
+  check("and gone", await container.exists(), false);
+}
+
+contents().then(lease).then(end).catch((error) => {
+  console.log(`FAILED ${error.message}`);
+  process.exit(1);
+});

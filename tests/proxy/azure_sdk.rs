@@ -1,0 +1,90 @@
+//! The SDKs for Azure Blob Storage as they are, anonymous, in front of the real nginx, which knows nothing of tags, leases
+//! or Azure (the dialect of `lease.dialect = "azure"`, DESIGN, section 8).
+//!
+//! What they do and expect stands in the scripts of `tests/azure/`.
+
+use std::{net::SocketAddr, path::PathBuf, process::Command};
+
+use tokio::task::spawn_blocking;
+
+use crate::{
+    example_files::start_in_front_of,
+    support::{clients, nginx::Nginx, proxy::Proxy},
+};
+
+/// As the files say that an nginx should be.
+async fn start(file: &str) -> (Nginx, Proxy) {
+    let nginx = Nginx::with("etag off; if_modified_since off; autoindex on;").await;
+    let proxy = start_in_front_of(nginx.addr(), file).await;
+    (nginx, proxy)
+}
+
+fn script(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/azure").join(name)
+}
+
+/// Runs a script to its end; all that it checks must hold, and it checks at least this much.
+async fn passes(mut command: Command, name: &str, addr: SocketAddr, checks_min: usize) {
+    command.arg(script(name)).arg(format!("http://{addr}"));
+    let output = spawn_blocking(move || command.output()).await.expect("no panic").expect("the script runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{name}: {said}{}", String::from_utf8_lossy(&output.stderr));
+    let checks = said.lines().filter(|line| line.starts_with("ok ")).count();
+    assert!(checks >= checks_min, "{name} says no more than:\n{said}");
+}
+
+fn python() -> Command {
+    let mut command = clients::python();
+    // A test leaves nothing beside its script.
+    command.arg("-B");
+    command
+}
+
+fn node() -> Command {
+    let mut command = Command::new("node");
+    let package = clients::node_package("@azure/storage-blob");
+    let modules = package.ancestors().nth(2).expect("a package lies in a directory of a directory of packages");
+    command.env("NODE_PATH", modules);
+    command
+}
+
+#[tokio::test]
+async fn the_sdk_for_python_works_in_front_of_a_plain_server() {
+    let (nginx, proxy) = start("azure-container.toml").await;
+    passes(python(), "sdk.py", proxy.addr(), 70).await;
+    let lines = nginx.access_lines().await;
+    let foreign: Vec<_> =
+        lines.iter().filter(|line| line.starts_with("PUT") && !line.contains("/documents/")).collect();
+    assert!(foreign.is_empty(), "only blobs are put: {foreign:?}");
+}
+
+#[tokio::test]
+async fn the_sdk_for_javascript_works_in_front_of_a_plain_server() {
+    let (_nginx, proxy) = start("azure-container.toml").await;
+    passes(node(), "sdk.cjs", proxy.addr(), 40).await;
+}
+
+/// Leases of 15 seconds, the shortest that Azure knows.
+#[tokio::test]
+async fn leases_that_run_out_are_lost_or_renewed() {
+    let (_nginx, proxy) = start("azure-blob-pessimistic.toml").await;
+    passes(python(), "expiry.py", proxy.addr(), 10).await;
+}
+
+/// Azure's documentation step by step, in Python.
+#[tokio::test]
+async fn the_optimistic_walk_through_goes_as_it_is_written() {
+    let (nginx, proxy) = start("azure-blob-optimistic.toml").await;
+    passes(python(), "optimistic.py", proxy.addr(), 6).await;
+    let writes = nginx.access_lines().await.into_iter().filter(|line| line.starts_with("PUT")).count();
+    assert_eq!(writes, 3, "the stale write does not reach nginx");
+}
+
+/// The same, with a lease.
+#[tokio::test]
+async fn the_pessimistic_walk_through_goes_as_it_is_written() {
+    let (nginx, proxy) = start("azure-blob-pessimistic.toml").await;
+    passes(python(), "pessimistic.py", proxy.addr(), 6).await;
+    let writes = nginx.access_lines().await.into_iter().filter(|line| line.starts_with("PUT")).count();
+    assert_eq!(writes, 3, "the write without the lease does not reach nginx");
+}

@@ -1,0 +1,243 @@
+//! The retry of one's own success is recognised by its key (draft-ietf-httpapi-idempotency-key-header-06).
+
+use std::{net::SocketAddr, sync::Arc};
+
+use tokio::time::{Duration, Instant, sleep};
+
+use crate::support::{
+    backend::{Answer, Backend},
+    proxy::Proxy,
+    raw::{Connection, get, put, send},
+    response::Response,
+    scene::{Mode, Resource, Scene},
+    wait::DEADLINE,
+};
+
+const KEY: (&str, &str) = ("Idempotency-Key", "\"8e03978e-40d5-43e6-bc93-6e38a6e9e3e4\"");
+const ACCEPT: &str = "idempotency = \"accept\"";
+
+async fn scene(lines: &str) -> Arc<Scene> {
+    Scene::start(|setup| setup.upstream("late_max = \"300ms\"").route(ACCEPT).route(lines)).await
+}
+
+impl Resource {
+    async fn put_named(&self, body: &str) -> Response {
+        put(self.scene.proxy.addr(), &self.target, &[("If-Match", &self.tag), KEY], body).await
+    }
+
+    /// Repeats the write `two` until its first attempt has ended or is in doubt no longer.
+    async fn retry(&self) -> Response {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            let response = self.put_named("two").await;
+            if response.status != 409 {
+                return response;
+            }
+            assert!(Instant::now() < end, "{} is in flight for ever", self.target);
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+#[track_caller]
+fn assert_replayed(retry: &Response, first: &Response) {
+    assert_eq!(retry.header("idempotent-replayed"), Some("true"), "{retry:?}");
+    assert_eq!((retry.status, retry.header("etag")), (first.status, first.header("etag")));
+    assert_eq!(retry.body, first.body);
+    assert_eq!(first.header("idempotent-replayed"), None);
+}
+
+/// P5, RFC 9110 section 13.1.1: a change that is made already may be answered as the success that it was.
+#[tokio::test]
+async fn p5_the_retry_of_ones_own_success_gets_its_answer_and_no_412() {
+    let scene = scene("on_write = \"probe\"").await;
+    for mode in Mode::ALL {
+        let resource = Resource::create(&scene, mode, "retry").await;
+        let first = resource.put_named("two").await;
+        assert_eq!(first.status, 204, "{mode:?} {first:?}");
+        let (tag, requests) = (first.etag(), resource.requests());
+        assert_replayed(&resource.put_named("two").await, &first);
+        assert_eq!(resource.requests(), requests, "{mode:?}: the backend saw nothing of the retry");
+        resource.put(&resource.tag, "two").await.refused(412, "precondition-failed");
+        assert_eq!(resource.put(&tag, "three").await.status, 204, "{mode:?}: the tag that was replayed is of use");
+        assert_replayed(&resource.put_named("two").await, &first);
+        assert_eq!(resource.content().as_deref(), Some("three"), "{mode:?}");
+    }
+}
+
+/// DESIGN, section 3, rule 4; the draft, section 2.7.
+#[tokio::test]
+async fn a_key_that_was_used_for_another_write_is_refused() {
+    let scene = scene("on_write = \"probe\"").await;
+    for mode in Mode::ALL {
+        let resource = Resource::create(&scene, mode, "mismatch").await;
+        let tag = resource.put_named("two").await.etag();
+        let requests = resource.requests();
+        resource.put_named("three").await.refused(422, "idempotency-mismatch");
+        let addr = scene.proxy.addr();
+        let other_version = put(addr, &resource.target, &[("If-Match", &tag), KEY], "two").await;
+        other_version.refused(422, "idempotency-mismatch");
+        assert_eq!(resource.requests(), requests, "{mode:?}: the backend saw neither");
+    }
+}
+
+#[tokio::test]
+async fn a_key_means_nothing_for_another_client_resource_or_method() {
+    let scene = scene("").await;
+    let (addr, mode) = (scene.proxy.addr(), Mode::ContentExclusive);
+    let resource = Resource::create(&scene, mode, "own").await;
+    let other = Resource::create(&scene, mode, "other").await;
+    assert_eq!(resource.put_named("two").await.status, 204);
+    assert_eq!(other.put_named("two").await.header("idempotent-replayed"), None);
+    let fields = [("If-Match", resource.tag.as_str()), KEY];
+    send(addr, "DELETE", &resource.target, &fields, "").await.refused(412, "precondition-failed");
+    let stranger = [&fields[..], &[("Authorization", "other")]].concat();
+    put(addr, &resource.target, &stranger, "two").await.refused(412, "precondition-failed");
+}
+
+/// The draft, section 2.6; DESIGN, section 3, rule 6.
+#[tokio::test]
+async fn a_retry_while_the_first_attempt_is_in_flight_is_told_to_come_back() {
+    let scene = scene("").await;
+    let resource = Resource::create(&scene, Mode::ContentShared, "flight").await;
+    let mut held = scene.backend.hold("PUT", &resource.target);
+    assert!(held.try_arrived().is_none());
+    let writer = tokio::spawn({
+        let resource = resource.clone();
+        async move { resource.put_named("two").await }
+    });
+    let mut held = held.arrived().await;
+    let problem = resource.put_named("two").await.refused(409, "idempotency-in-flight");
+    assert_eq!((problem.retry_after_seconds, problem.in_doubt), (Some(1), false));
+    resource.put_named("three").await.refused(422, "idempotency-mismatch");
+    held.apply().await;
+    held.answer(Answer::status(204)).await;
+    let first = writer.await.unwrap();
+    assert_eq!(first.status, 204);
+    assert_replayed(&resource.put_named("two").await, &first);
+    assert_eq!(resource.writes(), 2, "the creation and one write");
+}
+
+/// The commonest reason for a retry: the client has given up before the answer came.
+#[tokio::test]
+async fn a_client_that_went_away_gets_its_answer_later() {
+    let scene = scene("").await;
+    let resource = Resource::create(&scene, Mode::ContentShared, "gone").await;
+    let held = scene.backend.hold("PUT", &resource.target);
+    let mut connection = Connection::open(scene.proxy.addr()).await;
+    connection.request("PUT", &resource.target, &[("If-Match", &resource.tag), KEY], "two").await;
+    let mut held = held.arrived().await;
+    connection.reset();
+    held.apply().await;
+    held.answer(Answer::status(204)).await;
+    let retry = resource.retry().await;
+    assert_eq!((retry.status, retry.header("idempotent-replayed")), (204, Some("true")));
+    assert_eq!(resource.writes(), 2, "the creation and one write");
+}
+
+/// DESIGN, section 3, rule 3: a write in doubt is replayed neither as a success nor as a failure. When the doubt is
+/// over its retry is judged by what is there.
+#[tokio::test]
+async fn a_retry_of_a_write_in_doubt_is_told_so_and_then_judged() {
+    let scene = scene("").await;
+    for mode in Mode::ALL {
+        for (name, answer, expected) in [("applied", Answer::close().applied(), 412), ("lost", Answer::close(), 204)] {
+            let resource = Resource::create(&scene, mode, name).await;
+            scene.backend.once("PUT", &resource.target, answer);
+            assert!(resource.put_named("two").await.refused(502, "upstream-failed").in_doubt);
+            let problem = resource.put_named("two").await.refused(409, "idempotency-in-flight");
+            assert!(problem.in_doubt && problem.retry_after_seconds == Some(1), "{mode:?} {problem:?}");
+            let judged = resource.retry().await;
+            // A doubt makes a new version, whatever became of the write.
+            let expected = if mode == Mode::VersionExclusive { 412 } else { expected };
+            assert_eq!((judged.status, judged.header("idempotent-replayed")), (expected, None), "{mode:?} {name}");
+        }
+    }
+}
+
+/// The upstream has said that it took the write, and the rest of its answer was lost.
+#[tokio::test]
+async fn a_success_whose_answer_broke_off_is_replayed_without_its_body() {
+    let scene = scene("").await;
+    let resource = Resource::create(&scene, Mode::ContentShared, "cut").await;
+    let cut = Answer::raw("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nwri").applied();
+    scene.backend.once("PUT", &resource.target, cut);
+    assert_eq!(resource.put_named("two").await.status, 502);
+    let retry = resource.put_named("two").await;
+    assert_eq!((retry.status, retry.header("idempotent-replayed")), (200, Some("true")));
+    assert_eq!((retry.header("content-type"), retry.text()), (None, ""));
+}
+
+#[tokio::test]
+async fn what_was_refused_or_failed_is_judged_anew() {
+    let scene = scene("").await;
+    let resource = Resource::create(&scene, Mode::ContentShared, "anew").await;
+    scene.backend.put(&resource.target, "elsewhere");
+    resource.put_named("two").await.refused(412, "precondition-failed");
+    scene.backend.put(&resource.target, "one");
+    scene.backend.once("PUT", &resource.target, Answer::status(500));
+    assert_eq!(resource.put_named("two").await.status, 500);
+    let third = resource.put_named("two").await;
+    assert_eq!((third.status, third.header("idempotent-replayed")), (204, None));
+}
+
+/// An unclaimed write has no precondition that could keep its retry from being applied twice: the key alone does.
+#[tokio::test]
+async fn a_post_is_made_once_and_answered_twice() {
+    let backend = Backend::start().await;
+    let proxy = Proxy::to(backend.addr()).route(ACCEPT).start().await;
+    let created = Answer::status(201).header("Location", "/orders/7").header("Set-Cookie", "a=b").body("{\"id\":7}");
+    backend.always("POST", "/orders", move |_| created.clone());
+    let post = || send(proxy.addr(), "POST", "/orders", &[KEY], "one");
+    let first = post().await;
+    let retry = post().await;
+    assert_replayed(&retry, &first);
+    assert_eq!((retry.header("location"), retry.text()), (Some("/orders/7"), "{\"id\":7}"));
+    assert_eq!(retry.header("set-cookie"), None);
+    assert_eq!(backend.count("POST", "/orders"), 1);
+    send(proxy.addr(), "POST", "/orders", &[KEY], "two").await.refused(422, "idempotency-mismatch");
+    assert_eq!(send(proxy.addr(), "POST", "/orders", &[], "one").await.status, 201);
+}
+
+/// The draft, section 2.7.
+#[tokio::test]
+async fn a_write_without_a_key_is_refused_where_one_is_required() {
+    let backend = Backend::start().await;
+    backend.put("/doc", "one");
+    let proxy = Proxy::to(backend.addr()).route("idempotency = \"required\"\nrequire = \"never\"").start().await;
+    let addr: SocketAddr = proxy.addr();
+    for method in ["PUT", "PATCH", "DELETE", "POST"] {
+        send(addr, method, "/doc", &[], "two").await.refused(400, "idempotency-key-missing");
+        let unreadable = send(addr, method, "/doc", &[("Idempotency-Key", "\"two")], "two").await;
+        unreadable.refused(400, "malformed-request");
+    }
+    assert_eq!(backend.requests().len(), 0);
+    assert_eq!(get(addr, "/doc").await.status, 200);
+    assert_eq!(put(addr, "/doc", &[KEY], "two").await.status, 204);
+}
+
+#[tokio::test]
+async fn a_success_is_replayed_for_a_time() {
+    let scene = scene("idempotency_ttl = \"1s\"").await;
+    let resource = Resource::create(&scene, Mode::ContentExclusive, "time").await;
+    let first = resource.put_named("two").await;
+    let end = Instant::now() + DEADLINE;
+    while resource.put_named("two").await.status == first.status {
+        assert!(Instant::now() < end, "it is replayed for ever");
+        sleep(Duration::from_millis(50)).await;
+    }
+    resource.put_named("two").await.refused(412, "precondition-failed");
+}
+
+/// A backend may keep keys itself, and whole answers with them.
+#[tokio::test]
+async fn keys_are_the_backends_unless_the_route_says_otherwise() {
+    let backend = Backend::start().await;
+    let proxy = Proxy::to(backend.addr()).start().await;
+    for _ in 0..2 {
+        assert_eq!(send(proxy.addr(), "POST", "/orders", &[KEY], "one").await.header("idempotent-replayed"), None);
+    }
+    let seen = backend.seen("POST", "/orders");
+    assert_eq!(seen.len(), 2);
+    assert_eq!(seen[0].headers.get("idempotency-key"), Some(KEY.1));
+}

@@ -1,0 +1,27 @@
+//! Programs of others that tests run as they are, installed by `make setup-test` below `target/`.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// The Python that has the packages of `tests/python/requirements.txt`.
+pub fn python() -> Command {
+    Command::new(installed("python/bin/python"))
+}
+
+/// A program that comes with one of those packages.
+pub fn python_program(name: &str) -> Command {
+    Command::new(installed(&format!("python/bin/{name}")))
+}
+
+/// Where a package of `tests/node/package.json` lies.
+pub fn node_package(name: &str) -> PathBuf {
+    installed(&format!("node/node_modules/{name}"))
+}
+
+fn installed(path: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("target").join(path);
+    assert!(path.exists(), "{} is missing: run `make setup-test`", path.display());
+    path
+}
