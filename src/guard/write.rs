@@ -8,7 +8,7 @@ use super::{
     Guards,
     admit::Admitted,
     answer::{Answer, set_tag},
-    idempotency::{Attempt, Name},
+    idempotency::{Attempt, Name, name_of},
     lease_use::{conditions_go_first, send_fence},
     new_state::{NewState, describes_target},
     refusals,
@@ -40,7 +40,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
     ) -> Result<Answer, Answer> {
-        let name = self.named_write(session.req_header(), request, guard)?;
+        let name = name_of(session.req_header(), request, guard)?;
         // The answer to a retry goes before the verdict on its preconditions: its own success made them false.
         if !self.may_be_retry(name.as_ref()) {
             self.judge_early(session, request, guard).await?;
