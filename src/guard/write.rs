@@ -95,8 +95,13 @@ impl Guards {
         };
         match verdict {
             Verdict::Refused(refusal) => Err(refusal.into()),
-            Verdict::Missing | Verdict::AskUpstream if by_lease.is_err() || self.is_costly(session) => {
+            Verdict::Missing | Verdict::AskUpstream if by_lease.is_err() => {
                 Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop)
+            }
+            Verdict::Missing | Verdict::AskUpstream if self.is_costly(session) && snapshot.is_quiet() => {
+                let verdict = Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop);
+                // What the upstream shows while it is written may be half of it, and decides nothing.
+                if verdict.is_err() && !self.is_untouched(request, &snapshot).await { Ok(()) } else { verdict }
             }
             Verdict::Pass | Verdict::Missing | Verdict::AskUpstream => Ok(()),
         }?;
