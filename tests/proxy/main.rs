@@ -24,6 +24,7 @@ mod cors;
 mod dates;
 mod doubts;
 mod early_answers;
+mod early_verdicts;
 mod example_files;
 mod example_tables;
 mod forwarded_conditions;
