@@ -84,8 +84,9 @@ impl Guards {
         method: Method,
         for_bytes: bool,
     ) -> Result<Exchange, Refusal> {
-        let head = probe_head(request, guard, method, for_bytes)
-            .ok_or_else(|| unreadable("its request head cannot be written"))?;
+        let mut head =
+            probe_head(request, method, for_bytes).ok_or_else(|| unreadable("its request head cannot be written"))?;
+        self.set_credentials(request, guard, &mut head)?;
         let body = Body::empty();
         let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
         exchange.await.map_err(|failure| match failure {
@@ -181,7 +182,7 @@ async fn hash(guard: &Guard, exchange: &mut Exchange, end: Instant) -> Result<Op
 }
 
 /// The head of a probe for what a write is about.
-fn probe_head(request: &Request, guard: &Guard, method: Method, for_bytes: bool) -> Option<RequestHeader> {
+fn probe_head(request: &Request, method: Method, for_bytes: bool) -> Option<RequestHeader> {
     let mut head = request_head(&request.head, 0).ok()?;
     let describes_body = |name: &&HeaderName| name.as_str().starts_with("content-");
     let of_body: Vec<HeaderName> = head.headers.keys().filter(describes_body).cloned().collect();
@@ -189,11 +190,6 @@ fn probe_head(request: &Request, guard: &Guard, method: Method, for_bytes: bool)
     // A backend that heeds a method in a field would take the probe for a write.
     for name in LEFT_OUT.iter().chain(&METHOD_FIELDS).chain(&of_body) {
         head.remove_header(name);
-    }
-    if guard.probe_auth == ProbeAuth::None {
-        for name in &guard.identity_headers {
-            head.remove_header(name);
-        }
     }
     head.set_method(method);
     head.insert_header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache")).ok()?;
@@ -215,7 +211,7 @@ fn timed_out() -> Refusal {
     )
 }
 
-fn unreadable(reason: &str) -> Refusal {
+pub(super) fn unreadable(reason: &str) -> Refusal {
     Refusal::new(
         Code::ValidatorUnavailable,
         format!(

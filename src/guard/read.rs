@@ -16,8 +16,9 @@ use super::{
 };
 use crate::{
     core::{
-        policy::{Guard, TagSource, Writers},
-        precondition::{Judgement, judge, range_applies},
+        entity_tag::EntityTag,
+        policy::{ErrorShape, Guard, TagSource, Writers},
+        precondition::{Judgement, TagCondition, judge, range_applies},
         record::{Revision, Snapshot},
         refusal::Refusal,
         validators::Representation,
@@ -93,12 +94,21 @@ impl Guards {
         // The version goes first: content that is asked for afterwards is never older than it.
         let snapshot = self.snapshot(&request.key).await.ok();
         if purpose == Purpose::Read
+            && !self.is_outdated(request, guard, snapshot.as_ref()).await
             && let Some(answer) = self.read_from_memory(request, guard, snapshot.as_ref())?
         {
             return Ok(answer);
         }
         // Boxed, so that an answer from memory need not make room for an exchange.
         Box::pin(self.read_from_upstream(session, request, guard, snapshot.as_ref(), (fence, purpose))).await
+    }
+
+    /// Whether memory must not answer a read.
+    async fn is_outdated(&self, request: &Request, guard: &Guard, snapshot: Option<&Snapshot>) -> bool {
+        match snapshot {
+            Some(snapshot) => self.may_be_removed(request, guard, snapshot).await,
+            None => false,
+        }
     }
 
     async fn read_from_upstream(
@@ -237,7 +247,8 @@ impl Guards {
         };
         let selecting = selecting_fields(&request.head.headers, &head.headers);
         let validators = self.label(request, guard, snapshot, &head, &whole, selecting.as_deref());
-        set_tag(&mut head, validators.tag.as_ref())?;
+        let named = named_by_304(request, guard, head.status);
+        set_tag(&mut head, validators.tag.as_ref().or(named))?;
         if let (Some(snapshot), Writers::Exclusive) = (snapshot, guard.writers) {
             self.learn_from_read(request, guard, snapshot, &head, &validators, selecting);
         }
@@ -259,6 +270,17 @@ impl Guards {
             Whole::TooLarge(_) | Whole::TooSlow(_) => exchange.discard().await,
         }
         Ok(unwanted)
+    }
+}
+
+/// The tag of a 304 that states none, for clients that expect it there (RFC 9110 section 15.4.5): the one that they named.
+/// S3 has strong tags alone, so that no other one can be meant.
+fn named_by_304<'a>(request: &'a Request, guard: &Guard, status: StatusCode) -> Option<&'a EntityTag> {
+    match &request.conditions.if_none_match {
+        Some(TagCondition::Tags(tags)) if guard.errors == ErrorShape::S3 && status == StatusCode::NOT_MODIFIED => {
+            tags.first().filter(|tag| tags.len() == 1 && !tag.is_weak())
+        }
+        _ => None,
     }
 }
 

@@ -12,7 +12,11 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod azure_conditions;
 mod azure_files;
+mod azure_leases;
+mod azure_operations;
+mod azure_ranges;
 mod azure_sdk;
 mod bad_input;
 mod clients_gone;
@@ -49,6 +53,7 @@ mod refusals;
 mod refused_untouched;
 mod related;
 mod requirements;
+mod s3;
 mod slow_uploads;
 mod smuggling;
 mod support;
