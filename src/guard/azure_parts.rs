@@ -31,9 +31,8 @@ impl Guards {
     /// It cannot be made: the whole is too large to hold, or a write is in flight, so that the tag may be older than what
     /// it labels. Parts of one tag are put together by the client: each must be of one content.
     pub(super) async fn part_of(&self, request: &Request, guard: &Guard, relayed: Relayed) -> Result<Relayed, Answer> {
-        if !request.head.headers.contains_key(header::RANGE)
-            || relayed.head.status != StatusCode::OK
-            || request.method != Method::GET
+        let fields = &request.head.headers;
+        if !fields.contains_key(header::RANGE) || relayed.head.status != StatusCode::OK || request.method != Method::GET
         {
             return Ok(relayed);
         }
@@ -42,7 +41,7 @@ impl Guards {
             None => self.read_all(request, guard, relayed).await?,
         };
         let length = content_length(&head).unwrap_or(begun.len() as u64);
-        let part = match wanted(&request.head.headers, length) {
+        let part = match wanted(fields, length) {
             Wanted::Whole => return Ok(Relayed { head, begun, rest }),
             Wanted::Nothing => {
                 if let Some(exchange) = rest {
