@@ -225,12 +225,6 @@ fn write_error(head: &mut ResponseHeader, error: AzureError) -> pingora::Result<
     head.remove_header(&header::ETAG);
     head.remove_header(&header::LAST_MODIFIED);
     replace_content(head, Some(&document))?;
-<<<<<<< HEAD
-    if let Some(range) = range.filter(|_| error.status == StatusCode::RANGE_NOT_SATISFIABLE) {
-        head.insert_header(header::CONTENT_RANGE, range)?;
-    }
-=======
->>>>>>> main
     head.insert_header(ERROR_CODE, error.code)?;
     Ok(Begun::of(document))
 }
