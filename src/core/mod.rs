@@ -8,6 +8,7 @@ pub mod entity_tag;
 pub mod http_date;
 pub mod idempotency;
 pub mod issued_tag;
+pub mod json;
 pub mod lease;
 pub mod policy;
 pub mod precondition;

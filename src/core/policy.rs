@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::{HeaderName, Method};
 
+use super::json::JsonPointer;
 use super::route::TouchTemplate;
 
 /// The policy of a route.
@@ -40,6 +41,22 @@ pub enum TagSource {
     /// This field of the upstream's response (`header:NAME`), quoted if it is not an entity-tag already. The upstream
     /// does not judge it.
     Header(HeaderName),
+    /// This field of the JSON text that the upstream answers (`json:/pointer`), like [`TagSource::Header`].
+    Json(JsonPointer),
+    /// The upstream's own `ETag` field; the upstream judges it too, and nothing is judged here.
+    Delegate,
+}
+
+impl TagSource {
+    /// Whether tags are the upstream's own `ETag` fields, so that it knows what conditions name.
+    pub const fn is_upstreams_own(&self) -> bool {
+        matches!(self, Self::Upstream | Self::Delegate)
+    }
+
+    /// Whether a tag is made of the body of a response.
+    pub const fn needs_body(&self) -> bool {
+        matches!(self, Self::Content | Self::Json(_))
+    }
 }
 
 /// How `If-Match` is compared (`compare`).

@@ -6,6 +6,7 @@ use super::{
     Guards,
     answer::Answer,
     claim::{Claim, MarkKind, Marked, swap},
+    elsewhere::Open,
     evidence::{evidence, match_rule},
     lease_use::conditions_go_first,
     probe::{Aim, Probed},
@@ -20,7 +21,7 @@ use crate::core::{
     record::{Availability, Revision, Snapshot},
     refusal::Refusal,
     steps::take_over,
-    validators::Representation,
+    validators::{Representation, Validators},
     verdict::{Evidence, Verdict, judge_from_memory, judge_write},
 };
 
@@ -96,7 +97,10 @@ impl Guards {
         let (verdict, judged_by) = judge_from_memory(guard, &request.method, &request.conditions, &evidence);
         // To refuse a write by its target's state is to tell of that state: only those who may know it are told.
         let tells = matches!(&verdict, Verdict::Refused(_)) && judged_by.is_some();
-        if tells && !self.acquaintances.may_know(&request.key, request.principal, snapshot.now) {
+        if tells
+            && (!self.acquaintances.may_know(&request.key, request.principal, snapshot.now)
+                || self.was_issued_elsewhere(request, guard, snapshot))
+        {
             return (Verdict::AskUpstream, None);
         }
         (verdict, judged_by.and_then(Evidence::selected_tag).cloned())
@@ -109,12 +113,24 @@ impl Guards {
         guard: &Guard,
         snapshot: &Snapshot,
     ) -> Result<Option<EntityTag>, Answer> {
-        let (current, missing) = match self.probe(request, guard, snapshot, Aim::Verdict).await {
-            Probed::Current { representation, missing } => (representation, missing),
+        let end = Instant::now() + guard.probe_timeout;
+        let probed = self.probe_until(request, guard, snapshot, (Aim::Verdict, None), end).await;
+        let open = Open::after(request, &probed);
+        if let Some(open) = open
+            && let Some(tag) = self.current_elsewhere(request, guard, snapshot, open, end).await
+        {
+            return Ok(Some(tag));
+        }
+        let (current, rule, missing) = match probed {
+            Probed::Current { representation, rule, missing } => (representation, rule, missing),
             Probed::Answer(exchange) => return Err(self.upstreams_own(guard, *exchange).await?),
-            Probed::Refused(refusal) => return Err(refusal.into()),
+            // Nothing to read there, and a tag of something that was read and has changed since.
+            Probed::Unreadable(_) if open.is_some() && self.was_issued(request, guard) => {
+                (Representation::Present(Validators::default()), match_rule(guard), None)
+            }
+            Probed::Unreadable(refusal) | Probed::Refused(refusal) => return Err(refusal.into()),
         };
-        match (judge_write(guard, &request.method, &request.conditions, &current, match_rule(guard)), missing) {
+        match (judge_write(guard, &request.method, &request.conditions, &current, rule), missing) {
             (Verdict::Pass, _) => Ok(match current {
                 Representation::Present(validators) => validators.tag,
                 Representation::Absent | Representation::Unknown => None,

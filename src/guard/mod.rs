@@ -31,11 +31,14 @@ mod answer;
 mod azure;
 mod azure_containers;
 mod azure_parts;
+mod body_tag;
 mod claim;
 mod cors;
+mod elsewhere;
 mod evidence;
 mod holdings;
 mod idempotency;
+mod issued;
 mod label;
 mod lease;
 mod lease_use;
@@ -52,6 +55,7 @@ mod refusals;
 mod related;
 mod relay;
 mod request;
+mod selection;
 mod send;
 #[cfg(test)]
 mod testing;
@@ -63,6 +67,7 @@ use claim::{Marker, read};
 use cors::Origins;
 use holdings::Holdings;
 use idempotency::Replays;
+use issued::IssuedTags;
 use lease_use::is_free_to_append;
 use memory::Memory;
 use notices::Notices;
@@ -83,6 +88,7 @@ pub struct Guards {
     exchanger: Exchanger,
     signer: Option<Signer>,
     memory: Memory,
+    issued: IssuedTags,
     related: Related,
     notices: Notices,
     origins: Origins,
@@ -109,6 +115,7 @@ impl Guards {
             exchanger: Exchanger::new(),
             signer: None,
             memory: Memory::new(),
+            issued: IssuedTags::new(),
             related: Related::new(config),
             notices: Notices::default(),
             origins: Origins::new(),

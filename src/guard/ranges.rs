@@ -109,7 +109,7 @@ impl Guards {
         response: &ResponseHeader,
     ) -> bool {
         match (&guard.etag, response.status) {
-            (TagSource::Upstream, _) => false,
+            (TagSource::Upstream | TagSource::Delegate, _) => false,
             (TagSource::Header(field), StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE) => {
                 let modified = Validators::from_headers(&response.headers).0.modified;
                 let tag = tag_from_field(&response.headers, field);
@@ -167,5 +167,5 @@ pub(super) async fn whole_or_part(
 
 /// Whether the route's tags are made of whole bodies.
 fn is_made_of_body(guard: &Guard) -> bool {
-    guard.etag == TagSource::Content
+    guard.etag.needs_body()
 }

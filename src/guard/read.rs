@@ -187,7 +187,7 @@ impl Guards {
         body: &Body,
     ) -> Result<RequestHeader, Refusal> {
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        if guard.etag == TagSource::Upstream {
+        if guard.etag.is_upstreams_own() {
             return Ok(head);
         }
         remove_conditions(&mut head);
@@ -197,12 +197,12 @@ impl Guards {
                     && (request.conditions.if_range.is_none() || self.version_range_applies(request, snapshot))
             }
             TagSource::Header(_) => true,
-            TagSource::Content | TagSource::Upstream => false,
+            TagSource::Content | TagSource::Json(_) | TagSource::Upstream | TagSource::Delegate => false,
         };
         if !may_be_partial {
             head.remove_header(&header::RANGE);
         }
-        if guard.etag == TagSource::Content && request.is_get_or_head() {
+        if guard.etag.needs_body() && request.is_get_or_head() {
             // A tag of the bytes needs the bytes, for HEAD too.
             head.set_method(Method::GET);
             ask_for_identity(&mut head).map_err(|_error| refusals::of_field())?;
@@ -237,7 +237,7 @@ impl Guards {
             withhold_foreign_tag(&mut head, guard)?;
             return Answer::read_so_far(head, Whole::unread(), exchange).await;
         }
-        let whole = if guard.etag == TagSource::Content && head.status != StatusCode::PARTIAL_CONTENT {
+        let whole = if guard.etag.needs_body() && head.status != StatusCode::PARTIAL_CONTENT {
             let read = read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait, &self.body_budget);
             let whole = read.await.map_err(refusals::of_read)?;
             self.notices.tell_of(&request.route, guard, &exchange, &whole);
@@ -253,7 +253,7 @@ impl Guards {
             self.learn_from_read(request, guard, snapshot, &head, &validators, selecting);
         }
         let current = Representation::Present(validators);
-        let judgement = if head.status == StatusCode::NOT_MODIFIED {
+        let judgement = if head.status == StatusCode::NOT_MODIFIED || guard.etag == TagSource::Delegate {
             Judgement::Pass
         } else {
             judge(&request.method, &request.conditions, &current, match_rule(guard))
@@ -289,7 +289,7 @@ fn named_by_304<'a>(request: &'a Request, guard: &Guard, status: StatusCode) -> 
 fn is_labelled(request: &Request, guard: &Guard, status: StatusCode) -> bool {
     let is_labelled = match status {
         StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION | StatusCode::PARTIAL_CONTENT => true,
-        StatusCode::NOT_MODIFIED => guard.etag == TagSource::Upstream,
+        StatusCode::NOT_MODIFIED => guard.etag.is_upstreams_own(),
         _ => false,
     };
     // A version says nothing of the content of a request.

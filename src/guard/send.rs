@@ -14,14 +14,8 @@ use super::{
 use crate::{
     config::Upstream,
     core::{
-        entity_tag::EntityTag,
-        lease::Standing,
-        policy::{Guard, TagSource},
-        precondition::TagCondition,
-        record::Snapshot,
-        refusal::Refusal,
-        steps::Outcome,
-        time::StoreTime,
+        entity_tag::EntityTag, lease::Standing, policy::Guard, precondition::TagCondition, record::Snapshot,
+        refusal::Refusal, steps::Outcome, time::StoreTime,
     },
     dialect::s3::Signature,
     exchange::{Body, Exchange, Failure, Purpose},
@@ -99,7 +93,7 @@ pub(super) fn forward_conditions(
     request: &Request,
     judged: Option<&EntityTag>,
 ) -> pingora::Result<()> {
-    if guard.etag != TagSource::Upstream {
+    if !guard.etag.is_upstreams_own() {
         remove_conditions(head);
         return Ok(());
     }

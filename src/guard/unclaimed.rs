@@ -12,12 +12,7 @@ use super::{
     request::{Request, remove_conditions},
 };
 use crate::{
-    core::{
-        policy::{Guard, TagSource},
-        record::Availability,
-        refusal::Refusal,
-        steps::Outcome,
-    },
+    core::{policy::Guard, record::Availability, refusal::Refusal, steps::Outcome},
     exchange::{
         Body, Whole,
         fields::{request_head, response_head},
@@ -49,7 +44,7 @@ impl Guards {
         attempt: &mut Attempt,
     ) -> Result<Answer, Answer> {
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        if guard.etag != TagSource::Upstream {
+        if !guard.etag.is_upstreams_own() {
             // Those that could not be read and are ignored (RFC 9110 section 13.1).
             remove_conditions(&mut head);
         }

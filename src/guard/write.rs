@@ -17,11 +17,7 @@ use super::{
 };
 use crate::{
     core::{
-        policy::{Guard, TagSource},
-        precondition::Combination,
-        refusal::Refusal,
-        steps::Outcome,
-        validators::Validators,
+        policy::Guard, precondition::Combination, refusal::Refusal, steps::Outcome, validators::Validators,
         verdict::Verdict,
     },
     exchange::{
@@ -137,12 +133,12 @@ impl Guards {
         }
         let mut answer = response_head(exchange.take_head());
         let modified = learned.as_ref().and_then(NewState::modified);
-        let tag = match (outcome, &guard.etag) {
-            (Outcome::Applied, _) if describes_target(&request.method) => {
+        let tag = match outcome {
+            Outcome::Applied if describes_target(&request.method) => {
                 self.tag_after_write(request, guard, learned, settled.as_ref())
             }
-            (Outcome::Applied, _) if request.method == Method::DELETE => None,
-            (_, TagSource::Upstream) => Validators::from_headers(&answer.headers).0.tag,
+            Outcome::Applied if request.method == Method::DELETE => None,
+            _ if guard.etag.is_upstreams_own() => Validators::from_headers(&answer.headers).0.tag,
             _ => None,
         };
         set_tag(&mut answer, tag.as_ref())?;

@@ -12,6 +12,7 @@ const MISTAKES: &str = include_str!("mistakes.toml");
 const MISTAKES_REPORTED: &str = include_str!("mistakes.txt");
 
 mod leases;
+mod tags;
 
 /// Two upstreams and a route, to which a test adds what it is about.
 const BASE: &str = r#"
@@ -104,9 +105,6 @@ fn each_broken_rule_is_one_problem() {
         ("etag = \"header:\"", "etag cannot be \"header:\""),
         ("etag = \"header:a b\"", "etag cannot be \"header:a b\""),
         ("compare = \"weak\"", "compare cannot be \"weak\""),
-        ("compare = \"opaque\"", "compare = \"opaque\" needs etag = \"upstream\" or \"header:NAME\""),
-        ("etag = \"json:/version\"", "etag = \"json:/version\" is not in this version of ifmatch"),
-        ("etag = \"delegate\"", "etag = \"delegate\" is not in this version of ifmatch"),
         ("etag = \"version\"", "etag = \"version\" needs writers = \"exclusive\""),
         ("errors = \"S3\"", "errors cannot be \"S3\""),
         ("errors = \"s3\"\nprobe_auth = \"none\"", "errors = \"s3\" needs etag = \"upstream\""),
@@ -269,7 +267,7 @@ fn what_is_not_said_has_its_default() {
 
 #[test]
 fn opaque_comparison_is_for_tags_of_the_upstream() {
-    for etag in ["upstream", "header:X-Version"] {
+    for etag in ["upstream", "header:X-Version", "json:/version", "delegate"] {
         let config = config(&format!("{BASE}etag = {etag:?}\ncompare = \"opaque\"\n"));
         assert_eq!(config.routes[0].guard.as_ref().map(|guard| guard.compare), Some(Compare::Opaque), "{etag}");
     }
@@ -284,6 +282,8 @@ fn a_tag_that_is_made_of_what_is_read_is_read_again_after_a_write() {
         ("etag = \"version\"\nwriters = \"exclusive\"", OnWrite::Omit),
         ("etag = \"upstream\"\non_write = \"probe\"", OnWrite::Probe),
         ("etag = \"header:X-Version\"", OnWrite::Probe),
+        ("etag = \"json:/version\"", OnWrite::Probe),
+        ("etag = \"delegate\"", OnWrite::Omit),
     ] {
         let config = config(&format!("{BASE}{added}\n"));
         assert_eq!(config.routes[0].guard.as_ref().map(|guard| guard.on_write), Some(expected), "{added}");

@@ -38,6 +38,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> Gu
     }
     version_needs_exclusive_writers(check, keys, &guard);
     opaque_needs_tags_of_the_upstream(check, keys, &guard);
+    delegate_remembers_nothing(check, keys, &guard);
     methods_have_one_class(check, keys, &guard);
     signed_requests_stay_as_they_are(check, keys, &guard);
     guard
@@ -48,8 +49,8 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
     let etag = check.word("etag", keys.get(|raw| raw.etag.as_ref())).unwrap_or(TagSource::Content);
     let writers = check.word("writers", keys.get(|raw| raw.writers.as_ref())).unwrap_or(Writers::Shared);
     let on_write_default = match etag {
-        TagSource::Content | TagSource::Header(_) => OnWrite::Probe,
-        TagSource::Upstream | TagSource::Version => OnWrite::Omit,
+        TagSource::Content | TagSource::Header(_) | TagSource::Json(_) => OnWrite::Probe,
+        TagSource::Upstream | TagSource::Version | TagSource::Delegate => OnWrite::Omit,
     };
     let require_default = if policy == Policy::Pessimistic { Require::Never } else { Require::Always };
     let identity_headers = keys.get(|raw| raw.identity_headers.as_ref());
@@ -131,9 +132,9 @@ fn leases_cannot_be_watched(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard
 fn opaque_needs_tags_of_the_upstream(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
     if let Some(compare) = keys.get(|raw| raw.compare.as_ref())
         && guard.compare == Compare::Opaque
-        && !matches!(guard.etag, TagSource::Upstream | TagSource::Header(_))
+        && matches!(guard.etag, TagSource::Content | TagSource::Version)
     {
-        const MESSAGE: &str = "compare = \"opaque\" needs etag = \"upstream\" or \"header:NAME\"";
+        const MESSAGE: &str = "compare = \"opaque\" needs etag = \"upstream\", \"header:NAME\" or \"json:/pointer\"";
         const HINT: &str = "leave it out: the tags that ifmatch makes are strong";
         check.hinted(compare.span(), MESSAGE, HINT);
     }
@@ -147,6 +148,16 @@ fn version_needs_exclusive_writers(check: &mut Check<'_>, keys: Keys<'_>, guard:
         const HINT: &str = "the store's version does not see a write behind ifmatch's back; if there are such writers, \
                             use etag = \"content\"";
         check.hinted(etag.span(), MESSAGE, HINT);
+    }
+}
+
+fn delegate_remembers_nothing(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+    if let Some(writers) = keys.get(|raw| raw.writers.as_ref())
+        && (&guard.etag, guard.writers) == (&TagSource::Delegate, Writers::Exclusive)
+    {
+        const MESSAGE: &str = "writers = \"exclusive\" has no effect with etag = \"delegate\"";
+        const HINT: &str = "leave it out: the backend judges each request; to judge them here, use etag = \"upstream\"";
+        check.hinted(writers.span(), MESSAGE, HINT);
     }
 }
 
