@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     core::{
-        policy::{AbsentLease, Guard, LeaseGuards, LeaseRules, TagSource},
+        policy::{AbsentLease, Guard, LeaseGuards, LeaseRules},
         validators::Validators,
     },
     dialect::{
@@ -150,7 +150,7 @@ impl Guards {
                 head.insert_header(azure::BLOB_TYPE, azure::BLOCK_BLOB)?;
                 head.insert_header(header::ACCEPT_RANGES, "bytes")?;
                 // What was received as a whole for its tag is cut here.
-                if rest.is_none() && guard.etag == TagSource::Content && request.method == Method::GET {
+                if rest.is_none() && guard.etag.needs_body() && request.method == Method::GET {
                     cut(&mut head, begun, request.head.headers.get(header::RANGE))?
                 } else {
                     begun

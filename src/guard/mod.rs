@@ -189,6 +189,7 @@ impl GuardedPath for Guards {
         if request.headers.contains_key(header::ORIGIN) {
             Box::pin(self.answer_origin(request, guarded, guard, &mut answer)).await?;
         }
+        answer.mirror_tag(guard)?;
         relay::send(session, answer, guard.errors, entry).await
     }
 }

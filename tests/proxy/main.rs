@@ -53,6 +53,7 @@ mod support;
 mod support_works;
 mod tag_sources;
 mod tags_after_writes;
+mod tags_on_the_way;
 mod unclaimed_writes;
 mod unguarded;
 mod unguarded_streams;

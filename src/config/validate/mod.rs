@@ -9,6 +9,7 @@ mod lease;
 mod overlap;
 mod routes;
 mod server;
+mod tags;
 mod touches;
 mod upstreams;
 
