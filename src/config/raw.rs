@@ -74,6 +74,7 @@ pub(super) struct Route {
     pub(super) upstream: Option<Text>,
     pub(super) policy: Option<Text>,
     pub(super) etag: Option<Text>,
+    pub(super) ignore_json: Option<Texts>,
     pub(super) etag_suffixes: Option<Texts>,
     pub(super) accept_weak_own: Option<Flag>,
     pub(super) mirror_header: Option<Text>,

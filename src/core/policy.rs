@@ -230,6 +230,8 @@ pub struct LeaseRules {
 pub struct Guard {
     /// Where tags come from.
     pub etag: TagSource,
+    /// The members of JSON bodies that a content tag leaves out (`ignore_json`).
+    pub ignored_json: Vec<JsonPointer>,
     /// What becomes of tags on their way.
     pub on_the_way: OnTheWay,
     /// Who else writes.

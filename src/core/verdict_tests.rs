@@ -17,6 +17,7 @@ use crate::core::{
 fn guard(require: Require) -> Guard {
     Guard {
         etag: TagSource::Content,
+        ignored_json: Vec::new(),
         on_the_way: OnTheWay::default(),
         writers: Writers::Exclusive,
         compare: Compare::Strong,

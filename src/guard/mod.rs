@@ -34,6 +34,7 @@ mod claim;
 mod cors;
 mod elsewhere;
 mod evidence;
+mod flapping;
 mod holdings;
 mod idempotency;
 mod issued;
@@ -60,6 +61,7 @@ mod write;
 use answer::Answer;
 use claim::{Marker, read};
 use cors::Origins;
+use flapping::Flapping;
 use holdings::Holdings;
 use idempotency::Replays;
 use issued::IssuedTags;
@@ -82,6 +84,7 @@ pub struct Guards {
     exchanger: Exchanger,
     memory: Memory,
     issued: IssuedTags,
+    flapping: Flapping,
     related: Related,
     origins: Origins,
     acquaintances: Acquaintances,
@@ -106,6 +109,7 @@ impl Guards {
             exchanger: Exchanger::new(),
             memory: Memory::new(),
             issued: IssuedTags::new(),
+            flapping: Flapping::new(),
             related: Related::new(config),
             origins: Origins::new(),
             acquaintances: Acquaintances::new(),

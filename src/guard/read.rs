@@ -192,7 +192,7 @@ impl Guards {
     }
 
     /// Whether no write has begun since.
-    async fn is_untouched(&self, request: &Request, snapshot: &Snapshot) -> bool {
+    pub(super) async fn is_untouched(&self, request: &Request, snapshot: &Snapshot) -> bool {
         self.snapshot(&request.key).await.is_ok_and(|now| now.touched() == snapshot.touched())
     }
 
@@ -227,6 +227,7 @@ impl Guards {
         };
         let selecting = selecting_fields(&request.head.headers, &head.headers);
         let validators = self.label(request, guard, snapshot, &head, &whole, selecting.as_deref());
+        self.watch_tag(request, guard, snapshot, &head, validators.tag.as_ref()).await;
         set_tag(&mut head, validators.tag.as_ref())?;
         if let (Some(snapshot), Writers::Exclusive) = (snapshot, guard.writers) {
             self.learn_from_read(request, guard, snapshot, &head, &validators, selecting);

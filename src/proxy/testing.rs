@@ -37,6 +37,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) fn guard() -> Guard {
     Guard {
         etag: TagSource::Content,
+        ignored_json: Vec::new(),
         on_the_way: OnTheWay::default(),
         writers: Writers::Shared,
         compare: Compare::Strong,

@@ -20,6 +20,8 @@ fn each_broken_rule_of_tags_is_one_problem() {
         ("etag_suffixes = [\"\"]", "etag_suffixes: \"\" is no suffix of a tag"),
         ("etag_suffixes = [\"-a b\"]", "etag_suffixes: \"-a b\" is no suffix of a tag"),
         ("etag_suffixes = [\"-br\", \"-br\"]", "\"-br\" stands twice in the list"),
+        ("ignore_json = [\"now\"]", "ignore_json: \"now\" is no JSON pointer"),
+        ("etag = \"upstream\"\nignore_json = [\"/now\"]", "ignore_json needs etag = \"content\""),
         ("mirror_header = \"a b\"", "mirror_header cannot be \"a b\""),
         ("mirror_header = \"ETag\"", "mirror_header cannot be \"ETag\""),
         (

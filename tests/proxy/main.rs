@@ -22,6 +22,7 @@ mod doubts;
 mod early_answers;
 mod example_files;
 mod example_tables;
+mod flapping_tags;
 mod forwarded_conditions;
 mod http_behaviour;
 mod idempotency;

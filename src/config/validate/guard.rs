@@ -52,6 +52,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
     let identity_headers = keys.get(|raw| raw.identity_headers.as_ref());
     Guard {
         etag,
+        ignored_json: tags::ignored_json(check, keys),
         on_the_way: tags::on_the_way(check, keys),
         compare: check.word("compare", keys.get(|raw| raw.compare.as_ref())).unwrap_or(Compare::Strong),
         writers,

@@ -3,7 +3,10 @@
 use http::{HeaderName, header};
 
 use super::{check::Check, routes::Keys};
-use crate::core::policy::{Compare, Guard, OnTheWay, TagSource, Writers};
+use crate::core::{
+    json::JsonPointer,
+    policy::{Compare, Guard, OnTheWay, TagSource, Writers},
+};
 
 /// Fields with a meaning of their own, which a second tag would spoil.
 const NO_MIRRORS: [HeaderName; 12] = [
@@ -20,6 +23,19 @@ const NO_MIRRORS: [HeaderName; 12] = [
     header::CACHE_CONTROL,
     header::SET_COOKIE,
 ];
+
+/// The members of a JSON body that its tag leaves out.
+pub(super) fn ignored_json(check: &mut Check<'_>, keys: Keys<'_>) -> Vec<JsonPointer> {
+    let Some(list) = keys.get(|raw| raw.ignore_json.as_ref()) else { return Vec::new() };
+    check.each(list, |check, text| {
+        let pointer = JsonPointer::parse(text.get_ref());
+        if pointer.is_none() {
+            let message = format!("ignore_json: {:?} is no JSON pointer", text.get_ref());
+            check.hinted(text.span(), message, "it begins with a slash, as in \"/generated_at\" or \"/meta/now\"");
+        }
+        pointer
+    })
+}
 
 /// What others do to tags on their way, as a route says it.
 pub(super) fn on_the_way(check: &mut Check<'_>, keys: Keys<'_>) -> OnTheWay {
@@ -59,6 +75,7 @@ pub(super) fn go_together(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) 
     version_needs_exclusive_writers(check, keys, guard);
     opaque_needs_tags_of_the_upstream(check, keys, guard);
     opaque_tags_stay_weak(check, keys, guard);
+    only_content_has_ignored_members(check, keys, guard);
     delegate_remembers_nothing(check, keys, guard);
 }
 
@@ -92,6 +109,16 @@ fn opaque_tags_stay_weak(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
         const MESSAGE: &str = "accept_weak_own has no effect with compare = \"opaque\"";
         const HINT: &str = "leave it out: there a weak tag and the strong one are two tags";
         check.hinted(weak.span(), MESSAGE, HINT);
+    }
+}
+
+fn only_content_has_ignored_members(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+    if let Some(ignored) = keys.own.ignore_json.as_ref()
+        && guard.etag != TagSource::Content
+        && !guard.ignored_json.is_empty()
+    {
+        const HINT: &str = "leave it out: no other tag is made of the whole body";
+        check.hinted(ignored.span(), "ignore_json needs etag = \"content\"", HINT);
     }
 }
 
