@@ -106,9 +106,23 @@ pub enum Listen {
     Unix(PathBuf),
 }
 
-/// The `[store]` table; the one kind of this version is `memory`.
+/// Where records are kept (`kind`, with what that kind needs).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreKind {
+    /// In this process, and gone with it.
+    Memory,
+    /// In this process, and leases in a file too.
+    Disk {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// The `[store]` table.
 #[derive(Clone, Debug)]
 pub struct Store {
+    /// Where records are kept.
+    pub kind: StoreKind,
     /// The largest number of records.
     pub capacity: usize,
     /// How long an idle record is remembered.

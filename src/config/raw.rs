@@ -47,6 +47,7 @@ pub(super) struct Server {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Store {
     pub(super) kind: Option<Text>,
+    pub(super) path: Option<Text>,
     pub(super) capacity: Option<Number>,
     pub(super) idle_ttl: Option<Text>,
     pub(super) timeout: Option<Text>,
@@ -98,6 +99,8 @@ pub(super) struct Route {
     pub(super) claim: Claim,
     pub(super) probe: Probe,
     pub(super) probe_auth: Option<Text>,
+    pub(super) probe_region: Option<Text>,
+    pub(super) errors: Option<Text>,
     pub(super) touches: Option<Texts>,
     pub(super) idempotency: Option<Text>,
     pub(super) idempotency_ttl: Option<Text>,
@@ -164,7 +167,7 @@ impl Section for Store {
 impl Section for Upstream {}
 
 impl Section for Route {
-    const LATER: &'static [&'static str] = &["errors", "guarantee", "probe_region"];
+    const LATER: &'static [&'static str] = &["guarantee"];
 
     fn shape(key: &str) -> Shape {
         match key {

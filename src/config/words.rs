@@ -8,8 +8,8 @@ use http::HeaderName;
 use crate::core::{
     json::JsonPointer,
     policy::{
-        AbsentLease, Compare, Dialect, Idempotency, LeaseAuth, LeaseGuards, MethodOverride, OnWrite, Policy, ProbeAuth,
-        Require, TagAfterWrite, TagSource, Writers,
+        AbsentLease, Compare, Dialect, ErrorShape, Idempotency, LeaseAuth, LeaseGuards, MethodOverride, OnWrite,
+        Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
     },
     target::PathParameters,
 };
@@ -112,8 +112,13 @@ impl Word for MethodOverride {
 }
 
 impl Word for ProbeAuth {
-    const WORDS: &'static [(&'static str, Self)] = &[("client", Self::Client), ("none", Self::None)];
-    const LATER: &'static [&'static str] = &["sigv4"];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("client", Self::Client), ("none", Self::None), ("sigv4", Self::SigV4)];
+}
+
+impl Word for ErrorShape {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("problem", Self::Problem), ("azure", Self::Azure), ("s3", Self::S3)];
 }
 
 impl Word for Idempotency {
@@ -149,14 +154,16 @@ pub fn guard_words(guards: LeaseGuards) -> &'static [&'static str] {
 
 /// The kinds of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StoreKind {
+pub(super) enum StoreWord {
     /// In this process, and gone with it.
     Memory,
+    /// In this process, and leases in a file too.
+    Disk,
 }
 
-impl Word for StoreKind {
-    const WORDS: &'static [(&'static str, Self)] = &[("memory", Self::Memory)];
-    const LATER: &'static [&'static str] = &["disk", "etcd", "redis"];
+impl Word for StoreWord {
+    const WORDS: &'static [(&'static str, Self)] = &[("memory", Self::Memory), ("disk", Self::Disk)];
+    const LATER: &'static [&'static str] = &["etcd", "redis"];
 }
 
 /// The known word that was probably meant: at most every third letter of it differs.

@@ -15,12 +15,17 @@ use http::{HeaderMap, HeaderName, StatusCode, header};
 use thiserror::Error;
 
 use super::{
+    policy::ErrorShape,
     refusal::{Code, Refusal},
     steps::Outcome,
 };
 
 /// The field that names a write.
-pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The fields in which the clients of storage services name an operation, the same way in all its attempts.
+const AMZ_SDK_INVOCATION_ID: HeaderName = HeaderName::from_static("amz-sdk-invocation-id");
+const X_MS_CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
 
 /// The field that marks a replayed response. The draft has none; this is the one that most services use.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -64,6 +69,33 @@ const REPLAYED_PREFIXES: [&str; 3] = ["access-control-", "x-amz-", "x-ms-"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the idempotency key cannot be read: send it once, as a quoted string of 1 to 255 visible ASCII characters")]
 pub struct MalformedKey;
+
+/// The fields that may name a write to clients of this kind, the first one that is there.
+pub fn key_fields(clients: ErrorShape) -> &'static [HeaderName] {
+    static PROBLEM: [HeaderName; 1] = [IDEMPOTENCY_KEY];
+    static AZURE: [HeaderName; 2] = [IDEMPOTENCY_KEY, X_MS_CLIENT_REQUEST_ID];
+    static S3: [HeaderName; 2] = [IDEMPOTENCY_KEY, AMZ_SDK_INVOCATION_ID];
+    match clients {
+        ErrorShape::Problem => &PROBLEM,
+        ErrorShape::Azure => &AZURE,
+        ErrorShape::S3 => &S3,
+    }
+}
+
+/// Who has signed a request, by name: where a signature covers the time, each attempt has other credentials (AWS Signature
+/// Version 4; Azure's SharedKey).
+pub fn signer(headers: &HeaderMap) -> Option<&[u8]> {
+    let credentials = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let mut words = credentials.split(|octet| matches!(octet, b' ' | b','));
+    let name = match words.next()? {
+        b"SharedKey" | b"SharedKeyLite" => words.next()?.split(|&octet| octet == b':').next(),
+        scheme if scheme.starts_with(b"AWS4-") => {
+            words.find_map(|word| word.strip_prefix(b"Credential="))?.split(|&octet| octet == b'/').next()
+        }
+        _ => None,
+    };
+    name.filter(|name| !name.is_empty())
+}
 
 /// Reads the key of a write from the first of these fields that it has: the string within the quotes of a structured
 /// field (RFC 9651 section 3.3.3). One without quotes is taken too, as services from before the draft do.

@@ -60,6 +60,21 @@ fn the_first_field_that_is_there_names_the_write() {
     assert_eq!(key_of(&fields(&[("x-request", "b"), ("idempotency-key", "a")]), &names), Ok(Some(b"a".to_vec())));
 }
 
+/// P5: the SDKs of AWS and of Azure sign each attempt anew.
+#[test]
+fn p5_who_signs_each_attempt_is_known_by_name() {
+    for (credentials, name) in [
+        ("AWS4-HMAC-SHA256 Credential=AKID/20260101/eu/s3/aws4_request, SignedHeaders=host, Signature=0", Some("AKID")),
+        ("SharedKey account:c2lnbmF0dXJl", Some("account")),
+        ("Bearer Credential=AKID/", None),
+        ("AWS4-HMAC-SHA256 Signature=0", None),
+        ("AWS4-HMAC-SHA256 Credential=/", None),
+    ] {
+        assert_eq!(signer(&fields(&[("authorization", credentials)])), name.map(str::as_bytes), "{credentials}");
+    }
+    assert_eq!(signer(&HeaderMap::new()), None);
+}
+
 #[test]
 fn whatever_changes_the_meaning_of_a_write_changes_its_fingerprint() {
     let lines = [("content-type", "text/plain"), ("if-match", "\"1\"")];

@@ -12,6 +12,7 @@ pub mod json;
 pub mod lease;
 pub mod policy;
 pub mod precondition;
+pub mod range;
 pub mod record;
 pub mod refusal;
 pub mod resource;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use http::{HeaderName, Method};
 
-use super::idempotency::IDEMPOTENCY_KEY;
 use super::json::JsonPointer;
 use super::route::TouchTemplate;
 
@@ -123,6 +122,8 @@ pub enum ProbeAuth {
     Client,
     /// None.
     None,
+    /// A signature with the proxy's own credentials (AWS Signature Version 4).
+    SigV4,
 }
 
 /// Whether a write is recognised by the idempotency key that it came with (`idempotency`).
@@ -152,6 +153,8 @@ pub enum ErrorShape {
     Problem,
     /// The errors of Azure Blob Storage: XML and `x-ms-error-code`.
     Azure,
+    /// The errors of Amazon S3: XML.
+    S3,
 }
 
 /// What a lease keeps others from (`lease.guards`).
@@ -272,6 +275,8 @@ pub struct Guard {
     pub probe_timeout: Duration,
     /// Whose credentials a probe carries.
     pub probe_auth: ProbeAuth,
+    /// The region that a probe is signed for, under [`ProbeAuth::SigV4`].
+    pub probe_region: Box<str>,
     /// Whether writes are recognised by their idempotency keys.
     pub idempotency: Idempotency,
     /// How long a success is replayed to its retries.
@@ -302,12 +307,6 @@ pub enum MethodClass {
 }
 
 impl Guard {
-    /// The fields that name a write for its retries, the first one that is there.
-    pub fn idempotency_fields(&self) -> &'static [HeaderName] {
-        static DRAFT: [HeaderName; 1] = [IDEMPOTENCY_KEY];
-        &DRAFT
-    }
-
     /// The class of a method on this route.
     pub fn class_of(&self, method: &Method) -> MethodClass {
         match method.as_str() {

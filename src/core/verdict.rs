@@ -4,7 +4,7 @@ use http::Method;
 
 use super::{
     entity_tag::EntityTag,
-    policy::{Guard, TagSource},
+    policy::{ErrorShape, Guard, TagSource},
     precondition::{Combination, Field, Judgement, MatchRule, Preconditions, Requirement, judge, requirement},
     refusal::{Code, Refusal},
     validators::Representation,
@@ -67,6 +67,11 @@ pub fn judge_write(
     match judge(method, conditions, current, rule) {
         Judgement::Pass | Judgement::NotModified => Verdict::Pass,
         Judgement::Unknowable => Verdict::AskUpstream,
+        Judgement::Failed { field: field @ Field::IfMatch, weak_tag }
+            if *current == Representation::Absent && guard.errors == ErrorShape::S3 =>
+        {
+            Verdict::Refused(failed(field, weak_tag, current).called(404, "NoSuchKey"))
+        }
         Judgement::Failed { field: Field::IfMatch, .. }
             if *current == Representation::Absent
                 && *method != Method::PUT

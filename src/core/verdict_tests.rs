@@ -40,6 +40,7 @@ fn guard(require: Require) -> Guard {
         probe_auth: ProbeAuth::Client,
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,
+        probe_region: Box::default(),
         errors: ErrorShape::Problem,
         touches: Vec::new(),
         lease: None,

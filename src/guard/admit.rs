@@ -17,6 +17,7 @@ use crate::core::{
     entity_tag::EntityTag,
     lease::Standing,
     policy::{Guard, TagSource},
+    precondition::Combination,
     record::{Availability, Revision, Snapshot},
     refusal::Refusal,
     steps::take_over,
@@ -70,6 +71,9 @@ impl Guards {
         guard: &Guard,
         snapshot: &Snapshot,
     ) -> Result<Option<EntityTag>, Answer> {
+        if self.may_be_removed(request, guard, snapshot).await {
+            return self.judge_by_probe(request, guard, snapshot).await;
+        }
         match self.judge_by_memory(request, guard, snapshot) {
             (Verdict::Pass, tag) => Ok(tag),
             (Verdict::Refused(refusal), _) => Err(refusal.into()),
@@ -133,6 +137,9 @@ impl Guards {
             }),
             (Verdict::Refused(refusal), _) => Err(refusal.into()),
             (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(guard, *exchange).await?),
+            (Verdict::AskUpstream, _) if request.conditions.combination == Combination::Azure => {
+                Err(refusals::no_date().into())
+            }
             // A probe leaves nothing unknown, and where nothing is there it brings the upstream's answer.
             (Verdict::Missing | Verdict::AskUpstream, _) => Err(refusals::unknown_state().into()),
         }

@@ -120,6 +120,9 @@ impl Guards {
         let (mut waited, end) = (false, patience.unwrap_or(now + guard.claim_max_wait));
         loop {
             let snapshot = self.record(request).await?;
+            if matches!(action, Action::Acquire(_)) {
+                self.may_begin(&snapshot)?;
+            }
             self.judge_conditions(request, guard, &snapshot).await?;
             let command = Command { action: action.clone(), principal: bound_to(request, rules) };
             match step(&snapshot, command, rules) {

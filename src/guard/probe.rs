@@ -109,11 +109,12 @@ impl Guards {
         for_bytes: bool,
         selection: Option<&Selection>,
     ) -> Result<Asked, Refusal> {
-        let mut head = probe_head(request, guard, method, for_bytes)
-            .ok_or_else(|| unreadable("its request head cannot be written"))?;
+        let mut head =
+            probe_head(request, method, for_bytes).ok_or_else(|| unreadable("its request head cannot be written"))?;
         if let Some(selection) = selection {
             selection.apply(&mut head).map_err(|_error| unreadable("its request head cannot be written"))?;
         }
+        self.set_credentials(request, guard, &mut head)?;
         let (sent, body) = (head.clone(), Body::empty());
         let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
         let exchange = exchange.await.map_err(|failure| match failure {
@@ -226,7 +227,7 @@ fn names_tags(conditions: &Preconditions) -> bool {
 }
 
 /// The head of a probe for what a write is about.
-fn probe_head(request: &Request, guard: &Guard, method: Method, for_bytes: bool) -> Option<RequestHeader> {
+fn probe_head(request: &Request, method: Method, for_bytes: bool) -> Option<RequestHeader> {
     let mut head = request_head(&request.head, 0).ok()?;
     let describes_body = |name: &&HeaderName| name.as_str().starts_with("content-");
     let of_body: Vec<HeaderName> = head.headers.keys().filter(describes_body).cloned().collect();
@@ -234,11 +235,6 @@ fn probe_head(request: &Request, guard: &Guard, method: Method, for_bytes: bool)
     // A backend that heeds a method in a field would take the probe for a write.
     for name in LEFT_OUT.iter().chain(&METHOD_FIELDS).chain(&of_body) {
         head.remove_header(name);
-    }
-    if guard.probe_auth == ProbeAuth::None {
-        for name in &guard.identity_headers {
-            head.remove_header(name);
-        }
     }
     head.set_method(method);
     head.insert_header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache")).ok()?;
@@ -254,7 +250,9 @@ pub(super) fn ask_for_identity(head: &mut RequestHeader) -> pingora::Result<()> 
 }
 
 fn too_large() -> Refusal {
-    unreadable("its body is larger than hash_max: raise hash_max on this route, or use another tag source (etag)")
+    unreadable(
+        "its body is larger than hash_max, or a stream: raise hash_max on this route, or use another tag source (etag)",
+    )
 }
 
 fn timed_out() -> Refusal {
@@ -268,7 +266,7 @@ fn answered(status: StatusCode) -> Refusal {
     unreadable(&format!("it answered {}", status.as_u16()))
 }
 
-fn unreadable(reason: &str) -> Refusal {
+pub(super) fn unreadable(reason: &str) -> Refusal {
     Refusal::new(
         Code::ValidatorUnavailable,
         format!(

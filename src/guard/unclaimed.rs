@@ -28,9 +28,9 @@ impl Guards {
         request: &Request,
         guard: &Guard,
     ) -> Result<Answer, Answer> {
-        let name = self.named_write(request, guard)?;
+        let name = self.named_write(session.req_header(), request, guard)?;
         let body = self.receive(session).await?;
-        let mut attempt = self.begin(name, request, guard, &body)?;
+        let mut attempt = self.begin(name, session.req_header(), request, guard, &body)?;
         let answer = self.append(request, guard, &body, &mut attempt).await;
         attempt.end(&answer);
         answer

@@ -36,7 +36,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
     ) -> Result<Answer, Answer> {
-        let name = self.named_write(request, guard)?;
+        let name = self.named_write(session.req_header(), request, guard)?;
         // The answer to a retry goes before the verdict on its preconditions: its own success made them false.
         if !self.may_be_retry(name.as_ref()) {
             self.judge_early(session, request, guard).await?;
@@ -53,7 +53,7 @@ impl Guards {
         name: Option<Name>,
     ) -> Result<Answer, Answer> {
         let body = self.receive(session).await?;
-        let mut attempt = self.begin(name, request, guard, &body)?;
+        let mut attempt = self.begin(name, session.req_header(), request, guard, &body)?;
         let answer = self.write_to_upstream(request, guard, &body, &mut attempt).await;
         attempt.end(&answer);
         answer
@@ -84,7 +84,12 @@ impl Guards {
         if !conditions_go_first(request) {
             by_lease.as_ref().map_err(Refusal::clone)?;
         }
-        match self.judge_by_memory(request, guard, &snapshot).0 {
+        let verdict = if self.may_be_removed(request, guard, &snapshot).await {
+            Verdict::AskUpstream
+        } else {
+            self.judge_by_memory(request, guard, &snapshot).0
+        };
+        match verdict {
             Verdict::Refused(refusal) => Err(refusal.into()),
             Verdict::Missing | Verdict::AskUpstream if by_lease.is_err() || self.is_costly(session) => {
                 Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop)

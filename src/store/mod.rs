@@ -16,7 +16,7 @@ use async_trait::async_trait;
 
 use crate::{
     clock::BootClock,
-    config,
+    config::{self, StoreKind},
     core::{
         record::{Record, Revision, Snapshot},
         resource::ResourceKey,
@@ -24,7 +24,10 @@ use crate::{
     },
     entropy::random_u64,
 };
+use disk::{DiskError, DiskStore};
+use memory::MemoryStore;
 
+pub mod disk;
 pub mod encoding;
 pub mod memory;
 
@@ -38,15 +41,39 @@ impl fmt::Display for Incarnation {
     }
 }
 
+/// A store that is ready for use.
+pub struct Opened {
+    /// It.
+    pub store: Arc<dyn Store>,
+    /// Whether the process that used it before may have left writes under way, of which the store knows nothing.
+    pub unclean: bool,
+}
+
+/// Why there is no store.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The operating system has no random number for its incarnation.
+    #[error("no random numbers: {0}")]
+    NoRandomNumbers(#[from] getrandom::Error),
+    /// Its file is of no use.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
 /// The store that a configuration asks for.
-///
-/// # Errors
-///
-/// The operating system has no random number for its incarnation.
-pub fn open(settings: &config::Store) -> Result<Arc<dyn Store>, getrandom::Error> {
-    let incarnation = Incarnation(random_u64()?);
-    let memory = memory::MemoryStore::new(Arc::new(BootClock), incarnation, settings.capacity, settings.idle_ttl);
-    Ok(Arc::new(memory))
+pub async fn open(settings: &config::Store) -> Result<Opened, OpenError> {
+    let (clock, capacity, idle_ttl) = (Arc::new(BootClock), settings.capacity, settings.idle_ttl);
+    Ok(match &settings.kind {
+        StoreKind::Memory => {
+            let incarnation = Incarnation(random_u64()?);
+            let store = MemoryStore::new(clock, incarnation, capacity, idle_ttl);
+            Opened { store: Arc::new(store), unclean: false }
+        }
+        StoreKind::Disk { path } => {
+            let (store, unclean) = DiskStore::open(path, clock, capacity, idle_ttl).await?;
+            Opened { store: Arc::new(store), unclean }
+        }
+    })
 }
 
 /// What became of a swap.
@@ -94,4 +121,7 @@ pub trait Store: Send + Sync {
     /// Waits until the record has another revision than `seen`. May return early; the caller reads again and bounds
     /// the wait.
     async fn changed(&self, key: &ResourceKey, seen: Revision);
+
+    /// Ends the use of the store by this process, in good order.
+    async fn close(&self) {}
 }

@@ -65,34 +65,17 @@ fn every_unknown_key_is_reported_wherever_it_stands() {
 /// Each costs two swaps in the store on every write.
 #[test]
 fn what_one_write_touches_is_bounded() {
-    let paths = |count: usize| (0..count).map(|number| format!("\"/documents/{number}\", ")).collect::<String>();
+    let paths =
+        |count: usize| (0..count).map(|number| format!("\"/documents/{number}\"")).collect::<Vec<_>>().join(", ");
     assert_eq!(problems(&format!("{BASE}touches = [{}]\n", paths(16))), [""; 0]);
     let expected = ["touches names 17 resources, the limit is 16"];
     assert_eq!(problems(&format!("{BASE}touches = [{}]\n", paths(17))), expected);
 }
 
-/// A table: what is added to the valid file, and the one message that it must lead to.
+/// What a write is said to change beside its target must be something that is guarded.
 #[test]
-fn each_broken_rule_is_one_problem() {
+fn each_touch_that_cannot_be_meant_is_one_problem() {
     let cases: &[(&str, &str)] = &[
-        ("etag = \"contents\"", "etag cannot be \"contents\""),
-        ("etag = \"header:\"", "etag cannot be \"header:\""),
-        ("etag = \"header:a b\"", "etag cannot be \"header:a b\""),
-        ("compare = \"weak\"", "compare cannot be \"weak\""),
-        ("etag = \"version\"", "etag = \"version\" needs writers = \"exclusive\""),
-        ("probe_auth = \"sigv4\"", "probe_auth = \"sigv4\" is not in this version of ifmatch"),
-        ("host = \"a:80\"", "a host is matched without its port"),
-        ("key = \"{nobody}\"", "{nobody} stands for nothing here"),
-        ("claim = { max_wiat = \"1s\" }", "unknown key `max_wiat`"),
-        ("probe = { timeuot = \"1s\" }", "unknown key `timeuot`"),
-        ("hash_wait = \"61s\"", "hash_wait is 1m 1s, the limit is 1m"),
-        ("hash_max = \"1B\"", "hash_max is 1B, the least is 1KiB"),
-        ("hash_max = \"1\"", "hash_max is \"1\", which is no size"),
-        ("claim = { max_waiters = -1 }", "claim.max_waiters is -1, it is from 0 to 100000"),
-        ("probe = { timeout = \"0s\" }", "probe.timeout is 0s, the least is 10ms"),
-        ("identity_headers = [\"a b\"]", "identity_headers: \"a b\" is no field name"),
-        ("identity_headers = [\"Cookie\", \"cookie\"]", "\"cookie\" stands twice in the list"),
-        ("require_methods = [\"GET\"]", "GET is no write: it cannot be in require_methods"),
         ("touches = [\"/nowhere/{id}\"]", "touches names /nowhere/{id}, which no guarded route matches"),
         ("touches = [\"/documents/{di}\"]", "{di} stands for nothing here"),
         ("touches = [\"documents/{id}\"]", "a path begins with \"/\""),
@@ -108,6 +91,39 @@ fn each_broken_rule_is_one_problem() {
             "touches names /open/{id}, which no guarded route matches",
         ),
         ("[defaults]\ntouches = []", "`touches` belongs to one route: it cannot be a default"),
+    ];
+    for (added, expected) in cases {
+        assert_eq!(problems(&format!("{BASE}{added}\n")), [*expected], "added:\n{added}");
+    }
+}
+
+/// A table: what is added to the valid file, and the one message that it must lead to.
+#[test]
+fn each_broken_rule_is_one_problem() {
+    let cases: &[(&str, &str)] = &[
+        ("etag = \"contents\"", "etag cannot be \"contents\""),
+        ("etag = \"header:\"", "etag cannot be \"header:\""),
+        ("etag = \"header:a b\"", "etag cannot be \"header:a b\""),
+        ("compare = \"weak\"", "compare cannot be \"weak\""),
+        ("etag = \"version\"", "etag = \"version\" needs writers = \"exclusive\""),
+        ("errors = \"S3\"", "errors cannot be \"S3\""),
+        ("errors = \"s3\"\nprobe_auth = \"none\"", "errors = \"s3\" needs etag = \"upstream\""),
+        ("errors = \"s3\"\netag = \"upstream\"", "errors = \"s3\" cannot probe with the client's credentials"),
+        ("probe_region = \"a b\"", "probe_region is \"a b\": a name has no blanks and is not empty"),
+        ("idempotency = \"on\"", "idempotency cannot be \"on\""),
+        ("idempotency_ttl = \"0s\"", "idempotency_ttl is 0s, the least is 1s"),
+        ("host = \"a:80\"", "a host is matched without its port"),
+        ("key = \"{nobody}\"", "{nobody} stands for nothing here"),
+        ("claim = { max_wiat = \"1s\" }", "unknown key `max_wiat`"),
+        ("probe = { timeuot = \"1s\" }", "unknown key `timeuot`"),
+        ("hash_wait = \"61s\"", "hash_wait is 1m 1s, the limit is 1m"),
+        ("hash_max = \"1B\"", "hash_max is 1B, the least is 1KiB"),
+        ("hash_max = \"1\"", "hash_max is \"1\", which is no size"),
+        ("claim = { max_waiters = -1 }", "claim.max_waiters is -1, it is from 0 to 100000"),
+        ("probe = { timeout = \"0s\" }", "probe.timeout is 0s, the least is 10ms"),
+        ("identity_headers = [\"a b\"]", "identity_headers: \"a b\" is no field name"),
+        ("identity_headers = [\"Cookie\", \"cookie\"]", "\"cookie\" stands twice in the list"),
+        ("require_methods = [\"GET\"]", "GET is no write: it cannot be in require_methods"),
         ("safe_methods = [\"DELETE\"]", "DELETE changes the resource: it cannot be in safe_methods"),
         ("safe_methods = [\"COPY\"]", "what COPY does is fixed: it cannot be in safe_methods"),
         (
@@ -125,7 +141,9 @@ fn each_broken_rule_is_one_problem() {
         ),
         ("[server]\nspool_total = \"1MiB\"", "body_max is 1GiB for one request, and spool_total 1MiB for all"),
         ("[store]\nkind = \"redis\"", "kind = \"redis\" is not in this version of ifmatch"),
-        ("[store]\npath = \"/x\"", "`path` is not in this version of ifmatch"),
+        ("[store]\npath = \"/x\"", "path is the file of the disk store, and this is another kind"),
+        ("[store]\nkind = \"disk\"", "kind = \"disk\" needs a path"),
+        ("[store]\nkind = \"disk\"\npath = \"x\"", "path is \"x\", which is no absolute path"),
         ("[admin]\nlisten = \"127.0.0.1:9901\"", "`admin` is not in this version of ifmatch"),
         ("[routes.lease]\nmin = \"15s\"", "`lease` has no effect on an optimistic route"),
         ("[defaults.lease]\nmin = \"15\"", "lease.min is \"15\", which is no duration"),

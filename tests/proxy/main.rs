@@ -12,7 +12,11 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod azure_conditions;
 mod azure_files;
+mod azure_leases;
+mod azure_operations;
+mod azure_ranges;
 mod azure_sdk;
 mod bad_input;
 mod clients_gone;
@@ -26,6 +30,7 @@ mod flapping_tags;
 mod forwarded_conditions;
 mod http_behaviour;
 mod idempotency;
+mod large_bodies;
 mod lease_auth;
 mod lease_limits;
 mod lease_races;
@@ -42,12 +47,14 @@ mod outcomes;
 mod overlaps;
 mod preconditions;
 mod races;
+mod ranges;
 mod reads;
 mod refusal_form;
 mod refusals;
 mod refused_untouched;
 mod related;
 mod requirements;
+mod s3;
 mod slow_uploads;
 mod smuggling;
 mod support;

@@ -9,5 +9,7 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod clock;
 mod contract;
+mod disk;
 mod memory;

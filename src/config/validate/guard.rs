@@ -5,6 +5,7 @@ use http::{HeaderName, Method, header};
 use super::{
     super::{limits, raw::Texts},
     check::Check,
+    clients::{azure_reads_its_own_errors, probe_region, signed_requests_stay_as_they_are},
     lease,
     routes::Keys,
     tags,
@@ -30,13 +31,15 @@ pub(super) fn guard(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> Gu
     if policy == Policy::Pessimistic {
         let rules = lease::rules(check, keys);
         if rules.dialect == Dialect::Azure {
-            speak_azure(keys, &mut guard);
+            speak_azure(check, keys, &mut guard);
+            azure_reads_its_own_errors(check, keys);
         }
         guard.lease = Some(rules);
         leases_cannot_be_watched(check, keys, &guard);
     }
     tags::go_together(check, keys, &guard);
     methods_have_one_class(check, keys, &guard);
+    signed_requests_stay_as_they_are(check, keys, &guard);
     guard
 }
 
@@ -86,9 +89,10 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
         claim_max_waiters: check.count(keys.get(|raw| raw.claim.max_waiters.as_ref()), limits::CLAIM_MAX_WAITERS),
         probe_timeout: check.duration(keys.get(|raw| raw.probe.timeout.as_ref()), limits::PROBE_TIMEOUT),
         probe_auth: check.word("probe_auth", keys.get(|raw| raw.probe_auth.as_ref())).unwrap_or(ProbeAuth::Client),
+        probe_region: probe_region(check, keys),
         idempotency: check.word("idempotency", keys.get(|raw| raw.idempotency.as_ref())).unwrap_or(Idempotency::Off),
         idempotency_ttl: check.duration(keys.get(|raw| raw.idempotency_ttl.as_ref()), limits::IDEMPOTENCY_TTL),
-        errors: ErrorShape::Problem,
+        errors: check.word("errors", keys.get(|raw| raw.errors.as_ref())).unwrap_or(ErrorShape::Problem),
         touches: Vec::new(),
         lease: None,
     }
@@ -96,7 +100,14 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
 
 /// What is different where Azure's clients are to be served: errors in their shape, and validators in each answer to a
 /// write.
-fn speak_azure(keys: Keys<'_>, guard: &mut Guard) {
+fn speak_azure(check: &mut Check<'_>, keys: Keys<'_>, guard: &mut Guard) {
+    const HINT: &str = "leave it out: the dialect is a list of operations, and any other method is refused";
+    let own = [("safe_methods", &keys.own.safe_methods), ("unclaimed_methods", &keys.own.unclaimed_methods)];
+    for (key, methods) in own {
+        if let Some(methods) = methods {
+            check.hinted(methods.span(), format!("{key} has no effect in the azure dialect"), HINT);
+        }
+    }
     guard.errors = ErrorShape::Azure;
     if keys.get(|raw| raw.on_write.as_ref()).is_none() {
         // Its modification date has to be asked for, whatever the tag is.

@@ -1,9 +1,9 @@
-//! The `[server]` and `[store]` tables.
+//! The `[server]` table.
 
 use std::{path::PathBuf, thread};
 
 use super::{
-    super::{Listen, Server, Store, limits, raw, raw::Text, units::show_size, words::StoreKind},
+    super::{Listen, Server, limits, raw, raw::Text, units::show_size},
     check::Check,
     upstreams::host_and_port,
 };
@@ -30,17 +30,6 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
     };
     totals(check, raw, &server);
     server
-}
-
-pub(super) fn store(check: &mut Check<'_>, raw: &raw::Store) -> Store {
-    // The one kind of this version: the word is checked, and says nothing more.
-    let _ = check.word::<StoreKind>("kind", raw.kind.as_ref());
-    Store {
-        capacity: check.count(raw.capacity.as_ref(), limits::CAPACITY),
-        idle_ttl: check.duration(raw.idle_ttl.as_ref(), limits::IDLE_TTL),
-        timeout: check.duration(raw.timeout.as_ref(), limits::STORE_TIMEOUT),
-        start_grace: check.duration(raw.start_grace.as_ref(), limits::START_GRACE),
-    }
 }
 
 /// A total below what one request may take would refuse every such request.

@@ -67,10 +67,9 @@ fn facts(code: Code, asked: Asked) -> (u16, &'static str) {
 /// The refusal of a lease operation.
 fn of_operation(code: Code, verb: Option<LeaseVerb>) -> &'static str {
     match (code, verb) {
-        (Code::LeaseHoldMax, Some(LeaseVerb::Renew)) | (Code::LeaseBreaking, Some(LeaseVerb::Renew)) => {
+        (Code::LeaseHoldMax | Code::LeaseBreaking, Some(LeaseVerb::Renew)) | (Code::LeaseBroken, _) => {
             "LeaseIsBrokenAndCannotBeRenewed"
         }
-        (Code::LeaseBroken, _) => "LeaseIsBrokenAndCannotBeRenewed",
         (Code::LeaseBreaking, Some(LeaseVerb::Change)) => "LeaseIsBreakingAndCannotBeChanged",
         (Code::LeaseBreaking, _) => "LeaseIsBreakingAndCannotBeAcquired",
         // Where there is no lease at all its holder is told of a mismatch.
@@ -94,3 +93,7 @@ fn of_use(code: Code, container: bool) -> &'static str {
         _ => "LeaseIdMissing",
     }
 }
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;
