@@ -210,7 +210,7 @@ impl GuardedPath for Guards {
             Box::pin(self.answer_origin(request, guarded, guard, &mut answer)).await?;
         }
         answer.mirror_tag(guard)?;
-        relay::send(session, answer, guard.errors, entry).await
+        relay::send(session, answer, guard, entry).await
     }
 }
 
