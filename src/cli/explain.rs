@@ -153,8 +153,7 @@ fn policy(route: &Route) -> String {
 /// What is not the same for all clients, where it is not the default.
 fn clients(guard: &Guard) -> String {
     let mut text = String::new();
-    let speaks_azure = guard.lease.as_ref().is_some_and(|rules| rules.dialect == Dialect::Azure);
-    let errors = if speaks_azure { ErrorShape::Azure } else { ErrorShape::Problem };
+    let errors = if guard.speaks_azure() { ErrorShape::Azure } else { ErrorShape::Problem };
     let words = [
         ("errors", guard.errors.word(), errors.word()),
         ("probe_auth", guard.probe_auth.word(), ProbeAuth::Client.word()),
@@ -182,7 +181,7 @@ fn outcome(door: &Door, guard: Option<&Guard>, request: &Request) -> Vec<(&'stat
             vec![("outcome", format!("it passes; without observe: {} {}", code.status().as_u16(), code.as_str()))]
         }
         Door::Guarded(guarded) | Door::Observed { would: Ok(guarded), .. } => match guard {
-            Some(guard) if guard.errors == ErrorShape::Azure => operation(guarded, guard, request),
+            Some(guard) if guard.speaks_azure() => operation(guarded, guard, request),
             Some(guard) => judged(guarded, guard, &request.headers),
             None => Vec::new(),
         },

@@ -83,7 +83,7 @@ pub fn key_fields(clients: ErrorShape) -> &'static [HeaderName] {
 }
 
 /// Who has signed a request, by name: where a signature covers the time, each attempt has other credentials (AWS Signature
-/// Version 4; Azure's SharedKey).
+/// Version 4; Azure's `SharedKey`).
 pub fn signer(headers: &HeaderMap) -> Option<&[u8]> {
     let credentials = headers.get(header::AUTHORIZATION)?.as_bytes();
     let mut words = credentials.split(|octet| matches!(octet, b' ' | b','));
@@ -98,23 +98,29 @@ pub fn signer(headers: &HeaderMap) -> Option<&[u8]> {
 }
 
 /// Reads the key of a write from the first of these fields that it has: the string within the quotes of a structured
-/// field (RFC 9651 section 3.3.3). One without quotes is taken too, as services from before the draft do.
+/// field (RFC 9651 section 3.3.3). One without quotes is taken too, as services from before the draft do. What an SDK
+/// sends for other purposes too is no key, and no fault, where it cannot be read.
 pub fn key_of(headers: &HeaderMap, fields: &[HeaderName]) -> Result<Option<Vec<u8>>, MalformedKey> {
     let Some(name) = fields.iter().find(|name| headers.contains_key(*name)) else { return Ok(None) };
     let mut lines = headers.get_all(name).iter();
-    let (Some(line), None) = (lines.next(), lines.next()) else { return Err(MalformedKey) };
-    let value = line.as_bytes().trim_ascii();
-    let key = match value.strip_prefix(b"\"") {
-        Some(rest) => quoted(rest).ok_or(MalformedKey)?,
-        None => value.to_vec(),
+    let key = match (lines.next(), lines.next()) {
+        (Some(line), None) => key(line.as_bytes().trim_ascii()),
+        _ => None,
     };
-    let is_bare = !value.starts_with(b"\"");
+    if key.is_none() && *name == IDEMPOTENCY_KEY { Err(MalformedKey) } else { Ok(key) }
+}
+
+/// The key that a field value holds.
+fn key(value: &[u8]) -> Option<Vec<u8>> {
+    let (key, is_bare) = match value.strip_prefix(b"\"") {
+        Some(rest) => (quoted(rest)?, false),
+        None => (value.to_vec(), true),
+    };
     let is_character = |octet: &u8| match octet {
         b' ' | b'"' | b'\\' | b',' | b';' => !is_bare,
         _ => octet.is_ascii_graphic(),
     };
-    let is_key = (1..=KEY_BYTES_MAX).contains(&key.len()) && key.iter().all(is_character);
-    if is_key { Ok(Some(key)) } else { Err(MalformedKey) }
+    ((1..=KEY_BYTES_MAX).contains(&key.len()) && key.iter().all(is_character)).then_some(key)
 }
 
 /// What stands before the closing quote, which must be the end.

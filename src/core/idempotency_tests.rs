@@ -54,6 +54,7 @@ fn what_is_no_string_is_no_key() {
 #[test]
 fn the_first_field_that_is_there_names_the_write() {
     let other = HeaderName::from_static("x-request");
+    assert_eq!(key_of(&fields(&[("x-request", "a b")]), &[IDEMPOTENCY_KEY, other.clone()]), Ok(None));
     let names = [IDEMPOTENCY_KEY, other];
     assert_eq!(key_of(&HeaderMap::new(), &names), Ok(None));
     assert_eq!(key_of(&fields(&[("x-request", "b")]), &names), Ok(Some(b"b".to_vec())));

@@ -59,6 +59,17 @@ impl TagSource {
     }
 }
 
+/// What others on the way to the client do to tags, and what is done about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OnTheWay {
+    /// What they append to a tag, inside its quotes (`etag_suffixes`).
+    pub suffixes: Vec<String>,
+    /// Whether they make tags weak, so that a weak tag counts as the strong one that was issued (`accept_weak_own`).
+    pub weakens: bool,
+    /// The response field that carries the tag a second time (`mirror_header`).
+    pub mirror: Option<HeaderName>,
+}
+
 /// How `If-Match` is compared (`compare`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compare {
@@ -222,6 +233,10 @@ pub struct LeaseRules {
 pub struct Guard {
     /// Where tags come from.
     pub etag: TagSource,
+    /// The members of JSON bodies that a content tag leaves out (`ignore_json`).
+    pub ignored_json: Vec<JsonPointer>,
+    /// What becomes of tags on their way.
+    pub on_the_way: OnTheWay,
     /// Who else writes.
     pub writers: Writers,
     /// How `If-Match` is compared.
@@ -292,6 +307,11 @@ pub enum MethodClass {
 }
 
 impl Guard {
+    /// Whether the route serves the operations of Azure's list, and nothing else.
+    pub fn speaks_azure(&self) -> bool {
+        self.lease.as_ref().is_some_and(|rules| rules.dialect == Dialect::Azure)
+    }
+
     /// The class of a method on this route.
     pub fn class_of(&self, method: &Method) -> MethodClass {
         match method.as_str() {

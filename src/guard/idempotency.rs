@@ -87,26 +87,21 @@ struct Named {
     late_max: Duration,
 }
 
-impl Guards {
-    /// The name of a write that came with a key, on a route that heeds keys.
-    pub(super) fn named_write(
-        &self,
-        received: &RequestHeader,
-        request: &Request,
-        guard: &Guard,
-    ) -> Result<Option<Name>, Refusal> {
-        if guard.idempotency == Idempotency::Off {
-            return Ok(None);
-        }
-        let key = key_of(&received.headers, key_fields(guard.errors))
-            .map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string()))?;
-        match key {
-            Some(key) => Ok(Some(name(received, request, &key))),
-            None if guard.idempotency == Idempotency::Required => Err(missing()),
-            None => Ok(None),
-        }
+/// The name of a write that came with a key, on a route that heeds keys.
+pub(super) fn name_of(received: &RequestHeader, request: &Request, guard: &Guard) -> Result<Option<Name>, Refusal> {
+    if guard.idempotency == Idempotency::Off {
+        return Ok(None);
     }
+    let key = key_of(&received.headers, key_fields(guard.errors))
+        .map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string()))?;
+    match key {
+        Some(key) => Ok(Some(hashed(received, request, &key))),
+        None if guard.idempotency == Idempotency::Required => Err(missing()),
+        None => Ok(None),
+    }
+}
 
+impl Guards {
     /// Whether a write may be a retry: then no precondition is judged before it is known if it is one.
     pub(super) fn may_be_retry(&self, name: Option<&Name>) -> bool {
         name.is_some_and(|name| self.replays.first(name, &self.replays.in_flight()).is_some())
@@ -243,7 +238,7 @@ fn replay(success: Success) -> pingora::Result<Answer> {
     Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest: None })))
 }
 
-fn name(received: &RequestHeader, request: &Request, key: &[u8]) -> Name {
+fn hashed(received: &RequestHeader, request: &Request, key: &[u8]) -> Name {
     let mut hasher = blake3::Hasher::new();
     let principal = request.principal.name();
     let client = signer(&received.headers).unwrap_or(&principal);

@@ -51,8 +51,7 @@ impl Guards {
         let unusable = |_error| unreadable("its request head cannot be written");
         head.set_raw_path(&target).map_err(unusable)?;
         if guard.probe_auth == ProbeAuth::SigV4 {
-            let signer = self.signer.as_ref();
-            let signed = signer.map(|signer| signer.sign(head, &guard.probe_region, SystemTime::now()));
+            let signed = self.signer.as_ref().map(|own| own.sign(head, &guard.probe_region, SystemTime::now()));
             if !matches!(signed, Some(Ok(()))) {
                 return Err(unreadable("the question cannot be signed"));
             }

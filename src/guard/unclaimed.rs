@@ -7,7 +7,7 @@ use super::{
     Guards,
     answer::{Answer, withhold_foreign_tag},
     claim::{Claim, MarkKind, Marked},
-    idempotency::{Attempt, BODY_BYTES_MAX},
+    idempotency::{Attempt, BODY_BYTES_MAX, name_of},
     refusals,
     request::{Request, remove_conditions},
 };
@@ -28,7 +28,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
     ) -> Result<Answer, Answer> {
-        let name = self.named_write(session.req_header(), request, guard)?;
+        let name = name_of(session.req_header(), request, guard)?;
         let body = self.receive(session).await?;
         let mut attempt = self.begin(name, session.req_header(), request, guard, &body)?;
         let answer = self.append(request, guard, &body, &mut attempt).await;

@@ -8,7 +8,7 @@ use super::{
     Guards,
     admit::Admitted,
     answer::{Answer, set_tag},
-    idempotency::{Attempt, Name},
+    idempotency::{Attempt, Name, name_of},
     lease_use::{conditions_go_first, send_fence},
     new_state::{NewState, describes_target},
     refusals,
@@ -36,7 +36,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
     ) -> Result<Answer, Answer> {
-        let name = self.named_write(session.req_header(), request, guard)?;
+        let name = name_of(session.req_header(), request, guard)?;
         // The answer to a retry goes before the verdict on its preconditions: its own success made them false.
         if !self.may_be_retry(name.as_ref()) {
             self.judge_early(session, request, guard).await?;
@@ -91,8 +91,13 @@ impl Guards {
         };
         match verdict {
             Verdict::Refused(refusal) => Err(refusal.into()),
-            Verdict::Missing | Verdict::AskUpstream if by_lease.is_err() || self.is_costly(session) => {
+            Verdict::Missing | Verdict::AskUpstream if by_lease.is_err() => {
                 Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop)
+            }
+            Verdict::Missing | Verdict::AskUpstream if self.is_costly(session) && snapshot.is_quiet() => {
+                let verdict = Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop);
+                // What the upstream shows while it is written may be half of it, and decides nothing.
+                if verdict.is_err() && !self.is_untouched(request, &snapshot).await { Ok(()) } else { verdict }
             }
             Verdict::Pass | Verdict::Missing | Verdict::AskUpstream => Ok(()),
         }?;

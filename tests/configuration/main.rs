@@ -11,6 +11,7 @@ use ifmatch::{
 const MISTAKES: &str = include_str!("mistakes.toml");
 const MISTAKES_REPORTED: &str = include_str!("mistakes.txt");
 
+mod clients;
 mod leases;
 mod tags;
 
@@ -106,12 +107,6 @@ fn each_broken_rule_is_one_problem() {
         ("etag = \"header:a b\"", "etag cannot be \"header:a b\""),
         ("compare = \"weak\"", "compare cannot be \"weak\""),
         ("etag = \"version\"", "etag = \"version\" needs writers = \"exclusive\""),
-        ("errors = \"S3\"", "errors cannot be \"S3\""),
-        ("errors = \"s3\"\nprobe_auth = \"none\"", "errors = \"s3\" needs etag = \"upstream\""),
-        ("errors = \"s3\"\netag = \"upstream\"", "errors = \"s3\" cannot probe with the client's credentials"),
-        ("probe_region = \"a b\"", "probe_region is \"a b\": a name has no blanks and is not empty"),
-        ("idempotency = \"on\"", "idempotency cannot be \"on\""),
-        ("idempotency_ttl = \"0s\"", "idempotency_ttl is 0s, the least is 1s"),
         ("host = \"a:80\"", "a host is matched without its port"),
         ("key = \"{nobody}\"", "{nobody} stands for nothing here"),
         ("claim = { max_wiat = \"1s\" }", "unknown key `max_wiat`"),

@@ -164,8 +164,8 @@ async fn refusals_are_errors_of_s3_and_what_is_refused_is_not_sent() {
     assert_error(&put(addr, "/bucket/none", &[("If-Match", &tag)], "two").await, 404, "NoSuchKey");
     assert_error(&send(addr, "POST", "/bucket?delete", &[], "<Delete/>").await, 501, "NotImplemented");
     assert_error(&put(addr, "/bucket/a%2Fb", &[], "two").await, 400, "InvalidURI");
-    let head = send(addr, "HEAD", object, &[("If-Match", "\"stale\"")], "").await;
-    assert_eq!((head.status, head.text()), (412, ""));
+    let bodiless = send(addr, "HEAD", object, &[("If-Match", "\"stale\"")], "").await;
+    assert_eq!((bodiless.status, bodiless.text()), (412, ""));
     assert_eq!(backend.count("PUT", "*") + backend.count("POST", "*"), 0);
 
     let held = backend.hold("PUT", object);

@@ -11,6 +11,7 @@ mod overlap;
 mod routes;
 mod server;
 mod store;
+mod tags;
 mod touches;
 mod upstreams;
 

@@ -1,5 +1,7 @@
 //! Which requests are served, and what the backend gets of them.
 
+use proptest::{collection::vec, prelude::*, sample::select};
+
 use super::*;
 
 const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
@@ -161,4 +163,64 @@ fn a_lease_id_is_a_guid_in_any_spelling() {
     let id = |value| read("GET", "/c/b", &[("x-ms-lease-id", value)]).map(|call| call.lease_id);
     assert_eq!(id("{11111111-1111-4111-8111-111111111111}"), Ok(LeaseId::parse(ID.as_bytes()).ok()));
     assert_eq!(refused("GET", "/c/b", &[("x-ms-lease-id", "mine")]), (400, "InvalidHeaderValue"));
+}
+
+/// Words that mean something to Azure, and their neighbours.
+const WORDS: [&str; 22] = [
+    "comp=lease",
+    "comp=block",
+    "comp",
+    "restype=container",
+    "restype=service",
+    "timeout=30",
+    "sig=a%2Bb",
+    "sv=1",
+    "snapshot=1",
+    "%63omp=lease",
+    "a=b",
+    "",
+    "=",
+    "COMP=LEASE",
+    "x-ms-lease-action",
+    "x-ms-blob-type",
+    "x-ms-copy-source",
+    "x-ms-meta-a",
+    "x-ms-range",
+    "x-ms-lease-id",
+    "if-match",
+    "range",
+];
+
+proptest! {
+    /// Whatever is served reaches the backend as a plain request, whose target says nothing of Azure.
+    #[test]
+    fn what_is_served_is_plain_to_the_backend(
+        method in select(vec!["GET", "HEAD", "PUT", "DELETE", "POST", "PATCH", "OPTIONS", "MKCOL"]),
+        path in "(/[a-z.]{0,3}){1,4}/?",
+        pairs in vec(select(WORDS.to_vec()), 0..4),
+        names in vec(select(WORDS[14..].to_vec()), 0..4),
+        value in select(vec!["BlockBlob", "acquire", "*", "bytes=0-1", "11111111-1111-4111-8111-111111111111", ""]),
+        is_block_blob in any::<bool>(),
+        containers in any::<bool>(),
+    ) {
+        let mut headers: HeaderMap = names.iter().map(|name| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())).collect();
+        if is_block_blob {
+            headers.insert(BLOB_TYPE, HeaderValue::from_static(BLOCK_BLOB));
+        }
+        let target = format!("{path}?{}", pairs.join("&"));
+        let method: Method = method.parse().unwrap();
+        if let Ok(call) = Call::read(&method, target.as_bytes(), &headers, containers) {
+            prop_assert!(["GET", "HEAD", "PUT", "DELETE", "MKCOL"].contains(&call.method.as_str()));
+            let (sent, query) = split_query(&call.target);
+            let said = String::from_utf8_lossy(query.unwrap_or_default()).to_lowercase();
+            prop_assert!(["comp", "restype", "timeout", "snapshot"].iter().all(|word| !said.contains(word)), "{said}");
+            prop_assert_eq!(sent.ends_with(b"/"), containers, "a collection and nothing else");
+            prop_assert_eq!(call.operation.is_of_container(), containers);
+            let fields = call.forwarded_fields(&headers);
+            let is_plain = |name: &HeaderName| !is_of_azure(name) && (*name == header::IF_MATCH || !is_conditional(name));
+            prop_assert!(fields.keys().all(is_plain), "{:?}", fields);
+            let puts = call.operation == Operation::PutBlob || call.operation.is_lease();
+            prop_assert_eq!(call.method == Method::PUT, puts, "only a blob is put; a lease is sent nowhere");
+        }
+    }
 }

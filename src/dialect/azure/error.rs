@@ -28,12 +28,13 @@ pub fn error_of(refusal: &Refusal, asked: Asked) -> AzureError {
 
 fn facts(code: Code, asked: Asked) -> (u16, &'static str) {
     match code {
-        Code::MalformedPrecondition | Code::MalformedLeaseHeader => (400, "InvalidHeaderValue"),
+        Code::MalformedPrecondition | Code::MalformedLeaseHeader | Code::IdempotencyMismatch => {
+            (400, "InvalidHeaderValue")
+        }
         Code::AmbiguousTarget => (400, "InvalidUri"),
         Code::MethodOverride => (400, "UnsupportedHeader"),
         Code::MalformedRequest => (400, "InvalidInput"),
         Code::PreconditionRequired | Code::IdempotencyKeyMissing => (400, "MissingRequiredHeader"),
-        Code::IdempotencyMismatch => (400, "InvalidHeaderValue"),
         Code::NoRoute => (404, "ResourceNotFound"),
         Code::MethodNotAllowed => (405, "UnsupportedHttpVerb"),
         Code::BodyTimeout => (408, "OperationTimedOut"),

@@ -14,6 +14,8 @@ fn every_refusal_has_a_name() {
     for (code, expected) in [
         (Code::MalformedPrecondition, "400 InvalidHeaderValue"),
         (Code::AmbiguousTarget, "400 InvalidUri"),
+        (Code::IdempotencyMismatch, "400 InvalidHeaderValue"),
+        (Code::IdempotencyKeyMissing, "400 MissingRequiredHeader"),
         (Code::MethodOverride, "400 UnsupportedHeader"),
         (Code::MalformedRequest, "400 InvalidInput"),
         (Code::NoRoute, "404 ResourceNotFound"),

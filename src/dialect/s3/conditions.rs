@@ -27,8 +27,8 @@ pub fn quoted(headers: &HeaderMap) -> Cow<'_, HeaderMap> {
     quoted
 }
 
-/// Refuses what changes other resources than its target: DeleteObjects and the PostObject of HTML forms name them in their
-/// bodies.
+/// Refuses what changes other resources than its target: `DeleteObjects`, and the `PostObject` of HTML forms, name them
+/// in their bodies.
 pub fn refuse_unguardable(method: &Method, target: &[u8], headers: &HeaderMap) -> Result<(), Refusal> {
     let (_, query) = split_query(target);
     let mut names = query.unwrap_or_default().split(|&octet| octet == b'&');
