@@ -1,4 +1,4 @@
-//! What judges of HTTP behaviour say: the tests of caches that browsers and proxies are compared by, and REDbot.
+//! What judges of HTTP behaviour say: the tests of caches that browsers and proxies are compared by, and `REDbot`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

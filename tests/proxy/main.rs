@@ -22,6 +22,7 @@ mod bad_input;
 mod clients_gone;
 mod cors;
 mod dates;
+mod disk_crashes;
 mod doubts;
 mod early_answers;
 mod early_verdicts;

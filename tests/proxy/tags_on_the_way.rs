@@ -1,5 +1,5 @@
 //! Tags that a proxy between the client and ifmatch changes: nginx makes them weak where it compresses, and Apache's
-//! mod_deflate appends to them. A write passes if and only if what was issued is the current tag.
+//! `mod_deflate` appends to them. A write passes if and only if what was issued is the current tag.
 
 use std::net::SocketAddr;
 
@@ -61,7 +61,7 @@ async fn p1_without_the_key_a_weak_tag_is_refused_with_its_reason() {
     assert_eq!(backend.count("PUT", "/doc"), 0);
 }
 
-/// What mod_deflate makes of a tag.
+/// What `mod_deflate` makes of a tag.
 fn deflated(tag: &str) -> String {
     format!("{}-gzip\"", &tag[..tag.len() - 1])
 }
