@@ -40,7 +40,7 @@ soak-downloads: setup-build setup-test ## Watch the memory of 100 downloads of 1
 	DOWNLOAD_CLIENTS=100 DOWNLOAD_MEBIBYTES=100 $(CARGO) test --locked --test proxy p22_memory -- --nocapture
 
 crash: setup-build setup-test ## Kill a proxy with leases on disk 200 times, and look what is left (2 minutes)
-	$(CARGO) test --locked --test proxy -- --ignored two_hundred_crashes --nocapture
+	IFMATCH_CRASHES=200 $(CARGO) test --locked --test proxy survives_any_crash -- --nocapture
 
 bench-core: setup-build ## Measure the core and the store alone
 	$(CARGO) bench --locked

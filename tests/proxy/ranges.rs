@@ -68,16 +68,16 @@ async fn p17_a_part_is_cut_out_of_what_a_content_tag_is_made_of() {
     }
 }
 
-/// A tag that is read out of the body is one of all of it.
+/// A tag that is read out of the body says nothing of its other bytes: a part of one and a part of another could meet.
 #[tokio::test]
-async fn p17_a_part_is_cut_out_of_what_a_json_tag_is_read_from() {
+async fn p17_no_part_is_cut_out_of_what_a_json_tag_is_read_from() {
     const JSON: &str = "{\"version\": 7, \"text\": \"one\"}";
     let backend = Backend::start().await;
     backend.put("/doc", JSON);
     let proxy = Proxy::to(backend.addr()).route("etag = \"json:/version\"\nhash_wait = \"10s\"").start().await;
-    for (condition, expected) in [("\"7\"", (206, &JSON[..9])), ("\"6\"", (200, JSON))] {
+    for condition in ["\"7\"", "\"6\""] {
         let answer = read(proxy.addr(), "GET", &[("Range", "bytes=0-8"), ("If-Range", condition)]).await;
-        assert_eq!((answer.status, answer.text(), answer.etag()), (expected.0, expected.1, "\"7\"".to_owned()));
+        assert_eq!((answer.status, answer.text(), answer.etag()), (200, JSON, "\"7\"".to_owned()));
     }
 }
 
