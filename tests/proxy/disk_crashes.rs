@@ -73,8 +73,12 @@ async fn start(backend: &Backend, file: &Path, late_max: &str) -> Proxy {
 }
 
 /// One operation after another until the process is gone; the items as their client knows them then.
-async fn work(addr: SocketAddr, mut items: Vec<Item>, mut random: Random, answered: Arc<AtomicUsize>) -> Vec<Item> {
-    let mut connection = Connection::open(addr).await;
+async fn work(
+    mut connection: Connection,
+    mut items: Vec<Item>,
+    mut random: Random,
+    answered: Arc<AtomicUsize>,
+) -> Vec<Item> {
     loop {
         let item = &mut items[random.below(ITEMS_OF_EACH)];
         let target = format!("/.leases{}", item.target);
@@ -134,7 +138,7 @@ async fn crash(crashes: usize) {
         while !items.is_empty() {
             let own = items.split_off(items.len() - ITEMS_OF_EACH);
             let seed = Random(random.below(usize::MAX) as u64 | 1);
-            clients.spawn(work(proxy.addr(), own, seed, Arc::clone(&answered)));
+            clients.spawn(work(Connection::open(proxy.addr()).await, own, seed, Arc::clone(&answered)));
         }
         let enough = random.below(100);
         until("the clients to work", || answered.load(Ordering::Relaxed) >= enough).await;
