@@ -42,8 +42,7 @@ fn announce(config: &Config, listeners: &Listeners) {
         routes = config.routes.len(),
         guarded,
         threads = config.server.threads,
-        store = "memory: leases, fences and marks end with the process; \
-                 one process only: two proxies in front of one backend need a shared store",
+        store = store::promise(&config.store.engine),
         "ifmatch {}",
         env!("CARGO_PKG_VERSION"),
     );
@@ -62,7 +61,7 @@ fn serve(config: &Config, listeners: Listeners) -> Result<(), Box<dyn Error>> {
 
 /// The proxy of a configuration, with its guard and its store.
 pub(super) async fn gateway(config: &Config) -> Result<Gateway, Box<dyn Error>> {
-    let store = store::open(&config.store)?;
+    let store = store::open(&config.store).await?;
     let guards = Guards::new(config, Arc::clone(&store), random_u64()?, store.now().await?);
     Ok(Gateway::new(config, Arc::new(guards)))
 }

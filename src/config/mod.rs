@@ -106,9 +106,11 @@ pub enum Listen {
     Unix(PathBuf),
 }
 
-/// The `[store]` table; the one kind of this version is `memory`.
+/// The `[store]` table.
 #[derive(Clone, Debug)]
 pub struct Store {
+    /// Which store it is.
+    pub engine: Engine,
     /// The largest number of records.
     pub capacity: usize,
     /// How long an idle record is remembered.
@@ -117,6 +119,61 @@ pub struct Store {
     pub timeout: Duration,
     /// How long guarded writes are held back after a start.
     pub start_grace: Duration,
+}
+
+/// The kinds of store, each with what it alone needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// In this process.
+    Memory,
+    /// In etcd.
+    Etcd(Etcd),
+    /// In Redis.
+    Redis(Redis),
+}
+
+/// Where an etcd is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Etcd {
+    /// URLs of its members; never empty.
+    pub endpoints: Vec<String>,
+    /// What all keys begin with.
+    pub prefix: String,
+    /// Who to log in as.
+    pub login: Option<Login>,
+    /// How its members are known, and how this program is known to them, where the URLs are of `https`.
+    pub tls: Option<Tls>,
+}
+
+/// Where a Redis is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redis {
+    /// Its URL, without a password.
+    pub url: String,
+    /// The hash tag in all keys.
+    pub prefix: String,
+    /// Who to log in as.
+    pub login: Option<Login>,
+    /// How it is known, and how this program is known to it, where the URL is of `rediss`.
+    pub tls: Option<Tls>,
+}
+
+/// A user of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Login {
+    /// Its name.
+    pub user: String,
+    /// The file that holds its password; else the environment does.
+    pub password_file: Option<PathBuf>,
+}
+
+/// Certificates for connections to a store, in files in PEM form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// Whose certificates the servers may have.
+    pub ca: Option<PathBuf>,
+    /// The certificate of this program, and its key.
+    pub identity: Option<(PathBuf, PathBuf)>,
 }
 
 /// One `[upstreams.NAME]` table.

@@ -143,11 +143,16 @@ pub fn guard_words(guards: LeaseGuards) -> &'static [&'static str] {
 pub(super) enum StoreKind {
     /// In this process, and gone with it.
     Memory,
+    /// In etcd.
+    Etcd,
+    /// In Redis.
+    Redis,
 }
 
 impl Word for StoreKind {
-    const WORDS: &'static [(&'static str, Self)] = &[("memory", Self::Memory)];
-    const LATER: &'static [&'static str] = &["disk", "etcd", "redis"];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("memory", Self::Memory), ("etcd", Self::Etcd), ("redis", Self::Redis)];
+    const LATER: &'static [&'static str] = &["disk"];
 }
 
 /// The known word that was probably meant: at most every third letter of it differs.

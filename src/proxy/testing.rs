@@ -104,6 +104,7 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             shutdown_timeout: Duration::from_secs(10),
         },
         store: config::Store {
+            engine: config::Engine::Memory,
             capacity: 1000,
             idle_ttl: Duration::from_secs(60),
             timeout: Duration::from_secs(2),

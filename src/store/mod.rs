@@ -10,23 +10,25 @@
 //!   [`StoreError::Full`].
 //! * [`Snapshot::now`] is the store's time at the moment of the operation.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use async_trait::async_trait;
 
-use crate::{
-    clock::BootClock,
-    config,
-    core::{
-        record::{Record, Revision, Snapshot},
-        resource::ResourceKey,
-        time::StoreTime,
-    },
-    entropy::random_u64,
+use crate::core::{
+    record::{Record, Revision, Snapshot},
+    resource::ResourceKey,
+    time::StoreTime,
 };
 
 pub mod encoding;
+mod epoch;
+pub mod etcd;
 pub mod memory;
+mod open;
+mod secret;
+
+pub use open::{OpenError, open, promise};
+pub use secret::PASSWORD_VARIABLE;
 
 /// What tells the versions of one store from those of any other; drawn at random with the store's first start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,17 +38,6 @@ impl fmt::Display for Incarnation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:016x}", self.0)
     }
-}
-
-/// The store that a configuration asks for.
-///
-/// # Errors
-///
-/// The operating system has no random number for its incarnation.
-pub fn open(settings: &config::Store) -> Result<Arc<dyn Store>, getrandom::Error> {
-    let incarnation = Incarnation(random_u64()?);
-    let memory = memory::MemoryStore::new(Arc::new(BootClock), incarnation, settings.capacity, settings.idle_ttl);
-    Ok(Arc::new(memory))
 }
 
 /// What became of a swap.

@@ -12,6 +12,7 @@ const MISTAKES: &str = include_str!("mistakes.toml");
 const MISTAKES_REPORTED: &str = include_str!("mistakes.txt");
 
 mod leases;
+mod stores;
 
 /// Two upstreams and a route, to which a test adds what it is about.
 const BASE: &str = r#"
@@ -126,7 +127,6 @@ fn each_broken_rule_is_one_problem() {
             "body_memory is 512MiB for one request, and body_memory_total 256MiB for all",
         ),
         ("[server]\nspool_total = \"1MiB\"", "body_max is 1GiB for one request, and spool_total 1MiB for all"),
-        ("[store]\nkind = \"redis\"", "kind = \"redis\" is not in this version of ifmatch"),
         ("[store]\npath = \"/x\"", "`path` is not in this version of ifmatch"),
         ("[admin]\nlisten = \"127.0.0.1:9901\"", "`admin` is not in this version of ifmatch"),
         ("[routes.lease]\nmin = \"15s\"", "`lease` has no effect on an optimistic route"),

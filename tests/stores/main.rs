@@ -6,8 +6,18 @@
     clippy::indexing_slicing,
     missing_docs,
     unreachable_pub,
+    dead_code,
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+#[path = "../proxy/support/child.rs"]
+mod child;
 mod contract;
+#[path = "../engines/mod.rs"]
+mod engines;
+mod etcd;
 mod memory;
+#[path = "../proxy/support/ports.rs"]
+mod ports;
+#[path = "../proxy/support/wait.rs"]
+mod wait;

@@ -4,6 +4,7 @@
 //! built from a file with problems is thrown away at the end.
 
 mod check;
+mod engine;
 mod guard;
 mod lease;
 mod overlap;

@@ -3,8 +3,9 @@
 use std::{path::PathBuf, thread};
 
 use super::{
-    super::{Listen, Server, Store, limits, raw, raw::Text, units::show_size, words::StoreKind},
+    super::{Listen, Server, Store, limits, raw, raw::Text, units::show_size},
     check::Check,
+    engine::engine,
     upstreams::host_and_port,
 };
 
@@ -33,9 +34,8 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
 }
 
 pub(super) fn store(check: &mut Check<'_>, raw: &raw::Store) -> Store {
-    // The one kind of this version: the word is checked, and says nothing more.
-    let _ = check.word::<StoreKind>("kind", raw.kind.as_ref());
     Store {
+        engine: engine(check, raw),
         capacity: check.count(raw.capacity.as_ref(), limits::CAPACITY),
         idle_ttl: check.duration(raw.idle_ttl.as_ref(), limits::IDLE_TTL),
         timeout: check.duration(raw.timeout.as_ref(), limits::STORE_TIMEOUT),

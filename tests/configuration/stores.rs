@@ -1,0 +1,73 @@
+//! Stores in the configuration (DESIGN, sections 7 and 9).
+
+use std::path::PathBuf;
+
+use ifmatch::config::{Engine, Etcd, Login, Tls};
+
+use super::{BASE, config, problems};
+
+fn engine(lines: &str) -> Engine {
+    config(&format!("{BASE}[store]\n{lines}\n")).store.engine
+}
+
+#[test]
+fn what_is_not_said_about_a_store_has_its_default() {
+    assert_eq!(engine(""), Engine::Memory);
+    let etcd = Etcd {
+        endpoints: vec!["http://127.0.0.1:2379".to_owned()],
+        prefix: "ifmatch".to_owned(),
+        login: None,
+        tls: None,
+    };
+    assert_eq!(engine("kind = \"etcd\""), Engine::Etcd(etcd));
+}
+
+#[test]
+fn what_is_said_about_etcd_is_what_it_is() {
+    let lines = "kind = \"etcd\"\nendpoints = [\"https://a:2379/\", \"https://b:2379\"]\nprefix = \"one/two\"\n\
+                 user = \"proxy\"\npassword_file = \"/etc/password\"\n\
+                 tls = { ca = \"/etc/ca\", cert = \"/etc/cert\", key = \"/etc/key\" }";
+    let file = PathBuf::from;
+    let etcd = Etcd {
+        endpoints: vec!["https://a:2379".to_owned(), "https://b:2379".to_owned()],
+        prefix: "one/two".to_owned(),
+        login: Some(Login { user: "proxy".to_owned(), password_file: Some(file("/etc/password")) }),
+        tls: Some(Tls { ca: Some(file("/etc/ca")), identity: Some((file("/etc/cert"), file("/etc/key"))) }),
+    };
+    assert_eq!(engine(lines), Engine::Etcd(etcd));
+}
+
+#[test]
+fn each_mistake_about_a_store_is_named() {
+    let unused = |key: &str| format!("{key} means nothing for this kind of store");
+    for (lines, expected) in [
+        ("endpoints = [\"http://etcd:2379\"]", unused("endpoints")),
+        ("kind = \"etcd\"\nurl = \"redis://redis\"", unused("url")),
+        ("prefix = \"mine\"", unused("prefix")),
+        ("user = \"me\"", unused("user")),
+        ("tls = { ca = \"/etc/ca\" }", unused("tls")),
+        ("kind = \"etcd\"\nendpoints = []", "endpoints is empty".to_owned()),
+        (
+            "kind = \"etcd\"\nendpoints = [\"etcd:2379\"]",
+            "endpoint \"etcd:2379\" is no URL of a member of etcd".to_owned(),
+        ),
+        (
+            "kind = \"etcd\"\nendpoints = [\"http://a:1\", \"https://b:1\"]",
+            "some endpoints are of https and some of http".to_owned(),
+        ),
+        ("kind = \"etcd\"\nprefix = \"a/\"", "prefix \"a/\" cannot stand before keys".to_owned()),
+        ("kind = \"etcd\"\npassword_file = \"/x\"", "password_file without user".to_owned()),
+        (
+            "kind = \"etcd\"\nuser = \"a\"\npassword_file = \"x\"",
+            "password_file is \"x\", which is no absolute path".to_owned(),
+        ),
+        ("kind = \"etcd\"\ntls = { ca = \"/etc/ca\" }", "tls is set, and the store is reached without it".to_owned()),
+        (
+            "kind = \"etcd\"\nendpoints = [\"https://a:1\"]\ntls = { cert = \"/etc/cert\" }",
+            "tls.cert and tls.key belong together".to_owned(),
+        ),
+        ("tls = { crt = \"/etc/cert\" }", "unknown key `crt`".to_owned()),
+    ] {
+        assert_eq!(problems(&format!("{BASE}[store]\n{lines}\n")), [expected], "{lines}");
+    }
+}
