@@ -23,8 +23,11 @@ use crate::core::{
 pub mod encoding;
 mod epoch;
 pub mod etcd;
+mod health;
+mod labels;
 pub mod memory;
 mod open;
+pub mod redis;
 mod secret;
 
 pub use open::{OpenError, open, promise};

@@ -2,7 +2,7 @@
 
 use std::{error::Error, io, path::PathBuf, sync::Arc};
 
-use super::{Incarnation, Store, etcd::EtcdStore, memory::MemoryStore, secret::PASSWORD_VARIABLE};
+use super::{Incarnation, Store, etcd::EtcdStore, memory::MemoryStore, redis::RedisStore, secret::PASSWORD_VARIABLE};
 use crate::{
     clock::BootClock,
     config::{self, Engine},
@@ -48,7 +48,7 @@ pub async fn open(settings: &config::Store) -> Result<Arc<dyn Store>, OpenError>
             Arc::new(MemoryStore::new(clock, incarnation, settings.capacity, settings.idle_ttl))
         }
         Engine::Etcd(etcd) => Arc::new(EtcdStore::connect(etcd, settings, clock).await?),
-        Engine::Redis(_) => return Err(OpenError::Silent),
+        Engine::Redis(redis) => Arc::new(RedisStore::connect(redis, settings).await?),
     })
 }
 
@@ -63,6 +63,9 @@ pub const fn promise(engine: &Engine) -> &'static str {
             "etcd: shared by all proxies; linearizable, survives the loss of a minority of its members; \
              guarded writes are refused while it has no majority"
         }
-        Engine::Redis(_) => "redis",
+        Engine::Redis(_) => {
+            "redis: shared by all proxies, and as durable as that Redis; a failover may lose the last writes, and with \
+             them claims, leases and fences"
+        }
     }
 }

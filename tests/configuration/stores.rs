@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ifmatch::config::{Engine, Etcd, Login, Tls};
+use ifmatch::config::{Engine, Etcd, Login, Redis, Tls};
 
 use super::{BASE, config, problems};
 
@@ -38,6 +38,28 @@ fn what_is_said_about_etcd_is_what_it_is() {
 }
 
 #[test]
+fn what_is_said_about_redis_is_what_it_is() {
+    let lines = "kind = \"redis\"\nurl = \"rediss://r:6380/2\"\nuser = \"default\"\ntls = { ca = \"/etc/ca\" }";
+    let redis = Redis {
+        url: "rediss://r:6380/2".to_owned(),
+        prefix: "ifmatch".to_owned(),
+        login: Some(Login { user: "default".to_owned(), password_file: None }),
+        tls: Some(Tls { ca: Some(PathBuf::from("/etc/ca")), identity: None }),
+    };
+    assert_eq!(engine(lines), Engine::Redis(redis));
+}
+
+/// A password in a file that everybody reads is a mistake, and telling of it must not show it.
+#[test]
+fn a_password_in_a_url_is_refused_and_not_shown() {
+    for line in ["redis\"\nurl = \"redis://:hunter2#@r\"", "etcd\"\nendpoints = [\"http://u:hunter2@e:2379\"]"] {
+        let text = format!("{BASE}[store]\nkind = \"{line}\n");
+        let shown = ifmatch::config::parse("test.toml", &text).expect_err("it is refused").to_string();
+        assert!(shown.contains("of the store holds a user or a password") && !shown.contains("hunter2"), "{shown}");
+    }
+}
+
+#[test]
 fn each_mistake_about_a_store_is_named() {
     let unused = |key: &str| format!("{key} means nothing for this kind of store");
     for (lines, expected) in [
@@ -66,6 +88,9 @@ fn each_mistake_about_a_store_is_named() {
             "kind = \"etcd\"\nendpoints = [\"https://a:1\"]\ntls = { cert = \"/etc/cert\" }",
             "tls.cert and tls.key belong together".to_owned(),
         ),
+        ("kind = \"redis\"\nurl = \"http://r\"", "url \"http://r\" is no URL of a Redis".to_owned()),
+        ("kind = \"redis\"\nurl = \"redis://r/x\"", "url \"redis://r/x\" is no URL of a Redis".to_owned()),
+        ("kind = \"redis\"\nprefix = \"a}b\"", "prefix \"a}b\" cannot stand before keys".to_owned()),
         ("tls = { crt = \"/etc/cert\" }", "unknown key `crt`".to_owned()),
     ] {
         assert_eq!(problems(&format!("{BASE}[store]\n{lines}\n")), [expected], "{lines}");

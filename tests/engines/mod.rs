@@ -59,7 +59,12 @@ impl Etcd {
 
     /// Starts it again, after it was killed, with the data and the address that it had.
     pub async fn restart(&mut self) {
-        self.server.restart().await;
+        self.server.restart(true).await;
+    }
+
+    /// Starts it again, after it was killed, at the address that it had and without its data.
+    pub async fn lose_everything(&mut self) {
+        self.server.restart(false).await;
     }
 }
 
@@ -91,7 +96,12 @@ impl Redis {
 
     /// Starts it again, after it was killed, with the data and the address that it had.
     pub async fn restart(&mut self) {
-        self.server.restart().await;
+        self.server.restart(true).await;
+    }
+
+    /// Starts it again, after it was killed, at the address that it had and without its data.
+    pub async fn lose_everything(&mut self) {
+        self.server.restart(false).await;
     }
 }
 
@@ -109,8 +119,11 @@ impl Server {
         unreachable!("the last attempt returns or panics")
     }
 
-    async fn restart(&mut self) {
+    async fn restart(&mut self, with_data: bool) {
         self.child.exit_status().await;
+        if !with_data {
+            std::fs::remove_dir_all(self.directory.path().join("data")).expect("its data");
+        }
         let child = spawn(self.command, self.directory.path(), self.addrs).await;
         self.child = child.unwrap_or_else(|status| panic!("it ended when it was started again: {status}"));
     }
@@ -150,7 +163,9 @@ fn redis(directory: &Path, clients: SocketAddr, _peers: SocketAddr) -> Command {
     let mut command = Command::new("redis-server");
     command.args(["--bind", &clients.ip().to_string(), "--port", &clients.port().to_string()]);
     command.args(["--protected-mode", "no", "--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
-    command.arg("--dir").arg(directory);
+    let data = directory.join("data");
+    std::fs::create_dir_all(&data).expect("a directory");
+    command.arg("--dir").arg(data);
     command
 }
 

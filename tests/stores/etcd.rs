@@ -8,7 +8,11 @@ use ifmatch::{
     store::{Store, etcd::EtcdStore},
 };
 
-use crate::{contract::Fixture, engines};
+use crate::{
+    contract::{Fixture, idle, key, leased, put},
+    engines,
+    failures::{OnEngine, TIMEOUT},
+};
 
 struct Etcd {
     engine: engines::Etcd,
@@ -36,7 +40,7 @@ impl Fixture for Etcd {
             engine: config::Engine::Etcd(etcd),
             capacity,
             idle_ttl: Duration::from_secs(3_600),
-            timeout: Duration::from_secs(10),
+            timeout: TIMEOUT,
             start_grace: Duration::ZERO,
         };
         let store = Self::connect(&settings).await;
@@ -60,4 +64,57 @@ impl Fixture for Etcd {
     }
 }
 
+impl OnEngine for Etcd {
+    fn signal(&self, name: &str) {
+        self.engine.signal(name);
+    }
+
+    async fn restart(&mut self) {
+        self.engine.restart().await;
+    }
+
+    async fn restart_empty(&mut self) {
+        self.engine.lose_everything().await;
+    }
+}
+
 crate::contract!(Etcd);
+crate::failures!(Etcd);
+
+/// A record is one key, and its value is JSON; what names the record's own revision is `null`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn etcdctl_shows_what_is_kept() {
+    let fixture = Etcd::start(10).await;
+    let now = fixture.store.now().await.unwrap();
+    put(&*fixture.store, "docs:/a?b", leased(now, Duration::from_secs(60))).await;
+    let shown = fixture.engine.ctl(&["get", "--print-value-only", "test/ifmatch/record/docs:/a?b"]);
+    let shown: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!((&shown["version"], &shown["fence"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    let left = shown["lease"]["term"]["held_until_ms"].as_u64().expect("a number");
+    assert!((50_000..=60_000).contains(&left), "{left} from the moment of the writing");
+}
+
+/// The first process to see a record late ends it late, and no swap of another record brings that forward.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_late_counts_from_when_he_came() {
+    let fixture = Etcd::start(10).await;
+    let now = fixture.store.now().await.unwrap();
+    put(&*fixture.store, "a", leased(now, Duration::from_millis(600))).await;
+    fixture.pass(Duration::from_millis(400)).await;
+    let late = fixture.other().await;
+    assert!(late.read(&key("a")).await.unwrap().lease_state().is_held());
+    fixture.pass(Duration::from_millis(400)).await;
+    assert!(!fixture.store.read(&key("a")).await.unwrap().lease_state().is_held(), "it is over where it was granted");
+    assert!(late.read(&key("a")).await.unwrap().lease_state().is_held(), "no earlier than it can know");
+    fixture.pass(Duration::from_millis(300)).await;
+    assert!(!late.read(&key("a")).await.unwrap().lease_state().is_held(), "and no later");
+}
+
+/// Idle records that were written lately are kept, and forgotten only when room is needed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_young_stays() {
+    let fixture = Etcd::start(10).await;
+    put(&*fixture.store, "a", idle()).await;
+    assert_eq!(fixture.store.collect(Duration::from_secs(60)).await, Ok(0));
+    assert_eq!(fixture.store.collect(Duration::ZERO).await, Ok(1));
+}

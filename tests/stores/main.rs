@@ -16,8 +16,10 @@ mod contract;
 #[path = "../engines/mod.rs"]
 mod engines;
 mod etcd;
+mod failures;
 mod memory;
 #[path = "../proxy/support/ports.rs"]
 mod ports;
+mod redis;
 #[path = "../proxy/support/wait.rs"]
 mod wait;

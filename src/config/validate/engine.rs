@@ -71,7 +71,10 @@ fn endpoints(check: &mut Check<'_>, raw: &raw::Store) -> Vec<String> {
         let endpoint = text.get_ref();
         let is_server =
             parsed(endpoint, &["http", "https"]).is_some_and(|uri| uri.path() == "/" && uri.query().is_none());
-        if !is_server {
+        if endpoint.contains('@') {
+            let hint = "write user = \"...\" and password_file = \"...\" instead";
+            check.whole("an endpoint of the store holds a user or a password", hint);
+        } else if !is_server {
             check.hinted(text.span(), format!("endpoint {endpoint:?} is no URL of a member of etcd"), HINT);
         }
         Some(endpoint.trim_end_matches('/').to_owned())
@@ -88,14 +91,13 @@ fn url(check: &mut Check<'_>, value: Option<&Text>) -> String {
                         chooses the database";
     let Some(value) = value else { return DEFAULT_URL.to_owned() };
     let url = value.get_ref();
-    match parsed(url, &["redis", "rediss"]) {
-        Some(uri) if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) => {
-            // Not even a problem may show it.
-            let message = "the url of the store holds a user or a password";
-            check.hinted(value.span(), message, "write user = \"...\" and password_file = \"...\" instead");
-        }
-        Some(uri) if is_database(uri.path()) && uri.query().is_none() => {}
-        _ => check.hinted(value.span(), format!("url {url:?} is no URL of a Redis"), HINT),
+    let is_url = parsed(url, &["redis", "rediss"]).is_some_and(|uri| is_database(uri.path()) && uri.query().is_none());
+    if url.contains('@') {
+        // Without its place: the excerpt would show the password.
+        let hint = "write user = \"...\" and password_file = \"...\" instead";
+        check.whole("the url of the store holds a user or a password", hint);
+    } else if !is_url {
+        check.hinted(value.span(), format!("url {url:?} is no URL of a Redis"), HINT);
     }
     url.clone()
 }

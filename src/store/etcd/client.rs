@@ -1,20 +1,14 @@
 //! The connections to etcd, and how often it is asked before it is called unavailable.
 
-use std::{
-    fs,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::{fs, time::Duration};
 
-use etcd_client::{
-    Certificate, Client, ConnectOptions, Error, Identity, KvClient, TlsOptions, Txn, TxnResponse, WatchClient,
-};
+use etcd_client::{Certificate, Client, ConnectOptions, Identity, KvClient, TlsOptions, Txn, TxnResponse, WatchClient};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::txn;
 use crate::{
     config,
-    store::{OpenError, StoreError, epoch::Epoch, secret},
+    store::{OpenError, StoreError, epoch::Epoch, health::Health, secret},
 };
 
 /// How often an idle connection is asked for a sign of life. Servers close connections that ask more often than every
@@ -34,7 +28,7 @@ pub(super) struct Engine {
     watch: WatchClient,
     timeout: Duration,
     epoch: Epoch,
-    is_failing: AtomicBool,
+    health: Health,
 }
 
 /// The answer to a transaction.
@@ -67,7 +61,7 @@ impl Engine {
             watch: client.watch_client(),
             timeout: limit,
             epoch: Epoch::default(),
-            is_failing: AtomicBool::new(false),
+            health: Health::of("etcd"),
         })
     }
 
@@ -85,12 +79,12 @@ impl Engine {
             let mut kv = self.kv.clone();
             match timeout(left.min(self.timeout / ATTEMPTS), kv.txn(txn.clone())).await {
                 Ok(Ok(response)) => {
-                    self.answers();
+                    self.health.answers();
                     self.epoch.accept(reached, txn::revision_of(&response).unwrap_or_default())?;
                     return Ok(Answer { response, is_repeated });
                 }
-                Ok(Err(error)) => self.fails(Some(&error)),
-                Err(_elapsed) => self.fails(None),
+                Ok(Err(error)) => self.health.fails(&error),
+                Err(elapsed) => self.health.fails(&elapsed),
             }
             is_repeated = true;
             sleep(self.timeout / PAUSES).await;
@@ -99,22 +93,6 @@ impl Engine {
 
     pub(super) fn watch(&self) -> WatchClient {
         self.watch.clone()
-    }
-
-    /// One line when it begins to fail, and one when it has recovered: it is asked thousands of times a second.
-    fn fails(&self, error: Option<&Error>) {
-        if !self.is_failing.swap(true, Ordering::Relaxed) {
-            match error {
-                Some(error) => tracing::error!(%error, "etcd is not available: guarded writes are refused"),
-                None => tracing::error!("etcd does not answer in time: guarded writes are refused"),
-            }
-        }
-    }
-
-    fn answers(&self) {
-        if self.is_failing.load(Ordering::Relaxed) && self.is_failing.swap(false, Ordering::Relaxed) {
-            tracing::info!("etcd answers again");
-        }
     }
 }
 

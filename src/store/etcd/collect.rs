@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, atomic::Ordering},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use tokio::time::{sleep, timeout};
@@ -14,7 +14,7 @@ use crate::{
         resource::ResourceKey,
     },
     entropy::random_u64,
-    store::StoreError,
+    store::{StoreError, labels::is_older},
 };
 
 /// Records that are looked at in one request: a few hundred KiB.
@@ -143,11 +143,6 @@ impl Shared {
         }
         Ok(answer.response.succeeded())
     }
-}
-
-fn is_older(label: Option<&Label>, age: Duration) -> bool {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    label.is_none_or(|label| Duration::from_secs(label.unix_seconds) + age <= now)
 }
 
 /// A little more or less, so that processes that were started together do not stay together.

@@ -24,9 +24,9 @@ mod txn;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -44,7 +44,7 @@ use self::{
     sights::Sights,
     txn::{Found, SwapAnswer},
 };
-use super::{Incarnation, OpenError, Store, StoreError, Swapped, encoding, encoding::Label};
+use super::{Incarnation, OpenError, Store, StoreError, Swapped, encoding, encoding::Label, labels::Labels};
 use crate::{
     clock::Clock,
     config,
@@ -80,9 +80,7 @@ struct Shared {
     records: AtomicUsize,
     /// Somebody was refused for want of room.
     is_full: Notify,
-    /// This process, a random number, and how many swaps it has tried.
-    process: u64,
-    attempts: AtomicU64,
+    labels: Labels,
 }
 
 impl EtcdStore {
@@ -109,8 +107,7 @@ impl EtcdStore {
             idle_ttl: common.idle_ttl,
             records: AtomicUsize::new(0),
             is_full: Notify::new(),
-            process: random_u64()?,
-            attempts: AtomicU64::new(0),
+            labels: Labels::new()?,
         });
         shared.count().await.map_err(|_unavailable| OpenError::Silent)?;
         let collector = tokio::spawn(collect::run(Arc::clone(&shared))).abort_handle();
@@ -172,16 +169,10 @@ impl Shared {
         txn::found(&answer.response).ok_or(StoreError::Unavailable)
     }
 
-    fn label(&self) -> Label {
-        let number = self.attempts.fetch_add(1, Ordering::Relaxed);
-        let unix_seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        Label { attempt: format!("{:016x}-{number}", self.process), unix_seconds }
-    }
-
     async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
         // Before it is sent: no reader counts from an earlier moment.
         let base = self.clock.now();
-        let label = self.label();
+        let label = self.labels.next();
         let text = encoding::encode_labelled(&next, base, Some(label.clone()));
         let may_create = self.records.load(Ordering::Relaxed) < self.capacity;
         let answer = self.engine.ask(txn::swap(&self.keys, key, expected, &text, may_create)).await?;
