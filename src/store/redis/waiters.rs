@@ -72,10 +72,12 @@ mod tests {
         let (waiters, key) = (Waiters::default(), ResourceKey::from_text("a"));
         {
             let (one, other) = (waiters.join(&key), waiters.join(&key));
-            let changes = (one.change(), other.change());
-            waiters.wake(&key);
-            changes.0.await;
-            changes.1.await;
+            {
+                let changes = (one.change(), other.change());
+                waiters.wake(&key);
+                changes.0.await;
+                changes.1.await;
+            }
             drop(one);
             assert_eq!(waiters.lock().len(), 1);
         }
