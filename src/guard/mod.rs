@@ -27,6 +27,7 @@ use crate::{
 };
 
 mod admit;
+mod attempt;
 mod answer;
 mod azure;
 mod claim;
