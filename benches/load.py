@@ -27,6 +27,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "load"))
+sys.dont_write_bytecode = True
+import first_byte  # noqa: E402, it lies beside the other parts of this program
 RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target")) / "release"
 TICKS = os.sysconf("SC_CLK_TCK")
 CONNECTIONS = 32
@@ -134,7 +137,7 @@ class Servers:
         self.directory = directory
         self.processes = {}
         names = ["backend", "bare", "bare_304", "bare_412", "unguarded", "logged", "guarded", "leases", "redis", "nginx"]
-        names += ["lua", "haproxy"]
+        names += ["lua", "haproxy", "bare_streams", "streams"]
         self.ports = dict(zip(names, free_ports(len(names))))
 
     def start(self):
@@ -155,12 +158,20 @@ class Servers:
         self.spawn("lua", nginx("lua"))
         self.spawn("haproxy", ["haproxy", "-db", "-f", self.file("haproxy.cfg")])
 
+    def start_streams(self):
+        """The two that stand in front of a backend of streams."""
+        backend = first_byte.backend()
+        bare = [RELEASE / "examples/bare_pingora", f"127.0.0.1:{self.ports['bare_streams']}", f"127.0.0.1:{backend}"]
+        self.spawn("bare_streams", [*bare, "pass"])
+        file = self.file("guarded.toml", guarded=self.ports["streams"], backend=backend)
+        self.spawn("streams", [RELEASE / "ifmatch", "run", file], RUST_LOG="warn")
+
     def file(self, template, **ports):
         """A configuration from its template."""
         text = (HERE / "load" / template).read_text().replace("@DIRECTORY@", str(self.directory))
         for name, port in {**self.ports, **ports}.items():
             text = text.replace(f"@{name.upper()}@", str(port))
-        path = self.directory / f"{'logged-' if ports else ''}{template}"
+        path = self.directory / f"{'other-' if ports else ''}{template}"
         path.write_text(text)
         return path
 
@@ -335,9 +346,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=int, default=1, help="of each measurement")
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}, held, race; default all")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}, held, first-byte, race; default all")
     options = parser.parse_args()
-    wanted = options.groups or [*GROUPS, "held", "race"]
+    wanted = options.groups or [*GROUPS, "held", "first-byte", "race"]
     missing = [program for program in ("wrk", "nginx", "haproxy", "redis-server") if not shutil.which(program)]
     if missing:
         sys.exit(f"missing: {' '.join(missing)}; `make setup-bench` installs them")
@@ -357,6 +368,9 @@ def main():
                 print_group(title, rows, times)
             if "held" in wanted:
                 print_held_leases(servers)
+            if "first-byte" in wanted:
+                servers.start_streams()
+                first_byte.print_table(servers.ports["bare_streams"], servers.ports["streams"])
             if "race" in wanted:
                 print("\n### 32 writers with one tag, 20 rounds\n\n| | rounds with more than one winner | most winners |")
                 print("|---|---|---|")

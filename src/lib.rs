@@ -11,7 +11,8 @@
 //! 4. A guarded one comes through [`proxy::guarded`] to [`guard::Guards`], which parses its preconditions
 //!    ([`core::precondition`]) and takes one of four ways: `guard/read.rs`, `guard/write.rs`, `guard/unclaimed.rs`, or
 //!    `guard/lease.rs` for an operation on a lease ([`dialect`], [`core::lease`]). What a lease says to reads and writes
-//!    is judged in `guard/lease_use.rs`.
+//!    is judged in `guard/lease_use.rs`. A request in the azure dialect comes through `guard/azure.rs`, which brings it and
+//!    its answer into that form.
 //! 5. Memory is asked first: the record ([`core::record`], from the [`store`]) and the remembered responses
 //!    (`guard/memory.rs`), as far as the principal may know (`guard/principal.rs`). A read may end here with 304 or
 //!    412, and a write with a refusal ([`core::verdict`]).

@@ -45,6 +45,7 @@ fn check_tells_what_a_lease_takes() {
     for (file, expected) in [
         ("config/worker-locks.toml", "never /.leases write 5s-1m required results"),
         ("config/azure-queue.toml", "never /.leases read+write 1s-7days queues"),
+        ("config/azure-blob-pessimistic.toml", "never azure write 15s-1m|infinite blobs"),
     ] {
         let output = ifmatch(&["check", file]);
         assert_eq!(output.status.code(), Some(0));
@@ -154,6 +155,49 @@ fn explain_tells_what_a_lease_demands() {
     assert_eq!(labelled(&lines, "lease"), "", "{lines:?}");
     let lines = explained(&["config/azure-queue.toml", "GET", "/orders/messages/17"]);
     assert_eq!(labelled(&lines, "lease"), "Lease-Id while the resource is leased");
+}
+
+#[test]
+fn explain_names_the_operation_of_the_azure_dialect() {
+    let blob = |arguments: &[&str]| explained(&[&["config/azure-container.toml"], arguments].concat());
+    let lines = blob(&["PUT", "/photos/cat?comp=lease", "-H", "x-ms-lease-action: renew"]);
+    assert_eq!(labelled(&lines, "operation"), "Lease Blob");
+    let lines = blob(&["PUT", "/photos/cat", "-H", "x-ms-blob-type: BlockBlob", "-H", "If-None-Match: *"]);
+    assert_eq!(labelled(&lines, "lease"), "x-ms-lease-id while the resource is leased");
+    assert_eq!(labelled(&lines, "outcome"), "the backend gets PUT /photos/cat, if its conditions are true");
+    let lines = blob(&["PUT", "/photos?restype=container"]);
+    assert_eq!(labelled(&lines, "operation"), "Create Container");
+    assert_eq!(labelled(&lines, "outcome"), "the backend gets MKCOL /photos/, if its conditions are true");
+    let lines = blob(&["PUT", "/photos/cat?comp=block"]);
+    assert!(labelled(&lines, "outcome").starts_with("501 NotImplemented: "), "{lines:?}");
+}
+
+#[test]
+fn explain_names_what_is_made_for_certain_clients() {
+    let lines = explained(&["config/s3.toml", "PUT", "/bucket/object"]);
+    let policy = labelled(&lines, "policy");
+    assert!(policy.ends_with(", errors = \"s3\", probe_auth = \"sigv4\", idempotency = \"accept\")"), "{policy}");
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let file = directory.path().join("required.toml");
+    let route = "[[routes]]\nidempotency = \"required\"";
+    let text = include_str!("../config/optimistic.toml").replacen("[[routes]]", route, 1);
+    std::fs::write(&file, text).expect("a file");
+    let write = [file.to_str().expect("UTF-8"), "PUT", "/documents/42", "-H", "If-Match: \"a\""];
+    let outcome = |arguments: &[&str]| labelled(&explained(arguments), "outcome").to_owned();
+    assert!(outcome(&write).starts_with("400 idempotency-key-missing: "));
+    let named = [&write[..], &["-H", "Idempotency-Key: \"1\""]].concat();
+    assert_eq!(outcome(&named), "its preconditions are judged against the current state");
+}
+
+/// Probes that nobody can sign would refuse every write.
+#[test]
+fn run_does_not_start_without_the_credentials_that_it_is_to_sign_with() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ifmatch"));
+    command.args(["run", "config/s3.toml"]).env_remove("AWS_ACCESS_KEY_ID").env("AWS_SECRET_ACCESS_KEY", "secret");
+    let output = command.output().expect("it runs");
+    assert_eq!(output.status.code(), Some(78));
+    let said = text(&output.stderr);
+    assert!(said.contains("set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY") && !said.contains("secret\n"), "{said}");
 }
 
 #[test]

@@ -374,6 +374,29 @@ fn if_none_match_compares_version_tags_as_a_whole() {
     }
 }
 
+/// DESIGN section 6: what a content tag says of its variant is left out where `If-Match` compares it.
+#[test]
+fn if_match_compares_the_bytes_that_content_tags_name() {
+    let (bytes, others) = ("0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcdee");
+    let fails = |weak_tag| Judgement::Failed { field: Field::IfMatch, weak_tag };
+    for (current, if_match, expected) in [
+        (format!("\"{bytes}\""), format!("\"{bytes}-00000001\""), Judgement::Pass),
+        (format!("\"{bytes}-00000002\""), format!("\"{bytes}-00000001\""), Judgement::Pass),
+        (format!("\"{bytes}\""), format!("\"{others}\""), fails(false)),
+        (format!("\"{bytes}-00000001\""), format!("\"{others}-00000001\""), fails(false)),
+        (format!("\"{bytes}\""), format!("W/\"{bytes}-00000001\""), fails(true)),
+        // Versions of one store begin alike.
+        ("\"0123456789abcdef-7-00000001\"".into(), "\"0123456789abcdef-8-00000001\"".into(), fails(false)),
+    ] {
+        let headers = HeaderMap::from_iter([(header::IF_MATCH, if_match.parse().unwrap())]);
+        let tag = EntityTag::parse(current.as_bytes()).ok();
+        let current = Representation::Present(Validators { tag, modified: None });
+        let conditions = Preconditions::parse(&headers).unwrap();
+        let judged = judge(&Method::PUT, &conditions, &current, MatchRule::Content);
+        assert_eq!(judged, expected, "{if_match} with {current:?}");
+    }
+}
+
 /// DESIGN section 5, `compare = "opaque"`: `If-Match` compares whole tags; all else is as it was.
 #[test]
 fn opaque_comparison_is_equality_of_the_whole_tag() {

@@ -2,7 +2,7 @@
 //!
 //! The door decides, as it does for a request that comes over the network; here is only told what it found.
 
-use std::{process::ExitCode, slice, sync::Arc};
+use std::{fmt::Write as _, process::ExitCode, slice, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 
@@ -10,13 +10,15 @@ use super::{Exit, ExplainOptions, complain, print, report};
 use crate::{
     config::{self, Config, Route, Word, guard_words},
     core::{
+        idempotency::{key_fields, key_of, missing},
         lease::Usage,
-        policy::{Dialect, Guard, LeaseRules, MethodClass, Require},
+        policy::{Dialect, ErrorShape, Guard, Idempotency, LeaseGuards, LeaseRules, MethodClass, ProbeAuth, Require},
         precondition::{Preconditions, Requirement, requirement},
         refusal::{Code, Refusal},
         target::{NormalPath, PathParameters, normalize, split_query},
         validators::Representation,
     },
+    dialect::azure::{Asked, Call, error_of},
     proxy::{
         GuardedRequest,
         door::{Door, Head, decide},
@@ -112,7 +114,7 @@ fn explain(config: &Config, request: &Request) -> Vec<(&'static str, String)> {
     if let Door::Guarded(guarded) | Door::Observed { would: Ok(guarded), .. } = &door {
         lines.push(("key", guarded.key.to_string()));
     }
-    lines.extend(outcome(&door, route.and_then(|route| route.guard.as_ref()), &request.headers));
+    lines.extend(outcome(&door, route.and_then(|route| route.guard.as_ref()), request));
     lines
 }
 
@@ -140,9 +142,28 @@ fn policy(route: &Route) -> String {
             let (etag, writers, require) = (guard.etag.spelled(), guard.writers.word(), guard.require.word());
             let observe = if guard.observe { ", observe = true" } else { "" };
             let leases = guard.lease.as_ref().map(leases).unwrap_or_default();
-            format!("{policy} (etag = {etag:?}, writers = {writers:?}, require = {require:?}{observe}{leases})")
+            let clients = clients(guard);
+            format!(
+                "{policy} (etag = {etag:?}, writers = {writers:?}, require = {require:?}{observe}{clients}{leases})"
+            )
         },
     )
+}
+
+/// What is not the same for all clients, where it is not the default.
+fn clients(guard: &Guard) -> String {
+    let mut text = String::new();
+    let errors = if guard.speaks_azure() { ErrorShape::Azure } else { ErrorShape::Problem };
+    let words = [
+        ("errors", guard.errors.word(), errors.word()),
+        ("probe_auth", guard.probe_auth.word(), ProbeAuth::Client.word()),
+        ("idempotency", guard.idempotency.word(), Idempotency::Off.word()),
+    ];
+    // A text takes whatever is written to it.
+    for (key, word, _) in words.iter().filter(|(_, word, default)| word != default) {
+        let _ = write!(text, ", {key} = {word:?}");
+    }
+    text
 }
 
 fn leases(rules: &LeaseRules) -> String {
@@ -151,7 +172,7 @@ fn leases(rules: &LeaseRules) -> String {
 }
 
 /// What becomes of it, and what a write needs.
-fn outcome(door: &Door, guard: Option<&Guard>, headers: &HeaderMap) -> Vec<(&'static str, String)> {
+fn outcome(door: &Door, guard: Option<&Guard>, request: &Request) -> Vec<(&'static str, String)> {
     match door {
         Door::Refuse { refusal, .. } => vec![("outcome", refused(refusal))],
         Door::Pass { .. } if guard.is_some() => vec![("outcome", "it passes unjudged".to_owned())],
@@ -159,10 +180,37 @@ fn outcome(door: &Door, guard: Option<&Guard>, headers: &HeaderMap) -> Vec<(&'st
         Door::Observed { would: Err(code), .. } => {
             vec![("outcome", format!("it passes; without observe: {} {}", code.status().as_u16(), code.as_str()))]
         }
-        Door::Guarded(guarded) | Door::Observed { would: Ok(guarded), .. } => {
-            guard.map(|guard| judged(guarded, guard, headers)).unwrap_or_default()
-        }
+        Door::Guarded(guarded) | Door::Observed { would: Ok(guarded), .. } => match guard {
+            Some(guard) if guard.speaks_azure() => operation(guarded, guard, request),
+            Some(guard) => judged(guarded, guard, &request.headers),
+            None => Vec::new(),
+        },
     }
+}
+
+/// What becomes of a request in the azure dialect: it is one of its operations, or it is refused.
+fn operation(guarded: &GuardedRequest, guard: &Guard, request: &Request) -> Vec<(&'static str, String)> {
+    let containers = guard.lease.as_ref().is_some_and(|rules| rules.guards == LeaseGuards::Delete);
+    let call = match Call::read(&guarded.method, request.target.as_bytes(), &request.headers, containers) {
+        Ok(call) => call,
+        Err(refusal) => {
+            let error = error_of(&refusal, Asked::default());
+            return vec![("outcome", format!("{} {}: {}", error.status.as_u16(), error.code, refusal.detail))];
+        }
+    };
+    let mut lines = vec![("operation", call.operation.name().to_owned())];
+    if call.operation.is_lease() {
+        lines.push(("outcome", "the lease is looked at, after the backend was asked for the resource".to_owned()));
+        return lines;
+    }
+    let usage = usage(guarded, guard.class_of(&guarded.method));
+    if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage)) {
+        lines.push(("lease", lease_needs(rules).to_owned()));
+    }
+    let target = String::from_utf8_lossy(&call.target).into_owned();
+    let outcome = if call.conditions.is_empty() { "" } else { ", if its conditions are true" };
+    lines.push(("outcome", format!("the backend gets {} {target}{outcome}", call.method)));
+    lines
 }
 
 fn judged(request: &GuardedRequest, guard: &Guard, headers: &HeaderMap) -> Vec<(&'static str, String)> {
@@ -198,9 +246,20 @@ fn judged(request: &GuardedRequest, guard: &Guard, headers: &HeaderMap) -> Vec<(
             Requirement::Satisfied => "its preconditions are judged against the current state".to_owned(),
         },
     };
+    let outcome = lacks_key(guard, headers).unwrap_or(outcome);
     let outcome = if guard.observe { format!("it passes; without observe: {outcome}") } else { outcome };
     lines.push(("outcome", outcome));
     lines
+}
+
+/// The refusal of a write that has no key where one is required, or one that cannot be read.
+fn lacks_key(guard: &Guard, headers: &HeaderMap) -> Option<String> {
+    match key_of(headers, key_fields(guard.errors)) {
+        _ if guard.idempotency == Idempotency::Off => None,
+        Ok(None) if guard.idempotency == Idempotency::Required => Some(refused(&missing())),
+        Ok(_) => None,
+        Err(malformed) => Some(refused(&Refusal::new(Code::MalformedRequest, malformed.to_string()))),
+    }
 }
 
 /// What a request does to its resource, as far as leases are concerned.

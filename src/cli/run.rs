@@ -1,15 +1,18 @@
 //! `ifmatch run`: serve until asked to stop.
 
-use std::{error::Error, process::ExitCode, sync::Arc};
+use std::{error::Error, process::ExitCode, sync::Arc, time::Duration};
 
 use super::{Exit, RunOptions, complain, report};
 use crate::{
-    config::{Config, Loaded},
+    config::{Config, Loaded, StoreKind},
+    core::policy::ProbeAuth,
     entropy::random_u64,
+    exchange::{NoCredentials, Signer},
     guard::Guards,
     proxy::Gateway,
     server::{self, Listeners, signals},
-    store, telemetry,
+    store::{self, Opened},
+    telemetry,
 };
 
 pub(super) fn execute(options: &RunOptions) -> ExitCode {
@@ -23,15 +26,26 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
     if let Err(error) = telemetry::init("info") {
         complain(format_args!("ifmatch: no logs: {error}"));
     }
+    let signer = match signer(&config) {
+        Ok(signer) => signer,
+        Err(error) => return fail(&error, Exit::Configuration),
+    };
     let listeners = match Listeners::bind(&config.server.listen) {
         Ok(listeners) => listeners,
         Err(error) => return fail(&error, Exit::Unavailable),
     };
     announce(&config, &listeners);
-    match serve(&config, listeners) {
+    match serve(&config, listeners, signer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
     }
+}
+
+/// The proxy's own credentials, where a route probes with them.
+fn signer(config: &Config) -> Result<Option<Signer>, NoCredentials> {
+    let mut guards = config.routes.iter().filter_map(|route| route.guard.as_ref());
+    let is_needed = guards.any(|guard| guard.probe_auth == ProbeAuth::SigV4);
+    if is_needed { Signer::from_environment().map(Some) } else { Ok(None) }
 }
 
 /// Says what serves where, and what its store promises.
@@ -42,28 +56,65 @@ fn announce(config: &Config, listeners: &Listeners) {
         routes = config.routes.len(),
         guarded,
         threads = config.server.threads,
-        store = store::promise(&config.store.engine),
+        store = promise(&config.store.kind),
         "ifmatch {}",
         env!("CARGO_PKG_VERSION"),
     );
 }
 
-fn serve(config: &Config, listeners: Listeners) -> Result<(), Box<dyn Error>> {
+/// What a store keeps, and for whom.
+fn promise(kind: &StoreKind) -> &'static str {
+    match kind {
+        StoreKind::Memory => {
+            "memory: leases, fences and marks end with the process; \
+             one process only: two proxies in front of one backend need a shared store"
+        }
+        StoreKind::Disk { .. } => {
+            "disk: leases and fences survive the end of the process and a loss of power; \
+             one process only: two proxies in front of one backend need a shared store"
+        }
+        StoreKind::Etcd(_) => {
+            "etcd: shared by all proxies; linearizable, and nothing is lost while most of its members live; \
+             without most of them guarded writes are refused"
+        }
+        StoreKind::Redis(_) => {
+            "redis: shared by all proxies, and as durable as that Redis; a failover may lose the last writes, \
+             and with them claims, leases and fences"
+        }
+    }
+}
+
+fn serve(config: &Config, listeners: Listeners, signer: Option<Signer>) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let gateway = gateway(config).await?;
+        let store = store::open(&config.store).await?;
+        let gateway = gateway(config, &store, signer).await?;
         let stop = signals::watch()?;
         server::run(listeners, &config.server, gateway, stop.subscribe()).await?;
+        store.store.close().await;
         tracing::info!("ended");
         Ok(())
     })
 }
 
 /// The proxy of a configuration, with its guard and its store.
-pub(super) async fn gateway(config: &Config) -> Result<Gateway, Box<dyn Error>> {
-    let store = store::open(&config.store).await?;
-    let guards = Guards::new(config, Arc::clone(&store), random_u64()?, store.now().await?);
-    Ok(Gateway::new(config, Arc::new(guards)))
+pub(super) async fn gateway(
+    config: &Config,
+    opened: &Opened,
+    signer: Option<Signer>,
+) -> Result<Gateway, Box<dyn Error>> {
+    let held_until = opened.store.now().await?.plus(hold(config, opened));
+    let guards = Guards::new(config, Arc::clone(&opened.store), random_u64()?, held_until);
+    Ok(Gateway::new(config, Arc::new(guards.signing_with(signer))))
+}
+
+/// How long writes and grants are held back: until no write of an earlier process can come any more.
+fn hold(config: &Config, opened: &Opened) -> Duration {
+    let late_max = config.routes.iter().map(|route| route.upstream.late_max).max();
+    let Some(late_max) = late_max.filter(|_| opened.unclean) else { return config.store.start_grace };
+    let hold = config.store.start_grace.max(late_max);
+    tracing::warn!(hold = ?hold, "the store was not closed in good order: writes and grants are held back");
+    hold
 }
 
 /// Says what went wrong, with its causes.

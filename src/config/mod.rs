@@ -106,26 +106,16 @@ pub enum Listen {
     Unix(PathBuf),
 }
 
-/// The `[store]` table.
-#[derive(Clone, Debug)]
-pub struct Store {
-    /// Which store it is.
-    pub engine: Engine,
-    /// The largest number of records.
-    pub capacity: usize,
-    /// How long an idle record is remembered.
-    pub idle_ttl: Duration,
-    /// How long an operation of the store may take.
-    pub timeout: Duration,
-    /// How long guarded writes are held back after a start.
-    pub start_grace: Duration,
-}
-
-/// The kinds of store, each with what it alone needs.
+/// Where records are kept (`kind`, with what that kind needs).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Engine {
-    /// In this process.
+pub enum StoreKind {
+    /// In this process, and gone with it.
     Memory,
+    /// In this process, and leases in a file too.
+    Disk {
+        /// The file.
+        path: PathBuf,
+    },
     /// In etcd.
     Etcd(Etcd),
     /// In Redis.
@@ -174,6 +164,21 @@ pub struct Tls {
     pub ca: Option<PathBuf>,
     /// The certificate of this program, and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// The `[store]` table.
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// Where records are kept.
+    pub kind: StoreKind,
+    /// The largest number of records.
+    pub capacity: usize,
+    /// How long an idle record is remembered.
+    pub idle_ttl: Duration,
+    /// How long an operation of the store may take.
+    pub timeout: Duration,
+    /// How long guarded writes are held back after a start.
+    pub start_grace: Duration,
 }
 
 /// One `[upstreams.NAME]` table.

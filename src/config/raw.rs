@@ -47,6 +47,7 @@ pub(super) struct Server {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Store {
     pub(super) kind: Option<Text>,
+    pub(super) path: Option<Text>,
     pub(super) endpoints: Option<Texts>,
     pub(super) url: Option<Text>,
     pub(super) prefix: Option<Text>,
@@ -108,6 +109,8 @@ pub(super) struct Route {
     pub(super) claim: Claim,
     pub(super) probe: Probe,
     pub(super) probe_auth: Option<Text>,
+    pub(super) probe_region: Option<Text>,
+    pub(super) errors: Option<Text>,
     pub(super) touches: Option<Texts>,
     pub(super) idempotency: Option<Text>,
     pub(super) idempotency_ttl: Option<Text>,
@@ -168,8 +171,6 @@ impl Section for File {
 impl Section for Server {}
 
 impl Section for Store {
-    const LATER: &'static [&'static str] = &["path"];
-
     fn shape(key: &str) -> Shape {
         match key {
             "tls" => Shape::Table(clean::<Tls>),
@@ -183,7 +184,7 @@ impl Section for Tls {}
 impl Section for Upstream {}
 
 impl Section for Route {
-    const LATER: &'static [&'static str] = &["errors", "guarantee", "probe_region"];
+    const LATER: &'static [&'static str] = &["guarantee"];
 
     fn shape(key: &str) -> Shape {
         match key {

@@ -14,6 +14,9 @@ use super::{
 
 const REFERENCE: &str = include_str!("../../config/ifmatch.toml");
 
+/// Keys that the default kind of store does not take. They are shown as `# key = value`.
+const OF_OTHER_STORES: [&str; 1] = ["store.path"];
+
 /// Whether a line shows a default: `#key = value`.
 fn shows_default(line: &str) -> bool {
     line.strip_prefix('#')
@@ -54,11 +57,16 @@ fn shows_every_key_and_no_other() {
         known::<raw::Probe>("routes.probe."),
         known::<raw::Lease>("routes.lease."),
     ];
+    for key in OF_OTHER_STORES {
+        let name = key.trim_start_matches("store.");
+        assert!(REFERENCE.lines().any(|line| line.starts_with(&format!("# {name} = "))), "{key} is not shown");
+    }
     let file = uncommented().parse::<toml::Table>().expect("the file is TOML");
     let mut shown = BTreeSet::new();
     keys(&toml::Value::Table(file), "", &mut shown);
     // The name of an upstream is no key.
     shown.remove("upstreams.docs");
+    shown.extend(OF_OTHER_STORES.map(str::to_owned));
     assert_eq!(shown, expected.into_iter().flatten().collect());
 }
 

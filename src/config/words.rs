@@ -6,15 +6,19 @@ use std::borrow::Cow;
 use http::HeaderName;
 
 use crate::core::{
+    json::JsonPointer,
     policy::{
-        AbsentLease, Compare, Dialect, Idempotency, LeaseAuth, LeaseGuards, MethodOverride, OnWrite, Policy, ProbeAuth,
-        Require, TagAfterWrite, TagSource, Writers,
+        AbsentLease, Compare, Dialect, ErrorShape, Idempotency, LeaseAuth, LeaseGuards, MethodOverride, OnWrite,
+        Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
     },
     target::PathParameters,
 };
 
 /// What a tag source begins with that is followed by the name of a response field.
 const HEADER_FORM: &str = "header:";
+
+/// What a tag source begins with that is followed by a JSON pointer.
+const JSON_FORM: &str = "json:";
 
 /// A type whose values are words of the configuration.
 pub trait Word: Clone + PartialEq + 'static {
@@ -62,22 +66,27 @@ impl Word for Require {
 }
 
 impl Word for TagSource {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("content", Self::Content), ("upstream", Self::Upstream), ("version", Self::Version)];
-    const FORMS: &'static [&'static str] = &["header:NAME"];
-    const LATER: &'static [&'static str] = &["json:", "delegate"];
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("content", Self::Content),
+        ("upstream", Self::Upstream),
+        ("version", Self::Version),
+        ("delegate", Self::Delegate),
+    ];
+    const FORMS: &'static [&'static str] = &["header:NAME", "json:/pointer"];
 
     fn of(word: &str) -> Option<Self> {
-        match word.strip_prefix(HEADER_FORM) {
-            Some(name) => name.parse::<HeaderName>().ok().map(Self::Header),
-            None => Self::WORDS.iter().find(|(each, _)| *each == word).map(|(_, value)| value.clone()),
+        match (word.strip_prefix(HEADER_FORM), word.strip_prefix(JSON_FORM)) {
+            (Some(name), _) => name.parse::<HeaderName>().ok().map(Self::Header),
+            (None, Some(pointer)) => JsonPointer::parse(pointer).map(Self::Json),
+            (None, None) => Self::WORDS.iter().find(|(each, _)| *each == word).map(|(_, value)| value.clone()),
         }
     }
 
     fn spelled(&self) -> Cow<'static, str> {
         match self {
             Self::Header(name) => format!("{HEADER_FORM}{name}").into(),
-            Self::Content | Self::Upstream | Self::Version => self.word().into(),
+            Self::Json(pointer) => format!("{JSON_FORM}{pointer}").into(),
+            Self::Content | Self::Upstream | Self::Version | Self::Delegate => self.word().into(),
         }
     }
 }
@@ -103,8 +112,13 @@ impl Word for MethodOverride {
 }
 
 impl Word for ProbeAuth {
-    const WORDS: &'static [(&'static str, Self)] = &[("client", Self::Client), ("none", Self::None)];
-    const LATER: &'static [&'static str] = &["sigv4"];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("client", Self::Client), ("none", Self::None), ("sigv4", Self::SigV4)];
+}
+
+impl Word for ErrorShape {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("problem", Self::Problem), ("azure", Self::Azure), ("s3", Self::S3)];
 }
 
 impl Word for Idempotency {
@@ -140,19 +154,20 @@ pub fn guard_words(guards: LeaseGuards) -> &'static [&'static str] {
 
 /// The kinds of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StoreKind {
+pub(super) enum StoreWord {
     /// In this process, and gone with it.
     Memory,
+    /// In this process, and leases in a file too.
+    Disk,
     /// In etcd.
     Etcd,
     /// In Redis.
     Redis,
 }
 
-impl Word for StoreKind {
+impl Word for StoreWord {
     const WORDS: &'static [(&'static str, Self)] =
-        &[("memory", Self::Memory), ("etcd", Self::Etcd), ("redis", Self::Redis)];
-    const LATER: &'static [&'static str] = &["disk"];
+        &[("memory", Self::Memory), ("disk", Self::Disk), ("etcd", Self::Etcd), ("redis", Self::Redis)];
 }
 
 /// The known word that was probably meant: at most every third letter of it differs.
@@ -176,11 +191,10 @@ mod tests {
     }
 
     #[test]
-    fn knows_words_of_later_versions_with_what_follows_them() {
-        assert!(TagSource::is_later("json:/version"));
-        assert!(TagSource::is_later("delegate"));
-        assert!(!TagSource::is_later("delegates"));
-        assert!(!TagSource::is_later("header:X-Version"));
+    fn knows_words_of_later_versions() {
+        assert!(Dialect::is_later("terraform"));
+        assert!(!Dialect::is_later("terra"));
+        assert!(!Dialect::is_later("native"));
     }
 
     #[test]
@@ -190,5 +204,14 @@ mod tests {
         assert_eq!(source.map(|source| source.spelled()), Some("header:x-version".into()));
         assert_eq!(TagSource::of("header:"), None);
         assert_eq!(TagSource::of("header:two words"), None);
+    }
+
+    #[test]
+    fn a_tag_source_can_name_a_field_of_a_json_text() {
+        let source = TagSource::of("json:/meta/version").expect("a pointer");
+        assert!(matches!(source, TagSource::Json(_)));
+        assert_eq!(source.spelled(), "json:/meta/version");
+        assert_eq!(TagSource::of("json:version"), None);
+        assert_eq!(TagSource::of("json:"), None);
     }
 }

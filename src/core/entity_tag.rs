@@ -57,6 +57,34 @@ impl EntityTag {
         if trim_start(rest).is_empty() { Ok(tag) } else { Err(MalformedTag::Trailing) }
     }
 
+    /// Reads a field value that ought to be a tag: where only the quotes are missing they are supplied, so that `abc`
+    /// is `"abc"` and `W/abc` is `W/"abc"`.
+    pub fn parse_unquoted(field_value: &[u8]) -> Result<Self, MalformedTag> {
+        let quote = |malformed| match malformed {
+            MalformedTag::Unquoted => {
+                let value = field_value.trim_ascii();
+                let of_weak = value.strip_prefix(b"W/");
+                // Nothing names nothing.
+                let opaque = Some(of_weak.unwrap_or(value)).filter(|opaque| !opaque.is_empty()).ok_or(malformed)?;
+                Self::new(of_weak.is_some(), opaque)
+            }
+            malformed => Err(malformed),
+        };
+        Self::parse(field_value).or_else(quote)
+    }
+
+    /// The tag that a text stands for which its author did not write as a tag: the text itself where it is one, else a
+    /// strong tag of its bytes. Bytes that a tag cannot hold, or that do not always survive a header field, are written
+    /// as `%` and two digits; a `%` that could be mistaken for one of those is too, so that no two texts get one tag.
+    /// `None` for the empty text and for a broken tag, such as `"abc`.
+    pub fn of_text(text: &[u8]) -> Option<Self> {
+        match Self::parse(text) {
+            Ok(tag) => Some(tag),
+            Err(MalformedTag::Unquoted) if !text.is_empty() => Self::strong(escaped(text)).ok(),
+            Err(_) => None,
+        }
+    }
+
     /// Reads the tag that `input` begins with; also returns what follows it.
     pub(super) fn take(input: &[u8]) -> Result<(Self, &[u8]), MalformedTag> {
         let (weak, quoted) = match input {
@@ -108,6 +136,25 @@ impl EntityTag {
     pub fn to_header_value(&self) -> HeaderValue {
         self.spelling.clone()
     }
+}
+
+fn escaped(text: &[u8]) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [byte, following @ ..] = rest {
+        let looks_escaped = *byte == b'%' && matches!(following, [a, b, ..] if is_upper_hex(*a) && is_upper_hex(*b));
+        if matches!(byte, 0x21 | 0x23..=0x7e) && !looks_escaped {
+            escaped.push(*byte);
+        } else {
+            escaped.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        }
+        rest = following;
+    }
+    escaped
+}
+
+const fn is_upper_hex(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'A'..=b'F')
 }
 
 /// What follows the optional whitespace at the beginning of `value` (RFC 9110 section 5.6.3).
@@ -192,6 +239,56 @@ mod tests {
         ] {
             assert_eq!(EntityTag::parse(value.as_bytes()), Err(reason), "{value}");
         }
+    }
+
+    #[test]
+    fn quotes_that_are_missing_are_supplied() {
+        for (value, expected) in [
+            ("abc", Ok("\"abc\"")),
+            (" W/abc ", Ok("W/\"abc\"")),
+            ("W/\"abc\"", Ok("W/\"abc\"")),
+            ("W/", Err(MalformedTag::Unquoted)),
+            ("", Err(MalformedTag::Unquoted)),
+            ("a b", Err(MalformedTag::ForbiddenByte)),
+            ("abc\"", Err(MalformedTag::ForbiddenByte)),
+            ("\"abc", Err(MalformedTag::Unterminated)),
+        ] {
+            assert_eq!(EntityTag::parse_unquoted(value.as_bytes()), expected.map(tag), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_text_becomes_a_tag() {
+        for (text, expected) in [
+            ("7", Some("\"7\"")),
+            ("\"7\"", Some("\"7\"")),
+            ("W/\"7\"", Some("W/\"7\"")),
+            ("2024-01-01T10:00:00+01:00", Some("\"2024-01-01T10:00:00+01:00\"")),
+            ("2024-01-01 10:00", Some("\"2024-01-01%2010:00\"")),
+            ("a\"b", Some("\"a%22b\"")),
+            ("50%", Some("\"50%\"")),
+            ("50%20", Some("\"50%2520\"")),
+            ("ä\n", Some("\"%C3%A4%0A\"")),
+            ("\"7", None),
+            ("", None),
+        ] {
+            assert_eq!(EntityTag::of_text(text.as_bytes()), expected.map(tag), "{text}");
+        }
+    }
+
+    /// Texts of up to four bytes that are hard to tell apart when they are escaped.
+    #[test]
+    fn no_two_texts_get_one_tag() {
+        let mut texts = vec![Vec::new()];
+        for length in 0..4 {
+            let longer = texts.iter().filter(|text| text.len() == length);
+            let longer: Vec<Vec<u8>> =
+                longer.flat_map(|text| b"% 2F5a".map(|byte| [text.as_slice(), &[byte]].concat())).collect();
+            texts.extend(longer);
+        }
+        let tags: std::collections::HashSet<EntityTag> =
+            texts.iter().filter_map(|text| EntityTag::of_text(text)).collect();
+        assert_eq!(tags.len(), texts.len() - 1, "all but the empty one");
     }
 
     #[test]

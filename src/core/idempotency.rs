@@ -15,12 +15,17 @@ use http::{HeaderMap, HeaderName, StatusCode, header};
 use thiserror::Error;
 
 use super::{
+    policy::ErrorShape,
     refusal::{Code, Refusal},
     steps::Outcome,
 };
 
 /// The field that names a write.
-pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The fields in which the clients of storage services name an operation, the same way in all its attempts.
+const AMZ_SDK_INVOCATION_ID: HeaderName = HeaderName::from_static("amz-sdk-invocation-id");
+const X_MS_CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
 
 /// The field that marks a replayed response. The draft has none; this is the one that most services use.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -65,24 +70,57 @@ const REPLAYED_PREFIXES: [&str; 3] = ["access-control-", "x-amz-", "x-ms-"];
 #[error("the idempotency key cannot be read: send it once, as a quoted string of 1 to 255 visible ASCII characters")]
 pub struct MalformedKey;
 
+/// The fields that may name a write to clients of this kind, the first one that is there.
+pub fn key_fields(clients: ErrorShape) -> &'static [HeaderName] {
+    static PROBLEM: [HeaderName; 1] = [IDEMPOTENCY_KEY];
+    static AZURE: [HeaderName; 2] = [IDEMPOTENCY_KEY, X_MS_CLIENT_REQUEST_ID];
+    static S3: [HeaderName; 2] = [IDEMPOTENCY_KEY, AMZ_SDK_INVOCATION_ID];
+    match clients {
+        ErrorShape::Problem => &PROBLEM,
+        ErrorShape::Azure => &AZURE,
+        ErrorShape::S3 => &S3,
+    }
+}
+
+/// Who has signed a request, by name: where a signature covers the time, each attempt has other credentials (AWS Signature
+/// Version 4; Azure's `SharedKey`).
+pub fn signer(headers: &HeaderMap) -> Option<&[u8]> {
+    let credentials = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let mut words = credentials.split(|octet| matches!(octet, b' ' | b','));
+    let name = match words.next()? {
+        b"SharedKey" | b"SharedKeyLite" => words.next()?.split(|&octet| octet == b':').next(),
+        scheme if scheme.starts_with(b"AWS4-") => {
+            words.find_map(|word| word.strip_prefix(b"Credential="))?.split(|&octet| octet == b'/').next()
+        }
+        _ => None,
+    };
+    name.filter(|name| !name.is_empty())
+}
+
 /// Reads the key of a write from the first of these fields that it has: the string within the quotes of a structured
-/// field (RFC 9651 section 3.3.3). One without quotes is taken too, as services from before the draft do.
+/// field (RFC 9651 section 3.3.3). One without quotes is taken too, as services from before the draft do. What an SDK
+/// sends for other purposes too is no key, and no fault, where it cannot be read.
 pub fn key_of(headers: &HeaderMap, fields: &[HeaderName]) -> Result<Option<Vec<u8>>, MalformedKey> {
     let Some(name) = fields.iter().find(|name| headers.contains_key(*name)) else { return Ok(None) };
     let mut lines = headers.get_all(name).iter();
-    let (Some(line), None) = (lines.next(), lines.next()) else { return Err(MalformedKey) };
-    let value = line.as_bytes().trim_ascii();
-    let key = match value.strip_prefix(b"\"") {
-        Some(rest) => quoted(rest).ok_or(MalformedKey)?,
-        None => value.to_vec(),
+    let key = match (lines.next(), lines.next()) {
+        (Some(line), None) => key(line.as_bytes().trim_ascii()),
+        _ => None,
     };
-    let is_bare = !value.starts_with(b"\"");
+    if key.is_none() && *name == IDEMPOTENCY_KEY { Err(MalformedKey) } else { Ok(key) }
+}
+
+/// The key that a field value holds.
+fn key(value: &[u8]) -> Option<Vec<u8>> {
+    let (key, is_bare) = match value.strip_prefix(b"\"") {
+        Some(rest) => (quoted(rest)?, false),
+        None => (value.to_vec(), true),
+    };
     let is_character = |octet: &u8| match octet {
         b' ' | b'"' | b'\\' | b',' | b';' => !is_bare,
         _ => octet.is_ascii_graphic(),
     };
-    let is_key = (1..=KEY_BYTES_MAX).contains(&key.len()) && key.iter().all(is_character);
-    if is_key { Ok(Some(key)) } else { Err(MalformedKey) }
+    ((1..=KEY_BYTES_MAX).contains(&key.len()) && key.iter().all(is_character)).then_some(key)
 }
 
 /// What stands before the closing quote, which must be the end.

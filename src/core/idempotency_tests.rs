@@ -54,10 +54,26 @@ fn what_is_no_string_is_no_key() {
 #[test]
 fn the_first_field_that_is_there_names_the_write() {
     let other = HeaderName::from_static("x-request");
+    assert_eq!(key_of(&fields(&[("x-request", "a b")]), &[IDEMPOTENCY_KEY, other.clone()]), Ok(None));
     let names = [IDEMPOTENCY_KEY, other];
     assert_eq!(key_of(&HeaderMap::new(), &names), Ok(None));
     assert_eq!(key_of(&fields(&[("x-request", "b")]), &names), Ok(Some(b"b".to_vec())));
     assert_eq!(key_of(&fields(&[("x-request", "b"), ("idempotency-key", "a")]), &names), Ok(Some(b"a".to_vec())));
+}
+
+/// P5: the SDKs of AWS and of Azure sign each attempt anew.
+#[test]
+fn p5_who_signs_each_attempt_is_known_by_name() {
+    for (credentials, name) in [
+        ("AWS4-HMAC-SHA256 Credential=AKID/20260101/eu/s3/aws4_request, SignedHeaders=host, Signature=0", Some("AKID")),
+        ("SharedKey account:c2lnbmF0dXJl", Some("account")),
+        ("Bearer Credential=AKID/", None),
+        ("AWS4-HMAC-SHA256 Signature=0", None),
+        ("AWS4-HMAC-SHA256 Credential=/", None),
+    ] {
+        assert_eq!(signer(&fields(&[("authorization", credentials)])), name.map(str::as_bytes), "{credentials}");
+    }
+    assert_eq!(signer(&HeaderMap::new()), None);
 }
 
 #[test]

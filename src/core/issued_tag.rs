@@ -4,14 +4,32 @@ use std::fmt::Write;
 
 use super::{entity_tag::EntityTag, record::Revision};
 
+/// The hexadecimal digits of a hash in a content tag.
+const CONTENT_DIGITS: usize = 32;
+
 /// The tag of a representation with these bytes: 128 bits of their hash, as 32 hexadecimal digits.
 pub fn content_tag(hash: &blake3::Hash) -> Option<EntityTag> {
     let bytes = hash.as_bytes().iter().take(16);
-    let digits = bytes.fold(String::with_capacity(32), |mut digits, byte| {
+    let digits = bytes.fold(String::with_capacity(CONTENT_DIGITS), |mut digits, byte| {
         push_hexadecimal(&mut digits, u64::from(*byte), 2);
         digits
     });
     EntityTag::strong(digits).ok()
+}
+
+/// The tag of a variant with these bytes: that of the bytes, `-`, and the number of the variant.
+pub fn variant_content_tag(hash: &blake3::Hash, variant: u32) -> Option<EntityTag> {
+    let bytes = content_tag(hash)?;
+    let mut text = String::with_capacity(CONTENT_DIGITS + 1 + 8);
+    text.push_str(std::str::from_utf8(bytes.opaque()).ok()?);
+    text.push('-');
+    push_hexadecimal(&mut text, u64::from(variant), 8);
+    EntityTag::strong(text).ok()
+}
+
+/// The part of a content tag that names bytes; `None` where a tag is none.
+pub fn bytes_of_content_tag(opaque: &[u8]) -> Option<&[u8]> {
+    opaque.split(|&byte| byte == b'-').next().filter(|digits| digits.len() == CONTENT_DIGITS)
 }
 
 /// The tag of a version: `<incarnation>-<version>-<variant>`, of which `If-Match` compares the first two parts.
@@ -47,6 +65,18 @@ mod tests {
         let tag = content_tag(&hash).unwrap();
         assert_eq!(tag.opaque(), &hash.to_hex().as_bytes()[..32]);
         assert!(!tag.is_weak());
+    }
+
+    #[test]
+    fn the_content_tag_of_a_variant_names_its_bytes_too() {
+        let hash = blake3::hash(b"hello");
+        let (plain, variant) = (content_tag(&hash).unwrap(), variant_content_tag(&hash, 0xab).unwrap());
+        assert_eq!(variant.opaque(), [plain.opaque(), b"-000000ab"].concat());
+        assert_eq!(bytes_of_content_tag(variant.opaque()), Some(plain.opaque()));
+        assert_eq!(bytes_of_content_tag(plain.opaque()), Some(plain.opaque()));
+        let version = version_tag(0xab, Revision(12), 7).unwrap();
+        assert_eq!(bytes_of_content_tag(version.opaque()), None);
+        assert_eq!(bytes_of_content_tag(b""), None);
     }
 
     #[test]

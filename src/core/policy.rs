@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{HeaderName, Method};
 
-use super::idempotency::IDEMPOTENCY_KEY;
+use super::json::JsonPointer;
 use super::route::TouchTemplate;
 
 /// The policy of a route.
@@ -41,6 +41,22 @@ pub enum TagSource {
     /// This field of the upstream's response (`header:NAME`), quoted if it is not an entity-tag already. The upstream
     /// does not judge it.
     Header(HeaderName),
+    /// This field of the JSON text that the upstream answers (`json:/pointer`), like [`TagSource::Header`].
+    Json(JsonPointer),
+    /// The upstream's own `ETag` field; the upstream judges it too, and nothing is judged here.
+    Delegate,
+}
+
+impl TagSource {
+    /// Whether tags are the upstream's own `ETag` fields, so that it knows what conditions name.
+    pub const fn is_upstreams_own(&self) -> bool {
+        matches!(self, Self::Upstream | Self::Delegate)
+    }
+
+    /// Whether a tag is made of the body of a response.
+    pub const fn needs_body(&self) -> bool {
+        matches!(self, Self::Content | Self::Json(_))
+    }
 }
 
 /// How `If-Match` is compared (`compare`).
@@ -95,6 +111,8 @@ pub enum ProbeAuth {
     Client,
     /// None.
     None,
+    /// A signature with the proxy's own credentials (AWS Signature Version 4).
+    SigV4,
 }
 
 /// Whether a write is recognised by the idempotency key that it came with (`idempotency`).
@@ -124,6 +142,8 @@ pub enum ErrorShape {
     Problem,
     /// The errors of Azure Blob Storage: XML and `x-ms-error-code`.
     Azure,
+    /// The errors of Amazon S3: XML.
+    S3,
 }
 
 /// What a lease keeps others from (`lease.guards`).
@@ -240,6 +260,8 @@ pub struct Guard {
     pub probe_timeout: Duration,
     /// Whose credentials a probe carries.
     pub probe_auth: ProbeAuth,
+    /// The region that a probe is signed for, under [`ProbeAuth::SigV4`].
+    pub probe_region: Box<str>,
     /// Whether writes are recognised by their idempotency keys.
     pub idempotency: Idempotency,
     /// How long a success is replayed to its retries.
@@ -270,10 +292,9 @@ pub enum MethodClass {
 }
 
 impl Guard {
-    /// The fields that name a write for its retries, the first one that is there.
-    pub fn idempotency_fields(&self) -> &'static [HeaderName] {
-        static DRAFT: [HeaderName; 1] = [IDEMPOTENCY_KEY];
-        &DRAFT
+    /// Whether the route serves the operations of Azure's list, and nothing else.
+    pub fn speaks_azure(&self) -> bool {
+        self.lease.as_ref().is_some_and(|rules| rules.dialect == Dialect::Azure)
     }
 
     /// The class of a method on this route.

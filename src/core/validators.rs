@@ -54,7 +54,7 @@ pub enum UnusableTag {
 impl Validators {
     /// The validators that a response carries, and why its `ETag` field was not among them.
     ///
-    /// `ETag` lines that are all the same are one. A modification date needs exactly one readable `Last-Modified`
+    /// `ETag` lines that are all the same are one, and quotes that are missing are supplied. A modification date needs exactly one readable `Last-Modified`
     /// line, and is strong where exactly one readable `Date` line is at least a second later.
     pub fn from_headers(headers: &HeaderMap) -> (Self, Option<UnusableTag>) {
         let modified = single_date(headers, &LAST_MODIFIED)
@@ -67,21 +67,20 @@ impl Validators {
 }
 
 /// The tag that another field of a response stands for (`etag = "header:NAME"`): its value where that is an entity-tag,
-/// else a strong tag of its bytes. `None` where the field is absent, occurs with different values, or holds what no
-/// entity-tag may.
+/// else a strong tag of it ([`EntityTag::of_text`]). `None` where the field is absent, or occurs with different values.
 pub fn tag_from_field(headers: &HeaderMap, name: &HeaderName) -> Option<EntityTag> {
     let mut lines = headers.get_all(name).iter().map(|line| line.as_bytes().trim_ascii());
     let value = lines.next().filter(|value| !value.is_empty())?;
-    let tag = EntityTag::parse(value).or_else(|_unquoted| EntityTag::strong(value.to_vec())).ok()?;
+    let tag = EntityTag::of_text(value)?;
     lines.all(|line| line == value).then_some(tag)
 }
 
 fn tag(headers: &HeaderMap) -> Result<Option<EntityTag>, UnusableTag> {
     let mut lines = headers.get_all(ETAG).iter();
     let Some(first) = lines.next() else { return Ok(None) };
-    let tag = EntityTag::parse(first.as_bytes())?;
+    let tag = EntityTag::parse_unquoted(first.as_bytes())?;
     for line in lines {
-        if EntityTag::parse(line.as_bytes())? != tag {
+        if EntityTag::parse_unquoted(line.as_bytes())? != tag {
             return Err(UnusableTag::Contradictory);
         }
     }
@@ -117,12 +116,20 @@ mod tests {
     }
 
     #[test]
+    fn a_tag_without_quotes_gets_them() {
+        let tag = Some(EntityTag::strong("a").unwrap());
+        for fields in [&[(ETAG, "a")][..], &[(ETAG, "\"a\""), (ETAG, "a")]] {
+            assert_eq!(read(fields), (Validators { tag: tag.clone(), modified: None }, None), "{fields:?}");
+        }
+    }
+
+    #[test]
     fn a_tag_that_cannot_be_trusted_is_left_out_with_its_reason() {
         let malformed = UnusableTag::Malformed;
         for (fields, reason) in [
-            (&[(ETAG, "a")][..], malformed(MalformedTag::Unquoted)),
+            (&[(ETAG, "")][..], malformed(MalformedTag::Unquoted)),
             (&[(ETAG, "\"a\", \"b\"")], malformed(MalformedTag::Trailing)),
-            (&[(ETAG, "\"a\""), (ETAG, "a")], malformed(MalformedTag::Unquoted)),
+            (&[(ETAG, "\"a\""), (ETAG, "b")], UnusableTag::Contradictory),
             (&[(ETAG, "\"a\""), (ETAG, "\"b\"")], UnusableTag::Contradictory),
             (&[(ETAG, "\"a\""), (ETAG, "W/\"a\"")], UnusableTag::Contradictory),
         ] {
@@ -139,7 +146,7 @@ mod tests {
             (&["W/\"7\""], Some("W/\"7\"")),
             (&["7", "7"], Some("\"7\"")),
             (&["7", "8"], None),
-            (&["a b"], None),
+            (&["a b"], Some("\"a%20b\"")),
             (&["\"a"], None),
             (&[""], None),
             (&[], None),

@@ -4,7 +4,7 @@ use http::Method;
 
 use super::{
     entity_tag::EntityTag,
-    policy::Guard,
+    policy::{ErrorShape, Guard, TagSource},
     precondition::{Combination, Field, Judgement, MatchRule, Preconditions, Requirement, judge, requirement},
     refusal::{Code, Refusal},
     validators::Representation,
@@ -67,6 +67,11 @@ pub fn judge_write(
     match judge(method, conditions, current, rule) {
         Judgement::Pass | Judgement::NotModified => Verdict::Pass,
         Judgement::Unknowable => Verdict::AskUpstream,
+        Judgement::Failed { field: field @ Field::IfMatch, weak_tag }
+            if *current == Representation::Absent && guard.errors == ErrorShape::S3 =>
+        {
+            Verdict::Refused(failed(field, weak_tag, current).called(404, "NoSuchKey"))
+        }
         Judgement::Failed { field: Field::IfMatch, .. }
             if *current == Representation::Absent
                 && *method != Method::PUT
@@ -78,7 +83,8 @@ pub fn judge_write(
     }
 }
 
-/// Judges a write by what is remembered of its target; asks the upstream where that is not enough. The evidence is
+/// Judges a write by what is remembered of its target; asks the upstream where that is not enough. Where the upstream
+/// judges itself (`delegate`), only what the route demands beyond that is judged here. The evidence is
 /// what made it pass, or what it is refused by: without it nothing was told of the target.
 pub fn judge_from_memory<'a>(
     guard: &Guard,
@@ -86,6 +92,9 @@ pub fn judge_from_memory<'a>(
     conditions: &Preconditions,
     evidence: &'a [Evidence],
 ) -> (Verdict, Option<&'a Evidence>) {
+    if guard.etag == TagSource::Delegate {
+        return (judge_requirement(guard, method, conditions), None);
+    }
     let without_knowledge = judge_write(guard, method, conditions, &Representation::Unknown, MatchRule::Strong);
     if without_knowledge != Verdict::AskUpstream {
         return (without_knowledge, None);
@@ -102,6 +111,18 @@ pub fn judge_from_memory<'a>(
         }
     }
     verdict
+}
+
+/// Judges nothing but whether a write carries what its route demands: the upstream judges the rest.
+fn judge_requirement(guard: &Guard, method: &Method, conditions: &Preconditions) -> Verdict {
+    if !guard.require_methods.contains(method) {
+        return Verdict::Pass;
+    }
+    match requirement(guard.require, guard.allow_any, conditions, &Representation::Unknown) {
+        Requirement::Satisfied => Verdict::Pass,
+        Requirement::Missing => Verdict::Refused(required(guard)),
+        Requirement::NeedsExistence => Verdict::AskUpstream,
+    }
 }
 
 /// The refusal of a write that carries no precondition although its route demands one.

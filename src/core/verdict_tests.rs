@@ -38,6 +38,7 @@ fn guard(require: Require) -> Guard {
         probe_auth: ProbeAuth::Client,
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,
+        probe_region: Box::default(),
         errors: ErrorShape::Problem,
         touches: Vec::new(),
         lease: None,

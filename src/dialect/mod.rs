@@ -6,6 +6,7 @@ use crate::core::lease::Action;
 
 pub mod azure;
 pub mod native;
+pub mod s3;
 pub mod xml;
 
 /// What a request wants of the lease of a resource.

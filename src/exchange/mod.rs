@@ -24,6 +24,7 @@ pub mod fields;
 pub(crate) mod peer;
 mod receive;
 mod response;
+mod signing;
 mod spool;
 #[cfg(test)]
 mod testing;
@@ -33,6 +34,7 @@ pub use budget::BodyBudget;
 pub use connection::Connected;
 pub use receive::{BodyLimits, ReceiveError, receive};
 pub use response::{Begun, Exchange, Hashed, Whole, hash_whole, read_whole};
+pub use signing::{NoCredentials, Signer};
 
 use connection::Link;
 use peer::{Resolver, peer};

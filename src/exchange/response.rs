@@ -3,6 +3,7 @@
 use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header};
 use pingora::http::ResponseHeader;
 use pingora_timeout::timeout;
 use tokio::time::Instant;
@@ -25,6 +26,7 @@ pub struct Exchange {
     head: ResponseHeader,
     /// The length of the body by the head.
     declared: Option<u64>,
+    is_stream: bool,
     server: usize,
     /// A body that failed once never reaches an orderly end.
     failure: Option<Failure>,
@@ -34,7 +36,8 @@ impl Exchange {
     pub(super) fn begin(link: Box<Link>, server: usize) -> Option<Self> {
         let head = link.session.response_header()?.clone();
         let declared = content_length(&head.headers);
-        Some(Self { link, head, declared, server, failure: None })
+        let is_stream = is_stream(&head.headers);
+        Some(Self { link, head, declared, is_stream, server, failure: None })
     }
 
     /// The head of the final response, as it came; without fields once it was taken.
@@ -47,6 +50,11 @@ impl Exchange {
         let (mut left, ()) = http::Response::new(()).into_parts();
         left.status = self.head.status;
         std::mem::replace(&mut self.head, left.into())
+    }
+
+    /// Whether its body is meant to be read as it comes, and perhaps never ends: it is never waited for.
+    pub fn is_stream(&self) -> bool {
+        self.is_stream
     }
 
     /// The index of the server that answered, in [`Upstream::servers`](crate::config::Upstream::servers).
@@ -101,7 +109,7 @@ impl Exchange {
 pub enum Whole {
     /// The whole body.
     Complete(Begun),
-    /// The body is larger than wanted, or says so; its beginning, which may be empty.
+    /// The body is larger than wanted, or says so, or is a stream; its beginning, which may be empty.
     TooLarge(Begun),
     /// The body did not arrive in time; its beginning, which may be empty.
     TooSlow(Begun),
@@ -188,7 +196,7 @@ pub async fn read_whole(
 pub enum Hashed {
     /// The hash of the whole body.
     Hash(blake3::Hash),
-    /// The body is larger than wanted, or says so.
+    /// The body is larger than wanted, or says so, or is a stream.
     TooLarge,
     /// The body did not arrive in time.
     TooSlow,
@@ -208,6 +216,15 @@ pub async fn hash_whole(exchange: &mut Exchange, max_bytes: usize, wait: Duratio
     })
 }
 
+/// Whether a body is a stream of events (the HTML standard, section 9.2) or of parts that replace each other, or has
+/// trailers, which are sent by those who cannot tell all before its end.
+fn is_stream(fields: &HeaderMap) -> bool {
+    let kind = fields.get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let kind = kind.split(|octet| *octet == b';').next().unwrap_or_default().trim_ascii();
+    let streams = [&b"text/event-stream"[..], b"multipart/x-mixed-replace"];
+    fields.contains_key(header::TRAILER) || streams.iter().any(|stream| kind.eq_ignore_ascii_case(stream))
+}
+
 /// How far [`gather`] came.
 enum End {
     Complete,
@@ -225,7 +242,7 @@ async fn gather(
     if exchange.is_complete() {
         return Ok(End::Complete);
     }
-    if exchange.declared.is_some_and(|declared| declared > max_bytes as u64) {
+    if exchange.is_stream || exchange.declared.is_some_and(|declared| declared > max_bytes as u64) {
         return Ok(End::TooLarge);
     }
     let (deadline, mut len) = (Instant::now() + wait, 0_usize);

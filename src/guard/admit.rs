@@ -6,6 +6,7 @@ use super::{
     Guards,
     answer::Answer,
     claim::{Claim, MarkKind, Marked, swap},
+    elsewhere::Open,
     evidence::{evidence, match_rule},
     lease_use::conditions_go_first,
     probe::{Aim, Probed},
@@ -16,10 +17,11 @@ use crate::core::{
     entity_tag::EntityTag,
     lease::Standing,
     policy::{Guard, TagSource},
+    precondition::Combination,
     record::{Availability, Revision, Snapshot},
     refusal::Refusal,
     steps::take_over,
-    validators::Representation,
+    validators::{Representation, Validators},
     verdict::{Evidence, Verdict, judge_from_memory, judge_write},
 };
 
@@ -69,6 +71,9 @@ impl Guards {
         guard: &Guard,
         snapshot: &Snapshot,
     ) -> Result<Option<EntityTag>, Answer> {
+        if self.may_be_removed(request, guard, snapshot).await {
+            return self.judge_by_probe(request, guard, snapshot).await;
+        }
         match self.judge_by_memory(request, guard, snapshot) {
             (Verdict::Pass, tag) => Ok(tag),
             (Verdict::Refused(refusal), _) => Err(refusal.into()),
@@ -92,7 +97,10 @@ impl Guards {
         let (verdict, judged_by) = judge_from_memory(guard, &request.method, &request.conditions, &evidence);
         // To refuse a write by its target's state is to tell of that state: only those who may know it are told.
         let tells = matches!(&verdict, Verdict::Refused(_)) && judged_by.is_some();
-        if tells && !self.acquaintances.may_know(&request.key, request.principal, snapshot.now) {
+        if tells
+            && (!self.acquaintances.may_know(&request.key, request.principal, snapshot.now)
+                || self.was_issued_elsewhere(request, guard, snapshot))
+        {
             return (Verdict::AskUpstream, None);
         }
         (verdict, judged_by.and_then(Evidence::selected_tag).cloned())
@@ -105,18 +113,33 @@ impl Guards {
         guard: &Guard,
         snapshot: &Snapshot,
     ) -> Result<Option<EntityTag>, Answer> {
-        let (current, missing) = match self.probe(request, guard, snapshot, Aim::Verdict).await {
-            Probed::Current { representation, missing } => (representation, missing),
+        let end = Instant::now() + guard.probe_timeout;
+        let probed = self.probe_until(request, guard, snapshot, (Aim::Verdict, None), end).await;
+        let open = Open::after(request, &probed);
+        if let Some(open) = open
+            && let Some(tag) = self.current_elsewhere(request, guard, snapshot, open, end).await
+        {
+            return Ok(Some(tag));
+        }
+        let (current, rule, missing) = match probed {
+            Probed::Current { representation, rule, missing } => (representation, rule, missing),
             Probed::Answer(exchange) => return Err(self.upstreams_own(guard, *exchange).await?),
-            Probed::Refused(refusal) => return Err(refusal.into()),
+            // Nothing to read there, and a tag of something that was read and has changed since.
+            Probed::Unreadable(_) if open.is_some() && self.was_issued(request, guard) => {
+                (Representation::Present(Validators::default()), match_rule(guard), None)
+            }
+            Probed::Unreadable(refusal) | Probed::Refused(refusal) => return Err(refusal.into()),
         };
-        match (judge_write(guard, &request.method, &request.conditions, &current, match_rule(guard)), missing) {
+        match (judge_write(guard, &request.method, &request.conditions, &current, rule), missing) {
             (Verdict::Pass, _) => Ok(match current {
                 Representation::Present(validators) => validators.tag,
                 Representation::Absent | Representation::Unknown => None,
             }),
             (Verdict::Refused(refusal), _) => Err(refusal.into()),
             (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(guard, *exchange).await?),
+            (Verdict::AskUpstream, _) if request.conditions.combination == Combination::Azure => {
+                Err(refusals::no_date().into())
+            }
             // A probe leaves nothing unknown, and where nothing is there it brings the upstream's answer.
             (Verdict::Missing | Verdict::AskUpstream, _) => Err(refusals::unknown_state().into()),
         }

@@ -5,11 +5,7 @@ use http::{HeaderMap, StatusCode, header};
 use pingora::http::ResponseHeader;
 
 use crate::{
-    core::{
-        entity_tag::EntityTag,
-        policy::{Guard, TagSource},
-        refusal::Refusal,
-    },
+    core::{entity_tag::EntityTag, policy::Guard, refusal::Refusal, validators::Validators},
     exchange::{Begun, Exchange, Whole},
 };
 
@@ -82,7 +78,8 @@ fn may_have_length(head: &ResponseHeader) -> bool {
 
 /// Takes away a tag that is not of the route's source: clients could not use it here.
 pub(super) fn withhold_foreign_tag(head: &mut ResponseHeader, guard: &Guard) -> pingora::Result<()> {
-    if guard.etag == TagSource::Upstream { Ok(()) } else { set_tag(head, None) }
+    let own = guard.etag.is_upstreams_own().then(|| Validators::from_headers(&head.headers).0.tag);
+    set_tag(head, own.flatten().as_ref())
 }
 
 /// Puts a tag, or none, in the place of whatever tags a response has: exactly one leaves us.

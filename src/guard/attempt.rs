@@ -132,8 +132,7 @@ mod tests {
     /// Begins to claim the resource, and says what it was.
     async fn begin(store: &Arc<FaultyStore>) -> (Snapshot, Attempt, Record) {
         let before = store.look(&key()).await;
-        let mark =
-            Mark { owner: 1, nonce: 1, deadline: before.now.plus(Duration::from_secs(10)), leaves_lease: false };
+        let mark = Mark { owner: 1, nonce: 1, deadline: before.now.plus(Duration::from_secs(10)), leaves_lease: false };
         let marked = claim(&before, mark).expect("nothing is in the way");
         let store: Arc<dyn Store> = Arc::<FaultyStore>::clone(store);
         (before.clone(), Attempt::new(&store, STORE_TIMEOUT, &key(), mark, &before), marked)

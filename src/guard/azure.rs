@@ -1,7 +1,7 @@
 //! Requests in the azure dialect: each is one operation of its list, and is told in Azure's words how it went.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use pingora::{
     http::{RequestHeader, ResponseHeader},
     proxy::Session,
@@ -10,17 +10,18 @@ use pingora::{
 use super::{
     Guards,
     answer::{Answer, Relayed},
+    azure_containers::has_removed_nothing,
     lease::{Needs, fresh_id},
     memory::not_modified_fields,
     request::Request,
 };
 use crate::{
     core::{
-        policy::{AbsentLease, Guard, LeaseGuards, LeaseRules, TagSource},
+        policy::{AbsentLease, Guard, LeaseGuards, LeaseRules},
         validators::Validators,
     },
     dialect::{
-        azure::{self, AzureError, Body, Call, ERROR_CODE, Operation, Outcome, Selected},
+        azure::{self, AzureError, Body, Call, ERROR_CODE, Operation, Outcome},
         xml,
     },
     entropy::random_bytes,
@@ -54,9 +55,25 @@ impl Guards {
                 Box::pin(self.lease_in_azure(session, &request, guard, rules, &call)).await
             }
             operation if operation.is_read() => self.read(session, &request, guard).await,
+            Operation::DeleteContainer => self.remove_container(session, &request, guard).await,
             _ => self.write(session, &request, guard).await,
         };
         self.tell_in_azure(&request, guard, &told, answer.unwrap_or_else(|answer| answer)).await
+    }
+
+    /// Removes a container, and with it what is known of its blobs.
+    async fn remove_container(
+        &self,
+        session: &mut Session,
+        request: &Request,
+        guard: &Guard,
+    ) -> Result<Answer, Answer> {
+        self.note_removal(request).await?;
+        let answer = self.write(session, request, guard).await;
+        if !has_removed_nothing(&answer) {
+            self.note_removal(request).await?;
+        }
+        answer
     }
 
     /// Does a lease operation. Its answer has the validators of the resource, which no lease changes.
@@ -118,14 +135,11 @@ impl Guards {
         told: &Told,
         relayed: Relayed,
     ) -> Result<Answer, Answer> {
+        let is_blob = told.operation == Operation::ReadBlob;
+        let relayed = if is_blob { self.part_of(request, guard, relayed).await? } else { relayed };
         let Relayed { mut head, begun, rest } = relayed;
         let matches = request.conditions.if_match.is_some();
-        let outcome = if selects_nothing(request, &head) {
-            head.insert_header(header::CONTENT_RANGE, "bytes */0")?;
-            Outcome::Failed(NO_SUCH_RANGE)
-        } else {
-            azure::outcome(told.operation, head.status, matches)
-        };
+        let outcome = azure::outcome(told.operation, head.status, matches);
         let relays = matches!(outcome, Outcome::Done(_, Body::Relayed));
         let rest = match rest {
             Some(exchange) if !relays => {
@@ -149,12 +163,7 @@ impl Guards {
                 head.set_status(status)?;
                 head.insert_header(azure::BLOB_TYPE, azure::BLOCK_BLOB)?;
                 head.insert_header(header::ACCEPT_RANGES, "bytes")?;
-                // What was received as a whole for its tag is cut here.
-                if rest.is_none() && guard.etag == TagSource::Content && request.method == Method::GET {
-                    cut(&mut head, begun, request.head.headers.get(header::RANGE))?
-                } else {
-                    begun
-                }
+                begun
             }
         };
         if told.operation.is_read() && head.status.is_success() {
@@ -169,15 +178,6 @@ impl Guards {
         told.write_to(&mut head)?;
         Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest })))
     }
-}
-
-/// The error of a range of which there is nothing.
-const NO_SUCH_RANGE: AzureError = AzureError { status: StatusCode::RANGE_NOT_SATISFIABLE, code: "InvalidRange" };
-
-/// Whether a part is asked for of what is empty: servers of files answer with all of it, which clients do not expect.
-fn selects_nothing(request: &Request, head: &ResponseHeader) -> bool {
-    let is_empty = head.headers.get(header::CONTENT_LENGTH).is_some_and(|length| length.as_bytes() == b"0");
-    head.status == StatusCode::OK && is_empty && request.head.headers.contains_key(header::RANGE)
 }
 
 /// What every answer to a request says.
@@ -231,8 +231,10 @@ fn write_error(head: &mut ResponseHeader, error: AzureError) -> pingora::Result<
 
 /// Takes away what a head says of its content, and says it of an XML document or of nothing.
 fn replace_content(head: &mut ResponseHeader, document: Option<&Bytes>) -> pingora::Result<()> {
-    let of_content: Vec<_> =
-        head.headers.keys().filter(|name| name.as_str().starts_with("content-")).cloned().collect();
+    // How long a whole is of which a part could not be given stays.
+    let keeps = |name: &HeaderName| *name == header::CONTENT_RANGE && head.status == StatusCode::RANGE_NOT_SATISFIABLE;
+    let says = |name: &&HeaderName| name.as_str().starts_with("content-") && !keeps(name);
+    let of_content: Vec<_> = head.headers.keys().filter(says).cloned().collect();
     for name in of_content.iter().chain(&[header::LOCATION, header::ACCEPT_RANGES]) {
         head.remove_header(name);
     }
@@ -240,25 +242,4 @@ fn replace_content(head: &mut ResponseHeader, document: Option<&Bytes>) -> pingo
         head.insert_header(header::CONTENT_TYPE, xml::CONTENT_TYPE)?;
     }
     head.insert_header(header::CONTENT_LENGTH, document.map_or(0, Bytes::len))
-}
-
-/// Cuts what a range selects out of a whole body.
-fn cut(head: &mut ResponseHeader, whole: Begun, range: Option<&HeaderValue>) -> pingora::Result<Begun> {
-    let Some(range) = range else { return Ok(whole) };
-    let length = whole.len() as u64;
-    match azure::select(range.as_bytes(), length) {
-        Selected::Whole => Ok(whole),
-        Selected::Part(part) => {
-            head.set_status(StatusCode::PARTIAL_CONTENT)?;
-            let last = part.end.saturating_sub(1);
-            head.insert_header(header::CONTENT_RANGE, format!("bytes {}-{last}/{length}", part.start))?;
-            head.insert_header(header::CONTENT_LENGTH, part.end - part.start)?;
-            Ok(whole.part(part))
-        }
-        Selected::Nothing => {
-            let begun = write_error(head, NO_SUCH_RANGE)?;
-            head.insert_header(header::CONTENT_RANGE, format!("bytes */{length}"))?;
-            Ok(begun)
-        }
-    }
 }

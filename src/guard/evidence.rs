@@ -19,6 +19,7 @@ use crate::{
 pub(super) fn match_rule(guard: &Guard) -> MatchRule {
     match (&guard.etag, guard.compare) {
         (TagSource::Version, _) => MatchRule::Version,
+        (TagSource::Content, _) => MatchRule::Content,
         (_, Compare::Strong) => MatchRule::Strong,
         (_, Compare::Opaque) => MatchRule::Opaque,
     }

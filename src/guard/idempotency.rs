@@ -10,9 +10,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode, header};
 use moka::{Expiry, policy::EvictionPolicy, sync::Cache};
-use pingora::http::ResponseHeader;
+use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{
     Guards,
@@ -21,11 +21,11 @@ use super::{
 };
 use crate::{
     core::{
-        idempotency::{End, Fingerprint, Progress, REPLAYED, Success, key_of, missing, recognise},
+        idempotency::{End, Fingerprint, Progress, REPLAYED, Success, key_fields, key_of, missing, recognise, signer},
         policy::{Guard, Idempotency},
         refusal::{Code, Refusal},
     },
-    exchange::Body,
+    exchange::{Begun, Body},
 };
 
 /// Bytes of all remembered answers, about: a hundred thousand without a body.
@@ -87,21 +87,21 @@ struct Named {
     late_max: Duration,
 }
 
-impl Guards {
-    /// The name of a write that came with a key, on a route that heeds keys.
-    pub(super) fn named_write(&self, request: &Request, guard: &Guard) -> Result<Option<Name>, Refusal> {
-        if guard.idempotency == Idempotency::Off {
-            return Ok(None);
-        }
-        let key = key_of(&request.head.headers, guard.idempotency_fields())
-            .map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string()))?;
-        match key {
-            Some(key) => Ok(Some(name(request, &key))),
-            None if guard.idempotency == Idempotency::Required => Err(missing()),
-            None => Ok(None),
-        }
+/// The name of a write that came with a key, on a route that heeds keys.
+pub(super) fn name_of(received: &RequestHeader, request: &Request, guard: &Guard) -> Result<Option<Name>, Refusal> {
+    if guard.idempotency == Idempotency::Off {
+        return Ok(None);
     }
+    let key = key_of(&received.headers, key_fields(guard.errors))
+        .map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string()))?;
+    match key {
+        Some(key) => Ok(Some(hashed(received, request, &key))),
+        None if guard.idempotency == Idempotency::Required => Err(missing()),
+        None => Ok(None),
+    }
+}
 
+impl Guards {
     /// Whether a write may be a retry: then no precondition is judged before it is known if it is one.
     pub(super) fn may_be_retry(&self, name: Option<&Name>) -> bool {
         name.is_some_and(|name| self.replays.first(name, &self.replays.in_flight()).is_some())
@@ -111,12 +111,13 @@ impl Guards {
     pub(super) fn begin(
         &self,
         name: Option<Name>,
+        received: &RequestHeader,
         request: &Request,
         guard: &Guard,
         body: &Body,
     ) -> Result<Attempt, Answer> {
         let Some(name) = name else { return Ok(Attempt(None)) };
-        let fingerprint = Fingerprint::of(request.head.raw_path(), &request.head.headers, &body.digest());
+        let fingerprint = Fingerprint::of(received.raw_path(), &received.headers, &body.digest());
         let mut in_flight = self.replays.in_flight();
         if let Some(first) = self.replays.first(&name, &in_flight) {
             drop(in_flight);
@@ -200,9 +201,7 @@ impl Named {
                 Some((Some(success), self.replay_for))
             }
             // Its answer was lost, but for its status.
-            (End::Success(status), None) => {
-                Some((Some(Success::of(status, &http::HeaderMap::new(), None)), self.replay_for))
-            }
+            (End::Success(status), None) => Some((Some(Success::of(status, &HeaderMap::new(), None)), self.replay_for)),
         };
         let mut in_flight = self.replays.in_flight();
         if let Some((success, ttl)) = ended {
@@ -234,14 +233,16 @@ fn replay(success: Success) -> pingora::Result<Answer> {
         head.append_header(name.clone(), value.clone())?;
     }
     head.insert_header(REPLAYED, "true")?;
-    Ok(Answer::Local(Box::new(head), success.body))
+    head.insert_header(header::CONTENT_LENGTH, success.body.as_ref().map_or(0, Bytes::len))?;
+    let begun = success.body.map_or_else(Begun::default, Begun::of);
+    Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest: None })))
 }
 
-fn name(request: &Request, key: &[u8]) -> Name {
+fn hashed(received: &RequestHeader, request: &Request, key: &[u8]) -> Name {
     let mut hasher = blake3::Hasher::new();
-    for part in
-        [&request.principal.name()[..], request.method.as_str().as_bytes(), request.key.as_str().as_bytes(), key]
-    {
+    let principal = request.principal.name();
+    let client = signer(&received.headers).unwrap_or(&principal);
+    for part in [client, request.method.as_str().as_bytes(), request.key.as_str().as_bytes(), key] {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part);
     }

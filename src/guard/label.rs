@@ -5,18 +5,19 @@ use pingora::http::ResponseHeader;
 
 use super::{
     Guards,
+    body_tag::tag_of,
     evidence::{selecting_number, version_tag_of},
     memory::{Remembered, is_shareable, not_modified_fields},
     request::Request,
+    selection::Selection,
 };
 use crate::{
     core::{
-        issued_tag::content_tag,
         policy::{Guard, TagSource, Writers},
         record::Snapshot,
         validators::{Validators, tag_from_field},
     },
-    exchange::{Begun, Whole},
+    exchange::Whole,
 };
 
 impl Guards {
@@ -31,13 +32,16 @@ impl Guards {
         whole: &Whole,
         selecting: Option<&[(HeaderName, Vec<HeaderValue>)]>,
     ) -> Validators {
+        // A version is that of all variants.
+        let selection = (guard.etag != TagSource::Version).then(|| Selection::of(guard, &request.head, &head.headers));
+        let variant = selection.as_ref().and_then(|selection| selection.number(request));
         let version_tag = || {
             let number = selecting_number(request.variant, selecting.unwrap_or_default());
             version_tag_of(self.store.incarnation(), snapshot?.version(), number).tag
         };
         let (validators, unusable) = Validators::from_headers(&head.headers);
         let tag = match (&guard.etag, whole) {
-            (TagSource::Upstream, _) => {
+            (TagSource::Upstream | TagSource::Delegate, _) => {
                 if let Some(reason) = unusable {
                     tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
                 }
@@ -45,10 +49,13 @@ impl Guards {
             }
             (TagSource::Header(field), _) => tag_from_field(&head.headers, field),
             (TagSource::Version, _) => version_tag(),
-            (TagSource::Content, Whole::Complete(body)) => content_tag(&hash_of(body)),
-            (TagSource::Content, _) if guard.writers == Writers::Exclusive => version_tag(),
-            (TagSource::Content, _) => None,
+            (TagSource::Content | TagSource::Json(_), Whole::Complete(body)) => tag_of(guard, body, variant),
+            (TagSource::Content | TagSource::Json(_), _) if guard.writers == Writers::Exclusive => version_tag(),
+            (TagSource::Content | TagSource::Json(_), _) => None,
         };
+        if let (Some(tag), Some(snapshot), Some(selection)) = (&tag, snapshot, selection) {
+            self.issued.remember(request, tag, snapshot.version(), selection);
+        }
         Validators { tag, modified: validators.modified }
     }
 
@@ -80,12 +87,4 @@ impl Guards {
         };
         self.memory.remember(request.variant, remembered);
     }
-}
-
-fn hash_of(body: &Begun) -> blake3::Hash {
-    let mut hasher = blake3::Hasher::new();
-    for chunk in body.chunks() {
-        hasher.update(chunk);
-    }
-    hasher.finalize()
 }

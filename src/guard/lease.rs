@@ -19,7 +19,7 @@ use super::{
 use crate::{
     core::{
         lease::{Action, Command, Denied, Done, LeaseId, PrincipalName, step},
-        policy::{AbsentLease, Dialect, Guard, LeaseAuth, LeaseRules},
+        policy::{AbsentLease, Dialect, Guard, LeaseAuth, LeaseRules, TagSource},
         record::{Revision, Snapshot},
         refusal::{Code, Refusal},
         validators::{Representation, Validators},
@@ -120,6 +120,9 @@ impl Guards {
         let (mut waited, end) = (false, patience.unwrap_or(now + guard.claim_max_wait));
         loop {
             let snapshot = self.record(request).await?;
+            if matches!(action, Action::Acquire(_)) {
+                self.may_begin(&snapshot)?;
+            }
             self.judge_conditions(request, guard, &snapshot).await?;
             let command = Command { action: action.clone(), principal: bound_to(request, rules) };
             match step(&snapshot, command, rules) {
@@ -172,7 +175,9 @@ impl Guards {
         let snapshot = self.record(request).await?;
         let aim = if needs.tag { Aim::Tag } else { Aim::Verdict };
         match self.probe(request, guard, &snapshot, aim).await {
-            Probed::Current { representation: Representation::Absent, missing: Some(missing) } if needs.presence => {
+            Probed::Current { representation: Representation::Absent, missing: Some(missing), .. }
+                if needs.presence =>
+            {
                 Err(self.upstreams_own(guard, *missing).await?)
             }
             Probed::Current { representation: Representation::Present(validators), .. } => {
@@ -182,7 +187,7 @@ impl Guards {
                 Err(self.upstreams_own(guard, *exchange).await?)
             }
             Probed::Current { .. } | Probed::Answer(_) => Ok(None),
-            Probed::Refused(refusal) => Err(refusal.into()),
+            Probed::Unreadable(refusal) | Probed::Refused(refusal) => Err(refusal.into()),
         }
     }
 
@@ -190,6 +195,10 @@ impl Guards {
     async fn judge_conditions(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> Result<(), Answer> {
         if request.conditions.is_empty() {
             return Ok(());
+        }
+        if guard.etag == TagSource::Delegate {
+            // No upstream sees a lease operation.
+            return self.judge_by_probe(request, guard, snapshot).await.map(drop);
         }
         self.judge(request, guard, snapshot).await.map(drop)
     }

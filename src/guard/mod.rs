@@ -3,7 +3,7 @@
 //! [`Guards::handle`] is the way in. A read runs through `read`, a write through `write`, a write that is judged by
 //! nothing through `unclaimed`; each is one function from the first look at the record to the answer.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use http::header;
 use pingora::proxy::Session;
@@ -12,42 +12,51 @@ use crate::{
     config::Config,
     core::{
         cors::is_preflight,
-        policy::{Dialect, Guard, MethodClass},
+        policy::{Dialect, ErrorShape, Guard, MethodClass},
         precondition::Preconditions,
         record::Snapshot,
         refusal::{Code, Refusal},
         resource::ResourceKey,
         time::StoreTime,
     },
-    dialect::native::presented_id,
-    exchange::{Body, BodyBudget, BodyLimits, Exchanger, receive},
+    dialect::{native::presented_id, s3},
+    exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, receive},
     proxy::guarded::{GuardedPath, GuardedRequest},
     store::{Store, StoreError},
     telemetry::access::Entry,
 };
 
 mod admit;
-mod attempt;
 mod answer;
+mod attempt;
 mod azure;
+mod azure_containers;
+mod azure_parts;
+mod body_tag;
 mod claim;
 mod cors;
+mod elsewhere;
 mod evidence;
 mod holdings;
 mod idempotency;
+mod issued;
 mod label;
 mod lease;
 mod lease_use;
 mod memory;
 mod new_state;
+mod notices;
 mod principal;
 mod probe;
+mod probe_auth;
 mod queue;
+mod ranges;
 mod read;
 mod refusals;
 mod related;
 mod relay;
 mod request;
+mod selection;
 mod send;
 #[cfg(test)]
 mod testing;
@@ -59,8 +68,10 @@ use claim::{Marker, read};
 use cors::Origins;
 use holdings::Holdings;
 use idempotency::Replays;
+use issued::IssuedTags;
 use lease_use::is_free_to_append;
 use memory::Memory;
+use notices::Notices;
 use principal::Acquaintances;
 use queue::Queues;
 use related::Related;
@@ -76,19 +87,23 @@ pub struct Guards {
     holdings: Holdings,
     replays: Arc<Replays>,
     exchanger: Exchanger,
+    signer: Option<Signer>,
     memory: Memory,
+    issued: IssuedTags,
     related: Related,
+    notices: Notices,
     origins: Origins,
     acquaintances: Acquaintances,
     body_limits: BodyLimits,
     body_budget: Arc<BodyBudget>,
-    /// Until when guarded writes are held back after the start.
+    /// Until when guarded writes and grants are held back after the start.
     held_until: StoreTime,
 }
 
 impl Guards {
-    /// The guard of a proxy, which makes its marks in the name of `owner`, a random number.
-    pub fn new(config: &Config, store: Arc<dyn Store>, owner: u64, started: StoreTime) -> Self {
+    /// The guard of a proxy, which makes its marks in the name of `owner`, a random number, and holds guarded writes and
+    /// grants back until `held_until`.
+    pub fn new(config: &Config, store: Arc<dyn Store>, owner: u64, held_until: StoreTime) -> Self {
         let server = &config.server;
         Self {
             store_timeout: config.store.timeout,
@@ -99,8 +114,11 @@ impl Guards {
             holdings: Holdings::default(),
             replays: Arc::new(Replays::new()),
             exchanger: Exchanger::new(),
+            signer: None,
             memory: Memory::new(),
+            issued: IssuedTags::new(),
             related: Related::new(config),
+            notices: Notices::default(),
             origins: Origins::new(),
             acquaintances: Acquaintances::new(),
             body_limits: BodyLimits {
@@ -110,7 +128,7 @@ impl Guards {
                 spool_dir: server.spool_dir.clone(),
             },
             body_budget: Arc::new(BodyBudget::new(server.body_memory_total_bytes, server.spool_total_bytes)),
-            held_until: started.plus(config.store.start_grace),
+            held_until,
         }
     }
 
@@ -124,9 +142,14 @@ impl Guards {
         let lease_id = leases.map(|_| presented_id(&head.headers)).transpose()?.flatten();
         // From here on the request is about the resource.
         leave_prefix(&mut head, guarded)?;
+        let mut stated = Cow::Borrowed(&head.headers);
+        if guard.errors == ErrorShape::S3 {
+            s3::refuse_unguardable(&guarded.method, head.raw_path(), &head.headers)?;
+            stated = s3::quoted(&head.headers);
+        }
         let conditions = match class {
-            MethodClass::Read => Preconditions::parse_for_read(&head.headers),
-            _ => Preconditions::parse(&head.headers)
+            MethodClass::Read => Preconditions::parse_for_read(&stated),
+            _ => Preconditions::parse(&stated)
                 .map_err(|malformed| Refusal::new(Code::MalformedPrecondition, malformed.to_string()))?,
         };
         let head = (head, !session.is_body_empty());

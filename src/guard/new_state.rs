@@ -6,21 +6,22 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     Guards,
+    body_tag::Tagged,
     claim::Settled,
     evidence::{selecting_number, version_tag_of},
     memory::is_shareable,
     probe::is_selected_by_name,
     request::Request,
+    selection::Selection,
 };
 use crate::{
     core::{
         entity_tag::EntityTag,
-        issued_tag::content_tag,
         policy::{Guard, OnWrite, TagAfterWrite, TagSource, Writers},
         record::Known,
         validators::{Modified, Representation, Validators, tag_from_field},
     },
-    exchange::{Body, Hashed, hash_whole},
+    exchange::Body,
 };
 
 /// The state after an applied write.
@@ -31,6 +32,8 @@ pub(super) struct NewState {
     may_answer: bool,
     /// Whether it may be kept in the record.
     may_keep: bool,
+    /// What has selected it, where it was read.
+    selection: Option<Selection>,
 }
 
 impl NewState {
@@ -54,9 +57,9 @@ impl NewState {
 /// The tag that the head of a response states by itself.
 fn tag_in_response(guard: &Guard, headers: &HeaderMap) -> Option<EntityTag> {
     match &guard.etag {
-        TagSource::Upstream => Validators::from_headers(headers).0.tag,
+        TagSource::Upstream | TagSource::Delegate => Validators::from_headers(headers).0.tag,
         TagSource::Header(field) => tag_from_field(headers, field),
-        TagSource::Content | TagSource::Version => None,
+        TagSource::Content | TagSource::Json(_) | TagSource::Version => None,
     }
 }
 
@@ -80,7 +83,12 @@ impl Guards {
             let tag = tag_in_response(guard, &response.headers);
             if tag.is_some() {
                 let representation = Representation::Present(Validators { tag, modified: None });
-                return Some(NewState { representation, may_answer: true, may_keep: is_shareable(&response.headers) });
+                return Some(NewState {
+                    representation,
+                    may_answer: true,
+                    may_keep: is_shareable(&response.headers),
+                    selection: None,
+                });
             }
         }
         if guard.on_write == OnWrite::Omit || request.method == Method::DELETE {
@@ -93,14 +101,20 @@ impl Guards {
     /// PUT sent.
     async fn read_again(&self, request: &Request, guard: &Guard, body: &Body) -> Option<NewState> {
         let must_be_verbatim = request.method == Method::PUT && guard.tag_after_write == TagAfterWrite::Verbatim;
-        let needs_body = must_be_verbatim || guard.etag == TagSource::Content;
+        let needs_body = must_be_verbatim || guard.etag.needs_body();
         let end = Instant::now() + guard.probe_timeout;
         let method = if needs_body { Method::GET } else { Method::HEAD };
-        let mut exchange = timeout_at(end, self.ask(request, guard, method, needs_body)).await.ok()?.ok()?;
+        let asked = timeout_at(end, self.ask(request, guard, method, needs_body, None)).await.ok()?.ok()?;
+        let (mut exchange, selection) = (asked.exchange, asked.selection);
         let status = exchange.head().status;
         let may_keep = is_shareable(&exchange.head().headers) && is_selected_by_name(guard, &exchange.head().headers);
         if matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE) {
-            return Some(NewState { representation: Representation::Absent, may_answer: false, may_keep });
+            return Some(NewState {
+                representation: Representation::Absent,
+                may_answer: false,
+                may_keep,
+                selection: None,
+            });
         }
         if status != StatusCode::OK {
             return None;
@@ -108,13 +122,16 @@ impl Guards {
         let mut validators = Validators::from_headers(&exchange.head().headers).0;
         let tag_read = tag_in_response(guard, &exchange.head().headers);
         let wait = end.saturating_duration_since(Instant::now());
-        let Hashed::Hash(hash) = hash_whole(&mut exchange, guard.hash_max_bytes, wait).await.ok()? else {
+        let Tagged::Whole { tag, digest } =
+            self.tag_body(guard, &mut exchange, selection.number(request), wait).await.ok()?
+        else {
             return None;
         };
         exchange.finish().await;
-        validators.tag = tag_read.or_else(|| content_tag(&hash).filter(|_| guard.etag == TagSource::Content));
-        let may_answer = !must_be_verbatim || hash == body.digest();
-        Some(NewState { representation: Representation::Present(validators), may_answer, may_keep })
+        validators.tag = tag_read.or(tag);
+        let may_answer = !must_be_verbatim || digest == body.digest();
+        let representation = Representation::Present(validators);
+        Some(NewState { representation, may_answer, may_keep, selection: Some(selection) })
     }
 
     /// The tag that the answer to an applied write carries. That of a PUT tells the client that what is stored is
@@ -137,9 +154,14 @@ impl Guards {
             let tag = version_tag_of(self.store.incarnation(), settled.snapshot.version(), number).tag;
             return tag.filter(|_| is_wanted && is_present);
         }
-        match learned?.representation {
+        let NewState { representation, selection, .. } = learned?;
+        let tag = match representation {
             Representation::Present(validators) if may_answer => validators.tag,
             _ => None,
+        };
+        if let (Some(tag), Some(selection)) = (&tag, selection) {
+            self.issued.remember(request, tag, settled.snapshot.version(), selection);
         }
+        tag
     }
 }

@@ -7,23 +7,24 @@ use tokio::time::{Instant, timeout_at};
 use super::{
     Guards,
     answer::{Answer, withhold_foreign_tag},
-    evidence::{selecting_number, version_tag_of},
+    body_tag::Tagged,
+    evidence::{match_rule, selecting_number, version_tag_of},
     request::{Request, remove_conditions},
+    selection::Selection,
 };
 use crate::{
     core::{
         entity_tag::EntityTag,
-        issued_tag::content_tag,
-        policy::{Guard, ProbeAuth, TagSource},
-        precondition::{Preconditions, TagCondition},
+        policy::{Guard, ProbeAuth, TagSource, Writers},
+        precondition::{MatchRule, Preconditions, TagCondition},
         record::Snapshot,
         refusal::{Code, Refusal},
         validators::{Representation, Validators, tag_from_field},
     },
     exchange::{
-        Body, Exchange, Failure, Hashed, Whole,
+        Body, Exchange, Failure, Whole,
         fields::{request_head, response_head},
-        hash_whole, read_whole,
+        read_whole,
     },
     proxy::METHOD_FIELDS,
 };
@@ -31,6 +32,14 @@ use crate::{
 /// Fields of a write that say nothing about the representation to read.
 const LEFT_OUT: [HeaderName; 3] =
     [header::RANGE, HeaderName::from_static("idempotency-key"), HeaderName::from_static("prefer")];
+
+/// The answer to a question for a representation.
+pub(super) struct Asked {
+    /// It.
+    pub(super) exchange: Exchange,
+    /// What has selected it.
+    pub(super) selection: Selection,
+}
 
 /// What a probe is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +56,15 @@ pub(super) enum Probed {
     Current {
         /// What it is.
         representation: Representation,
+        /// How `If-Match` is compared with its tag.
+        rule: MatchRule,
         /// The upstream's own answer where there is no representation.
         missing: Option<Box<Exchange>>,
     },
     /// The upstream refuses the principal: its answer stands.
     Answer(Box<Exchange>),
+    /// The upstream has no answer to a GET there that would tell anything.
+    Unreadable(Refusal),
     /// Nothing could be learned.
     Refused(Refusal),
 }
@@ -59,18 +72,29 @@ pub(super) enum Probed {
 impl Guards {
     /// Reads the resource that a write is about, as the record stands in `snapshot`.
     pub(super) async fn probe(&self, request: &Request, guard: &Guard, snapshot: &Snapshot, aim: Aim) -> Probed {
-        let end = Instant::now() + guard.probe_timeout;
-        let needs_body = guard.etag == TagSource::Content;
+        self.probe_until(request, guard, snapshot, (aim, None), Instant::now() + guard.probe_timeout).await
+    }
+
+    /// The same up to `end`, for another variant of the resource perhaps.
+    pub(super) async fn probe_until(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+        (aim, selection): (Aim, Option<&Selection>),
+        end: Instant,
+    ) -> Probed {
+        let needs_body = guard.etag.needs_body();
         let method = if needs_body { Method::GET } else { Method::HEAD };
-        let mut asked = timeout_at(end, self.ask(request, guard, method, needs_body)).await;
-        if let Ok(Ok(exchange)) = &asked
+        let mut asked = timeout_at(end, self.ask(request, guard, method, needs_body, selection)).await;
+        if let Ok(Ok(asked_for)) = &asked
             && !needs_body
-            && matches!(exchange.head().status, StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED)
+            && matches!(asked_for.exchange.head().status.as_u16(), 405 | 501)
         {
-            asked = timeout_at(end, self.ask(request, guard, Method::GET, needs_body)).await;
+            asked = timeout_at(end, self.ask(request, guard, Method::GET, needs_body, selection)).await;
         }
         match asked {
-            Ok(Ok(exchange)) => self.understand(request, guard, snapshot, exchange, (aim, end)).await,
+            Ok(Ok(asked)) => self.understand(request, guard, snapshot, asked, (aim, end)).await,
             Ok(Err(refusal)) => Probed::Refused(refusal),
             Err(_) => Probed::Refused(timed_out()),
         }
@@ -83,15 +107,22 @@ impl Guards {
         guard: &Guard,
         method: Method,
         for_bytes: bool,
-    ) -> Result<Exchange, Refusal> {
-        let head = probe_head(request, guard, method, for_bytes)
-            .ok_or_else(|| unreadable("its request head cannot be written"))?;
-        let body = Body::empty();
+        selection: Option<&Selection>,
+    ) -> Result<Asked, Refusal> {
+        let mut head =
+            probe_head(request, method, for_bytes).ok_or_else(|| unreadable("its request head cannot be written"))?;
+        if let Some(selection) = selection {
+            selection.apply(&mut head).map_err(|_error| unreadable("its request head cannot be written"))?;
+        }
+        self.set_credentials(request, guard, &mut head)?;
+        let (sent, body) = (head.clone(), Body::empty());
         let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
-        exchange.await.map_err(|failure| match failure {
+        let exchange = exchange.await.map_err(|failure| match failure {
             Failure::NotSent { timed_out: true } | Failure::Abandoned { timed_out: true } => timed_out(),
             Failure::NotSent { .. } | Failure::Abandoned { .. } => unreadable("it gave no answer"),
-        })
+        })?;
+        let selection = Selection::of(guard, &sent, &exchange.head().headers);
+        Ok(Asked { exchange, selection })
     }
 
     async fn understand(
@@ -99,7 +130,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
         snapshot: &Snapshot,
-        mut exchange: Exchange,
+        Asked { mut exchange, selection }: Asked,
         (aim, end): (Aim, Instant),
     ) -> Probed {
         let head = exchange.head();
@@ -109,41 +140,68 @@ impl Guards {
             200 | 203 | 204 => {}
             404 | 410 => {
                 let missing = Some(Box::new(exchange));
-                return Probed::Current { representation: Representation::Absent, missing };
+                let rule = match_rule(guard);
+                return Probed::Current { representation: Representation::Absent, rule, missing };
             }
             401 | 403 | 407 | 429 => return Probed::Answer(Box::new(exchange)),
             504 => return Probed::Refused(timed_out()),
-            _ => return Probed::Refused(unreadable(&format!("it answered {}", status.as_u16()))),
+            300..500 => return Probed::Unreadable(answered(status)),
+            _ => return Probed::Refused(answered(status)),
         }
         // A probe without the client's credentials shows what the proxy may read.
         if guard.probe_auth == ProbeAuth::Client {
             self.was_let_read(request, guard, snapshot);
         }
         let (validators, unusable) = Validators::from_headers(&head.headers);
+        let version =
+            || version_tag_of(self.store.incarnation(), snapshot.version(), selecting_number(request.variant, &[])).tag;
+        let mut rule = match_rule(guard);
         let tag = match &guard.etag {
-            TagSource::Upstream => {
+            TagSource::Upstream | TagSource::Delegate => {
                 if let Some(reason) = unusable {
                     tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
                 }
                 validators.tag
             }
-            TagSource::Version => {
-                version_tag_of(self.store.incarnation(), snapshot.version(), selecting_number(request.variant, &[])).tag
-            }
+            TagSource::Version => version(),
             TagSource::Header(field) => tag_from_field(&head.headers, field),
-            TagSource::Content if status == StatusCode::NO_CONTENT => None,
+            TagSource::Content | TagSource::Json(_) if status == StatusCode::NO_CONTENT => None,
             // Whether there is a representation is told by its head.
-            TagSource::Content if !names_tags(&request.conditions) && aim == Aim::Verdict => None,
-            TagSource::Content => match hash(guard, &mut exchange, end).await {
-                Ok(tag) => tag,
-                // It was wanted for the answer alone.
-                Err(_) if !names_tags(&request.conditions) => None,
-                Err(refusal) => return Probed::Refused(refusal),
-            },
+            TagSource::Content | TagSource::Json(_) if !names_tags(&request.conditions) && aim == Aim::Verdict => None,
+            TagSource::Content | TagSource::Json(_) => {
+                match self.tag_of_probed(guard, &mut exchange, selection.number(request), end).await {
+                    Ok(Some(tag)) => tag,
+                    // Readers of so large a body got a version tag.
+                    Ok(None) if guard.writers == Writers::Exclusive => {
+                        rule = MatchRule::Version;
+                        version()
+                    }
+                    // It was wanted for the answer alone.
+                    Ok(None) | Err(_) if !names_tags(&request.conditions) => None,
+                    Ok(None) => return Probed::Refused(too_large()),
+                    Err(refusal) => return Probed::Refused(refusal),
+                }
+            }
         };
         exchange.discard().await;
         let representation = Representation::Present(Validators { tag, modified: validators.modified });
-        Probed::Current { representation, missing: None }
+        Probed::Current { representation, rule, missing: None }
+    }
+
+    /// The tag of a response's body, which is read up to `end`; `None` if it is too large to tell.
+    async fn tag_of_probed(
+        &self,
+        guard: &Guard,
+        exchange: &mut Exchange,
+        variant: Option<u32>,
+        end: Instant,
+    ) -> Result<Option<Option<EntityTag>>, Refusal> {
+        match self.tag_body(guard, exchange, variant, end.saturating_duration_since(Instant::now())).await {
+            Ok(Tagged::Whole { tag, .. }) => Ok(Some(tag)),
+            Ok(Tagged::TooLarge) => Ok(None),
+            Ok(Tagged::TooSlow) | Err(Failure::Abandoned { timed_out: true }) => Err(timed_out()),
+            Err(_) => Err(unreadable("its answer broke off")),
+        }
     }
 
     /// The upstream's own answer to a probe as the answer to the write: it refuses the principal, or has nothing there.
@@ -168,20 +226,8 @@ fn names_tags(conditions: &Preconditions) -> bool {
     lists.iter().any(|condition| matches!(condition, Some(TagCondition::Tags(_))))
 }
 
-/// The content tag of a response that is read up to `end`.
-async fn hash(guard: &Guard, exchange: &mut Exchange, end: Instant) -> Result<Option<EntityTag>, Refusal> {
-    match hash_whole(exchange, guard.hash_max_bytes, end.saturating_duration_since(Instant::now())).await {
-        Ok(Hashed::Hash(hash)) => Ok(content_tag(&hash)),
-        Ok(Hashed::TooLarge) => Err(unreadable(
-            "its body is larger than hash_max: raise hash_max on this route, or use another tag source (etag)",
-        )),
-        Ok(Hashed::TooSlow) | Err(Failure::Abandoned { timed_out: true }) => Err(timed_out()),
-        Err(_) => Err(unreadable("its answer broke off")),
-    }
-}
-
 /// The head of a probe for what a write is about.
-fn probe_head(request: &Request, guard: &Guard, method: Method, for_bytes: bool) -> Option<RequestHeader> {
+fn probe_head(request: &Request, method: Method, for_bytes: bool) -> Option<RequestHeader> {
     let mut head = request_head(&request.head, 0).ok()?;
     let describes_body = |name: &&HeaderName| name.as_str().starts_with("content-");
     let of_body: Vec<HeaderName> = head.headers.keys().filter(describes_body).cloned().collect();
@@ -189,11 +235,6 @@ fn probe_head(request: &Request, guard: &Guard, method: Method, for_bytes: bool)
     // A backend that heeds a method in a field would take the probe for a write.
     for name in LEFT_OUT.iter().chain(&METHOD_FIELDS).chain(&of_body) {
         head.remove_header(name);
-    }
-    if guard.probe_auth == ProbeAuth::None {
-        for name in &guard.identity_headers {
-            head.remove_header(name);
-        }
     }
     head.set_method(method);
     head.insert_header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache")).ok()?;
@@ -208,6 +249,12 @@ pub(super) fn ask_for_identity(head: &mut RequestHeader) -> pingora::Result<()> 
     head.insert_header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))
 }
 
+fn too_large() -> Refusal {
+    unreadable(
+        "its body is larger than hash_max, or a stream: raise hash_max on this route, or use another tag source (etag)",
+    )
+}
+
 fn timed_out() -> Refusal {
     Refusal::new(
         Code::UpstreamTimeout,
@@ -215,7 +262,11 @@ fn timed_out() -> Refusal {
     )
 }
 
-fn unreadable(reason: &str) -> Refusal {
+fn answered(status: StatusCode) -> Refusal {
+    unreadable(&format!("it answered {}", status.as_u16()))
+}
+
+pub(super) fn unreadable(reason: &str) -> Refusal {
     Refusal::new(
         Code::ValidatorUnavailable,
         format!(
@@ -234,7 +285,7 @@ pub(super) fn is_selected_by_name(guard: &Guard, response: &HeaderMap) -> bool {
         let name = name.trim_ascii();
         name.is_empty()
             || name.eq_ignore_ascii_case(b"origin")
-            || (guard.etag == TagSource::Content && name.eq_ignore_ascii_case(b"accept-encoding"))
+            || (guard.etag.needs_body() && name.eq_ignore_ascii_case(b"accept-encoding"))
             || guard.identity_headers.iter().any(|known| name.eq_ignore_ascii_case(known.as_str().as_bytes()))
     })
 }

@@ -10,13 +10,15 @@ use super::{
     lease_use::conditions_go_first,
     memory::{not_modified_fields, selecting_fields, wants_upstream},
     probe::{Aim, Probed, ask_for_identity},
+    ranges::{whole_head, whole_or_part},
     refusals,
     request::{Request, remove_conditions},
 };
 use crate::{
     core::{
-        policy::{Guard, TagSource, Writers},
-        precondition::{Judgement, judge, range_applies},
+        entity_tag::EntityTag,
+        policy::{ErrorShape, Guard, TagSource, Writers},
+        precondition::{Judgement, TagCondition, judge, range_applies},
         record::{Revision, Snapshot},
         refusal::Refusal,
         validators::Representation,
@@ -92,12 +94,21 @@ impl Guards {
         // The version goes first: content that is asked for afterwards is never older than it.
         let snapshot = self.snapshot(&request.key).await.ok();
         if purpose == Purpose::Read
+            && !self.is_outdated(request, guard, snapshot.as_ref()).await
             && let Some(answer) = self.read_from_memory(request, guard, snapshot.as_ref())?
         {
             return Ok(answer);
         }
         // Boxed, so that an answer from memory need not make room for an exchange.
         Box::pin(self.read_from_upstream(session, request, guard, snapshot.as_ref(), (fence, purpose))).await
+    }
+
+    /// Whether memory must not answer a read.
+    async fn is_outdated(&self, request: &Request, guard: &Guard, snapshot: Option<&Snapshot>) -> bool {
+        match snapshot {
+            Some(snapshot) => self.may_be_removed(request, guard, snapshot).await,
+            None => false,
+        }
     }
 
     async fn read_from_upstream(
@@ -124,14 +135,22 @@ impl Guards {
             };
             exchange.map_err(refusals::of_read)
         };
-        let whole = if guard.etag == TagSource::Version { whole_head(&head) } else { None };
+        if purpose == Purpose::Write {
+            // It is sent once, whatever comes back.
+            head.remove_header(&header::RANGE);
+        }
+        let whole = if purpose == Purpose::Read { whole_head(request, &head) } else { None };
         let mut exchange = ask(head).await?;
-        // Parts with one tag are put together: a part may be older than its tag no more than it may be newer.
-        if let (Some(whole), Some(snapshot), StatusCode::PARTIAL_CONTENT) = (whole, snapshot, exchange.head().status)
-            && !self.is_untouched(request, snapshot).await
-        {
-            exchange.discard().await;
-            exchange = ask(whole).await?;
+        if let Some(whole) = whole {
+            if let Some(part) = self.part_instead(request, guard, snapshot, &whole, exchange.head()) {
+                // Its body is too large to be read for the sake of its connection.
+                drop(exchange);
+                exchange = ask(part).await?;
+            }
+            if self.is_of_another_state(request, guard, snapshot, exchange.head()).await {
+                exchange.discard().await;
+                exchange = ask(whole).await?;
+            }
         }
         self.answer_read(request, guard, snapshot, exchange).await
     }
@@ -168,7 +187,7 @@ impl Guards {
         body: &Body,
     ) -> Result<RequestHeader, Refusal> {
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        if guard.etag == TagSource::Upstream {
+        if guard.etag.is_upstreams_own() {
             return Ok(head);
         }
         remove_conditions(&mut head);
@@ -177,13 +196,13 @@ impl Guards {
                 snapshot.is_none_or(Snapshot::is_quiet)
                     && (request.conditions.if_range.is_none() || self.version_range_applies(request, snapshot))
             }
-            TagSource::Header(_) => request.conditions.if_range.is_none(),
-            TagSource::Content | TagSource::Upstream => false,
+            TagSource::Header(_) => true,
+            TagSource::Content | TagSource::Json(_) | TagSource::Upstream | TagSource::Delegate => false,
         };
         if !may_be_partial {
             head.remove_header(&header::RANGE);
         }
-        if guard.etag == TagSource::Content && request.is_get_or_head() {
+        if guard.etag.needs_body() && request.is_get_or_head() {
             // A tag of the bytes needs the bytes, for HEAD too.
             head.set_method(Method::GET);
             ask_for_identity(&mut head).map_err(|_error| refusals::of_field())?;
@@ -192,12 +211,12 @@ impl Guards {
     }
 
     /// Whether no write has begun since.
-    async fn is_untouched(&self, request: &Request, snapshot: &Snapshot) -> bool {
+    pub(super) async fn is_untouched(&self, request: &Request, snapshot: &Snapshot) -> bool {
         self.snapshot(&request.key).await.is_ok_and(|now| now.touched() == snapshot.touched())
     }
 
     /// Whether `If-Range` names the version that the upstream is about to be asked for.
-    fn version_range_applies(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
+    pub(super) fn version_range_applies(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
         let remembered =
             snapshot.and_then(|snapshot| self.memory.current(request.variant, snapshot, &request.head.headers));
         remembered.is_some_and(|remembered| {
@@ -218,21 +237,23 @@ impl Guards {
             withhold_foreign_tag(&mut head, guard)?;
             return Answer::read_so_far(head, Whole::unread(), exchange).await;
         }
-        let whole = if guard.etag == TagSource::Content && head.status != StatusCode::PARTIAL_CONTENT {
-            read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait, &self.body_budget)
-                .await
-                .map_err(refusals::of_read)?
+        let whole = if guard.etag.needs_body() && head.status != StatusCode::PARTIAL_CONTENT {
+            let read = read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait, &self.body_budget);
+            let whole = read.await.map_err(refusals::of_read)?;
+            self.notices.tell_of(&request.route, guard, &exchange, &whole);
+            whole
         } else {
             Whole::unread()
         };
         let selecting = selecting_fields(&request.head.headers, &head.headers);
         let validators = self.label(request, guard, snapshot, &head, &whole, selecting.as_deref());
-        set_tag(&mut head, validators.tag.as_ref())?;
+        let named = named_by_304(request, guard, head.status);
+        set_tag(&mut head, validators.tag.as_ref().or(named))?;
         if let (Some(snapshot), Writers::Exclusive) = (snapshot, guard.writers) {
             self.learn_from_read(request, guard, snapshot, &head, &validators, selecting);
         }
         let current = Representation::Present(validators);
-        let judgement = if head.status == StatusCode::NOT_MODIFIED {
+        let judgement = if head.status == StatusCode::NOT_MODIFIED || guard.etag == TagSource::Delegate {
             Judgement::Pass
         } else {
             judge(&request.method, &request.conditions, &current, match_rule(guard))
@@ -240,7 +261,9 @@ impl Guards {
         let unwanted = match judgement {
             Judgement::NotModified => Answer::not_modified(&not_modified_fields(&head.headers))?,
             Judgement::Failed { .. } => refusals::of_read_condition().into(),
-            Judgement::Pass | Judgement::Unknowable => return Answer::read_so_far(head, whole, exchange).await,
+            Judgement::Pass | Judgement::Unknowable => {
+                return whole_or_part(request, guard, head, whole, exchange, &current).await;
+            }
         };
         match whole {
             Whole::Complete(_) => exchange.finish().await,
@@ -250,13 +273,15 @@ impl Guards {
     }
 }
 
-/// The same request for the whole, where it is for a part.
-fn whole_head(head: &RequestHeader) -> Option<RequestHeader> {
-    head.headers.contains_key(header::RANGE).then(|| {
-        let mut whole = head.clone();
-        whole.remove_header(&header::RANGE);
-        whole
-    })
+/// The tag of a 304 that states none, for clients that expect it there (RFC 9110 section 15.4.5): the one that they named.
+/// S3 has strong tags alone, so that no other one can be meant.
+fn named_by_304<'a>(request: &'a Request, guard: &Guard, status: StatusCode) -> Option<&'a EntityTag> {
+    match &request.conditions.if_none_match {
+        Some(TagCondition::Tags(tags)) if guard.errors == ErrorShape::S3 && status == StatusCode::NOT_MODIFIED => {
+            tags.first().filter(|tag| tags.len() == 1 && !tag.is_weak())
+        }
+        _ => None,
+    }
 }
 
 /// Whether a response is a representation of the target that gets a tag: a whole one, a part of one, or, where the
@@ -264,7 +289,7 @@ fn whole_head(head: &RequestHeader) -> Option<RequestHeader> {
 fn is_labelled(request: &Request, guard: &Guard, status: StatusCode) -> bool {
     let is_labelled = match status {
         StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION | StatusCode::PARTIAL_CONTENT => true,
-        StatusCode::NOT_MODIFIED => guard.etag == TagSource::Upstream,
+        StatusCode::NOT_MODIFIED => guard.etag.is_upstreams_own(),
         _ => false,
     };
     // A version says nothing of the content of a request.

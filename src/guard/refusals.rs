@@ -154,6 +154,14 @@ pub(super) fn unknown_state() -> Refusal {
     )
 }
 
+/// A date that a condition names, where the upstream tells none: what would overwrite does not pass for that.
+pub(super) fn no_date() -> Refusal {
+    Refusal::new(
+        Code::PreconditionFailed,
+        "the upstream tells no modification date that the condition could be compared with",
+    )
+}
+
 /// A read whose precondition is false.
 pub(super) fn of_read_condition() -> Refusal {
     Refusal::new(

@@ -5,7 +5,7 @@ use pingora::{http::ResponseHeader, proxy::Session};
 
 use super::answer::{Answer, Relayed};
 use crate::{
-    core::{policy::ErrorShape, validators::Validators},
+    core::{idempotency::REPLAYED, policy::ErrorShape, validators::Validators},
     exchange::fields::frame_response,
     proxy::answer,
     telemetry::access::Entry,
@@ -32,7 +32,8 @@ pub(super) async fn send(
             answer::respond(session, *head, None).await
         }
         Answer::Relayed(relayed) => {
-            entry.verdict = Some("passed");
+            let is_replayed = relayed.head.headers.contains_key(&REPLAYED);
+            entry.verdict = Some(if is_replayed { "replayed" } else { "passed" });
             relay(session, *relayed).await
         }
         Answer::Broken(error) => Err(error),

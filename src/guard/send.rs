@@ -14,15 +14,10 @@ use super::{
 use crate::{
     config::Upstream,
     core::{
-        entity_tag::EntityTag,
-        lease::Standing,
-        policy::{Guard, TagSource},
-        precondition::TagCondition,
-        record::Snapshot,
-        refusal::Refusal,
-        steps::Outcome,
-        time::StoreTime,
+        entity_tag::EntityTag, lease::Standing, policy::Guard, precondition::TagCondition, record::Snapshot,
+        refusal::Refusal, steps::Outcome, time::StoreTime,
     },
+    dialect::s3::Signature,
     exchange::{Body, Exchange, Failure, Purpose},
     store::StoreError,
 };
@@ -98,13 +93,17 @@ pub(super) fn forward_conditions(
     request: &Request,
     judged: Option<&EntityTag>,
 ) -> pingora::Result<()> {
-    if guard.etag != TagSource::Upstream {
+    if !guard.etag.is_upstreams_own() {
         remove_conditions(head);
         return Ok(());
     }
+    let signature = Signature::of(request.head.raw_path(), &request.head.headers);
     let is_exact = matches!(&request.conditions.if_match, Some(TagCondition::Tags(tags)) if tags.len() == 1);
     match judged {
-        Some(tag) if !is_exact && !tag.is_weak() => head.insert_header(header::IF_MATCH, tag.to_header_value()),
+        // What the client has signed arrives as it was sent: it would be refused else.
+        Some(tag) if !is_exact && !tag.is_weak() && !signature.covers(&header::IF_MATCH) => {
+            head.insert_header(header::IF_MATCH, tag.to_header_value())
+        }
         _ => Ok(()),
     }
 }

@@ -3,7 +3,15 @@
 use http::Method;
 
 use super::testing::{Fault, Fixture, When};
-use crate::core::policy::TagSource;
+use crate::{
+    core::{
+        policy::{Guard, TagSource, Writers},
+        record::Availability,
+        resource::ResourceKey,
+        route::{PathPattern, TouchTemplate},
+    },
+    proxy::testing::guard,
+};
 
 const FAULTS: [Fault; 3] = [Fault::Unavailable, Fault::Hangs, Fault::AnswerLost];
 /// Longer than any mark or doubt lives.
@@ -69,6 +77,36 @@ async fn write_while_failing(etag: TagSource, fault: Fault, when: When) {
     let tag = fixture.tag().await;
     assert_eq!(fixture.put(&tag, "four").await.status, 204, "{case}");
     assert_eq!(fixture.content().await, "four", "{case}");
+}
+
+/// The same for a write that touches another resource: both are free in the end, and nothing is sent before both are
+/// marked.
+#[tokio::test]
+async fn a_write_that_touches_fails_closed_whatever_operation_of_the_store_fails() {
+    // The path of the fixture's requests has another key than the one that they come with.
+    let path = PathPattern::parse("/doc").unwrap();
+    let touches = vec![TouchTemplate::parse("/doc", &path).unwrap()];
+    let guard = Guard { etag: TagSource::Version, writers: Writers::Exclusive, touches, ..guard() };
+    for fault in FAULTS {
+        for when in (0..9).flat_map(|number| [When::Once(number), When::From(number)]) {
+            let case = format!("{fault:?} {when:?}");
+            let fixture = Fixture::with(guard.clone()).await;
+            let tag = fixture.tag().await;
+            fixture.store.fail(fault, when);
+            let response = fixture.put(&tag, "two").await;
+            assert_eq!(response.status, if fixture.writes() == 0 { 503 } else { 204 }, "{case}: {}", response.head);
+            fixture.store.fail(fault, When::Never);
+            for _ in 0..3 {
+                // What is left of a write whose owner could not end it ends with time, and with the next ones.
+                fixture.store.pass(LONG_MILLISECONDS);
+                fixture.put(&fixture.tag().await, "three").await;
+            }
+            assert_eq!(fixture.put(&fixture.tag().await, "four").await.status, 204, "{case}");
+            let other = fixture.store.look(&ResourceKey::from_text("backend:/doc")).await;
+            assert_eq!(other.availability(), Availability::Free, "{case}");
+            assert_eq!(other.version(), other.revision, "{case}: it was touched last by that write");
+        }
+    }
 }
 
 /// Rule 12 for writes that need no claim.

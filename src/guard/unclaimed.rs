@@ -7,17 +7,12 @@ use super::{
     Guards,
     answer::{Answer, withhold_foreign_tag},
     claim::{Claim, MarkKind, Marked},
-    idempotency::{Attempt, BODY_BYTES_MAX},
+    idempotency::{Attempt, BODY_BYTES_MAX, name_of},
     refusals,
     request::{Request, remove_conditions},
 };
 use crate::{
-    core::{
-        policy::{Guard, TagSource},
-        record::Availability,
-        refusal::Refusal,
-        steps::Outcome,
-    },
+    core::{policy::Guard, record::Availability, refusal::Refusal, steps::Outcome},
     exchange::{
         Body, Whole,
         fields::{request_head, response_head},
@@ -33,9 +28,9 @@ impl Guards {
         request: &Request,
         guard: &Guard,
     ) -> Result<Answer, Answer> {
-        let name = self.named_write(request, guard)?;
+        let name = name_of(session.req_header(), request, guard)?;
         let body = self.receive(session).await?;
-        let mut attempt = self.begin(name, request, guard, &body)?;
+        let mut attempt = self.begin(name, session.req_header(), request, guard, &body)?;
         let answer = self.append(request, guard, &body, &mut attempt).await;
         attempt.end(&answer);
         answer
@@ -49,7 +44,7 @@ impl Guards {
         attempt: &mut Attempt,
     ) -> Result<Answer, Answer> {
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        if guard.etag != TagSource::Upstream {
+        if !guard.etag.is_upstreams_own() {
             // Those that could not be read and are ignored (RFC 9110 section 13.1).
             remove_conditions(&mut head);
         }

@@ -8,7 +8,7 @@ use super::{
     Guards,
     admit::Admitted,
     answer::{Answer, set_tag},
-    idempotency::{Attempt, Name},
+    idempotency::{Attempt, Name, name_of},
     lease_use::{conditions_go_first, send_fence},
     new_state::{NewState, describes_target},
     refusals,
@@ -17,11 +17,7 @@ use super::{
 };
 use crate::{
     core::{
-        policy::{Guard, TagSource},
-        precondition::Combination,
-        refusal::Refusal,
-        steps::Outcome,
-        validators::Validators,
+        policy::Guard, precondition::Combination, refusal::Refusal, steps::Outcome, validators::Validators,
         verdict::Verdict,
     },
     exchange::{
@@ -40,7 +36,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
     ) -> Result<Answer, Answer> {
-        let name = self.named_write(request, guard)?;
+        let name = name_of(session.req_header(), request, guard)?;
         // The answer to a retry goes before the verdict on its preconditions: its own success made them false.
         if !self.may_be_retry(name.as_ref()) {
             self.judge_early(session, request, guard).await?;
@@ -57,7 +53,7 @@ impl Guards {
         name: Option<Name>,
     ) -> Result<Answer, Answer> {
         let body = self.receive(session).await?;
-        let mut attempt = self.begin(name, request, guard, &body)?;
+        let mut attempt = self.begin(name, session.req_header(), request, guard, &body)?;
         let answer = self.write_to_upstream(request, guard, &body, &mut attempt).await;
         attempt.end(&answer);
         answer
@@ -88,10 +84,20 @@ impl Guards {
         if !conditions_go_first(request) {
             by_lease.as_ref().map_err(Refusal::clone)?;
         }
-        match self.judge_by_memory(request, guard, &snapshot).0 {
+        let verdict = if self.may_be_removed(request, guard, &snapshot).await {
+            Verdict::AskUpstream
+        } else {
+            self.judge_by_memory(request, guard, &snapshot).0
+        };
+        match verdict {
             Verdict::Refused(refusal) => Err(refusal.into()),
-            Verdict::Missing | Verdict::AskUpstream if by_lease.is_err() || self.is_costly(session) => {
+            Verdict::Missing | Verdict::AskUpstream if by_lease.is_err() => {
                 Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop)
+            }
+            Verdict::Missing | Verdict::AskUpstream if self.is_costly(session) && snapshot.is_quiet() => {
+                let verdict = Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop);
+                // What the upstream shows while it is written may be half of it, and decides nothing.
+                if verdict.is_err() && !self.is_untouched(request, &snapshot).await { Ok(()) } else { verdict }
             }
             Verdict::Pass | Verdict::Missing | Verdict::AskUpstream => Ok(()),
         }?;
@@ -132,12 +138,12 @@ impl Guards {
         }
         let mut answer = response_head(exchange.take_head());
         let modified = learned.as_ref().and_then(NewState::modified);
-        let tag = match (outcome, &guard.etag) {
-            (Outcome::Applied, _) if describes_target(&request.method) => {
+        let tag = match outcome {
+            Outcome::Applied if describes_target(&request.method) => {
                 self.tag_after_write(request, guard, learned, settled.as_ref())
             }
-            (Outcome::Applied, _) if request.method == Method::DELETE => None,
-            (_, TagSource::Upstream) => Validators::from_headers(&answer.headers).0.tag,
+            Outcome::Applied if request.method == Method::DELETE => None,
+            _ if guard.etag.is_upstreams_own() => Validators::from_headers(&answer.headers).0.tag,
             _ => None,
         };
         set_tag(&mut answer, tag.as_ref())?;

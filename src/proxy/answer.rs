@@ -36,7 +36,7 @@ use crate::{
     },
     dialect::{
         azure::{Asked, ERROR_CODE, common_fields, error_of},
-        xml,
+        s3, xml,
     },
     entropy::random_bytes,
 };
@@ -61,6 +61,7 @@ pub async fn refuse(session: &mut Session, refusal: &Refusal, shape: ErrorShape)
     let (mut head, document) = match shape {
         ErrorShape::Problem => problem(refusal)?,
         ErrorShape::Azure => azure_error(session.req_header(), refusal)?,
+        ErrorShape::S3 => s3_error(refusal)?,
     };
     head.insert_header(header::CACHE_CONTROL, "no-store")?;
     head.insert_header("Proxy-Status", refusal.proxy_status())?;
@@ -94,6 +95,14 @@ fn azure_error(request: &RequestHeader, refusal: &Refusal) -> pingora::Result<(R
         head.insert_header(name, value)?;
     }
     Ok((head, xml::error(&[("Code", error.code), ("Message", &refusal.detail)])))
+}
+
+/// An error of Amazon S3.
+fn s3_error(refusal: &Refusal) -> pingora::Result<(ResponseHeader, String)> {
+    let (status, code) = s3::error_of(refusal);
+    let mut head = ResponseHeader::build(status, Some(8))?;
+    head.insert_header(header::CONTENT_TYPE, xml::CONTENT_TYPE)?;
+    Ok((head, xml::error(&[("Code", code), ("Message", &refusal.detail)])))
 }
 
 /// Answers with a head and a complete body.

@@ -23,7 +23,7 @@ use crate::{
     config::Route,
     core::{
         cors::is_preflight,
-        policy::{Dialect, Guard, LeaseRules, MethodClass},
+        policy::{Guard, LeaseRules, MethodClass},
         refusal::{Code, Refusal},
         resource::KeyParts,
         route::{RouteMatch, RouteTable},
@@ -156,7 +156,7 @@ fn judge(guard: &Guard, taken: &Taken<'_>, normal: &NormalPath, head: &Head<'_>)
         MethodClass::NotSupported => return Err(second_resource()),
         _ if head.headers.contains_key("destination") => return Err(second_resource()),
         // What is on no list of operations does not pass.
-        _ if speaks_azure(guard) => return taken.guarded(normal, method, false, head),
+        _ if guard.speaks_azure() => return taken.guarded(normal, method, false, head),
         MethodClass::Unjudged if is_preflight(head.headers) && !guard.observe => {
             return taken.guarded(normal, method, false, head);
         }
@@ -208,11 +208,6 @@ impl Taken<'_> {
         let (route, route_index) = (Arc::clone(self.route), self.route_index);
         Ok(Door::Guarded(GuardedRequest { route, route_index, key, method, is_lease }))
     }
-}
-
-/// Whether the route serves a list of operations, and nothing else.
-fn speaks_azure(guard: &Guard) -> bool {
-    guard.lease.as_ref().is_some_and(|rules| rules.dialect == Dialect::Azure)
 }
 
 fn second_resource() -> Refusal {

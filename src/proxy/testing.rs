@@ -58,6 +58,7 @@ pub(crate) fn guard() -> Guard {
         probe_auth: ProbeAuth::Client,
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,
+        probe_region: Box::default(),
         errors: ErrorShape::Problem,
         touches: Vec::new(),
         lease: None,
@@ -104,7 +105,7 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             shutdown_timeout: Duration::from_secs(10),
         },
         store: config::Store {
-            engine: config::Engine::Memory,
+            kind: config::StoreKind::Memory,
             capacity: 1000,
             idle_ttl: Duration::from_secs(60),
             timeout: Duration::from_secs(2),

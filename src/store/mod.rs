@@ -20,6 +20,7 @@ use crate::core::{
     time::StoreTime,
 };
 
+pub mod disk;
 pub mod encoding;
 mod epoch;
 pub mod etcd;
@@ -30,7 +31,7 @@ mod open;
 pub mod redis;
 mod secret;
 
-pub use open::{OpenError, open, promise};
+pub use open::{OpenError, Opened, open};
 pub use secret::PASSWORD_VARIABLE;
 
 /// What tells the versions of one store from those of any other; drawn at random with the store's first start.
@@ -88,4 +89,7 @@ pub trait Store: Send + Sync {
     /// Waits until the record has another revision than `seen`. May return early; the caller reads again and bounds
     /// the wait.
     async fn changed(&self, key: &ResourceKey, seen: Revision);
+
+    /// Ends the use of the store by this process, in good order.
+    async fn close(&self) {}
 }

@@ -2,10 +2,17 @@
 
 use std::{error::Error, io, path::PathBuf, sync::Arc};
 
-use super::{Incarnation, Store, etcd::EtcdStore, memory::MemoryStore, redis::RedisStore, secret::PASSWORD_VARIABLE};
+use super::{
+    Incarnation, Store,
+    disk::{DiskError, DiskStore},
+    etcd::EtcdStore,
+    memory::MemoryStore,
+    redis::RedisStore,
+    secret::PASSWORD_VARIABLE,
+};
 use crate::{
     clock::BootClock,
-    config::{self, Engine},
+    config::{self, StoreKind},
     entropy::random_u64,
 };
 
@@ -14,8 +21,11 @@ use crate::{
 #[non_exhaustive]
 pub enum OpenError {
     /// The operating system has no random number to give.
-    #[error("no random numbers")]
-    Random(#[from] getrandom::Error),
+    #[error("no random numbers: {0}")]
+    NoRandomNumbers(#[from] getrandom::Error),
+    /// Its file is of no use.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
     /// It did not answer within `store.timeout`.
     #[error("the store does not answer: is it running, and is store.timeout long enough?")]
     Silent,
@@ -39,33 +49,29 @@ pub enum OpenError {
     Damaged(String),
 }
 
-/// The store that a configuration asks for. What it does in the background runs where this was called.
-pub async fn open(settings: &config::Store) -> Result<Arc<dyn Store>, OpenError> {
-    let clock = Arc::new(BootClock);
-    Ok(match &settings.engine {
-        Engine::Memory => {
-            let incarnation = Incarnation(random_u64()?);
-            Arc::new(MemoryStore::new(clock, incarnation, settings.capacity, settings.idle_ttl))
-        }
-        Engine::Etcd(etcd) => Arc::new(EtcdStore::connect(etcd, settings, clock).await?),
-        Engine::Redis(redis) => Arc::new(RedisStore::connect(redis, settings).await?),
-    })
+/// A store that is ready for use.
+pub struct Opened {
+    /// It.
+    pub store: Arc<dyn Store>,
+    /// Whether the process that used it before may have left writes under way, of which the store knows nothing.
+    pub unclean: bool,
 }
 
-/// What a store promises, in one line.
-pub const fn promise(engine: &Engine) -> &'static str {
-    match engine {
-        Engine::Memory => {
-            "memory: leases, fences and marks end with the process; \
-             one process only: two proxies in front of one backend need a shared store"
+/// The store that a configuration asks for. What it does in the background runs where this was called.
+pub async fn open(settings: &config::Store) -> Result<Opened, OpenError> {
+    let (clock, capacity, idle_ttl) = (Arc::new(BootClock), settings.capacity, settings.idle_ttl);
+    let clean = |store: Arc<dyn Store>| Opened { store, unclean: false };
+    Ok(match &settings.kind {
+        StoreKind::Memory => {
+            let incarnation = Incarnation(random_u64()?);
+            clean(Arc::new(MemoryStore::new(clock, incarnation, capacity, idle_ttl)))
         }
-        Engine::Etcd(_) => {
-            "etcd: shared by all proxies; linearizable, survives the loss of a minority of its members; \
-             guarded writes are refused while it has no majority"
+        StoreKind::Disk { path } => {
+            let (store, unclean) = DiskStore::open(path, clock, capacity, idle_ttl).await?;
+            Opened { store: Arc::new(store), unclean }
         }
-        Engine::Redis(_) => {
-            "redis: shared by all proxies, and as durable as that Redis; a failover may lose the last writes, and with \
-             them claims, leases and fences"
-        }
-    }
+        // The marks of a dead process are in the store, with their deadlines: nothing needs to be held back.
+        StoreKind::Etcd(etcd) => clean(Arc::new(EtcdStore::connect(etcd, settings, clock).await?)),
+        StoreKind::Redis(redis) => clean(Arc::new(RedisStore::connect(redis, settings).await?)),
+    })
 }

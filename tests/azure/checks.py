@@ -6,10 +6,10 @@ from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobServiceClient
 
 
-def service():
+def service(**options):
     """The service at the URL of the first argument: anonymous, or with the credential of the second."""
     credential = sys.argv[2] if len(sys.argv) > 2 else None
-    return BlobServiceClient(sys.argv[1], credential=credential, retry_total=0)
+    return BlobServiceClient(sys.argv[1], credential=credential, retry_total=0, **options)
 
 
 def check(what, *values):

@@ -38,3 +38,4 @@ refused("a late write after another took the lease", 412, "LeaseIdMismatchWithBl
         blobs["overtaken"].upload_blob, b"late", overwrite=True, lease=leases["overtaken"])
 check("the other writes", blobs["overtaken"].upload_blob(b"second", overwrite=True, lease=other)["etag"])
 check("and only the other has", blobs["overtaken"].download_blob().readall(), b"second")
+print("finished")

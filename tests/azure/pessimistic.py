@@ -16,3 +16,4 @@ check("the holder's write is still there", blob.download_blob().readall(), b"of 
 lease.release()
 check("the write after the release", blob.upload_blob(b"of another", overwrite=True)["etag"])
 check("it is there", blob.download_blob().readall(), b"of another")
+print("finished")

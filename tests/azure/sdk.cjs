@@ -3,6 +3,7 @@
 
 const { deepStrictEqual, strictEqual } = require("node:assert");
 const { randomUUID } = require("node:crypto");
+const { Readable } = require("node:stream");
 const { AnonymousCredential, BlobServiceClient, StorageSharedKeyCredential } = require("@azure/storage-blob");
 
 const [url, account, key] = process.argv.slice(2);
@@ -59,6 +60,12 @@ async function contents() {
   const empty = container.getBlockBlobClient("empty from javascript");
   await upload("", {}, empty);
   check("an empty blob is downloaded", (await empty.downloadToBuffer()).length, 0);
+
+  const named = container.getBlockBlobClient("ü ñ/a+b&c=d'e(f) 100%.txt");
+  await upload("named", {}, named);
+  check("a name is kept", (await named.downloadToBuffer()).toString(), "named");
+  const blocks = () => blob.uploadStream(Readable.from(["in blocks"]));
+  await refused("not served: blocks", 501, "NotImplemented", blocks);
 
   const second = await upload("second", unchanged(first));
   await refused("a stale write", 412, "ConditionNotMet", () => upload("stale", unchanged(first)));
@@ -118,7 +125,7 @@ async function end(lease) {
   check("and gone", await container.exists(), false);
 }
 
-contents().then(lease).then(end).catch((error) => {
+contents().then(lease).then(end).then(() => console.log("finished")).catch((error) => {
   console.log(`FAILED ${error.message}`);
   process.exit(1);
 });

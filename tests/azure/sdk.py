@@ -43,13 +43,20 @@ large = container.get_blob_client("large")
 content = bytes(range(256)) * 4096 * 3
 check("3 MiB are uploaded", large.upload_blob(content, overwrite=True)["etag"])
 check("and downloaded", large.download_blob().readall() == content)
+pieces = {"max_single_get_size": 1 << 20, "max_chunk_get_size": 1 << 20}
+download = service(**pieces).get_blob_client("documents", "large").download_blob()
+check("in pieces too", download.readall() == content)
+download = service(**pieces).get_blob_client("documents", "large").download_blob()
+large.upload_blob(content[::-1], overwrite=True)
+refused("pieces of two states", 412, "ConditionNotMet", download.readall, kind=ResourceModifiedError)
 
 # Preconditions.
 second = write(b"second", **unchanged(first))
 check("a write with the current tag changes it", second != first)
 refused("a stale write", 412, "ConditionNotMet", write, b"stale", kind=ResourceModifiedError, **unchanged(first))
 refused("a stale deletion", 412, "ConditionNotMet", blob.delete_blob, kind=ResourceModifiedError, **unchanged(first))
-refused("a read of a certain state", 412, "ConditionNotMet", blob.download_blob, kind=ResourceModifiedError, **unchanged(first))
+refused("a read of a certain state", 412, "ConditionNotMet",
+        blob.download_blob, kind=ResourceModifiedError, **unchanged(first))
 refused("a read of what is known", 304, "ConditionNotMet", blob.get_blob_properties, kind=ResourceModifiedError,
         etag=second, match_condition=MatchConditions.IfModified)
 check("nothing else was written", blob.download_blob().readall(), b"second")
@@ -57,13 +64,15 @@ check("nothing else was written", blob.download_blob().readall(), b"second")
 # A lease.
 lease = blob.acquire_lease(lease_duration=15)
 properties = blob.get_blob_properties()
-check("it is shown", (properties.lease.state, properties.lease.status, properties.lease.duration), ("leased", "locked", "fixed"))
+shown = properties.lease
+check("it is shown", (shown.state, shown.status, shown.duration), ("leased", "locked", "fixed"))
 check("it changes no tag", (properties.etag, lease.etag), (second, second))
 refused("a write without it", 412, "LeaseIdMissing", write, b"none")
 refused("a write with another", 412, "LeaseIdMismatchWithBlobOperation", write, b"wrong", lease=str(uuid.uuid4()))
 third = write(b"third", lease=lease)
 check("a write with it", third != second)
-refused("a stale write with it", 412, "ConditionNotMet", write, b"stale", lease=lease, kind=ResourceModifiedError, **unchanged(second))
+refused("a stale write with it", 412, "ConditionNotMet",
+        write, b"stale", lease=lease, kind=ResourceModifiedError, **unchanged(second))
 check("a read without it", blob.download_blob().readall(), b"third")
 check("a read with it", blob.download_blob(lease=lease).readall(), b"third")
 refused("a second one", 409, "LeaseAlreadyPresent", blob.acquire_lease, lease_duration=15, kind=ResourceExistsError)
@@ -99,7 +108,8 @@ lease = blob.acquire_lease()
 check("one without an end", blob.get_blob_properties().lease.duration, "infinite")
 check("breaks at once", lease.break_lease(), 0)
 refused("a duration that is too short", 400, "InvalidHeaderValue", blob.acquire_lease, lease_duration=14)
-refused("a lease of nothing", 404, "BlobNotFound", container.get_blob_client("none").acquire_lease, kind=ResourceNotFoundError)
+refused("a lease of nothing", 404, "BlobNotFound",
+        container.get_blob_client("none").acquire_lease, kind=ResourceNotFoundError)
 
 # The end of a blob.
 tag = write(b"sixth")
@@ -110,9 +120,31 @@ refused("it is gone", 404, "BlobNotFound", blob.get_blob_properties, kind=Resour
 refused("it cannot be deleted twice", 404, "BlobNotFound", blob.delete_blob, kind=ResourceNotFoundError)
 check("it is created anew without a lease", blob.upload_blob(b"new")["etag"])
 
+# Names.
+for name in ["ü ñ/日本.txt", "a+b&c=d'e(f).txt", "100%.txt", "a#b?c", "x:y@z!$*,~"]:
+    named = container.get_blob_client(name)
+    tag = named.upload_blob(name.encode())["etag"]
+    check(f"{name} is kept", (named.download_blob().readall(), named.get_blob_properties().etag), (name.encode(), tag))
+    check(f"{name} is leased", named.acquire_lease(lease_duration=15).break_lease(lease_break_period=0), 0)
+for name in ["a;b", "a\\b"]:
+    refused(f"{name} could be two blobs", 400, "InvalidUri", container.get_blob_client(name).upload_blob, b"")
+
 # What has no counterpart in the plain server is refused, and the blob stays what it is.
-refused("metadata", 501, "NotImplemented", blob.set_blob_metadata, {"name": "value"})
-refused("the list of a container", 501, "NotImplemented", lambda: list(container.list_blobs()))
+in_blocks = service(max_single_put_size=1024, max_block_size=1024).get_blob_client("documents", blob.blob_name)
+for what, code, call in [
+    ("blocks", "NotImplemented", lambda: in_blocks.upload_blob(bytes(4096), overwrite=True)),
+    ("appending", "NotImplemented", lambda: write(b"more", blob_type="AppendBlob")),
+    ("pages", "UnsupportedHeader", lambda: blob.create_page_blob(512)),
+    ("a copy", "UnsupportedHeader", lambda: blob.start_copy_from_url(empty.url)),
+    ("a copy of a URL", "UnsupportedHeader", lambda: blob.upload_blob_from_url(empty.url, overwrite=True)),
+    ("a snapshot", "NotImplemented", blob.create_snapshot),
+    ("a tier", "NotImplemented", lambda: blob.set_standard_blob_tier("Cool")),
+    ("tags", "NotImplemented", lambda: blob.set_blob_tags({"name": "value"})),
+    ("metadata", "NotImplemented", lambda: blob.set_blob_metadata({"name": "value"})),
+    ("metadata of an upload", "UnsupportedHeader", lambda: write(b"named", metadata={"name": "value"})),
+    ("the list of a container", "NotImplemented", lambda: list(container.list_blobs())),
+]:
+    refused(f"not served: {what}", 501 if code == "NotImplemented" else 400, code, call)
 check("the blob is what it was", blob.download_blob().readall(), b"new")
 
 # The container.
@@ -123,3 +155,4 @@ check("it keeps nobody from its blobs", write(b"of anybody"))
 refused("to delete it without its lease", 412, "LeaseIdMissing", container.delete_container)
 container.delete_container(lease=lease)
 check("it is gone", container.exists(), False)
+print("finished")

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use ifmatch::core::policy::{AbsentLease, Compare, Dialect, LeaseAuth, LeaseGuards, LeaseRules, Policy, Require};
+use ifmatch::core::policy::{
+    AbsentLease, Compare, Dialect, ErrorShape, LeaseAuth, LeaseGuards, LeaseRules, OnWrite, Policy, Require,
+    TagAfterWrite,
+};
 
 use super::{BASE, config, problems};
 
@@ -82,6 +85,27 @@ fn what_is_said_about_leases_is_what_they_are() {
     assert_eq!(lease_rules(&leased(text)), expected);
 }
 
+/// Where nothing else is said, Azure's clients meet what Azure does.
+#[test]
+fn the_azure_dialect_has_defaults_of_its_own() {
+    let guard = |added: &str| {
+        let routes = config(&leased(&format!("{added}\nlease.dialect = \"azure\""))).routes;
+        routes[0].guard.clone().expect("a guard")
+    };
+    let content = guard("");
+    let rules = content.lease.as_ref().expect("leases");
+    assert_eq!((rules.dialect, rules.bind, rules.client_break, rules.infinite), (Dialect::Azure, false, true, true));
+    assert_eq!((content.errors, content.on_write), (ErrorShape::Azure, OnWrite::Probe));
+    assert_eq!(content.tag_after_write, TagAfterWrite::Verbatim);
+    let version = guard("etag = \"version\"\nwriters = \"exclusive\"");
+    assert_eq!((version.on_write, version.tag_after_write), (OnWrite::Probe, TagAfterWrite::Always));
+    let chosen =
+        guard("etag = \"version\"\nwriters = \"exclusive\"\non_write = \"omit\"\netag_after_write = \"verbatim\"");
+    assert_eq!((chosen.on_write, chosen.tag_after_write), (OnWrite::Omit, TagAfterWrite::Verbatim));
+    let forty = guard("lease.min = \"40s\"").lease.expect("leases");
+    assert_eq!((forty.min, forty.max), (Duration::from_secs(40), minutes(1)));
+}
+
 /// A table: what is added to a valid file with leases, and the one message that it must lead to.
 #[test]
 fn each_broken_rule_about_leases_is_one_problem() {
@@ -128,6 +152,21 @@ fn each_broken_rule_about_leases_is_one_problem() {
         (
             "[routes.lease]\ndialect = \"azure\"\nprefix = \"/.leases\"",
             "lease.prefix has no effect in the azure dialect",
+        ),
+        ("[routes.lease]\ndialect = \"azure\"\ndefault = \"30s\"", "lease.default has no effect in the azure dialect"),
+        ("[routes.lease]\ndialect = \"azure\"\nmax_wait = \"1s\"", "lease.max_wait has no effect in the azure dialect"),
+        (
+            "[routes.lease]\ndialect = \"azure\"\nmax_waiters = 1",
+            "lease.max_waiters has no effect in the azure dialect",
+        ),
+        (
+            "unclaimed_methods = [\"POST\"]\nlease.dialect = \"azure\"",
+            "unclaimed_methods has no effect in the azure dialect",
+        ),
+        ("safe_methods = [\"REPORT\"]\nlease.dialect = \"azure\"", "safe_methods has no effect in the azure dialect"),
+        (
+            "errors = \"s3\"\netag = \"upstream\"\nprobe_auth = \"none\"\n[routes.lease]\ndialect = \"azure\"",
+            "errors = \"s3\" cannot stand beside lease.dialect = \"azure\"",
         ),
         (
             "[routes.lease]\ndialect = \"azure\"\nacquire_on_read = true",

@@ -11,8 +11,10 @@ use ifmatch::{
 const MISTAKES: &str = include_str!("mistakes.toml");
 const MISTAKES_REPORTED: &str = include_str!("mistakes.txt");
 
+mod clients;
 mod leases;
 mod stores;
+mod tags;
 
 /// Two upstreams and a route, to which a test adds what it is about.
 const BASE: &str = r#"
@@ -65,37 +67,17 @@ fn every_unknown_key_is_reported_wherever_it_stands() {
 /// Each costs two swaps in the store on every write.
 #[test]
 fn what_one_write_touches_is_bounded() {
-    let paths = |count: usize| (0..count).map(|number| format!("\"/documents/{number}\", ")).collect::<String>();
+    let paths =
+        |count: usize| (0..count).map(|number| format!("\"/documents/{number}\"")).collect::<Vec<_>>().join(", ");
     assert_eq!(problems(&format!("{BASE}touches = [{}]\n", paths(16))), [""; 0]);
     let expected = ["touches names 17 resources, the limit is 16"];
     assert_eq!(problems(&format!("{BASE}touches = [{}]\n", paths(17))), expected);
 }
 
-/// A table: what is added to the valid file, and the one message that it must lead to.
+/// What a write is said to change beside its target must be something that is guarded.
 #[test]
-fn each_broken_rule_is_one_problem() {
+fn each_touch_that_cannot_be_meant_is_one_problem() {
     let cases: &[(&str, &str)] = &[
-        ("etag = \"contents\"", "etag cannot be \"contents\""),
-        ("etag = \"header:\"", "etag cannot be \"header:\""),
-        ("etag = \"header:a b\"", "etag cannot be \"header:a b\""),
-        ("compare = \"weak\"", "compare cannot be \"weak\""),
-        ("compare = \"opaque\"", "compare = \"opaque\" needs etag = \"upstream\" or \"header:NAME\""),
-        ("etag = \"json:/version\"", "etag = \"json:/version\" is not in this version of ifmatch"),
-        ("etag = \"delegate\"", "etag = \"delegate\" is not in this version of ifmatch"),
-        ("etag = \"version\"", "etag = \"version\" needs writers = \"exclusive\""),
-        ("probe_auth = \"sigv4\"", "probe_auth = \"sigv4\" is not in this version of ifmatch"),
-        ("host = \"a:80\"", "a host is matched without its port"),
-        ("key = \"{nobody}\"", "{nobody} stands for nothing here"),
-        ("claim = { max_wiat = \"1s\" }", "unknown key `max_wiat`"),
-        ("probe = { timeuot = \"1s\" }", "unknown key `timeuot`"),
-        ("hash_wait = \"61s\"", "hash_wait is 1m 1s, the limit is 1m"),
-        ("hash_max = \"1B\"", "hash_max is 1B, the least is 1KiB"),
-        ("hash_max = \"1\"", "hash_max is \"1\", which is no size"),
-        ("claim = { max_waiters = -1 }", "claim.max_waiters is -1, it is from 0 to 100000"),
-        ("probe = { timeout = \"0s\" }", "probe.timeout is 0s, the least is 10ms"),
-        ("identity_headers = [\"a b\"]", "identity_headers: \"a b\" is no field name"),
-        ("identity_headers = [\"Cookie\", \"cookie\"]", "\"cookie\" stands twice in the list"),
-        ("require_methods = [\"GET\"]", "GET is no write: it cannot be in require_methods"),
         ("touches = [\"/nowhere/{id}\"]", "touches names /nowhere/{id}, which no guarded route matches"),
         ("touches = [\"/documents/{di}\"]", "{di} stands for nothing here"),
         ("touches = [\"documents/{id}\"]", "a path begins with \"/\""),
@@ -111,6 +93,33 @@ fn each_broken_rule_is_one_problem() {
             "touches names /open/{id}, which no guarded route matches",
         ),
         ("[defaults]\ntouches = []", "`touches` belongs to one route: it cannot be a default"),
+    ];
+    for (added, expected) in cases {
+        assert_eq!(problems(&format!("{BASE}{added}\n")), [*expected], "added:\n{added}");
+    }
+}
+
+/// A table: what is added to the valid file, and the one message that it must lead to.
+#[test]
+fn each_broken_rule_is_one_problem() {
+    let cases: &[(&str, &str)] = &[
+        ("etag = \"contents\"", "etag cannot be \"contents\""),
+        ("etag = \"header:\"", "etag cannot be \"header:\""),
+        ("etag = \"header:a b\"", "etag cannot be \"header:a b\""),
+        ("compare = \"weak\"", "compare cannot be \"weak\""),
+        ("etag = \"version\"", "etag = \"version\" needs writers = \"exclusive\""),
+        ("host = \"a:80\"", "a host is matched without its port"),
+        ("key = \"{nobody}\"", "{nobody} stands for nothing here"),
+        ("claim = { max_wiat = \"1s\" }", "unknown key `max_wiat`"),
+        ("probe = { timeuot = \"1s\" }", "unknown key `timeuot`"),
+        ("hash_wait = \"61s\"", "hash_wait is 1m 1s, the limit is 1m"),
+        ("hash_max = \"1B\"", "hash_max is 1B, the least is 1KiB"),
+        ("hash_max = \"1\"", "hash_max is \"1\", which is no size"),
+        ("claim = { max_waiters = -1 }", "claim.max_waiters is -1, it is from 0 to 100000"),
+        ("probe = { timeout = \"0s\" }", "probe.timeout is 0s, the least is 10ms"),
+        ("identity_headers = [\"a b\"]", "identity_headers: \"a b\" is no field name"),
+        ("identity_headers = [\"Cookie\", \"cookie\"]", "\"cookie\" stands twice in the list"),
+        ("require_methods = [\"GET\"]", "GET is no write: it cannot be in require_methods"),
         ("safe_methods = [\"DELETE\"]", "DELETE changes the resource: it cannot be in safe_methods"),
         ("safe_methods = [\"COPY\"]", "what COPY does is fixed: it cannot be in safe_methods"),
         (
@@ -127,7 +136,9 @@ fn each_broken_rule_is_one_problem() {
             "body_memory is 512MiB for one request, and body_memory_total 256MiB for all",
         ),
         ("[server]\nspool_total = \"1MiB\"", "body_max is 1GiB for one request, and spool_total 1MiB for all"),
-        ("[store]\npath = \"/x\"", "`path` is not in this version of ifmatch"),
+        ("[store]\npath = \"/x\"", "path is the file of the disk store, and this is another kind"),
+        ("[store]\nkind = \"disk\"", "kind = \"disk\" needs a path"),
+        ("[store]\nkind = \"disk\"\npath = \"x\"", "path is \"x\", which is no absolute path"),
         ("[admin]\nlisten = \"127.0.0.1:9901\"", "`admin` is not in this version of ifmatch"),
         ("[routes.lease]\nmin = \"15s\"", "`lease` has no effect on an optimistic route"),
         ("[defaults.lease]\nmin = \"15\"", "lease.min is \"15\", which is no duration"),
@@ -251,7 +262,7 @@ fn what_is_not_said_has_its_default() {
 
 #[test]
 fn opaque_comparison_is_for_tags_of_the_upstream() {
-    for etag in ["upstream", "header:X-Version"] {
+    for etag in ["upstream", "header:X-Version", "json:/version", "delegate"] {
         let config = config(&format!("{BASE}etag = {etag:?}\ncompare = \"opaque\"\n"));
         assert_eq!(config.routes[0].guard.as_ref().map(|guard| guard.compare), Some(Compare::Opaque), "{etag}");
     }
@@ -266,6 +277,8 @@ fn a_tag_that_is_made_of_what_is_read_is_read_again_after_a_write() {
         ("etag = \"version\"\nwriters = \"exclusive\"", OnWrite::Omit),
         ("etag = \"upstream\"\non_write = \"probe\"", OnWrite::Probe),
         ("etag = \"header:X-Version\"", OnWrite::Probe),
+        ("etag = \"json:/version\"", OnWrite::Probe),
+        ("etag = \"delegate\"", OnWrite::Omit),
     ] {
         let config = config(&format!("{BASE}{added}\n"));
         assert_eq!(config.routes[0].guard.as_ref().map(|guard| guard.on_write), Some(expected), "{added}");

@@ -2,24 +2,24 @@
 
 use std::path::PathBuf;
 
-use ifmatch::config::{Engine, Etcd, Login, Redis, Tls};
+use ifmatch::config::{Etcd, Login, Redis, StoreKind, Tls};
 
 use super::{BASE, config, problems};
 
-fn engine(lines: &str) -> Engine {
-    config(&format!("{BASE}[store]\n{lines}\n")).store.engine
+fn engine(lines: &str) -> StoreKind {
+    config(&format!("{BASE}[store]\n{lines}\n")).store.kind
 }
 
 #[test]
 fn what_is_not_said_about_a_store_has_its_default() {
-    assert_eq!(engine(""), Engine::Memory);
+    assert_eq!(engine(""), StoreKind::Memory);
     let etcd = Etcd {
         endpoints: vec!["http://127.0.0.1:2379".to_owned()],
         prefix: "ifmatch".to_owned(),
         login: None,
         tls: None,
     };
-    assert_eq!(engine("kind = \"etcd\""), Engine::Etcd(etcd));
+    assert_eq!(engine("kind = \"etcd\""), StoreKind::Etcd(etcd));
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn what_is_said_about_etcd_is_what_it_is() {
         login: Some(Login { user: "proxy".to_owned(), password_file: Some(file("/etc/password")) }),
         tls: Some(Tls { ca: Some(file("/etc/ca")), identity: Some((file("/etc/cert"), file("/etc/key"))) }),
     };
-    assert_eq!(engine(lines), Engine::Etcd(etcd));
+    assert_eq!(engine(lines), StoreKind::Etcd(etcd));
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn what_is_said_about_redis_is_what_it_is() {
         login: Some(Login { user: "default".to_owned(), password_file: None }),
         tls: Some(Tls { ca: Some(PathBuf::from("/etc/ca")), identity: None }),
     };
-    assert_eq!(engine(lines), Engine::Redis(redis));
+    assert_eq!(engine(lines), StoreKind::Redis(redis));
 }
 
 /// A password in a file that everybody reads is a mistake, and telling of it must not show it.

@@ -180,6 +180,7 @@ fn guard(mode: Mode) -> Guard {
         probe_auth: ProbeAuth::Client,
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,
+        probe_region: Box::default(),
         errors: ifmatch::core::policy::ErrorShape::Problem,
         touches: Vec::new(),
     }

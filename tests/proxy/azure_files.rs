@@ -1,23 +1,25 @@
 //! The azure dialect in front of the real nginx, which knows nothing of tags, leases or Azure; with the files that
 //! people begin with.
 
-use std::{fs, net::SocketAddr, path::Path};
+use std::net::SocketAddr;
 
-use crate::support::{
-    azure::{BLOCK, acquire, assert_common, assert_done, assert_error, lease, lease_of, put_blob},
-    leases::IDS,
-    nginx::Nginx,
-    proxy::Proxy,
-    raw::{get, send},
+use crate::{
+    example_files::start_in_front_of,
+    support::{
+        azure::{BLOCK, acquire, assert_common, assert_done, assert_error, lease, lease_of, put_blob},
+        leases::{IDS, assert_absent_from_log},
+        nginx::Nginx,
+        proxy::Proxy,
+        raw::{get, send},
+        response::Response,
+    },
 };
 
 /// An nginx as the documentation asks for it, and the proxy that this file describes in front of it.
 async fn start(file: &str) -> (Nginx, Proxy) {
     let nginx = Nginx::with("etag off; if_modified_since off; autoindex on;").await;
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config").join(file)).expect("the file");
-    let text = text.replace("listen = [\"127.0.0.1:8080\"]", "{listen}");
-    let text = text.replace("127.0.0.1:9000", &nginx.addr().to_string());
-    (nginx, Proxy::start(&text).await)
+    let proxy = start_in_front_of(nginx.addr(), file).await;
+    (nginx, proxy)
 }
 
 #[tokio::test]
@@ -101,11 +103,16 @@ async fn a_leased_blob_is_written_by_its_holder() {
         "LeaseIdMismatchWithLeaseOperation",
     );
     assert_done(&put_blob(addr, blob, &[], "three").await, 201);
+    let last = "/photos/the-last-request";
+    assert_error(&get(addr, last).await, 404, "BlobNotFound");
+    for id in [id, other] {
+        assert_absent_from_log(&proxy, id, last).await;
+    }
     let writes = nginx.access_lines().await.into_iter().filter(|line| line.starts_with("PUT")).count();
     assert_eq!(writes, 3, "nothing but blobs was put");
 }
 
-async fn container(addr: SocketAddr, method: &str, fields: &[(&str, &str)]) -> crate::support::response::Response {
+async fn container(addr: SocketAddr, method: &str, fields: &[(&str, &str)]) -> Response {
     send(addr, method, "/photos?restype=container", fields, "").await
 }
 
@@ -142,4 +149,20 @@ async fn a_leased_container_is_deleted_by_its_holder_alone() {
     assert_eq!(deleted.status, 202, "{deleted:?}");
     assert!(!nginx.root().join("photos").exists());
     assert_error(&container(addr, "DELETE", &[]).await, 404, "ContainerNotFound");
+}
+
+/// What was in a container is gone with it, also for those who remember.
+#[tokio::test]
+async fn blobs_are_gone_with_their_container() {
+    let (_nginx, proxy) = start("azure-container.toml").await;
+    let (addr, blob) = (proxy.addr(), "/photos/cat.txt");
+    for _ in 0..2 {
+        assert_eq!(container(addr, "PUT", &[]).await.status, 201);
+        let tag = assert_done(&put_blob(addr, blob, &[("If-None-Match", "*")], "one").await, 201);
+        assert_done(&get(addr, blob).await, 200);
+        assert_eq!(container(addr, "DELETE", &[]).await.status, 202);
+        assert_error(&put_blob(addr, blob, &[("If-Match", &tag)], "two").await, 412, "ConditionNotMet");
+        assert_error(&send(addr, "GET", blob, &[("If-None-Match", &tag)], "").await, 404, "BlobNotFound");
+        assert_error(&lease(addr, blob, "acquire", &[("x-ms-lease-duration", "15")]).await, 404, "BlobNotFound");
+    }
 }

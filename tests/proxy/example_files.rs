@@ -12,13 +12,18 @@ use crate::support::{
 
 /// The proxy that a file describes, in front of this backend.
 pub async fn start_in_front_of(backend: SocketAddr, file: &str) -> Proxy {
+    start_changed(backend, file, |text| text).await
+}
+
+/// The same with a change that the file suggests.
+async fn start_changed(backend: SocketAddr, file: &str, change: impl FnOnce(String) -> String) -> Proxy {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config").join(file)).expect("the file");
     let replaced = |text: String, from: &str, to: &str| {
         assert_eq!(text.matches(from).count(), 1, "{from} in {file}");
         text.replace(from, to)
     };
     let text = replaced(text, "listen = [\"127.0.0.1:8080\"]", "{listen}");
-    Proxy::start(&replaced(text, "127.0.0.1:9000", &backend.to_string())).await
+    Proxy::start(&change(replaced(text, "127.0.0.1:9000", &backend.to_string()))).await
 }
 
 /// An nginx, and the proxy that this file describes in front of it.
@@ -83,6 +88,39 @@ async fn optimistic_guards_each_kind_in_its_way() {
         assert!(written.status == status && is_from_the_backend(&written), "{written:?}");
     }
     get(addr, "/elsewhere").await.refused(404, "no-route");
+}
+
+#[tokio::test]
+async fn documents_carry_the_tag_of_their_last_change() {
+    let nginx = Nginx::with("etag on; add_header X-Document-Etag $sent_http_etag;").await;
+    let proxy = start_in_front_of(nginx.addr(), "cosmos-document.toml").await;
+    let (addr, document) = (proxy.addr(), "/dbs/shop/colls/orders/docs/7");
+    assert_eq!(put(addr, document, &[("If-None-Match", "*")], "one").await.status, 201);
+    let first = get(addr, document).await;
+    assert_eq!(first.headers.all("x-document-etag"), [first.etag()]);
+    assert_eq!(put_if_match(addr, document, &first.etag(), "longer").await.status, 204);
+    put_if_match(addr, document, &first.etag(), "stale").await.refused(412, "precondition-failed");
+    assert_eq!(put(addr, document, &[], "the last writer wins").await.status, 204);
+}
+
+/// Cosmos's clients take the tag from the document.
+#[tokio::test]
+async fn documents_can_hold_their_tag_themselves() {
+    let from_document = |text: String| {
+        let (suggested, own) = ("etag = \"json:/_etag\"", "etag = \"header:X-Document-Etag\"");
+        assert!(text.contains(&format!("#   {suggested}\n")), "the file suggests it");
+        text.replace(own, suggested)
+    };
+    let nginx = Nginx::start().await;
+    let proxy = start_changed(nginx.addr(), "cosmos-document.toml", from_document).await;
+    let (addr, document) = (proxy.addr(), "/dbs/shop/colls/orders/docs/7");
+    let at = |change: u8| format!(r#"{{"id": "7", "_etag": "\"0000-{change}\"", "_ts": 1}}"#);
+    assert_eq!(put(addr, document, &[("If-None-Match", "*")], at(1)).await.status, 201);
+    let read = get(addr, document).await;
+    assert_eq!((read.etag().as_str(), read.text()), ("\"0000-1\"", at(1).as_str()));
+    assert_eq!(put_if_match(addr, document, "\"0000-1\"", at(2)).await.etag(), "\"0000-2\"");
+    put_if_match(addr, document, "\"0000-1\"", at(3)).await.refused(412, "precondition-failed");
+    assert_eq!(get(addr, document).await.text(), at(2));
 }
 
 /// A work item is a resource and a stage, and each is a lock of its own.

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc};
 use tokio::time::{Duration, Instant, sleep};
 
 use crate::support::{
-    backend::{Answer, Backend},
+    backend::{Answer, Backend, Validators},
     proxy::Proxy,
     raw::{Connection, get, put, send},
     response::Response,
@@ -197,6 +197,33 @@ async fn a_post_is_made_once_and_answered_twice() {
     assert_eq!(backend.count("POST", "/orders"), 1);
     send(proxy.addr(), "POST", "/orders", &[KEY], "two").await.refused(422, "idempotency-mismatch");
     assert_eq!(send(proxy.addr(), "POST", "/orders", &[], "one").await.status, 201);
+}
+
+/// The SDKs of Azure give all attempts of an operation one name, and sign each attempt anew.
+#[tokio::test]
+async fn p5_a_retry_by_an_sdk_of_azure_gets_its_answer_in_azures_words() {
+    let backend = Backend::with(Validators::Tags).await;
+    let route =
+        "policy = \"pessimistic\"\netag = \"upstream\"\nidempotency = \"accept\"\n[routes.lease]\ndialect = \"azure\"";
+    let proxy = Proxy::to(backend.addr()).route(route).start().await;
+    let attempt = async |signature: &str, account: &str| {
+        let credentials = format!("SharedKey {account}:{signature}");
+        let fields = [
+            ("Authorization", credentials.as_str()),
+            ("x-ms-blob-type", "BlockBlob"),
+            ("x-ms-client-request-id", "8e03978e"),
+            ("If-None-Match", "*"),
+        ];
+        put(proxy.addr(), "/container/blob", &fields, "one").await
+    };
+    let first = attempt("MQ==", "account").await;
+    assert_eq!(first.status, 201, "{first:?}");
+    let retry = attempt("Mg==", "account").await;
+    assert_eq!((retry.status, retry.header("etag")), (201, first.header("etag")));
+    assert_eq!(retry.header("idempotent-replayed"), Some("true"), "{retry:?}");
+    let stranger = attempt("MQ==", "other").await;
+    assert_eq!((stranger.status, stranger.header("x-ms-error-code")), (409, Some("BlobAlreadyExists")));
+    assert_eq!(backend.count("PUT", "*"), 1);
 }
 
 /// The draft, section 2.7.

@@ -29,12 +29,12 @@ async fn a_grant_tells_all_that_its_holder_needs() {
     assert_eq!(granted.headers.all("cache-control"), ["no-store"]);
 }
 
-/// Where the tag is known without reading the whole body.
 #[tokio::test]
 async fn a_grant_tells_the_tag_that_its_holder_may_write_with() {
     let backend = Backend::with(Validators::Tags).await;
     backend.put(DOC, "one");
-    for setup in [leasing(&backend).route("etag = \"upstream\""), leasing_versions(&backend)] {
+    let upstream = leasing(&backend).route("etag = \"upstream\"");
+    for setup in [leasing(&backend), upstream, leasing_versions(&backend)] {
         let proxy = setup.start().await;
         let granted = lease(proxy.addr(), "POST", DOC, &[]).await;
         let fields = [("If-Match", &*granted.etag()), ("Lease-Id", &*Grant::of(&granted).id)];

@@ -7,6 +7,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::support::{
     backend::{Answer, Backend},
+    leases::acquire,
     proxy::Proxy,
     raw::{get, put, put_if_match, send},
     response::Response,
@@ -185,6 +186,17 @@ async fn p20_a_write_in_doubt_puts_what_it_touches_in_doubt() {
         }
     };
     answer.refused(412, "precondition-failed");
+}
+
+/// The lease of a resource guards the requests that are sent to it. Who holds it keeps it; who held it has lost it.
+#[tokio::test]
+async fn p20_what_is_touched_may_be_leased_by_somebody_else() {
+    let (_backend, proxy) = start_with(CONTENT, "policy = \"pessimistic\"\nlease.min = \"1s\"").await;
+    let addr = proxy.addr();
+    let held = acquire(addr, PROJECT, "60").await;
+    assert_eq!(put(addr, ITEM, &[], "x").await.status, 201, "the item is not leased");
+    put(addr, PROJECT, &[], "1").await.refused(412, "lease-id-missing");
+    assert_eq!(put(addr, PROJECT, &[("Lease-Id", &held.id)], "1").await.status, 204);
 }
 
 /// Many children and one parent that counts them: each writer creates its child, then counts it with If-Match and

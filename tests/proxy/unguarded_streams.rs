@@ -152,7 +152,7 @@ async fn echo() -> (SocketAddr, JoinHandle<()>) {
 
 /// RFC 6455: on a guarded route too, because a plain handshake is a read.
 #[tokio::test]
-async fn a_websocket_passes() {
+async fn p22_a_websocket_passes() {
     for policy in ["last-writer-wins", "optimistic"] {
         let (addr, server) = echo().await;
         let proxy = Proxy::to(addr).route(&format!("policy = \"{policy}\"")).start().await;

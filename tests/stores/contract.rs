@@ -105,7 +105,16 @@ pub async fn put(store: &dyn Store, name: &str, record: Record) -> Snapshot {
     }
 }
 
-async fn read(store: &dyn Store, name: &str) -> Snapshot {
+/// Swaps records in all over a store whose swaps forget what is old near them.
+pub async fn fill(store: &dyn Store) {
+    for number in 0..1_000 {
+        let key = key(&format!("filler {number}"));
+        let revision = store.read(&key).await.expect("the store can be read").revision;
+        let _full = store.swap(&key, revision, idle()).await;
+    }
+}
+
+pub async fn read(store: &dyn Store, name: &str) -> Snapshot {
     store.read(&key(name)).await.expect("the store can be read")
 }
 

@@ -22,7 +22,7 @@ struct Etcd {
 
 impl Etcd {
     async fn connect(settings: &config::Store) -> Arc<EtcdStore> {
-        let config::Engine::Etcd(etcd) = &settings.engine else { panic!("these are settings of etcd") };
+        let config::StoreKind::Etcd(etcd) = &settings.kind else { panic!("these are settings of etcd") };
         Arc::new(EtcdStore::connect(etcd, settings, Arc::new(BootClock)).await.expect("etcd can be reached"))
     }
 }
@@ -37,7 +37,7 @@ impl Fixture for Etcd {
             tls: None,
         };
         let settings = config::Store {
-            engine: config::Engine::Etcd(etcd),
+            kind: config::StoreKind::Etcd(etcd),
             capacity,
             idle_ttl: Duration::from_secs(3_600),
             timeout: TIMEOUT,

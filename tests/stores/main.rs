@@ -12,7 +12,9 @@
 
 #[path = "../proxy/support/child.rs"]
 mod child;
+mod clock;
 mod contract;
+mod disk;
 #[path = "../engines/mod.rs"]
 mod engines;
 mod etcd;

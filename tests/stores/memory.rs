@@ -1,32 +1,15 @@
 //! The memory store.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use ifmatch::{
-    clock::Clock,
-    core::time::StoreTime,
-    store::{Incarnation, Store, memory::MemoryStore},
-};
+use ifmatch::store::{Incarnation, Store, memory::MemoryStore};
 
-use crate::contract::{Fixture, idle, key};
+use crate::{
+    clock::StillClock,
+    contract::{Fixture, fill},
+};
 
 const IDLE_TTL: Duration = Duration::from_secs(1);
-
-/// A clock that stands still until it is told otherwise.
-#[derive(Default)]
-struct StillClock(AtomicU64);
-
-impl Clock for StillClock {
-    fn now(&self) -> StoreTime {
-        StoreTime::from_milliseconds(self.0.load(Ordering::Relaxed))
-    }
-}
 
 struct Memory {
     clock: Arc<StillClock>,
@@ -49,18 +32,12 @@ impl Fixture for Memory {
     }
 
     async fn pass(&self, time: Duration) {
-        let milliseconds = u64::try_from(time.as_millis()).expect("a short time");
-        self.clock.0.fetch_add(milliseconds, Ordering::Relaxed);
+        self.clock.pass(time);
     }
 
     async fn collect(&self) {
         self.pass(IDLE_TTL).await;
-        // Each swap forgets what is old in its own part of the store.
-        for number in 0..1_000 {
-            let key = key(&format!("filler {number}"));
-            let revision = self.store.read(&key).await.expect("memory does not fail").revision;
-            let _ = self.store.swap(&key, revision, idle()).await;
-        }
+        fill(&*self.store).await;
     }
 }
 

@@ -21,7 +21,7 @@ struct Redis {
 
 impl Redis {
     async fn connect(settings: &config::Store) -> Arc<RedisStore> {
-        let config::Engine::Redis(redis) = &settings.engine else { panic!("these are settings of Redis") };
+        let config::StoreKind::Redis(redis) = &settings.kind else { panic!("these are settings of Redis") };
         Arc::new(RedisStore::connect(redis, settings).await.expect("Redis can be reached"))
     }
 }
@@ -31,7 +31,7 @@ impl Fixture for Redis {
         let engine = engines::Redis::start().await;
         let redis = config::Redis { url: engine.url(), prefix: "test".to_owned(), login: None, tls: None };
         let settings = config::Store {
-            engine: config::Engine::Redis(redis),
+            kind: config::StoreKind::Redis(redis),
             capacity,
             idle_ttl: Duration::from_secs(3_600),
             timeout: TIMEOUT,

@@ -9,7 +9,7 @@ use crate::{
     config::{self, Listen},
     core::policy::Policy,
     server::{self, Listeners, Stop, signals},
-    telemetry,
+    store, telemetry,
 };
 
 mod backend;
@@ -44,7 +44,7 @@ fn demonstrate(once: bool) -> Result<(), Box<dyn Error>> {
     runtime.block_on(async {
         let (_backend_runs, backend_stops) = watch::channel(false);
         tokio::spawn(backend::serve(backend, backend_stops));
-        let gateway = run::gateway(&config).await?;
+        let gateway = run::gateway(&config, &store::open(&config.store).await?, None).await?;
         let stop = signals::watch()?;
         let serving = server::run(listeners, &config.server, gateway, stop.subscribe());
         let walking = async {

@@ -5,6 +5,7 @@ use http::{HeaderName, Method, header};
 use super::{
     super::{limits, raw::Texts},
     check::Check,
+    clients::{azure_reads_its_own_errors, probe_region, signed_requests_stay_as_they_are},
     lease,
     routes::Keys,
 };
@@ -29,14 +30,17 @@ pub(super) fn guard(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> Gu
     if policy == Policy::Pessimistic {
         let rules = lease::rules(check, keys);
         if rules.dialect == Dialect::Azure {
-            speak_azure(keys, &mut guard);
+            speak_azure(check, keys, &mut guard);
+            azure_reads_its_own_errors(check, keys);
         }
         guard.lease = Some(rules);
         leases_cannot_be_watched(check, keys, &guard);
     }
     version_needs_exclusive_writers(check, keys, &guard);
     opaque_needs_tags_of_the_upstream(check, keys, &guard);
+    delegate_remembers_nothing(check, keys, &guard);
     methods_have_one_class(check, keys, &guard);
+    signed_requests_stay_as_they_are(check, keys, &guard);
     guard
 }
 
@@ -45,8 +49,8 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
     let etag = check.word("etag", keys.get(|raw| raw.etag.as_ref())).unwrap_or(TagSource::Content);
     let writers = check.word("writers", keys.get(|raw| raw.writers.as_ref())).unwrap_or(Writers::Shared);
     let on_write_default = match etag {
-        TagSource::Content | TagSource::Header(_) => OnWrite::Probe,
-        TagSource::Upstream | TagSource::Version => OnWrite::Omit,
+        TagSource::Content | TagSource::Header(_) | TagSource::Json(_) => OnWrite::Probe,
+        TagSource::Upstream | TagSource::Version | TagSource::Delegate => OnWrite::Omit,
     };
     let require_default = if policy == Policy::Pessimistic { Require::Never } else { Require::Always };
     let identity_headers = keys.get(|raw| raw.identity_headers.as_ref());
@@ -84,9 +88,10 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
         claim_max_waiters: check.count(keys.get(|raw| raw.claim.max_waiters.as_ref()), limits::CLAIM_MAX_WAITERS),
         probe_timeout: check.duration(keys.get(|raw| raw.probe.timeout.as_ref()), limits::PROBE_TIMEOUT),
         probe_auth: check.word("probe_auth", keys.get(|raw| raw.probe_auth.as_ref())).unwrap_or(ProbeAuth::Client),
+        probe_region: probe_region(check, keys),
         idempotency: check.word("idempotency", keys.get(|raw| raw.idempotency.as_ref())).unwrap_or(Idempotency::Off),
         idempotency_ttl: check.duration(keys.get(|raw| raw.idempotency_ttl.as_ref()), limits::IDEMPOTENCY_TTL),
-        errors: ErrorShape::Problem,
+        errors: check.word("errors", keys.get(|raw| raw.errors.as_ref())).unwrap_or(ErrorShape::Problem),
         touches: Vec::new(),
         lease: None,
     }
@@ -94,7 +99,14 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
 
 /// What is different where Azure's clients are to be served: errors in their shape, and validators in each answer to a
 /// write.
-fn speak_azure(keys: Keys<'_>, guard: &mut Guard) {
+fn speak_azure(check: &mut Check<'_>, keys: Keys<'_>, guard: &mut Guard) {
+    const HINT: &str = "leave it out: the dialect is a list of operations, and any other method is refused";
+    let own = [("safe_methods", &keys.own.safe_methods), ("unclaimed_methods", &keys.own.unclaimed_methods)];
+    for (key, methods) in own {
+        if let Some(methods) = methods {
+            check.hinted(methods.span(), format!("{key} has no effect in the azure dialect"), HINT);
+        }
+    }
     guard.errors = ErrorShape::Azure;
     if keys.get(|raw| raw.on_write.as_ref()).is_none() {
         // Its modification date has to be asked for, whatever the tag is.
@@ -120,9 +132,9 @@ fn leases_cannot_be_watched(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard
 fn opaque_needs_tags_of_the_upstream(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
     if let Some(compare) = keys.get(|raw| raw.compare.as_ref())
         && guard.compare == Compare::Opaque
-        && !matches!(guard.etag, TagSource::Upstream | TagSource::Header(_))
+        && matches!(guard.etag, TagSource::Content | TagSource::Version)
     {
-        const MESSAGE: &str = "compare = \"opaque\" needs etag = \"upstream\" or \"header:NAME\"";
+        const MESSAGE: &str = "compare = \"opaque\" needs etag = \"upstream\", \"header:NAME\" or \"json:/pointer\"";
         const HINT: &str = "leave it out: the tags that ifmatch makes are strong";
         check.hinted(compare.span(), MESSAGE, HINT);
     }
@@ -136,6 +148,16 @@ fn version_needs_exclusive_writers(check: &mut Check<'_>, keys: Keys<'_>, guard:
         const HINT: &str = "the store's version does not see a write behind ifmatch's back; if there are such writers, \
                             use etag = \"content\"";
         check.hinted(etag.span(), MESSAGE, HINT);
+    }
+}
+
+fn delegate_remembers_nothing(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+    if let Some(writers) = keys.get(|raw| raw.writers.as_ref())
+        && (&guard.etag, guard.writers) == (&TagSource::Delegate, Writers::Exclusive)
+    {
+        const MESSAGE: &str = "writers = \"exclusive\" has no effect with etag = \"delegate\"";
+        const HINT: &str = "leave it out: the backend judges each request; to judge them here, use etag = \"upstream\"";
+        check.hinted(writers.span(), MESSAGE, HINT);
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     super::{
         limits::{self, Limit},
-        raw::{Flag, Lease, Text, Texts},
+        raw::{Flag, Lease, Number, Text, Texts},
         units::show_duration,
         words::guard_words,
     },
@@ -147,19 +147,36 @@ fn durations_are_in_order(check: &mut Check<'_>, keys: Keys<'_>, rules: &LeaseRu
 
 /// Azure's clients expect what Azure does, and what its dialect does not have would be believed to work.
 fn keep_to_azure(check: &mut Check<'_>, keys: Keys<'_>, rules: &LeaseRules) {
-    const NO_PREFIX: &str = "leave it out: a lease is asked for with ?comp=lease on the URL of its resource";
     const NO_READ: &str = "leave it out, or write lease.dialect = \"native\"";
     const RANGE: &str = "Azure's leases last from 15s to 60s, and its clients ask for no others; lease.infinite allows \
                          those without end";
-    let (shortest, longest) = AZURE_DURATIONS;
-    if let Some(prefix) = &keys.own.lease.prefix {
-        check.hinted(prefix.span(), "lease.prefix has no effect in the azure dialect", NO_PREFIX);
+    let own = &keys.own.lease;
+    let without_effect = [
+        (
+            "prefix",
+            own.prefix.as_ref().map(Text::span),
+            "a lease is asked for with ?comp=lease on the URL of its resource",
+        ),
+        ("default", own.default.as_ref().map(Text::span), "its clients always name a duration"),
+        ("max_wait", own.max_wait.as_ref().map(Text::span), "its clients ask again, and never wait for a lease"),
+        (
+            "max_waiters",
+            own.max_waiters.as_ref().map(Number::span),
+            "its clients ask again, and never wait for a lease",
+        ),
+    ];
+    for (key, span, reason) in without_effect {
+        if let Some(span) = span {
+            let message = format!("lease.{key} has no effect in the azure dialect");
+            check.hinted(span, message, format!("leave it out: {reason}"));
+        }
     }
     if let Some(flag) = lease(keys, |raw| raw.acquire_on_read.as_ref())
         && rules.acquire_on_read
     {
         check.hinted(flag.span(), "the azure dialect cannot acquire a lease with a read", NO_READ);
     }
+    let (shortest, longest) = AZURE_DURATIONS;
     if let Some(min) = lease(keys, |raw| raw.min.as_ref())
         && rules.min < shortest
     {

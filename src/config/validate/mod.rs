@@ -4,12 +4,14 @@
 //! built from a file with problems is thrown away at the end.
 
 mod check;
-mod engine;
+mod clients;
 mod guard;
 mod lease;
 mod overlap;
 mod routes;
 mod server;
+mod shared;
+mod store;
 mod touches;
 mod upstreams;
 
@@ -30,7 +32,7 @@ pub(super) fn validate(
 ) -> Result<Loaded, Problems> {
     let mut check = Check { source, written, problems };
     let server = server::server(&mut check, &file.server);
-    let store = server::store(&mut check, &file.store);
+    let store = store::store(&mut check, &file.store);
     let upstreams = upstreams::upstreams(&mut check, &file.upstreams);
     let routes = routes::routes(&mut check, file, &upstreams);
     overlap::refuse(&mut check, &routes);

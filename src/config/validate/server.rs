@@ -1,11 +1,10 @@
-//! The `[server]` and `[store]` tables.
+//! The `[server]` table.
 
 use std::{path::PathBuf, thread};
 
 use super::{
-    super::{Listen, Server, Store, limits, raw, raw::Text, units::show_size},
+    super::{Listen, Server, limits, raw, raw::Text, units::show_size},
     check::Check,
-    engine::engine,
     upstreams::host_and_port,
 };
 
@@ -31,16 +30,6 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
     };
     totals(check, raw, &server);
     server
-}
-
-pub(super) fn store(check: &mut Check<'_>, raw: &raw::Store) -> Store {
-    Store {
-        engine: engine(check, raw),
-        capacity: check.count(raw.capacity.as_ref(), limits::CAPACITY),
-        idle_ttl: check.duration(raw.idle_ttl.as_ref(), limits::IDLE_TTL),
-        timeout: check.duration(raw.timeout.as_ref(), limits::STORE_TIMEOUT),
-        start_grace: check.duration(raw.start_grace.as_ref(), limits::START_GRACE),
-    }
 }
 
 /// A total below what one request may take would refuse every such request.

@@ -6,6 +6,7 @@ use super::{Combination, Field, Preconditions, RangeCondition, TagCondition, azu
 use crate::core::{
     entity_tag::EntityTag,
     http_date::HttpDate,
+    issued_tag::bytes_of_content_tag,
     validators::{Modified, Representation, Validators},
 };
 
@@ -17,6 +18,8 @@ pub enum MatchRule {
     /// Both are strong and equal up to their last `-`: tags `"<incarnation>-<version>-<variant>"` of one version match
     /// whatever their variant is.
     Version,
+    /// Both are strong and of the same bytes: content tags of one state match whatever their variant is.
+    Content,
     /// They are spelled alike, weak or not: for origins whose tags are weak and must match (`compare = "opaque"`).
     Opaque,
 }
@@ -165,7 +168,7 @@ pub(super) fn names_current_weakly(
 pub(super) fn matches_by(rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
     match rule {
         MatchRule::Opaque => tag == current,
-        MatchRule::Strong | MatchRule::Version => {
+        MatchRule::Strong | MatchRule::Version | MatchRule::Content => {
             !tag.is_weak() && !current.is_weak() && same_state(rule, tag, current)
         }
     }
@@ -177,7 +180,13 @@ fn same_state(rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
         let version = version_of(tag.opaque());
         version.is_some() && version == version_of(current.opaque())
     };
-    tag.weak_matches(current) || rule == MatchRule::Version && same_version()
+    let same_bytes = || {
+        let bytes = bytes_of_content_tag(tag.opaque());
+        bytes.is_some() && bytes == bytes_of_content_tag(current.opaque())
+    };
+    tag.weak_matches(current)
+        || rule == MatchRule::Version && same_version()
+        || rule == MatchRule::Content && same_bytes()
 }
 
 /// What stands before the last `-`.

@@ -27,6 +27,12 @@ impl ResourceKey {
         Self::new(text)
     }
 
+    /// The key of no resource: where it is noted that collections of an upstream were removed, and what was in them too.
+    /// No request makes it, since a key that is made of a request holds no space.
+    pub fn of_collections(upstream: &str) -> Self {
+        Self::new(format!("{upstream} collections"))
+    }
+
     fn new(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
         let [first, second, ..] = *blake3::hash(text.as_bytes()).as_bytes();

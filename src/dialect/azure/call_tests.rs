@@ -1,1 +1,226 @@
+//! Which requests are served, and what the backend gets of them.
 
+use proptest::{collection::vec, prelude::*, sample::select};
+
+use super::*;
+
+const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
+const ID: &str = "11111111-1111-4111-8111-111111111111";
+
+fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+    fields.iter().map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())).collect()
+}
+
+fn read(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> Result<Call, Refusal> {
+    let containers = target.contains("container");
+    Call::read(&method.parse().unwrap(), target.as_bytes(), &headers(fields), containers)
+}
+
+/// What a refused request is told.
+fn refused(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> (u16, &'static str) {
+    let refusal = read(method, target, fields).expect_err(target);
+    let error = super::super::error_of(&refusal, super::super::Asked::default());
+    (error.status.as_u16(), error.code)
+}
+
+/// What the backend gets of a request: its method and target.
+fn sent(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> (Operation, String) {
+    let call = read(method, target, fields).unwrap_or_else(|refusal| panic!("{target}: {refusal:?}"));
+    (call.operation, format!("{} {}", call.method, String::from_utf8(call.target).unwrap()))
+}
+
+fn pair(operation: Operation, sent: &str) -> (Operation, String) {
+    (operation, sent.to_owned())
+}
+
+#[test]
+fn the_list_of_operations_is_served() {
+    use Operation::{
+        CreateContainer, DeleteBlob, DeleteContainer, LeaseBlob, LeaseContainer, PutBlob, ReadBlob, ReadContainer,
+    };
+    assert_eq!(sent("GET", "/c/b", &[]), pair(ReadBlob, "GET /c/b"));
+    assert_eq!(sent("HEAD", "/c/b?timeout=30", &[]), pair(ReadBlob, "HEAD /c/b"));
+    assert_eq!(sent("PUT", "/c/b?sv=1&sig=x", &[BLOCK]), pair(PutBlob, "PUT /c/b?sv=1&sig=x"));
+    assert_eq!(sent("DELETE", "/c/b", &[("x-ms-delete-snapshots", "include")]), pair(DeleteBlob, "DELETE /c/b"));
+    assert_eq!(sent("PUT", "/c/b?comp=lease", &[("x-ms-lease-action", "break")]), pair(LeaseBlob, "PUT /c/b"));
+    let container = "/c?restype=container";
+    assert_eq!(sent("GET", container, &[]), pair(ReadContainer, "HEAD /c/"));
+    assert_eq!(sent("HEAD", container, &[]), pair(ReadContainer, "HEAD /c/"));
+    assert_eq!(sent("PUT", container, &[]), pair(CreateContainer, "MKCOL /c/"));
+    assert_eq!(sent("DELETE", "/c/?restype=container&sig=x", &[]), pair(DeleteContainer, "DELETE /c/?sig=x"));
+    assert_eq!(sent("PUT", "/c?comp=lease&restype=container", &[]), pair(LeaseContainer, "PUT /c/"));
+}
+
+#[test]
+fn what_is_not_on_the_list_is_refused() {
+    let (not_implemented, bad_verb) = ((501, "NotImplemented"), (405, "UnsupportedHttpVerb"));
+    let unsupported = (400, "UnsupportedHeader");
+    for (method, target, fields, expected) in [
+        ("PUT", "/c/b", &[][..], (400, "MissingRequiredHeader")),
+        ("PUT", "/c/b", &[("x-ms-blob-type", "AppendBlob")], not_implemented),
+        ("PUT", "/c/b", &[("x-ms-blob-type", "PageBlob")], not_implemented),
+        ("PUT", "/c/b", &[("x-ms-blob-type", "blob")], (400, "InvalidHeaderValue")),
+        ("PUT", "/c/b", &[BLOCK, ("x-ms-blob-type", "BlockBlob")], (400, "InvalidHeaderValue")),
+        ("PUT", "/c/b", &[BLOCK, ("x-ms-copy-source", "http://a/b")], unsupported),
+        ("PUT", "/c/b", &[BLOCK, ("x-ms-meta-owner", "me")], unsupported),
+        ("PUT", "/c/b", &[BLOCK, ("x-ms-encryption-key", "a")], unsupported),
+        ("PUT", "/c/b", &[BLOCK, ("x-ms-lease-action", "acquire")], unsupported),
+        ("PUT", "/c/b", &[BLOCK, ("content-range", "bytes 0-1/2")], unsupported),
+        ("GET", "/c/b", &[("x-ms-range-get-content-md5", "true")], unsupported),
+        ("GET", "/c/b", &[("x-ms-lease-action", "acquire")], unsupported),
+        ("DELETE", "/c/b", &[("x-ms-delete-snapshots", "only")], not_implemented),
+        ("PUT", "/c/b?comp=block&blockid=a", &[BLOCK], not_implemented),
+        ("PUT", "/c/b?comp=blocklist", &[BLOCK], not_implemented),
+        ("PUT", "/c/b?comp=metadata", &[], not_implemented),
+        ("GET", "/c/b?snapshot=2020", &[], (400, "UnsupportedQueryParameter")),
+        ("GET", "/c/b?comp=lease", &[], bad_verb),
+        ("DELETE", "/c/b?comp=lease", &[], bad_verb),
+        ("POST", "/c/b", &[], bad_verb),
+        ("PATCH", "/c/b", &[], bad_verb),
+        ("OPTIONS", "/c/b", &[], bad_verb),
+        ("GET", "/c?restype=container&comp=list", &[], not_implemented),
+        ("PUT", "/c?restype=container&comp=acl", &[], not_implemented),
+        ("PUT", "/c?restype=container", &[("x-ms-meta-owner", "me")], unsupported),
+        ("POST", "/c?restype=container", &[], bad_verb),
+        ("GET", "/?restype=service&comp=properties", &[], not_implemented),
+    ] {
+        assert_eq!(refused(method, target, fields), expected, "{method} {target} {fields:?}");
+    }
+}
+
+#[test]
+fn a_name_ends_with_itself() {
+    for target in ["/c/b/", "/c/b/.", "/c/b/..", "/", "/c//"] {
+        for method in ["GET", "DELETE", "PUT"] {
+            assert_eq!(
+                refused(method, target, &[BLOCK][..usize::from(method == "PUT")]),
+                (400, "InvalidUri"),
+                "{target}"
+            );
+        }
+    }
+    for target in ["/c//?restype=container", "/c/..?restype=container", "/?restype=container"] {
+        assert_eq!(refused("DELETE", target, &[]), (400, "InvalidUri"), "{target}");
+    }
+}
+
+#[test]
+fn a_route_serves_blobs_or_containers() {
+    let call = |target: &str, containers| {
+        let refusal = Call::read(&Method::DELETE, target.as_bytes(), &HeaderMap::new(), containers).err()?;
+        refusal.service.map(|service| service.code)
+    };
+    assert_eq!(call("/c?restype=container", false), Some("NotImplemented"));
+    assert_eq!(call("/c", true), Some("NotImplemented"));
+}
+
+#[test]
+fn the_backend_gets_fields_of_http_and_none_of_azure() {
+    let fields = [
+        ("authorization", "Bearer a"),
+        ("content-type", "text/plain"),
+        ("x-ms-blob-content-type", "image/png"),
+        ("x-ms-blob-content-encoding", "gzip"),
+        ("x-ms-blob-cache-control", "no-cache"),
+        ("x-ms-blob-type", "BlockBlob"),
+        ("x-ms-lease-id", ID),
+        ("x-ms-date", "today"),
+        ("x-ms-version", "2021-12-02"),
+        ("if-match", "0x8D1"),
+        ("range", "bytes=0-1"),
+    ];
+    let call = read("PUT", "/c/b", &fields).unwrap();
+    assert_eq!(call.lease_id, LeaseId::parse(ID.as_bytes()).ok());
+    let mut forwarded: Vec<_> = call
+        .forwarded_fields(&headers(&fields))
+        .iter()
+        .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+        .collect();
+    forwarded.sort_unstable();
+    let expected = [
+        "authorization: Bearer a",
+        "cache-control: no-cache",
+        "content-encoding: gzip",
+        "content-type: image/png",
+        "if-match: \"0x8D1\"",
+    ];
+    assert_eq!(forwarded, expected);
+}
+
+#[test]
+fn the_range_of_azure_goes_before_that_of_http_and_a_head_has_none() {
+    let fields = [("range", "bytes=0-1"), ("x-ms-range", "bytes=2-3")];
+    let range = |method: &str| {
+        let forwarded = read(method, "/c/b", &fields).unwrap().forwarded_fields(&headers(&fields));
+        forwarded.get(header::RANGE).cloned()
+    };
+    assert_eq!(range("GET"), Some(HeaderValue::from_static("bytes=2-3")));
+    assert_eq!(range("HEAD"), None);
+}
+
+#[test]
+fn a_lease_id_is_a_guid_in_any_spelling() {
+    let id = |value| read("GET", "/c/b", &[("x-ms-lease-id", value)]).map(|call| call.lease_id);
+    assert_eq!(id("{11111111-1111-4111-8111-111111111111}"), Ok(LeaseId::parse(ID.as_bytes()).ok()));
+    assert_eq!(refused("GET", "/c/b", &[("x-ms-lease-id", "mine")]), (400, "InvalidHeaderValue"));
+}
+
+/// Words that mean something to Azure, and their neighbours.
+const WORDS: [&str; 22] = [
+    "comp=lease",
+    "comp=block",
+    "comp",
+    "restype=container",
+    "restype=service",
+    "timeout=30",
+    "sig=a%2Bb",
+    "sv=1",
+    "snapshot=1",
+    "%63omp=lease",
+    "a=b",
+    "",
+    "=",
+    "COMP=LEASE",
+    "x-ms-lease-action",
+    "x-ms-blob-type",
+    "x-ms-copy-source",
+    "x-ms-meta-a",
+    "x-ms-range",
+    "x-ms-lease-id",
+    "if-match",
+    "range",
+];
+
+proptest! {
+    /// Whatever is served reaches the backend as a plain request, whose target says nothing of Azure.
+    #[test]
+    fn what_is_served_is_plain_to_the_backend(
+        method in select(vec!["GET", "HEAD", "PUT", "DELETE", "POST", "PATCH", "OPTIONS", "MKCOL"]),
+        path in "(/[a-z.]{0,3}){1,4}/?",
+        pairs in vec(select(WORDS.to_vec()), 0..4),
+        names in vec(select(WORDS[14..].to_vec()), 0..4),
+        value in select(vec!["BlockBlob", "acquire", "*", "bytes=0-1", "11111111-1111-4111-8111-111111111111", ""]),
+        is_block_blob in any::<bool>(),
+        containers in any::<bool>(),
+    ) {
+        let mut headers: HeaderMap = names.iter().map(|name| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())).collect();
+        if is_block_blob {
+            headers.insert(BLOB_TYPE, HeaderValue::from_static(BLOCK_BLOB));
+        }
+        let target = format!("{path}?{}", pairs.join("&"));
+        let method: Method = method.parse().unwrap();
+        if let Ok(call) = Call::read(&method, target.as_bytes(), &headers, containers) {
+            prop_assert!(["GET", "HEAD", "PUT", "DELETE", "MKCOL"].contains(&call.method.as_str()));
+            let (sent, query) = split_query(&call.target);
+            let said = String::from_utf8_lossy(query.unwrap_or_default()).to_lowercase();
+            prop_assert!(["comp", "restype", "timeout", "snapshot"].iter().all(|word| !said.contains(word)), "{said}");
+            prop_assert_eq!(sent.ends_with(b"/"), containers, "a collection and nothing else");
+            prop_assert_eq!(call.operation.is_of_container(), containers);
+            let fields = call.forwarded_fields(&headers);
+            let is_plain = |name: &HeaderName| !is_of_azure(name) && (*name == header::IF_MATCH || !is_conditional(name));
+            prop_assert!(fields.keys().all(is_plain), "{:?}", fields);
+            let puts = call.operation == Operation::PutBlob || call.operation.is_lease();
+            prop_assert_eq!(call.method == Method::PUT, puts, "only a blob is put; a lease is sent nowhere");
+        }
+    }
+}

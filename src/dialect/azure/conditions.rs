@@ -1,7 +1,7 @@
 //! Conditional fields by Azure's rules: which may stand together, and how their values are spelled.
 
 use http::{
-    HeaderMap, HeaderName,
+    HeaderMap, HeaderName, HeaderValue,
     header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE},
 };
 
@@ -76,7 +76,7 @@ fn can_stand_together(conditions: &Preconditions) -> bool {
 
 /// `*`, or tags with or without their quotes.
 fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<TagCondition>, Refusal> {
-    let lines: Vec<&[u8]> = headers.get_all(name).iter().map(|line| line.as_bytes()).collect();
+    let lines: Vec<&[u8]> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
     if lines.is_empty() {
         return Ok(None);
     }

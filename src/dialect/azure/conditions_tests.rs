@@ -1,1 +1,106 @@
+//! Conditional fields: what may stand together, and how tags are spelled.
 
+use http::header::IF_NONE_MATCH;
+
+use super::*;
+
+const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+
+fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in fields {
+        headers.append(*name, value.parse().unwrap());
+    }
+    headers
+}
+
+fn code(operation: Operation, fields: &[(&'static str, &'static str)]) -> &'static str {
+    match read(operation, &headers(fields)) {
+        Ok(_) => "ok",
+        Err(refusal) => refusal.service.expect("Azure's name").code,
+    }
+}
+
+fn tag_of(value: &'static str) -> Option<TagCondition> {
+    read(Operation::PutBlob, &headers(&[("if-match", value)])).unwrap().if_match
+}
+
+fn one(tag: &'static str) -> TagCondition {
+    TagCondition::Tags(vec![EntityTag::strong(tag).unwrap()])
+}
+
+#[test]
+fn a_tag_needs_no_quotes() {
+    for spelling in ["\"0x8D1\"", "0x8D1", " 0x8D1 "] {
+        assert_eq!(tag_of(spelling), Some(one("0x8D1")), "{spelling}");
+    }
+    assert_eq!(tag_of("W/\"a\""), Some(TagCondition::Tags(vec![EntityTag::weak("a").unwrap()])));
+    assert_eq!(tag_of("\"a,b\""), Some(one("a,b")));
+    assert_eq!(tag_of("*"), Some(TagCondition::Any));
+}
+
+#[test]
+fn what_is_no_tag_or_no_date_is_refused() {
+    for value in ["", ",", "\"a", "a\"", "\"a\" b", "a b", "*,*", "\"a\",*"] {
+        for operation in [Operation::PutBlob, Operation::ReadBlob] {
+            assert_eq!(code(operation, &[("if-match", value)]), "InvalidHeaderValue", "{value:?}");
+        }
+    }
+    assert_eq!(code(Operation::ReadBlob, &[("if-modified-since", "yesterday")]), "InvalidHeaderValue");
+    assert_eq!(
+        code(Operation::PutBlob, &[("if-unmodified-since", DATE), ("if-unmodified-since", DATE)]),
+        "InvalidHeaderValue"
+    );
+}
+
+/// Every combination of the four fields, for a read and for a write.
+#[test]
+fn a_write_takes_one_condition_or_one_of_two_pairs() {
+    let fields =
+        [("if-match", "\"a\""), ("if-none-match", "\"a\""), ("if-modified-since", DATE), ("if-unmodified-since", DATE)];
+    for set in 0..16_u8 {
+        let given: Vec<_> = (0..4).filter(|place| set & (1 << place) != 0).map(|place| fields[place]).collect();
+        let names: Vec<_> = given.iter().map(|(name, _)| *name).collect();
+        let is_pair = [["if-match", "if-unmodified-since"], ["if-none-match", "if-modified-since"]]
+            .iter()
+            .any(|pair| names == pair);
+        let expected = if names.len() < 2 || is_pair { "ok" } else { "MultipleConditionHeadersNotSupported" };
+        for operation in [Operation::PutBlob, Operation::DeleteBlob, Operation::LeaseBlob] {
+            assert_eq!(code(operation, &given), expected, "{operation:?} {names:?}");
+        }
+        assert_eq!(code(Operation::ReadBlob, &given), "ok", "{names:?}");
+    }
+}
+
+#[test]
+fn a_read_takes_a_list_and_a_write_takes_one_tag() {
+    for fields in
+        [&[("if-match", "\"a\",b")][..], &[("if-none-match", "\"a\", \"b\"")], &[("if-match", "a"), ("if-match", "b")]]
+    {
+        assert_eq!(code(Operation::PutBlob, fields), "MultipleConditionHeadersNotSupported", "{fields:?}");
+        assert_eq!(code(Operation::ReadBlob, fields), "ok", "{fields:?}");
+    }
+}
+
+#[test]
+fn only_a_put_can_be_kept_from_overwriting() {
+    let any = headers(&[("if-none-match", "*")]);
+    let kept = |operation| read(operation, &any).map(|conditions| conditions.if_none_match);
+    assert_eq!(kept(Operation::PutBlob), Ok(Some(TagCondition::Any)));
+    assert_eq!(kept(Operation::DeleteBlob), Ok(None));
+    assert_eq!(kept(Operation::LeaseBlob), Ok(None));
+    assert_eq!(code(Operation::ReadBlob, &[("if-none-match", "*")]), "UnsatisfiableCondition");
+    assert!(any.contains_key(IF_NONE_MATCH));
+}
+
+#[test]
+fn a_container_takes_dates_alone_and_its_creation_demands_that_there_is_none() {
+    use Operation::{CreateContainer, DeleteContainer, LeaseContainer, ReadContainer};
+    for operation in [CreateContainer, DeleteContainer, LeaseContainer, ReadContainer] {
+        assert_eq!(code(operation, &[("if-match", "*")]), "UnsupportedHeader");
+        assert_eq!(code(operation, &[("if-none-match", "\"a\"")]), "UnsupportedHeader");
+        assert_eq!(code(operation, &[("if-modified-since", DATE)]), "ok");
+    }
+    let created = read(CreateContainer, &HeaderMap::new()).unwrap();
+    assert_eq!(created.if_none_match, Some(TagCondition::Any));
+}

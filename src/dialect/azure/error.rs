@@ -28,12 +28,13 @@ pub fn error_of(refusal: &Refusal, asked: Asked) -> AzureError {
 
 fn facts(code: Code, asked: Asked) -> (u16, &'static str) {
     match code {
-        Code::MalformedPrecondition | Code::MalformedLeaseHeader => (400, "InvalidHeaderValue"),
+        Code::MalformedPrecondition | Code::MalformedLeaseHeader | Code::IdempotencyMismatch => {
+            (400, "InvalidHeaderValue")
+        }
         Code::AmbiguousTarget => (400, "InvalidUri"),
         Code::MethodOverride => (400, "UnsupportedHeader"),
         Code::MalformedRequest => (400, "InvalidInput"),
         Code::PreconditionRequired | Code::IdempotencyKeyMissing => (400, "MissingRequiredHeader"),
-        Code::IdempotencyMismatch => (400, "InvalidHeaderValue"),
         Code::NoRoute => (404, "ResourceNotFound"),
         Code::MethodNotAllowed => (405, "UnsupportedHttpVerb"),
         Code::BodyTimeout => (408, "OperationTimedOut"),
@@ -67,10 +68,9 @@ fn facts(code: Code, asked: Asked) -> (u16, &'static str) {
 /// The refusal of a lease operation.
 fn of_operation(code: Code, verb: Option<LeaseVerb>) -> &'static str {
     match (code, verb) {
-        (Code::LeaseHoldMax, Some(LeaseVerb::Renew)) | (Code::LeaseBreaking, Some(LeaseVerb::Renew)) => {
+        (Code::LeaseHoldMax | Code::LeaseBreaking, Some(LeaseVerb::Renew)) | (Code::LeaseBroken, _) => {
             "LeaseIsBrokenAndCannotBeRenewed"
         }
-        (Code::LeaseBroken, _) => "LeaseIsBrokenAndCannotBeRenewed",
         (Code::LeaseBreaking, Some(LeaseVerb::Change)) => "LeaseIsBreakingAndCannotBeChanged",
         (Code::LeaseBreaking, _) => "LeaseIsBreakingAndCannotBeAcquired",
         // Where there is no lease at all its holder is told of a mismatch.
@@ -94,3 +94,7 @@ fn of_use(code: Code, container: bool) -> &'static str {
         _ => "LeaseIdMissing",
     }
 }
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;

@@ -71,10 +71,10 @@ mod tests {
 
     fn told(request: &[(HeaderName, &str)]) -> Vec<(String, String)> {
         let request = request.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-        texts(common_fields(&request, [0; 16]))
+        texts(&common_fields(&request, [0; 16]))
     }
 
-    fn texts(fields: Vec<(HeaderName, HeaderValue)>) -> Vec<(String, String)> {
+    fn texts(fields: &[(HeaderName, HeaderValue)]) -> Vec<(String, String)> {
         fields.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect()
     }
 
@@ -97,7 +97,7 @@ mod tests {
     fn a_read_tells_the_state_of_the_lease_and_its_kind_while_it_is_held() {
         let mut resource = Resource::new();
         let seen = |resource: &Resource| {
-            texts(lease_fields(&resource.snapshot)).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
+            texts(&lease_fields(&resource.snapshot)).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
         };
         assert_eq!(seen(&resource), ["available", "unlocked"]);
         resource.must(acquire(Some(id(1)), fixed(60)));

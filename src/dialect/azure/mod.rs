@@ -12,7 +12,6 @@ mod error;
 mod fields;
 mod lease;
 mod query;
-mod range;
 mod refusals;
 mod response;
 
@@ -21,7 +20,6 @@ pub use call::{Call, Operation};
 pub use error::{AzureError, error_of};
 pub use fields::{common_fields, lease_fields, told_date};
 pub use lease::{action, done};
-pub use range::{Selected, select};
 pub use refusals::{refuse, refuse_use};
 pub use response::{Body, Outcome, outcome};
 

@@ -246,3 +246,16 @@ async fn the_length_in_a_response_to_head_is_not_too_large() {
     let whole = read_whole(&mut case.exchange, 4, PATIENCE, &budget(4)).await;
     assert!(matches!(whole, Ok(Whole::Complete(body)) if body.is_empty()));
 }
+
+/// RFC 9110 section 14.1.2: the last byte of a range is part of it, the end of ours is not.
+#[test]
+fn a_part_is_cut_across_chunks() {
+    let chunks = ["con", "te", "nt"].map(|text| Bytes::from_static(text.as_bytes()));
+    for (part, expected) in [(0..7, "content"), (1..6, "onten"), (3..5, "te"), (6..7, "t"), (5..99, "nt"), (9..12, "")]
+    {
+        let whole = Begun { chunks: chunks.to_vec(), len: 7, share: None };
+        let cut = whole.part(part.clone());
+        assert_eq!((cut.chunks().concat(), cut.len()), (expected.as_bytes().to_vec(), expected.len()), "{part:?}");
+        assert_eq!(cut.is_empty(), expected.is_empty());
+    }
+}

@@ -28,6 +28,11 @@ impl Proxy {
     /// Runs `ifmatch run` on this configuration. In it, `{listen}` stands for the line `listen = ["..."]` with a free
     /// address, and `{spool}` for a temporary directory.
     pub async fn start(configuration: &str) -> Self {
+        Self::start_with(configuration, &[]).await
+    }
+
+    /// The same with these variables in its environment.
+    pub async fn start_with(configuration: &str, variables: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let spool = directory.path().join("spool");
         std::fs::create_dir(&spool).expect("a directory");
@@ -37,7 +42,7 @@ impl Proxy {
             let file = directory.path().join("ifmatch.toml");
             std::fs::write(&file, configuration.replace("{listen}", &format!("listen = [\"{addr}\"]")))
                 .expect("a file");
-            let mut child = spawn(directory.path(), &["run".as_ref(), file.as_ref()]);
+            let mut child = spawn(directory.path(), &["run".as_ref(), file.as_ref()], variables);
             match child.accepts(addr).await {
                 Ok(()) => return Self { child, addr, directory },
                 Err(status) if status.code() == Some(CANNOT_BIND) && attempt < ATTEMPTS => {}
@@ -84,9 +89,9 @@ impl Proxy {
     }
 }
 
-fn spawn(directory: &Path, arguments: &[&Path]) -> Child {
+fn spawn(directory: &Path, arguments: &[&Path], variables: &[(&str, &str)]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ifmatch"));
-    command.args(arguments).env("RUST_LOG", "info").current_dir(directory);
+    command.args(arguments).env("RUST_LOG", "info").envs(variables.iter().copied()).current_dir(directory);
     Child::spawn("ifmatch", &mut command, directory.join("log"))
 }
 

@@ -35,6 +35,11 @@ pub const SHARED: [Source; 2] = [CONTENT, UPSTREAM];
 pub const EXCLUSIVE: [Source; 3] = [CONTENT_EXCLUSIVE, UPSTREAM_EXCLUSIVE, VERSION];
 
 impl Source {
+    /// A source of the backend's own tags that a scenario has for itself.
+    pub const fn of_tags(route: &'static str) -> Self {
+        Self { validators: Validators::Tags, route }
+    }
+
     /// A backend that keeps this at `target`, and the start of a proxy's configuration.
     pub async fn start(self, target: &str, content: &str) -> (Backend, Setup) {
         let backend = Backend::with(self.validators).await;

@@ -1,11 +1,11 @@
-//! What the kinds of store need beyond what all have.
+//! What the stores need that several proxies share.
 
 use std::{ops::Range, path::PathBuf};
 
 use http::Uri;
 
 use super::{
-    super::{Engine, Etcd, Login, Redis, Tls, raw, raw::Text, words::StoreKind},
+    super::{Etcd, Login, Redis, Tls, raw, raw::Text, words::StoreWord},
     check::Check,
 };
 
@@ -13,30 +13,20 @@ const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:2379";
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 const DEFAULT_PREFIX: &str = "ifmatch";
 
-pub(super) fn engine(check: &mut Check<'_>, raw: &raw::Store) -> Engine {
-    let kind = check.word::<StoreKind>("kind", raw.kind.as_ref()).unwrap_or(StoreKind::Memory);
-    refuse_unused(check, raw, kind);
-    let prefix = prefix(check, raw.prefix.as_ref());
-    let login = login(check, raw);
-    match kind {
-        StoreKind::Memory => Engine::Memory,
-        StoreKind::Etcd => {
-            let endpoints = endpoints(check, raw);
-            let tls = tls(check, raw);
-            refuse_tls_in_clear(check, raw, tls.as_ref(), endpoints.iter().all(|url| url.starts_with("https://")));
-            Engine::Etcd(Etcd { endpoints, prefix, login, tls })
-        }
-        StoreKind::Redis => {
-            let url = url(check, raw.url.as_ref());
-            let tls = tls(check, raw);
-            refuse_tls_in_clear(check, raw, tls.as_ref(), url.starts_with("rediss://"));
-            Engine::Redis(Redis { url, prefix, login, tls })
-        }
-    }
+pub(super) fn etcd(check: &mut Check<'_>, raw: &raw::Store) -> Etcd {
+    let endpoints = endpoints(check, raw);
+    let tls = tls(check, raw, endpoints.iter().all(|url| url.starts_with("https://")));
+    Etcd { endpoints, prefix: prefix(check, raw.prefix.as_ref()), login: login(check, raw), tls }
+}
+
+pub(super) fn redis(check: &mut Check<'_>, raw: &raw::Store) -> Redis {
+    let url = url(check, raw.url.as_ref());
+    let tls = tls(check, raw, url.starts_with("rediss://"));
+    Redis { url, prefix: prefix(check, raw.prefix.as_ref()), login: login(check, raw), tls }
 }
 
 /// A key of another kind stands for a store that its author believes in and does not have.
-fn refuse_unused(check: &mut Check<'_>, raw: &raw::Store, kind: StoreKind) {
+pub(super) fn refuse_unused(check: &mut Check<'_>, raw: &raw::Store, kind: StoreWord) {
     let endpoints = raw.endpoints.as_ref().filter(|list| {
         let written: Vec<&str> = list.get_ref().iter().map(|text| text.get_ref().as_str()).collect();
         written != [DEFAULT_ENDPOINT]
@@ -44,10 +34,10 @@ fn refuse_unused(check: &mut Check<'_>, raw: &raw::Store, kind: StoreKind) {
     let other_than =
         |value: &Option<Text>, default: &str| value.as_ref().filter(|text| text.get_ref() != default).map(Text::span);
     let tls = [&raw.tls.ca, &raw.tls.cert, &raw.tls.key].into_iter().find_map(|value| other_than(value, ""));
-    let is_shared = kind != StoreKind::Memory;
+    let is_shared = matches!(kind, StoreWord::Etcd | StoreWord::Redis);
     let keys: [(&str, Option<Range<usize>>, bool, &str); 6] = [
-        ("endpoints", endpoints.map(raw::Texts::span), kind == StoreKind::Etcd, "etcd"),
-        ("url", other_than(&raw.url, DEFAULT_URL), kind == StoreKind::Redis, "redis"),
+        ("endpoints", endpoints.map(raw::Texts::span), kind == StoreWord::Etcd, "etcd"),
+        ("url", other_than(&raw.url, DEFAULT_URL), kind == StoreWord::Redis, "redis"),
         ("prefix", other_than(&raw.prefix, DEFAULT_PREFIX), is_shared, "etcd"),
         ("user", other_than(&raw.user, ""), is_shared, "etcd"),
         ("password_file", other_than(&raw.password_file, ""), is_shared, "etcd"),
@@ -138,7 +128,7 @@ fn login(check: &mut Check<'_>, raw: &raw::Store) -> Option<Login> {
     }
 }
 
-fn tls(check: &mut Check<'_>, raw: &raw::Store) -> Option<Tls> {
+fn tls(check: &mut Check<'_>, raw: &raw::Store, is_secure: bool) -> Option<Tls> {
     let ca = path(check, "tls.ca", raw.tls.ca.as_ref());
     let certificate = path(check, "tls.cert", raw.tls.cert.as_ref());
     let key = path(check, "tls.key", raw.tls.key.as_ref());
@@ -147,18 +137,13 @@ fn tls(check: &mut Check<'_>, raw: &raw::Store) -> Option<Tls> {
         check.hinted(alone.span(), "tls.cert and tls.key belong together", "write both, or neither");
     }
     let identity = certificate.zip(key);
-    (ca.is_some() || identity.is_some()).then_some(Tls { ca, identity })
-}
-
-fn refuse_tls_in_clear(check: &mut Check<'_>, raw: &raw::Store, tls: Option<&Tls>, is_secure: bool) {
+    let tls = (ca.is_some() || identity.is_some()).then_some(Tls { ca, identity });
     let span = [&raw.tls.ca, &raw.tls.cert].into_iter().flatten().map(Text::span).next();
     if let Some(span) = span.filter(|_| tls.is_some() && !is_secure) {
-        check.hinted(
-            span,
-            "tls is set, and the store is reached without it",
-            "begin its URLs with https:// or rediss://",
-        );
+        let hint = "begin its URLs with https:// or rediss://";
+        check.hinted(span, "tls is set, and the store is reached without it", hint);
     }
+    tls
 }
 
 fn path(check: &mut Check<'_>, key: &str, value: Option<&Text>) -> Option<PathBuf> {

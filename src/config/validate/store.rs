@@ -1,0 +1,48 @@
+//! The `[store]` table.
+
+use std::path::PathBuf;
+
+use super::{
+    super::{Store, StoreKind, limits, raw, words::StoreWord},
+    check::Check,
+    shared,
+};
+
+pub(super) fn store(check: &mut Check<'_>, raw: &raw::Store) -> Store {
+    Store {
+        kind: kind(check, raw),
+        capacity: check.count(raw.capacity.as_ref(), limits::CAPACITY),
+        idle_ttl: check.duration(raw.idle_ttl.as_ref(), limits::IDLE_TTL),
+        timeout: check.duration(raw.timeout.as_ref(), limits::STORE_TIMEOUT),
+        start_grace: check.duration(raw.start_grace.as_ref(), limits::START_GRACE),
+    }
+}
+
+fn kind(check: &mut Check<'_>, raw: &raw::Store) -> StoreKind {
+    let word = check.word("kind", raw.kind.as_ref()).unwrap_or(StoreWord::Memory);
+    if let (Some(path), true) = (&raw.path, word != StoreWord::Disk) {
+        let message = "path is the file of the disk store, and this is another kind".to_owned();
+        check.hinted(path.span(), message, "write kind = \"disk\", or leave path out".to_owned());
+    }
+    shared::refuse_unused(check, raw, word);
+    match word {
+        StoreWord::Memory => StoreKind::Memory,
+        StoreWord::Etcd => StoreKind::Etcd(shared::etcd(check, raw)),
+        StoreWord::Redis => StoreKind::Redis(shared::redis(check, raw)),
+        StoreWord::Disk => StoreKind::Disk { path: file(check, raw) },
+    }
+}
+
+/// The file of the disk store. It has no default: whoever keeps leases must know where.
+fn file(check: &mut Check<'_>, raw: &raw::Store) -> PathBuf {
+    const EXAMPLE: &str = "write path = \"/var/lib/ifmatch/leases\", or another file on a disk of this machine";
+    let path = PathBuf::from(raw.path.as_ref().map_or("", |path| path.get_ref()));
+    if let (None, Some(kind)) = (&raw.path, &raw.kind) {
+        check.hinted(kind.span(), "kind = \"disk\" needs a path".to_owned(), EXAMPLE.to_owned());
+    }
+    if let (Some(text), false) = (&raw.path, path.is_absolute()) {
+        let message = format!("path is {:?}, which is no absolute path", text.get_ref());
+        check.hinted(text.span(), message, EXAMPLE.to_owned());
+    }
+    path
+}

@@ -1,0 +1,218 @@
+//! Fields of JSON texts, for tags: a text is read once, and nothing of it is kept but the field that is asked for.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use super::entity_tag::EntityTag;
+
+/// The longest value that a tag is made of, in bytes: a field holds no more than some kilobytes everywhere.
+const TEXT_MAX: usize = 1024;
+
+/// The place of a value in a JSON text (RFC 6901): `/a/b/0` is the first element of the member `b` of the member `a`.
+/// It names a member or an element, never the whole text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonPointer(Vec<String>);
+
+impl JsonPointer {
+    /// Reads a pointer; `None` where it does not begin with a slash, or holds a `~` that is neither `~0` nor `~1`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let token = |escaped: &str| {
+            let is_escape = |rest: &str| rest.starts_with(['0', '1']);
+            let is_valid = escaped.split('~').skip(1).all(is_escape);
+            is_valid.then(|| escaped.replace("~1", "/").replace("~0", "~"))
+        };
+        text.strip_prefix('/')?.split('/').map(token).collect::<Option<_>>().map(Self)
+    }
+}
+
+impl fmt::Display for JsonPointer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut tokens = self.0.iter().map(|token| token.replace('~', "~0").replace('/', "~1"));
+        tokens.try_for_each(|token| write!(formatter, "/{token}"))
+    }
+}
+
+/// The tag that a field of a JSON text stands for: a string or a number as [`EntityTag::of_text`] reads it, a number in
+/// the spelling that it has there. `None` where the text is no JSON, has no such field or has it twice, and where the
+/// field is something else or longer than a kilobyte.
+pub fn tag_from_json(text: &[u8], pointer: &JsonPointer) -> Option<EntityTag> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let value = At(&pointer.0).deserialize(&mut deserializer).ok()?;
+    deserializer.end().ok()?;
+    let text = match value? {
+        Value::String(text) => text,
+        Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    EntityTag::of_text(text.as_bytes()).filter(|_| text.len() <= TEXT_MAX)
+}
+
+/// What is at a place below the value that is read next, if it is there.
+#[derive(Clone, Copy)]
+struct At<'a>(&'a [String]);
+
+impl<'de> DeserializeSeed<'de> for At<'_> {
+    type Value = Option<Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        match self.0 {
+            [] => serde::Deserialize::deserialize(deserializer).map(Some),
+            _ => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for At<'_> {
+    type Value = Option<Value>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let Some((token, below)) = self.0.split_first() else { return Ok(None) };
+        let mut found = None;
+        while let Some(name) = members.next_key::<String>()? {
+            if name != *token {
+                members.next_value::<IgnoredAny>()?;
+            } else if found.is_none() {
+                found = Some(members.next_value_seed(At(below))?);
+            } else {
+                // Readers differ on which of the two counts.
+                return Err(serde::de::Error::custom("a member that occurs twice has no one value"));
+            }
+        }
+        Ok(found.flatten())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
+        let Some((token, below)) = self.0.split_first() else { return Ok(None) };
+        let wanted = index(token);
+        let (mut found, mut at) = (None, 0_usize);
+        loop {
+            if wanted == Some(at) {
+                let Some(value) = elements.next_element_seed(At(below))? else { break };
+                found = value;
+            } else if elements.next_element::<IgnoredAny>()?.is_none() {
+                break;
+            }
+            at += 1;
+        }
+        Ok(found)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+}
+
+/// The index that a token names in an array: digits without a leading zero.
+fn index(token: &str) -> Option<usize> {
+    let is_canonical = token == "0" || !token.starts_with(['0', '+']);
+    token.parse().ok().filter(|_| is_canonical)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pointer(text: &str) -> JsonPointer {
+        JsonPointer::parse(text).expect(text)
+    }
+
+    /// RFC 6901 sections 3 and 5.
+    #[test]
+    fn pointers_are_read_and_shown() {
+        for text in ["/a", "/a/b/0", "/", "/a~1b", "/m~0n", "/~01"] {
+            assert_eq!(pointer(text).to_string(), text);
+        }
+        assert_eq!(pointer("/~01"), JsonPointer(vec!["~1".to_owned()]));
+        for text in ["", "a", "a/b", "/~", "/~2", "/a~"] {
+            assert_eq!(JsonPointer::parse(text), None, "{text}");
+        }
+    }
+
+    /// RFC 6901 section 4.
+    #[test]
+    fn a_field_becomes_the_tag() {
+        let text = br#" {"list": [{"v": 1}, {"v": "two"}], "a/b": 3, "m~n": 4, "": 5, "version": 7, "_etag": "\"abc\"",
+            "updated_at": "2024-01-01 10:00:00", "10": 8, "large": 123456789012345678901234567890, "small": 1.10} "#;
+        for (at, expected) in [
+            ("/version", Some("\"7\"")),
+            ("/_etag", Some("\"abc\"")),
+            ("/updated_at", Some("\"2024-01-01%2010:00:00\"")),
+            ("/list/0/v", Some("\"1\"")),
+            ("/list/1/v", Some("\"two\"")),
+            ("/a~1b", Some("\"3\"")),
+            ("/m~0n", Some("\"4\"")),
+            ("/", Some("\"5\"")),
+            ("/10", Some("\"8\"")),
+            ("/large", Some("\"123456789012345678901234567890\"")),
+            ("/small", Some("\"1.10\"")),
+            ("/list/2/v", None),
+            ("/list/00/v", None),
+            ("/list/-", None),
+            ("/list/x", None),
+            ("/list", None),
+            ("/version/x", None),
+            ("/absent", None),
+        ] {
+            let expected = expected.map(|tag| EntityTag::parse(tag.as_bytes()).unwrap());
+            assert_eq!(tag_from_json(text, &pointer(at)), expected, "{at}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_has_no_one_such_field_gives_no_tag() {
+        let long = format!("{{\"v\": \"{}\"}}", "a".repeat(TEXT_MAX + 1));
+        for text in [
+            "",
+            "7",
+            "null",
+            "{\"v\": null}",
+            "{\"v\": true}",
+            "{\"v\": \"\"}",
+            "{\"v\": {}}",
+            "{\"v\": [1]}",
+            "{\"v\": 1",
+            "{\"v\": 1} {\"v\": 1}",
+            "{\"v\": 1, \"v\": 2}",
+            "{\"v\": 1, \"v\": 1}",
+            "{\"v\": 1, \"w\": \"\u{0}\"}",
+            "v: 1",
+            &long,
+        ] {
+            assert_eq!(tag_from_json(text.as_bytes(), &pointer("/v")), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_nested_too_deeply_gives_no_tag() {
+        let text = format!("{{\"a\": {}{}, \"v\": 1}}", "[".repeat(10_000), "]".repeat(10_000));
+        // What is skipped takes no stack; what is read is bounded.
+        assert!(tag_from_json(text.as_bytes(), &pointer("/v")).is_some());
+        assert_eq!(tag_from_json(text.as_bytes(), &pointer("/a/0")), None);
+    }
+}

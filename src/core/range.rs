@@ -1,0 +1,107 @@
+//! The `Range` field of a GET (RFC 9110 section 14.2), as far as parts are cut here: one range of bytes.
+
+use http::{HeaderMap, header};
+
+/// What a request wants of a representation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// All of it: no range is named, or one that may be ignored: several at once, another unit, or no range at all.
+    Whole,
+    /// These bytes.
+    Part {
+        /// The place of the first, from 0.
+        first: u64,
+        /// The place of the last.
+        last: u64,
+    },
+    /// Bytes that it does not have: 416 (section 15.5.17).
+    Nothing,
+}
+
+/// What the request with these fields wants of a representation of `len` bytes. `If-Range` is another question.
+pub fn wanted(request: &HeaderMap, len: u64) -> Wanted {
+    let mut lines = request.get_all(header::RANGE).iter();
+    let (Some(line), None) = (lines.next(), lines.next()) else { return Wanted::Whole };
+    line.to_str().ok().and_then(|line| one_range(line, len)).unwrap_or(Wanted::Whole)
+}
+
+/// `None` where it is not one range of bytes.
+fn one_range(line: &str, len: u64) -> Option<Wanted> {
+    let (unit, range) = line.split_once('=')?;
+    let (first, last) = range.trim().split_once('-')?;
+    if !unit.trim().eq_ignore_ascii_case("bytes") {
+        return None;
+    }
+    let Some(end) = len.checked_sub(1) else {
+        // Of an empty representation there is no part, and the end of it is all of it.
+        return number(first).map(|_| Wanted::Nothing);
+    };
+    match (first, last) {
+        ("", last) => Some(match number(last)? {
+            0 => Wanted::Nothing,
+            suffix => Wanted::Part { first: len.saturating_sub(suffix), last: end },
+        }),
+        (first, last) => {
+            let first = number(first)?;
+            let last = if last.is_empty() { end } else { number(last)? };
+            if last < first && first <= end {
+                return None;
+            }
+            Some(if first > end { Wanted::Nothing } else { Wanted::Part { first, last: last.min(end) } })
+        }
+    }
+}
+
+/// A number of digits alone; one that is too large stands for the largest.
+fn number(digits: &str) -> Option<u64> {
+    let is_number = !digits.is_empty() && digits.bytes().all(|octet| octet.is_ascii_digit());
+    is_number.then(|| digits.parse().unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn of(lines: &[&'static str], len: u64) -> Wanted {
+        let lines = lines.iter().map(|line| (header::RANGE, HeaderValue::from_static(line)));
+        wanted(&lines.collect(), len)
+    }
+
+    #[test]
+    fn one_range_of_bytes_is_a_part() {
+        let cases = [
+            ("bytes=0-0", 0, 0),
+            ("bytes=2-4", 2, 4),
+            ("Bytes = 2-4 ", 2, 4),
+            ("bytes=7-", 7, 9),
+            ("bytes=7-99999999999999999999999999", 7, 9),
+            ("bytes=-3", 7, 9),
+            ("bytes=-99", 0, 9),
+        ];
+        for (line, first, last) in cases {
+            assert_eq!(of(&[line], 10), Wanted::Part { first, last }, "{line}");
+        }
+    }
+
+    /// RFC 9110 section 14.1.2.
+    #[test]
+    fn what_lies_behind_the_end_cannot_be_satisfied() {
+        for line in ["bytes=10-", "bytes=10-12", "bytes=99999999999999999999999999-", "bytes=-0"] {
+            assert_eq!(of(&[line], 10), Wanted::Nothing, "{line}");
+        }
+        assert_eq!(of(&["bytes=0-"], 0), Wanted::Nothing);
+        assert_eq!(of(&["bytes=-1"], 0), Wanted::Whole);
+    }
+
+    /// RFC 9110 section 14.2: a server may ignore the field.
+    #[test]
+    fn all_else_is_the_whole() {
+        for line in ["bytes=0-1,3-4", "bytes=4-2", "bytes=a-", "bytes=-", "bytes=+1-2", "lines=0-1", "0-1", ""] {
+            assert_eq!(of(&[line], 10), Wanted::Whole, "{line}");
+        }
+        assert_eq!(of(&["bytes=0-1", "bytes=2-3"], 10), Wanted::Whole);
+        assert_eq!(of(&[], 10), Wanted::Whole);
+    }
+}

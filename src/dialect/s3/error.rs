@@ -1,0 +1,77 @@
+//! What a refusal is called in S3.
+
+use http::StatusCode;
+
+use crate::core::refusal::{Code, Refusal};
+
+/// The status and the name of the error that a refusal is told as.
+///
+/// Where S3 has no such error the status is that of the problem document: clients choose by its class what they do
+/// without knowing the name.
+pub fn error_of(refusal: &Refusal) -> (StatusCode, &'static str) {
+    let (status, code) = match refusal.service {
+        Some(service) => (Some(service.status), service.code),
+        None => facts(refusal.code),
+    };
+    let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+    (status.unwrap_or(refusal.code.status()), code)
+}
+
+/// The status, where it is another one than that of the code, and the name.
+fn facts(code: Code) -> (Option<u16>, &'static str) {
+    match code {
+        Code::MalformedPrecondition | Code::MalformedLeaseHeader => (None, "InvalidArgument"),
+        Code::AmbiguousTarget => (None, "InvalidURI"),
+        Code::MethodOverride | Code::MalformedRequest | Code::IdempotencyKeyMissing => (None, "InvalidRequest"),
+        Code::NoRoute => (None, "NoSuchBucket"),
+        Code::MethodNotAllowed => (None, "MethodNotAllowed"),
+        Code::BodyTimeout => (Some(400), "RequestTimeout"),
+        Code::BodyTooLarge => (Some(400), "EntityTooLarge"),
+        Code::NotSupported => (None, "NotImplemented"),
+        Code::WriteInFlight => (None, "ConditionalRequestConflict"),
+        Code::IdempotencyInFlight
+        | Code::LeaseHeld
+        | Code::LeaseIdMismatch
+        | Code::LeaseNotPresent
+        | Code::LeaseBreaking
+        | Code::LeaseBroken
+        | Code::LeaseHoldMax => (None, "OperationAborted"),
+        Code::IdempotencyMismatch => (Some(400), "IdempotentParameterMismatch"),
+        Code::PreconditionFailed
+        | Code::LeaseIdMissing
+        | Code::LeaseIdMismatchOnUse
+        | Code::LeaseNotPresentOnUse
+        | Code::LeaseLost => (None, "PreconditionFailed"),
+        Code::PreconditionRequired => (None, "PreconditionRequired"),
+        Code::UpstreamFailed
+        | Code::UpstreamConnectTimeout
+        | Code::UpstreamTimeout
+        | Code::UpstreamUnreachable
+        | Code::ValidatorUnavailable => (None, "InternalError"),
+        Code::TooManyLeases | Code::StoreFull | Code::Overloaded => (Some(503), "SlowDown"),
+        Code::StoreUnavailable => (None, "ServiceUnavailable"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_has_the_name_that_clients_choose_their_exception_by() {
+        for (code, status, name) in [
+            (Code::PreconditionFailed, 412, "PreconditionFailed"),
+            (Code::WriteInFlight, 409, "ConditionalRequestConflict"),
+            (Code::IdempotencyMismatch, 400, "IdempotentParameterMismatch"),
+            (Code::BodyTooLarge, 400, "EntityTooLarge"),
+            (Code::PreconditionRequired, 428, "PreconditionRequired"),
+            (Code::UpstreamTimeout, 504, "InternalError"),
+            (Code::Overloaded, 503, "SlowDown"),
+        ] {
+            let error = error_of(&Refusal::new(code, ""));
+            assert_eq!((error.0.as_u16(), error.1), (status, name));
+        }
+        let absent = Refusal::new(Code::PreconditionFailed, "").called(404, "NoSuchKey");
+        assert_eq!(error_of(&absent), (StatusCode::NOT_FOUND, "NoSuchKey"));
+    }
+}

@@ -1,0 +1,167 @@
+//! Which fields of a request its client has signed (AWS Signature Version 4, RFC 9421).
+
+use http::{HeaderMap, HeaderName, header};
+
+use crate::core::target::split_query;
+
+/// What the value of Authorization begins with: `AWS4-HMAC-SHA256`, `AWS4-ECDSA-P256-SHA256`.
+const SCHEME: &[u8] = b"AWS4-";
+
+/// The parameters by which a URL is signed begin with this, in any case.
+const PARAMETER_PREFIX: &[u8] = b"x-amz-";
+
+/// What a request without which an object cannot be read: the key that it is encrypted with, who pays, and whose bucket
+/// it must be.
+const NEEDED_TO_READ: [&str; 3] =
+    ["x-amz-server-side-encryption-customer-", "x-amz-request-payer", "x-amz-expected-bucket-owner"];
+
+/// The signature of a request, as far as a proxy must respect it.
+#[derive(Clone, Copy, Debug)]
+pub struct Signature<'a> {
+    headers: &'a HeaderMap,
+    target: &'a [u8],
+}
+
+impl<'a> Signature<'a> {
+    /// That of a request with this target and these fields, which may have none.
+    pub fn of(target: &'a [u8], headers: &'a HeaderMap) -> Self {
+        Self { headers, target }
+    }
+
+    /// Whether it is one of AWS, which holds for one method and one target: it cannot be lent to another request.
+    pub fn is_of_aws(self) -> bool {
+        self.authorization().is_some() || self.parameter(b"x-amz-signature").is_some()
+    }
+
+    /// Whether it covers a field: then the field must arrive as it was sent.
+    pub fn covers(self, name: &HeaderName) -> bool {
+        let is_name = |listed: &[u8]| listed.eq_ignore_ascii_case(name.as_str().as_bytes());
+        let in_field = self.authorization().is_some_and(|value| {
+            let mut parts = value.split(|octet| matches!(octet, b',' | b' '));
+            let list = parts.find_map(|part| part.strip_prefix(b"SignedHeaders="));
+            list.is_some_and(|list| list.split(|&octet| octet == b';').any(is_name))
+        });
+        let in_url = || {
+            let list = self.parameter(b"x-amz-signedheaders").unwrap_or_default();
+            let list = list.to_ascii_lowercase();
+            list.split(|&octet| octet == b';').flat_map(|part| split_at_encoded(part)).any(is_name)
+        };
+        let in_components = || {
+            let component = format!("\"{name}\"");
+            let lines = self.headers.get_all("signature-input").iter();
+            lines.filter_map(|line| line.to_str().ok()).any(|line| line.contains(&component))
+        };
+        in_field || in_url() || in_components()
+    }
+
+    fn authorization(self) -> Option<&'a [u8]> {
+        let value = self.headers.get(header::AUTHORIZATION)?.as_bytes();
+        value.starts_with(SCHEME).then_some(value)
+    }
+
+    fn parameter(self, name: &[u8]) -> Option<&'a [u8]> {
+        let (_, query) = split_query(self.target);
+        query?.split(|&octet| octet == b'&').find_map(|pair| {
+            let mut halves = pair.splitn(2, |&octet| octet == b'=');
+            halves.next().filter(|found| found.eq_ignore_ascii_case(name))?;
+            halves.next()
+        })
+    }
+}
+
+/// The members of a list whose separator is percent-encoded, as it is in most URLs.
+fn split_at_encoded(list: &[u8]) -> Vec<&[u8]> {
+    let (mut members, mut rest) = (Vec::new(), list);
+    while let Some(at) = rest.windows(3).position(|window| window == b"%3b") {
+        members.push(rest.get(..at).unwrap_or_default());
+        rest = rest.get(at + 3..).unwrap_or_default();
+    }
+    members.push(rest);
+    members
+}
+
+/// A target without the parameters that sign it.
+pub fn target_without_signature(target: &[u8]) -> Vec<u8> {
+    let signs = |pair: &[u8]| {
+        pair.get(..PARAMETER_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PARAMETER_PREFIX))
+    };
+    with_parameters(target, |pair| !signs(pair))
+}
+
+/// The target of the object that an operation is about: without what it does with it, such as the upload that it
+/// completes.
+pub fn object_of(target: &[u8]) -> Vec<u8> {
+    with_parameters(target, |pair| pair.starts_with(b"versionId="))
+}
+
+fn with_parameters(target: &[u8], kept: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    let (path, query) = split_query(target);
+    let pairs = query.unwrap_or_default().split(|&octet| octet == b'&');
+    let kept = pairs.filter(|pair| !pair.is_empty() && kept(pair)).collect::<Vec<_>>().join(&b'&');
+    if kept.is_empty() { path.to_vec() } else { [path, b"?", &kept].concat() }
+}
+
+/// Whether a field of a write has its place in a request that reads the same object with a signature of its own.
+pub fn keep_for_own_signature(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    let is_of_aws = name.starts_with("x-amz-") || name.starts_with("amz-sdk-");
+    !is_of_aws || NEEDED_TO_READ.iter().any(|needed| name.starts_with(needed))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn headers(name: &'static str, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static(value))])
+    }
+
+    #[test]
+    fn p32_a_field_is_signed_where_any_kind_of_signature_names_it() {
+        let none = HeaderMap::new();
+        let aws = headers(
+            "authorization",
+            "AWS4-HMAC-SHA256 Credential=AKID/20260101/eu/s3/aws4_request, SignedHeaders=host;if-match;x-amz-date, Signature=0",
+        );
+        let close = headers("authorization", "AWS4-HMAC-SHA256 Credential=A,SignedHeaders=host;if-match,Signature=0");
+        let rfc = headers("signature-input", "sig1=(\"@method\" \"if-match\");created=1");
+        for (target, fields, is_signed, is_of_aws) in [
+            ("/b/k", &aws, true, true),
+            ("/b/k", &close, true, true),
+            ("/b/k", &rfc, true, false),
+            ("/b/k?X-Amz-SignedHeaders=host%3Bif-match&X-Amz-Signature=0", &none, true, true),
+            ("/b/k?X-Amz-SignedHeaders=host&X-Amz-Signature=0", &none, false, true),
+            ("/b/k?a=b", &none, false, false),
+            ("/b/k", &headers("authorization", "Bearer SignedHeaders=if-match"), false, false),
+        ] {
+            let signature = Signature::of(target.as_bytes(), fields);
+            assert_eq!(
+                (signature.covers(&header::IF_MATCH), signature.is_of_aws()),
+                (is_signed, is_of_aws),
+                "{target}"
+            );
+            assert!(!signature.covers(&header::IF_NONE_MATCH));
+        }
+    }
+
+    #[test]
+    fn a_probe_takes_nothing_of_the_clients_signature() {
+        let target = b"/b/k?X-Amz-Algorithm=a&versionId=1&X-Amz-Signature=0&x-amz-date=2&";
+        assert_eq!(target_without_signature(target), b"/b/k?versionId=1");
+        assert_eq!(target_without_signature(b"/b/k?X-Amz-Signature=0"), b"/b/k");
+        assert_eq!(object_of(b"/b/k?uploadId=a&versionId=1&X-Amz-Signature=0"), b"/b/k?versionId=1");
+        assert_eq!(object_of(b"/b/k?uploadId=a"), b"/b/k");
+        for (name, kept) in [
+            ("x-amz-date", false),
+            ("x-amz-acl", false),
+            ("amz-sdk-invocation-id", false),
+            ("x-amz-server-side-encryption-customer-key", true),
+            ("x-amz-server-side-encryption", false),
+            ("accept", true),
+        ] {
+            assert_eq!(keep_for_own_signature(&HeaderName::from_static(name)), kept, "{name}");
+        }
+    }
+}

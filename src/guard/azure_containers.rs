@@ -1,0 +1,63 @@
+//! Removing a container removes all blobs in it, which their records do not tell.
+//!
+//! So the store has one record more for each upstream, whose revision grows with each removal: what memory says of a blob
+//! counts only if the blob was touched since. It is one for all containers, because a blob's name does not tell which
+//! part of it is that of a container; after a removal the backend is asked once for each blob that is written.
+
+use super::{
+    Guards,
+    answer::Answer,
+    claim::swap,
+    refusals::{RETRY_SOON, of_store, write_in_flight},
+    request::Request,
+};
+use crate::{
+    core::{
+        policy::{Guard, Require, Writers},
+        precondition::Combination,
+        record::Snapshot,
+        refusal::Refusal,
+        resource::ResourceKey,
+    },
+    store::Swapped,
+};
+
+/// How often the note is tried again because another removal came between.
+const ATTEMPTS_MAX: usize = 100;
+
+impl Guards {
+    /// Notes that blobs may be gone: before a container is removed, and after it may have been.
+    pub(super) async fn note_removal(&self, request: &Request) -> Result<(), Refusal> {
+        let key = ResourceKey::of_collections(&request.upstream().identity);
+        for _ in 0..ATTEMPTS_MAX {
+            let seen = self.snapshot(&key).await.map_err(|error| of_store(&error))?;
+            let record = seen.record.clone().resolved(seen.revision);
+            let swapped = swap(&*self.store, self.store_timeout, &key, seen.revision, record).await;
+            if let Swapped::Done(_) = swapped.map_err(|error| of_store(&error))? {
+                return Ok(());
+            }
+        }
+        Err(write_in_flight(RETRY_SOON))
+    }
+
+    /// Whether what memory says of a resource may be older than the removal of the container that it was in.
+    pub(super) async fn may_be_removed(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> bool {
+        let conditions = &request.conditions;
+        let asks_memory = !conditions.is_empty() || guard.require != Require::Never;
+        if conditions.combination != Combination::Azure || guard.writers == Writers::Shared || !asks_memory {
+            return false;
+        }
+        let key = ResourceKey::of_collections(&request.upstream().identity);
+        // Where the store does not say, the backend does.
+        self.snapshot(&key).await.map_or(true, |noted| snapshot.touched() < noted.revision)
+    }
+}
+
+/// Whether a removal has certainly not begun.
+pub(super) fn has_removed_nothing(answer: &Result<Answer, Answer>) -> bool {
+    match answer {
+        Ok(Answer::Relayed(relayed)) | Err(Answer::Relayed(relayed)) => relayed.head.status.is_client_error(),
+        Ok(Answer::Refused(refusal)) | Err(Answer::Refused(refusal)) => !refusal.in_doubt,
+        _ => false,
+    }
+}

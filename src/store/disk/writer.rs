@@ -1,0 +1,199 @@
+//! The one writer of the file: a thread that commits whatever has come meanwhile, all in one (group commit).
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread,
+};
+
+use redb::Database;
+use tokio::sync::oneshot;
+
+use super::file::{IN_USE, LEASES, NUMBERS, RESERVED, RESERVED_AT_ONCE};
+use crate::{
+    core::{
+        record::{Record, Revision, Snapshot},
+        resource::ResourceKey,
+    },
+    store::{encoding, memory::Journal},
+};
+
+/// Operations in one commit at most, so that the first of them does not wait for ever.
+const BATCH_MAX: usize = 10_000;
+
+/// The answer to whoever waits for a commit: whether it was made.
+pub(super) type Committed = oneshot::Receiver<bool>;
+
+/// What is to be written.
+enum Operation {
+    /// The lease of a resource, as text; or that it has none.
+    Lease(ResourceKey, Option<String>),
+    /// That revisions up to this one may be given.
+    Reserve(u64),
+    /// Whether a process uses the file.
+    InUse(bool),
+}
+
+struct Job {
+    operation: Operation,
+    committed: Option<oneshot::Sender<bool>>,
+}
+
+/// The way to the writer.
+///
+/// Its queue has no limit of its own: a request in flight has one job in it, and a swap forgets few records.
+pub(super) struct Writer {
+    jobs: Sender<Job>,
+    /// The last revision that is reserved in the file.
+    reserved: Arc<AtomicU64>,
+    /// The last one that it was asked to reserve.
+    requested: AtomicU64,
+}
+
+/// What is not in the file yet, and what is reserved there.
+struct Backlog {
+    database: Database,
+    /// The last word on each lease: one that could not be committed is tried again with the next.
+    leases: BTreeMap<ResourceKey, Option<String>>,
+    reserve: Option<u64>,
+    in_use: Option<bool>,
+    reserved: Arc<AtomicU64>,
+}
+
+impl Writer {
+    /// Starts the thread. It ends with the last of its writers.
+    pub(super) fn start(database: Database, reserved: u64) -> io::Result<Self> {
+        let (jobs, queue) = channel();
+        let reserved = Arc::new(AtomicU64::new(reserved));
+        let requested = AtomicU64::new(reserved.load(Ordering::Relaxed));
+        let (leases, backlog_reserved) = (BTreeMap::new(), Arc::clone(&reserved));
+        let mut backlog = Backlog { database, leases, reserve: None, in_use: None, reserved: backlog_reserved };
+        thread::Builder::new().name("ifmatch-store".to_owned()).spawn(move || backlog.write_all(&queue))?;
+        Ok(Self { jobs, reserved, requested })
+    }
+
+    /// Has the first revisions reserved, and the file marked as in use.
+    pub(super) fn begin(&self) -> Committed {
+        drop(self.send(Operation::InUse(true)));
+        self.reserve_next()
+    }
+
+    /// Has the file marked as given back in good order.
+    pub(super) fn give_back(&self) -> Committed {
+        self.send(Operation::InUse(false))
+    }
+
+    fn reserve_next(&self) -> Committed {
+        let next = self.requested.fetch_add(RESERVED_AT_ONCE, Ordering::Relaxed) + RESERVED_AT_ONCE;
+        self.send(Operation::Reserve(next))
+    }
+
+    fn send(&self, operation: Operation) -> Committed {
+        let (committed, answer) = oneshot::channel();
+        let job = Job { operation, committed: Some(committed) };
+        // Without a writer the answer's other end is gone with the job: that is a commit that was not made.
+        let _ = self.jobs.send(job);
+        answer
+    }
+}
+
+impl Journal for Writer {
+    type Entry = Vec<Committed>;
+
+    /// A grant is written before it is answered, and so is its end. All else is gone with the process.
+    fn swapped(&self, key: &ResourceKey, before: &Record, after: &Snapshot) -> Vec<Committed> {
+        let mut awaited = Vec::new();
+        let revision = after.revision.0;
+        if revision + RESERVED_AT_ONCE / 2 > self.requested.load(Ordering::Relaxed) {
+            drop(self.reserve_next());
+        }
+        if revision > self.reserved.load(Ordering::Acquire) {
+            awaited.push(self.send(Operation::Reserve(self.requested.load(Ordering::Relaxed))));
+        }
+        let lasting = lasting(&after.record);
+        if self::lasting(before) != lasting {
+            let text = lasting.map(|record| encoding::encode(&record, after.now));
+            awaited.push(self.send(Operation::Lease(key.clone(), text)));
+        }
+        awaited
+    }
+
+    fn forgotten(&self, key: &ResourceKey) {
+        drop(self.send(Operation::Lease(key.clone(), None)));
+    }
+}
+
+/// What of a record must survive: a lease and its fence.
+///
+/// A write under way that takes an ended lease from its holder takes it here at its beginning. Otherwise a crash
+/// before its end would bring the lease back, and a renewal would prove that nothing was written.
+fn lasting(record: &Record) -> Option<Record> {
+    let mut marks = record.claim.iter().chain(&record.unclaimed);
+    let lease = record.lease.clone().filter(|_| marks.all(|mark| mark.leaves_lease))?;
+    Some(Record { lease: Some(lease), fence: record.fence, ..Record::absent(Revision(0)) })
+}
+
+impl Backlog {
+    fn write_all(&mut self, queue: &Receiver<Job>) {
+        while let Ok(first) = queue.recv() {
+            let jobs: Vec<Job> = std::iter::once(first).chain(queue.try_iter().take(BATCH_MAX)).collect();
+            let waiting: Vec<_> = jobs.into_iter().filter_map(|job| self.add(job)).collect();
+            let committed = match self.commit() {
+                Ok(()) => true,
+                Err(error) => {
+                    tracing::error!(%error, "leases cannot be written; they are refused until they can");
+                    false
+                }
+            };
+            for waiter in waiting {
+                // Who has gone does not care.
+                let _ = waiter.send(committed);
+            }
+        }
+    }
+
+    fn add(&mut self, job: Job) -> Option<oneshot::Sender<bool>> {
+        match job.operation {
+            Operation::Lease(key, text) => {
+                self.leases.insert(key, text);
+            }
+            Operation::Reserve(revision) => self.reserve = Some(self.reserve.unwrap_or_default().max(revision)),
+            Operation::InUse(in_use) => self.in_use = Some(in_use),
+        }
+        job.committed
+    }
+
+    /// Writes what there is, and waits until the disk has it.
+    fn commit(&mut self) -> Result<(), redb::Error> {
+        let transaction = self.database.begin_write()?;
+        {
+            let mut leases = transaction.open_table(LEASES)?;
+            for (key, text) in &self.leases {
+                match text {
+                    Some(text) => leases.insert(key.as_str(), text.as_bytes()).map(drop)?,
+                    None => leases.remove(key.as_str()).map(drop)?,
+                }
+            }
+            let mut numbers = transaction.open_table(NUMBERS)?;
+            if let Some(revision) = self.reserve {
+                numbers.insert(RESERVED, revision)?;
+            }
+            if let Some(in_use) = self.in_use {
+                numbers.insert(IN_USE, u64::from(in_use))?;
+            }
+        }
+        // The engine's default: durable when this returns.
+        transaction.commit()?;
+        self.leases.clear();
+        self.in_use = None;
+        if let Some(revision) = self.reserve.take() {
+            self.reserved.fetch_max(revision, Ordering::Release);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,232 @@
+//! The memory store: one process, nothing survives it.
+//!
+//! # Design
+//!
+//! *Why not a cache such as moka for the idle records?* A cache that evicts on its own tells afterwards. Between the
+//! eviction and the telling, a reader finds neither the record nor the raised floor, and a tag that died long ago
+//! would live again. Here an idle record leaves and its floor rises under one lock.
+//!
+//! *Why is the lock a plain one?* It is never held across a wait, and nothing under it takes more than a map look-up.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::sync::Notify;
+
+mod journal;
+mod records;
+
+pub use journal::{Journal, NoJournal};
+use records::{Entry, Records};
+
+use super::{Incarnation, Store, StoreError, Swapped};
+use crate::{
+    clock::Clock,
+    core::{
+        record::{Record, Revision, Snapshot},
+        resource::ResourceKey,
+        time::StoreTime,
+    },
+};
+
+/// A power of two, far above the number of threads, so that two of them rarely meet at one lock.
+const SHARDS: u16 = 64;
+
+/// Where the store of an earlier process left off.
+#[derive(Debug, Default)]
+pub(super) struct Inheritance {
+    /// No revision up to this one is given again.
+    pub(super) revision: Revision,
+    /// What it kept.
+    pub(super) records: Vec<(ResourceKey, Record)>,
+}
+
+/// Records in memory.
+pub struct MemoryStore<J = NoJournal> {
+    journal: J,
+    clock: Arc<dyn Clock>,
+    incarnation: Incarnation,
+    capacity: usize,
+    idle_ttl: Duration,
+    /// The last revision that was given.
+    revision: AtomicU64,
+    /// Records in all shards.
+    records: AtomicUsize,
+    shards: Vec<Shard>,
+}
+
+struct Shard {
+    records: Mutex<Records>,
+    change: Notify,
+}
+
+impl MemoryStore {
+    /// An empty store for at most `capacity` records, of which an idle one is forgotten after `idle_ttl`.
+    pub fn new(clock: Arc<dyn Clock>, incarnation: Incarnation, capacity: usize, idle_ttl: Duration) -> Self {
+        Self::inheriting(Inheritance::default(), NoJournal, clock, incarnation, (capacity, idle_ttl))
+    }
+}
+
+impl<J: Journal> MemoryStore<J> {
+    /// The same, with what an earlier one left.
+    pub(super) fn inheriting(
+        inheritance: Inheritance,
+        journal: J,
+        clock: Arc<dyn Clock>,
+        incarnation: Incarnation,
+        (capacity, idle_ttl): (usize, Duration),
+    ) -> Self {
+        let Inheritance { revision, records: kept } = inheritance;
+        let shard = |_| Shard { records: Mutex::new(Records::new(revision)), change: Notify::new() };
+        let shards = (0..SHARDS).map(shard).collect();
+        let (revision, records) = (AtomicU64::new(revision.0), AtomicUsize::new(kept.len()));
+        let store = Self { journal, clock, incarnation, capacity, idle_ttl, revision, records, shards };
+        let since = store.clock.now();
+        for (key, record) in kept {
+            let revision = store.next_revision();
+            if let Some(shard) = store.shard(&key) {
+                shard.lock().put(&key, Entry { revision, record: record.resolved(revision), since });
+            }
+        }
+        store
+    }
+
+    /// Who is told of every change.
+    pub(super) fn journal(&self) -> &J {
+        &self.journal
+    }
+
+    /// Whether no write is in flight or in doubt.
+    pub(super) fn is_quiet(&self) -> bool {
+        let now = self.clock.now();
+        self.shards.iter().all(|shard| shard.lock().is_quiet(now))
+    }
+
+    fn next_revision(&self) -> Revision {
+        Revision(self.revision.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Puts `next` in the place of the record that has the revision `expected`; with the journal's word of it.
+    pub(super) fn swap_now(
+        &self,
+        key: &ResourceKey,
+        expected: Revision,
+        next: Record,
+    ) -> Result<(Swapped, Option<J::Entry>), StoreError> {
+        let shard = self.shard(key).ok_or(StoreError::Unavailable)?;
+        loop {
+            let mut records = shard.lock();
+            let now = self.clock.now();
+            records.rest(now);
+            let current = records.snapshot(key, now);
+            if current.revision != expected {
+                return Ok((Swapped::Conflict(current), None));
+            }
+            if !records.holds(key) && !self.take_place() {
+                drop(records);
+                self.make_room(key.bucket())?;
+                continue;
+            }
+            let revision = self.next_revision();
+            let record = next.resolved(revision);
+            records.put(key, Entry { revision, record: record.clone(), since: now });
+            self.give_places(records.forget_aged(now, self.idle_ttl, &self.journal));
+            let snapshot = Snapshot { revision, record, now };
+            let entry = self.journal.swapped(key, &current.record, &snapshot);
+            drop(records);
+            shard.change.notify_waiters();
+            return Ok((Swapped::Done(snapshot), Some(entry)));
+        }
+    }
+
+    fn shard(&self, key: &ResourceKey) -> Option<&Shard> {
+        self.shards.get(usize::from(key.bucket() % SHARDS))
+    }
+
+    /// Takes the place of one more record, if there is one.
+    fn take_place(&self) -> bool {
+        let one_more = |records| (records < self.capacity).then_some(records + 1);
+        self.records.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
+    }
+
+    fn give_places(&self, records: usize) {
+        self.records.fetch_sub(records, Ordering::Relaxed);
+    }
+
+    /// Forgets one idle record of any shard, beginning with that of bucket `first`. No shard's lock may be held.
+    fn make_room(&self, first: u16) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        for offset in 0..SHARDS {
+            let Some(shard) = self.shards.get(usize::from(first.wrapping_add(offset) % SHARDS)) else { continue };
+            let mut records = shard.lock();
+            records.rest(now);
+            if records.forget_oldest(&self.journal) {
+                self.give_places(1);
+                return Ok(());
+            }
+        }
+        Err(StoreError::Full)
+    }
+}
+
+impl Shard {
+    /// A panic under the lock cannot leave a half-made change behind: each change is one insertion or removal.
+    fn lock(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl<J: Journal> Store for MemoryStore<J> {
+    fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        Ok(self.clock.now())
+    }
+
+    async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
+        let shard = self.shard(key).ok_or(StoreError::Unavailable)?;
+        let mut records = shard.lock();
+        Ok(records.snapshot(key, self.clock.now()))
+    }
+
+    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
+        self.swap_now(key, expected, next).map(|(swapped, _entry)| swapped)
+    }
+
+    async fn scan(
+        &self,
+        after: Option<&ResourceKey>,
+        limit: usize,
+    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+        let first = after.map_or(0, |key| usize::from(key.bucket() % SHARDS));
+        let mut found = Vec::new();
+        for (number, shard) in self.shards.iter().enumerate().skip(first) {
+            let after = after.filter(|_| number == first);
+            found.extend(shard.lock().page(after, limit - found.len(), self.clock.now()));
+            if found.len() == limit {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    async fn changed(&self, key: &ResourceKey, seen: Revision) {
+        let Some(shard) = self.shard(key) else { return };
+        let change = shard.change.notified();
+        if shard.lock().snapshot(key, self.clock.now()).revision == seen {
+            change.await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! The records of one part of the store, under one lock.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
+
+use lru::LruCache;
+
+use super::journal::Journal;
+use crate::core::{
+    record::{Record, Revision, Snapshot},
+    resource::ResourceKey,
+    time::StoreTime,
+};
+
+/// Idle records looked at for their age in one swap: more than one, so that the old leave faster than new ones come.
+const AGED_PER_SWAP: usize = 4;
+
+/// The records, and what is left of those that were forgotten.
+pub(super) struct Records {
+    /// Pinned. Many become idle without a swap, by the end of a doubt or of a lease: `resting` finds them then.
+    busy: HashMap<ResourceKey, Entry>,
+    /// Forgettable, the one used longest ago first to go.
+    idle: LruCache<ResourceKey, Entry>,
+    /// When pinned records become idle by time alone.
+    resting: BTreeMap<(StoreTime, Revision), ResourceKey>,
+    /// The floors of this shard's buckets.
+    floors: HashMap<u16, Revision>,
+    /// The floor of all others.
+    least_floor: Revision,
+}
+
+/// A record in its place.
+pub(super) struct Entry {
+    pub(super) revision: Revision,
+    pub(super) record: Record,
+    /// When it was last written or became idle.
+    pub(super) since: StoreTime,
+}
+
+impl Records {
+    pub(super) fn new(least_floor: Revision) -> Self {
+        let (busy, idle) = (HashMap::new(), LruCache::unbounded());
+        Self { busy, idle, resting: BTreeMap::new(), floors: HashMap::new(), least_floor }
+    }
+
+    pub(super) fn snapshot(&mut self, key: &ResourceKey, now: StoreTime) -> Snapshot {
+        if let Some(entry) = self.busy.get(key).or_else(|| self.idle.get(key)) {
+            return Snapshot { revision: entry.revision, record: entry.record.clone(), now };
+        }
+        let floor = self.floors.get(&key.bucket()).copied().unwrap_or(self.least_floor);
+        Snapshot { revision: floor, record: Record::absent(floor), now }
+    }
+
+    pub(super) fn holds(&self, key: &ResourceKey) -> bool {
+        self.busy.contains_key(key) || self.idle.contains(key)
+    }
+
+    pub(super) fn is_quiet(&self, now: StoreTime) -> bool {
+        self.busy.values().all(|entry| entry.record.is_quiet(now))
+    }
+
+    /// The first records after that of `after`, by their keys.
+    pub(super) fn page(
+        &self,
+        after: Option<&ResourceKey>,
+        limit: usize,
+        now: StoreTime,
+    ) -> Vec<(ResourceKey, Snapshot)> {
+        let entries = self.busy.iter().chain(self.idle.iter());
+        let mut page: Vec<_> = entries.filter(|(key, _)| after.is_none_or(|after| after < *key)).collect();
+        page.sort_unstable_by_key(|(key, _)| *key);
+        let snapshot = |entry: &Entry| Snapshot { revision: entry.revision, record: entry.record.clone(), now };
+        page.into_iter().take(limit).map(|(key, entry)| (key.clone(), snapshot(entry))).collect()
+    }
+
+    /// Puts a record in its place.
+    pub(super) fn put(&mut self, key: &ResourceKey, entry: Entry) {
+        let earlier = self.busy.remove(key).or_else(|| self.idle.pop(key));
+        if let Some(Entry { revision, record, .. }) = &earlier
+            && let Some(from) = record.idle_from()
+        {
+            self.resting.remove(&(from, *revision));
+        }
+        if entry.record.is_idle(entry.since) {
+            self.idle.put(key.clone(), entry);
+        } else {
+            if let Some(from) = entry.record.idle_from() {
+                self.resting.insert((from, entry.revision), key.clone());
+            }
+            self.busy.insert(key.clone(), entry);
+        }
+    }
+
+    /// Lets go of records that time alone has made idle.
+    pub(super) fn rest(&mut self, now: StoreTime) {
+        while let Some(first) = self.resting.first_entry() {
+            if first.key().0 > now {
+                break;
+            }
+            let key = first.remove();
+            if let Some(entry) = self.busy.remove(&key) {
+                self.idle.put(key, Entry { since: now, ..entry });
+            }
+        }
+    }
+
+    /// Forgets the idle record that was used longest ago, and raises its floor in the same step.
+    pub(super) fn forget_oldest(&mut self, journal: &impl Journal) -> bool {
+        let Some((key, entry)) = self.idle.pop_lru() else { return false };
+        journal.forgotten(&key);
+        let floor = self.floors.entry(key.bucket()).or_insert(self.least_floor);
+        *floor = entry.revision.max(*floor);
+        true
+    }
+
+    /// Forgets some of the records that have been idle for `idle_ttl`, and says how many.
+    pub(super) fn forget_aged(&mut self, now: StoreTime, idle_ttl: Duration, journal: &impl Journal) -> usize {
+        let is_aged = |entry: &Entry| entry.since.plus(idle_ttl) <= now;
+        let aged = |records: &mut Self| {
+            records.idle.peek_lru().is_some_and(|(_, entry)| is_aged(entry)) && records.forget_oldest(journal)
+        };
+        (0..AGED_PER_SWAP).take_while(|_| aged(self)).count()
+    }
+}

@@ -1,0 +1,18 @@
+//! What is configured for certain clients: the shape of errors, keys of retries, signatures.
+
+use super::{BASE, problems};
+
+#[test]
+fn each_broken_rule_for_certain_clients_is_one_problem() {
+    let cases: &[(&str, &str)] = &[
+        ("errors = \"S3\"", "errors cannot be \"S3\""),
+        ("errors = \"s3\"\nprobe_auth = \"none\"", "errors = \"s3\" needs etag = \"upstream\""),
+        ("errors = \"s3\"\netag = \"upstream\"", "errors = \"s3\" cannot probe with the client's credentials"),
+        ("probe_region = \"a b\"", "probe_region is \"a b\": a name has no blanks and is not empty"),
+        ("idempotency = \"on\"", "idempotency cannot be \"on\""),
+        ("idempotency_ttl = \"0s\"", "idempotency_ttl is 0s, the least is 1s"),
+    ];
+    for (added, expected) in cases {
+        assert_eq!(problems(&format!("{BASE}{added}\n")), [*expected], "added:\n{added}");
+    }
+}

@@ -1,0 +1,202 @@
+//! The list of operations: what is on it is answered as Azure's clients expect it, and of all else the backend sees no
+//! byte.
+
+use crate::support::{
+    azure::{BLOBS, BLOCK, CONTAINERS, assert_common, assert_done, assert_error, blobs, put_blob},
+    backend::{Answer, Backend},
+    proxy::Proxy,
+    raw::{get, send},
+};
+
+#[tokio::test]
+async fn what_is_not_on_the_list_leaves_the_backend_untouched() {
+    let backend = Backend::start().await;
+    let proxy = blobs(&backend).start().await;
+    backend.put("/c/blob", "one");
+    let (no, bad_verb) = ((501, "NotImplemented"), (405, "UnsupportedHttpVerb"));
+    let unsupported = (400, "UnsupportedHeader");
+    for (method, target, fields, expected) in [
+        ("PUT", "/c/blob", &[][..], (400, "MissingRequiredHeader")),
+        ("PUT", "/c/blob", &[("x-ms-blob-type", "AppendBlob")], no),
+        ("PUT", "/c/blob", &[("x-ms-blob-type", "PageBlob"), ("x-ms-blob-content-length", "512")], unsupported),
+        ("PUT", "/c/blob", &[BLOCK, ("x-ms-copy-source", "http://127.0.0.1/a")], unsupported),
+        ("PUT", "/c/blob", &[BLOCK, ("x-ms-meta-owner", "me")], unsupported),
+        ("PUT", "/c/blob", &[BLOCK, ("x-ms-lease-action", "acquire")], unsupported),
+        ("PUT", "/c/blob?comp=block&blockid=AAAA", &[], no),
+        ("PUT", "/c/blob?comp=blocklist", &[BLOCK], no),
+        ("PUT", "/c/blob?comp=appendblock", &[BLOCK], no),
+        ("PUT", "/c/blob?comp=page", &[BLOCK], no),
+        ("PUT", "/c/blob?comp=metadata", &[], no),
+        ("PUT", "/c/blob?comp=leas%65", &[BLOCK], no),
+        ("PUT", "/c/blob?%63omp=lease", &[BLOCK], (400, "UnsupportedQueryParameter")),
+        ("PUT", "/c/blob?comp=lease", &[], (400, "MissingRequiredHeader")),
+        ("PUT", "/c?restype=container", &[], no),
+        ("DELETE", "/c?restype=container", &[], no),
+        ("DELETE", "/c/", &[], (400, "InvalidUri")),
+        ("DELETE", "/c/blob?snapshot=2020", &[], (400, "UnsupportedQueryParameter")),
+        ("DELETE", "/c/%2e%2e", &[], (400, "InvalidUri")),
+        ("GET", "/c/blob?comp=blocklist", &[], no),
+        ("POST", "/c/blob", &[], bad_verb),
+        ("PATCH", "/c/blob", &[], bad_verb),
+        ("OPTIONS", "/c/blob", &[], bad_verb),
+        ("TRACE", "/c/blob", &[], bad_verb),
+        ("MKCOL", "/c/blob", &[], bad_verb),
+        ("PROPFIND", "/c/blob", &[], bad_verb),
+        ("COPY", "/c/blob", &[("Destination", "/other")], no),
+        ("PUT", "/c/blob", &[BLOCK, ("X-HTTP-Method", "DELETE")], unsupported),
+        ("GET", "/c/blob", &[("Upgrade", "websocket"), ("Connection", "upgrade"), ("x-ms-if-tags", "a")], unsupported),
+    ] {
+        let body = if matches!(method, "PUT" | "POST" | "PATCH") { "two" } else { "" };
+        let response = send(proxy.addr(), method, target, fields, body).await;
+        let told = (response.status, response.header("x-ms-error-code").unwrap_or("no name"));
+        assert_eq!(told, expected, "{method} {target} {fields:?}");
+        assert_error(&response, expected.0, expected.1);
+        assert_eq!(response.headers.all("proxy-status").len(), 1, "{response:?}");
+    }
+    assert_eq!(backend.connections(), 0, "{:?}", backend.events());
+}
+
+#[tokio::test]
+async fn the_backend_gets_a_plain_request() {
+    let backend = Backend::start().await;
+    let proxy = blobs(&backend).start().await;
+    let fields = [
+        ("x-ms-version", "2024-11-04"),
+        ("x-ms-date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+        ("x-ms-client-request-id", "mine"),
+        ("x-ms-blob-content-type", "image/png"),
+        ("Content-Type", "application/octet-stream"),
+        ("If-None-Match", "*"),
+    ];
+    let target = "/c/blob?timeout=30&sv=2021&sig=a%2Bb%3D";
+    let put = put_blob(proxy.addr(), target, &fields, "one").await;
+    assert_eq!(put.status, 201, "{put:?}");
+    assert_eq!(put.headers.all("x-ms-version"), ["2024-11-04"]);
+    assert_eq!(put.headers.all("x-ms-client-request-id"), ["mine"]);
+    let seen = backend.seen("PUT", "*");
+    assert_eq!(seen.len(), 1);
+    assert_eq!(seen[0].target, "/c/blob?sv=2021&sig=a%2Bb%3D");
+    assert_eq!(seen[0].headers.all("content-type"), ["image/png"]);
+    let azure = |(name, _): &(String, String)| name.to_lowercase().starts_with("x-ms-");
+    assert!(!backend.requests().iter().any(|request| request.headers.0.iter().any(azure)), "{seen:?}");
+}
+
+#[tokio::test]
+async fn each_status_is_the_one_that_clients_take() {
+    let backend = Backend::start().await;
+    let proxy = blobs(&backend).start().await;
+    let addr = proxy.addr();
+    for status in [200, 201, 204] {
+        backend.once("PUT", "/blob", Answer::status(status).applied());
+        assert_eq!(put_blob(addr, "/blob", &[], "one").await.status, 201, "{status}");
+        backend.once("DELETE", "/blob", Answer::status(status).applied());
+        let deleted = send(addr, "DELETE", "/blob", &[], "").await;
+        assert_eq!((deleted.status, deleted.text()), (202, ""), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_backend_refuses_is_told_in_azures_words() {
+    let backend = Backend::start().await;
+    let proxy = blobs(&backend).start().await;
+    let addr = proxy.addr();
+    for (status, expected, code) in [
+        (400, 400, "InvalidInput"),
+        (401, 401, "NoAuthenticationInformation"),
+        (403, 403, "AuthorizationFailure"),
+        (404, 404, "BlobNotFound"),
+        (301, 404, "BlobNotFound"),
+        (418, 418, "InvalidInput"),
+        (500, 500, "InternalError"),
+        (503, 503, "ServerBusy"),
+    ] {
+        let answer = Answer::status(status).header("WWW-Authenticate", "Bearer").header("Retry-After", "7").body("no");
+        backend.once("GET", "/blob", answer);
+        let response = get(addr, "/blob").await;
+        assert_error(&response, expected, code);
+        assert_eq!(response.headers.all("www-authenticate"), ["Bearer"], "{status}");
+        assert_eq!(response.headers.all("retry-after"), ["7"], "{status}");
+        backend.once("HEAD", "/blob", Answer::status(status));
+        let response = send(addr, "HEAD", "/blob", &[], "").await;
+        assert_error(&response, expected, code);
+        assert_eq!(response.text(), "");
+    }
+    backend.once("PUT", "/blob", Answer::status(409).body("no such folder"));
+    assert_error(&put_blob(addr, "/blob", &[], "one").await, 404, "ContainerNotFound");
+}
+
+/// A container is a collection of the backend, and never a file.
+#[tokio::test]
+async fn a_container_is_made_and_removed_as_a_collection() {
+    let backend = Backend::start().await;
+    let route = format!("{BLOBS}\n{CONTAINERS}");
+    let proxy = Proxy::to(backend.addr()).route(&route).start().await;
+    let (addr, target) = (proxy.addr(), "/photos?restype=container");
+    let created = send(addr, "PUT", target, &[], "").await;
+    assert_eq!(created.status, 201, "{created:?}");
+    assert_common(&created);
+    assert_eq!(backend.count("MKCOL", "/photos/"), 1);
+    assert_error(&send(addr, "PUT", target, &[], "").await, 409, "ContainerAlreadyExists");
+    assert_error(&put_blob(addr, "/photos", &[], "one").await, 501, "NotImplemented");
+    assert_eq!(send(addr, "DELETE", target, &[], "").await.status, 202);
+    assert_eq!(backend.count("DELETE", "/photos/"), 1);
+    assert_error(&send(addr, "DELETE", target, &[], "").await, 404, "ContainerNotFound");
+    assert_error(&send(addr, "GET", target, &[], "").await, 404, "ContainerNotFound");
+    // A backend that knows no collections cannot have containers.
+    backend.once("MKCOL", "/photos/", Answer::status(405));
+    assert_error(&send(addr, "PUT", target, &[], "").await, 501, "NotImplemented");
+    assert_eq!(backend.count("PUT", "*"), 0);
+}
+
+#[tokio::test]
+async fn a_tag_of_the_backends_own_is_its_last_fence() {
+    let backend = Backend::with(crate::support::backend::Validators::TagsAndDates).await;
+    let lines = BLOBS.replace("version", "upstream").replace("exclusive", "shared");
+    let proxy = Proxy::to(backend.addr()).route(&lines).start().await;
+    let addr = proxy.addr();
+    backend.put("/blob", "one");
+    let tag = assert_done(&get(addr, "/blob").await, 200);
+    assert_done(&put_blob(addr, "/blob", &[("If-Match", tag.trim_matches('"'))], "two").await, 201);
+    assert_eq!(backend.seen("PUT", "/blob")[0].headers.all("if-match"), [tag.as_str()]);
+}
+
+/// Clients take whatever they get for the part that they have asked for.
+#[tokio::test]
+async fn the_whole_is_never_sent_for_a_part() {
+    let backend = Backend::start().await;
+    let proxy = blobs(&backend).route("hash_max = \"1KiB\"").start().await;
+    let addr = proxy.addr();
+    let part = async |target: &str, range: &str| send(addr, "GET", target, &[("x-ms-range", range)], "").await;
+    // The backend knows no parts.
+    backend.put("/blob", "content");
+    for (range, text, content_range) in [
+        ("bytes=0-33554431", "content", "bytes 0-6/7"),
+        ("bytes=1-2", "on", "bytes 1-2/7"),
+        ("bytes=4-", "ent", "bytes 4-6/7"),
+    ] {
+        let response = part("/blob", range).await;
+        assert_eq!((response.status, response.text()), (206, text), "{range}");
+        assert_eq!(response.headers.all("content-range"), [content_range]);
+    }
+    let beyond = part("/blob", "bytes=7-").await;
+    assert_error(&beyond, 416, "InvalidRange");
+    assert_eq!(beyond.headers.all("content-range"), ["bytes */7"]);
+    backend.put("/large", "a".repeat(2_000));
+    let whole = part("/large", "bytes=0-33554431").await;
+    assert_eq!(
+        (whole.status, whole.body.len(), whole.header("content-range")),
+        (206, 2_000, Some("bytes 0-1999/2000"))
+    );
+    assert_error(&part("/large", "bytes=0-9").await, 501, "NotImplemented");
+
+    // While a write is in flight its tag may be older than what is read.
+    let held = backend.hold("PUT", "/blob");
+    let writer = tokio::spawn(async move { put_blob(addr, "/blob", &[], "changed").await });
+    let mut write = held.arrived().await;
+    write.apply().await;
+    assert_error(&part("/blob", "bytes=1-2").await, 503, "ServerBusy");
+    assert_eq!(part("/blob", "bytes=0-9").await.text(), "changed");
+    write.answer(Answer::status(204)).await;
+    assert_eq!(writer.await.expect("an answer").status, 201);
+    assert_eq!(part("/blob", "bytes=1-2").await.text(), "ha");
+}

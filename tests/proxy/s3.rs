@@ -1,0 +1,254 @@
+//! Clients of S3 in front of S3 servers that ignore their conditions (`errors = "s3"`).
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::spawn_blocking;
+
+use crate::support::{
+    backend::{Answer, Backend, Validators},
+    child::Child,
+    clients, ports,
+    proxy::Proxy,
+    raw::{put, send},
+    response::Response,
+};
+
+/// The credentials that s3rver takes.
+const CREDENTIALS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "S3RVER"), ("AWS_SECRET_ACCESS_KEY", "S3RVER")];
+const ROUTE: &str = "etag = \"upstream\"\nerrors = \"s3\"\nrequire = \"never\"\nprobe_auth = \"none\"";
+const SIGNED: &str =
+    "AWS4-HMAC-SHA256 Credential=AKID/20260101/eu/s3/aws4_request, SignedHeaders=host;if-match;range, Signature=0";
+
+/// An s3rver with a bucket; it checks signatures and no conditions.
+struct S3rver {
+    _server: Child,
+    _directory: TempDir,
+    addr: SocketAddr,
+}
+
+impl S3rver {
+    async fn start() -> Self {
+        let (directory, addr) = (tempfile::tempdir().expect("a directory"), ports::free());
+        let mut command = Command::new("node");
+        command.arg(clients::node_package("s3rver").join("bin/s3rver.js")).arg("--directory").arg(directory.path());
+        let (ip, port) = (addr.ip().to_string(), addr.port().to_string());
+        command.args(["--address", &ip, "--port", &port, "--no-vhost-buckets"]);
+        let mut server = Child::spawn("s3rver", &mut command, directory.path().join("log"));
+        server.accepts(addr).await.expect("it runs");
+        boto3(addr, "prepare").await;
+        Self { _server: server, _directory: directory, addr }
+    }
+}
+
+/// A server of this address that looks at signatures, which s3rver does not: a request passes if its own holds.
+struct Verifier {
+    _process: Child,
+    _directory: TempDir,
+    addr: SocketAddr,
+}
+
+impl Verifier {
+    async fn before(server: SocketAddr) -> Self {
+        let (directory, addr) = (tempfile::tempdir().expect("a directory"), ports::free());
+        let mut command = clients::python();
+        command.arg(script("verifier.py")).args([addr.to_string(), server.to_string()]);
+        let mut process = Child::spawn("the verifier", &mut command, directory.path().join("log"));
+        process.accepts(addr).await.expect("it runs");
+        Self { _process: process, _directory: directory, addr }
+    }
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/s3").join(name)
+}
+
+/// What boto3 gets there, as its script in `tests/s3` tells it.
+async fn boto3(addr: SocketAddr, what: &str) -> Value {
+    let mut command = clients::python();
+    command.arg(script("client.py")).args([&format!("http://{addr}"), what]);
+    let output = spawn_blocking(move || command.output()).await.expect("no panic").expect("python runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    if output.stdout.is_empty() { Value::Null } else { serde_json::from_slice(&output.stdout).expect("JSON") }
+}
+
+/// The proxy that `config/s3.toml` describes.
+async fn proxy_before(server: SocketAddr) -> Proxy {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/s3.toml");
+    let text = std::fs::read_to_string(file).expect("the file");
+    let text = text.replace("listen = [\"127.0.0.1:8080\"]", "{listen}").replace("127.0.0.1:9000", &server.to_string());
+    Proxy::start_with(&text, &CREDENTIALS).await
+}
+
+/// P32: each request that reaches the server has a signature that holds, the client's own or, on a probe, the proxy's.
+#[tokio::test]
+async fn boto3_gets_from_s3rver_what_s3_would_answer() {
+    let server = S3rver::start().await;
+    let verifier = Verifier::before(server.addr).await;
+    let proxy = proxy_before(verifier.addr).await;
+    let expected = json!({
+        "create": [200, null],
+        "create again": [412, "PreconditionFailed"],
+        "read a current copy": [304, true],
+        "change": [200, null],
+        "change by a stale tag": [412, "PreconditionFailed"],
+        "change by a bare tag": [200, null],
+        "read by a stale tag": [412, "PreconditionFailed"],
+        "read by the tag": [200, null],
+        "change with a wrong signature": [403, "SignatureDoesNotMatch"],
+        "delete by a stale tag": [412, "PreconditionFailed"],
+        "delete several": [501, "NotImplemented"],
+        "complete an upload by a stale tag": [412, "PreconditionFailed"],
+        "content": "three",
+        "complete an upload": [200, null],
+        "delete": [204, null],
+        "read what is not there": [404, "NoSuchKey"],
+        "look for what is not there": [404, "404"],
+        "change what is not there": [404, "NoSuchKey"],
+        "delete what is not there": [404, "NoSuchKey"],
+    });
+    assert_eq!(boto3(proxy.addr(), "cycle").await, expected);
+    let log = proxy.log();
+    assert!(!log.contains("Signature=") && !log.contains("AWS4"), "nobody's credentials are logged: {log}");
+}
+
+/// Twenty writers begin with one tag. Without the proxy all of them are told that they have written.
+#[tokio::test]
+async fn of_twenty_writers_with_one_tag_one_succeeds_and_without_the_proxy_all_do() {
+    let server = S3rver::start().await;
+    let proxy = proxy_before(server.addr).await;
+    let succeeded = |race: &Value| {
+        let outcomes = race["outcomes"].as_array().expect("a list").iter().enumerate();
+        outcomes.filter(|(_, outcome)| **outcome == json!([200, null])).map(|(number, _)| number).collect::<Vec<_>>()
+    };
+    let without = boto3(server.addr, "race").await;
+    assert_eq!(succeeded(&without).len(), 20, "{without}");
+    let with = boto3(proxy.addr(), "race").await;
+    let refused = with["outcomes"].as_array().expect("a list").iter();
+    let refused = refused.filter(|outcome| **outcome == json!([412, "PreconditionFailed"])).count();
+    let succeeded = succeeded(&with);
+    assert_eq!((succeeded.len(), refused), (1, 19), "{with}");
+    assert_eq!(with["content"], succeeded[0].to_string());
+}
+
+#[track_caller]
+fn assert_error(response: &Response, status: u16, code: &str) {
+    assert_eq!(response.status, status, "{response:?}");
+    assert_eq!(response.headers.all("content-type"), ["application/xml"]);
+    assert_eq!(response.headers.all("cache-control"), ["no-store"]);
+    assert!(response.text().contains(&format!("<Error><Code>{code}</Code><Message>")), "{response:?}");
+}
+
+/// A backend with an object, and a proxy in front of it that speaks S3.
+async fn scene(lines: &str) -> (Backend, Proxy, String) {
+    let backend = Backend::with(Validators::Tags).await;
+    backend.put("/bucket/object", "one");
+    let proxy = Proxy::to(backend.addr()).route(ROUTE).route(lines).start().await;
+    let tag = send(backend.addr(), "HEAD", "/bucket/object", &[], "").await.etag();
+    (backend, proxy, tag)
+}
+
+/// DESIGN, section 3, rule 4, in the shape that clients of S3 read.
+#[tokio::test]
+async fn refusals_are_errors_of_s3_and_what_is_refused_is_not_sent() {
+    let (backend, proxy, tag) = scene("claim = { max_waiters = 0 }\nidempotency = \"accept\"").await;
+    let (addr, object) = (proxy.addr(), "/bucket/object");
+    let refused = put(addr, object, &[("If-Match", "\"stale\"")], "two").await;
+    assert_error(&refused, 412, "PreconditionFailed");
+    assert_error(&put(addr, object, &[("If-Match", "\"a\" \"b\"")], "two").await, 400, "InvalidArgument");
+    assert_error(&put(addr, "/bucket/none", &[("If-Match", &tag)], "two").await, 404, "NoSuchKey");
+    assert_error(&send(addr, "POST", "/bucket?delete", &[], "<Delete/>").await, 501, "NotImplemented");
+    assert_error(&put(addr, "/bucket/a%2Fb", &[], "two").await, 400, "InvalidURI");
+    let bodiless = send(addr, "HEAD", object, &[("If-Match", "\"stale\"")], "").await;
+    assert_eq!((bodiless.status, bodiless.text()), (412, ""));
+    assert_eq!(backend.count("PUT", "*") + backend.count("POST", "*"), 0);
+
+    let held = backend.hold("PUT", object);
+    let writer = tokio::spawn(async move { put(addr, object, &[("If-Match", &tag)], "two").await });
+    let held = held.arrived().await;
+    assert_error(&put(addr, object, &[], "three").await, 409, "ConditionalRequestConflict");
+    held.answer(Answer::stored()).await;
+    assert_eq!(writer.await.unwrap().status, 204);
+    assert_eq!(backend.content(object).as_deref(), Some("two"));
+}
+
+/// P5: the SDKs of AWS give all attempts of an operation one name, and sign each attempt anew.
+#[tokio::test]
+async fn p5_an_sdk_that_tries_again_gets_the_answer_of_its_first_attempt() {
+    let (backend, proxy, tag) = scene("idempotency = \"accept\"").await;
+    let attempt = async |signature: &str, key: &str| {
+        let credentials = format!("AWS4-HMAC-SHA256 Credential={key}/20260101/eu/s3/aws4_request, {signature}");
+        let fields =
+            [("Authorization", credentials.as_str()), ("amz-sdk-invocation-id", "8e03978e"), ("If-Match", &tag)];
+        put(proxy.addr(), "/bucket/object", &fields, "two").await
+    };
+    let first = attempt("SignedHeaders=host, Signature=1", "AKID").await;
+    let retry = attempt("SignedHeaders=host, Signature=2", "AKID").await;
+    assert_eq!((retry.status, retry.header("etag")), (first.status, first.header("etag")));
+    assert_eq!(retry.header("idempotent-replayed"), Some("true"));
+    assert_error(&attempt("SignedHeaders=host, Signature=3", "OTHER").await, 412, "PreconditionFailed");
+    assert_eq!(backend.count("PUT", "*"), 1);
+}
+
+/// P32: what a client has signed arrives as it was sent. What it has not signed may be made exact.
+#[tokio::test]
+async fn p32_signed_fields_arrive_as_they_were_sent() {
+    let (backend, proxy, tag) = scene("").await;
+    let list = format!("\"other\", {tag}");
+    let fields = [("Authorization", SIGNED), ("If-Match", &list), ("x-amz-meta-a", "1")];
+    assert_eq!(put(proxy.addr(), "/bucket/object", &fields, "two").await.status, 204);
+    let any = [("Authorization", SIGNED), ("If-Match", "*"), ("Host", "objects.test")];
+    assert_eq!(put(proxy.addr(), "/bucket/object", &any, "three").await.status, 204);
+    let seen = backend.seen("PUT", "/bucket/object");
+    assert_eq!(seen[0].headers.all("if-match"), [list.as_str()]);
+    assert_eq!((seen[0].headers.all("x-amz-meta-a"), seen[1].headers.all("host")), (vec!["1"], vec!["objects.test"]));
+    assert_eq!(seen[1].headers.all("if-match"), ["*"]);
+    let bare = send(proxy.addr(), "HEAD", "/bucket/object", &[], "").await.etag();
+    assert_eq!(put(proxy.addr(), "/bucket/object", &[("If-Match", "*")], "four").await.status, 204);
+    assert_eq!(backend.seen("PUT", "/bucket/object")[2].headers.all("if-match"), [bare.as_str()], "it is not signed");
+    let read = [("Authorization", SIGNED), ("Range", "bytes=0-1"), ("Accept-Encoding", "identity;q=0.5")];
+    let _part = send(proxy.addr(), "GET", "/bucket/object", &read, "").await;
+    let read = &backend.seen("GET", "/bucket/object")[0].headers;
+    assert_eq!((read.all("range"), read.all("accept-encoding")), (vec!["bytes=0-1"], vec!["identity;q=0.5"]));
+}
+
+/// P32: a signature holds for one request. A probe has none, or the proxy's own.
+#[tokio::test]
+async fn p32_a_clients_signature_is_lent_to_no_probe() {
+    let presigned = "/bucket/object?X-Amz-Signature=0&X-Amz-SignedHeaders=host&versionId=1";
+    let backend = Backend::with(Validators::Tags).await;
+    backend.put("/bucket/object", "one");
+    let client = Proxy::to(backend.addr()).route("etag = \"upstream\"").start().await;
+    for (target, fields) in [("/bucket/object", vec![("Authorization", SIGNED)]), (presigned, Vec::new())] {
+        let fields = [&fields[..], &[("If-Match", "\"a\"")]].concat();
+        let problem = put(client.addr(), target, &fields, "two").await.refused(502, "validator-unavailable");
+        assert!(problem.detail.contains("probe_auth = \"sigv4\""), "{problem:?}");
+    }
+    assert_eq!(backend.requests().len(), 0);
+
+    let signing =
+        format!("[server]\n{{listen}}\n[upstreams.backend]\nservers = [\"{}\"]\n[[routes]]\n", backend.addr());
+    let signing =
+        signing + "path = \"/{*rest}\"\nupstream = \"backend\"\npolicy = \"optimistic\"\netag = \"upstream\"\n";
+    let signing = signing + "probe_auth = \"sigv4\"\nprobe_region = \"eu-west-1\"\n";
+    let logged = [("AWS_SESSION_TOKEN", "session-token"), ("RUST_LOG", "trace")];
+    let proxy = Proxy::start_with(&signing, &[&CREDENTIALS[..], &logged].concat()).await;
+    let fields = [("Authorization", SIGNED), ("If-Match", "\"a\""), ("x-amz-acl", "private"), ("Cookie", "a=b")];
+    put(proxy.addr(), presigned, &fields, "two").await.refused(412, "precondition-failed");
+    let probe = &backend.requests()[0];
+    assert_eq!((probe.method.as_str(), probe.target.as_str()), ("HEAD", "/bucket/object?versionId=1"));
+    let credentials = probe.headers.all("authorization");
+    assert!(
+        credentials[0].contains("Credential=S3RVER/") && credentials[0].contains("/eu-west-1/s3/"),
+        "{credentials:?}"
+    );
+    assert_eq!((credentials.len(), probe.headers.all("x-amz-security-token")), (1, vec!["session-token"]));
+    assert!(!proxy.log().contains("session-token"), "it is logged at no level");
+    assert_eq!((probe.headers.get("x-amz-acl"), probe.headers.get("cookie")), (None, None));
+    assert_eq!(backend.count("PUT", "*"), 0);
+}

@@ -1,0 +1,217 @@
+//! Tags that a backend states in its own way: a field of its JSON texts, a tag that is spelled badly or twice, and
+//! tags that it judges itself (DESIGN, section 6).
+
+use crate::support::{
+    backend::{Answer, Backend},
+    proxy::Proxy,
+    raw::{get, put, put_if_match, send},
+    scene::all_at_once,
+    source::{CONTENT, Source, UPSTREAM, UPSTREAM_EXCLUSIVE},
+};
+
+const WRITERS: [&str; 2] = ["shared", "exclusive"];
+
+/// A backend with this JSON text at `/doc`, and a route that takes its tags from there.
+async fn json(pointer: &str, writers: &str, text: &str) -> (Backend, Proxy) {
+    let backend = Backend::start().await;
+    backend.put("/doc", text);
+    let route = format!("etag = \"json:{pointer}\"\nwriters = \"{writers}\"\nhash_wait = \"10s\"");
+    let proxy = Proxy::to(backend.addr()).route(&route).start().await;
+    (backend, proxy)
+}
+
+#[tokio::test]
+async fn p23_a_field_of_a_json_text_is_the_tag() {
+    all_at_once(WRITERS.map(|writers| {
+        (writers.to_owned(), async move {
+            let (backend, proxy) = json("/meta/version", writers, r#"{"seen": 1, "meta": {"version": 7}}"#).await;
+            let addr = proxy.addr();
+            assert_eq!(get(addr, "/doc").await.etag(), "\"7\"");
+            assert_eq!(send(addr, "HEAD", "/doc", &[], "").await.etag(), "\"7\"", "HEAD and GET agree");
+            backend.put("/doc", r#"{"seen": 2, "meta": {"version": 7}}"#);
+            assert_eq!(send(addr, "GET", "/doc", &[("If-None-Match", "\"7\"")], "").await.status, 304);
+            let written = put_if_match(addr, "/doc", "\"7\"", r#"{"seen": 0, "meta": {"version": 8}}"#).await;
+            assert_eq!((written.status, written.etag()), (204, "\"8\"".to_owned()), "read back: nothing else is known");
+            put_if_match(addr, "/doc", "\"7\"", "stale").await.refused(412, "precondition-failed");
+            assert_eq!(get(addr, "/doc").await.etag(), "\"8\"");
+            assert_eq!(backend.seen("PUT", "/doc").len(), 1);
+            assert!(backend.seen("PUT", "/doc")[0].header("if-match").is_none(), "the backend does not know the tag");
+        })
+    }))
+    .await;
+}
+
+/// Strings as they are spelled, tags as they are, and numbers with all their digits.
+#[tokio::test]
+async fn the_usual_fields_make_useful_tags() {
+    for (field, value, tag) in [
+        ("updated_at", "\"2024-01-01 10:00:00 +01\"", "\"2024-01-01%2010:00:00%20+01\""),
+        ("_etag", r#""\"0000d826-0000-0700\"""#, "\"0000d826-0000-0700\""),
+        ("version", "12345678901234567890123", "\"12345678901234567890123\""),
+    ] {
+        let (_backend, proxy) = json(&format!("/{field}"), "shared", &format!("{{\"{field}\": {value}}}")).await;
+        assert_eq!(get(proxy.addr(), "/doc").await.etag(), tag, "{field}");
+        let written = put_if_match(proxy.addr(), "/doc", tag, format!("{{\"{field}\": 1}}")).await;
+        assert_eq!((written.status, written.etag()), (204, "\"1\"".to_owned()), "{field}");
+    }
+}
+
+/// Without the field there is no tag: a write that names one is refused, not let through.
+#[tokio::test]
+async fn a_text_without_the_field_has_no_tag() {
+    all_at_once(WRITERS.map(|writers| {
+        (writers.to_owned(), async move {
+            let (backend, proxy) = json("/version", writers, r#"{"version": 1}"#).await;
+            let tag = get(proxy.addr(), "/doc").await.etag();
+            assert_eq!(put_if_match(proxy.addr(), "/doc", &tag, r#"{"version": null}"#).await.status, 204);
+            assert_eq!(get(proxy.addr(), "/doc").await.header("etag"), None);
+            put_if_match(proxy.addr(), "/doc", &tag, "lost").await.refused(412, "precondition-failed");
+            assert_eq!(backend.content("/doc").as_deref(), Some(r#"{"version": null}"#));
+        })
+    }))
+    .await;
+}
+
+/// The size of a text that is looked at is capped as it is for content: above the cap a response streams with the
+/// version as its tag where that is known, else with none.
+#[tokio::test]
+async fn a_large_text_is_not_looked_at() {
+    let large = format!(r#"{{"version": 1, "text": "{}"}}"#, "x".repeat(2_000));
+    for (source, is_tagged) in [("json:/version", false), ("json:/version", true), ("content", true)] {
+        let backend = Backend::start().await;
+        backend.put("/doc", &large);
+        let writers = if is_tagged { "exclusive" } else { "shared" };
+        let route = format!("etag = \"{source}\"\nwriters = \"{writers}\"\nhash_max = \"1KiB\"");
+        let proxy = Proxy::to(backend.addr()).route(&route).start().await;
+        let addr = proxy.addr();
+        let read = get(addr, "/doc").await;
+        assert_eq!((read.text() == large, read.header("etag").is_some()), (true, is_tagged), "{source} {writers}");
+        if is_tagged {
+            let tag = read.etag();
+            assert_eq!(put_if_match(addr, "/doc", &tag, &large).await.status, 204, "{source}");
+            // Somebody of whom nothing is known is refused by the version too.
+            let unacquainted = [("If-Match", tag.as_str()), ("Authorization", "another")];
+            put(addr, "/doc", &unacquainted, "lost").await.refused(412, "precondition-failed");
+            let fresh = get(addr, "/doc").await.etag();
+            let unacquainted = [("If-Match", fresh.as_str()), ("Authorization", "a third")];
+            assert_eq!(put(addr, "/doc", &unacquainted, &large).await.status, 204, "{source}");
+        } else {
+            put_if_match(addr, "/doc", "\"1\"", "lost").await.refused(502, "validator-unavailable");
+        }
+    }
+}
+
+/// RFC 9110 section 8.8.3: the quotes are part of a tag. A backend that forgets them is helped.
+#[tokio::test]
+async fn p13_an_unquoted_tag_of_the_backend_gets_its_quotes() {
+    for source in [UPSTREAM, UPSTREAM_EXCLUSIVE] {
+        let (backend, setup) = source.start("/doc", "one").await;
+        let proxy = setup.start().await;
+        for method in ["GET", "HEAD"] {
+            backend.always(method, "/doc", |_| Answer::status(200).header("ETag", "v1, or so").body("one"));
+        }
+        assert_eq!(get(proxy.addr(), "/doc").await.header("etag"), None, "{source}: what no tag can hold is none");
+        for method in ["GET", "HEAD"] {
+            backend.always(method, "/doc", |_| Answer::status(200).header("ETag", "v1").body("one"));
+        }
+        assert_eq!(get(proxy.addr(), "/doc").await.etag(), "\"v1\"", "{source}");
+        let same = send(proxy.addr(), "GET", "/doc", &[("If-None-Match", "\"v1\"")], "").await;
+        assert_eq!((same.status, same.etag()), (304, "\"v1\"".to_owned()), "{source}");
+        put_if_match(proxy.addr(), "/doc", "\"v0\"", "two").await.refused(412, "precondition-failed");
+        backend.once("PUT", "/doc", Answer::status(204).header("ETag", "v2").applied());
+        assert_eq!(put_if_match(proxy.addr(), "/doc", "\"v1\"", "two").await.etag(), "\"v2\"", "{source}");
+    }
+}
+
+/// However often the backend states a tag, one leaves: in each answer, to reads and writes, good or bad.
+#[tokio::test]
+async fn p14_one_tag_leaves_where_the_backend_sends_several() {
+    let twice = |status, second| Answer::status(status).header("ETag", "\"a\"").header("ETag", second).body("x");
+    for (second, expected) in [("\"a\"", Some("\"a\"")), ("a", Some("\"a\"")), ("\"b\"", None)] {
+        for source in [UPSTREAM, DELEGATE] {
+            let (backend, setup) = source.start("/doc", "one").await;
+            let proxy = setup.route("require = \"never\"").start().await;
+            for method in ["GET", "PUT", "POST", "PATCH"] {
+                for status in [200, 404] {
+                    backend.once(method, "/doc", twice(status, second));
+                    let answer = send(proxy.addr(), method, "/doc", &[], "").await;
+                    let tags = answer.headers.all("etag");
+                    assert_eq!(
+                        (answer.status, tags),
+                        (status, Vec::from_iter(expected)),
+                        "{source}: {method} {second}"
+                    );
+                }
+            }
+        }
+    }
+    let (backend, setup) = CONTENT.start("/doc", "one").await;
+    let proxy = setup.start().await;
+    backend.once("GET", "/doc", twice(200, "\"b\""));
+    assert!(get(proxy.addr(), "/doc").await.etag().len() > 3, "it is ours, and the only one");
+}
+
+/// The backend's own tags, which it judges itself.
+const DELEGATE: Source = Source::of_tags("etag = \"delegate\"");
+
+/// What the backend is to judge reaches it as it was sent, and its word is what counts.
+#[tokio::test]
+async fn p32_a_delegate_judges_by_itself() {
+    let (backend, setup) = DELEGATE.start("/doc", "one").await;
+    let proxy = setup.start().await;
+    let addr = proxy.addr();
+    for condition in ["\"write-1\"", "W/\"any\"", "\"x\" ,\"y\"", "\"stale\""] {
+        for status in [204, 412] {
+            backend.once("PUT", "/doc", Answer::status(status).header("ETag", "\"new\""));
+            let answer = put(addr, "/doc", &[("If-Match", condition)], "two").await;
+            assert_eq!((answer.status, answer.etag()), (status, "\"new\"".to_owned()), "{condition}");
+        }
+        assert_eq!(backend.seen("PUT", "/doc").pop().unwrap().headers.all("if-match"), [condition]);
+    }
+    let reads = [("If-None-Match", "\"write-1\""), ("If-Match", "\"other\"")];
+    let read = send(addr, "GET", "/doc", &reads, "").await;
+    assert_eq!((read.status, read.text()), (200, "one"), "it ignores both, and so be it");
+    assert_eq!(backend.seen("GET", "/doc")[0].headers.all("if-none-match"), ["\"write-1\""]);
+    assert_eq!(backend.count("HEAD", "/doc"), 0, "nothing is asked for beforehand");
+}
+
+/// What a delegate does not do: demand a precondition, and keep writers apart.
+#[tokio::test]
+async fn a_delegate_is_given_428_and_the_claim() {
+    let (backend, setup) = DELEGATE.start("/doc", "one").await;
+    let proxy = setup.start().await;
+    let addr = proxy.addr();
+    put(addr, "/doc", &[], "two").await.refused(428, "precondition-required");
+    let held = backend.hold("PUT", "/doc");
+    let first = tokio::spawn(async move { put_if_match(addr, "/doc", "\"write-1\"", "two").await });
+    let held = held.arrived().await;
+    let second = tokio::spawn(async move { put_if_match(addr, "/doc", "\"write-1\"", "three").await });
+    get(addr, "/doc").await;
+    assert_eq!(backend.count("PUT", "/doc"), 1, "the second one waits for the first");
+    backend.once("PUT", "/doc", Answer::status(412));
+    held.answer(Answer::stored()).await;
+    assert_eq!((first.await.unwrap().status, second.await.unwrap().status), (204, 412));
+    assert_eq!(backend.content("/doc").as_deref(), Some("two"));
+}
+
+/// DESIGN, section 6: where the backend had to be asked first, the write is tied to what was seen.
+#[tokio::test]
+async fn a_delegate_gets_the_fence_where_it_was_asked() {
+    let (backend, setup) = DELEGATE.start("/doc", "one").await;
+    let proxy = setup.route("require = \"existing\"").start().await;
+    let addr = proxy.addr();
+    put(addr, "/doc", &[], "two").await.refused(428, "precondition-required");
+    put(addr, "/doc", &[("If-Match", "*")], "two").await.refused(428, "precondition-required");
+    assert_eq!(put(addr, "/new", &[], "one").await.status, 201);
+    assert_eq!(backend.count("PUT", "/doc"), 0);
+    let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+    let dated = |_: &_| {
+        let modified = Answer::status(200).header("ETag", "\"seen\"").header("Last-Modified", date);
+        modified.body("one")
+    };
+    backend.always("HEAD", "/doc", dated);
+    assert_eq!(put(addr, "/doc", &[("If-Unmodified-Since", date)], "two").await.status, 204);
+    let seen = backend.seen("PUT", "/doc").pop().unwrap();
+    assert_eq!(seen.headers.all("if-match"), ["\"seen\""]);
+    assert_eq!(seen.headers.all("if-unmodified-since"), [date]);
+}

@@ -1,0 +1,134 @@
+"""What boto3 gets from an S3 server: the outcome of each step, as JSON.
+
+An outcome is the status, and the code of the error if there is one.
+
+    client.py ENDPOINT prepare          makes the bucket
+    client.py ENDPOINT cycle            creates, reads, changes and deletes an object under conditions
+    client.py ENDPOINT race             20 writers at once, with one tag
+"""
+
+import json
+import sys
+import threading
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+BUCKET = "bucket"
+WRITERS = 20
+
+
+def connect(endpoint, secret="S3RVER"):
+    config = Config(
+        s3={"addressing_style": "path"},
+        retries={"total_max_attempts": 1},
+        # The server does not know checksums at the end of a body.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+    return boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        aws_access_key_id="S3RVER",
+        aws_secret_access_key=secret,
+        region_name="us-east-1",
+        config=config,
+    )
+
+
+def outcome(call, **parameters):
+    try:
+        return [call(Bucket=BUCKET, **parameters)["ResponseMetadata"]["HTTPStatusCode"], None]
+    except ClientError as error:
+        return [error.response["ResponseMetadata"]["HTTPStatusCode"], error.response["Error"]["Code"]]
+
+
+def tag(client, name):
+    return client.head_object(Bucket=BUCKET, Key=name)["ETag"]
+
+
+def not_modified(client, name, current):
+    """The tag that a 304 carries."""
+    try:
+        client.get_object(Bucket=BUCKET, Key=name, IfNoneMatch=current)
+    except ClientError as error:
+        fields = error.response["ResponseMetadata"]["HTTPHeaders"]
+        return [error.response["ResponseMetadata"]["HTTPStatusCode"], fields.get("etag") == current]
+    return [200, None]
+
+
+def multipart(client, name, **condition):
+    upload = client.create_multipart_upload(Bucket=BUCKET, Key=name)["UploadId"]
+    part = client.upload_part(Bucket=BUCKET, Key=name, UploadId=upload, PartNumber=1, Body=b"parts")["ETag"]
+    parts = {"Parts": [{"ETag": part, "PartNumber": 1}]}
+    return outcome(
+        client.complete_multipart_upload, Key=name, UploadId=upload, MultipartUpload=parts, **condition
+    )
+
+
+def cycle(client, endpoint):
+    name = "a folder/an object; with (odd) + characters"
+    steps = {}
+
+    def step(what, call, **parameters):
+        steps[what] = outcome(call, Key=name, **parameters)
+
+    step("create", client.put_object, Body=b"one", IfNoneMatch="*")
+    step("create again", client.put_object, Body=b"two", IfNoneMatch="*")
+    first = tag(client, name)
+    steps["read a current copy"] = not_modified(client, name, first)
+    step("change", client.put_object, Body=b"two", IfMatch=first)
+    step("change by a stale tag", client.put_object, Body=b"three", IfMatch=first)
+    step("change by a bare tag", client.put_object, Body=b"three", IfMatch=tag(client, name).strip('"'))
+    step("read by a stale tag", client.get_object, IfMatch=first)
+    step("read by the tag", client.get_object, IfMatch=tag(client, name))
+    stranger = connect(endpoint, secret="wrong")
+    step("change with a wrong signature", stranger.put_object, Body=b"four", IfMatch=tag(client, name))
+    step("delete by a stale tag", client.delete_object, IfMatch=first)
+    steps["delete several"] = outcome(client.delete_objects, Delete={"Objects": [{"Key": name}]})
+    steps["complete an upload by a stale tag"] = multipart(client, name, IfMatch=first)
+    steps["content"] = client.get_object(Bucket=BUCKET, Key=name)["Body"].read().decode()
+    steps["complete an upload"] = multipart(client, name, IfMatch=tag(client, name))
+    step("delete", client.delete_object, IfMatch=tag(client, name))
+    step("read what is not there", client.get_object)
+    step("look for what is not there", client.head_object)
+    step("change what is not there", client.put_object, Body=b"five", IfMatch=first)
+    step("delete what is not there", client.delete_object, IfMatch=first)
+    return steps
+
+
+def race(client, endpoint):
+    """The outcomes of writers that all begin with one tag, and whose content is left in the end."""
+    name = "race"
+    client.put_object(Bucket=BUCKET, Key=name, Body=b"before")
+    first = tag(client, name)
+    start = threading.Barrier(WRITERS)
+    outcomes = [None] * WRITERS
+
+    # The library is not made for clients that are made at once.
+    clients = [connect(endpoint) for _ in range(WRITERS)]
+
+    def write(number):
+        writer = clients[number]
+        start.wait()
+        outcomes[number] = outcome(writer.put_object, Key=name, Body=str(number).encode(), IfMatch=first)
+
+    writers = [threading.Thread(target=write, args=[number]) for number in range(WRITERS)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    return {"outcomes": outcomes, "content": client.get_object(Bucket=BUCKET, Key=name)["Body"].read().decode()}
+
+
+def main():
+    endpoint, what = sys.argv[1:]
+    client = connect(endpoint)
+    if what == "prepare":
+        client.create_bucket(Bucket=BUCKET)
+    else:
+        print(json.dumps({"cycle": cycle, "race": race}[what](client, endpoint)))
+
+
+main()

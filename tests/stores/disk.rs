@@ -1,0 +1,215 @@
+//! The disk store: the contract, and what survives.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use ifmatch::{
+    clock::Clock,
+    core::{
+        lease::LeaseState,
+        record::{Record, Snapshot, Stamp},
+    },
+    store::{
+        Store,
+        disk::{DiskError, DiskStore},
+    },
+};
+use tempfile::TempDir;
+
+use crate::{
+    clock::StillClock,
+    contract::{Fixture, MOMENT, busy, fill, idle, leased, put, read},
+};
+
+const IDLE_TTL: Duration = Duration::from_secs(1);
+
+struct Disk {
+    clock: Arc<StillClock>,
+    store: Arc<DiskStore>,
+    directory: TempDir,
+}
+
+async fn open(path: PathBuf, clock: &Arc<StillClock>) -> Result<(DiskStore, bool), DiskError> {
+    let clock: Arc<dyn Clock> = Arc::<StillClock>::clone(clock);
+    DiskStore::open(&path, clock, 1_000, IDLE_TTL).await
+}
+
+impl Disk {
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("leases")
+    }
+
+    /// Ends the process that uses the store, as far as the file can tell, and starts another; whether it finds the file
+    /// in disorder.
+    async fn restart(self, in_good_order: bool) -> (Self, bool) {
+        if in_good_order {
+            self.store.close().await;
+        }
+        let (path, clock, directory) = (self.path(), Arc::new(StillClock::default()), self.directory);
+        drop(self.store);
+        let (store, unclean) = loop {
+            // The thread that writes lets go of the file a little later.
+            match open(path.clone(), &clock).await {
+                Err(DiskError::InUse(_)) => tokio::task::yield_now().await,
+                opened => break opened.expect("it can be opened again"),
+            }
+        };
+        (Self { clock, store: Arc::new(store), directory }, unclean)
+    }
+}
+
+impl Fixture for Disk {
+    async fn start(capacity: usize) -> Self {
+        let (clock, directory) = (Arc::new(StillClock::default()), tempfile::tempdir().expect("a directory"));
+        // So long that what a lease remembers lies after the clock's first moment.
+        clock.pass(Duration::from_secs(1_000_000));
+        let path = directory.path().join("leases");
+        let ticking: Arc<dyn Clock> = Arc::<StillClock>::clone(&clock);
+        let (store, unclean) = DiskStore::open(&path, ticking, capacity, IDLE_TTL).await.expect("a new file");
+        assert!(!unclean, "a new file is in good order");
+        Self { clock, store: Arc::new(store), directory }
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::<DiskStore>::clone(&self.store)
+    }
+
+    async fn other(&self) -> Arc<dyn Store> {
+        self.store()
+    }
+
+    async fn pass(&self, time: Duration) {
+        self.clock.pass(time);
+    }
+
+    async fn collect(&self) {
+        self.pass(IDLE_TTL).await;
+        fill(&*self.store).await;
+    }
+}
+
+crate::contract!(Disk);
+
+async fn grant(disk: &Disk, name: &str) -> Snapshot {
+    let now = disk.store.now().await.unwrap();
+    put(&*disk.store, name, leased(now, MOMENT * 10)).await
+}
+
+#[tokio::test]
+async fn leases_come_back_with_their_fences_and_no_less_time() {
+    let disk = Disk::start(10).await;
+    let granted = grant(&disk, "a").await;
+    put(&*disk.store, "b", idle()).await;
+    disk.pass(MOMENT * 3).await;
+    let incarnation = disk.store.incarnation();
+    let (disk, unclean) = disk.restart(false).await;
+    assert!(unclean);
+    assert_eq!(disk.store.incarnation(), incarnation);
+    let back = read(&*disk.store, "a").await;
+    assert_eq!(back.fence(), granted.fence());
+    let (lease, was) = (back.lease().unwrap(), granted.lease().unwrap());
+    assert_eq!((lease.id, lease.principal, lease.duration), (was.id, was.principal, was.duration));
+    assert_eq!(lease.remaining(back.now), was.remaining(granted.now), "it has all its time again");
+    assert!(back.version() > granted.version(), "no version comes back");
+    let absent = read(&*disk.store, "b").await;
+    assert!(absent.version() > granted.version(), "absence is later than all that was");
+}
+
+#[tokio::test]
+async fn no_fence_is_given_twice() {
+    let mut disk = Disk::start(10).await;
+    let mut last = grant(&disk, "a").await.fence();
+    for round in 0..5 {
+        disk = disk.restart(round % 2 == 0).await.0;
+        for name in ["b", "a"] {
+            let fence = grant(&disk, name).await.fence();
+            assert!(fence > last);
+            last = fence;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_released_lease_does_not_come_back() {
+    let disk = Disk::start(10).await;
+    grant(&disk, "a").await;
+    put(&*disk.store, "a", Record { fence: Stamp::Itself, ..idle() }).await;
+    let (disk, unclean) = disk.restart(true).await;
+    assert!(!unclean);
+    assert_eq!(read(&*disk.store, "a").await.lease_state(), LeaseState::Available);
+}
+
+#[tokio::test]
+async fn a_forgotten_lease_leaves_the_file() {
+    let disk = Disk::start(10).await;
+    grant(&disk, "a").await;
+    disk.pass(MOMENT * 12).await;
+    disk.collect().await;
+    let (disk, _) = disk.restart(true).await;
+    assert_eq!(disk.store.scan(None, 10).await.unwrap().len(), 0);
+}
+
+/// Otherwise a renewal after the crash would prove that nothing was written.
+#[tokio::test]
+async fn an_ended_lease_that_a_write_takes_does_not_come_back() {
+    let disk = Disk::start(10).await;
+    let granted = grant(&disk, "a").await;
+    disk.pass(MOMENT * 10).await;
+    let mark = ifmatch::core::record::Mark {
+        leaves_lease: false,
+        ..busy(granted.now).claim.expect("a busy record has a claim")
+    };
+    let ended = read(&*disk.store, "a").await.record.resolved(granted.revision);
+    put(&*disk.store, "a", Record { claim: Some(mark), ..ended }).await;
+    let (disk, unclean) = disk.restart(false).await;
+    assert!(unclean);
+    assert_eq!(read(&*disk.store, "a").await.lease(), None);
+}
+
+#[tokio::test]
+async fn a_process_that_ends_with_a_write_in_flight_leaves_disorder() {
+    let disk = Disk::start(10).await;
+    put(&*disk.store, "a", busy(disk.store.now().await.unwrap())).await;
+    let (disk, unclean) = disk.restart(true).await;
+    assert!(unclean, "closing in the middle of a write is no good order");
+    let (_disk, unclean) = disk.restart(true).await;
+    assert!(!unclean);
+}
+
+#[tokio::test]
+async fn one_process_uses_a_file() {
+    let disk = Disk::start(10).await;
+    let error = open(disk.path(), &disk.clock).await.err().expect("it is in use");
+    assert!(error.to_string().ends_with("is in use: one process keeps its leases in one file"), "{error}");
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_read_is_refused_and_not_touched() {
+    let disk = Disk::start(10).await;
+    grant(&disk, "a").await;
+    let (disk, _) = disk.restart(true).await;
+    let (path, whole) = (disk.path(), std::fs::read(disk.path()).unwrap());
+    let (clock, directory) = (Arc::clone(&disk.clock), disk.directory);
+    drop(disk.store);
+    let damaged = [
+        ("empty", Vec::new()),
+        ("foreign", b"[server]\nlisten = []\n".to_vec()),
+        ("cut off", whole[..whole.len() / 2].to_vec()),
+        ("scribbled over", whole.iter().map(|byte| byte ^ 0x55).collect()),
+    ];
+    for (how, bytes) in damaged {
+        let path = path.with_extension("damaged");
+        std::fs::write(&path, &bytes).unwrap();
+        let error = open(path.clone(), &clock).await.err().unwrap_or_else(|| panic!("{how}"));
+        assert!(error.to_string().contains("cannot be read as a store of ifmatch"), "{how}: {error}");
+        assert!(std::fs::read(&path).unwrap() == bytes, "{how}: it is left as it is");
+    }
+    drop(directory);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn nobody_else_reads_the_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let disk = Disk::start(10).await;
+    assert_eq!(std::fs::metadata(disk.path()).unwrap().permissions().mode() & 0o777, 0o600);
+}
