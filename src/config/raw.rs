@@ -101,6 +101,7 @@ pub(super) struct Route {
     pub(super) safe_methods: Option<Texts>,
     pub(super) unclaimed_methods: Option<Texts>,
     pub(super) method_override: Option<Text>,
+    pub(super) guarantee: Option<Text>,
     pub(super) observe: Option<Flag>,
     pub(super) hash_max: Option<Text>,
     pub(super) hash_wait: Option<Text>,
@@ -184,8 +185,6 @@ impl Section for Tls {}
 impl Section for Upstream {}
 
 impl Section for Route {
-    const LATER: &'static [&'static str] = &["guarantee"];
-
     fn shape(key: &str) -> Shape {
         match key {
             "claim" => Shape::Table(clean::<Claim>),

@@ -8,8 +8,8 @@ use http::HeaderName;
 use crate::core::{
     json::JsonPointer,
     policy::{
-        AbsentLease, Compare, Dialect, ErrorShape, Idempotency, LeaseAuth, LeaseGuards, MethodOverride, OnWrite,
-        Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+        AbsentLease, Compare, Dialect, ErrorShape, Guarantee, Idempotency, LeaseAuth, LeaseGuards, MethodOverride,
+        OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
     },
     target::PathParameters,
 };
@@ -128,6 +128,10 @@ impl Word for Idempotency {
 
 impl Word for PathParameters {
     const WORDS: &'static [(&'static str, Self)] = &[("refuse", Self::Refuse), ("keep", Self::Keep)];
+}
+
+impl Word for Guarantee {
+    const WORDS: &'static [(&'static str, Self)] = &[("store", Self::Store), ("safety", Self::Safety)];
 }
 
 impl Word for Dialect {

@@ -59,6 +59,25 @@ fn a_password_in_a_url_is_refused_and_not_shown() {
     }
 }
 
+/// A route that demands what its store cannot give is refused before the first request.
+#[test]
+fn a_route_that_demands_safety_needs_a_store_that_gives_it() {
+    let problems =
+        |store: &str, route: &str| problems(&format!("{BASE}guarantee = \"safety\"\n{route}\n[store]\n{store}\n"));
+    let redis = "route \"documents\" demands safety: a failover of Redis may lose what it has acknowledged";
+    assert_eq!(problems("kind = \"redis\"", ""), [redis]);
+    for store in ["kind = \"etcd\"", "kind = \"disk\"\npath = \"/x\"", "kind = \"memory\""] {
+        assert!(problems(store, "").is_empty(), "{store}");
+    }
+    let leases =
+        BASE.replace("optimistic", "pessimistic") + "guarantee = \"safety\"\n[routes.lease]\ninfinite = true\n";
+    let message = "route \"documents\" demands safety: a lease without an end ends with the process in memory";
+    assert_eq!(super::problems(&leases), [message]);
+    assert!(super::problems(&format!("{leases}[store]\nkind = \"etcd\"\n")).is_empty());
+    let by_default = format!("{BASE}[defaults]\nguarantee = \"safety\"\n[store]\nkind = \"redis\"\n");
+    assert_eq!(super::problems(&by_default), [redis]);
+}
+
 #[test]
 fn each_mistake_about_a_store_is_named() {
     let unused = |key: &str| format!("{key} means nothing for this kind of store");

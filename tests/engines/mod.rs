@@ -174,3 +174,40 @@ fn output(name: &str, command: &mut Command) -> String {
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
+
+/// One of the engines that proxies share.
+pub enum Engine {
+    Etcd(Etcd),
+    Redis(Redis),
+}
+
+impl Engine {
+    /// One of each kind.
+    pub async fn all() -> [Self; 2] {
+        [Self::Etcd(Etcd::start().await), Self::Redis(Redis::start().await)]
+    }
+
+    /// The lines of `[store]` that name it.
+    pub fn store(&self) -> String {
+        match self {
+            Self::Etcd(etcd) => format!("kind = \"etcd\"\nendpoints = [\"{}\"]", etcd.endpoint()),
+            Self::Redis(redis) => format!("kind = \"redis\"\nurl = \"{}\"", redis.url()),
+        }
+    }
+
+    /// Sends it a signal by its name: `"STOP"`, `"CONT"`, `"KILL"`.
+    pub fn signal(&self, name: &str) {
+        match self {
+            Self::Etcd(etcd) => etcd.signal(name),
+            Self::Redis(redis) => redis.signal(name),
+        }
+    }
+
+    /// Starts it again, after it was killed, with the data and the address that it had.
+    pub async fn restart(&mut self) {
+        match self {
+            Self::Etcd(etcd) => etcd.restart().await,
+            Self::Redis(redis) => redis.restart().await,
+        }
+    }
+}

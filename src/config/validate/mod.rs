@@ -38,6 +38,7 @@ pub(super) fn validate(
     overlap::refuse(&mut check, &routes);
     overlap::refuse_taken_leases(&mut check, &routes);
     touches::refuse_unguarded(&mut check, &routes);
+    store::refuse_weak(&mut check, &store, &routes);
     if !check.problems.is_empty() {
         return Err(Problems::new(check.problems));
     }
