@@ -6,7 +6,7 @@ CARGO ?= cargo
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt bench bench-leases bench-core soak-downloads crash setup-build setup-browser setup-test setup-bench
+.PHONY: help run test lint fmt bench bench-leases bench-core soak-downloads crash setup-build setup-browser setup-engines setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -47,13 +47,17 @@ bench-core: setup-build ## Measure the core and the store alone
 
 setup-build: ## Install what the build needs and is missing (Debian packages)
 	@command -v $(CARGO) >/dev/null || { echo 'cargo is missing: install Rust, see https://rustup.rs' >&2; exit 1; }
-	@.ci/install cc=build-essential cmake=cmake
+	@.ci/install cc=build-essential cmake=cmake protoc=protobuf-compiler
+	@[ -e /usr/include/google/protobuf/descriptor.proto ] || .ci/install protobuf=libprotobuf-dev
 
-setup-test: setup-browser ## Install what the tests need and is missing (Debian packages, PyPI, npm)
+setup-test: setup-browser setup-engines ## Install what the tests need and is missing (Debian packages, PyPI, npm)
 	@.ci/install curl=curl nginx=nginx python3=python3
 	@nginx -V 2>&1 | grep -q -- --with-http_dav_module || \
 		{ echo 'this nginx has no dav module, which the tests write through; Debian builds it in' >&2; exit 1; }
 	@.ci/clients
+
+setup-engines:
+	@.ci/install etcd=etcd-server etcdctl=etcd-client redis-server=redis-server redis-cli=redis-tools
 
 setup-browser:
 	@.ci/install chromium=chromium

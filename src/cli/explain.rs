@@ -12,7 +12,10 @@ use crate::{
     core::{
         idempotency::{key_fields, key_of, missing},
         lease::Usage,
-        policy::{Dialect, ErrorShape, Guard, Idempotency, LeaseGuards, LeaseRules, MethodClass, ProbeAuth, Require},
+        policy::{
+            Dialect, ErrorShape, Guarantee, Guard, Idempotency, LeaseGuards, LeaseRules, MethodClass, ProbeAuth,
+            Require,
+        },
         precondition::{Preconditions, Requirement, requirement},
         refusal::{Code, Refusal},
         target::{NormalPath, PathParameters, normalize, split_query},
@@ -143,8 +146,9 @@ fn policy(route: &Route) -> String {
             let observe = if guard.observe { ", observe = true" } else { "" };
             let leases = guard.lease.as_ref().map(leases).unwrap_or_default();
             let clients = clients(guard);
+            let guarantee = if guard.guarantee == Guarantee::Safety { ", guarantee = \"safety\"" } else { "" };
             format!(
-                "{policy} (etag = {etag:?}, writers = {writers:?}, require = {require:?}{observe}{clients}{leases})"
+                "{policy} (etag = {etag:?}, writers = {writers:?}, require = {require:?}{observe}{guarantee}{clients}{leases})"
             )
         },
     )

@@ -73,6 +73,14 @@ fn promise(kind: &StoreKind) -> &'static str {
             "disk: leases and fences survive the end of the process and a loss of power; \
              one process only: two proxies in front of one backend need a shared store"
         }
+        StoreKind::Etcd(_) => {
+            "etcd: shared by all proxies; linearizable, and nothing is lost while most of its members live; \
+             without most of them guarded writes are refused"
+        }
+        StoreKind::Redis(_) => {
+            "redis: shared by all proxies, and as durable as that Redis; a failover may lose the last writes, \
+             and with them claims, leases and fences"
+        }
     }
 }
 

@@ -116,6 +116,54 @@ pub enum StoreKind {
         /// The file.
         path: PathBuf,
     },
+    /// In etcd.
+    Etcd(Etcd),
+    /// In Redis.
+    Redis(Redis),
+}
+
+/// Where an etcd is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Etcd {
+    /// URLs of its members; never empty.
+    pub endpoints: Vec<String>,
+    /// What all keys begin with.
+    pub prefix: String,
+    /// Who to log in as.
+    pub login: Option<Login>,
+    /// How its members are known, and how this program is known to them, where the URLs are of `https`.
+    pub tls: Option<Tls>,
+}
+
+/// Where a Redis is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redis {
+    /// Its URL, without a password.
+    pub url: String,
+    /// The hash tag in all keys.
+    pub prefix: String,
+    /// Who to log in as.
+    pub login: Option<Login>,
+    /// How it is known, and how this program is known to it, where the URL is of `rediss`.
+    pub tls: Option<Tls>,
+}
+
+/// A user of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Login {
+    /// Its name.
+    pub user: String,
+    /// The file that holds its password; else the environment does.
+    pub password_file: Option<PathBuf>,
+}
+
+/// Certificates for connections to a store, in files in PEM form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// Whose certificates the servers may have.
+    pub ca: Option<PathBuf>,
+    /// The certificate of this program, and its key.
+    pub identity: Option<(PathBuf, PathBuf)>,
 }
 
 /// The `[store]` table.

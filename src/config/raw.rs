@@ -48,10 +48,24 @@ pub(super) struct Server {
 pub(super) struct Store {
     pub(super) kind: Option<Text>,
     pub(super) path: Option<Text>,
+    pub(super) endpoints: Option<Texts>,
+    pub(super) url: Option<Text>,
+    pub(super) prefix: Option<Text>,
+    pub(super) user: Option<Text>,
+    pub(super) password_file: Option<Text>,
+    pub(super) tls: Tls,
     pub(super) capacity: Option<Number>,
     pub(super) idle_ttl: Option<Text>,
     pub(super) timeout: Option<Text>,
     pub(super) start_grace: Option<Text>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Tls {
+    pub(super) ca: Option<Text>,
+    pub(super) cert: Option<Text>,
+    pub(super) key: Option<Text>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -91,6 +105,7 @@ pub(super) struct Route {
     pub(super) safe_methods: Option<Texts>,
     pub(super) unclaimed_methods: Option<Texts>,
     pub(super) method_override: Option<Text>,
+    pub(super) guarantee: Option<Text>,
     pub(super) observe: Option<Flag>,
     pub(super) hash_max: Option<Text>,
     pub(super) hash_wait: Option<Text>,
@@ -161,14 +176,19 @@ impl Section for File {
 impl Section for Server {}
 
 impl Section for Store {
-    const LATER: &'static [&'static str] = &["path", "endpoints", "prefix", "tls", "url", "user"];
+    fn shape(key: &str) -> Shape {
+        match key {
+            "tls" => Shape::Table(clean::<Tls>),
+            _ => Shape::Value,
+        }
+    }
 }
+
+impl Section for Tls {}
 
 impl Section for Upstream {}
 
 impl Section for Route {
-    const LATER: &'static [&'static str] = &["guarantee"];
-
     fn shape(key: &str) -> Shape {
         match key {
             "claim" => Shape::Table(clean::<Claim>),

@@ -259,6 +259,5 @@ mod tests {
     #[test]
     fn knows_the_keys_of_later_versions() {
         assert_eq!(problems("[admin]\n"), ["`admin` is not in this version of ifmatch"]);
-        assert_eq!(problems("[[routes]]\nguarantee = []\n"), ["`guarantee` is not in this version of ifmatch"]);
     }
 }

@@ -50,6 +50,7 @@ fn shows_every_key_and_no_other() {
         known::<raw::File>(""),
         known::<raw::Server>("server."),
         known::<raw::Store>("store."),
+        known::<raw::Tls>("store.tls."),
         known::<raw::Upstream>("upstreams.docs."),
         known::<raw::Route>("routes."),
         known::<raw::Claim>("routes.claim."),

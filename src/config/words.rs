@@ -8,8 +8,8 @@ use http::HeaderName;
 use crate::core::{
     json::JsonPointer,
     policy::{
-        AbsentLease, Compare, Dialect, ErrorShape, Idempotency, LeaseAuth, LeaseGuards, MethodOverride, OnWrite,
-        Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+        AbsentLease, Compare, Dialect, ErrorShape, Guarantee, Idempotency, LeaseAuth, LeaseGuards, MethodOverride,
+        OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
     },
     target::PathParameters,
 };
@@ -130,6 +130,10 @@ impl Word for PathParameters {
     const WORDS: &'static [(&'static str, Self)] = &[("refuse", Self::Refuse), ("keep", Self::Keep)];
 }
 
+impl Word for Guarantee {
+    const WORDS: &'static [(&'static str, Self)] = &[("store", Self::Store), ("safety", Self::Safety)];
+}
+
 impl Word for Dialect {
     const WORDS: &'static [(&'static str, Self)] = &[("native", Self::Native), ("azure", Self::Azure)];
     const LATER: &'static [&'static str] = &["webdav", "terraform"];
@@ -159,11 +163,15 @@ pub(super) enum StoreWord {
     Memory,
     /// In this process, and leases in a file too.
     Disk,
+    /// In etcd.
+    Etcd,
+    /// In Redis.
+    Redis,
 }
 
 impl Word for StoreWord {
-    const WORDS: &'static [(&'static str, Self)] = &[("memory", Self::Memory), ("disk", Self::Disk)];
-    const LATER: &'static [&'static str] = &["etcd", "redis"];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("memory", Self::Memory), ("disk", Self::Disk), ("etcd", Self::Etcd), ("redis", Self::Redis)];
 }
 
 /// The known word that was probably meant: at most every third letter of it differs.

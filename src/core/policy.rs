@@ -228,6 +228,15 @@ pub struct LeaseRules {
     pub hold_max: Duration,
 }
 
+/// What a route demands of the store (`guarantee`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guarantee {
+    /// What it gives.
+    Store,
+    /// That it loses nothing that it has acknowledged. A store that may is refused at the start.
+    Safety,
+}
+
 /// Everything about one guarded route that its requests are handled by.
 #[derive(Clone, Debug)]
 pub struct Guard {
@@ -257,6 +266,8 @@ pub struct Guard {
     pub unclaimed_methods: Vec<Method>,
     /// What becomes of a request that names its method in a header field.
     pub method_override: MethodOverride,
+    /// What the store must promise.
+    pub guarantee: Guarantee,
     /// Whether requests are only watched: verdicts are logged and never enforced.
     pub observe: bool,
     /// The largest body, in bytes, that a content tag is computed of.

@@ -183,6 +183,11 @@ impl Record {
         lease.forgotten_from().map(|forgotten| forgotten.max(from))
     }
 
+    /// Whether it holds a moment of the store's time.
+    pub fn has_moments(&self) -> bool {
+        !self.has_no_marks() || self.doubt.is_some() || self.lease.is_some()
+    }
+
     fn has_no_marks(&self) -> bool {
         self.claim.is_none() && self.unclaimed.is_empty()
     }

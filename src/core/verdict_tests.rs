@@ -8,8 +8,8 @@ use super::*;
 use crate::core::{
     entity_tag::EntityTag,
     policy::{
-        Compare, ErrorShape, Idempotency, MethodOverride, OnTheWay, OnWrite, ProbeAuth, Require, TagAfterWrite,
-        TagSource, Writers,
+        Compare, ErrorShape, Guarantee, Idempotency, MethodOverride, OnTheWay, OnWrite, ProbeAuth, Require,
+        TagAfterWrite, TagSource, Writers,
     },
     validators::Validators,
 };
@@ -29,6 +29,7 @@ fn guard(require: Require) -> Guard {
         safe_methods: Vec::new(),
         unclaimed_methods: vec![Method::POST],
         method_override: MethodOverride::Refuse,
+        guarantee: Guarantee::Store,
         observe: false,
         hash_max_bytes: 1,
         hash_wait: Duration::ZERO,

@@ -11,6 +11,7 @@ use std::{
 use pingora_timeout::timeout;
 use tokio::runtime::Handle;
 
+use super::attempt::Attempt;
 use crate::{
     core::{
         record::{Known, Mark, Record, Revision, Snapshot},
@@ -81,7 +82,8 @@ pub(super) struct Claim {
     store_timeout: Duration,
     key: ResourceKey,
     mark: Mark,
-    marked_at: Revision,
+    /// The record as it was marked.
+    marked: Snapshot,
     removes: bool,
     late_max: Duration,
     is_settled: bool,
@@ -112,14 +114,15 @@ impl Marker {
         let Some(next) = next else {
             return Ok(if kind == MarkKind::Claim { Marked::Conflict } else { Marked::Full });
         };
-        Ok(match swap(&*self.store, self.store_timeout, key, snapshot.revision, next).await? {
+        let attempt = Attempt::new(&self.store, self.store_timeout, key, mark, snapshot);
+        Ok(match attempt.make(next).await? {
             Swapped::Conflict(_) => Marked::Conflict,
             Swapped::Done(marked) => Marked::Done(Claim {
                 store: Arc::clone(&self.store),
                 store_timeout: self.store_timeout,
                 key: key.clone(),
                 mark,
-                marked_at: marked.revision,
+                marked,
                 removes,
                 late_max,
                 is_settled: false,
@@ -158,19 +161,21 @@ impl Claim {
     async fn try_settle(&self, outcome: Outcome, learned: Option<Known>) -> Result<Option<Settled>, StoreError> {
         let settlement = Settlement {
             mark: self.mark,
-            marked_at: self.marked_at,
+            marked_at: self.marked.revision,
             outcome,
             removes: self.removes,
             learned,
             late_max: self.late_max,
         };
+        let now = timeout(self.store_timeout, self.store.now()).await.map_err(|_elapsed| StoreError::Unavailable)??;
+        // Where nobody came between, the record need not be read again; else the swap tells what it is.
+        let mut snapshot = Snapshot { now, ..self.marked.clone() };
         for _ in 0..SETTLE_ATTEMPTS_MAX {
-            let snapshot = read(&*self.store, self.store_timeout, &self.key).await?;
             let undisturbed = settlement.is_undisturbed(&snapshot);
             let Some(next) = settle(&snapshot, settlement.clone()) else { return Ok(None) };
             match swap(&*self.store, self.store_timeout, &self.key, snapshot.revision, next).await? {
                 Swapped::Done(snapshot) => return Ok(Some(Settled { snapshot, undisturbed })),
-                Swapped::Conflict(_) => {}
+                Swapped::Conflict(current) => snapshot = current,
             }
         }
         Err(StoreError::Unavailable)
@@ -179,7 +184,8 @@ impl Claim {
     /// The same claim for a task of its own, and nothing left in this one.
     fn take(&mut self) -> Self {
         self.is_settled = true;
-        Self { store: Arc::clone(&self.store), key: self.key.clone(), is_settled: true, related: Vec::new(), ..*self }
+        let (store, key, marked) = (Arc::clone(&self.store), self.key.clone(), self.marked.clone());
+        Self { store, key, marked, is_settled: true, related: Vec::new(), ..*self }
     }
 }
 

@@ -28,6 +28,7 @@ use crate::{
 
 mod admit;
 mod answer;
+mod attempt;
 mod azure;
 mod azure_containers;
 mod azure_parts;

@@ -18,8 +18,8 @@ use crate::{
     config::{self, Config, Listen, Route, Upstream},
     core::{
         policy::{
-            Compare, ErrorShape, Guard, Idempotency, MethodOverride, OnTheWay, OnWrite, Policy, ProbeAuth, Require,
-            TagAfterWrite, TagSource, Writers,
+            Compare, ErrorShape, Guarantee, Guard, Idempotency, MethodOverride, OnTheWay, OnWrite, Policy, ProbeAuth,
+            Require, TagAfterWrite, TagSource, Writers,
         },
         refusal::{Code, Refusal},
         resource::KeyTemplate,
@@ -49,6 +49,7 @@ pub(crate) fn guard() -> Guard {
         safe_methods: vec![Method::from_bytes(b"PROPFIND").expect("a token")],
         unclaimed_methods: vec![Method::POST],
         method_override: MethodOverride::Refuse,
+        guarantee: Guarantee::Store,
         observe: false,
         hash_max_bytes: 1 << 20,
         hash_wait: Duration::from_millis(50),

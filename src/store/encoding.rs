@@ -31,8 +31,24 @@ const FORMAT: u32 = 1;
 #[error("a record in the store cannot be read: {0}")]
 pub struct DamagedRecord(String);
 
+/// Who wrote a record, and when: kept beside it by stores that several processes write to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Label {
+    /// The one attempt to write that this is, of all that any process ever makes.
+    pub attempt: String,
+    /// Seconds since 1970 by the clock of the machine that wrote it. Such clocks are wrong now and then: it may decide
+    /// nothing but what is tidied up.
+    pub unix_seconds: u64,
+}
+
 /// The record as JSON, its moments counted from `base`.
 pub fn encode(record: &Record, base: StoreTime) -> String {
+    encode_labelled(record, base, None)
+}
+
+/// The same, with a label beside it.
+pub fn encode_labelled(record: &Record, base: StoreTime, label: Option<Label>) -> String {
     let written = Written {
         format: FORMAT,
         version: stamp(record.version),
@@ -45,6 +61,7 @@ pub fn encode(record: &Record, base: StoreTime) -> String {
             .doubt
             .map(|doubt| WrittenDoubt { until_ms: since(base, doubt.until), version: stamp(doubt.version) }),
         lease: record.lease.as_ref().map(|lease| WrittenLease::of(lease, base)),
+        label,
     };
     // Numbers, strings and lists have nothing that JSON cannot say.
     serde_json::to_string(&written).unwrap_or_default()
@@ -52,11 +69,16 @@ pub fn encode(record: &Record, base: StoreTime) -> String {
 
 /// The record that [`encode`] made this text of, its moments counted from `base`.
 pub fn decode(text: &[u8], base: StoreTime) -> Result<Record, DamagedRecord> {
+    decode_labelled(text, base).map(|(record, _)| record)
+}
+
+/// The same, and the label beside it.
+pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<Label>), DamagedRecord> {
     let written: Written = serde_json::from_slice(text).map_err(|error| unreadable(&error))?;
     if written.format != FORMAT {
         return Err(DamagedRecord(format!("its format is {}, and this version knows {FORMAT}", written.format)));
     }
-    Ok(Record {
+    let record = Record {
         version: read_stamp(written.version),
         touched: read_stamp(written.touched),
         fence: read_stamp(written.fence),
@@ -67,7 +89,8 @@ pub fn decode(text: &[u8], base: StoreTime) -> Result<Record, DamagedRecord> {
             .doubt
             .map(|doubt| Doubt { until: moment(base, doubt.until_ms), version: read_stamp(doubt.version) }),
         lease: written.lease.map(|lease| lease.read(base)).transpose()?,
-    })
+    };
+    Ok((record, written.label))
 }
 
 #[derive(Serialize, Deserialize)]
@@ -88,6 +111,8 @@ struct Written {
     doubt: Option<WrittenDoubt>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lease: Option<WrittenLease>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    label: Option<Label>,
 }
 
 #[derive(Serialize, Deserialize)]

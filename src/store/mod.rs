@@ -10,26 +10,29 @@
 //!   [`StoreError::Full`].
 //! * [`Snapshot::now`] is the store's time at the moment of the operation.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use async_trait::async_trait;
 
-use crate::{
-    clock::BootClock,
-    config::{self, StoreKind},
-    core::{
-        record::{Record, Revision, Snapshot},
-        resource::ResourceKey,
-        time::StoreTime,
-    },
-    entropy::random_u64,
+use crate::core::{
+    record::{Record, Revision, Snapshot},
+    resource::ResourceKey,
+    time::StoreTime,
 };
-use disk::{DiskError, DiskStore};
-use memory::MemoryStore;
 
 pub mod disk;
 pub mod encoding;
+mod epoch;
+pub mod etcd;
+mod health;
+mod labels;
 pub mod memory;
+mod open;
+pub mod redis;
+mod secret;
+
+pub use open::{OpenError, Opened, open};
+pub use secret::PASSWORD_VARIABLE;
 
 /// What tells the versions of one store from those of any other; drawn at random with the store's first start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,41 +42,6 @@ impl fmt::Display for Incarnation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:016x}", self.0)
     }
-}
-
-/// A store that is ready for use.
-pub struct Opened {
-    /// It.
-    pub store: Arc<dyn Store>,
-    /// Whether the process that used it before may have left writes under way, of which the store knows nothing.
-    pub unclean: bool,
-}
-
-/// Why there is no store.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The operating system has no random number for its incarnation.
-    #[error("no random numbers: {0}")]
-    NoRandomNumbers(#[from] getrandom::Error),
-    /// Its file is of no use.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-}
-
-/// The store that a configuration asks for.
-pub async fn open(settings: &config::Store) -> Result<Opened, OpenError> {
-    let (clock, capacity, idle_ttl) = (Arc::new(BootClock), settings.capacity, settings.idle_ttl);
-    Ok(match &settings.kind {
-        StoreKind::Memory => {
-            let incarnation = Incarnation(random_u64()?);
-            let store = MemoryStore::new(clock, incarnation, capacity, idle_ttl);
-            Opened { store: Arc::new(store), unclean: false }
-        }
-        StoreKind::Disk { path } => {
-            let (store, unclean) = DiskStore::open(path, clock, capacity, idle_ttl).await?;
-            Opened { store: Arc::new(store), unclean }
-        }
-    })
 }
 
 /// What became of a swap.

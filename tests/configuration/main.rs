@@ -13,6 +13,7 @@ const MISTAKES_REPORTED: &str = include_str!("mistakes.txt");
 
 mod clients;
 mod leases;
+mod stores;
 mod tags;
 
 /// Two upstreams and a route, to which a test adds what it is about.
@@ -135,7 +136,6 @@ fn each_broken_rule_is_one_problem() {
             "body_memory is 512MiB for one request, and body_memory_total 256MiB for all",
         ),
         ("[server]\nspool_total = \"1MiB\"", "body_max is 1GiB for one request, and spool_total 1MiB for all"),
-        ("[store]\nkind = \"redis\"", "kind = \"redis\" is not in this version of ifmatch"),
         ("[store]\npath = \"/x\"", "path is the file of the disk store, and this is another kind"),
         ("[store]\nkind = \"disk\"", "kind = \"disk\" needs a path"),
         ("[store]\nkind = \"disk\"\npath = \"x\"", "path is \"x\", which is no absolute path"),

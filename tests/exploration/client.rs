@@ -5,7 +5,9 @@ use std::time::Duration;
 use http::{HeaderMap, Method, header};
 use ifmatch::core::{
     issued_tag::version_tag,
-    policy::{Guard, Idempotency, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers},
+    policy::{
+        Guarantee, Guard, Idempotency, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+    },
     precondition::{MatchRule, Preconditions},
     record::{Mark, Record, Revision, Snapshot},
     steps::Outcome,
@@ -171,6 +173,7 @@ fn guard(mode: Mode) -> Guard {
         safe_methods: Vec::new(),
         unclaimed_methods: vec![Method::POST],
         method_override: MethodOverride::Refuse,
+        guarantee: Guarantee::Store,
         observe: false,
         hash_max_bytes: 1,
         hash_wait: Duration::ZERO,

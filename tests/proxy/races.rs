@@ -31,7 +31,7 @@ async fn writes(nginx: &Nginx) -> Vec<String> {
 
 /// The number of the one response with a 2xx status.
 #[track_caller]
-fn only_winner(responses: &[Response], context: &str) -> usize {
+pub fn only_winner(responses: &[Response], context: &str) -> usize {
     let winners: Vec<usize> = (0..responses.len()).filter(|at| responses[*at].status / 100 == 2).collect();
     let statuses: Vec<u16> = responses.iter().map(|response| response.status).collect();
     assert_eq!(winners.len(), 1, "exactly one write is applied in {context}: {statuses:?}");
@@ -39,7 +39,7 @@ fn only_winner(responses: &[Response], context: &str) -> usize {
 }
 
 #[track_caller]
-fn refused_but(winner: usize, responses: &[Response]) {
+pub fn refused_but(winner: usize, responses: &[Response]) {
     for (_, response) in responses.iter().enumerate().filter(|(number, _)| *number != winner) {
         response.refused(412, "precondition-failed");
     }
@@ -122,7 +122,7 @@ async fn of_writers_and_deleters_with_one_tag_exactly_one_wins() {
 }
 
 /// Reads the counter, adds one, writes it back; starts anew until its write is applied. Tells how often it was refused.
-async fn count_up(connection: &mut Connection) -> usize {
+pub async fn count_up(connection: &mut Connection) -> usize {
     for refused in 0.. {
         let read = connection.exchange("GET", "/counter", &[], "").await;
         let next = read.text().parse::<usize>().unwrap() + 1;

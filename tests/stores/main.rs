@@ -6,10 +6,22 @@
     clippy::indexing_slicing,
     missing_docs,
     unreachable_pub,
+    dead_code,
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+#[path = "../proxy/support/child.rs"]
+mod child;
 mod clock;
 mod contract;
 mod disk;
+#[path = "../engines/mod.rs"]
+mod engines;
+mod etcd;
+mod failures;
 mod memory;
+#[path = "../proxy/support/ports.rs"]
+mod ports;
+mod redis;
+#[path = "../proxy/support/wait.rs"]
+mod wait;

@@ -11,7 +11,7 @@ use super::{
     tags,
 };
 use crate::core::policy::{
-    Compare, Dialect, ErrorShape, Guard, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth, Require,
+    Compare, Dialect, ErrorShape, Guarantee, Guard, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth, Require,
     TagAfterWrite, TagSource, Writers,
 };
 
@@ -79,6 +79,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
         method_override: check
             .word("method_override", keys.get(|raw| raw.method_override.as_ref()))
             .unwrap_or(MethodOverride::Refuse),
+        guarantee: check.word("guarantee", keys.get(|raw| raw.guarantee.as_ref())).unwrap_or(Guarantee::Store),
         observe: keys.get(|raw| raw.observe.as_ref()).is_some_and(|flag| *flag.get_ref()),
         hash_max_bytes: check.memory(keys.get(|raw| raw.hash_max.as_ref()), limits::HASH_MAX),
         hash_wait: check.duration(keys.get(|raw| raw.hash_wait.as_ref()), limits::HASH_WAIT),

@@ -10,6 +10,7 @@ mod lease;
 mod overlap;
 mod routes;
 mod server;
+mod shared;
 mod store;
 mod tags;
 mod touches;
@@ -38,6 +39,7 @@ pub(super) fn validate(
     overlap::refuse(&mut check, &routes);
     overlap::refuse_taken_leases(&mut check, &routes);
     touches::refuse_unguarded(&mut check, &routes);
+    store::refuse_weak(&mut check, &store, &routes);
     if !check.problems.is_empty() {
         return Err(Problems::new(check.problems));
     }

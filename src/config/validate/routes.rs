@@ -43,6 +43,8 @@ pub(super) struct Placed {
     pub(super) span: Range<usize>,
     /// Its `touches` and where they stand.
     pub(super) touches: Vec<Spanned<TouchTemplate>>,
+    /// Where it says what the store must promise.
+    pub(super) guarantee: Option<Range<usize>>,
     /// The whole of it; `None` if a problem with it was reported.
     pub(super) route: Option<Route>,
 }
@@ -151,7 +153,8 @@ fn route(check: &mut Check<'_>, table: &Table, keys: Keys<'_>, upstreams: &Upstr
         path_params: path_params.unwrap_or(PathParameters::Refuse),
         beside_guarded: false,
     });
-    Some(Placed { name: name(keys.own), host, path, span: path_text?.span(), touches, route })
+    let guarantee = keys.get(|raw| raw.guarantee.as_ref()).map(Text::span);
+    Some(Placed { name: name(keys.own), host, path, span: path_text?.span(), touches, guarantee, route })
 }
 
 /// One `[[routes]]` table: its index and the place of its heading.

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use super::{
     super::{Store, StoreKind, limits, raw, words::StoreWord},
     check::Check,
+    routes::Placed,
+    shared,
 };
+use crate::core::policy::Guarantee;
 
 pub(super) fn store(check: &mut Check<'_>, raw: &raw::Store) -> Store {
     Store {
@@ -23,9 +26,33 @@ fn kind(check: &mut Check<'_>, raw: &raw::Store) -> StoreKind {
         let message = "path is the file of the disk store, and this is another kind".to_owned();
         check.hinted(path.span(), message, "write kind = \"disk\", or leave path out".to_owned());
     }
+    shared::refuse_unused(check, raw, word);
     match word {
         StoreWord::Memory => StoreKind::Memory,
+        StoreWord::Etcd => StoreKind::Etcd(shared::etcd(check, raw)),
+        StoreWord::Redis => StoreKind::Redis(shared::redis(check, raw)),
         StoreWord::Disk => StoreKind::Disk { path: file(check, raw) },
+    }
+}
+
+/// What a route demands of the store and the store cannot give is known before the first request.
+pub(super) fn refuse_weak(check: &mut Check<'_>, store: &Store, routes: &[Placed]) {
+    for placed in routes {
+        let Some((guard, span)) =
+            placed.route.as_ref().and_then(|route| route.guard.as_ref()).zip(placed.guarantee.clone())
+        else {
+            continue;
+        };
+        let is_infinite = guard.lease.as_ref().is_some_and(|rules| rules.infinite);
+        let why = match &store.kind {
+            StoreKind::Redis(_) => "a failover of Redis may lose what it has acknowledged",
+            StoreKind::Memory if is_infinite => "a lease without an end ends with the process in memory",
+            StoreKind::Memory | StoreKind::Disk { .. } | StoreKind::Etcd(_) => continue,
+        };
+        if guard.guarantee == Guarantee::Safety {
+            let message = format!("route {:?} demands safety: {why}", placed.name);
+            check.hinted(span, message, "use kind = \"etcd\" or \"disk\" in [store], or leave guarantee out");
+        }
     }
 }
 

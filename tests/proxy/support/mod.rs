@@ -20,6 +20,7 @@
 //! * [`backend`] is an HTTP/1.1 server whose every step a test can order; [`nginx`] is the real one.
 //! * [`leases`] are operations on leases, in the native dialect.
 //! * [`azure`] are requests in the azure dialect.
+//! * [`engines`] are the real servers of stores that proxies share.
 //! * [`scene`] is a proxy with a route for each way of knowing tags, for what must hold in all of them.
 //! * [`wait`] and [`gate`] order events. Nothing sleeps for a fixed time, and nothing waits for ever.
 
@@ -31,6 +32,8 @@ pub mod child;
 pub mod chromium;
 pub mod clients;
 pub mod curl;
+#[path = "../../engines/mod.rs"]
+pub mod engines;
 pub mod gate;
 pub mod h2c;
 pub mod leases;

@@ -172,10 +172,16 @@ pub async fn put_if_match(addr: SocketAddr, target: &str, tag: &str, body: impl 
 /// Sends requests (see [`request_bytes`]) at the same moment, each over a connection of its own that is open before. The
 /// responses come back in the order of the requests; none of these may be HEAD.
 pub async fn race(addr: SocketAddr, requests: Vec<Vec<u8>>) -> Vec<Response> {
+    race_through(&[addr], requests).await
+}
+
+/// The same, where the requests go to these servers in turn.
+pub async fn race_through(addrs: &[SocketAddr], requests: Vec<Vec<u8>>) -> Vec<Response> {
     let start = Arc::new(Barrier::new(requests.len()));
     let racers: Vec<_> = requests
         .into_iter()
-        .map(|request| {
+        .zip(addrs.iter().copied().cycle())
+        .map(|(request, addr)| {
             let start = Arc::clone(&start);
             tokio::spawn(async move {
                 let mut connection = Connection::open(addr).await;

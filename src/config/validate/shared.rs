@@ -1,0 +1,157 @@
+//! What the stores need that several proxies share.
+
+use std::{ops::Range, path::PathBuf};
+
+use http::Uri;
+
+use super::{
+    super::{Etcd, Login, Redis, Tls, raw, raw::Text, words::StoreWord},
+    check::Check,
+};
+
+const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:2379";
+const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
+const DEFAULT_PREFIX: &str = "ifmatch";
+
+pub(super) fn etcd(check: &mut Check<'_>, raw: &raw::Store) -> Etcd {
+    let endpoints = endpoints(check, raw);
+    let tls = tls(check, raw, endpoints.iter().all(|url| url.starts_with("https://")));
+    Etcd { endpoints, prefix: prefix(check, raw.prefix.as_ref()), login: login(check, raw), tls }
+}
+
+pub(super) fn redis(check: &mut Check<'_>, raw: &raw::Store) -> Redis {
+    let url = url(check, raw.url.as_ref());
+    let tls = tls(check, raw, url.starts_with("rediss://"));
+    Redis { url, prefix: prefix(check, raw.prefix.as_ref()), login: login(check, raw), tls }
+}
+
+/// A key of another kind stands for a store that its author believes in and does not have.
+pub(super) fn refuse_unused(check: &mut Check<'_>, raw: &raw::Store, kind: StoreWord) {
+    let endpoints = raw.endpoints.as_ref().filter(|list| {
+        let written: Vec<&str> = list.get_ref().iter().map(|text| text.get_ref().as_str()).collect();
+        written != [DEFAULT_ENDPOINT]
+    });
+    let other_than =
+        |value: &Option<Text>, default: &str| value.as_ref().filter(|text| text.get_ref() != default).map(Text::span);
+    let tls = [&raw.tls.ca, &raw.tls.cert, &raw.tls.key].into_iter().find_map(|value| other_than(value, ""));
+    let is_shared = matches!(kind, StoreWord::Etcd | StoreWord::Redis);
+    let keys: [(&str, Option<Range<usize>>, bool, &str); 6] = [
+        ("endpoints", endpoints.map(raw::Texts::span), kind == StoreWord::Etcd, "etcd"),
+        ("url", other_than(&raw.url, DEFAULT_URL), kind == StoreWord::Redis, "redis"),
+        ("prefix", other_than(&raw.prefix, DEFAULT_PREFIX), is_shared, "etcd"),
+        ("user", other_than(&raw.user, ""), is_shared, "etcd"),
+        ("password_file", other_than(&raw.password_file, ""), is_shared, "etcd"),
+        ("tls", tls, is_shared, "etcd"),
+    ];
+    for (key, span, is_used, meant) in keys {
+        if let Some(span) = span.filter(|_| !is_used) {
+            let message = format!("{key} means nothing for this kind of store");
+            check.hinted(span, message, format!("did you mean kind = {meant:?}?"));
+        }
+    }
+}
+
+fn endpoints(check: &mut Check<'_>, raw: &raw::Store) -> Vec<String> {
+    const HINT: &str = "write endpoints = [\"http://127.0.0.1:2379\"]";
+    let Some(list) = &raw.endpoints else { return vec![DEFAULT_ENDPOINT.to_owned()] };
+    if list.get_ref().is_empty() {
+        check.hinted(list.span(), "endpoints is empty", HINT);
+    }
+    let endpoints = check.each(list, |check, text| {
+        let endpoint = text.get_ref();
+        let is_server =
+            parsed(endpoint, &["http", "https"]).is_some_and(|uri| uri.path() == "/" && uri.query().is_none());
+        if endpoint.contains('@') {
+            let hint = "write user = \"...\" and password_file = \"...\" instead";
+            check.whole("an endpoint of the store holds a user or a password", hint);
+        } else if !is_server {
+            check.hinted(text.span(), format!("endpoint {endpoint:?} is no URL of a member of etcd"), HINT);
+        }
+        Some(endpoint.trim_end_matches('/').to_owned())
+    });
+    let is_secure = |endpoint: &String| endpoint.starts_with("https://");
+    if endpoints.iter().any(is_secure) && !endpoints.iter().all(is_secure) {
+        check.hinted(list.span(), "some endpoints are of https and some of http", "write all of them as https");
+    }
+    endpoints
+}
+
+fn url(check: &mut Check<'_>, value: Option<&Text>) -> String {
+    const HINT: &str = "write url = \"redis://127.0.0.1:6379\", or \"rediss://...\" for TLS; a number as its path \
+                        chooses the database";
+    let Some(value) = value else { return DEFAULT_URL.to_owned() };
+    let url = value.get_ref();
+    let is_url = parsed(url, &["redis", "rediss"]).is_some_and(|uri| is_database(uri.path()) && uri.query().is_none());
+    if url.contains('@') {
+        // Without its place: the excerpt would show the password.
+        let hint = "write user = \"...\" and password_file = \"...\" instead";
+        check.whole("the url of the store holds a user or a password", hint);
+    } else if !is_url {
+        check.hinted(value.span(), format!("url {url:?} is no URL of a Redis"), HINT);
+    }
+    url.clone()
+}
+
+fn is_database(path: &str) -> bool {
+    let number = path.trim_start_matches('/');
+    number.is_empty() || number.parse::<u8>().is_ok()
+}
+
+fn parsed(url: &str, schemes: &[&str]) -> Option<Uri> {
+    let uri = url.parse::<Uri>().ok()?;
+    let has_scheme = uri.scheme_str().is_some_and(|scheme| schemes.contains(&scheme));
+    (has_scheme && uri.host().is_some_and(|host| !host.is_empty())).then_some(uri)
+}
+
+fn prefix(check: &mut Check<'_>, value: Option<&Text>) -> String {
+    let Some(value) = value else { return DEFAULT_PREFIX.to_owned() };
+    let prefix = value.get_ref();
+    // Braces would end the hash tag of Redis; a slash at an end makes two prefixes look like one.
+    let is_plain = prefix.chars().all(|each| each.is_ascii_graphic() && !"{}*?[]\\\"".contains(each));
+    if prefix.is_empty() || !is_plain || prefix.starts_with('/') || prefix.ends_with('/') {
+        let message = format!("prefix {prefix:?} cannot stand before keys");
+        check.hinted(value.span(), message, "write letters, digits, \"-\", \"_\", \".\", and \"/\" in between");
+    }
+    prefix.clone()
+}
+
+fn login(check: &mut Check<'_>, raw: &raw::Store) -> Option<Login> {
+    let password_file = path(check, "password_file", raw.password_file.as_ref());
+    let user = raw.user.as_ref().filter(|user| !user.get_ref().is_empty());
+    match (user, &raw.password_file) {
+        (Some(user), _) => Some(Login { user: user.get_ref().clone(), password_file }),
+        (None, Some(value)) if password_file.is_some() => {
+            check.hinted(value.span(), "password_file without user", "add user = \"...\"; it is \"default\" in Redis");
+            None
+        }
+        (None, _) => None,
+    }
+}
+
+fn tls(check: &mut Check<'_>, raw: &raw::Store, is_secure: bool) -> Option<Tls> {
+    let ca = path(check, "tls.ca", raw.tls.ca.as_ref());
+    let certificate = path(check, "tls.cert", raw.tls.cert.as_ref());
+    let key = path(check, "tls.key", raw.tls.key.as_ref());
+    let alone = if certificate.is_some() { raw.tls.cert.as_ref() } else { raw.tls.key.as_ref() };
+    if let Some(alone) = alone.filter(|_| certificate.is_some() != key.is_some()) {
+        check.hinted(alone.span(), "tls.cert and tls.key belong together", "write both, or neither");
+    }
+    let identity = certificate.zip(key);
+    let tls = (ca.is_some() || identity.is_some()).then_some(Tls { ca, identity });
+    let span = [&raw.tls.ca, &raw.tls.cert].into_iter().flatten().map(Text::span).next();
+    if let Some(span) = span.filter(|_| tls.is_some() && !is_secure) {
+        let hint = "begin its URLs with https:// or rediss://";
+        check.hinted(span, "tls is set, and the store is reached without it", hint);
+    }
+    tls
+}
+
+fn path(check: &mut Check<'_>, key: &str, value: Option<&Text>) -> Option<PathBuf> {
+    let value = value.filter(|text| !text.get_ref().is_empty())?;
+    let path = PathBuf::from(value.get_ref());
+    if !path.is_absolute() {
+        let message = format!("{key} is {:?}, which is no absolute path", value.get_ref());
+        check.hinted(value.span(), message, "write the path from the root on, \"/etc/ifmatch/...\"");
+    }
+    Some(path)
+}

@@ -1,0 +1,203 @@
+//! A mark that may or may not have reached the store, and how it is taken back.
+//!
+//! # Design
+//!
+//! *Why is an answer that did not come no answer?* The mark may be in the record, or arrive there when nobody expects it
+//! any more. No byte of its write was sent, but others would wait for it until its deadline, and then make a doubt of
+//! it.
+//!
+//! *How does it end?* Where the mark is found, it is settled as not applied. Where it is not, and the record still has
+//! the revision that the mark was made for, the record is put again as it is: it has another revision then, and the
+//! mark can arrive no longer.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep},
+};
+
+use super::claim::{read, swap};
+use crate::{
+    core::{
+        record::{Mark, Record, Snapshot},
+        resource::ResourceKey,
+        steps::{Outcome, Settlement, settle},
+    },
+    store::{Store, StoreError, Swapped},
+};
+
+/// The first pause before a mark is looked for again; each is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// The longest: a store that is away for long is asked by many.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// The attempt to put a mark into a record. To drop it, unless its outcome is known, takes the mark back.
+pub(super) struct Attempt {
+    store: Arc<dyn Store>,
+    store_timeout: Duration,
+    key: ResourceKey,
+    mark: Mark,
+    before: Option<Snapshot>,
+}
+
+impl Attempt {
+    /// An attempt to mark the record that was read as `before`.
+    pub(super) fn new(
+        store: &Arc<dyn Store>,
+        store_timeout: Duration,
+        key: &ResourceKey,
+        mark: Mark,
+        before: &Snapshot,
+    ) -> Self {
+        Self { store: Arc::clone(store), store_timeout, key: key.clone(), mark, before: Some(before.clone()) }
+    }
+
+    /// Puts in the record with the mark.
+    pub(super) async fn make(mut self, marked: Record) -> Result<Swapped, StoreError> {
+        let Some(expected) = self.before.as_ref().map(|before| before.revision) else {
+            return Err(StoreError::Unavailable);
+        };
+        let result = swap(&*self.store, self.store_timeout, &self.key, expected, marked).await;
+        if !matches!(result, Err(StoreError::Unavailable)) {
+            self.before = None;
+        }
+        result
+    }
+
+    /// Takes the mark back; tries until its deadline, when others take it for a dead owner's.
+    async fn take_back(self, before: Snapshot) {
+        let end = Instant::now() + before.now.until(self.mark.deadline);
+        let mut pause = FIRST_PAUSE;
+        while Instant::now() < end {
+            match self.try_to_take_back(&before).await {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(_unavailable) => {
+                    sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+        tracing::warn!(key = ?self.key, "a mark whose write was never sent could not be taken back");
+    }
+
+    /// Says whether it is over; if not, others have changed the record.
+    async fn try_to_take_back(&self, before: &Snapshot) -> Result<bool, StoreError> {
+        let current = read(&*self.store, self.store_timeout, &self.key).await?;
+        let settlement = Settlement {
+            mark: self.mark,
+            marked_at: current.revision,
+            outcome: Outcome::NotApplied,
+            removes: false,
+            learned: None,
+            late_max: Duration::ZERO,
+        };
+        let next = match settle(&current, settlement) {
+            Some(settled) => settled,
+            None if current.revision == before.revision => current.record.clone().resolved(current.revision),
+            None => return Ok(true),
+        };
+        let swapped = swap(&*self.store, self.store_timeout, &self.key, current.revision, next).await?;
+        Ok(matches!(swapped, Swapped::Done(_)))
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let Some(before) = self.before.take() else { return };
+        let orphan = Self { store: Arc::clone(&self.store), key: self.key.clone(), before: None, ..*self };
+        // Without a runtime the process is ending: the mark becomes a doubt at its deadline.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(orphan.take_back(before));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::testing::{Fault, FaultyStore, When},
+        *,
+    };
+    use crate::core::{record::Availability, steps::claim};
+
+    const STORE_TIMEOUT: Duration = Duration::from_millis(50);
+
+    fn key() -> ResourceKey {
+        ResourceKey::from_text("a")
+    }
+
+    /// Begins to claim the resource, and says what it was.
+    async fn begin(store: &Arc<FaultyStore>) -> (Snapshot, Attempt, Record) {
+        let before = store.look(&key()).await;
+        let mark = Mark { owner: 1, nonce: 1, deadline: before.now.plus(Duration::from_secs(10)), leaves_lease: false };
+        let marked = claim(&before, mark).expect("nothing is in the way");
+        let store: Arc<dyn Store> = Arc::<FaultyStore>::clone(store);
+        (before.clone(), Attempt::new(&store, STORE_TIMEOUT, &key(), mark, &before), marked)
+    }
+
+    /// Waits until the resource is free and the mark made for `before` can arrive no longer.
+    async fn taken_back(store: &FaultyStore, before: &Snapshot) {
+        let over = async {
+            loop {
+                let current = store.look(&key()).await;
+                if current.revision != before.revision && current.availability() == Availability::Free {
+                    return;
+                }
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), over).await.expect("the mark is taken back");
+    }
+
+    #[tokio::test]
+    async fn a_mark_whose_answer_was_lost_is_taken_back() {
+        for fault in [Fault::AnswerLost, Fault::Hangs, Fault::Unavailable] {
+            let store = Arc::new(FaultyStore::new());
+            let (before, attempt, marked) = begin(&store).await;
+            store.fail(fault, When::Once(0));
+            assert_eq!(attempt.make(marked.clone()).await, Err(StoreError::Unavailable), "{fault:?}");
+            taken_back(&store, &before).await;
+            let late = store.swap(&key(), before.revision, marked).await;
+            assert!(matches!(late, Ok(Swapped::Conflict(_))), "{fault:?}: it arrives too late");
+        }
+    }
+
+    /// The store fails for longer than one attempt, and for each operation of taking the mark back.
+    #[tokio::test]
+    async fn taking_back_goes_on_until_the_store_is_there() {
+        let store = Arc::new(FaultyStore::new());
+        let (before, attempt, marked) = begin(&store).await;
+        store.fail(Fault::AnswerLost, When::From(0));
+        assert!(attempt.make(marked).await.is_err());
+        while store.operations() < 4 {
+            sleep(Duration::from_millis(1)).await;
+        }
+        store.fail(Fault::AnswerLost, When::Never);
+        taken_back(&store, &before).await;
+    }
+
+    /// The client goes away while the mark is on its way.
+    #[tokio::test]
+    async fn a_mark_that_nobody_waits_for_is_taken_back() {
+        let store = Arc::new(FaultyStore::new());
+        let (before, attempt, marked) = begin(&store).await;
+        store.fail(Fault::Hangs, When::Once(0));
+        let gone = tokio::time::timeout(STORE_TIMEOUT / 2, attempt.make(marked)).await;
+        assert!(gone.is_err());
+        taken_back(&store, &before).await;
+    }
+
+    #[tokio::test]
+    async fn what_is_known_needs_no_taking_back() {
+        let store = Arc::new(FaultyStore::new());
+        let (_, attempt, marked) = begin(&store).await;
+        assert!(matches!(attempt.make(marked).await, Ok(Swapped::Done(_))));
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        assert!(matches!(store.look(&key()).await.availability(), Availability::Busy { .. }));
+    }
+}

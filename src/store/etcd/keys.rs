@@ -1,0 +1,79 @@
+//! Where things are in etcd.
+
+use crate::core::resource::ResourceKey;
+
+/// The keys under one prefix.
+pub(super) struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    pub(super) fn new(prefix: &str) -> Self {
+        Self { prefix: prefix.to_owned() }
+    }
+
+    /// What the keys of all records begin with.
+    pub(super) fn records(&self) -> String {
+        format!("{}/record/", self.prefix)
+    }
+
+    /// The record of a resource.
+    pub(super) fn record(&self, key: &ResourceKey) -> String {
+        format!("{}/record/{key}", self.prefix)
+    }
+
+    /// The floor of a bucket: its `mod_revision` is later than that of each record of the bucket that was forgotten.
+    pub(super) fn floor(&self, bucket: u16) -> String {
+        format!("{}/floor/{bucket:04x}", self.prefix)
+    }
+
+    /// What this store's version tags begin with.
+    pub(super) fn incarnation(&self) -> String {
+        format!("{}/incarnation", self.prefix)
+    }
+
+    /// The last pass that looked for records to forget, by whichever process.
+    pub(super) fn collected(&self) -> String {
+        format!("{}/collected", self.prefix)
+    }
+
+    /// The resource whose record has this key.
+    pub(super) fn resource(&self, key: &[u8]) -> Option<ResourceKey> {
+        let key = std::str::from_utf8(key).ok()?;
+        key.strip_prefix(&self.records()).map(ResourceKey::from_text)
+    }
+
+    /// The keys of records that come after that of `after`, or all of them: where they begin and where they end.
+    pub(super) fn records_after(&self, after: Option<&ResourceKey>) -> (Vec<u8>, Vec<u8>) {
+        // Keys are compared byte by byte: the first after a key is that key and one zero.
+        let start = after.map_or_else(|| self.records(), |after| self.record(after) + "\0");
+        // The first that does not begin with "…/record/": "0" follows "/".
+        (start.into_bytes(), format!("{}/record0", self.prefix).into_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_of_a_record_names_its_resource() {
+        let (keys, resource) = (Keys::new("a/b"), ResourceKey::from_text("docs:/x/y?z"));
+        assert_eq!(keys.record(&resource), "a/b/record/docs:/x/y?z");
+        assert_eq!(keys.resource(keys.record(&resource).as_bytes()), Some(resource));
+        assert_eq!(keys.resource(keys.floor(7).as_bytes()), None);
+        assert_eq!(keys.floor(7), "a/b/floor/0007");
+    }
+
+    #[test]
+    fn the_range_of_records_holds_them_and_nothing_else() {
+        let keys = Keys::new("p");
+        let (start, end) = keys.records_after(None);
+        let within = |key: &str| (start.as_slice()..end.as_slice()).contains(&key.as_bytes());
+        assert!(within("p/record/") && within("p/record/~~~") && within("p/record/\u{7f}"));
+        assert!(!within("p/incarnation") && !within("p/floor/0000") && !within("p/record") && !within("p/recorder"));
+        let one = ResourceKey::from_text("a");
+        let (start, _) = keys.records_after(Some(&one));
+        assert!(start.as_slice() > b"p/record/a".as_slice() && start.as_slice() < b"p/record/a!".as_slice());
+    }
+}

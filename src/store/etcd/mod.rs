@@ -1,0 +1,270 @@
+//! The etcd store: shared by any number of processes, and it survives the loss of a minority of etcd's members.
+//!
+//! # Design
+//!
+//! *Why are etcd's revisions those of the records?* They grow with every change of anything in it, over all keys, and
+//! none ever comes back. A record that names its own revision is resolved when it is read, so that one transaction is
+//! enough for a swap.
+//!
+//! *Why may a transaction be sent again when no answer came?* It compares the revision that it expects, so of all its
+//! copies at most one is carried out. The label in the record tells a copy that came too late that an earlier one was.
+//! Where neither can be told, because others have changed the record since, the swap has failed without a verdict.
+//!
+//! *Why no keys with etcd's own leases?* They vanish without raising a floor, and with what must be remembered.
+//!
+//! *Why does each process count time by its own clock?* See [`sights`]. A date in the record would end a lease early
+//! wherever a clock is ahead.
+
+mod client;
+mod collect;
+mod keys;
+mod sights;
+mod txn;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use etcd_client::WatchOptions;
+use tokio::{
+    sync::Notify,
+    task::AbortHandle,
+    time::{sleep, timeout},
+};
+
+use self::{
+    client::Engine,
+    collect::Page,
+    keys::Keys,
+    sights::Sights,
+    txn::{Found, SwapAnswer},
+};
+use super::{Incarnation, OpenError, Store, StoreError, Swapped, encoding, encoding::Label, labels::Labels};
+use crate::{
+    clock::Clock,
+    config,
+    core::{
+        record::{Record, Revision, Snapshot},
+        resource::ResourceKey,
+        time::StoreTime,
+    },
+    entropy::random_u64,
+};
+
+/// How long a wait goes on before the record is read again: a watch that was lost without a sign costs no more.
+const WATCH_MAX: Duration = Duration::from_secs(5);
+
+/// The pause after a wait that could not be begun.
+const WATCH_FAILED_PAUSE: Duration = Duration::from_millis(100);
+
+/// Records in etcd.
+pub struct EtcdStore {
+    shared: Arc<Shared>,
+    collector: AbortHandle,
+}
+
+struct Shared {
+    engine: Engine,
+    keys: Keys,
+    clock: Arc<dyn Clock>,
+    incarnation: Incarnation,
+    sights: Sights,
+    capacity: usize,
+    idle_ttl: Duration,
+    /// Records in etcd, as they were counted last, and those that this process has made and forgotten since.
+    records: AtomicUsize,
+    /// Somebody was refused for want of room.
+    is_full: Notify,
+    labels: Labels,
+}
+
+impl EtcdStore {
+    /// The store in this etcd, whose incarnation is drawn at the first start of any process.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be asked, or a file that is needed for it cannot be read.
+    pub async fn connect(
+        settings: &config::Etcd,
+        common: &config::Store,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OpenError> {
+        let engine = Engine::connect(settings, common.timeout).await?;
+        let keys = Keys::new(&settings.prefix);
+        let incarnation = incarnation(&engine, &keys).await?;
+        let shared = Arc::new(Shared {
+            engine,
+            keys,
+            clock,
+            incarnation,
+            sights: Sights::new(common.capacity),
+            capacity: common.capacity,
+            idle_ttl: common.idle_ttl,
+            records: AtomicUsize::new(0),
+            is_full: Notify::new(),
+            labels: Labels::new()?,
+        });
+        shared.count().await.map_err(|_unavailable| OpenError::Silent)?;
+        let collector = tokio::spawn(collect::run(Arc::clone(&shared))).abort_handle();
+        Ok(Self { shared, collector })
+    }
+
+    /// Forgets the idle records that were not written for `idle_ttl`, and says how many.
+    pub async fn collect(&self, idle_ttl: Duration) -> Result<usize, StoreError> {
+        self.shared.collect(idle_ttl, usize::MAX).await
+    }
+}
+
+impl Drop for EtcdStore {
+    fn drop(&mut self) {
+        self.collector.abort();
+    }
+}
+
+/// The incarnation of this store; the first to ask draws it.
+async fn incarnation(engine: &Engine, keys: &Keys) -> Result<Incarnation, OpenError> {
+    let drawn = Incarnation(random_u64()?);
+    let answer = engine.ask(txn::put_first(&keys.incarnation(), &drawn.to_string())).await;
+    let answer = answer.map_err(|_unavailable| OpenError::Silent)?;
+    let kept = txn::last_get(&answer.response);
+    let text = kept.and_then(|got| got.kvs().first().and_then(|pair| pair.value_str().ok().map(str::to_owned)));
+    let number = text.and_then(|text| u64::from_str_radix(&text, 16).ok());
+    number.map(Incarnation).ok_or_else(|| OpenError::Damaged(keys.incarnation()))
+}
+
+impl Shared {
+    /// What was found, with its moments counted from when this process first saw it.
+    fn snapshot(&self, key: &ResourceKey, found: &Found) -> Result<(Snapshot, Option<Label>), StoreError> {
+        let now = self.clock.now();
+        let Some((revision, text)) = &found.record else {
+            self.sights.forget(key);
+            return Ok((Snapshot { revision: found.floor, record: Record::absent(found.floor), now }, None));
+        };
+        self.decoded(key, *revision, text, now)
+    }
+
+    fn decoded(
+        &self,
+        key: &ResourceKey,
+        revision: Revision,
+        text: &[u8],
+        now: StoreTime,
+    ) -> Result<(Snapshot, Option<Label>), StoreError> {
+        let base = self.sights.base(key, revision, now);
+        let (record, label) = encoding::decode_labelled(text, base).map_err(|error| {
+            tracing::error!(?key, %error, "writes to this resource are refused");
+            StoreError::Unavailable
+        })?;
+        self.sights.note(key, revision, base, &record);
+        Ok((Snapshot { revision, record: record.resolved(revision), now }, label))
+    }
+
+    async fn look(&self, key: &ResourceKey) -> Result<Found, StoreError> {
+        let answer = self.engine.ask(txn::look(&self.keys, key)).await?;
+        txn::found(&answer.response).ok_or(StoreError::Unavailable)
+    }
+
+    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
+        // Before it is sent: no reader counts from an earlier moment.
+        let base = self.clock.now();
+        let label = self.labels.next();
+        let text = encoding::encode_labelled(&next, base, Some(label.clone()));
+        let may_create = self.records.load(Ordering::Relaxed) < self.capacity;
+        let answer = self.engine.ask(txn::swap(&self.keys, key, expected, &text, may_create)).await?;
+        let is_repeated = answer.is_repeated;
+        match txn::swap_answer(&answer.response, may_create).ok_or(StoreError::Unavailable)? {
+            SwapAnswer::Put { revision, is_new } => {
+                self.records.fetch_add(usize::from(is_new), Ordering::Relaxed);
+                Ok(Swapped::Done(self.put(key, revision, next, base)))
+            }
+            SwapAnswer::NoRoom => {
+                self.is_full.notify_one();
+                Err(StoreError::Full)
+            }
+            SwapAnswer::Other(found) => {
+                let (snapshot, written) = self.snapshot(key, &found)?;
+                match written {
+                    Some(written) if written == label => {
+                        Ok(Swapped::Done(self.put(key, snapshot.revision, next, base)))
+                    }
+                    _ if is_repeated => Err(StoreError::Unavailable),
+                    _ => Ok(Swapped::Conflict(snapshot)),
+                }
+            }
+        }
+    }
+
+    /// The record that this process has put: it knows when that began, so its moments stay as they are.
+    fn put(&self, key: &ResourceKey, revision: Revision, record: Record, base: StoreTime) -> Snapshot {
+        self.sights.note(key, revision, base, &record);
+        Snapshot { revision, record: record.resolved(revision), now: self.clock.now() }
+    }
+
+    /// Waits for an event on the record's key, if it has this revision.
+    async fn changed(&self, key: &ResourceKey, seen: Revision) -> Option<()> {
+        let found = self.look(key).await.ok()?;
+        if found.record.as_ref().map_or(found.floor, |(revision, _)| *revision) != seen {
+            return Some(());
+        }
+        // Not from the record's own revision on, which etcd may have forgotten since.
+        let Revision(at) = found.at;
+        let from = WatchOptions::new().with_start_revision(i64::try_from(at).ok()?.checked_add(1)?);
+        let mut events = self.engine.watch().watch(self.keys.record(key), Some(from)).await.ok()?;
+        loop {
+            let message = events.message().await.ok()??;
+            if message.canceled() {
+                return None;
+            }
+            if !message.events().is_empty() {
+                return Some(());
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for EtcdStore {
+    fn incarnation(&self) -> Incarnation {
+        self.shared.incarnation
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        Ok(self.shared.clock.now())
+    }
+
+    async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
+        let found = self.shared.look(key).await?;
+        self.shared.snapshot(key, &found).map(|(snapshot, _)| snapshot)
+    }
+
+    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
+        self.shared.swap(key, expected, next).await
+    }
+
+    async fn scan(
+        &self,
+        after: Option<&ResourceKey>,
+        limit: usize,
+    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+        let (mut found, mut after) = (Vec::new(), after.cloned());
+        loop {
+            let Page { records, last } = self.shared.page(after.as_ref(), limit - found.len()).await?;
+            found.extend(records.into_iter().map(|(key, snapshot, _)| (key, snapshot)));
+            if found.len() == limit || last.is_none() {
+                return Ok(found);
+            }
+            after = last;
+        }
+    }
+
+    async fn changed(&self, key: &ResourceKey, seen: Revision) {
+        if let Ok(None) = timeout(WATCH_MAX, self.shared.changed(key, seen)).await {
+            sleep(WATCH_FAILED_PAUSE).await;
+        }
+    }
+}

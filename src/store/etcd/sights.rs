@@ -1,0 +1,122 @@
+//! When this process first saw each record: what the moments in it are counted from.
+//!
+//! A record's moments are written as how long they are from the moment of the writing. Whoever reads it cannot know how
+//! long ago that was, only that it was not after the first time that he saw it: counted from then, nothing ends early,
+//! and it ends as late as he was late. Two reads must count from the same moment, or the end would never come.
+
+use std::{
+    num::NonZeroUsize,
+    sync::{Mutex, PoisonError},
+};
+
+use lru::LruCache;
+
+use crate::core::{
+    record::{Record, Revision},
+    resource::ResourceKey,
+    time::StoreTime,
+};
+
+/// First sights of the records that hold moments.
+pub(super) struct Sights {
+    /// One for each resource, so that they are no more than the store has records; an entry that is pushed out
+    /// nevertheless makes an end come later.
+    seen: Mutex<LruCache<ResourceKey, (Revision, StoreTime)>>,
+}
+
+impl Sights {
+    /// Room for the sights of this many records.
+    pub(super) fn new(capacity: usize) -> Self {
+        let capacity = NonZeroUsize::new(capacity).unwrap_or(NonZeroUsize::MIN);
+        // The cache reserves nothing ahead of its use.
+        let mut seen = LruCache::unbounded();
+        seen.resize(capacity);
+        Self { seen: Mutex::new(seen) }
+    }
+
+    /// What to count from in the record of this revision, which was seen `now`.
+    pub(super) fn base(&self, key: &ResourceKey, revision: Revision, now: StoreTime) -> StoreTime {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match seen.get(key) {
+            Some((known, base)) if *known == revision => now.min(*base),
+            _ => now,
+        }
+    }
+
+    /// Remembers what was counted from. Of two moments for one revision the earlier stays: each of them was after the
+    /// writing.
+    pub(super) fn note(&self, key: &ResourceKey, revision: Revision, base: StoreTime, record: &Record) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match seen.get_mut(key) {
+            // An answer that was on its way for longer than a later one.
+            Some((known, _)) if *known > revision => {}
+            Some((known, earlier)) if *known == revision => *earlier = base.min(*earlier),
+            _ if record.has_moments() => {
+                seen.put(key.clone(), (revision, base));
+            }
+            _ => {
+                seen.pop(key);
+            }
+        }
+    }
+
+    /// Forgets a record that is there no longer.
+    pub(super) fn forget(&self, key: &ResourceKey) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).pop(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::record::{Doubt, Stamp};
+
+    fn at(milliseconds: u64) -> StoreTime {
+        StoreTime::from_milliseconds(milliseconds)
+    }
+
+    fn key() -> ResourceKey {
+        ResourceKey::from_text("a")
+    }
+
+    fn doubted() -> Record {
+        Record { doubt: Some(Doubt { until: at(9), version: Stamp::Itself }), ..Record::absent(Revision(0)) }
+    }
+
+    #[test]
+    fn every_read_of_a_revision_counts_from_the_first() {
+        let sights = Sights::new(10);
+        assert_eq!(sights.base(&key(), Revision(1), at(5)), at(5));
+        sights.note(&key(), Revision(1), at(5), &doubted());
+        assert_eq!(sights.base(&key(), Revision(1), at(8)), at(5));
+        assert_eq!(sights.base(&key(), Revision(2), at(8)), at(8));
+    }
+
+    #[test]
+    fn an_earlier_sight_is_the_better_one() {
+        let sights = Sights::new(10);
+        sights.note(&key(), Revision(1), at(5), &doubted());
+        sights.note(&key(), Revision(1), at(3), &doubted());
+        sights.note(&key(), Revision(1), at(4), &doubted());
+        assert_eq!(sights.base(&key(), Revision(1), at(8)), at(3));
+    }
+
+    #[test]
+    fn a_late_answer_does_not_replace_what_is_newer() {
+        let sights = Sights::new(10);
+        sights.note(&key(), Revision(2), at(5), &doubted());
+        sights.note(&key(), Revision(1), at(6), &doubted());
+        assert_eq!(sights.base(&key(), Revision(2), at(8)), at(5));
+    }
+
+    #[test]
+    fn records_without_moments_take_no_room() {
+        let sights = Sights::new(1);
+        sights.note(&key(), Revision(1), at(5), &doubted());
+        let other = ResourceKey::from_text("b");
+        sights.note(&other, Revision(2), at(6), &Record::absent(Revision(0)));
+        assert_eq!(sights.base(&key(), Revision(1), at(8)), at(5));
+        sights.note(&key(), Revision(3), at(7), &Record::absent(Revision(0)));
+        assert_eq!(sights.base(&key(), Revision(3), at(8)), at(8));
+    }
+}

@@ -1,0 +1,158 @@
+//! The connection to Redis, and how often it is asked before it is called unavailable.
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use redis::{
+    Client, ClientTlsConfig, Cmd, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisError, ScriptInvocation,
+    TlsCertificates,
+    aio::{ConnectionManager, ConnectionManagerConfig, PubSub},
+    io::tcp::TcpSettings,
+};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::{
+    config,
+    store::{OpenError, StoreError, health::Health, secret},
+};
+
+/// Attempts that one operation has time for, the last of which is often cut short.
+const ATTEMPTS: u32 = 3;
+
+/// The pause between two attempts, as a share of the operation's time: short, and no storm on a server that is away.
+const PAUSES: u32 = 40;
+
+/// A client of one Redis.
+pub(super) struct Engine {
+    client: Client,
+    /// The connection that all share, and how many there were before it.
+    connection: Mutex<(u64, ConnectionManager)>,
+    timeout: Duration,
+    health: Health,
+}
+
+/// An answer to a question.
+pub(super) struct Answer<T> {
+    pub(super) reply: T,
+    /// Whether an earlier attempt got none: it may have been carried out, before this one or after.
+    pub(super) is_repeated: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Question<'a> {
+    Script(&'a ScriptInvocation<'a>),
+    Command(&'a Cmd),
+}
+
+impl Question<'_> {
+    async fn put_to<T: FromRedisValue>(self, connection: &mut ConnectionManager) -> Result<T, RedisError> {
+        match self {
+            Self::Script(script) => script.invoke_async(connection).await,
+            Self::Command(command) => command.query_async(connection).await,
+        }
+    }
+}
+
+impl Engine {
+    /// A client, not connected yet.
+    pub(super) fn new(settings: &config::Redis, limit: Duration) -> Result<Self, OpenError> {
+        let client = client(settings, limit)?;
+        let connection = Mutex::new((0, connection(&client, limit).map_err(unusable)?));
+        Ok(Self { client, connection, timeout: limit, health: Health::of("Redis") })
+    }
+
+    /// Runs a script, again if no answer comes: for those that are the same when they are run twice.
+    pub(super) async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<Answer<T>, StoreError> {
+        self.ask(Question::Script(script)).await
+    }
+
+    /// Sends a command, again if no answer comes: for those that are the same when they are sent twice.
+    pub(super) async fn send<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
+        Ok(self.ask(Question::Command(command)).await?.reply)
+    }
+
+    /// A connection of its own for notifications.
+    pub(super) async fn listen(&self, channel: &str) -> Option<PubSub> {
+        let connected = async {
+            let mut notifications = self.client.get_async_pubsub().await?;
+            notifications.subscribe(channel).await?;
+            Ok::<_, RedisError>(notifications)
+        };
+        timeout(self.timeout, connected).await.ok()?.ok()
+    }
+
+    async fn ask<T: FromRedisValue>(&self, question: Question<'_>) -> Result<Answer<T>, StoreError> {
+        // A part of the time is left to whoever waits for this.
+        let end = Instant::now() + self.timeout * 9 / 10;
+        let mut is_repeated = false;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(StoreError::Unavailable);
+            }
+            let (number, mut connection) = self.current();
+            match timeout(left.min(self.timeout / ATTEMPTS), question.put_to(&mut connection)).await {
+                Ok(Ok(reply)) => {
+                    self.health.answers();
+                    return Ok(Answer { reply, is_repeated });
+                }
+                Ok(Err(error)) => self.health.fails(&error),
+                Err(elapsed) => self.health.fails(&elapsed),
+            }
+            self.replace(number);
+            is_repeated = true;
+            sleep(self.timeout / PAUSES).await;
+        }
+    }
+
+    fn current(&self) -> (u64, ConnectionManager) {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes another connection, if nobody has yet: the one of this number may lead to a server that is no longer the
+    /// primary, or to nowhere.
+    fn replace(&self, number: u64) {
+        let mut current = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.0 == number
+            && let Ok(connection) = connection(&self.client, self.timeout)
+        {
+            *current = (number + 1, connection);
+        }
+    }
+}
+
+fn connection(client: &Client, limit: Duration) -> Result<ConnectionManager, RedisError> {
+    let config = ConnectionManagerConfig::new()
+        .set_number_of_retries(0)
+        .set_connection_timeout(Some(limit))
+        .set_response_timeout(Some(limit));
+    // It connects when it is asked for the first time.
+    ConnectionManager::new_lazy_with_config(client.clone(), config)
+}
+
+fn client(settings: &config::Redis, limit: Duration) -> Result<Client, OpenError> {
+    let mut info: ConnectionInfo = settings.url.as_str().into_connection_info().map_err(unusable)?;
+    // What was not received for as long as this will not be: else a dead connection lives for a quarter of an hour.
+    info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true).set_user_timeout(limit));
+    if let Some(login) = &settings.login {
+        let password = secret::password(login)?;
+        let redis = info.redis_settings().clone().set_username(&login.user).set_password(password);
+        info = info.set_redis_settings(redis);
+    }
+    let Some(tls) = &settings.tls else { return Client::open(info).map_err(unusable) };
+    let read = |path: &PathBuf| fs::read(path).map_err(|error| OpenError::File { path: path.clone(), error });
+    let client_tls = match &tls.identity {
+        Some((certificate, key)) => Some(ClientTlsConfig { client_cert: read(certificate)?, client_key: read(key)? }),
+        None => None,
+    };
+    let root_cert = tls.ca.as_ref().map(read).transpose()?;
+    Client::build_with_tls(info, TlsCertificates { client_tls, root_cert }).map_err(unusable)
+}
+
+fn unusable(error: RedisError) -> OpenError {
+    OpenError::Engine(error.into())
+}

@@ -1,0 +1,103 @@
+//! What a process does in the background: it forgets what is idle, and listens to changes.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::StreamExt as _;
+use tokio::time::{sleep, timeout};
+
+use super::{
+    Shared,
+    reply::{AGED, FORGET},
+};
+use crate::{core::resource::ResourceKey, entropy::random_u64, store::StoreError};
+
+/// Idle resources that are asked for at once.
+const PAGE: usize = 500;
+
+/// The pause between two records that are forgotten: at most some hundred a second, beside the tens of thousands of
+/// operations a second that Redis carries.
+const FORGET_PAUSE: Duration = Duration::from_millis(2);
+
+/// The most time between two passes: a pass that finds nothing costs one look at a sorted set.
+const PASS_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The least time between two passes.
+const FULL_PAUSE: Duration = Duration::from_secs(1);
+
+/// Passes within an `idle_ttl`.
+const PASSES: u32 = 8;
+
+/// The pause before listening again after the connection was lost.
+const LISTEN_PAUSE: Duration = Duration::from_millis(200);
+
+/// Collects for ever.
+pub(super) async fn run(shared: Arc<Shared>) {
+    loop {
+        let interval = (shared.idle_ttl / PASSES).clamp(FULL_PAUSE, PASS_INTERVAL);
+        let is_full = timeout(jittered(interval), shared.is_full.notified()).await.is_ok();
+        // What fails is tried again at the next interval; the engine's state is logged by its client.
+        if is_full {
+            // One in ten at least, so that this is not needed again at once.
+            let _ = shared.collect(Duration::ZERO, shared.capacity / 10 + 1).await;
+            sleep(FULL_PAUSE).await;
+        } else {
+            let _ = shared.collect(shared.idle_ttl, usize::MAX).await;
+        }
+    }
+}
+
+/// Wakes those who wait for a change, for ever.
+pub(super) async fn listen(shared: Arc<Shared>) {
+    loop {
+        if let Some(notifications) = shared.engine.listen(&shared.keys.channel).await {
+            // Changes may have been missed until now, and will be from the end on.
+            shared.waiters.wake_all();
+            let mut messages = notifications.into_on_message();
+            while let Some(message) = messages.next().await {
+                if let Ok(resource) = message.get_payload::<String>() {
+                    shared.waiters.wake(&ResourceKey::from_text(&resource));
+                }
+            }
+            shared.waiters.wake_all();
+        }
+        sleep(LISTEN_PAUSE).await;
+    }
+}
+
+impl Shared {
+    /// Forgets at most `most` of the records that have been idle for `idle_ttl`, and says how many.
+    pub(super) async fn collect(&self, idle_ttl: Duration, most: usize) -> Result<usize, StoreError> {
+        let idle_milliseconds = u64::try_from(idle_ttl.as_millis()).unwrap_or(u64::MAX);
+        let mut forgotten = 0;
+        loop {
+            self.epoch.reached()?;
+            let mut script = AGED.key(&self.keys.idle);
+            script.arg(idle_milliseconds).arg(PAGE);
+            let aged = self.engine.run::<Vec<String>>(&script).await?.reply;
+            for resource in &aged {
+                if forgotten == most {
+                    return Ok(forgotten);
+                }
+                forgotten += self.forget(&ResourceKey::from_text(resource), idle_milliseconds).await?;
+                sleep(FORGET_PAUSE).await;
+            }
+            if aged.len() < PAGE {
+                return Ok(forgotten);
+            }
+        }
+    }
+
+    async fn forget(&self, key: &ResourceKey, idle_milliseconds: u64) -> Result<usize, StoreError> {
+        let keys = &self.keys;
+        let mut script = FORGET.key(keys.record(key));
+        script.key(&keys.floors).key(&keys.records).key(&keys.idle);
+        script.arg(key.bucket()).arg(key.as_str()).arg(idle_milliseconds);
+        Ok(self.engine.run(&script).await?.reply)
+    }
+}
+
+/// A little more or less, so that processes that were started together do not stay together.
+fn jittered(wait: Duration) -> Duration {
+    let share = random_u64().map_or(0, |number| u32::try_from(number % 512).unwrap_or_default());
+    wait * (768 + share) / 1024
+}

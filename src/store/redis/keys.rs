@@ -1,0 +1,41 @@
+//! Where things are in Redis: all under one hash tag, so that they are on one node of a cluster and a script may touch
+//! them together.
+
+use crate::core::resource::ResourceKey;
+
+/// The keys of one store.
+pub(super) struct Keys {
+    prefix: String,
+    /// A hash of buckets and their floors.
+    pub(super) floors: String,
+    /// The last revision that was given.
+    pub(super) counter: String,
+    /// The sorted set of all resources that have a record, in the order of their keys.
+    pub(super) records: String,
+    /// The sorted set of resources that time alone makes idle, by the moment from when on they are.
+    pub(super) idle: String,
+    /// What this store's version tags begin with.
+    pub(super) incarnation: String,
+    /// The channel on which the keys of changed resources are published.
+    pub(super) channel: String,
+}
+
+impl Keys {
+    pub(super) fn new(prefix: &str) -> Self {
+        let key = |name: &str| format!("{{{prefix}}}:{name}");
+        Self {
+            floors: key("floors"),
+            counter: key("revision"),
+            records: key("records"),
+            idle: key("idle"),
+            incarnation: key("incarnation"),
+            channel: key("changed"),
+            prefix: key("record:"),
+        }
+    }
+
+    /// The record of a resource: its revision, a blank, and JSON.
+    pub(super) fn record(&self, key: &ResourceKey) -> String {
+        format!("{}{key}", self.prefix)
+    }
+}

@@ -1,0 +1,58 @@
+//! The scripts, and what their answers say.
+
+use std::sync::LazyLock;
+
+use redis::Script;
+
+use crate::core::{record::Revision, time::StoreTime};
+
+macro_rules! script {
+    ($name:ident, $file:literal) => {
+        pub(super) static $name: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!($file)));
+    };
+}
+
+script!(READ, "scripts/read.lua");
+script!(SWAP, "scripts/swap.lua");
+script!(CLOCK, "scripts/clock.lua");
+script!(AGED, "scripts/aged.lua");
+script!(FORGET, "scripts/forget.lua");
+script!(PAGE, "scripts/page.lua");
+
+/// What a script answers: what it did, the record, the floor of its bucket, the counter of revisions, and the time as
+/// seconds and microseconds.
+pub(super) type Reply = (String, Option<Vec<u8>>, u64, u64, u64, u64);
+
+/// The records of a page, the counter of revisions, and the time.
+pub(super) type PageReply = (Vec<Option<Vec<u8>>>, u64, u64, u64);
+
+/// A moment of Redis's clock.
+pub(super) const fn moment(seconds: u64, microseconds: u64) -> StoreTime {
+    StoreTime::from_milliseconds(seconds.saturating_mul(1_000).saturating_add(microseconds / 1_000))
+}
+
+/// The revision and the JSON of a kept record.
+pub(super) fn split(kept: &[u8]) -> Option<(Revision, &[u8])> {
+    let blank = kept.iter().position(|byte| *byte == b' ')?;
+    let (revision, text) = kept.split_at(blank);
+    let revision = std::str::from_utf8(revision).ok()?.parse().ok()?;
+    Some((Revision(revision), text.get(1..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_record_is_its_revision_and_its_text() {
+        assert_eq!(split(b"12 {\"a\": 1}"), Some((Revision(12), b"{\"a\": 1}".as_slice())));
+        for damaged in ["", "12", "x {}", "-1 {}"] {
+            assert_eq!(split(damaged.as_bytes()), None, "{damaged:?}");
+        }
+    }
+
+    #[test]
+    fn microseconds_are_rounded_down() {
+        assert_eq!(moment(7, 1_999), StoreTime::from_milliseconds(7_001));
+    }
+}

@@ -1,0 +1,29 @@
+-- KEYS: record, floors, counter, records, idle.
+-- ARGV: bucket, expected revision, text, from when on it is idle or '', resource, capacity, channel.
+local time = redis.call('TIME')
+local record = redis.call('GET', KEYS[1])
+local floor = redis.call('HGET', KEYS[2], ARGV[1]) or '0'
+local function answer(what, counter)
+    return { what, record, floor, counter, time[1], time[2] }
+end
+
+local current = record and string.match(record, '^%d+') or floor
+if current ~= ARGV[2] then
+    return answer('conflict', redis.call('GET', KEYS[3]) or '0')
+end
+if not record and redis.call('ZCARD', KEYS[4]) >= tonumber(ARGV[6]) then
+    return answer('full', redis.call('GET', KEYS[3]) or '0')
+end
+
+-- As digits: Lua would write a large number with an exponent.
+local revision = string.format('%.0f', redis.call('INCR', KEYS[3]))
+redis.call('SET', KEYS[1], revision .. ' ' .. ARGV[3])
+redis.call('ZADD', KEYS[4], 0, ARGV[5])
+if ARGV[4] == '' then
+    redis.call('ZREM', KEYS[5], ARGV[5])
+else
+    local now = time[1] * 1000 + math.floor(time[2] / 1000)
+    redis.call('ZADD', KEYS[5], string.format('%.0f', math.max(now, tonumber(ARGV[4]))), ARGV[5])
+end
+redis.call('PUBLISH', ARGV[7], ARGV[5])
+return { 'done', false, floor, revision, time[1], time[2] }

@@ -1,0 +1,86 @@
+//! Who waits for which resource in this process.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::Notify;
+
+use crate::core::resource::ResourceKey;
+
+/// Those who wait. They are as many as the requests that may wait, which has limits of its own.
+#[derive(Default)]
+pub(super) struct Waiters {
+    waiting: Mutex<HashMap<ResourceKey, Arc<Notify>>>,
+}
+
+/// One of them: from when on it is made, no change is missed.
+pub(super) struct Waiter<'a> {
+    waiters: &'a Waiters,
+    key: &'a ResourceKey,
+    change: Arc<Notify>,
+}
+
+impl Waiters {
+    pub(super) fn join<'a>(&'a self, key: &'a ResourceKey) -> Waiter<'a> {
+        let change = Arc::clone(self.lock().entry(key.clone()).or_default());
+        Waiter { waiters: self, key, change }
+    }
+
+    /// Tells those who wait for a resource.
+    pub(super) fn wake(&self, key: &ResourceKey) {
+        if let Some(change) = self.lock().get(key) {
+            change.notify_waiters();
+        }
+    }
+
+    /// Tells all, when changes may have been missed.
+    pub(super) fn wake_all(&self) {
+        self.lock().values().for_each(|change| change.notify_waiters());
+    }
+
+    /// A panic under the lock cannot leave a half-made change behind: each change is one insertion or removal.
+    fn lock(&self) -> MutexGuard<'_, HashMap<ResourceKey, Arc<Notify>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiter<'_> {
+    /// What is over after a change from now on, whenever it is waited for.
+    pub(super) fn change(&self) -> impl Future<Output = ()> + '_ {
+        self.change.notified()
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.waiters.lock();
+        // The map's own and this one: nobody else waits.
+        if Arc::strong_count(&self.change) <= 2 {
+            waiting.remove(self.key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_change_wakes_those_who_wait_for_it_and_nobody_stays_behind() {
+        let (waiters, key) = (Waiters::default(), ResourceKey::from_text("a"));
+        {
+            let (one, other) = (waiters.join(&key), waiters.join(&key));
+            {
+                let changes = (one.change(), other.change());
+                waiters.wake(&key);
+                changes.0.await;
+                changes.1.await;
+            }
+            drop(one);
+            assert_eq!(waiters.lock().len(), 1);
+        }
+        assert_eq!(waiters.lock().len(), 0);
+    }
+}

@@ -1,0 +1,213 @@
+//! Engines of stores as their users run them: a child process each on free loopback ports, with its data in a temporary
+//! directory. Included by more than one test binary, so it names its neighbours by their place in each.
+
+use std::{
+    net::SocketAddr,
+    path::Path,
+    process::{Command, ExitStatus},
+};
+
+use tempfile::TempDir;
+
+use super::{child::Child, ports, wait::until};
+
+/// How often another process may take a port before us.
+const ATTEMPTS: usize = 5;
+
+/// A running etcd of one member.
+pub struct Etcd {
+    server: Server,
+}
+
+/// A running Redis, which puts every write on the disk before it answers.
+pub struct Redis {
+    server: Server,
+}
+
+/// What both are: a program that can be killed and started again where it was.
+struct Server {
+    child: Child,
+    command: fn(&Path, SocketAddr, SocketAddr) -> Command,
+    addrs: [SocketAddr; 2],
+    directory: TempDir,
+}
+
+impl Etcd {
+    pub async fn start() -> Self {
+        Self { server: Server::start(etcd).await }
+    }
+
+    pub fn addr(&self) -> SocketAddr {
+        self.server.addrs[0]
+    }
+
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.addr())
+    }
+
+    /// What `etcdctl` says when it is asked with these arguments.
+    pub fn ctl(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("etcdctl");
+        command.env("ETCDCTL_API", "3").arg(format!("--endpoints={}", self.endpoint())).args(arguments);
+        output("etcdctl", &mut command)
+    }
+
+    /// Sends it a signal by its name: `"STOP"`, `"CONT"`, `"KILL"`.
+    pub fn signal(&self, name: &str) {
+        self.server.child.signal(name);
+    }
+
+    /// Starts it again, after it was killed, with the data and the address that it had.
+    pub async fn restart(&mut self) {
+        self.server.restart(true).await;
+    }
+
+    /// Starts it again, after it was killed, at the address that it had and without its data.
+    pub async fn lose_everything(&mut self) {
+        self.server.restart(false).await;
+    }
+}
+
+impl Redis {
+    pub async fn start() -> Self {
+        Self { server: Server::start(redis).await }
+    }
+
+    pub fn addr(&self) -> SocketAddr {
+        self.server.addrs[0]
+    }
+
+    pub fn url(&self) -> String {
+        format!("redis://{}", self.addr())
+    }
+
+    /// What `redis-cli` says when it is asked with these arguments.
+    pub fn cli(&self, arguments: &[&str]) -> String {
+        let (host, port) = (self.addr().ip().to_string(), self.addr().port().to_string());
+        let mut command = Command::new("redis-cli");
+        command.args(["-h", &host, "-p", &port]).args(arguments);
+        output("redis-cli", &mut command)
+    }
+
+    /// Sends it a signal by its name: `"STOP"`, `"CONT"`, `"KILL"`.
+    pub fn signal(&self, name: &str) {
+        self.server.child.signal(name);
+    }
+
+    /// Starts it again, after it was killed, with the data and the address that it had.
+    pub async fn restart(&mut self) {
+        self.server.restart(true).await;
+    }
+
+    /// Starts it again, after it was killed, at the address that it had and without its data.
+    pub async fn lose_everything(&mut self) {
+        self.server.restart(false).await;
+    }
+}
+
+impl Server {
+    async fn start(command: fn(&Path, SocketAddr, SocketAddr) -> Command) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        for attempt in 1..=ATTEMPTS {
+            let addrs = [ports::free(), ports::free()];
+            match spawn(command, directory.path(), addrs).await {
+                Ok(child) => return Self { child, command, addrs, directory },
+                Err(_) if attempt < ATTEMPTS => {}
+                Err(status) => panic!("it ended before it accepted connections: {status}"),
+            }
+        }
+        unreachable!("the last attempt returns or panics")
+    }
+
+    async fn restart(&mut self, with_data: bool) {
+        self.child.exit_status().await;
+        if !with_data {
+            std::fs::remove_dir_all(self.directory.path().join("data")).expect("its data");
+        }
+        let child = spawn(self.command, self.directory.path(), self.addrs).await;
+        self.child = child.unwrap_or_else(|status| panic!("it ended when it was started again: {status}"));
+    }
+}
+
+async fn spawn(
+    command: fn(&Path, SocketAddr, SocketAddr) -> Command,
+    directory: &Path,
+    addrs: [SocketAddr; 2],
+) -> Result<Child, ExitStatus> {
+    let mut command = command(directory, addrs[0], addrs[1]);
+    let name = command.get_program().to_str().expect("UTF-8").to_owned();
+    let found = Command::new("sh").args(["-c", &format!("command -v {name}")]).output().expect("there is a shell");
+    assert!(found.status.success(), "{name} is not installed: run `make setup-test`");
+    let mut child = Child::spawn(&name, &mut command, directory.join("log"));
+    child.accepts(addrs[0]).await?;
+    if name == "etcd" {
+        // It accepts connections before its member has a leader, itself.
+        until("etcd to be ready", || child.log().contains("serving client traffic")).await;
+    }
+    Ok(child)
+}
+
+fn etcd(directory: &Path, clients: SocketAddr, peers: SocketAddr) -> Command {
+    let mut command = Command::new("etcd");
+    command.arg("--data-dir").arg(directory.join("data"));
+    command.args(["--listen-client-urls", &format!("http://{clients}")]);
+    command.args(["--advertise-client-urls", &format!("http://{clients}")]);
+    command.args(["--listen-peer-urls", &format!("http://{peers}")]);
+    command.args(["--initial-advertise-peer-urls", &format!("http://{peers}")]);
+    command.args(["--initial-cluster", &format!("default=http://{peers}")]);
+    command.args(["--logger", "zap", "--log-outputs", "stderr"]);
+    command
+}
+
+fn redis(directory: &Path, clients: SocketAddr, _peers: SocketAddr) -> Command {
+    let mut command = Command::new("redis-server");
+    command.args(["--bind", &clients.ip().to_string(), "--port", &clients.port().to_string()]);
+    command.args(["--protected-mode", "no", "--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
+    let data = directory.join("data");
+    std::fs::create_dir_all(&data).expect("a directory");
+    command.arg("--dir").arg(data);
+    command
+}
+
+fn output(name: &str, command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// One of the engines that proxies share.
+pub enum Engine {
+    Etcd(Etcd),
+    Redis(Redis),
+}
+
+impl Engine {
+    /// One of each kind.
+    pub async fn all() -> [Self; 2] {
+        [Self::Etcd(Etcd::start().await), Self::Redis(Redis::start().await)]
+    }
+
+    /// The lines of `[store]` that name it.
+    pub fn store(&self) -> String {
+        match self {
+            Self::Etcd(etcd) => format!("kind = \"etcd\"\nendpoints = [\"{}\"]", etcd.endpoint()),
+            Self::Redis(redis) => format!("kind = \"redis\"\nurl = \"{}\"", redis.url()),
+        }
+    }
+
+    /// Sends it a signal by its name: `"STOP"`, `"CONT"`, `"KILL"`.
+    pub fn signal(&self, name: &str) {
+        match self {
+            Self::Etcd(etcd) => etcd.signal(name),
+            Self::Redis(redis) => redis.signal(name),
+        }
+    }
+
+    /// Starts it again, after it was killed, with the data and the address that it had.
+    pub async fn restart(&mut self) {
+        match self {
+            Self::Etcd(etcd) => etcd.restart().await,
+            Self::Redis(redis) => redis.restart().await,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Two proxies with one store in front of one backend are as one (DESIGN, section 7).
+
+use std::net::SocketAddr;
+
+use crate::{
+    races::{count_up, only_winner, refused_but},
+    support::{
+        backend::Backend,
+        engines::Engine,
+        leases::{Grant, acquire, lease, leasing_versions, put_with, release, view},
+        nginx::Nginx,
+        proxy::{Proxy, Setup},
+        raw::{Connection, get, put_if_match, race_through, request_bytes, send},
+        wait::within,
+    },
+};
+
+const DOC: &str = "/doc";
+const WRITERS: usize = 32;
+const ROUNDS: usize = 4;
+
+/// Two proxies of one configuration on one store.
+async fn pair(engine: &Engine, setup: Setup) -> [Proxy; 2] {
+    // A busy machine must not cost a response its tag, nor a write the store.
+    let setup = setup.store(&engine.store()).store("timeout = \"10s\"").route("hash_wait = \"10s\"");
+    [setup.clone().start().await, setup.start().await]
+}
+
+fn addrs(proxies: &[Proxy; 2]) -> [SocketAddr; 2] {
+    proxies.each_ref().map(Proxy::addr)
+}
+
+/// RFC 9110 section 13.1.1: of all writes based on one state at most one is applied, whichever way they come.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_writers_through_two_proxies_exactly_one_wins() {
+    for engine in Engine::all().await {
+        for mode in ["writers = \"shared\"", "writers = \"exclusive\"\netag = \"version\""] {
+            let nginx = Nginx::start().await;
+            let proxies = pair(&engine, Proxy::to(nginx.addr()).route(mode)).await;
+            let addrs = addrs(&proxies);
+            for round in 0..ROUNDS {
+                let target = format!("/{}-{round}", mode.len());
+                std::fs::write(nginx.root().join(&target[1..]), "the first state").unwrap();
+                let tag = get(addrs[round % 2], &target).await.etag();
+                let body = |writer: usize| format!("the state of writer {writer}");
+                let request = |writer| request_bytes("PUT", &target, &[("If-Match", &tag)], body(writer).as_bytes());
+                let responses = race_through(&addrs, (0..WRITERS).map(request).collect()).await;
+                let winner = only_winner(&responses, &format!("round {round} with {mode}"));
+                refused_but(winner, &responses);
+                assert_eq!(get(addrs[0], &target).await.text(), body(winner), "{mode}");
+            }
+            let writes = nginx.access_lines().await.into_iter().filter(|line| line.starts_with("PUT ")).count();
+            assert_eq!(writes, ROUNDS, "{mode}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_counter_behind_two_proxies_ends_at_the_number_of_successes() {
+    const CLIENTS: usize = 8;
+    const EACH: usize = 5;
+    for engine in Engine::all().await {
+        let nginx = Nginx::start().await;
+        let proxies = pair(&engine, Proxy::to(nginx.addr())).await;
+        std::fs::write(nginx.root().join("counter"), "0").unwrap();
+        let addrs = addrs(&proxies);
+        let client = |number: usize| async move {
+            let mut connection = Connection::open(addrs[number % 2]).await;
+            for _ in 0..EACH {
+                count_up(&mut connection).await;
+            }
+        };
+        let clients: Vec<_> = (0..CLIENTS).map(|number| tokio::spawn(client(number))).collect();
+        for client in clients {
+            within("a client to count up", client).await.unwrap();
+        }
+        assert_eq!(get(addrs[0], "/counter").await.text(), (CLIENTS * EACH).to_string());
+    }
+}
+
+/// Versions and their incarnation belong to the store, not to the process.
+#[tokio::test]
+async fn a_tag_of_one_proxy_is_good_at_the_other() {
+    for engine in Engine::all().await {
+        let backend = Backend::start().await;
+        backend.put(DOC, "one");
+        let proxies = pair(&engine, leasing_versions(&backend)).await;
+        let [one, other] = addrs(&proxies);
+        let tag = get(one, DOC).await.etag();
+        assert_eq!(get(other, DOC).await.etag(), tag);
+        assert_eq!(put_if_match(other, DOC, &tag, "two").await.status, 204);
+        put_if_match(one, DOC, &tag, "three").await.refused(412, "precondition-failed");
+        let current = send(one, "GET", DOC, &[("If-None-Match", &tag)], "").await;
+        assert_eq!((current.status, current.text(), current.etag()), (200, "two", get(other, DOC).await.etag()));
+        assert_ne!(current.etag(), tag);
+    }
+}
+
+#[tokio::test]
+async fn a_lease_taken_at_one_proxy_is_honoured_at_the_other() {
+    for engine in Engine::all().await {
+        let backend = Backend::start().await;
+        backend.put(DOC, "one");
+        let proxies = pair(&engine, leasing_versions(&backend)).await;
+        let [one, other] = addrs(&proxies);
+        let grant = acquire(one, DOC, "60").await;
+        assert_eq!(view(other, DOC).await["state"], "leased");
+        lease(other, "POST", DOC, &[("Lease-Duration", "30")]).await.refused(409, "lease-held");
+        send(other, "PUT", DOC, &[], "stolen").await.refused(412, "lease-id-missing");
+        assert_eq!(put_with(other, DOC, &grant.id, "two").await.status, 204);
+        assert_eq!(backend.content(DOC).as_deref(), Some("two"));
+        release(other, DOC, &grant.id).await;
+        let next = acquire(one, DOC, "60").await;
+        assert!(next.fence > grant.fence);
+    }
+}
+
+/// `Prefer: wait` (RFC 7240 section 4.3): the end of a lease wakes those who wait at another proxy.
+#[tokio::test]
+async fn a_waiter_at_one_proxy_wakes_when_the_lease_is_released_at_the_other() {
+    for engine in Engine::all().await {
+        let backend = Backend::start().await;
+        backend.put(DOC, "one");
+        let proxies = pair(&engine, leasing_versions(&backend)).await;
+        let [one, other] = addrs(&proxies);
+        let first = acquire(one, DOC, "60").await;
+        let probes = backend.count("HEAD", DOC);
+        let waiter = tokio::spawn(async move { lease(other, "POST", DOC, &[("Prefer", "wait=20")]).await });
+        backend.reached("HEAD", DOC, probes + 1).await;
+        assert!(!waiter.is_finished());
+        release(one, DOC, &first.id).await;
+        let granted = within("the waiter to be granted the lease", waiter).await.unwrap();
+        assert_eq!((granted.status, granted.header("preference-applied")), (201, Some("wait")), "{granted:?}");
+        assert!(Grant::of(&granted).fence > first.fence);
+    }
+}

@@ -1,0 +1,104 @@
+//! The store of a proxy fails: writes are refused, reads pass, and nothing needs a restart (DESIGN, section 3, rule 12).
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use crate::support::{
+    backend::{Answer, Backend},
+    engines::Engine,
+    leases::{acquire, leasing_versions, put_with},
+    proxy::Proxy,
+    raw::{get, put, put_if_match},
+    response::Response,
+    wait::within,
+};
+
+const DOC: &str = "/doc";
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
+
+async fn start(engine: &Engine) -> (Backend, Proxy) {
+    let backend = Backend::start().await;
+    backend.put(DOC, "one");
+    let setup = leasing_versions(&backend).upstream("late_max = \"200ms\"").store(&engine.store());
+    (backend, setup.start().await)
+}
+
+/// Writes until the store takes part again.
+async fn write_again(addr: SocketAddr, id: Option<&str>, body: &str) -> Response {
+    let again = async {
+        loop {
+            let response = match id {
+                Some(id) => put_with(addr, DOC, id, body).await,
+                None => put(addr, DOC, &[], body).await,
+            };
+            if !matches!(response.status, 409 | 503) {
+                return response;
+            }
+        }
+    };
+    within("guarded writes to pass again", again).await
+}
+
+/// A write is refused in time and untouched, a read passes without a tag.
+async fn assert_fails_closed(backend: &Backend, addr: SocketAddr) {
+    let (writes, began) = (backend.count("PUT", DOC), Instant::now());
+    let refused = put(addr, DOC, &[], "two").await;
+    refused.refused(503, "store-unavailable");
+    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    // The machine may be busy for as long again.
+    assert!(began.elapsed() < STORE_TIMEOUT * 2, "{:?}", began.elapsed());
+    assert_eq!(backend.count("PUT", DOC), writes, "refused means untouched");
+    let read = get(addr, DOC).await;
+    assert_eq!((read.status, read.header("etag")), (200, None), "{read:?}");
+}
+
+#[tokio::test]
+async fn a_frozen_store_refuses_writes_in_time_and_comes_back() {
+    for engine in Engine::all().await {
+        let (backend, proxy) = start(&engine).await;
+        let addr = proxy.addr();
+        assert_eq!(put_if_match(addr, DOC, &get(addr, DOC).await.etag(), "first").await.status, 204);
+        engine.signal("STOP");
+        assert_fails_closed(&backend, addr).await;
+        engine.signal("CONT");
+        // The mark of the refused write may have reached the store late: it is taken back, and does not stand for its
+        // whole time.
+        assert_eq!(write_again(addr, None, "second").await.status, 204);
+        assert_eq!(get(addr, DOC).await.text(), "second");
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_killed_comes_back_with_its_leases() {
+    for mut engine in Engine::all().await {
+        let (backend, proxy) = start(&engine).await;
+        let addr = proxy.addr();
+        let grant = acquire(addr, DOC, "60").await;
+        engine.signal("KILL");
+        assert_fails_closed(&backend, addr).await;
+        engine.restart().await;
+        write_again(addr, None, "stolen").await.refused(412, "lease-id-missing");
+        assert_eq!(write_again(addr, Some(&grant.id), "two").await.status, 204);
+    }
+}
+
+/// The backend has applied the write when the store is gone: its answer counts, and the mark ends as a doubt.
+#[tokio::test]
+async fn a_store_that_fails_during_a_write_costs_its_tag_alone() {
+    for engine in Engine::all().await {
+        let (backend, proxy) = start(&engine).await;
+        let addr = proxy.addr();
+        let tag = get(addr, DOC).await.etag();
+        let held = backend.hold("PUT", DOC);
+        let writer = tokio::spawn(async move { put_if_match(addr, DOC, &tag, "two").await });
+        let write = held.arrived().await;
+        engine.signal("STOP");
+        write.answer(Answer::stored()).await;
+        let answered = within("the answer to come without the store", writer).await.unwrap();
+        assert_eq!((answered.status, answered.header("etag")), (204, None), "{answered:?}");
+        engine.signal("CONT");
+        assert_eq!(write_again(addr, None, "three").await.status, 204);
+    }
+}

@@ -1,0 +1,120 @@
+//! The etcd store on a real etcd.
+
+use std::{sync::Arc, time::Duration};
+
+use ifmatch::{
+    clock::BootClock,
+    config,
+    store::{Store, etcd::EtcdStore},
+};
+
+use crate::{
+    contract::{Fixture, idle, key, leased, put},
+    engines,
+    failures::{OnEngine, TIMEOUT},
+};
+
+struct Etcd {
+    engine: engines::Etcd,
+    settings: config::Store,
+    store: Arc<EtcdStore>,
+}
+
+impl Etcd {
+    async fn connect(settings: &config::Store) -> Arc<EtcdStore> {
+        let config::StoreKind::Etcd(etcd) = &settings.kind else { panic!("these are settings of etcd") };
+        Arc::new(EtcdStore::connect(etcd, settings, Arc::new(BootClock)).await.expect("etcd can be reached"))
+    }
+}
+
+impl Fixture for Etcd {
+    async fn start(capacity: usize) -> Self {
+        let engine = engines::Etcd::start().await;
+        let etcd = config::Etcd {
+            endpoints: vec![engine.endpoint()],
+            prefix: "test/ifmatch".to_owned(),
+            login: None,
+            tls: None,
+        };
+        let settings = config::Store {
+            kind: config::StoreKind::Etcd(etcd),
+            capacity,
+            idle_ttl: Duration::from_secs(3_600),
+            timeout: TIMEOUT,
+            start_grace: Duration::ZERO,
+        };
+        let store = Self::connect(&settings).await;
+        Self { engine, settings, store }
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::<EtcdStore>::clone(&self.store)
+    }
+
+    async fn other(&self) -> Arc<dyn Store> {
+        Self::connect(&self.settings).await
+    }
+
+    async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    async fn collect(&self) {
+        self.store.collect(Duration::ZERO).await.expect("etcd can be asked");
+    }
+}
+
+impl OnEngine for Etcd {
+    fn signal(&self, name: &str) {
+        self.engine.signal(name);
+    }
+
+    async fn restart(&mut self) {
+        self.engine.restart().await;
+    }
+
+    async fn restart_empty(&mut self) {
+        self.engine.lose_everything().await;
+    }
+}
+
+crate::contract!(Etcd);
+crate::failures!(Etcd);
+
+/// A record is one key, and its value is JSON; what names the record's own revision is `null`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn etcdctl_shows_what_is_kept() {
+    let fixture = Etcd::start(10).await;
+    let now = fixture.store.now().await.unwrap();
+    put(&*fixture.store, "docs:/a?b", leased(now, Duration::from_secs(60))).await;
+    let shown = fixture.engine.ctl(&["get", "--print-value-only", "test/ifmatch/record/docs:/a?b"]);
+    let shown: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!((&shown["version"], &shown["fence"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    let left = shown["lease"]["term"]["held_until_ms"].as_u64().expect("a number");
+    assert!((50_000..=60_000).contains(&left), "{left} from the moment of the writing");
+}
+
+/// The first process to see a record late ends it late, and no swap of another record brings that forward.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_late_counts_from_when_he_came() {
+    let fixture = Etcd::start(10).await;
+    let now = fixture.store.now().await.unwrap();
+    put(&*fixture.store, "a", leased(now, Duration::from_millis(600))).await;
+    fixture.pass(Duration::from_millis(400)).await;
+    let late = fixture.other().await;
+    assert!(late.read(&key("a")).await.unwrap().lease_state().is_held());
+    fixture.pass(Duration::from_millis(400)).await;
+    assert!(!fixture.store.read(&key("a")).await.unwrap().lease_state().is_held(), "it is over where it was granted");
+    assert!(late.read(&key("a")).await.unwrap().lease_state().is_held(), "no earlier than it can know");
+    fixture.pass(Duration::from_millis(300)).await;
+    assert!(!late.read(&key("a")).await.unwrap().lease_state().is_held(), "and no later");
+}
+
+/// Idle records that were written lately are kept, and forgotten only when room is needed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_young_stays() {
+    let fixture = Etcd::start(10).await;
+    put(&*fixture.store, "a", idle()).await;
+    assert_eq!(fixture.store.collect(Duration::from_secs(60)).await, Ok(0));
+    assert_eq!(fixture.store.collect(Duration::ZERO).await, Ok(1));
+}

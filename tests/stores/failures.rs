@@ -1,0 +1,115 @@
+//! What a store does when its engine does not do what it should.
+//!
+//! [`failures`] makes a test of each for one kind of store.
+
+use std::time::{Duration, Instant};
+
+use ifmatch::{
+    core::record::Revision,
+    store::{StoreError, Swapped},
+};
+
+use crate::{
+    contract::{Fixture, busy, idle, key, put},
+    wait::within,
+};
+
+/// How long an operation of a store may take here: three attempts have a third of it each.
+pub const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A store whose engine can be got at.
+pub trait OnEngine: Fixture {
+    /// Sends the engine a signal by its name.
+    fn signal(&self, name: &str);
+
+    /// Starts it again after it was killed.
+    async fn restart(&mut self);
+
+    /// Starts it again after it was killed, without its data.
+    async fn restart_empty(&mut self);
+}
+
+/// Makes the tests for one store.
+#[macro_export]
+macro_rules! failures {
+    ($fixture:ty) => {
+        $crate::failures!($fixture:
+            a_swap_whose_answer_is_late_is_done_once
+            a_frozen_engine_is_unavailable_in_time_and_then_answers_again
+            an_engine_that_was_killed_comes_back_with_what_it_had
+            an_engine_that_lost_everything_is_trusted_no_longer
+        );
+    };
+    ($fixture:ty: $($name:ident)*) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                $crate::failures::$name::<$fixture>().await;
+            }
+        )*
+    };
+}
+
+/// The first attempt is carried out when nobody waits for its answer any more; the second finds that.
+pub async fn a_swap_whose_answer_is_late_is_done_once<F: OnEngine>() {
+    let fixture = F::start(10).await;
+    let store = fixture.store();
+    for name in ["new", "old"] {
+        let resource = key(name);
+        let before = match name {
+            "old" => put(&*store, name, idle()).await,
+            _ => store.read(&key(name)).await.unwrap(),
+        };
+        let record = busy(before.now);
+        fixture.signal("STOP");
+        let (swapped, ()) = tokio::join!(store.swap(&resource, before.revision, record), async {
+            // The first attempt is over, and the second is not.
+            tokio::time::sleep(TIMEOUT / 2).await;
+            fixture.signal("CONT");
+        });
+        let Ok(Swapped::Done(done)) = swapped else { panic!("{name}: {swapped:?}") };
+        let current = store.read(&resource).await.unwrap();
+        assert_eq!((current.revision, current.record.claim.is_some()), (done.revision, true), "{name}");
+    }
+}
+
+pub async fn a_frozen_engine_is_unavailable_in_time_and_then_answers_again<F: OnEngine>() {
+    let fixture = F::start(10).await;
+    let store = fixture.store();
+    put(&*store, "a", idle()).await;
+    fixture.signal("STOP");
+    let began = Instant::now();
+    let (one, other) = (key("a"), key("b"));
+    let (read, swapped) = tokio::join!(store.read(&one), store.swap(&other, Revision::default(), idle()));
+    assert_eq!((read, swapped), (Err(StoreError::Unavailable), Err(StoreError::Unavailable)));
+    assert!(began.elapsed() < TIMEOUT, "{:?}", began.elapsed());
+    fixture.signal("CONT");
+    within("the store to answer again", async { while store.read(&key("a")).await.is_err() {} }).await;
+}
+
+pub async fn an_engine_that_was_killed_comes_back_with_what_it_had<F: OnEngine>() {
+    let mut fixture = F::start(10).await;
+    let store = fixture.store();
+    let kept = put(&*store, "a", busy(store.now().await.unwrap())).await;
+    fixture.signal("KILL");
+    fixture.restart().await;
+    within("the store to answer again", async { while store.read(&key("a")).await.is_err() {} }).await;
+    let current = store.read(&key("a")).await.unwrap();
+    assert_eq!((current.revision, current.record.claim.is_some()), (kept.revision, true));
+    assert!(put(&*store, "b", idle()).await.revision > kept.revision);
+}
+
+/// Revisions that go back would make tags and fences come again: nothing is answered any more.
+pub async fn an_engine_that_lost_everything_is_trusted_no_longer<F: OnEngine>() {
+    let mut fixture = F::start(10).await;
+    let store = fixture.store();
+    for _ in 0..10 {
+        put(&*store, "a", idle()).await;
+    }
+    fixture.signal("KILL");
+    fixture.restart_empty().await;
+    let other = within("another process to reach the engine", fixture.other()).await;
+    put(&*other, "b", idle()).await;
+    assert_eq!(store.read(&key("a")).await, Err(StoreError::Unavailable));
+    assert_eq!(store.read(&key("a")).await, Err(StoreError::Unavailable));
+}

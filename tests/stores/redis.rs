@@ -1,0 +1,99 @@
+//! The Redis store on a real Redis.
+
+use std::{sync::Arc, time::Duration};
+
+use ifmatch::{
+    config,
+    store::{Store, redis::RedisStore},
+};
+
+use crate::{
+    contract::{Fixture, idle, key, leased, put},
+    engines,
+    failures::{OnEngine, TIMEOUT},
+};
+
+struct Redis {
+    engine: engines::Redis,
+    settings: config::Store,
+    store: Arc<RedisStore>,
+}
+
+impl Redis {
+    async fn connect(settings: &config::Store) -> Arc<RedisStore> {
+        let config::StoreKind::Redis(redis) = &settings.kind else { panic!("these are settings of Redis") };
+        Arc::new(RedisStore::connect(redis, settings).await.expect("Redis can be reached"))
+    }
+}
+
+impl Fixture for Redis {
+    async fn start(capacity: usize) -> Self {
+        let engine = engines::Redis::start().await;
+        let redis = config::Redis { url: engine.url(), prefix: "test".to_owned(), login: None, tls: None };
+        let settings = config::Store {
+            kind: config::StoreKind::Redis(redis),
+            capacity,
+            idle_ttl: Duration::from_secs(3_600),
+            timeout: TIMEOUT,
+            start_grace: Duration::ZERO,
+        };
+        let store = Self::connect(&settings).await;
+        Self { engine, settings, store }
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::<RedisStore>::clone(&self.store)
+    }
+
+    async fn other(&self) -> Arc<dyn Store> {
+        Self::connect(&self.settings).await
+    }
+
+    async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    async fn collect(&self) {
+        self.store.collect(Duration::ZERO).await.expect("Redis can be asked");
+    }
+}
+
+impl OnEngine for Redis {
+    fn signal(&self, name: &str) {
+        self.engine.signal(name);
+    }
+
+    async fn restart(&mut self) {
+        self.engine.restart().await;
+    }
+
+    async fn restart_empty(&mut self) {
+        self.engine.lose_everything().await;
+    }
+}
+
+crate::contract!(Redis);
+crate::failures!(Redis);
+
+/// A record is one key, and its value is its revision and JSON; moments are those of the server's clock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redis_cli_shows_what_is_kept() {
+    let fixture = Redis::start(10).await;
+    let now = fixture.store.now().await.unwrap();
+    put(&*fixture.store, "docs:/a?b", leased(now, Duration::from_secs(60))).await;
+    let shown = fixture.engine.cli(&["GET", "{test}:record:docs:/a?b"]);
+    let (revision, shown) = shown.split_once(' ').expect("a revision and JSON");
+    let shown: serde_json::Value = serde_json::from_str(shown).expect("JSON");
+    assert_eq!((revision, &shown["fence"]), ("1", &serde_json::Value::Null));
+    assert_eq!(shown["lease"]["term"]["held_until_ms"].as_u64(), Some(now.milliseconds() + 60_000));
+}
+
+/// Idle records that were written lately are kept, and forgotten only when room is needed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_young_stays() {
+    let fixture = Redis::start(10).await;
+    put(&*fixture.store, "a", idle()).await;
+    assert_eq!(fixture.store.collect(Duration::from_secs(60)).await, Ok(0));
+    assert_eq!(fixture.store.read(&key("a")).await.unwrap().revision.0, 1);
+    assert_eq!(fixture.store.collect(Duration::ZERO).await, Ok(1));
+}
