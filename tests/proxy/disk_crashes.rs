@@ -8,7 +8,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use tokio::{
@@ -20,6 +20,7 @@ use crate::support::{
     backend::Backend,
     leases::{Grant, lease, view},
     proxy::Proxy,
+    random::Random,
     raw::{Connection, send},
     response::Response,
     wait::{DEADLINE, until},
@@ -29,26 +30,6 @@ use crate::support::{
 const CRASHES: usize = 12;
 const CLIENTS: usize = 8;
 const ITEMS_OF_EACH: usize = 4;
-
-/// Numbers that look random and follow from a seed (xorshift).
-struct Random(u64);
-
-impl Random {
-    /// From a new seed, or that of an earlier run.
-    fn new() -> Self {
-        let now = || u64::from(SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").subsec_nanos());
-        let seed = std::env::var("IFMATCH_SEED").map_or_else(|_| now(), |seed| seed.parse().expect("a number"));
-        println!("IFMATCH_SEED={seed}");
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % limit as u64).expect("it is below the limit")
-    }
-}
 
 /// What a client knows of a lease.
 #[derive(Debug)]
@@ -137,8 +118,7 @@ async fn crash(crashes: usize) {
         let mut clients = JoinSet::new();
         while !items.is_empty() {
             let own = items.split_off(items.len() - ITEMS_OF_EACH);
-            let seed = Random(random.below(usize::MAX) as u64 | 1);
-            clients.spawn(work(Connection::open(proxy.addr()).await, own, seed, Arc::clone(&answered)));
+            clients.spawn(work(Connection::open(proxy.addr()).await, own, random.fork(), Arc::clone(&answered)));
         }
         let enough = random.below(100);
         until("the clients to work", || answered.load(Ordering::Relaxed) >= enough).await;

@@ -22,6 +22,7 @@
 //! * [`azure`] are requests in the azure dialect.
 //! * [`engines`] are the real servers of stores that proxies share.
 //! * [`scene`] is a proxy with a route for each way of knowing tags, for what must hold in all of them.
+//! * [`random`] is chance that a seed repeats.
 //! * [`wait`] and [`gate`] order events. Nothing sleeps for a fixed time, and nothing waits for ever.
 
 #![allow(dead_code, reason = "support offers what scenarios need; not each helper has a user at every moment")]
@@ -41,6 +42,7 @@ pub mod message;
 pub mod nginx;
 pub mod ports;
 pub mod proxy;
+pub mod random;
 pub mod raw;
 pub mod response;
 pub mod scene;

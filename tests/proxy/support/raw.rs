@@ -19,8 +19,13 @@ pub struct Connection {
 
 impl Connection {
     pub async fn open(addr: SocketAddr) -> Self {
-        let stream = within("a connection", TcpStream::connect(addr)).await.expect("the server accepts");
-        Self { wire: Wire::new(stream), methods: VecDeque::new() }
+        Self::try_open(addr).await.expect("the server accepts")
+    }
+
+    /// The same for a server that may not be there.
+    pub async fn try_open(addr: SocketAddr) -> io::Result<Self> {
+        let stream = within("a connection", TcpStream::connect(addr)).await?;
+        Ok(Self { wire: Wire::new(stream), methods: VecDeque::new() })
     }
 
     /// Sends bytes. The peer must take them; see [`Self::try_send_bytes`] for one that may have closed.

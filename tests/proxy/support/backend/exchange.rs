@@ -1,6 +1,6 @@
 //! One connection of a backend, and one request on it.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Instant};
 
 use tokio::{io::AsyncWriteExt, net::TcpStream, sync::oneshot};
 
@@ -144,6 +144,7 @@ impl Exchange {
         let mut record = self.shared.record();
         let status = self.shared.contents().apply(&method, &target, &body);
         record.note(self.number, "applied");
+        record.applied.push((self.number, Instant::now()));
         Answer::status(status)
     }
 

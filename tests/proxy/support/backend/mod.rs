@@ -19,6 +19,7 @@ pub mod record;
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard},
+    time::Instant,
 };
 
 use tokio::{
@@ -181,6 +182,12 @@ impl Backend {
     /// `"PUT /doc closed"`, `"PUT /doc reset"`, `"PUT /doc broken off"` (by the peer, within its body).
     pub fn events(&self) -> Vec<String> {
         self.shared.record().events.clone()
+    }
+
+    /// The writes that were applied, in that order, and when.
+    pub fn applied(&self) -> Vec<(Request, Instant)> {
+        let record = self.shared.record();
+        record.applied.iter().map(|(number, at)| (record.requests[*number].clone(), *at)).collect()
     }
 
     /// How many connections were made.

@@ -1,6 +1,6 @@
 //! What a backend remembers of what it saw.
 
-use std::io;
+use std::{io, time::Instant};
 
 use super::super::message::{Framing, Head, Headers, latin1, malformed};
 
@@ -57,6 +57,8 @@ impl Request {
 pub(super) struct Record {
     pub(super) requests: Vec<Request>,
     pub(super) events: Vec<String>,
+    /// Which requests were applied, and when.
+    pub(super) applied: Vec<(usize, Instant)>,
     pub(super) malformed: Vec<String>,
     pub(super) connections: usize,
     pub(super) open_connections: usize,

@@ -1,0 +1,126 @@
+//! Kills and stops of proxies and of their engine, one after another.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use tokio::time::sleep;
+
+use super::{
+    support::{engines::Engine, proxy::Proxy, random::Random},
+    workload::Board,
+};
+
+/// How long a stop may be. An owner of a mark looks at its clock directly before the first byte, and needs the
+/// upstream's whole timeout then (1 s): a stop that is shorter cannot outlast the mark's deadline unseen.
+const STOP_MAX_MS: usize = 600;
+
+/// From here on one could.
+pub const STOP_TOO_LONG: Duration = Duration::from_secs(1);
+
+/// Operations between two disturbances at the most, and how long they are waited for.
+const QUIET_OPERATIONS_MAX: usize = 60;
+const QUIET_MAX: Duration = Duration::from_secs(2);
+
+/// How many there were of each.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    pub proxy_kills: usize,
+    pub proxy_stops: usize,
+    pub engine_kills: usize,
+    pub engine_stops: usize,
+    /// Stops that took longer than they were meant to, so that one of them may have outlasted a mark.
+    pub too_long: usize,
+}
+
+pub struct Disturber {
+    pub proxies: Vec<Proxy>,
+    pub engine: Option<Engine>,
+    /// Of a proxy.
+    pub configuration: String,
+    pub board: Arc<Board>,
+    pub random: Random,
+    pub counts: Counts,
+}
+
+impl Disturber {
+    /// So many disturbances, with a few operations in between.
+    pub async fn disturb(&mut self, disturbances: usize) {
+        for _ in 0..disturbances {
+            self.wait_for_operations().await;
+            let proxy = self.random.below(self.proxies.len());
+            match self.random.below(6) {
+                0 | 1 => self.restart_proxy(proxy).await,
+                2 => self.stop_proxy(proxy, false).await,
+                3 => self.stop_engine().await,
+                4 => self.restart_engine().await,
+                // Its mark in the store is all that the other one is told.
+                _ => self.stop_proxy(proxy, true).await,
+            }
+        }
+        self.wait_for_operations().await;
+    }
+
+    async fn wait_for_operations(&mut self) {
+        let enough = self.board.answered.load(Ordering::Relaxed) + self.random.below(QUIET_OPERATIONS_MAX);
+        let end = Instant::now() + QUIET_MAX;
+        while self.board.answered.load(Ordering::Relaxed) < enough && Instant::now() < end {
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    async fn pause(&mut self) {
+        sleep(Duration::from_millis(self.random.below(STOP_MAX_MS) as u64)).await;
+    }
+
+    async fn restart_proxy(&mut self, index: usize) {
+        self.proxies[index].signal("KILL");
+        self.counts.proxy_kills += 1;
+        self.proxies[index].exit_status().await;
+        let proxy = Proxy::start(&self.configuration).await;
+        self.board.addrs.lock().expect("nobody panics with it")[index] = proxy.addr();
+        self.proxies[index] = proxy;
+    }
+
+    /// Stops a proxy for a while; perhaps another one is killed meanwhile.
+    async fn stop_proxy(&mut self, index: usize, kills_other: bool) {
+        let began = Instant::now();
+        self.proxies[index].signal("STOP");
+        let other = (index + 1) % self.proxies.len();
+        if kills_other {
+            self.proxies[other].signal("KILL");
+            self.counts.proxy_kills += 1;
+        }
+        self.pause().await;
+        self.proxies[index].signal("CONT");
+        self.counts.proxy_stops += 1;
+        self.count_length(began);
+        if kills_other {
+            self.proxies[other].exit_status().await;
+            let proxy = Proxy::start(&self.configuration).await;
+            self.board.addrs.lock().expect("nobody panics with it")[other] = proxy.addr();
+            self.proxies[other] = proxy;
+        }
+    }
+
+    async fn stop_engine(&mut self) {
+        let Some(engine) = &self.engine else { return };
+        engine.signal("STOP");
+        sleep(Duration::from_millis(self.random.below(STOP_MAX_MS) as u64)).await;
+        engine.signal("CONT");
+        self.counts.engine_stops += 1;
+    }
+
+    async fn restart_engine(&mut self) {
+        let Some(engine) = &mut self.engine else { return };
+        engine.signal("KILL");
+        sleep(Duration::from_millis(self.random.below(STOP_MAX_MS) as u64)).await;
+        engine.restart().await;
+        self.counts.engine_kills += 1;
+    }
+
+    fn count_length(&mut self, began: Instant) {
+        self.counts.too_long += usize::from(began.elapsed() >= STOP_TOO_LONG);
+    }
+}

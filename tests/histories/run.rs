@@ -1,0 +1,219 @@
+//! One run: clients, disturbances, and the verdict on what was seen.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    sync::{Arc, Mutex, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use tokio::{task::JoinSet, time::sleep};
+
+use super::{
+    disturbance::{Counts, Disturber},
+    history::{History, Seen},
+    promise::{anomalies_at_backend, anomalies_of_leases},
+    register::{describe, is_linearizable},
+    support::{
+        backend::{Answer, Backend, Validators},
+        engines::Engine,
+        gate::Gate,
+        proxy::Proxy,
+        random::Random,
+    },
+    workload::{Board, Client, Tally},
+};
+
+const CLIENTS: usize = 8;
+const PROXIES: usize = 2;
+
+/// How long a resource may stay closed after all disturbances: the mark of a dead proxy (9.5 s) and a doubt (2 s), on a
+/// machine that is busy.
+const RECOVERY_MAX: Duration = Duration::from_secs(60);
+
+/// What all guarded routes have. Short limits, so that a mark of a dead proxy is over in seconds: its deadline is 9.5 s
+/// away, which no stop comes near.
+const UPSTREAM: &str = "connect_timeout = \"500ms\"\ntimeout = \"1s\"\nlate_max = \"2s\"";
+const GUARDED: &str = "claim = { max_wait = \"300ms\" }\nprobe = { timeout = \"1s\" }\nhash_wait = \"5s\"";
+
+/// How the answers of the backend differ from those of a plain server, in a hundred writes.
+const LATE_PERCENT: usize = 1;
+const UNANSWERED_PERCENT: usize = 2;
+const SLOW_PERCENT: usize = 20;
+
+/// What a run is made of.
+pub struct Plan {
+    name: &'static str,
+    engine: Option<Engine>,
+    store: String,
+    routes: Vec<(&'static str, &'static str)>,
+    places: usize,
+    disturbances: usize,
+    /// Operations before the end.
+    operations: usize,
+}
+
+/// What a run came to.
+pub struct Verdict {
+    pub anomalies: Vec<String>,
+    pub summary: String,
+}
+
+impl Plan {
+    /// Guarded and leased resources over a common engine, and disturbances.
+    pub fn guarded(engine: Engine, disturbances: usize) -> Self {
+        let name = if matches!(engine, Engine::Etcd(_)) { "etcd" } else { "redis" };
+        let store = format!("{}\ntimeout = \"1s\"\nidle_ttl = \"1s\"", engine.store());
+        let lease = "policy = \"pessimistic\"\netag = \"version\"\nwriters = \"exclusive\"\n[routes.lease]\n\
+                     auth = \"none\"\nabsent = \"allow\"\nmin = \"1s\"\nrequired = true\nremember = \"1s\"\n\
+                     max_per_principal = 1000";
+        let routes = vec![
+            ("content", "policy = \"optimistic\"\netag = \"content\"\nwriters = \"shared\""),
+            ("version", "policy = \"optimistic\"\netag = \"version\"\nwriters = \"exclusive\""),
+            ("lease", lease),
+        ];
+        Self { name, engine: Some(engine), store, routes, places: 4, disturbances, operations: 0 }
+    }
+
+    /// No guard at all: conditions are passed on to a backend that does not look at them.
+    pub fn unguarded() -> Self {
+        let routes = vec![("content", "policy = \"last-writer-wins\"")];
+        Self::without_engine("last-writer-wins", routes)
+    }
+
+    /// Two proxies, each with a store of its own.
+    pub fn apart() -> Self {
+        let routes = vec![("content", "policy = \"optimistic\"\netag = \"content\"\nwriters = \"shared\"")];
+        Self::without_engine("a memory of its own each", routes)
+    }
+
+    fn without_engine(name: &'static str, routes: Vec<(&'static str, &'static str)>) -> Self {
+        let store = "kind = \"memory\"".to_owned();
+        Self { name, engine: None, store, routes, places: 1, disturbances: 0, operations: 400 }
+    }
+
+    fn configuration(&self, backend: SocketAddr) -> String {
+        let mut file = format!(
+            "[server]\n{{listen}}\nspool_dir = \"{{spool}}\"\nthreads = 2\n[store]\n{}\n[upstreams.backend]\n\
+             servers = [\"{backend}\"]\n{UPSTREAM}\n",
+            self.store
+        );
+        for (folder, rules) in &self.routes {
+            let common = if rules.contains("last-writer-wins") { "" } else { GUARDED };
+            let route = format!("name = \"{folder}\"\npath = \"/{folder}/{{id}}\"\nupstream = \"backend\"");
+            file.push_str(&format!("[[routes]]\n{route}\n{common}\n{rules}\n"));
+        }
+        file
+    }
+}
+
+/// Carries out a plan and checks what came of it.
+pub async fn run(plan: Plan) -> Verdict {
+    let (began, mut random) = (Instant::now(), Random::new());
+    let backend = Backend::with(Validators::Tags).await;
+    misbehave(&backend, random.fork());
+    let configuration = plan.configuration(backend.addr());
+    let mut proxies = Vec::new();
+    for _ in 0..PROXIES {
+        proxies.push(Proxy::start(&configuration).await);
+    }
+    let addrs = proxies.iter().map(Proxy::addr).collect();
+    let folders: Vec<&str> = plan.routes.iter().map(|(folder, _)| *folder).collect();
+    let board = Arc::new(Board::new(addrs, &folders, plan.places));
+    let mut clients = JoinSet::new();
+    for number in 0..CLIENTS {
+        clients.spawn(Client::new(number, Arc::clone(&board), random.fork()).work());
+    }
+    let last = Client::new(CLIENTS, Arc::clone(&board), random.fork());
+    let counts = Counts::default();
+    let engine = plan.engine;
+    let mut disturber = Disturber { proxies, engine, configuration, board: Arc::clone(&board), random, counts };
+    disturber.disturb(plan.disturbances).await;
+    while board.answered.load(Ordering::Relaxed) < plan.operations {
+        sleep(Duration::from_millis(5)).await;
+    }
+    board.is_over.store(true, Ordering::Relaxed);
+    let mut clients = clients.join_all().await;
+    clients.push(finish(last, &clients).await);
+
+    let mut histories: BTreeMap<String, History> = BTreeMap::new();
+    let mut tally = Tally::default();
+    for client in clients {
+        tally = tally.plus(client.tally);
+        for (target, history) in client.histories {
+            histories.entry(target).or_default().merge(history);
+        }
+    }
+    // A proxy that was killed while it wrote leaves half a request.
+    let cut_off = backend.take_malformed().len();
+    let seen = Seen::by(&backend);
+    let anomalies = anomalies(&histories, &seen, began);
+    let summary = format!(
+        "{}: {} resources in {:.0} s, {tally:?}, {:?}, {cut_off} requests cut off, {} anomalies",
+        plan.name,
+        histories.len(),
+        began.elapsed().as_secs_f64(),
+        disturber.counts,
+        anomalies.len()
+    );
+    Verdict { anomalies, summary }
+}
+
+/// Every resource takes a write again in the end, and is read once more.
+async fn finish(mut last: Client, clients: &[Client]) -> Client {
+    let end = Instant::now() + RECOVERY_MAX;
+    let targets: BTreeSet<&String> = clients.iter().flat_map(|client| client.histories.keys()).collect();
+    for target in targets {
+        while !last.write_somehow(target).await {
+            assert!(Instant::now() < end, "{target} is closed for ever");
+            sleep(Duration::from_millis(10)).await;
+        }
+        last.read(target).await;
+    }
+    last
+}
+
+/// Some writes take their time, some are applied too late for their answer, and some answers are lost.
+fn misbehave(backend: &Backend, random: Random) {
+    let random = Mutex::new(random);
+    backend.always("PUT", "*", move |_request| {
+        let mut random = random.lock().expect("nobody panics with it");
+        let after = |milliseconds: usize, answer: Answer| {
+            let gate = Gate::closed();
+            let opened = gate.clone();
+            tokio::spawn(async move {
+                sleep(Duration::from_millis(milliseconds as u64)).await;
+                opened.open();
+            });
+            answer.after(&gate)
+        };
+        match random.below(100) {
+            luck if luck < LATE_PERCENT => after(800 + random.below(600), Answer::stored()),
+            luck if luck < LATE_PERCENT + UNANSWERED_PERCENT => match random.below(4) {
+                0 => Answer::close(),
+                1 => Answer::close().applied(),
+                2 => Answer::status(500),
+                _ => Answer::status(500).applied(),
+            },
+            luck if luck < LATE_PERCENT + UNANSWERED_PERCENT + SLOW_PERCENT => {
+                after(random.below(30), Answer::stored())
+            }
+            _ => Answer::stored(),
+        }
+    });
+}
+
+fn anomalies(histories: &BTreeMap<String, History>, seen: &BTreeMap<String, Seen>, began: Instant) -> Vec<String> {
+    let mut found = Vec::new();
+    let nothing = Seen::default();
+    for (target, history) in histories {
+        let seen = seen.get(target).unwrap_or(&nothing);
+        let mut wrong = anomalies_at_backend(history, seen);
+        wrong.extend(anomalies_of_leases(history, seen));
+        if !is_linearizable(&history.operations) {
+            wrong.push(format!("not linearizable:\n{}", describe(&history.operations, began)));
+        }
+        found.extend(wrong.into_iter().map(|wrong| format!("{target}: {wrong}")));
+    }
+    found
+}
