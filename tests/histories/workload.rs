@@ -95,23 +95,27 @@ impl Board {
 }
 
 /// How many operations there were, by what clients were told.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Tally {
     pub reads: usize,
     pub writes: usize,
     pub differing: usize,
-    pub refused: usize,
+    /// By the code of the refusal.
+    pub refused: BTreeMap<String, usize>,
     pub unanswered: usize,
     pub grants: usize,
 }
 
 impl Tally {
-    pub fn plus(self, other: Self) -> Self {
+    pub fn plus(mut self, other: Self) -> Self {
+        for (code, count) in other.refused {
+            *self.refused.entry(code).or_default() += count;
+        }
         Self {
             reads: self.reads + other.reads,
             writes: self.writes + other.writes,
             differing: self.differing + other.differing,
-            refused: self.refused + other.refused,
+            refused: self.refused,
             unanswered: self.unanswered + other.unanswered,
             grants: self.grants + other.grants,
         }
@@ -123,7 +127,8 @@ enum Told {
     Done,
     /// A precondition was false.
     Differs,
-    Refused,
+    /// For this reason.
+    Refused(String),
     /// It may have been applied.
     Nothing,
 }
@@ -170,6 +175,8 @@ impl Client {
             let target = self.board.places[place].target_before(ago);
             if self.random.is_one_of(35) {
                 self.read(&target).await;
+            } else if self.held.is_some() && self.random.is_one_of(30) {
+                self.work_with_lease(target).await;
             } else if target.starts_with("/lease/") {
                 self.work_with_lease(target).await;
             } else {
@@ -227,7 +234,7 @@ impl Client {
             Told::Differs if target.starts_with("/content/") => {
                 self.note(target, Step::Differs(base), invoked, true);
             }
-            Told::Differs | Told::Refused => {}
+            Told::Differs | Told::Refused(_) => {}
         }
         matches!(told, Told::Done)
     }
@@ -250,12 +257,12 @@ impl Client {
     async fn work_with_lease(&mut self, target: String) {
         let Some(held) = self.held.take() else { return self.acquire(target).await };
         match self.random.below(10) {
-            0..7 => {
+            0..6 => {
                 if self.write_with(&held).await {
                     self.held = Some(held);
                 }
             }
-            7..9 => {
+            6..9 => {
                 self.release(&held).await;
                 if self.random.is_one_of(40) {
                     self.write_with(&held).await;
@@ -304,10 +311,10 @@ impl Client {
         match told {
             Told::Done => self.note(&held.target, step, invoked, true),
             Told::Nothing => self.note(&held.target, step, invoked, false),
-            Told::Refused => {}
+            Told::Refused(_) => {}
             Told::Differs => panic!("there was no precondition"),
         }
-        !matches!(told, Told::Refused)
+        !matches!(told, Told::Refused(_))
     }
 
     /// A write of a value of its own: the value, when it was asked for, what the client was told, and its tag.
@@ -322,17 +329,17 @@ impl Client {
         let invoked = Instant::now();
         let response = self.ask("PUT", target, &[condition, ("Write", &value.to_string())], &body).await?;
         let told = response.as_ref().map_or(Told::Nothing, told_by);
-        let counter = match told {
+        let counter = match &told {
             Told::Done => &mut self.tally.writes,
             Told::Differs => &mut self.tally.differing,
-            Told::Refused => &mut self.tally.refused,
+            Told::Refused(code) => self.tally.refused.entry(code.clone()).or_default(),
             Told::Nothing => &mut self.tally.unanswered,
         };
         *counter += 1;
-        if matches!(told, Told::Refused | Told::Differs) {
+        if matches!(told, Told::Refused(_) | Told::Differs) {
             self.histories.entry(target.to_owned()).or_default().refused.push(value);
         }
-        if matches!(told, Told::Refused) && self.random.is_one_of(TURNING_PERCENT) {
+        if matches!(told, Told::Refused(_)) && self.random.is_one_of(TURNING_PERCENT) {
             self.board.turn_from(target);
         }
         let tag = response.ok().and_then(|response| response.header("etag").map(str::to_owned));
@@ -384,7 +391,7 @@ fn told_by(response: &Response) -> Told {
         _ => match response.problem() {
             problem if problem.in_doubt => Told::Nothing,
             problem if problem.code == "precondition-failed" => Told::Differs,
-            _ => Told::Refused,
+            problem => Told::Refused(problem.code),
         },
     }
 }
