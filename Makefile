@@ -6,7 +6,7 @@ CARGO ?= cargo
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt bench bench-leases bench-core soak-downloads setup-build setup-browser setup-engines setup-test setup-bench
+.PHONY: help run test lint fmt bench bench-leases bench-core soak-downloads crash setup-build setup-browser setup-engines setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -38,6 +38,9 @@ bench-leases: bench ## The same for leases alone, beside Redis (1 minute)
 
 soak-downloads: setup-build setup-test ## Watch the memory of 100 downloads of 100 MB each
 	DOWNLOAD_CLIENTS=100 DOWNLOAD_MEBIBYTES=100 $(CARGO) test --locked --test proxy p22_memory -- --nocapture
+
+crash: setup-build setup-test ## Kill a proxy with leases on disk 200 times, and look what is left (2 minutes)
+	IFMATCH_CRASHES=200 $(CARGO) test --locked --test proxy survives_any_crash -- --nocapture
 
 bench-core: setup-build ## Measure the core and the store alone
 	$(CARGO) bench --locked

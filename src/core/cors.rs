@@ -7,7 +7,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 /// Response fields that a page needs to take part.
-const EXPOSED: [&str; 3] = ["ETag", "Retry-After", "Proxy-Status"];
+const EXPOSED: [&str; 4] = ["ETag", "Retry-After", "Proxy-Status", "Idempotent-Replayed"];
 /// The same where there are leases.
 const EXPOSED_OF_LEASES: [&str; 5] =
     ["Lease-Id", "Lease-Duration", "Lease-Time", "Fencing-Token", "Preference-Applied"];
@@ -125,12 +125,12 @@ mod tests {
     #[test]
     fn ours_are_added_to_what_the_upstream_names() {
         let response = fields(&[("access-control-expose-headers", "X-Total, etag")]);
-        assert_eq!(exposed(&response, false).unwrap(), "X-Total, etag, Retry-After, Proxy-Status");
+        assert_eq!(exposed(&response, false).unwrap(), "X-Total, etag, Retry-After, Proxy-Status, Idempotent-Replayed");
         assert!(exposed(&response, true).unwrap().to_str().unwrap().ends_with("Fencing-Token, Preference-Applied"));
         let response = fields(&[("access-control-allow-headers", "content-type")]);
         let allowed = allowed(&response, false).unwrap();
         assert!(allowed.to_str().unwrap().starts_with("content-type, If-Match, If-None-Match, "));
-        let all = fields(&[("access-control-expose-headers", "ETag,Retry-After , proxy-status")]);
+        let all = fields(&[("access-control-expose-headers", "ETag,Retry-After , proxy-status,IDEMPOTENT-REPLAYED")]);
         assert_eq!(exposed(&all, false), None);
     }
 
@@ -140,7 +140,7 @@ mod tests {
         let response = fields(&[("access-control-expose-headers", "*")]);
         assert_eq!(exposed(&response, false), None);
         let lines = [("access-control-expose-headers", "*"), ("access-control-allow-credentials", "true")];
-        assert_eq!(exposed(&fields(&lines), false).unwrap(), "*, ETag, Retry-After, Proxy-Status");
+        assert_eq!(exposed(&fields(&lines), false).unwrap(), "*, ETag, Retry-After, Proxy-Status, Idempotent-Replayed");
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
         let own = own_answer(&grant(&response), false);
         assert_eq!(own["access-control-allow-origin"], "https://a.test");
         assert_eq!(own["access-control-allow-credentials"], "true");
-        assert_eq!(own["access-control-expose-headers"], "ETag, Retry-After, Proxy-Status");
+        assert_eq!(own["access-control-expose-headers"], "ETag, Retry-After, Proxy-Status, Idempotent-Replayed");
         assert_eq!(own["vary"], "Origin");
         assert_eq!(own.len(), 4);
         let to_all = own_answer(&grant(&fields(&[("access-control-allow-origin", "*")])), false);

@@ -7,6 +7,9 @@ use super::{entity_tag::EntityTag, record::Revision};
 /// The hexadecimal digits of a hash in a content tag.
 const CONTENT_DIGITS: usize = 32;
 
+/// Those of the number of a variant.
+const VARIANT_DIGITS: usize = 8;
+
 /// The tag of a representation with these bytes: 128 bits of their hash, as 32 hexadecimal digits.
 pub fn content_tag(hash: &blake3::Hash) -> Option<EntityTag> {
     let bytes = hash.as_bytes().iter().take(16);
@@ -20,7 +23,7 @@ pub fn content_tag(hash: &blake3::Hash) -> Option<EntityTag> {
 /// The tag of a variant with these bytes: that of the bytes, `-`, and the number of the variant.
 pub fn variant_content_tag(hash: &blake3::Hash, variant: u32) -> Option<EntityTag> {
     let bytes = content_tag(hash)?;
-    let mut text = String::with_capacity(CONTENT_DIGITS + 1 + 8);
+    let mut text = String::with_capacity(CONTENT_DIGITS + 1 + VARIANT_DIGITS);
     text.push_str(std::str::from_utf8(bytes.opaque()).ok()?);
     text.push('-');
     push_hexadecimal(&mut text, u64::from(variant), 8);
@@ -29,7 +32,10 @@ pub fn variant_content_tag(hash: &blake3::Hash, variant: u32) -> Option<EntityTa
 
 /// The part of a content tag that names bytes; `None` where a tag is none.
 pub fn bytes_of_content_tag(opaque: &[u8]) -> Option<&[u8]> {
-    opaque.split(|&byte| byte == b'-').next().filter(|digits| digits.len() == CONTENT_DIGITS)
+    let (bytes, variant) = opaque.split_at_checked(CONTENT_DIGITS)?;
+    let is_number = |digits: &[u8]| digits.len() == VARIANT_DIGITS && digits.iter().all(u8::is_ascii_hexdigit);
+    let is_whole = variant.is_empty() || variant.strip_prefix(b"-").is_some_and(is_number);
+    (is_whole && bytes.iter().all(u8::is_ascii_hexdigit)).then_some(bytes)
 }
 
 /// The tag of a version: `<incarnation>-<version>-<variant>`, of which `If-Match` compares the first two parts.
@@ -74,6 +80,9 @@ mod tests {
         assert_eq!(variant.opaque(), [plain.opaque(), b"-000000ab"].concat());
         assert_eq!(bytes_of_content_tag(variant.opaque()), Some(plain.opaque()));
         assert_eq!(bytes_of_content_tag(plain.opaque()), Some(plain.opaque()));
+        for changed in [&b"-gzip"[..], b"-", b"-000000ab-gzip", b"-0000000g", b"000000ab-"] {
+            assert_eq!(bytes_of_content_tag(&[plain.opaque(), changed].concat()), None);
+        }
         let version = version_tag(0xab, Revision(12), 7).unwrap();
         assert_eq!(bytes_of_content_tag(version.opaque()), None);
         assert_eq!(bytes_of_content_tag(b""), None);

@@ -49,6 +49,35 @@ pub fn tag_from_json(text: &[u8], pointer: &JsonPointer) -> Option<EntityTag> {
     EntityTag::of_text(text.as_bytes()).filter(|_| text.len() <= TEXT_MAX)
 }
 
+/// A JSON text without some of its members, in one form: two texts get the same one if and only if they are equal but
+/// for those, for white space and for the order of members. `None` where it is no JSON. Of a member that occurs twice
+/// the last one counts; numbers are compared as they are spelled.
+pub fn json_without(text: &[u8], left_out: &[JsonPointer]) -> Option<Vec<u8>> {
+    let mut value: Value = serde_json::from_slice(text).ok()?;
+    for pointer in left_out {
+        leave_out(&mut value, &pointer.0);
+    }
+    serde_json::to_vec(&value).ok()
+}
+
+/// An element of an array gives its place to nothing, so that the others keep theirs.
+fn leave_out(value: &mut Value, tokens: &[String]) {
+    match (value, tokens) {
+        (Value::Object(members), [last]) => drop(members.remove(last)),
+        (Value::Object(members), [first, below @ ..]) => {
+            if let Some(member) = members.get_mut(first) {
+                leave_out(member, below);
+            }
+        }
+        (Value::Array(elements), [first, below @ ..]) => match index(first).and_then(|index| elements.get_mut(index)) {
+            Some(element) if below.is_empty() => *element = Value::Null,
+            Some(element) => leave_out(element, below),
+            None => {}
+        },
+        _ => {}
+    }
+}
+
 /// What is at a place below the value that is read next, if it is there.
 #[derive(Clone, Copy)]
 struct At<'a>(&'a [String]);
@@ -206,6 +235,34 @@ mod tests {
         ] {
             assert_eq!(tag_from_json(text.as_bytes(), &pointer("/v")), None, "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_left_out_and_how_it_is_spelled_makes_no_difference() {
+        let left_out = [pointer("/now"), pointer("/meta/now"), pointer("/list/1"), pointer("/list/0/now")];
+        let form = |text: &str| json_without(text.as_bytes(), &left_out);
+        let one = form(r#"{"a": 1, "now": 1, "meta": {"now": 2, "b": "c"}, "list": [{"now": 3}, 4, 5]}"#);
+        assert!(one.is_some());
+        for same in [
+            r#"{"a":1,"now":7,"meta":{"now":8,"b":"c"},"list":[{"now":9},10,5]}"#,
+            r#"{"list": [{}, null, 5], "meta": {"b": "\u0063"}, "a": 1}"#,
+        ] {
+            assert_eq!(form(same), one, "{same}");
+        }
+        for other in [
+            r#"{"a": 2, "meta": {"b": "c"}, "list": [{}, 4, 5]}"#,
+            r#"{"a": 1.0, "meta": {"b": "c"}, "list": [{}, 4, 5]}"#,
+            r#"{"a": "1", "meta": {"b": "c"}, "list": [{}, 4, 5]}"#,
+            r#"{"a": 1, "meta": {"b": "c"}, "list": [{}, 5]}"#,
+            r#"{"a": 1, "meta": {"b": "c"}, "list": [{}, 4, 5], "more": null}"#,
+            r#"{"a": 10000000000000000000000001, "meta": {"b": "c"}, "list": [{}, 4, 5]}"#,
+        ] {
+            assert!(form(other).is_some_and(|form| Some(form) != one), "{other}");
+        }
+        let large = |number: &str| form(&format!("{{\"a\": {number}}}"));
+        assert_ne!(large("10000000000000000000000001"), large("10000000000000000000000002"));
+        assert_eq!(form("{\"a\": 1"), None);
+        assert_eq!(form("7"), Some(b"7".to_vec()));
     }
 
     #[test]

@@ -59,6 +59,17 @@ impl TagSource {
     }
 }
 
+/// What others on the way to the client do to tags, and what is done about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OnTheWay {
+    /// What they append to a tag, inside its quotes (`etag_suffixes`).
+    pub suffixes: Vec<String>,
+    /// Whether they make tags weak, so that a weak tag counts as the strong one that was issued (`accept_weak_own`).
+    pub weakens: bool,
+    /// The response field that carries the tag a second time (`mirror_header`).
+    pub mirror: Option<HeaderName>,
+}
+
 /// How `If-Match` is compared (`compare`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compare {
@@ -231,6 +242,10 @@ pub enum Guarantee {
 pub struct Guard {
     /// Where tags come from.
     pub etag: TagSource,
+    /// The members of JSON bodies that a content tag leaves out (`ignore_json`).
+    pub ignored_json: Vec<JsonPointer>,
+    /// What becomes of tags on their way.
+    pub on_the_way: OnTheWay,
     /// Who else writes.
     pub writers: Writers,
     /// How `If-Match` is compared.

@@ -8,8 +8,8 @@ use super::*;
 use crate::core::{
     entity_tag::EntityTag,
     policy::{
-        Compare, ErrorShape, Guarantee, Idempotency, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite,
-        TagSource, Writers,
+        Compare, ErrorShape, Guarantee, Idempotency, MethodOverride, OnTheWay, OnWrite, ProbeAuth, Require,
+        TagAfterWrite, TagSource, Writers,
     },
     validators::Validators,
 };
@@ -17,6 +17,8 @@ use crate::core::{
 fn guard(require: Require) -> Guard {
     Guard {
         etag: TagSource::Content,
+        ignored_json: Vec::new(),
+        on_the_way: OnTheWay::default(),
         writers: Writers::Exclusive,
         compare: Compare::Strong,
         require,

@@ -1,7 +1,7 @@
 //! What the client of a guarded request is to get.
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderName, StatusCode, header};
 use pingora::http::ResponseHeader;
 
 use crate::{
@@ -61,6 +61,16 @@ impl Answer {
         Ok(Self::Relayed(Box::new(Relayed { head, begun, rest })))
     }
 
+    /// Says the tag that it carries in the route's second field too.
+    pub(super) fn mirror_tag(&mut self, guard: &Guard) -> pingora::Result<()> {
+        let Some(mirror) = &guard.on_the_way.mirror else { return Ok(()) };
+        match self {
+            Self::Relayed(relayed) => mirror_tag(&mut relayed.head, mirror),
+            Self::Local(head, _) | Self::NotModified(head) => mirror_tag(head, mirror),
+            Self::Refused(_) | Self::Broken(_) => Ok(()),
+        }
+    }
+
     /// A 304 with these fields, those of a 304 alone (see [`not_modified_fields`](super::memory::not_modified_fields)).
     pub(super) fn not_modified(fields: &HeaderMap) -> Result<Self, Self> {
         let mut head = ResponseHeader::build_no_case(StatusCode::NOT_MODIFIED, Some(fields.len()))?;
@@ -69,6 +79,18 @@ impl Answer {
         }
         Ok(Self::NotModified(Box::new(head)))
     }
+}
+
+/// Says the tag of a response in the route's second field too, which nobody on the way changes (`mirror_header`), and
+/// nothing else there.
+fn mirror_tag(head: &mut ResponseHeader, mirror: &HeaderName) -> pingora::Result<()> {
+    head.remove_header(mirror);
+    let Some(tag) = head.headers.get(header::ETAG).cloned() else { return Ok(()) };
+    head.insert_header(mirror.clone(), tag)?;
+    if head.headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN) {
+        head.append_header(header::ACCESS_CONTROL_EXPOSE_HEADERS, mirror.as_str())?;
+    }
+    Ok(())
 }
 
 /// A status that comes without a body by its nature has no length to state.

@@ -7,7 +7,7 @@ use crate::{
     core::{
         entity_tag::EntityTag,
         issued_tag::{content_tag, variant_content_tag},
-        json::tag_from_json,
+        json::{json_without, tag_from_json},
         policy::{Guard, TagSource},
     },
     exchange::{Begun, Exchange, Failure, Hashed, Whole, hash_whole, read_whole},
@@ -38,7 +38,7 @@ impl Guards {
         wait: Duration,
     ) -> Result<Tagged, Failure> {
         let max_bytes = guard.hash_max_bytes;
-        if matches!(guard.etag, TagSource::Json(_)) {
+        if matches!(guard.etag, TagSource::Json(_)) || !guard.ignored_json.is_empty() {
             return Ok(match read_whole(exchange, max_bytes, wait, &self.body_budget).await? {
                 Whole::Complete(body) => Tagged::Whole { tag: tag_of(guard, &body, variant), digest: digest_of(&body) },
                 Whole::TooLarge(_) => Tagged::TooLarge,
@@ -59,7 +59,11 @@ impl Guards {
 /// The tag of a whole body, where tags are made of bodies.
 pub(super) fn tag_of(guard: &Guard, body: &Begun, variant: Option<u32>) -> Option<EntityTag> {
     match &guard.etag {
-        TagSource::Content => tag_of_bytes(&digest_of(body), variant),
+        TagSource::Content => {
+            let looks = !guard.ignored_json.is_empty();
+            let rest = looks.then(|| json_without(&body.chunks().concat(), &guard.ignored_json)).flatten();
+            tag_of_bytes(&rest.map_or_else(|| digest_of(body), |rest| blake3::hash(&rest)), variant)
+        }
         TagSource::Json(pointer) => tag_from_json(&body.chunks().concat(), pointer),
         _ => None,
     }

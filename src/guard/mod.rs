@@ -37,6 +37,7 @@ mod claim;
 mod cors;
 mod elsewhere;
 mod evidence;
+mod flapping;
 mod holdings;
 mod idempotency;
 mod issued;
@@ -66,6 +67,7 @@ mod write;
 use answer::Answer;
 use claim::{Marker, read};
 use cors::Origins;
+use flapping::Flapping;
 use holdings::Holdings;
 use idempotency::Replays;
 use issued::IssuedTags;
@@ -90,6 +92,7 @@ pub struct Guards {
     signer: Option<Signer>,
     memory: Memory,
     issued: IssuedTags,
+    flapping: Flapping,
     related: Related,
     notices: Notices,
     origins: Origins,
@@ -117,6 +120,7 @@ impl Guards {
             signer: None,
             memory: Memory::new(),
             issued: IssuedTags::new(),
+            flapping: Flapping::new(),
             related: Related::new(config),
             notices: Notices::default(),
             origins: Origins::new(),
@@ -206,7 +210,8 @@ impl GuardedPath for Guards {
         if request.headers.contains_key(header::ORIGIN) {
             Box::pin(self.answer_origin(request, guarded, guard, &mut answer)).await?;
         }
-        relay::send(session, answer, guard.errors, entry).await
+        answer.mirror_tag(guard)?;
+        relay::send(session, answer, guard, entry).await
     }
 }
 

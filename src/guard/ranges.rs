@@ -7,6 +7,7 @@
 //! | tag | how a part is got |
 //! |---|---|
 //! | of the body | the whole body is here: the part is cut out of it |
+//! | of some of the body | not at all: bytes that it does not name may differ |
 //! | none, or that of the version, because the body is too large to hash | asked for instead of the whole, as soon as the head tells the size |
 //! | of the version | asked for while nothing is written; the whole, if something was written meanwhile |
 //! | of a field | asked for; the whole, if its own field is not what `If-Range` names |
@@ -72,7 +73,7 @@ impl Guards {
         response: &ResponseHeader,
     ) -> Option<RequestHeader> {
         let length = response.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse::<u64>().ok()?;
-        let is_too_large = is_made_of_body(guard) && length > guard.hash_max_bytes as u64;
+        let is_too_large = names_bytes(guard) && length > guard.hash_max_bytes as u64;
         let fields = &request.head.headers;
         if !is_too_large
             || request.method != Method::GET
@@ -135,7 +136,7 @@ pub(super) async fn whole_or_part(
     current: &Representation,
 ) -> Result<Answer, Answer> {
     let Whole::Complete(mut body) = whole else { return Answer::read_so_far(head, whole, exchange).await };
-    if !is_made_of_body(guard) || !request.is_named_by_head() || head.status != StatusCode::OK {
+    if !names_bytes(guard) || !request.is_named_by_head() || head.status != StatusCode::OK {
         return Answer::read_so_far(head, Whole::Complete(body), exchange).await;
     }
     head.insert_header(header::ACCEPT_RANGES, "bytes")?;
@@ -165,7 +166,7 @@ pub(super) async fn whole_or_part(
     Ok(Answer::Relayed(Box::new(Relayed { head, begun: body, rest: None })))
 }
 
-/// Whether the route's tags are made of whole bodies.
-fn is_made_of_body(guard: &Guard) -> bool {
-    guard.etag.needs_body()
+/// Whether the route's tags name all bytes of a body, so that parts with one tag are parts of one body.
+fn names_bytes(guard: &Guard) -> bool {
+    guard.etag == TagSource::Content && guard.ignored_json.is_empty()
 }

@@ -247,6 +247,7 @@ impl Guards {
         };
         let selecting = selecting_fields(&request.head.headers, &head.headers);
         let validators = self.label(request, guard, snapshot, &head, &whole, selecting.as_deref());
+        self.watch_tag(request, guard, snapshot, &head, validators.tag.as_ref()).await;
         let named = named_by_304(request, guard, head.status);
         set_tag(&mut head, validators.tag.as_ref().or(named))?;
         if let (Some(snapshot), Writers::Exclusive) = (snapshot, guard.writers) {

@@ -5,7 +5,11 @@ use pingora::{http::ResponseHeader, proxy::Session};
 
 use super::answer::{Answer, Relayed};
 use crate::{
-    core::{idempotency::REPLAYED, policy::ErrorShape, validators::Validators},
+    core::{
+        idempotency::REPLAYED,
+        policy::{Guard, TagSource},
+        validators::Validators,
+    },
     exchange::fields::frame_response,
     proxy::answer,
     telemetry::access::Entry,
@@ -15,13 +19,13 @@ use crate::{
 pub(super) async fn send(
     session: &mut Session,
     answer: Answer,
-    shape: ErrorShape,
+    guard: &Guard,
     entry: &mut Entry,
 ) -> pingora::Result<()> {
     match answer {
         Answer::Refused(refusal) => {
             entry.refused = Some(refusal.code);
-            answer::refuse(session, &refusal, shape).await
+            answer::refuse(session, &refusal, guard.errors).await
         }
         Answer::Local(head, body) => {
             entry.verdict = Some("answered");
@@ -34,7 +38,7 @@ pub(super) async fn send(
         Answer::Relayed(relayed) => {
             let is_replayed = relayed.head.headers.contains_key(&REPLAYED);
             entry.verdict = Some(if is_replayed { "replayed" } else { "passed" });
-            relay(session, *relayed).await
+            relay(session, *relayed, guard).await
         }
         Answer::Broken(error) => Err(error),
     }
@@ -42,7 +46,7 @@ pub(super) async fn send(
 
 /// Sends the upstream's response on. What breaks off there breaks off here: the client must not take a part for the
 /// whole.
-async fn relay(session: &mut Session, relayed: Relayed) -> pingora::Result<()> {
+async fn relay(session: &mut Session, relayed: Relayed, guard: &Guard) -> pingora::Result<()> {
     let Relayed { mut head, begun, rest } = relayed;
     let is_head = session.req_header().method == http::Method::HEAD;
     let rest = match rest {
@@ -53,7 +57,9 @@ async fn relay(session: &mut Session, relayed: Relayed) -> pingora::Result<()> {
         }
         rest => rest,
     };
-    withhold_weak_date(&mut head);
+    if guard.etag != TagSource::Delegate {
+        withhold_weak_date(&mut head);
+    }
     frame_response(&mut head, session.req_header());
     session.write_response_header(Box::new(head), false).await?;
     if !is_head {
@@ -82,7 +88,7 @@ async fn relay(session: &mut Session, relayed: Relayed) -> pingora::Result<()> {
 
 /// Takes away a modification date that is not older than the response: the resource may change again within that second
 /// and keep the date, and If-Unmodified-Since could then not tell the two states apart (RFC 9110 section 8.8.2.2).
-/// Without a `Date` nothing tells how old it is.
+/// Without a `Date` nothing tells how old it is. Where the upstream judges, dates are its own matter.
 fn withhold_weak_date(head: &mut ResponseHeader) {
     let modified = Validators::from_headers(&head.headers).0.modified;
     if modified.is_some_and(|modified| !modified.strong) && head.headers.contains_key(header::DATE) {

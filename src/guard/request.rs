@@ -2,13 +2,20 @@
 
 use std::sync::Arc;
 
-use http::{HeaderName, Method, header};
+use http::{HeaderName, HeaderValue, Method, header};
 use pingora::http::RequestHeader;
 
 use super::principal::Principal;
 use crate::{
     config::{Route, Upstream},
-    core::{lease::LeaseId, policy::Guard, precondition::Preconditions, record::VariantName, resource::ResourceKey},
+    core::{
+        entity_tag::EntityTag,
+        lease::LeaseId,
+        policy::Guard,
+        precondition::{Preconditions, TagCondition},
+        record::VariantName,
+        resource::ResourceKey,
+    },
     proxy::guarded::GuardedRequest,
 };
 
@@ -45,10 +52,13 @@ impl Request {
         guard: &Guard,
         key: ResourceKey,
         method: Method,
-        (head, has_content): (RequestHeader, bool),
-        conditions: Preconditions,
+        (mut head, has_content): (RequestHeader, bool),
+        mut conditions: Preconditions,
         lease_id: Option<LeaseId>,
     ) -> Self {
+        if conditions.restore(&guard.on_the_way) {
+            show_restored(&mut head, &conditions);
+        }
         let principal = Principal::of(&head.headers, &guard.identity_headers);
         let variant = principal.variant(&key, head.raw_path(), &head.headers);
         let route = Arc::clone(route);
@@ -91,6 +101,21 @@ pub(super) fn leave_prefix(head: &mut RequestHeader, guarded: &GuardedRequest) -
         head.set_raw_path(&target)?;
     }
     Ok(())
+}
+
+/// Puts the lists of tags in a request that it is judged by, so that an upstream which knows its tags sees those too.
+fn show_restored(head: &mut RequestHeader, conditions: &Preconditions) {
+    for (name, condition) in
+        [(header::IF_MATCH, &conditions.if_match), (header::IF_NONE_MATCH, &conditions.if_none_match)]
+    {
+        let Some(TagCondition::Tags(tags)) = condition else { continue };
+        let tags: Vec<HeaderValue> = tags.iter().map(EntityTag::to_header_value).collect();
+        let list = tags.iter().map(HeaderValue::as_bytes).collect::<Vec<_>>().join(&b", "[..]);
+        // A list of values of fields is one too.
+        if let Ok(list) = HeaderValue::from_maybe_shared(bytes::Bytes::from(list)) {
+            let _ = head.insert_header(name, list);
+        }
+    }
 }
 
 /// Takes out the conditions that an upstream cannot judge because it does not know our tags.

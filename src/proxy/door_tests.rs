@@ -147,6 +147,22 @@ fn a_method_is_judged_passed_or_refused() {
     }
 }
 
+/// DESIGN, section 8: a preflight is answered with our names in it, where a guard is enforced; other questions pass.
+#[test]
+fn a_preflight_goes_to_the_guard() {
+    let preflight = ["origin: https://a.test", "access-control-request-method: PUT"];
+    for (method, target, fields, expected) in [
+        ("OPTIONS", "/docs/1", &preflight[..], Guarded(DOCS, "backend:/docs/1", "OPTIONS")),
+        ("OPTIONS", "/docs/1", &preflight[..1], PassedWithoutUpgrade(DOCS)),
+        ("OPTIONS", "/docs/1", &preflight[1..], PassedWithoutUpgrade(DOCS)),
+        ("OPTIONS", "/watch/1", &preflight, PassedWithoutUpgrade(WATCH)),
+        ("OPTIONS", "/open/1", &preflight, Passed(OPEN)),
+        ("PUT", "/docs/1", &preflight, Guarded(DOCS, "backend:/docs/1", "PUT")),
+    ] {
+        assert_eq!(outcome(method, target, fields), expected, "{method} {target} {fields:?}");
+    }
+}
+
 /// DESIGN, section 4: on a route that judges the method in a field, the stricter of the two counts.
 #[test]
 fn a_method_in_a_field_can_only_make_a_request_stricter() {

@@ -18,8 +18,8 @@ use crate::{
     config::{self, Config, Listen, Route, Upstream},
     core::{
         policy::{
-            Compare, ErrorShape, Guarantee, Guard, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth, Require,
-            TagAfterWrite, TagSource, Writers,
+            Compare, ErrorShape, Guarantee, Guard, Idempotency, MethodOverride, OnTheWay, OnWrite, Policy, ProbeAuth,
+            Require, TagAfterWrite, TagSource, Writers,
         },
         refusal::{Code, Refusal},
         resource::KeyTemplate,
@@ -37,6 +37,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) fn guard() -> Guard {
     Guard {
         etag: TagSource::Content,
+        ignored_json: Vec::new(),
+        on_the_way: OnTheWay::default(),
         writers: Writers::Shared,
         compare: Compare::Strong,
         require: Require::Always,

@@ -6,7 +6,7 @@ use super::{BASE, problems};
 fn each_broken_rule_for_certain_clients_is_one_problem() {
     let cases: &[(&str, &str)] = &[
         ("errors = \"S3\"", "errors cannot be \"S3\""),
-        ("errors = \"s3\"\nprobe_auth = \"none\"", "errors = \"s3\" needs etag = \"upstream\""),
+        ("errors = \"s3\"\nprobe_auth = \"none\"", "errors = \"s3\" needs etag = \"upstream\" or \"delegate\""),
         ("errors = \"s3\"\netag = \"upstream\"", "errors = \"s3\" cannot probe with the client's credentials"),
         ("probe_region = \"a b\"", "probe_region is \"a b\": a name has no blanks and is not empty"),
         ("idempotency = \"on\"", "idempotency cannot be \"on\""),
@@ -15,4 +15,8 @@ fn each_broken_rule_for_certain_clients_is_one_problem() {
     for (added, expected) in cases {
         assert_eq!(problems(&format!("{BASE}{added}\n")), [*expected], "added:\n{added}");
     }
+    let delegated =
+        |require: &str| problems(&format!("{BASE}errors = \"s3\"\netag = \"delegate\"\nrequire = {require:?}\n"));
+    assert_eq!(delegated("never"), Vec::<String>::new(), "nothing is probed");
+    assert_eq!(delegated("existing"), ["errors = \"s3\" cannot probe with the client's credentials"]);
 }

@@ -16,6 +16,18 @@ fn each_broken_rule_of_tags_is_one_problem() {
             "etag = \"delegate\"\nwriters = \"exclusive\"",
             "writers = \"exclusive\" has no effect with etag = \"delegate\"",
         ),
+        ("etag_suffixes = [\"gzip\"]", "etag_suffixes: \"gzip\" is no suffix of a tag"),
+        ("etag_suffixes = [\"\"]", "etag_suffixes: \"\" is no suffix of a tag"),
+        ("etag_suffixes = [\"-a b\"]", "etag_suffixes: \"-a b\" is no suffix of a tag"),
+        ("etag_suffixes = [\"-br\", \"-br\"]", "\"-br\" stands twice in the list"),
+        ("ignore_json = [\"now\"]", "ignore_json: \"now\" is no JSON pointer"),
+        ("etag = \"upstream\"\nignore_json = [\"/now\"]", "ignore_json needs etag = \"content\""),
+        ("mirror_header = \"a b\"", "mirror_header cannot be \"a b\""),
+        ("mirror_header = \"ETag\"", "mirror_header cannot be \"ETag\""),
+        (
+            "etag = \"upstream\"\ncompare = \"opaque\"\naccept_weak_own = true",
+            "accept_weak_own has no effect with compare = \"opaque\"",
+        ),
     ];
     for (added, message) in cases {
         assert_eq!(problems(&format!("{BASE}{added}\n")), [*message], "{added}");

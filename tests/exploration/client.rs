@@ -162,6 +162,8 @@ fn guard(mode: Mode) -> Guard {
         compare: ifmatch::core::policy::Compare::Strong,
         lease: None,
         etag: if mode == Mode::Version { TagSource::Version } else { TagSource::Content },
+        ignored_json: Vec::new(),
+        on_the_way: ifmatch::core::policy::OnTheWay::default(),
         writers: if mode == Mode::ContentShared { Writers::Shared } else { Writers::Exclusive },
         require: Require::Always,
         require_methods: vec![Method::PUT],

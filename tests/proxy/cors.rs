@@ -130,7 +130,8 @@ async fn p16_our_fields_are_named_where_the_backend_lets_the_origin_in() {
         let (_backend, setup) = with_cors(source).await;
         let proxy = setup.start().await;
         let read = send(proxy.addr(), "GET", "/doc", &[FROM_PAGE], "").await;
-        assert_eq!(names(&read, "access-control-expose-headers"), ["x-total", "etag", "retry-after", "proxy-status"]);
+        let expected = ["x-total", "etag", "retry-after", "proxy-status", "idempotent-replayed"];
+        assert_eq!(names(&read, "access-control-expose-headers"), expected, "{source}");
         assert_eq!(read.headers.all("vary"), ["Origin"], "{source}");
         let stranger = send(proxy.addr(), "GET", "/doc", &[("Origin", "https://other.test")], "").await;
         let fields = stranger.headers.0.iter().filter(|(name, _)| name.to_ascii_lowercase().starts_with("access"));

@@ -1,4 +1,4 @@
-//! What judges of HTTP behaviour say: the tests of caches that browsers and proxies are compared by, and REDbot.
+//! What judges of HTTP behaviour say: the tests of caches that browsers and proxies are compared by, and `REDbot`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -122,10 +122,12 @@ fn assert_only(lost: &BTreeSet<String>, expected: &[&str]) {
 async fn tests_of_caches_lose_nothing_to_the_proxy_but_what_is_named_here() {
     let suite = Suite::start().await;
     let without = suite.passing(suite.addr).await;
-    let (upstream, content) = tokio::join!(
+    let (delegate, upstream, content) = tokio::join!(
+        judge(&suite, &without, "etag = \"delegate\""),
         judge(&suite, &without, "etag = \"upstream\"\nwriters = \"exclusive\""),
         judge(&suite, &without, "etag = \"content\""),
     );
+    assert_only(&delegate.lost, &[]);
     assert_only(&upstream.lost, &DATED_NOW);
     let missing: Vec<_> = CONDITIONAL.iter().filter(|test| !upstream.passing.contains(**test)).collect();
     assert!(missing.is_empty(), "{missing:?} do not pass");

@@ -68,6 +68,19 @@ async fn p17_a_part_is_cut_out_of_what_a_content_tag_is_made_of() {
     }
 }
 
+/// A tag that is read out of the body says nothing of its other bytes: a part of one and a part of another could meet.
+#[tokio::test]
+async fn p17_no_part_is_cut_out_of_what_a_json_tag_is_read_from() {
+    const JSON: &str = "{\"version\": 7, \"text\": \"one\"}";
+    let backend = Backend::start().await;
+    backend.put("/doc", JSON);
+    let proxy = Proxy::to(backend.addr()).route("etag = \"json:/version\"\nhash_wait = \"10s\"").start().await;
+    for condition in ["\"7\"", "\"6\""] {
+        let answer = read(proxy.addr(), "GET", &[("Range", "bytes=0-8"), ("If-Range", condition)]).await;
+        assert_eq!((answer.status, answer.text(), answer.etag()), (200, JSON, "\"7\"".to_owned()));
+    }
+}
+
 /// RFC 9110 section 13.1.5: a strong tag that is current, or the whole.
 #[tokio::test]
 async fn p17_a_part_is_answered_only_where_if_range_names_the_current_tag() {

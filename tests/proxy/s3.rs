@@ -177,6 +177,18 @@ async fn refusals_are_errors_of_s3_and_what_is_refused_is_not_sent() {
     assert_eq!(backend.content(object).as_deref(), Some("two"));
 }
 
+/// A part of an upload has a tag too, perhaps the one that the object had once. It is no tag of the object.
+#[tokio::test]
+async fn the_tag_of_an_uploaded_part_lets_no_write_pass() {
+    let (backend, proxy, stale) = scene("writers = \"exclusive\"").await;
+    let (addr, object, part) = (proxy.addr(), "/bucket/object", "/bucket/object?partNumber=1&uploadId=a");
+    assert_eq!(put(addr, object, &[("If-Match", &stale)], "two").await.status, 204);
+    backend.once("PUT", part, Answer::status(200).header("ETag", &stale));
+    assert_eq!(put(addr, part, &[], "a part").await.etag(), stale, "the client needs it to complete the upload");
+    assert_error(&put(addr, object, &[("If-Match", &stale)], "three").await, 412, "PreconditionFailed");
+    assert_eq!(backend.content(object).as_deref(), Some("two"));
+}
+
 /// P5: the SDKs of AWS give all attempts of an operation one name, and sign each attempt anew.
 #[tokio::test]
 async fn p5_an_sdk_that_tries_again_gets_the_answer_of_its_first_attempt() {

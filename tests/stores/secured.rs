@@ -26,12 +26,12 @@ fn settings(kind: StoreKind) -> config::Store {
     config::Store { kind, capacity: 10, idle_ttl: Duration::from_secs(60), timeout, start_grace: Duration::ZERO }
 }
 
-fn login(user: &str, file: &NamedTempFile) -> Option<Login> {
-    Some(Login { user: user.to_owned(), password_file: Some(file.path().to_owned()) })
+fn login(user: &str, file: &NamedTempFile) -> Login {
+    Login { user: user.to_owned(), password_file: Some(file.path().to_owned()) }
 }
 
-fn trusting(certificate: PathBuf) -> Option<Tls> {
-    Some(Tls { ca: Some(certificate), identity: None })
+fn trusting(certificate: PathBuf) -> Tls {
+    Tls { ca: Some(certificate), identity: None }
 }
 
 async fn works(store: impl Store) {
@@ -46,13 +46,13 @@ async fn etcd_over_tls_with_a_user() {
         let etcd = config::Etcd {
             endpoints: vec![format!("https://{}", engine.addr())],
             prefix: "test".to_owned(),
-            login: login(user, &file),
+            login: Some(login(user, &file)),
             tls,
         };
         EtcdStore::connect(&etcd, &settings(StoreKind::Etcd(etcd.clone())), Arc::new(BootClock)).await
     };
-    works(connect(trusting(engine.certificate()), "root", PASSWORD).await.expect("it may")).await;
-    let wrong = connect(trusting(engine.certificate()), "root", "wrong").await.err().expect("a wrong password");
+    works(connect(Some(trusting(engine.certificate())), "root", PASSWORD).await.expect("it may")).await;
+    let wrong = connect(Some(trusting(engine.certificate())), "root", "wrong").await.err().expect("a wrong password");
     assert!(matches!(wrong, OpenError::Engine(_)), "{wrong:?}");
     assert!(!format!("{wrong:?}").contains("wrong\""), "{wrong:?}");
     assert!(connect(None, "root", PASSWORD).await.is_err(), "nobody vouches for its certificate");
@@ -64,10 +64,10 @@ async fn redis_over_tls_with_a_password() {
     let connect = async |tls, password: &str| {
         let file = self::password(password);
         let url = format!("rediss://{}", engine.addr());
-        let redis = config::Redis { url, prefix: "test".to_owned(), login: login("default", &file), tls };
+        let redis = config::Redis { url, prefix: "test".to_owned(), login: Some(login("default", &file)), tls };
         RedisStore::connect(&redis, &settings(StoreKind::Redis(redis.clone()))).await
     };
-    works(connect(trusting(engine.certificate()), PASSWORD).await.expect("it may")).await;
-    assert!(connect(trusting(engine.certificate()), "wrong").await.is_err());
+    works(connect(Some(trusting(engine.certificate())), PASSWORD).await.expect("it may")).await;
+    assert!(connect(Some(trusting(engine.certificate())), "wrong").await.is_err());
     assert!(connect(None, PASSWORD).await.is_err(), "nobody vouches for its certificate");
 }

@@ -3,7 +3,7 @@
 use super::{check::Check, routes::Keys};
 use crate::{
     config::Word,
-    core::policy::{ErrorShape, Guard, ProbeAuth, TagSource},
+    core::policy::{ErrorShape, Guard, ProbeAuth, Require, TagSource},
 };
 
 /// What S3 servers call their region where nobody has said another one.
@@ -12,13 +12,15 @@ pub(super) const PROBE_REGION: &str = "us-east-1";
 /// Clients of S3 sign what they send: what is judged must not have to change it.
 pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
     let Some(errors) = keys.get(|raw| raw.errors.as_ref()).filter(|_| guard.errors == ErrorShape::S3) else { return };
-    if guard.etag != TagSource::Upstream {
+    if !guard.etag.is_upstreams_own() {
         const HINT: &str = "S3 clients sign their conditional fields, which would have to be taken out for other tags; \
                             S3 servers label their objects";
         let span = keys.get(|raw| raw.etag.as_ref()).unwrap_or(errors).span();
-        check.hinted(span, "errors = \"s3\" needs etag = \"upstream\"", HINT);
+        check.hinted(span, "errors = \"s3\" needs etag = \"upstream\" or \"delegate\"", HINT);
     }
-    if guard.probe_auth == ProbeAuth::Client {
+    // A server that judges by itself is asked only whether there is something that needs a condition.
+    let probes = guard.etag != TagSource::Delegate || guard.require == Require::Existing;
+    if guard.probe_auth == ProbeAuth::Client && probes {
         const HINT: &str = "a client's signature holds for its own request alone; write probe_auth = \"sigv4\" for the \
                             proxy's own credentials, or \"none\" where everybody may read";
         let span = keys.get(|raw| raw.probe_auth.as_ref()).unwrap_or(errors).span();

@@ -8,6 +8,7 @@ use super::{
     clients::{azure_reads_its_own_errors, probe_region, signed_requests_stay_as_they_are},
     lease,
     routes::Keys,
+    tags,
 };
 use crate::core::policy::{
     Compare, Dialect, ErrorShape, Guarantee, Guard, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth, Require,
@@ -36,9 +37,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> Gu
         guard.lease = Some(rules);
         leases_cannot_be_watched(check, keys, &guard);
     }
-    version_needs_exclusive_writers(check, keys, &guard);
-    opaque_needs_tags_of_the_upstream(check, keys, &guard);
-    delegate_remembers_nothing(check, keys, &guard);
+    tags::go_together(check, keys, &guard);
     methods_have_one_class(check, keys, &guard);
     signed_requests_stay_as_they_are(check, keys, &guard);
     guard
@@ -56,6 +55,8 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
     let identity_headers = keys.get(|raw| raw.identity_headers.as_ref());
     Guard {
         etag,
+        ignored_json: tags::ignored_json(check, keys),
+        on_the_way: tags::on_the_way(check, keys),
         compare: check.word("compare", keys.get(|raw| raw.compare.as_ref())).unwrap_or(Compare::Strong),
         writers,
         require: check.word("require", keys.get(|raw| raw.require.as_ref())).unwrap_or(require_default),
@@ -127,38 +128,6 @@ fn leases_cannot_be_watched(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard
     {
         let message = "a pessimistic route cannot only be watched: nobody holds a lease that is not granted";
         check.hinted(observe.span(), message, HINT);
-    }
-}
-
-fn opaque_needs_tags_of_the_upstream(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
-    if let Some(compare) = keys.get(|raw| raw.compare.as_ref())
-        && guard.compare == Compare::Opaque
-        && matches!(guard.etag, TagSource::Content | TagSource::Version)
-    {
-        const MESSAGE: &str = "compare = \"opaque\" needs etag = \"upstream\", \"header:NAME\" or \"json:/pointer\"";
-        const HINT: &str = "leave it out: the tags that ifmatch makes are strong";
-        check.hinted(compare.span(), MESSAGE, HINT);
-    }
-}
-
-fn version_needs_exclusive_writers(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
-    if let Some(etag) = keys.get(|raw| raw.etag.as_ref())
-        && (&guard.etag, guard.writers) == (&TagSource::Version, Writers::Shared)
-    {
-        const MESSAGE: &str = "etag = \"version\" needs writers = \"exclusive\"";
-        const HINT: &str = "the store's version does not see a write behind ifmatch's back; if there are such writers, \
-                            use etag = \"content\"";
-        check.hinted(etag.span(), MESSAGE, HINT);
-    }
-}
-
-fn delegate_remembers_nothing(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
-    if let Some(writers) = keys.get(|raw| raw.writers.as_ref())
-        && (&guard.etag, guard.writers) == (&TagSource::Delegate, Writers::Exclusive)
-    {
-        const MESSAGE: &str = "writers = \"exclusive\" has no effect with etag = \"delegate\"";
-        const HINT: &str = "leave it out: the backend judges each request; to judge them here, use etag = \"upstream\"";
-        check.hinted(writers.span(), MESSAGE, HINT);
     }
 }
 

@@ -12,6 +12,7 @@ mod routes;
 mod server;
 mod shared;
 mod store;
+mod tags;
 mod touches;
 mod upstreams;
 

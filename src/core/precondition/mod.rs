@@ -7,6 +7,7 @@ mod azure;
 mod judge;
 mod parse;
 mod requirement;
+mod restore;
 
 use std::fmt;
 

@@ -77,7 +77,7 @@ impl Disk {
             match random.below(3) {
                 0 => {}
                 1 => apply(&mut found, change, usize::MAX),
-                _ => apply(&mut found, change, 512 * random.below(8) as usize),
+                _ => apply(&mut found, change, 512 * place(random.below(8))),
             }
         }
         found
@@ -86,9 +86,9 @@ impl Disk {
 
 fn apply(bytes: &mut Vec<u8>, change: &Change, at_most: usize) {
     match change {
-        Change::Length(length) => bytes.resize(*length as usize, 0),
+        Change::Length(length) => bytes.resize(place(*length), 0),
         Change::Write(offset, data) => {
-            let (offset, data) = (*offset as usize, &data[..data.len().min(at_most)]);
+            let (offset, data) = (place(*offset), &data[..data.len().min(at_most)]);
             let end = offset + data.len();
             if bytes.len() < end {
                 bytes.resize(end, 0);
@@ -98,13 +98,17 @@ fn apply(bytes: &mut Vec<u8>, change: &Change, at_most: usize) {
     }
 }
 
+fn place(number: u64) -> usize {
+    usize::try_from(number).unwrap()
+}
+
 impl StorageBackend for Disk {
     fn len(&self) -> io::Result<u64> {
         Ok(self.platter().current.len() as u64)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let offset = offset as usize;
+        let offset = place(offset);
         out.copy_from_slice(&self.platter().current[offset..offset + out.len()]);
         Ok(())
     }

@@ -1,0 +1,133 @@
+//! The keys that say where tags come from, how they are compared, and what becomes of them on their way.
+
+use http::{HeaderName, header};
+
+use super::{check::Check, routes::Keys};
+use crate::core::{
+    json::JsonPointer,
+    policy::{Compare, Guard, OnTheWay, TagSource, Writers},
+};
+
+/// Fields with a meaning of their own, which a second tag would spoil.
+const NO_MIRRORS: [HeaderName; 12] = [
+    header::ETAG,
+    header::LAST_MODIFIED,
+    header::DATE,
+    header::VARY,
+    header::VIA,
+    header::CONNECTION,
+    header::TRANSFER_ENCODING,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::CONTENT_ENCODING,
+    header::CACHE_CONTROL,
+    header::SET_COOKIE,
+];
+
+/// The members of a JSON body that its tag leaves out.
+pub(super) fn ignored_json(check: &mut Check<'_>, keys: Keys<'_>) -> Vec<JsonPointer> {
+    let Some(list) = keys.get(|raw| raw.ignore_json.as_ref()) else { return Vec::new() };
+    check.each(list, |check, text| {
+        let pointer = JsonPointer::parse(text.get_ref());
+        if pointer.is_none() {
+            let message = format!("ignore_json: {:?} is no JSON pointer", text.get_ref());
+            check.hinted(text.span(), message, "it begins with a slash, as in \"/generated_at\" or \"/meta/now\"");
+        }
+        pointer
+    })
+}
+
+/// What others do to tags on their way, as a route says it.
+pub(super) fn on_the_way(check: &mut Check<'_>, keys: Keys<'_>) -> OnTheWay {
+    let suffixes = keys.get(|raw| raw.etag_suffixes.as_ref()).map(|list| {
+        check.each(list, |check, text| {
+            let suffix = text.get_ref();
+            let is_suffix = suffix.starts_with(|first: char| first.is_ascii_punctuation())
+                && suffix.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
+            if !is_suffix {
+                let message = format!("etag_suffixes: {suffix:?} is no suffix of a tag");
+                check.hinted(
+                    text.span(),
+                    message,
+                    "it begins with a sign, as in \"-gzip\", and has no quotes or blanks",
+                );
+            }
+            is_suffix.then(|| suffix.clone())
+        })
+    });
+    // An empty name is none: for a route that does not want the default of all.
+    let mirror = keys.get(|raw| raw.mirror_header.as_ref()).filter(|text| !text.get_ref().is_empty());
+    let mirror = mirror.and_then(|text| {
+        let name = HeaderName::from_bytes(text.get_ref().as_bytes()).ok();
+        let name = name.filter(|name| !NO_MIRRORS.contains(name));
+        if name.is_none() {
+            let message = format!("mirror_header cannot be {:?}", text.get_ref());
+            check.hinted(text.span(), message, "it names a field of its own, as in \"X-ETag\"");
+        }
+        name
+    });
+    let weakens = keys.get(|raw| raw.accept_weak_own.as_ref()).is_some_and(|flag| *flag.get_ref());
+    OnTheWay { suffixes: suffixes.unwrap_or_default(), weakens, mirror }
+}
+
+/// Reports what has no meaning together.
+pub(super) fn go_together(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+    version_needs_exclusive_writers(check, keys, guard);
+    opaque_needs_tags_of_the_upstream(check, keys, guard);
+    opaque_tags_stay_weak(check, keys, guard);
+    only_content_has_ignored_members(check, keys, guard);
+    delegate_remembers_nothing(check, keys, guard);
+}
+
+fn version_needs_exclusive_writers(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+    if let Some(etag) = keys.get(|raw| raw.etag.as_ref())
+        && (&guard.etag, guard.writers) == (&TagSource::Version, Writers::Shared)
+    {
+        const MESSAGE: &str = "etag = \"version\" needs writers = \"exclusive\"";
+        const HINT: &str = "the store's version does not see a write behind ifmatch's back; if there are such writers, \
+                            use etag = \"content\"";
+        check.hinted(etag.span(), MESSAGE, HINT);
+    }
+}
+
+fn opaque_needs_tags_of_the_upstream(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+    if let Some(compare) = keys.get(|raw| raw.compare.as_ref())
+        && guard.compare == Compare::Opaque
+        && matches!(guard.etag, TagSource::Content | TagSource::Version)
+    {
+        const MESSAGE: &str = "compare = \"opaque\" needs etag = \"upstream\", \"header:NAME\" or \"json:/pointer\"";
+        const HINT: &str = "leave it out: the tags that ifmatch makes are strong";
+        check.hinted(compare.span(), MESSAGE, HINT);
+    }
+}
+
+fn opaque_tags_stay_weak(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+    if let Some(weak) = keys.get(|raw| raw.accept_weak_own.as_ref())
+        && guard.on_the_way.weakens
+        && guard.compare == Compare::Opaque
+    {
+        const MESSAGE: &str = "accept_weak_own has no effect with compare = \"opaque\"";
+        const HINT: &str = "leave it out: there a weak tag and the strong one are two tags";
+        check.hinted(weak.span(), MESSAGE, HINT);
+    }
+}
+
+fn only_content_has_ignored_members(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+    if let Some(ignored) = keys.own.ignore_json.as_ref()
+        && guard.etag != TagSource::Content
+        && !guard.ignored_json.is_empty()
+    {
+        const HINT: &str = "leave it out: no other tag is made of the whole body";
+        check.hinted(ignored.span(), "ignore_json needs etag = \"content\"", HINT);
+    }
+}
+
+fn delegate_remembers_nothing(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+    if let Some(writers) = keys.get(|raw| raw.writers.as_ref())
+        && (&guard.etag, guard.writers) == (&TagSource::Delegate, Writers::Exclusive)
+    {
+        const MESSAGE: &str = "writers = \"exclusive\" has no effect with etag = \"delegate\"";
+        const HINT: &str = "leave it out: the backend judges each request; to judge them here, use etag = \"upstream\"";
+        check.hinted(writers.span(), MESSAGE, HINT);
+    }
+}

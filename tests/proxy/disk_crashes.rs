@@ -1,0 +1,197 @@
+//! Leases on disk, and a process that is killed at any moment: what clients were told holds afterwards.
+
+use std::{
+    fmt::Write,
+    net::SocketAddr,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+
+use crate::support::{
+    backend::Backend,
+    leases::{Grant, lease, view},
+    proxy::Proxy,
+    raw::{Connection, send},
+    response::Response,
+    wait::{DEADLINE, until},
+};
+
+/// Where `IFMATCH_CRASHES` says nothing; in `make crash` they are 200.
+const CRASHES: usize = 12;
+const CLIENTS: usize = 8;
+const ITEMS_OF_EACH: usize = 4;
+
+/// Numbers that look random and follow from a seed (xorshift).
+struct Random(u64);
+
+impl Random {
+    /// From a new seed, or that of an earlier run.
+    fn new() -> Self {
+        let now = || u64::from(SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").subsec_nanos());
+        let seed = std::env::var("IFMATCH_SEED").map_or_else(|_| now(), |seed| seed.parse().expect("a number"));
+        println!("IFMATCH_SEED={seed}");
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit as u64).expect("it is below the limit")
+    }
+}
+
+/// What a client knows of a lease.
+#[derive(Debug)]
+enum Told {
+    Free,
+    Held(Grant),
+    /// It asked for a change, and was not answered.
+    Nothing,
+}
+
+struct Item {
+    target: String,
+    told: Told,
+}
+
+async fn start(backend: &Backend, file: &Path, late_max: &str) -> Proxy {
+    let mut leases = String::from("policy = \"pessimistic\"\netag = \"version\"\nwriters = \"exclusive\"\n");
+    leases.push_str("[routes.lease]\nauth = \"none\"\nabsent = \"allow\"\ninfinite = true\nmax_per_principal = 1000\n");
+    let mut store = String::from("kind = \"disk\"\n");
+    writeln!(store, "path = {:?}", file.to_str().expect("UTF-8")).expect("a String takes all");
+    Proxy::to(backend.addr()).store(&store).upstream(&format!("late_max = {late_max:?}")).route(&leases).start().await
+}
+
+/// One operation after another until the process is gone; the items as their client knows them then.
+async fn work(
+    mut connection: Connection,
+    mut items: Vec<Item>,
+    mut random: Random,
+    answered: Arc<AtomicUsize>,
+) -> Vec<Item> {
+    loop {
+        let item = &mut items[random.below(ITEMS_OF_EACH)];
+        let target = format!("/.leases{}", item.target);
+        let told = std::mem::replace(&mut item.told, Told::Nothing);
+        let (method, fields) = match &told {
+            Told::Held(grant) => ("DELETE", [("Lease-Id", grant.id.as_str())]),
+            Told::Free | Told::Nothing => ("POST", [("Lease-Duration", "infinite")]),
+        };
+        let Ok(response) = connection.try_exchange(method, &target, &fields, "").await else { return items };
+        item.told = told_by(&response);
+        answered.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[track_caller]
+fn told_by(response: &Response) -> Told {
+    match response.status {
+        201 => Told::Held(Grant::of(response)),
+        204 => Told::Free,
+        _ => panic!("each lease has one client, so it gets what it asks for: {response:?}"),
+    }
+}
+
+/// Whether everything is as the clients were told; what they were not told they learn.
+async fn check(addr: SocketAddr, items: &mut [Item], round: usize) {
+    for item in items {
+        let now = view(addr, &item.target).await;
+        match &item.told {
+            Told::Free => assert_eq!(now["state"], "available", "round {round}: {} was released", item.target),
+            Told::Held(grant) => {
+                assert_eq!((&now["state"], &now["fence"]), (&"leased".into(), &grant.fence.into()), "round {round}");
+                let renewed = lease(addr, "PUT", &item.target, &[("Lease-Id", &grant.id)]).await;
+                assert_eq!(renewed.status, 200, "round {round}: its id is still its proof: {renewed:?}");
+            }
+            // An unanswered grant is held by nobody, and nobody knows its id: another item takes its place.
+            Told::Nothing if now["state"] == "leased" => {
+                item.target.push_str("-again");
+                item.told = Told::Free;
+            }
+            Told::Nothing => item.told = Told::Free,
+        }
+    }
+}
+
+async fn crash(crashes: usize) {
+    let mut random = Random::new();
+    let (backend, directory) = (Backend::start().await, tempfile::tempdir().expect("a directory"));
+    let file = directory.path().join("leases");
+    let item = |number: usize| Item { target: format!("/item/{number}"), told: Told::Free };
+    let mut items: Vec<Item> = (0..CLIENTS * ITEMS_OF_EACH).map(item).collect();
+    let mut greatest_fence = 0;
+    for round in 1..=crashes {
+        let mut proxy = start(&backend, &file, "0s").await;
+        check(proxy.addr(), &mut items, round).await;
+        let answered = Arc::new(AtomicUsize::new(0));
+        let mut clients = JoinSet::new();
+        while !items.is_empty() {
+            let own = items.split_off(items.len() - ITEMS_OF_EACH);
+            let seed = Random(random.below(usize::MAX) as u64 | 1);
+            clients.spawn(work(Connection::open(proxy.addr()).await, own, seed, Arc::clone(&answered)));
+        }
+        let enough = random.below(100);
+        until("the clients to work", || answered.load(Ordering::Relaxed) >= enough).await;
+        proxy.signal("KILL");
+        items = clients.join_all().await.into_iter().flatten().collect();
+        proxy.exit_status().await;
+        let fences = items.iter().filter_map(|item| match &item.told {
+            Told::Held(grant) => Some(grant.fence),
+            Told::Free | Told::Nothing => None,
+        });
+        let mut fences: Vec<u64> = fences.collect();
+        fences.sort_unstable();
+        assert!(fences.windows(2).all(|pair| pair[0] < pair[1]), "round {round}: a fence was given twice: {fences:?}");
+        greatest_fence = greatest_fence.max(fences.last().copied().unwrap_or_default());
+    }
+    let proxy = start(&backend, &file, "0s").await;
+    check(proxy.addr(), &mut items, crashes + 1).await;
+    let last = Grant::of(&lease(proxy.addr(), "POST", "/last", &[("Lease-Duration", "infinite")]).await);
+    assert!(last.fence > greatest_fence, "fences only grow");
+}
+
+/// A write that the process before had sent may still be applied: nothing is in the file about it.
+#[tokio::test]
+async fn after_a_crash_writes_and_grants_are_held_back_for_as_long_as_a_write_may_come_late() {
+    let (backend, directory) = (Backend::start().await, tempfile::tempdir().expect("a directory"));
+    let file = directory.path().join("leases");
+    let mut crashed = start(&backend, &file, "1s").await;
+    // It takes connections before it has its store.
+    view(crashed.addr(), "/doc").await;
+    crashed.signal("KILL");
+    crashed.exit_status().await;
+    let mut proxy = start(&backend, &file, "1s").await;
+    let asks = [("PUT", "/doc", "a write"), ("POST", "/.leases/doc", "a grant")];
+    for (method, target, what) in asks {
+        let refused = send(proxy.addr(), method, target, &[], "").await;
+        refused.refused(409, "write-in-flight");
+        assert_eq!(refused.header("retry-after"), Some("1"), "{what}");
+    }
+    assert_eq!(backend.seen("PUT", "/doc").len(), 0);
+    let end = Instant::now() + DEADLINE;
+    while send(proxy.addr(), "PUT", "/doc", &[], "one").await.status != 201 {
+        assert!(Instant::now() < end, "it is held back for ever");
+        sleep(Duration::from_millis(20)).await;
+    }
+    proxy.signal("TERM");
+    assert!(proxy.exit_status().await.success());
+
+    let proxy = start(&backend, &file, "1h").await;
+    assert_eq!(send(proxy.addr(), "PUT", "/doc", &[], "two").await.status, 204, "the last one ended in good order");
+}
+
+#[tokio::test]
+async fn what_clients_were_told_of_leases_survives_any_crash() {
+    let crashes = std::env::var("IFMATCH_CRASHES").map_or(CRASHES, |crashes| crashes.parse().expect("a number"));
+    crash(crashes).await;
+}
