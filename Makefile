@@ -57,7 +57,7 @@ setup-test: setup-browser setup-engines ## Install what the tests need and is mi
 	@.ci/clients
 
 setup-engines:
-	@.ci/install etcd=etcd-server etcdctl=etcd-client redis-server=redis-server redis-cli=redis-tools
+	@.ci/install etcd=etcd-server etcdctl=etcd-client redis-server=redis-server redis-cli=redis-tools openssl=openssl
 
 setup-browser:
 	@.ci/install chromium=chromium

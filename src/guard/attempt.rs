@@ -172,9 +172,12 @@ mod tests {
         let (before, attempt, marked) = begin(&store).await;
         store.fail(Fault::AnswerLost, When::From(0));
         assert!(attempt.make(marked).await.is_err());
-        while store.operations() < 4 {
-            sleep(Duration::from_millis(1)).await;
-        }
+        let asked = async {
+            while store.operations() < 4 {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), asked).await.expect("the mark is looked for");
         store.fail(Fault::AnswerLost, When::Never);
         taken_back(&store, &before).await;
     }

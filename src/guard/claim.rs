@@ -83,7 +83,7 @@ pub(super) struct Claim {
     key: ResourceKey,
     mark: Mark,
     /// The record as it was marked.
-    marked: Snapshot,
+    marked: Box<Snapshot>,
     removes: bool,
     late_max: Duration,
     is_settled: bool,
@@ -122,7 +122,7 @@ impl Marker {
                 store_timeout: self.store_timeout,
                 key: key.clone(),
                 mark,
-                marked,
+                marked: Box::new(marked),
                 removes,
                 late_max,
                 is_settled: false,
@@ -169,7 +169,7 @@ impl Claim {
         };
         let now = timeout(self.store_timeout, self.store.now()).await.map_err(|_elapsed| StoreError::Unavailable)??;
         // Where nobody came between, the record need not be read again; else the swap tells what it is.
-        let mut snapshot = Snapshot { now, ..self.marked.clone() };
+        let mut snapshot = Snapshot { now, ..Snapshot::clone(&self.marked) };
         for _ in 0..SETTLE_ATTEMPTS_MAX {
             let undisturbed = settlement.is_undisturbed(&snapshot);
             let Some(next) = settle(&snapshot, settlement.clone()) else { return Ok(None) };

@@ -18,7 +18,7 @@ impl Health {
 
     pub(super) fn fails(&self, error: &dyn Display) {
         if !self.is_failing.swap(true, Ordering::Relaxed) {
-            tracing::error!(%error, "{} is not available: guarded writes are refused", self.engine);
+            tracing::error!(%error, "{} does not answer: while it does not, guarded writes are refused", self.engine);
         }
     }
 

@@ -3,13 +3,18 @@
 
 use std::{
     net::SocketAddr,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, ExitStatus},
 };
 
 use tempfile::TempDir;
 
 use super::{child::Child, ports, wait::until};
+
+pub mod cluster;
+
+/// The password of secured engines.
+pub const PASSWORD: &str = "correct horse battery staple";
 
 /// How often another process may take a port before us.
 const ATTEMPTS: usize = 5;
@@ -35,6 +40,23 @@ struct Server {
 impl Etcd {
     pub async fn start() -> Self {
         Self { server: Server::start(etcd).await }
+    }
+
+    /// One that speaks TLS and lets only the user `root` in, whose password is [`PASSWORD`].
+    pub async fn start_secured() -> Self {
+        let etcd = Self { server: Server::start(secured_etcd).await };
+        let certificate = etcd.certificate();
+        for command in [["user", "add", &format!("root:{PASSWORD}")].as_slice(), &["auth", "enable"]] {
+            let tls =
+                [&format!("--endpoints=https://{}", etcd.addr()), "--cacert", certificate.to_str().expect("UTF-8")];
+            output("etcdctl", Command::new("etcdctl").env("ETCDCTL_API", "3").args(tls).args(command));
+        }
+        etcd
+    }
+
+    /// The certificate of a secured one.
+    pub fn certificate(&self) -> PathBuf {
+        self.server.directory.path().join("certificate")
     }
 
     pub fn addr(&self) -> SocketAddr {
@@ -71,6 +93,16 @@ impl Etcd {
 impl Redis {
     pub async fn start() -> Self {
         Self { server: Server::start(redis).await }
+    }
+
+    /// One that speaks TLS and asks for [`PASSWORD`].
+    pub async fn start_secured() -> Self {
+        Self { server: Server::start(secured_redis).await }
+    }
+
+    /// The certificate of a secured one.
+    pub fn certificate(&self) -> PathBuf {
+        self.server.directory.path().join("certificate")
     }
 
     pub fn addr(&self) -> SocketAddr {
@@ -148,10 +180,20 @@ async fn spawn(
 }
 
 fn etcd(directory: &Path, clients: SocketAddr, peers: SocketAddr) -> Command {
+    etcd_at(&format!("http://{clients}"), directory, peers)
+}
+
+fn secured_etcd(directory: &Path, clients: SocketAddr, peers: SocketAddr) -> Command {
+    let (certificate, key) = certify(directory, clients);
+    let mut command = etcd_at(&format!("https://{clients}"), directory, peers);
+    command.arg("--cert-file").arg(certificate).arg("--key-file").arg(key);
+    command
+}
+
+fn etcd_at(clients: &str, directory: &Path, peers: SocketAddr) -> Command {
     let mut command = Command::new("etcd");
     command.arg("--data-dir").arg(directory.join("data"));
-    command.args(["--listen-client-urls", &format!("http://{clients}")]);
-    command.args(["--advertise-client-urls", &format!("http://{clients}")]);
+    command.args(["--listen-client-urls", clients, "--advertise-client-urls", clients]);
     command.args(["--listen-peer-urls", &format!("http://{peers}")]);
     command.args(["--initial-advertise-peer-urls", &format!("http://{peers}")]);
     command.args(["--initial-cluster", &format!("default=http://{peers}")]);
@@ -167,6 +209,27 @@ fn redis(directory: &Path, clients: SocketAddr, _peers: SocketAddr) -> Command {
     std::fs::create_dir_all(&data).expect("a directory");
     command.arg("--dir").arg(data);
     command
+}
+
+fn secured_redis(directory: &Path, clients: SocketAddr, peers: SocketAddr) -> Command {
+    let (certificate, key) = certify(directory, clients);
+    let mut command = redis(directory, clients, peers);
+    // The last of two values for one option counts.
+    command.args(["--port", "0", "--tls-port", &clients.port().to_string(), "--tls-auth-clients", "no"]);
+    command.arg("--tls-cert-file").arg(&certificate).arg("--tls-key-file").arg(key);
+    command.arg("--tls-ca-cert-file").arg(certificate).args(["--requirepass", PASSWORD]);
+    command
+}
+
+/// Makes a certificate for this address, signed by itself, and its key.
+fn certify(directory: &Path, addr: SocketAddr) -> (PathBuf, PathBuf) {
+    let (certificate, key) = (directory.join("certificate"), directory.join("key"));
+    let mut command = Command::new("openssl");
+    command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
+    command.args(["-subj", "/CN=test", "-addext", &format!("subjectAltName=IP:{}", addr.ip())]);
+    command.args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout"]).arg(&key).arg("-out").arg(&certificate);
+    output("openssl", &mut command);
+    (certificate, key)
 }
 
 fn output(name: &str, command: &mut Command) -> String {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
-use crate::support::{backend::Backend, child::Child, clients, ports, proxy::Proxy};
+use crate::support::{backend::Backend, child::Child, clients, proxy::Proxy, wait::until_some};
 
 /// Tests that a client's conditional requests are answered well, and that pass with tags of the upstream's own where
 /// every writer comes through the proxy. Without a proxy in front none of them does; the README lists them.
@@ -60,13 +60,20 @@ struct Suite {
 impl Suite {
     async fn start() -> Self {
         let package = clients::node_package("http-cache-tests");
-        let (directory, addr) = (tempfile::tempdir().expect("a directory"), ports::free());
+        let directory = tempfile::tempdir().expect("a directory");
         let mut command = Command::new("node");
         command.current_dir(&package).arg("server/server.mjs");
-        command.env("npm_config_protocol", "http").env("npm_config_port", addr.port().to_string());
+        // It listens on all addresses, so the port must be one that nobody else is given.
+        command.env("npm_config_protocol", "http").env("npm_config_port", "0");
         command.env("npm_config_pidfile", directory.path().join("pid"));
-        let mut server = Child::spawn("the suite's server", &mut command, directory.path().join("log"));
-        server.accepts(addr).await.expect("it runs");
+        let server = Child::spawn("the suite's server", &mut command, directory.path().join("log"));
+        let port = || {
+            server
+                .log()
+                .lines()
+                .find_map(|line| line.strip_prefix("Listening on http://[::]:")?.split('/').next()?.parse().ok())
+        };
+        let addr = SocketAddr::from(([127, 0, 0, 1], until_some("the suite's server to listen", port).await));
         Self { _server: server, _directory: directory, package, addr }
     }
 

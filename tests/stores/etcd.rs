@@ -1,17 +1,18 @@
 //! The etcd store on a real etcd.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use ifmatch::{
     clock::BootClock,
-    config,
-    store::{Store, etcd::EtcdStore},
+    config::{self, StoreKind},
+    store::{Store, StoreError, Swapped, etcd::EtcdStore},
 };
 
 use crate::{
     contract::{Fixture, idle, key, leased, put},
-    engines,
+    engines::{self, cluster::EtcdCluster},
     failures::{OnEngine, TIMEOUT},
+    wait::within,
 };
 
 struct Etcd {
@@ -22,7 +23,7 @@ struct Etcd {
 
 impl Etcd {
     async fn connect(settings: &config::Store) -> Arc<EtcdStore> {
-        let config::StoreKind::Etcd(etcd) = &settings.kind else { panic!("these are settings of etcd") };
+        let StoreKind::Etcd(etcd) = &settings.kind else { panic!("these are settings of etcd") };
         Arc::new(EtcdStore::connect(etcd, settings, Arc::new(BootClock)).await.expect("etcd can be reached"))
     }
 }
@@ -37,7 +38,7 @@ impl Fixture for Etcd {
             tls: None,
         };
         let settings = config::Store {
-            kind: config::StoreKind::Etcd(etcd),
+            kind: StoreKind::Etcd(etcd),
             capacity,
             idle_ttl: Duration::from_secs(3_600),
             timeout: TIMEOUT,
@@ -65,6 +66,16 @@ impl Fixture for Etcd {
 }
 
 impl OnEngine for Etcd {
+    fn addr(&self) -> SocketAddr {
+        self.engine.addr()
+    }
+
+    async fn store_at(&self, addr: SocketAddr) -> Arc<dyn Store> {
+        let StoreKind::Etcd(etcd) = &self.settings.kind else { panic!("these are settings of etcd") };
+        let etcd = config::Etcd { endpoints: vec![format!("http://{addr}")], ..etcd.clone() };
+        Self::connect(&config::Store { kind: StoreKind::Etcd(etcd), ..self.settings.clone() }).await
+    }
+
     fn signal(&self, name: &str) {
         self.engine.signal(name);
     }
@@ -117,4 +128,41 @@ async fn what_is_young_stays() {
     put(&*fixture.store, "a", idle()).await;
     assert_eq!(fixture.store.collect(Duration::from_secs(60)).await, Ok(0));
     assert_eq!(fixture.store.collect(Duration::ZERO).await, Ok(1));
+}
+
+/// Each write is carried out once, whichever member is frozen or dead; without most of them nothing is answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_minority_of_members_is_not_needed() {
+    let cluster = EtcdCluster::start().await;
+    let etcd = config::Etcd { endpoints: cluster.endpoints(), prefix: "test".to_owned(), login: None, tls: None };
+    let settings = config::Store {
+        kind: StoreKind::Etcd(etcd),
+        capacity: 10,
+        idle_ttl: Duration::from_secs(60),
+        timeout: TIMEOUT,
+        start_grace: Duration::ZERO,
+    };
+    let store = Etcd::connect(&settings).await;
+    let mut last = put(&*store, "a", idle()).await;
+    let leader = cluster.leader(0);
+    let follower = (leader + 1) % 3;
+    for (member, signal) in
+        [(follower, "STOP"), (follower, "CONT"), (leader, "STOP"), (leader, "CONT"), (leader, "KILL")]
+    {
+        cluster.signal(member, signal);
+        // An election takes a second or two: what is refused meanwhile is tried again.
+        let written = within("a write to be carried out", async {
+            loop {
+                let Ok(current) = store.read(&key("a")).await else { continue };
+                assert!(current.revision >= last.revision, "{signal} of {member}: nothing goes back");
+                if let Ok(Swapped::Done(done)) = store.swap(&key("a"), current.revision, idle()).await {
+                    return done;
+                }
+            }
+        });
+        last = written.await;
+    }
+    cluster.signal(follower, "STOP");
+    let refused = store.swap(&key("a"), last.revision, idle()).await;
+    assert_eq!(refused, Err(StoreError::Unavailable), "one of three is no majority");
 }

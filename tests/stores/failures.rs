@@ -2,15 +2,20 @@
 //!
 //! [`failures`] makes a test of each for one kind of store.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use ifmatch::{
     core::record::Revision,
-    store::{StoreError, Swapped},
+    store::{Store, StoreError, Swapped},
 };
 
 use crate::{
     contract::{Fixture, busy, idle, key, put},
+    relay::Relay,
     wait::within,
 };
 
@@ -19,6 +24,12 @@ pub const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A store whose engine can be got at.
 pub trait OnEngine: Fixture {
+    /// Where the engine is.
+    fn addr(&self) -> SocketAddr;
+
+    /// The same store as another process has it that reaches the engine at this address.
+    async fn store_at(&self, addr: SocketAddr) -> Arc<dyn Store>;
+
     /// Sends the engine a signal by its name.
     fn signal(&self, name: &str);
 
@@ -35,6 +46,7 @@ macro_rules! failures {
     ($fixture:ty) => {
         $crate::failures!($fixture:
             a_swap_whose_answer_is_late_is_done_once
+            a_swap_that_nobody_can_tell_of_is_neither_done_nor_a_conflict
             a_frozen_engine_is_unavailable_in_time_and_then_answers_again
             an_engine_that_was_killed_comes_back_with_what_it_had
             an_engine_that_lost_everything_is_trusted_no_longer
@@ -50,27 +62,51 @@ macro_rules! failures {
     };
 }
 
-/// The first attempt is carried out when nobody waits for its answer any more; the second finds that.
+/// The first attempt is carried out, and nobody hears of it; the second finds that.
 pub async fn a_swap_whose_answer_is_late_is_done_once<F: OnEngine>() {
     let fixture = F::start(10).await;
-    let store = fixture.store();
+    let relay = Relay::to(fixture.addr()).await;
+    let store = fixture.store_at(relay.addr()).await;
+    // The engine knows by then how a swap goes.
+    put(&*store, "first", idle()).await;
     for name in ["new", "old"] {
         let resource = key(name);
         let before = match name {
             "old" => put(&*store, name, idle()).await,
-            _ => store.read(&key(name)).await.unwrap(),
+            _ => store.read(&resource).await.unwrap(),
         };
-        let record = busy(before.now);
-        fixture.signal("STOP");
-        let (swapped, ()) = tokio::join!(store.swap(&resource, before.revision, record), async {
+        relay.let_answers_through(false);
+        let (swapped, applied) = tokio::join!(store.swap(&resource, before.revision, busy(before.now)), async {
             // The first attempt is over, and the second is not.
             tokio::time::sleep(TIMEOUT / 2).await;
-            fixture.signal("CONT");
+            let applied = fixture.store().read(&resource).await.unwrap();
+            relay.let_answers_through(true);
+            applied
         });
+        assert!(applied.revision > before.revision, "{name}: it has happened before its answer came");
         let Ok(Swapped::Done(done)) = swapped else { panic!("{name}: {swapped:?}") };
         let current = store.read(&resource).await.unwrap();
-        assert_eq!((current.revision, current.record.claim.is_some()), (done.revision, true), "{name}");
+        assert_eq!((current.revision, done.revision), (applied.revision, applied.revision), "{name}");
     }
+}
+
+/// Others have changed the record since: whether the swap happened before, nobody can say.
+pub async fn a_swap_that_nobody_can_tell_of_is_neither_done_nor_a_conflict<F: OnEngine>() {
+    let fixture = F::start(10).await;
+    let relay = Relay::to(fixture.addr()).await;
+    let store = fixture.store_at(relay.addr()).await;
+    let before = put(&*store, "a", idle()).await;
+    relay.let_answers_through(false);
+    let resource = key("a");
+    let (swapped, ()) = tokio::join!(store.swap(&resource, before.revision, busy(before.now)), async {
+        let applied = async { while fixture.store().read(&resource).await.unwrap().revision == before.revision {} };
+        within("the first attempt to be carried out", applied).await;
+        put(&*fixture.store(), "a", idle()).await;
+        // The first attempt is over, and the second is not.
+        tokio::time::sleep(TIMEOUT / 2).await;
+        relay.let_answers_through(true);
+    });
+    assert_eq!(swapped, Err(StoreError::Unavailable));
 }
 
 pub async fn a_frozen_engine_is_unavailable_in_time_and_then_answers_again<F: OnEngine>() {

@@ -23,5 +23,7 @@ mod memory;
 #[path = "../proxy/support/ports.rs"]
 mod ports;
 mod redis;
+mod relay;
+mod secured;
 #[path = "../proxy/support/wait.rs"]
 mod wait;

@@ -1,9 +1,13 @@
 //! The Redis store on a real Redis.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use ifmatch::{
-    config,
+    config::{self, StoreKind},
     store::{Store, redis::RedisStore},
 };
 
@@ -21,7 +25,7 @@ struct Redis {
 
 impl Redis {
     async fn connect(settings: &config::Store) -> Arc<RedisStore> {
-        let config::StoreKind::Redis(redis) = &settings.kind else { panic!("these are settings of Redis") };
+        let StoreKind::Redis(redis) = &settings.kind else { panic!("these are settings of Redis") };
         Arc::new(RedisStore::connect(redis, settings).await.expect("Redis can be reached"))
     }
 }
@@ -31,7 +35,7 @@ impl Fixture for Redis {
         let engine = engines::Redis::start().await;
         let redis = config::Redis { url: engine.url(), prefix: "test".to_owned(), login: None, tls: None };
         let settings = config::Store {
-            kind: config::StoreKind::Redis(redis),
+            kind: StoreKind::Redis(redis),
             capacity,
             idle_ttl: Duration::from_secs(3_600),
             timeout: TIMEOUT,
@@ -59,6 +63,16 @@ impl Fixture for Redis {
 }
 
 impl OnEngine for Redis {
+    fn addr(&self) -> SocketAddr {
+        self.engine.addr()
+    }
+
+    async fn store_at(&self, addr: SocketAddr) -> Arc<dyn Store> {
+        let StoreKind::Redis(redis) = &self.settings.kind else { panic!("these are settings of Redis") };
+        let redis = config::Redis { url: format!("redis://{addr}"), ..redis.clone() };
+        Self::connect(&config::Store { kind: StoreKind::Redis(redis), ..self.settings.clone() }).await
+    }
+
     fn signal(&self, name: &str) {
         self.engine.signal(name);
     }
@@ -96,4 +110,30 @@ async fn what_is_young_stays() {
     assert_eq!(fixture.store.collect(Duration::from_secs(60)).await, Ok(0));
     assert_eq!(fixture.store.read(&key("a")).await.unwrap().revision.0, 1);
     assert_eq!(fixture.store.collect(Duration::ZERO).await, Ok(1));
+}
+
+/// The change is told at once; only where that is lost the wait ends by itself, a second later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_is_told() {
+    let fixture = Redis::start(10).await;
+    let (store, other) = (fixture.store(), fixture.other().await);
+    let mut shortest = Duration::MAX;
+    for _ in 0..5 {
+        let (resource, seen) = (key("a"), put(&*store, "a", idle()).await.revision);
+        let waiting = store.changed(&resource, seen);
+        let (took, _) = tokio::join!(
+            async {
+                let began = Instant::now();
+                waiting.await;
+                began.elapsed()
+            },
+            async {
+                // The wait has begun.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                put(&*other, "a", idle()).await
+            }
+        );
+        shortest = shortest.min(took);
+    }
+    assert!(shortest < Duration::from_millis(800), "{shortest:?}");
 }

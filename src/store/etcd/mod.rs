@@ -12,8 +12,8 @@
 //!
 //! *Why no keys with etcd's own leases?* They vanish without raising a floor, and with what must be remembered.
 //!
-//! *Why does each process count time by its own clock?* See [`sights`]. A date in the record would end a lease early
-//! wherever a clock is ahead.
+//! *Why does each process count time by its own clock?* The module `sights` tells. A date in the record
+//! would end a lease early wherever a clock is ahead.
 
 mod client;
 mod collect;

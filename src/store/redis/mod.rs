@@ -5,7 +5,7 @@
 //! *What does it promise?* While one server keeps all that it has acknowledged, what every store promises. A failover
 //! may lose the last writes, and a claim, a lease or a fence with them: then two writers may believe in one right. This
 //! is why a route with `guarantee = "safety"` is refused on it. What can be seen of a loss is seen: each answer carries
-//! the counter of revisions, and where it goes back, the store answers nothing more ([`epoch`](super::epoch)).
+//! the counter of revisions, and where it goes back, the store answers nothing more (module `epoch`).
 //!
 //! *Why scripts?* A swap looks at a record and a floor, and changes up to four keys. A script is the one way to do so
 //! in one round trip with nobody in between.
