@@ -250,6 +250,14 @@ impl Engine {
         [Self::Etcd(Etcd::start().await), Self::Redis(Redis::start().await)]
     }
 
+    /// Its `kind` in `[store]`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Etcd(_) => "etcd",
+            Self::Redis(_) => "redis",
+        }
+    }
+
     /// The lines of `[store]` that name it.
     pub fn store(&self) -> String {
         match self {

@@ -3,10 +3,11 @@
 //!
 //! ```text
 //! workload     what clients do, and what they were told          -> history::History
-//! disturbance  kills and stops, one after another
+//! disturbance  kills and stops, one after another; members: of an etcd of three
 //! backend      what was applied, in which order                  -> history::Seen
 //! register     a history is that of a register with compare-and-set, or it is not
 //! promise      no two writes on one version; fences, holders, releases
+//! fairness     who gets how many turns, and waits how long
 //! ```
 
 #![allow(
@@ -19,7 +20,9 @@
 )]
 
 mod disturbance;
+mod fairness;
 mod history;
+mod members;
 mod promise;
 mod register;
 mod run;
@@ -27,28 +30,57 @@ mod run;
 mod support;
 mod workload;
 
-use self::run::{Plan, Verdict, run};
-use support::engines::{Engine, Etcd, Redis};
+use self::{
+    fairness::Turns,
+    run::{Plan, Verdict, run},
+};
+use support::engines::{Engine, Etcd, Redis, cluster::EtcdCluster};
 
 /// Kills and stops in one run, where `IFMATCH_DISTURBANCES` says nothing; in `make histories` they are many more.
 const DISTURBANCES: usize = 8;
 
-async fn assert_no_anomalies(engine: Engine) {
-    let disturbances = std::env::var("IFMATCH_DISTURBANCES");
-    let disturbances = disturbances.map_or(DISTURBANCES, |count| count.parse().expect("a number"));
-    let Verdict { anomalies, summary } = run(Plan::guarded(engine, disturbances)).await;
+/// Writers of one resource at each of two proxies; in `make histories` they are 16 at each of 4.
+const WRITERS: usize = 4;
+
+/// A number that a variable of the environment may give.
+fn number(variable: &str) -> Option<usize> {
+    std::env::var(variable).ok().map(|number| number.parse().expect("a number"))
+}
+
+fn disturbances() -> usize {
+    number("IFMATCH_DISTURBANCES").unwrap_or(DISTURBANCES)
+}
+
+async fn assert_no_anomalies(plan: Plan) {
+    let Verdict { anomalies, summary } = run(plan).await;
     println!("{summary}");
     assert!(anomalies.is_empty(), "{}\n{summary}", anomalies.join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn histories_over_etcd_keep_the_promise() {
-    assert_no_anomalies(Engine::Etcd(Etcd::start().await)).await;
+    assert_no_anomalies(Plan::guarded(Engine::Etcd(Etcd::start().await), disturbances())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn histories_over_redis_keep_the_promise() {
-    assert_no_anomalies(Engine::Redis(Redis::start().await)).await;
+    assert_no_anomalies(Plan::guarded(Engine::Redis(Redis::start().await), disturbances())).await;
+}
+
+/// Without its leader or any other member etcd goes on; without two of three it refuses; it is never wrong.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn histories_over_three_members_of_etcd_keep_the_promise() {
+    assert_no_anomalies(Plan::members(EtcdCluster::start().await, disturbances().div_ceil(DISTURBANCES))).await;
+}
+
+/// Turns come in the order of arrival within a process; between processes nobody is left out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn writers_of_one_resource_at_several_proxies_all_get_their_turns() {
+    let (proxies, writers) = (number("IFMATCH_PROXIES").unwrap_or(2), number("IFMATCH_WRITERS").unwrap_or(WRITERS));
+    for engine in Engine::all().await {
+        let turns = Turns::of(&engine, proxies, writers, proxies * writers * 10).await;
+        println!("{}: {}", engine.name(), turns.summary());
+    }
 }
 
 /// What the same clients do to a backend that nobody guards is found, by both checks.

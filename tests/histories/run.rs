@@ -12,11 +12,12 @@ use tokio::{task::JoinSet, time::sleep};
 use super::{
     disturbance::{Counts, Disturber},
     history::{History, Seen},
+    members,
     promise::{anomalies_at_backend, anomalies_of_leases},
     register::{describe, is_linearizable},
     support::{
         backend::{Answer, Backend, Validators},
-        engines::Engine,
+        engines::{Engine, cluster::EtcdCluster},
         gate::Gate,
         proxy::Proxy,
         random::Random,
@@ -45,6 +46,7 @@ const SLOW_PERCENT: usize = 20;
 pub struct Plan {
     name: &'static str,
     engine: Option<Engine>,
+    members: Option<EtcdCluster>,
     store: String,
     routes: Vec<(&'static str, &'static str)>,
     places: usize,
@@ -62,8 +64,18 @@ pub struct Verdict {
 impl Plan {
     /// Guarded and leased resources over a common engine, and disturbances.
     pub fn guarded(engine: Engine, disturbances: usize) -> Self {
-        let name = if matches!(engine, Engine::Etcd(_)) { "etcd" } else { "redis" };
-        let store = format!("{}\ntimeout = \"1s\"\nidle_ttl = \"1s\"", engine.store());
+        let (name, store) = (engine.name(), engine.store());
+        Self { engine: Some(engine), ..Self::with_store(name, &store, disturbances) }
+    }
+
+    /// The same over an etcd of three members; the disturbances are elections.
+    pub fn members(cluster: EtcdCluster, elections: usize) -> Self {
+        let store = format!("kind = \"etcd\"\nendpoints = {:?}", cluster.endpoints());
+        Self { members: Some(cluster), ..Self::with_store("etcd of three members", &store, elections) }
+    }
+
+    fn with_store(name: &'static str, store: &str, disturbances: usize) -> Self {
+        let store = format!("{store}\ntimeout = \"1s\"\nidle_ttl = \"1s\"");
         let lease = "policy = \"pessimistic\"\netag = \"version\"\nwriters = \"exclusive\"\n[routes.lease]\n\
                      auth = \"none\"\nabsent = \"allow\"\nmin = \"1s\"\nrequired = true\nremember = \"1s\"\n\
                      max_per_principal = 1000";
@@ -72,7 +84,7 @@ impl Plan {
             ("version", "policy = \"optimistic\"\netag = \"version\"\nwriters = \"exclusive\""),
             ("lease", lease),
         ];
-        Self { name, engine: Some(engine), store, routes, places: 4, disturbances, operations: 0 }
+        Self { name, engine: None, members: None, store, routes, places: 4, disturbances, operations: 0 }
     }
 
     /// No guard at all: conditions are passed on to a backend that does not look at them.
@@ -89,7 +101,7 @@ impl Plan {
 
     fn without_engine(name: &'static str, routes: Vec<(&'static str, &'static str)>) -> Self {
         let store = "kind = \"memory\"".to_owned();
-        Self { name, engine: None, store, routes, places: 1, disturbances: 0, operations: 400 }
+        Self { name, engine: None, members: None, store, routes, places: 1, disturbances: 0, operations: 400 }
     }
 
     fn configuration(&self, backend: SocketAddr) -> String {
@@ -128,7 +140,10 @@ pub async fn run(plan: Plan) -> Verdict {
     let counts = Counts::default();
     let engine = plan.engine;
     let mut disturber = Disturber { proxies, engine, configuration, board: Arc::clone(&board), random, counts };
-    disturber.disturb(plan.disturbances).await;
+    match &plan.members {
+        Some(cluster) => members::disturb(cluster, &board, plan.disturbances).await,
+        None => disturber.disturb(plan.disturbances).await,
+    }
     while board.answered.load(Ordering::Relaxed) < plan.operations {
         sleep(Duration::from_millis(5)).await;
     }

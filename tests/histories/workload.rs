@@ -39,6 +39,10 @@ pub struct Board {
     pub addrs: Mutex<Vec<SocketAddr>>,
     /// How many operations were answered.
     pub answered: AtomicUsize,
+    /// How many writes were done.
+    pub done: AtomicUsize,
+    /// How many were refused because of the store.
+    pub unavailable: AtomicUsize,
     pub is_over: AtomicBool,
     places: Vec<Place>,
     next_value: AtomicU32,
@@ -71,6 +75,8 @@ impl Board {
         Self {
             addrs: Mutex::new(addrs),
             answered: AtomicUsize::new(0),
+            done: AtomicUsize::new(0),
+            unavailable: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
             places: places.map(place).collect(),
             next_value: AtomicU32::new(1),
@@ -336,6 +342,13 @@ impl Client {
             Told::Nothing => &mut self.tally.unanswered,
         };
         *counter += 1;
+        match &told {
+            Told::Done => self.board.done.fetch_add(1, Ordering::Relaxed),
+            Told::Refused(code) if code == "store-unavailable" => {
+                self.board.unavailable.fetch_add(1, Ordering::Relaxed)
+            }
+            _ => 0,
+        };
         if matches!(told, Told::Refused(_) | Told::Differs) {
             self.histories.entry(target.to_owned()).or_default().refused.push(value);
         }

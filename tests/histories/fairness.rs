@@ -1,0 +1,84 @@
+//! Many writers of one resource through several proxies: everybody gets a turn.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::{sync::Barrier, task::JoinSet};
+
+use super::support::{backend::Backend, engines::Engine, proxy::Proxy, raw::Connection};
+
+/// How long a writer had to wait for each of its writes.
+type Waits = Vec<Duration>;
+
+/// What came of a race: by proxy, the waits of each of its writers.
+pub struct Turns(Vec<Vec<Waits>>);
+
+impl Turns {
+    /// Writers who write again and again, without a condition, until there are so many writes of all of them, and one
+    /// of each.
+    ///
+    /// # Panics
+    ///
+    /// A write is refused.
+    pub async fn of(engine: &Engine, proxies: usize, writers: usize, writes: usize) -> Self {
+        let backend = Backend::start().await;
+        let setup = Proxy::to(backend.addr()).store(&engine.store()).store("timeout = \"10s\"");
+        let setup = setup.route("require = \"never\"\netag = \"version\"\nwriters = \"exclusive\"");
+        let mut running = Vec::new();
+        for _ in 0..proxies {
+            running.push(setup.clone().start().await);
+        }
+        let (done, start) = (Arc::new(AtomicUsize::new(0)), Arc::new(Barrier::new(proxies * writers)));
+        let mut tasks = JoinSet::new();
+        for (number, proxy) in running.iter().enumerate() {
+            for _ in 0..writers {
+                let mut connection = Connection::open(proxy.addr()).await;
+                let (done, start) = (Arc::clone(&done), Arc::clone(&start));
+                tasks.spawn(async move {
+                    let mut waits = Vec::new();
+                    start.wait().await;
+                    while waits.is_empty() || done.load(Ordering::Relaxed) < writes {
+                        let began = Instant::now();
+                        let response = connection.exchange("PUT", "/hot", &[], "content").await;
+                        assert!(matches!(response.status, 201 | 204), "after {:?}: {response:?}", began.elapsed());
+                        waits.push(began.elapsed());
+                        done.fetch_add(1, Ordering::Relaxed);
+                    }
+                    (number, waits)
+                });
+            }
+        }
+        let mut turns = vec![Vec::new(); proxies];
+        for (number, waits) in tasks.join_all().await {
+            turns[number].push(waits);
+        }
+        Self(turns)
+    }
+
+    /// How many writes each proxy carried, and what writers waited.
+    pub fn summary(&self) -> String {
+        let carried: Vec<usize> = self.0.iter().map(|writers| writers.iter().map(Vec::len).sum()).collect();
+        let writers = || self.0.iter().flatten();
+        let counts = || writers().map(Vec::len);
+        let mut waits: Vec<Duration> = writers().flatten().copied().collect();
+        waits.sort_unstable();
+        let ratio = |most: usize, fewest: usize| most as f64 / fewest as f64;
+        format!(
+            "{} proxies x {} writers: {} writes, by proxy {carried:?} (ratio {:.2}), by writer {} to {}; wait: half \
+             {:.0?}, longest {:.0?}",
+            carried.len(),
+            self.0[0].len(),
+            waits.len(),
+            ratio(carried.iter().copied().max().unwrap(), carried.iter().copied().min().unwrap()),
+            counts().min().unwrap(),
+            counts().max().unwrap(),
+            waits[waits.len() / 2],
+            waits[waits.len() - 1],
+        )
+    }
+}
