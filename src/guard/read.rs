@@ -260,9 +260,11 @@ impl Guards {
             judge(&request.method, &request.conditions, &current, match_rule(guard))
         };
         let unwanted = match judgement {
-            Judgement::NotModified => Answer::not_modified(&not_modified_fields(&head.headers))?,
+            Judgement::NotModified if !names_older_state(guard, snapshot, &whole) => {
+                Answer::not_modified(&not_modified_fields(&head.headers))?
+            }
             Judgement::Failed { .. } => refusals::of_read_condition().into(),
-            Judgement::Pass | Judgement::Unknowable => {
+            Judgement::Pass | Judgement::NotModified | Judgement::Unknowable => {
                 return whole_or_part(request, guard, head, whole, exchange, &current).await;
             }
         };
@@ -272,6 +274,19 @@ impl Guards {
         }
         Ok(unwanted)
     }
+}
+
+/// Whether a response may show the state that a write under way, or in doubt, leaves, while its label is the version of
+/// the state before: then the client's copy with that label may be the other one.
+fn names_older_state(guard: &Guard, snapshot: Option<&Snapshot>, whole: &Whole) -> bool {
+    let is_version = match guard.etag {
+        TagSource::Version => true,
+        TagSource::Content | TagSource::Json(_) => {
+            guard.writers == Writers::Exclusive && !matches!(whole, Whole::Complete(_))
+        }
+        TagSource::Upstream | TagSource::Delegate | TagSource::Header(_) => false,
+    };
+    is_version && snapshot.is_some_and(|snapshot| !snapshot.is_quiet())
 }
 
 /// The tag of a 304 that states none, for clients that expect it there (RFC 9110 section 15.4.5): the one that they named.
