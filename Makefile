@@ -6,7 +6,7 @@ CARGO ?= cargo
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt bench bench-leases bench-core soak-downloads crash setup-build setup-browser setup-engines setup-test setup-bench
+.PHONY: help run test lint fmt bench bench-leases bench-core soak-downloads crash histories setup-build setup-browser setup-engines setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -41,6 +41,10 @@ soak-downloads: setup-build setup-test ## Watch the memory of 100 downloads of 1
 
 crash: setup-build setup-test ## Kill a proxy with leases on disk 200 times, and look what is left (2 minutes)
 	IFMATCH_CRASHES=200 $(CARGO) test --locked --test proxy survives_any_crash -- --nocapture
+
+histories: setup-build setup-test ## Kill and stop two proxies and their engine 200 times each, and check every history (10 minutes; docs/histories.md)
+	IFMATCH_DISTURBANCES=200 $(CARGO) test --locked --test histories keep_the_promise -- --nocapture --test-threads=1
+	IFMATCH_PROXIES=4 IFMATCH_WRITERS=16 $(CARGO) test --locked --test histories turns -- --nocapture
 
 bench-core: setup-build ## Measure the core and the store alone
 	$(CARGO) bench --locked

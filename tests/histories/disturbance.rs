@@ -17,7 +17,7 @@ use super::{
 const STOP_MAX_MS: usize = 600;
 
 /// From here on one could.
-pub const STOP_TOO_LONG: Duration = Duration::from_secs(1);
+const STOP_TOO_LONG: Duration = Duration::from_secs(1);
 
 /// Operations between two disturbances at the most, and how long they are waited for.
 const QUIET_OPERATIONS_MAX: usize = 60;
@@ -70,13 +70,21 @@ impl Disturber {
         }
     }
 
-    async fn pause(&mut self) {
-        sleep(Duration::from_millis(self.random.below(STOP_MAX_MS) as u64)).await;
+    fn stop_length(&mut self) -> Duration {
+        Duration::from_millis(self.random.below(STOP_MAX_MS) as u64)
     }
 
     async fn restart_proxy(&mut self, index: usize) {
+        self.kill_proxy(index);
+        self.start_proxy_again(index).await;
+    }
+
+    fn kill_proxy(&mut self, index: usize) {
         self.proxies[index].signal("KILL");
         self.counts.proxy_kills += 1;
+    }
+
+    async fn start_proxy_again(&mut self, index: usize) {
         self.proxies[index].exit_status().await;
         let proxy = Proxy::start(&self.configuration).await;
         self.board.addrs.lock().expect("nobody panics with it")[index] = proxy.addr();
@@ -85,42 +93,36 @@ impl Disturber {
 
     /// Stops a proxy for a while; perhaps another one is killed meanwhile.
     async fn stop_proxy(&mut self, index: usize, kills_other: bool) {
-        let began = Instant::now();
-        self.proxies[index].signal("STOP");
+        let (began, length) = (Instant::now(), self.stop_length());
         let other = (index + 1) % self.proxies.len();
+        self.proxies[index].signal("STOP");
         if kills_other {
-            self.proxies[other].signal("KILL");
-            self.counts.proxy_kills += 1;
+            self.kill_proxy(other);
         }
-        self.pause().await;
+        sleep(length).await;
         self.proxies[index].signal("CONT");
         self.counts.proxy_stops += 1;
-        self.count_length(began);
+        self.counts.too_long += usize::from(began.elapsed() >= STOP_TOO_LONG);
         if kills_other {
-            self.proxies[other].exit_status().await;
-            let proxy = Proxy::start(&self.configuration).await;
-            self.board.addrs.lock().expect("nobody panics with it")[other] = proxy.addr();
-            self.proxies[other] = proxy;
+            self.start_proxy_again(other).await;
         }
     }
 
     async fn stop_engine(&mut self) {
+        let length = self.stop_length();
         let Some(engine) = &self.engine else { return };
         engine.signal("STOP");
-        sleep(Duration::from_millis(self.random.below(STOP_MAX_MS) as u64)).await;
+        sleep(length).await;
         engine.signal("CONT");
         self.counts.engine_stops += 1;
     }
 
     async fn restart_engine(&mut self) {
+        let length = self.stop_length();
         let Some(engine) = &mut self.engine else { return };
         engine.signal("KILL");
-        sleep(Duration::from_millis(self.random.below(STOP_MAX_MS) as u64)).await;
+        sleep(length).await;
         engine.restart().await;
         self.counts.engine_kills += 1;
-    }
-
-    fn count_length(&mut self, began: Instant) {
-        self.counts.too_long += usize::from(began.elapsed() >= STOP_TOO_LONG);
     }
 }

@@ -121,7 +121,7 @@ impl Plan {
 
 /// Carries out a plan and checks what came of it.
 pub async fn run(plan: Plan) -> Verdict {
-    let (began, mut random) = (Instant::now(), Random::new());
+    let (began, mut random) = (Instant::now(), Random::new(plan.name));
     let backend = Backend::with(Validators::Tags).await;
     misbehave(&backend, random.fork());
     let configuration = plan.configuration(backend.addr());

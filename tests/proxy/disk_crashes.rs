@@ -105,7 +105,7 @@ async fn check(addr: SocketAddr, items: &mut [Item], round: usize) {
 }
 
 async fn crash(crashes: usize) {
-    let mut random = Random::new();
+    let mut random = Random::new("crashes");
     let (backend, directory) = (Backend::start().await, tempfile::tempdir().expect("a directory"));
     let file = directory.path().join("leases");
     let item = |number: usize| Item { target: format!("/item/{number}"), told: Told::Free };

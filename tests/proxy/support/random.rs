@@ -6,11 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Random(u64);
 
 impl Random {
-    /// From a new seed, or that of an earlier run.
-    pub fn new() -> Self {
+    /// From the seed of an earlier run, or a new one, which is printed.
+    pub fn new(what: &str) -> Self {
         let now = || u64::from(SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").subsec_nanos());
         let seed = std::env::var("IFMATCH_SEED").map_or_else(|_| now(), |seed| seed.parse().expect("a number"));
-        println!("IFMATCH_SEED={seed}");
+        println!("{what}: IFMATCH_SEED={seed}");
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
