@@ -20,7 +20,7 @@ const STOP_MAX_MS: usize = 600;
 const STOP_TOO_LONG: Duration = Duration::from_secs(1);
 
 /// Operations between two disturbances at the most, and how long they are waited for.
-const QUIET_OPERATIONS_MAX: usize = 60;
+const QUIET_OPERATIONS_MAX: usize = 150;
 const QUIET_MAX: Duration = Duration::from_secs(2);
 
 /// How many there were of each.

@@ -24,10 +24,10 @@ const OPERATIONS_OF_A_RESOURCE: usize = 40;
 
 /// In a hundred refusals, so many make a client turn to another resource: one that a dead proxy keeps busy would hold
 /// up the run.
-const TURNING_PERCENT: usize = 10;
+const TURNING_PERCENT: usize = 25;
 
 /// In a hundred operations, so many are on a resource that was used before; and it is one of the last so many.
-const RETURNING_PERCENT: usize = 10;
+const RETURNING_PERCENT: usize = 25;
 const RETURNING_MAX: usize = 8;
 
 /// How soon a server that is not there is tried again.
@@ -179,7 +179,7 @@ impl Client {
             let place = self.random.below(self.board.places.len());
             let ago = if self.random.is_one_of(RETURNING_PERCENT) { self.random.below(RETURNING_MAX) } else { 0 };
             let target = self.board.places[place].target_before(ago);
-            if self.random.is_one_of(35) {
+            if self.random.is_one_of(25) {
                 self.read(&target).await;
             } else if self.held.is_some() && self.random.is_one_of(30) {
                 self.work_with_lease(target).await;
@@ -217,10 +217,10 @@ impl Client {
 
     /// Writes on what was read last, or creates; reads where nothing is known. Says whether it was done.
     pub async fn write(&mut self, target: &str) -> bool {
-        let Some((tag, base)) = self.known.get(target).cloned() else {
+        if !self.known.contains_key(target) {
             self.read(target).await;
-            return false;
-        };
+        }
+        let Some((tag, base)) = self.known.get(target).cloned() else { return false };
         let condition = tag.as_ref().map_or(("If-None-Match", "*"), |tag| ("If-Match", tag.as_str()));
         let Some((value, invoked, told, tag)) = self.put(target, condition, Base::Is(base)).await else { return false };
         let step = Step::Write { base: Base::Is(base), value };
