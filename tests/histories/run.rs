@@ -28,14 +28,14 @@ use super::{
 const CLIENTS: usize = 8;
 const PROXIES: usize = 2;
 
-/// How long a resource may stay closed after all disturbances: the mark of a dead proxy (9.5 s) and a doubt (3 s), on a
+/// How long a resource may stay closed after all disturbances: the mark of a dead proxy (8.5 s) and a doubt (3 s), on a
 /// machine that is busy.
 const RECOVERY_MAX: Duration = Duration::from_secs(60);
 
-/// What all guarded routes have. Short limits, so that a mark of a dead proxy is over in seconds: its deadline is 9.5 s
+/// What all guarded routes have. Short limits, so that a mark of a dead proxy is over in seconds: its deadline is 8.5 s
 /// away, which no stop comes near.
 const UPSTREAM: &str = "connect_timeout = \"500ms\"\ntimeout = \"1s\"\nlate_max = \"3s\"";
-const GUARDED: &str = "claim = { max_wait = \"150ms\" }\nprobe = { timeout = \"1s\" }\nhash_wait = \"5s\"";
+const GUARDED: &str = "claim = { max_wait = \"150ms\" }\nprobe = { timeout = \"500ms\" }\nhash_wait = \"5s\"";
 
 /// How the answers of the backend differ from those of a plain server, in a hundred writes.
 const LATE_PERCENT: usize = 2;
@@ -178,12 +178,19 @@ pub async fn run(plan: Plan) -> Verdict {
 async fn finish(mut last: Client, clients: &[Client]) -> Client {
     let end = Instant::now() + RECOVERY_MAX;
     let targets: BTreeSet<&String> = clients.iter().flat_map(|client| client.histories.keys()).collect();
-    for target in targets {
-        while !last.write_somehow(target).await {
-            assert!(Instant::now() < end, "{target} is closed for ever");
-            sleep(Duration::from_millis(10)).await;
+    let mut closed: Vec<&String> = targets.into_iter().collect();
+    while !closed.is_empty() {
+        assert!(Instant::now() < end, "closed for ever: {closed:?}");
+        let mut still_closed = Vec::new();
+        for target in closed {
+            if last.write_somehow(target).await {
+                last.read(target).await;
+            } else {
+                still_closed.push(target);
+            }
         }
-        last.read(target).await;
+        closed = still_closed;
+        sleep(Duration::from_millis(10)).await;
     }
     last
 }
