@@ -263,11 +263,12 @@ impl Client {
     async fn work_with_lease(&mut self, target: String) {
         let Some(held) = self.held.take() else { return self.acquire(target).await };
         match self.random.below(10) {
-            0..6 => {
-                if self.write_with(&held).await {
-                    self.held = Some(held);
-                }
-            }
+            0..6 => match self.write_with(&held).await {
+                Some(Told::Refused(code)) if code.starts_with("lease-") => {}
+                // Nobody may be let in before the doubt about this write is over.
+                Some(Told::Nothing) if self.random.is_one_of(50) => self.release(&held).await,
+                _ => self.held = Some(held),
+            },
             6..9 => {
                 self.release(&held).await;
                 if self.random.is_one_of(40) {
@@ -307,10 +308,10 @@ impl Client {
         }
     }
 
-    /// Writes under a lease, and says whether it is worth while to go on with it.
-    async fn write_with(&mut self, held: &Held) -> bool {
+    /// Writes under a lease; `None` if nothing was sent.
+    async fn write_with(&mut self, held: &Held) -> Option<Told> {
         let put = self.put(&held.target, ("Lease-Id", &held.id), Base::Any).await;
-        let Some((value, invoked, told, _)) = put else { return true };
+        let (value, invoked, told, _) = put?;
         let history = self.histories.entry(held.target.clone()).or_default();
         history.leased.push(Leased { value, fence: held.fence, invoked });
         let step = Step::Write { base: Base::Any, value };
@@ -320,7 +321,7 @@ impl Client {
             Told::Refused(_) => {}
             Told::Differs => panic!("there was no precondition"),
         }
-        !matches!(told, Told::Refused(_))
+        Some(told)
     }
 
     /// A write of a value of its own: the value, when it was asked for, what the client was told, and its tag.
