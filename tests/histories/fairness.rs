@@ -25,7 +25,7 @@ impl Turns {
     /// # Panics
     ///
     /// A write is refused.
-    pub async fn of(engine: &Engine, proxies: usize, writers: usize, writes: usize) -> Self {
+    pub async fn of(engine: &Engine, proxies: usize, writers: usize, total: usize) -> Self {
         let backend = Backend::start().await;
         let setup = Proxy::to(backend.addr()).store(&engine.store()).store("timeout = \"10s\"");
         let setup = setup.route("require = \"never\"\netag = \"version\"\nwriters = \"exclusive\"");
@@ -42,7 +42,7 @@ impl Turns {
                 tasks.spawn(async move {
                     let mut waits = Vec::new();
                     start.wait().await;
-                    while waits.is_empty() || done.load(Ordering::Relaxed) < writes {
+                    while waits.is_empty() || done.load(Ordering::Relaxed) < total {
                         let began = Instant::now();
                         let response = connection.exchange("PUT", "/hot", &[], "content").await;
                         assert!(matches!(response.status, 201 | 204), "after {:?}: {response:?}", began.elapsed());
@@ -67,9 +67,9 @@ impl Turns {
         let counts = || writers().map(Vec::len);
         let mut waits: Vec<Duration> = writers().flatten().copied().collect();
         waits.sort_unstable();
-        let ratio = |most: usize, fewest: usize| most as f64 / fewest as f64;
+        let ratio = |most: usize, fewest: usize| (most * 100).div_ceil(fewest);
         format!(
-            "{} proxies x {} writers: {} writes, by proxy {carried:?} (ratio {:.2}), by writer {} to {}; wait: half \
+            "{} proxies x {} writers: {} writes, by proxy {carried:?} (the most are {} % of the fewest), by writer {} to {}; wait: half \
              {:.0?}, longest {:.0?}",
             carried.len(),
             self.0[0].len(),

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Write,
     net::SocketAddr,
     sync::{Arc, Mutex, atomic::Ordering},
     time::{Duration, Instant},
@@ -113,7 +114,7 @@ impl Plan {
         for (folder, rules) in &self.routes {
             let common = if rules.contains("last-writer-wins") { "" } else { GUARDED };
             let route = format!("name = \"{folder}\"\npath = \"/{folder}/{{id}}\"\nupstream = \"backend\"");
-            file.push_str(&format!("[[routes]]\n{route}\n{common}\n{rules}\n"));
+            write!(file, "[[routes]]\n{route}\n{common}\n{rules}\n").expect("a String takes all");
         }
         file
     }
@@ -164,8 +165,9 @@ pub async fn run(plan: Plan) -> Verdict {
     let seen = Seen::by(&backend);
     let anomalies = anomalies(&histories, &seen, began);
     let summary = format!(
-        "{}: {} resources in {:.0} s, {tally:?}, {:?}, {cut_off} requests cut off, {} anomalies",
+        "{}: {} operations on {} resources in {:.0} s, {tally:?}, {:?}, {cut_off} requests cut off, {} anomalies",
         plan.name,
+        tally.total(),
         histories.len(),
         began.elapsed().as_secs_f64(),
         disturber.counts,

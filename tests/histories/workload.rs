@@ -113,6 +113,11 @@ pub struct Tally {
 }
 
 impl Tally {
+    pub fn total(&self) -> usize {
+        let refused: usize = self.refused.values().sum();
+        self.reads + self.writes + self.differing + refused + self.unanswered + self.grants
+    }
+
     pub fn plus(mut self, other: Self) -> Self {
         for (code, count) in other.refused {
             *self.refused.entry(code).or_default() += count;
@@ -179,11 +184,10 @@ impl Client {
             let place = self.random.below(self.board.places.len());
             let ago = if self.random.is_one_of(RETURNING_PERCENT) { self.random.below(RETURNING_MAX) } else { 0 };
             let target = self.board.places[place].target_before(ago);
+            let has_lease = self.held.is_some() && self.random.is_one_of(30);
             if self.random.is_one_of(25) {
                 self.read(&target).await;
-            } else if self.held.is_some() && self.random.is_one_of(30) {
-                self.work_with_lease(target).await;
-            } else if target.starts_with("/lease/") {
+            } else if has_lease || target.starts_with("/lease/") {
                 self.work_with_lease(target).await;
             } else {
                 self.write(&target).await;
@@ -379,15 +383,13 @@ impl Client {
             let addrs = self.board.addrs.lock().expect("nobody panics with it");
             addrs[self.random.below(addrs.len())]
         };
-        let mut connection = match self.connections.remove(&addr) {
-            Some(connection) => connection,
-            None => match Connection::try_open(addr).await {
-                Ok(connection) => connection,
-                Err(_) => {
-                    sleep(RECONNECT_PAUSE).await;
-                    return None;
-                }
-            },
+        let mut connection = if let Some(connection) = self.connections.remove(&addr) {
+            connection
+        } else if let Ok(connection) = Connection::try_open(addr).await {
+            connection
+        } else {
+            sleep(RECONNECT_PAUSE).await;
+            return None;
         };
         let response = connection.try_exchange(method, target, fields, body).await;
         if response.as_ref().is_ok_and(|response| !response.headers.has_token("connection", "close")) {
