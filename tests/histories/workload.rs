@@ -41,7 +41,7 @@ pub struct Board {
     pub answered: AtomicUsize,
     /// How many writes were done.
     pub done: AtomicUsize,
-    /// How many were refused because of the store.
+    /// How many writes and grants were refused because of the store.
     pub unavailable: AtomicUsize,
     pub is_over: AtomicBool,
     places: Vec<Place>,
@@ -86,6 +86,10 @@ impl Board {
     fn count(&self, target: &str) {
         self.answered.fetch_add(1, Ordering::Relaxed);
         self.use_up(target, 1);
+    }
+
+    fn note_refusal(&self, code: &str) {
+        self.unavailable.fetch_add(usize::from(code == "store-unavailable"), Ordering::Relaxed);
     }
 
     /// Puts another resource in the place of this one.
@@ -290,7 +294,8 @@ impl Client {
         let fields = [("Lease-Duration", &*seconds.to_string())];
         let Some(Ok(response)) = self.ask("POST", &format!("/.leases{target}"), &fields, "").await else { return };
         if response.status != 201 {
-            assert!(matches!(response.problem().json["status"].as_u64(), Some(409 | 503)), "{response:?}");
+            assert!(matches!(response.status, 409 | 503), "{response:?}");
+            self.board.note_refusal(&response.problem().code);
             return;
         }
         self.tally.grants += 1;
@@ -348,12 +353,12 @@ impl Client {
         };
         *counter += 1;
         match &told {
-            Told::Done => self.board.done.fetch_add(1, Ordering::Relaxed),
-            Told::Refused(code) if code == "store-unavailable" => {
-                self.board.unavailable.fetch_add(1, Ordering::Relaxed)
+            Told::Done => {
+                self.board.done.fetch_add(1, Ordering::Relaxed);
             }
-            _ => 0,
-        };
+            Told::Refused(code) => self.board.note_refusal(code),
+            Told::Differs | Told::Nothing => {}
+        }
         if matches!(told, Told::Refused(_) | Told::Differs) {
             self.histories.entry(target.to_owned()).or_default().refused.push(value);
         }

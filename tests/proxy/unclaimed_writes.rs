@@ -117,7 +117,9 @@ async fn nothing_is_answered_from_memory_beside_a_post() {
         let tag = get(addr, "/log").await.etag();
         let conditional_get = async || send(addr, "GET", "/log", &[("If-None-Match", &tag)], "").await;
         let (poster, held) = begin_post(&backend, addr).await;
-        assert_eq!(conditional_get().await.status, 304, "{source}");
+        // The version is that of the state before, and the content may be the new one already.
+        let confirmed = if source == source::VERSION { 200 } else { 304 };
+        assert_eq!(conditional_get().await.status, confirmed, "{source}");
         assert_eq!(backend.count("GET", "/log"), 2, "{source}: the backend was asked");
         apply_and_answer(held, poster).await;
         assert_eq!(conditional_get().await.text(), "a+post", "{source}");
