@@ -5,10 +5,10 @@ CARGO ?= cargo
 # Debian keeps nginx where an ordinary user's PATH does not look.
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
-.DEFAULT_GOAL := help
 # An exploration is too slow unoptimised, and needs nothing but the core: so the crate alone is built anew.
 OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 
+.DEFAULT_GOAL := help
 .PHONY: help run test explore lint fmt bench bench-leases bench-core soak-downloads setup-build setup-browser setup-test setup-bench
 
 help: ## List the targets

@@ -18,7 +18,7 @@ pub struct Size {
     pub states: usize,
     /// Events that lead from one state to another.
     pub events: usize,
-    /// The most events in a row.
+    /// The most events in a row, on the ways that were gone.
     pub depth: usize,
     /// What has happened somewhere.
     pub kinds: BTreeSet<&'static str>,

@@ -102,12 +102,12 @@ fn no_update_is_lost_between_writers() {
         bounds(Mode::Version, three, (0, 1), 46_600),
     ];
     let full = [
-        bounds(Mode::Version, two, (3, 2), 1),
-        bounds(Mode::ContentExclusive, two, (3, 2), 1),
-        bounds(Mode::ContentShared, two, (3, 2), 1),
-        bounds(Mode::Version, three, (2, 1), 1),
-        bounds(Mode::ContentExclusive, three, (1, 1), 1),
-        bounds(Mode::ContentShared, three, (1, 1), 1),
+        bounds(Mode::Version, two, (3, 2), 32_300),
+        bounds(Mode::ContentExclusive, two, (3, 2), 119_000),
+        bounds(Mode::ContentShared, two, (3, 2), 86_500),
+        bounds(Mode::Version, three, (2, 1), 1_242_000),
+        bounds(Mode::ContentExclusive, three, (1, 1), 8_047_000),
+        bounds(Mode::ContentShared, three, (1, 1), 3_152_000),
     ];
     let kinds = holds(&small, &full);
     has_happened(&kinds, &FAILURES);
@@ -124,12 +124,12 @@ fn no_update_is_lost_beside_an_unclaimed_write() {
         bounds(Mode::ContentShared, two, (1, 1), 21_600),
     ];
     let full = [
-        bounds(Mode::Version, two, (3, 2), 1),
-        bounds(Mode::ContentExclusive, two, (3, 2), 1),
-        bounds(Mode::ContentShared, two, (3, 2), 1),
-        bounds(Mode::Version, three, (1, 1), 1),
-        bounds(Mode::ContentExclusive, three, (1, 1), 1),
-        bounds(Mode::ContentShared, three, (1, 1), 1),
+        bounds(Mode::Version, two, (3, 2), 84_000),
+        bounds(Mode::ContentExclusive, two, (3, 2), 128_000),
+        bounds(Mode::ContentShared, two, (3, 2), 109_000),
+        bounds(Mode::Version, three, (1, 1), 1_442_000),
+        bounds(Mode::ContentExclusive, three, (1, 1), 7_352_000),
+        bounds(Mode::ContentShared, three, (1, 1), 3_592_000),
     ];
     let kinds = holds(&small, &full);
     has_happened(&kinds, &FAILURES);
@@ -147,13 +147,13 @@ fn nobody_writes_under_the_lease_of_another() {
         bounds(Mode::Version, &[Holder, Writer], (0, 1), 13_300),
     ];
     let full = [
-        bounds(any, &[Holder, Plain], (3, 2), 1),
-        bounds(any, &[Holder, Poster], (3, 2), 1),
-        bounds(any, &[Holder, Holder], (2, 1), 1),
-        bounds(Mode::Version, &[Holder, Writer], (2, 1), 1),
-        bounds(Mode::ContentExclusive, &[Holder, Writer], (2, 1), 1),
-        bounds(any, &[Holder, Holder, Plain], (1, 1), 1),
-        bounds(any, &[Holder, Holder, Holder], (0, 1), 1),
+        bounds(any, &[Holder, Plain], (3, 2), 1_068_000),
+        bounds(any, &[Holder, Poster], (3, 2), 1_746_000),
+        bounds(any, &[Holder, Holder], (2, 1), 1_140_000),
+        bounds(Mode::Version, &[Holder, Writer], (2, 1), 592_000),
+        bounds(Mode::ContentExclusive, &[Holder, Writer], (2, 1), 1_253_000),
+        bounds(any, &[Holder, Holder, Plain], (1, 1), 17_372_000),
+        bounds(any, &[Holder, Holder, Holder], (0, 1), 6_261_000),
     ];
     let kinds = holds(&small, &full);
     has_happened(&kinds, &FAILURES);
