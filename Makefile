@@ -5,8 +5,11 @@ CARGO ?= cargo
 # Debian keeps nginx where an ordinary user's PATH does not look.
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
+# An exploration is too slow unoptimised, and needs nothing but the core: so the crate alone is built anew.
+OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
+
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt bench bench-leases bench-core soak-downloads crash histories setup-build setup-browser setup-engines setup-test setup-bench
+.PHONY: help run test explore lint fmt bench bench-leases bench-core soak-downloads crash histories setup-build setup-browser setup-engines setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -18,6 +21,9 @@ run: setup-build ## Build, and start the demo; UPSTREAM=http://host:port guards 
 
 test: setup-build setup-test ## Run all tests
 	$(CARGO) test --locked
+
+explore: setup-build ## Explore every order of events in the large bounds (10 minutes; docs/exploration.md)
+	EXPLORE=full $(CARGO) test --locked $(OPTIMISED) --test exploration -- --nocapture --skip broken
 
 lint: setup-build ## Check the format, the lints and the documentation, warnings denied
 	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt

@@ -1,57 +1,39 @@
-//! What a client of the resource does, step by step: what the guard does for it, in the same order.
+//! A client of the resource, and where its request stands.
 
-use std::time::Duration;
-
-use http::{HeaderMap, Method, header};
 use ifmatch::core::{
-    issued_tag::version_tag,
-    policy::{
-        Guarantee, Guard, Idempotency, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
-    },
-    precondition::{MatchRule, Preconditions},
-    record::{Mark, Record, Revision, Snapshot},
+    record::{Mark, Revision},
     steps::Outcome,
     time::StoreTime,
-    verdict::{Evidence, Verdict, judge_from_memory, judge_write},
 };
 
 use super::{
-    rules::{Mode, Rules},
-    store::{Content, Store, content_tag, present, revisions_of},
+    route::{Content, Given, Presented, lease_id},
+    store::Seen,
 };
 
-/// A record as it was read, in a form that can be compared.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Seen {
-    pub revision: Revision,
-    pub record: Record,
-    pub now: StoreTime,
-}
-
-impl Seen {
-    pub fn of(store: &Store) -> Self {
-        let Snapshot { revision, record, now } = store.read();
-        Self { revision, record, now }
-    }
-
-    fn revisions(&mut self) -> Vec<&mut Revision> {
-        let mut all = revisions_of(&mut self.record);
-        all.push(&mut self.revision);
-        all
-    }
-
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot { revision: self.revision, record: self.record.clone(), now: self.now }
-    }
-}
-
-/// What a reader was given.
+/// What a client is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Given {
-    pub content: Content,
-    /// The version that a version tag would name.
-    pub version: Revision,
+pub enum Role {
+    /// It reads, and writes with the tag that it got.
+    Writer,
+    /// Its write appends, and is judged by nothing but the lease.
+    Poster,
+    /// It takes the lease, reads, may renew the lease once, writes with it, and releases it.
+    Holder,
+    /// It writes without a precondition and without a lease.
+    Plain,
 }
+
+/// A lease operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    Acquire,
+    Renew,
+    Release,
+}
+
+/// Whether its write leaves a lease that has ended as it is.
+pub type LeavesLease = bool;
 
 /// Where a client stands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -60,133 +42,116 @@ pub enum Step {
     Begins,
     /// The record was read for it, and the upstream is to be asked; unless the content was taken already.
     Reads(Seen, Option<Content>),
-    /// It has read, or is a write that is judged by nothing.
+    /// Its write has come in.
     Asks,
     /// The verdict depends on the upstream.
-    Probes(Seen),
+    Probes(Seen, LeavesLease),
     /// The verdict is that it passes.
-    Marks(Seen),
+    Marks(Seen, LeavesLease),
     /// Its mark is in the record.
     Sends,
     /// Its write is with the upstream.
-    IsSent { at: StoreTime, applied: bool },
-    /// The outcome is known; after an applied write the resource may be read again.
-    IsAnswered(Outcome),
+    IsSent { at: StoreTime },
+    /// It is applied; the resource may be read again.
+    IsApplied,
     /// What was learned, if anything.
     Settles(Outcome, Option<Content>),
     /// The record was read to settle.
     Swaps(Outcome, Option<Content>, Seen),
+    /// Its lease operation has come in.
+    Wants(Operation),
+    /// The record was read for the operation, which is possible.
+    Operates(Operation, Seen),
     /// It has an answer.
     Done,
-    /// Its proxy has died: its client sees a broken connection.
+    /// Its proxy has died during its write: it sees a broken connection.
     Dead,
+}
+
+/// A write that is marked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Write {
+    pub mark: Mark,
+    pub marked_at: Revision,
+    /// Whether another one was granted the lease since.
+    pub is_overtaken: bool,
+    /// Whether something was appended since.
+    pub is_beside: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Client {
+    pub role: Role,
+    /// The proxy that it talks to.
+    pub proxy: usize,
+    /// What it writes.
+    pub content: Content,
     pub step: Step,
-    /// `None`: an unclaimed write.
-    pub writes: Option<Content>,
+    /// What it has read.
     pub given: Option<Given>,
-    pub mark: Option<(Mark, Revision)>,
-    /// Unclaimed writes that were applied when it got its claim.
-    pub beside: u8,
+    pub write: Option<Write>,
+    pub may_renew: bool,
 }
 
 impl Client {
-    pub fn writer(content: Content) -> Self {
-        Self { step: Step::Begins, writes: Some(content), given: None, mark: None, beside: 0 }
-    }
-
-    pub fn poster() -> Self {
-        Self { step: Step::Asks, writes: None, given: None, mark: None, beside: 0 }
-    }
-
-    /// All revisions that it knows of.
-    pub fn revisions(&mut self) -> Vec<&mut Revision> {
-        let mut all: Vec<&mut Revision> = Vec::new();
-        all.extend(self.given.as_mut().map(|given| &mut given.version));
-        all.extend(self.mark.as_mut().map(|(_, marked_at)| marked_at));
-        if let Step::Reads(seen, _) | Step::Probes(seen) | Step::Marks(seen) | Step::Swaps(_, _, seen) = &mut self.step
-        {
-            all.extend(seen.revisions());
+    pub fn new(index: usize, role: Role) -> Self {
+        let step = match role {
+            Role::Writer => Step::Begins,
+            Role::Poster | Role::Plain => Step::Asks,
+            Role::Holder => Step::Wants(Operation::Acquire),
+        };
+        Self {
+            role,
+            proxy: index % 2,
+            // The second one brings the first content back.
+            content: [1, 0, 2][index],
+            step,
+            given: None,
+            write: None,
+            may_renew: role == Role::Holder,
         }
-        all
     }
 
     pub fn is_over(&self) -> bool {
         matches!(self.step, Step::Done | Step::Dead)
     }
 
-    /// The verdict from what is remembered, as the guard makes it.
-    pub fn judge(&self, mode: Mode, store: &Store, snapshot: &Snapshot, rules: &Rules) -> Verdict {
-        let mut evidence = Vec::new();
-        let strong = |representation| Evidence { representation, rule: MatchRule::Strong, selected: true };
-        match mode {
-            Mode::ContentExclusive => {
-                evidence.extend(snapshot.known().map(|known| strong(known.representation.clone())));
-                evidence.extend(store.recalled(snapshot, rules).map(|content| strong(present(content_tag(content)))));
-            }
-            Mode::Version if snapshot.is_quiet() => {
-                let representation = present(version_tag(1, snapshot.version(), 0).unwrap());
-                evidence.push(Evidence { representation, rule: MatchRule::Version, selected: true });
-            }
-            Mode::ContentShared | Mode::Version => {}
+    pub fn presented(&self, index: usize) -> Presented {
+        Presented {
+            base: self.given.filter(|_| self.role == Role::Writer),
+            lease_id: (self.role == Role::Holder).then(|| lease_id(index)),
         }
-        judge_from_memory(&guard(mode), &Method::PUT, &self.conditions(mode), &evidence).0
     }
 
-    /// The verdict on what the upstream says.
-    pub fn judge_by(&self, mode: Mode, content: Content, snapshot: &Snapshot) -> Verdict {
-        let (tag, rule) = match mode {
-            Mode::Version => (version_tag(1, snapshot.version(), 0).unwrap(), MatchRule::Version),
-            _ => (content_tag(content), MatchRule::Strong),
-        };
-        judge_write(&guard(mode), &Method::PUT, &self.conditions(mode), &present(tag), rule)
+    /// Whether its mark is in the record, as far as its proxy knows.
+    pub fn is_marked(&self) -> bool {
+        matches!(self.step, Step::Sends | Step::IsSent { .. } | Step::IsApplied | Step::Settles(..) | Step::Swaps(..))
     }
 
-    fn conditions(&self, mode: Mode) -> Preconditions {
-        let given = self.given.unwrap();
-        let tag = match mode {
-            Mode::Version => version_tag(1, given.version, 0).unwrap(),
-            _ => content_tag(given.content),
-        };
-        let mut headers = HeaderMap::new();
-        headers.insert(header::IF_MATCH, tag.to_header_value());
-        Preconditions::parse(&headers).unwrap()
+    /// The record as it was read for the step.
+    pub fn seen(&mut self) -> Option<&mut Seen> {
+        match &mut self.step {
+            Step::Reads(seen, _)
+            | Step::Probes(seen, _)
+            | Step::Marks(seen, _)
+            | Step::Swaps(_, _, seen)
+            | Step::Operates(_, seen) => Some(seen),
+            _ => None,
+        }
     }
-}
 
-fn guard(mode: Mode) -> Guard {
-    Guard {
-        compare: ifmatch::core::policy::Compare::Strong,
-        lease: None,
-        etag: if mode == Mode::Version { TagSource::Version } else { TagSource::Content },
-        ignored_json: Vec::new(),
-        on_the_way: ifmatch::core::policy::OnTheWay::default(),
-        writers: if mode == Mode::ContentShared { Writers::Shared } else { Writers::Exclusive },
-        require: Require::Always,
-        require_methods: vec![Method::PUT],
-        allow_any: false,
-        on_write: OnWrite::Probe,
-        tag_after_write: TagAfterWrite::Verbatim,
-        safe_methods: Vec::new(),
-        unclaimed_methods: vec![Method::POST],
-        method_override: MethodOverride::Refuse,
-        guarantee: Guarantee::Store,
-        observe: false,
-        hash_max_bytes: 1,
-        hash_wait: Duration::ZERO,
-        identity_headers: Vec::new(),
-        identity_ttl: Duration::ZERO,
-        claim_max_wait: Duration::ZERO,
-        claim_max_waiters: 1,
-        probe_timeout: Duration::ZERO,
-        probe_auth: ProbeAuth::Client,
-        idempotency: Idempotency::Off,
-        idempotency_ttl: Duration::ZERO,
-        probe_region: Box::default(),
-        errors: ifmatch::core::policy::ErrorShape::Problem,
-        touches: Vec::new(),
+    /// All revisions that it knows of.
+    pub fn revisions(&mut self) -> Vec<&mut Revision> {
+        let mut all = self.given.as_mut().map(|given| &mut given.version).into_iter().collect::<Vec<_>>();
+        all.extend(self.write.as_mut().map(|write| &mut write.marked_at));
+        match &mut self.step {
+            Step::Reads(seen, _)
+            | Step::Probes(seen, _)
+            | Step::Marks(seen, _)
+            | Step::Swaps(_, _, seen)
+            | Step::Operates(_, seen) => all.extend(seen.revisions()),
+            _ => {}
+        }
+        all
     }
 }

@@ -1,75 +1,122 @@
-//! What must hold in every state of the world, and which states are the same.
+//! What must hold in every world.
 
-use std::collections::BTreeSet;
-
-use ifmatch::core::record::Revision;
+use ifmatch::core::record::Snapshot;
 
 use super::{
-    client::Client,
+    client::{Role, Step},
+    route::{Given, known},
     rules::{Mode, Rules},
-    store::known,
-    world::World,
+    world::{Who, World},
 };
 
 impl World {
-    /// Forgets what nothing depends on, so that states are equal that have the same future: only the order of revisions
-    /// counts, and a client that is over has its tag alone.
-    pub fn renumber(&mut self) {
-        let is_late = |index: &usize| self.late.iter().any(|(late, _)| late == index);
-        let over: Vec<usize> = (0..self.clients.len()).filter(|index| !is_late(index)).collect();
-        for index in over {
-            let client = &mut self.clients[index];
-            if !client.is_over() {
-                continue;
-            }
-            client.mark = None;
-            client.beside = 0;
-            client.given = client.given.filter(|given| given.version > self.outdated);
+    /// Notes how the promise is broken.
+    pub fn breaks(&mut self, how: String) {
+        self.broken.get_or_insert(how);
+    }
+
+    /// The upstream applies a write. It was based on the state that it replaces, and nobody else holds the lease or was
+    /// granted it since the write began.
+    pub fn apply(&mut self, index: usize) {
+        let (client, who) = (&self.clients[index], Who::Client(index));
+        let (role, given) = (client.role, client.given);
+        let write = client.write.clone().expect("what is applied was marked");
+        let is_based = match (role, given) {
+            // Whoever replaces the whole overwrites what is appended beside it: that is what unclaimed means.
+            _ if write.is_beside => true,
+            // The same bytes have the same tag.
+            (Role::Writer, Some(given)) if self.mode != Mode::Version => given.content == self.content,
+            (Role::Writer | Role::Holder, given) => given.is_some_and(|given| given.is_latest),
+            (Role::Poster | Role::Plain, _) => true,
+        };
+        if !is_based {
+            self.breaks(format!("an update is lost: {who} replaces a state that it has not seen"));
         }
-        self.is_slow &= self.clients.iter().any(|client| !client.is_over());
-        let mut all = self.store.revisions();
-        all.extend([&mut self.newest, &mut self.outdated]);
-        all.extend(self.clients.iter_mut().flat_map(Client::revisions));
-        let order: BTreeSet<Revision> = all.iter().map(|revision| **revision).collect();
-        for revision in all {
-            *revision = Revision(order.range(..*revision).count() as u64);
+        if write.is_overtaken {
+            self.breaks(format!(
+                "a lease is violated: {who} writes, and another one was granted the lease since that write began"
+            ));
+        }
+        if self.grantee != Some(index) && self.store.read().lease_state().is_held() {
+            self.breaks(format!("a lease is violated: {who} writes, and another one holds the lease"));
+        }
+        self.replace(index);
+    }
+
+    fn replace(&mut self, index: usize) {
+        self.outdated = self.newest;
+        self.is_intruded |= self.grantee != Some(index);
+        let is_appended = self.clients[index].role == Role::Poster;
+        if is_appended {
+            self.appended += 1;
+        }
+        self.content = if is_appended { 10 + self.appended } else { self.clients[index].content };
+        for client in &mut self.clients {
+            client.given = client.given.map(|given| Given { is_latest: false, ..given });
+            client.write.as_mut().into_iter().for_each(|write| write.is_beside |= is_appended);
         }
     }
 
-    /// What holds in every state.
-    pub fn check(&mut self) -> Result<(), String> {
+    /// A lease was granted, or its holder still has it.
+    pub fn note_grant(&mut self, index: usize, is_new: bool) {
+        let who = Who::Client(index);
+        let fence = self.store.read().fence();
+        if is_new {
+            if fence <= self.fence {
+                self.breaks(format!(
+                    "a lease is violated: {who} is granted it with a fence that is not greater than the last one"
+                ));
+            }
+            (self.grantee, self.fence, self.is_intruded) = (Some(index), fence, false);
+            for (other, client) in self.clients.iter_mut().enumerate() {
+                client.write.as_mut().into_iter().for_each(|write| write.is_overtaken |= other != index);
+            }
+        } else if self.grantee != Some(index) || self.is_intruded {
+            self.breaks(format!(
+                "a lease is violated: {who} still has it, and another one has written since it was granted"
+            ));
+        }
+    }
+
+    /// What holds in every world.
+    pub fn check(&mut self) {
         let snapshot = self.store.read();
         let version = snapshot.version();
         self.newest = self.newest.max(version);
-        if !snapshot.is_quiet() {
-            return Ok(());
-        }
-        if version <= self.outdated {
-            return Err(format!("{version:?} names two states"));
-        }
-        let rules = Rules::default();
-        if let (Some(remembered), true) = (self.store.recalled(&snapshot, &rules), self.mode != Mode::ContentShared)
-            && remembered != self.content
+        if snapshot.is_quiet()
+            && let Some(how) = self.misunderstanding(&snapshot)
         {
-            return Err(format!("{remembered} is remembered as current, and {} is there", self.content));
+            self.breaks(how);
         }
-        if snapshot.known().is_some_and(|known_of| *known_of != known(self.content)) {
-            return Err(format!("the record knows {:?}, and {} is there", snapshot.known(), self.content));
+    }
+
+    /// A tag, given out or remembered, that names the current state and is that of another one.
+    fn misunderstanding(&self, snapshot: &Snapshot) -> Option<String> {
+        let (version, content) = (snapshot.version(), self.content);
+        if version <= self.outdated {
+            return Some("a version names two states".to_owned());
         }
-        let given = self.clients.iter().filter_map(|client| client.given);
-        for given in given.filter(|given| given.version == version) {
-            if given.content != self.content {
-                return Err(format!("{given:?} has the current version, and {} is there", self.content));
-            }
+        let is_wrong = |given: &Given| given.version == version && given.content != content;
+        if let Some(index) = self.clients.iter().position(|client| client.given.as_ref().is_some_and(is_wrong)) {
+            return Some(format!("what {} was given has the version of another content", Who::Client(index)));
         }
-        Ok(())
+        if snapshot.known().is_some_and(|what| *what != known(content)) {
+            return Some("the record knows a tag that is not that of the content".to_owned());
+        }
+        let recalls = |proxy: &usize| self.recalled(*proxy, snapshot, &Rules::KEPT);
+        let mut proxies = (0..self.remembered.len()).filter(|_| self.mode != Mode::ContentShared);
+        let proxy = proxies.find(|proxy| recalls(proxy).is_some_and(|recalled| recalled != content))?;
+        Some(format!("{} remembers as current what is not there any more", Who::Proxy(proxy)))
     }
 
     /// What holds when nothing can happen any more.
-    pub fn check_end(&self) -> Result<(), String> {
-        match self.clients.iter().position(|client| !client.is_over()) {
-            Some(index) => Err(format!("{index} never gets an answer: {:?}", self.clients[index].step)),
-            None => Ok(()),
-        }
+    pub fn check_end(&self) -> Option<String> {
+        let waiting = self.clients.iter().position(|client| !client.is_over())?;
+        Some(format!("{} never gets an answer: {}", Who::Client(waiting), stage(&self.clients[waiting].step)))
     }
+}
+
+fn stage(step: &Step) -> String {
+    let text = format!("{step:?}");
+    text.split(['(', ' ']).next().unwrap_or_default().to_owned()
 }

@@ -23,11 +23,17 @@ pub struct Rules {
     pub floor_is_raised: bool,
     /// A doubt keeps the claim.
     pub doubt_holds: bool,
+    /// A write whose answer does not come is a doubt.
+    pub timeout_is_a_doubt: bool,
+    /// The claim is given back when the outcome is recorded, not when the write is sent.
+    pub claim_lasts_until_settled: bool,
+    /// The mark of an owner that has died becomes a doubt.
+    pub takeover_is_a_doubt: bool,
     /// An outcome that does not tell mints a version.
     pub unclear_mints: bool,
     /// What was learned under a claim is dropped where another write began or ended meanwhile.
     pub disturbed_is_dropped: bool,
-    /// A claim is swapped in against the revision that the verdict was made on.
+    /// A mark or a lease is swapped in against the revision that the verdict was made on.
     pub verdict_is_bound: bool,
     /// What a read taught counts only while no write began or ended since.
     pub reads_are_bound: bool,
@@ -35,19 +41,29 @@ pub struct Rules {
     pub version_goes_first: bool,
     /// An owner reads its clock directly before the first byte.
     pub clock_is_read_again: bool,
+    /// A lease is granted to nobody beside the mark of a write.
+    pub grant_waits_for_writes: bool,
+    /// A write of somebody else takes an ended lease from its holder, who could renew it else.
+    pub ended_lease_is_taken: bool,
+    /// The upstream applies nothing later than `late_max`: the third condition of the promise.
+    pub upstream_keeps_late_max: bool,
 }
 
-impl Default for Rules {
-    fn default() -> Self {
-        Self {
-            floor_is_raised: true,
-            doubt_holds: true,
-            unclear_mints: true,
-            disturbed_is_dropped: true,
-            verdict_is_bound: true,
-            reads_are_bound: true,
-            version_goes_first: true,
-            clock_is_read_again: true,
-        }
-    }
+impl Rules {
+    pub const KEPT: Self = Self {
+        floor_is_raised: true,
+        doubt_holds: true,
+        timeout_is_a_doubt: true,
+        claim_lasts_until_settled: true,
+        takeover_is_a_doubt: true,
+        unclear_mints: true,
+        disturbed_is_dropped: true,
+        verdict_is_bound: true,
+        reads_are_bound: true,
+        version_goes_first: true,
+        clock_is_read_again: true,
+        grant_waits_for_writes: true,
+        ended_lease_is_taken: true,
+        upstream_keeps_late_max: true,
+    };
 }

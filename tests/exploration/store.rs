@@ -1,129 +1,124 @@
-//! A store of one record, with its bucket's floor, and what the process remembers of reads.
+//! A store of one record, with its bucket's floor and its clock.
 
 use std::time::Duration;
 
 use ifmatch::core::{
-    entity_tag::EntityTag,
-    record::{Known, Record, Revision, Snapshot, Stamp, VariantName},
-    steps::Settlement,
+    record::{Record, Revision, Snapshot, Stamp},
     time::StoreTime,
-    validators::{Representation, Validators},
 };
 
 use super::rules::Rules;
 
 /// How long one step of the clock is.
-pub const TICK: Duration = Duration::from_millis(10);
-/// How long the upstream may take to apply what was given up.
-pub const LATE_MAX: Duration = TICK;
+pub const TICK: Duration = Duration::from_millis(1);
+/// What an exchange takes at the most.
+pub const EXCHANGE: Duration = TICK;
+/// How long a mark lasts: an exchange that begins in its first tick ends before it does.
+pub const MARK: Duration = Duration::from_millis(2);
+/// How long the upstream may take to apply what was given up. Longer than what is left of a mark whose owner dies:
+/// else a mark that runs out would not have to become a doubt.
+pub const LATE_MAX: Duration = Duration::from_millis(2);
 
-/// What the content of the resource is: an arbitrary number. The same number is the same bytes.
-pub type Content = u8;
+/// A record as it was read, in a form that can be compared.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Seen {
+    pub revision: Revision,
+    pub record: Record,
+    pub now: StoreTime,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Store {
-    record: Option<(Revision, Record)>,
-    floor: Revision,
-    last: Revision,
+    pub record: Option<(Revision, Record)>,
+    pub floor: Revision,
+    pub last: Revision,
     pub now: StoreTime,
-    /// The content that the last read remembered, with the last event on the data path before it.
-    pub remembered: Option<(Revision, Content)>,
 }
 
 impl Store {
     pub fn new() -> Self {
         let floor = Revision(5);
-        Self { record: None, floor, last: floor, now: StoreTime::default(), remembered: None }
+        Self { record: None, floor, last: floor, now: StoreTime::default() }
     }
 
-    /// All revisions in it.
-    pub fn revisions(&mut self) -> Vec<&mut Revision> {
-        let mut all = vec![&mut self.floor, &mut self.last];
-        all.extend(self.remembered.as_mut().map(|(touched, _)| touched));
-        if let Some((revision, record)) = &mut self.record {
-            all.push(revision);
-            all.extend(revisions_of(record));
-        }
-        all
+    pub fn revision(&self) -> Revision {
+        self.record.as_ref().map_or(self.floor, |(revision, _)| *revision)
     }
 
     pub fn read(&self) -> Snapshot {
-        let (revision, record) = match &self.record {
-            Some((revision, record)) => (*revision, record.clone()),
-            None => (self.floor, Record::absent(self.floor)),
-        };
-        Snapshot { revision, record, now: self.now }
+        let record = self.record.as_ref().map_or_else(|| Record::absent(self.floor), |(_, record)| record.clone());
+        Snapshot { revision: self.revision(), record, now: self.now }
+    }
+
+    pub fn see(&self) -> Seen {
+        let Snapshot { revision, record, now } = self.read();
+        Seen { revision, record, now }
     }
 
     /// The revision that the record has now, if the swap was done.
     pub fn swap(&mut self, expected: Revision, next: Record) -> Option<Revision> {
-        (self.read().revision == expected).then(|| {
+        (self.revision() == expected).then(|| {
             self.last = Revision(self.last.0 + 1);
             self.record = Some((self.last, next.resolved(self.last)));
             self.last
         })
     }
 
-    /// Forgets the record, if it may be.
-    pub fn forget(&mut self, rules: &Rules) -> bool {
-        let Some((revision, record)) = &self.record else { return false };
-        if !record.is_idle(self.now) {
-            return false;
-        }
-        if rules.floor_is_raised {
-            self.floor = self.floor.max(*revision);
-        }
-        self.record = None;
-        true
+    /// Whether a swap against what was seen must fail, now and later: revisions do not come back.
+    pub fn has_moved_on(&self, seen: &Seen, rules: &Rules) -> bool {
+        let may_come_back = seen.revision == self.floor && !rules.floor_is_raised;
+        seen.revision != self.revision() && !may_come_back
     }
 
-    pub fn remember(&mut self, snapshot: &Snapshot, content: Content) {
-        if snapshot.is_quiet() {
-            self.remembered = Some((snapshot.touched(), content));
+    /// Whether there is a record that may be forgotten.
+    pub fn may_forget(&self) -> bool {
+        self.record.as_ref().is_some_and(|(_, record)| record.is_idle(self.now))
+    }
+
+    /// Forgets the record.
+    pub fn forget(&mut self, rules: &Rules) {
+        if let Some((revision, _)) = self.record.take()
+            && rules.floor_is_raised
+        {
+            self.floor = self.floor.max(revision);
         }
     }
 
-    /// What memory says of the content at this moment.
-    pub fn recalled(&self, snapshot: &Snapshot, rules: &Rules) -> Option<Content> {
-        let (touched, content) = self.remembered?;
-        let is_current = snapshot.is_quiet() && (touched == snapshot.touched() || !rules.reads_are_bound);
-        is_current.then_some(content)
+    /// Whether time alone will change what the record means.
+    pub fn awaits_time(&self) -> bool {
+        let Some((_, record)) = &self.record else { return false };
+        let mut marks = record.claim.iter().chain(&record.unclaimed);
+        marks.any(|mark| self.now < mark.deadline)
+            || record.doubt.is_some_and(|doubt| self.now < doubt.until)
+            || record.lease.as_ref().is_some_and(|lease| lease.is_remembered(self.now))
+    }
+
+    /// All revisions in it.
+    pub fn revisions(&mut self) -> Vec<&mut Revision> {
+        let mut all = vec![&mut self.floor, &mut self.last];
+        if let Some((revision, record)) = &mut self.record {
+            all.push(revision);
+            all.extend(revisions_of(record));
+        }
+        all
+    }
+}
+
+impl Seen {
+    pub fn revisions(&mut self) -> Vec<&mut Revision> {
+        let mut all = revisions_of(&mut self.record);
+        all.push(&mut self.revision);
+        all
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { revision: self.revision, record: self.record.clone(), now: self.now }
     }
 }
 
 /// All revisions in a record.
-pub fn revisions_of(record: &mut Record) -> Vec<&mut Revision> {
+fn revisions_of(record: &mut Record) -> Vec<&mut Revision> {
     let of_doubt = record.doubt.as_mut().map(|doubt| &mut doubt.version);
-    let stamps = [&mut record.version, &mut record.touched].into_iter().chain(of_doubt);
+    let stamps = [&mut record.version, &mut record.touched, &mut record.fence].into_iter().chain(of_doubt);
     stamps.filter_map(|stamp| if let Stamp::At(revision) = stamp { Some(revision) } else { None }).collect()
-}
-
-/// The tag of a content.
-pub fn content_tag(content: Content) -> EntityTag {
-    EntityTag::strong(format!("content{content}")).unwrap()
-}
-
-pub fn known(content: Content) -> Known {
-    Known { variant: VariantName([0; 16]), representation: present(content_tag(content)) }
-}
-
-pub fn present(tag: EntityTag) -> Representation {
-    Representation::Present(Validators { tag: Some(tag), modified: None })
-}
-
-/// The production step, with one rule or another broken.
-pub fn settle(snapshot: &Snapshot, settlement: &Settlement, rules: &Rules) -> Option<Record> {
-    use ifmatch::core::steps::{self, Outcome};
-    let mut settlement = settlement.clone();
-    if !rules.disturbed_is_dropped {
-        settlement.marked_at = snapshot.touched();
-    }
-    if !rules.doubt_holds && settlement.outcome == Outcome::Doubt {
-        settlement.outcome = Outcome::Unclear;
-    }
-    let mut record = steps::settle(snapshot, settlement.clone())?;
-    if !rules.unclear_mints && settlement.outcome == Outcome::Unclear {
-        record.version = Stamp::At(snapshot.version());
-    }
-    Some(record)
 }

@@ -1,352 +1,227 @@
-//! The world: clients, a store, an upstream that fails, and a clock; and what may happen next.
+//! The world: clients, proxies, a store, an upstream and a clock; and what may happen next.
+
+use std::fmt;
 
 use ifmatch::core::{
-    record::{Availability, Mark, Revision},
-    steps::{self, Outcome, Settlement},
+    lease::{Action, Command},
+    record::{Revision, Snapshot},
     time::StoreTime,
-    verdict::Verdict,
 };
 
 use super::{
-    client::{Client, Given, Seen, Step},
+    client::{Client, Role, Step},
+    holder,
+    route::Content,
     rules::{Mode, Rules},
-    store::{Content, LATE_MAX, Store, TICK, known, settle},
+    shell,
+    store::{LATE_MAX, Store, TICK},
+    writer,
 };
 
-/// Ticks that a mark lasts: one before the first byte, and one until the exchange is given up.
-const MARK_TICKS: u32 = 3;
 /// Who and what is in a world.
 #[derive(Clone, Copy, Debug)]
 pub struct Cast {
-    pub writers: u8,
-    pub posters: u8,
-    /// Answers that do not tell, answers that are lost, deaths and pauses of a proxy, in all.
+    /// The first and the third talk to one proxy, the second to another.
+    pub roles: &'static [Role],
+    /// Answers that are no success, answers of upstream and store that are lost, deaths of proxies, leases that are
+    /// broken, in all.
     pub faults: u8,
+    /// How often the record is forgotten, if it may be.
     pub forgets: u8,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct World {
     pub mode: Mode,
+    /// Whether the route has leases.
+    pub has_leases: bool,
     pub store: Store,
+    /// What is at the upstream.
     pub content: Content,
     pub clients: Vec<Client>,
+    /// What the last read has taught each proxy, with the last event on the data path before it.
+    pub remembered: [Option<(Revision, Content)>; 2],
     /// Writes that were given up and may still be applied before a moment.
     pub late: Vec<(usize, StoreTime)>,
-    /// Unclaimed writes that were applied.
-    appended: u8,
+    /// How much was appended.
+    pub appended: u8,
     /// The last version that was ever current.
     pub newest: Revision,
     /// The last version that was current when a write was last applied: it names an earlier state.
     pub outdated: Revision,
-    faults: u8,
-    forgets: u8,
-    /// Whether somebody sleeps over a deadline.
-    pub is_slow: bool,
+    /// Who was granted the lease last.
+    pub grantee: Option<usize>,
+    /// The fence of that.
+    pub fence: Revision,
+    /// Whether somebody else has written since.
+    pub is_intruded: bool,
+    pub faults: u8,
+    pub forgets: u8,
+    /// How the promise is broken.
+    pub broken: Option<String>,
 }
 
-/// Whom something happens to, if to a client, and what.
-pub type Event = (Option<usize>, &'static str);
+/// Whom something happens to.
+#[derive(Clone, Copy, Debug)]
+pub enum Who {
+    Client(usize),
+    Proxy(usize),
+    All,
+}
 
-type Followers = Vec<(Event, World)>;
+/// Whom something happens to, and what.
+pub type Event = (Who, &'static str);
+
+/// What may happen next, and the worlds after it.
+pub struct Moves<'a> {
+    pub from: &'a World,
+    pub rules: &'a Rules,
+    pub list: Vec<(Event, World)>,
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Client(index) => write!(formatter, "client {}", ["A", "B", "C"][*index]),
+            Self::Proxy(index) => write!(formatter, "proxy {}", index + 1),
+            Self::All => Ok(()),
+        }
+    }
+}
+
+impl Moves<'_> {
+    /// Adds something that may happen, unless it makes no difference.
+    pub fn add(&mut self, who: Who, what: &'static str, change: impl FnOnce(&mut World)) {
+        let mut next = self.from.clone();
+        change(&mut next);
+        next.check();
+        next.normalise(self.rules);
+        self.list.push(((who, what), next));
+    }
+
+    /// Adds something that goes wrong, if anything may.
+    pub fn add_fault(&mut self, who: Who, what: &'static str, change: impl FnOnce(&mut World)) {
+        if self.from.faults > 0 {
+            self.add(who, what, |next| {
+                next.faults -= 1;
+                change(next);
+            });
+        }
+    }
+
+    /// Adds something that brings a client to its next step.
+    pub fn step(&mut self, index: usize, what: &'static str, step: Step) {
+        self.add(Who::Client(index), what, |next| next.clients[index].step = step);
+    }
+}
 
 impl World {
     pub fn new(mode: Mode, cast: Cast) -> Self {
-        // The second writer brings the first content back.
-        let writers = [1, 0, 2].into_iter().take(usize::from(cast.writers)).map(Client::writer);
-        let posters = (0..cast.posters).map(|_| Client::poster());
         let store = Store::new();
-        Self {
+        let mut world = Self {
             mode,
+            has_leases: cast.roles.contains(&Role::Holder),
             newest: store.read().version(),
             outdated: Revision(0),
+            fence: store.read().fence(),
             store,
             content: 0,
-            clients: writers.chain(posters).collect(),
+            clients: cast.roles.iter().enumerate().map(|(index, role)| Client::new(index, *role)).collect(),
+            remembered: [None; 2],
             late: Vec::new(),
             appended: 0,
+            grantee: None,
+            is_intruded: false,
             faults: cast.faults,
             forgets: cast.forgets,
-            is_slow: false,
-        }
+            broken: None,
+        };
+        world.normalise(&Rules::KEPT);
+        world
     }
 
-    /// Everything that can happen next. An error is a promise that an event breaks.
-    pub fn events(&self, rules: &Rules) -> Result<Followers, String> {
-        let mut followers = Vec::new();
+    /// Everything that can happen next.
+    pub fn moves(&self, rules: &Rules) -> Vec<(Event, Self)> {
+        let mut moves = Moves { from: self, rules, list: Vec::new() };
         for index in 0..self.clients.len() {
-            self.client_events(index, rules, &mut followers)?;
+            writer::moves(&mut moves, index);
+            holder::moves(&mut moves, index);
         }
-        for place in 0..self.late.len() {
-            let mut next = self.clone();
-            let (index, _) = next.late.remove(place);
-            next.apply(index)?;
-            followers.push(((Some(index), "is applied late"), next));
+        for (place, (index, _)) in self.late.iter().enumerate() {
+            moves.add(Who::Client(*index), "is applied late", |next| {
+                next.late.remove(place);
+                next.apply(*index);
+            });
         }
         let is_waited_for = self.clients.iter().any(|client| !client.is_over());
-        if is_waited_for && self.time_matters() {
-            let mut next = self.clone();
-            next.store.now = self.store.now.plus(TICK);
-            let now = next.store.now;
-            next.late.retain(|(_, end)| now < *end);
-            followers.push(((None, "time passes"), next));
+        if is_waited_for {
+            self.surroundings(&mut moves);
         }
-        if self.faults > 0 && !self.is_slow {
-            let mut next = self.clone();
-            next.is_slow = true;
-            next.faults -= 1;
-            followers.push(((None, "somebody is slow"), next));
+        moves.list
+    }
+
+    /// What happens to nobody in particular.
+    fn surroundings(&self, moves: &mut Moves<'_>) {
+        for proxy in 0..self.remembered.len() {
+            if self.clients.iter().any(|client| client.proxy == proxy && client.is_marked()) {
+                moves.add_fault(Who::Proxy(proxy), "dies and is started again", |next| next.crash(proxy, moves.rules));
+            }
         }
-        if self.forgets > 0 && is_waited_for {
-            let mut next = self.clone();
-            if next.store.forget(rules) {
+        let gives_up = |client: &Client| matches!(client.step, Step::IsSent { at } if at < self.store.now);
+        if (self.store.awaits_time() || !self.late.is_empty()) && !self.clients.iter().any(gives_up) {
+            moves.add(Who::All, "time passes", |next| {
+                next.store.now = self.store.now.plus(TICK);
+                next.late.retain(|(_, end)| next.store.now < *end);
+            });
+        }
+        if self.forgets > 0 && self.store.may_forget() {
+            moves.add(Who::All, "the record is forgotten", |next| {
+                next.store.forget(moves.rules);
                 next.forgets -= 1;
-                followers.push(((None, "the record is forgotten"), next));
-            }
+            });
         }
-        Ok(followers)
-    }
-
-    /// Time passes where it changes anything, and no exchange outlives its time limit.
-    fn time_matters(&self) -> bool {
-        let gives_up = |client: &Client| matches!(client.step, Step::IsSent { at, .. } if at < self.store.now);
-        let record = self.store.read().record;
-        let mut marks = record.claim.iter().chain(&record.unclaimed);
-        let is_awaited = |mark: &Mark| {
-            let is_dead = usize::try_from(mark.nonce).is_ok_and(|index| self.clients[index].step == Step::Dead);
-            self.store.now < mark.deadline && (is_dead || self.is_slow)
-        };
-        let runs_out = marks.any(is_awaited)
-            || record.doubt.is_some_and(|doubt| self.store.now < doubt.until)
-            || !self.late.is_empty();
-        runs_out && !self.clients.iter().any(gives_up)
-    }
-
-    fn client_events(&self, index: usize, rules: &Rules, followers: &mut Followers) -> Result<(), String> {
-        let client = &self.clients[index];
-        let mut follow = |what: &'static str, step: Step, change: &mut dyn FnMut(&mut Self) -> Result<(), String>| {
-            let mut next = self.clone();
-            next.clients[index].step = step;
-            change(&mut next)?;
-            followers.push(((Some(index), what), next));
-            Ok::<(), String>(())
-        };
-        let mut nothing = |_: &mut Self| Ok(());
-        match client.step.clone() {
-            Step::Begins => {
-                let content = (!rules.version_goes_first).then_some(self.content);
-                follow("reads the record", Step::Reads(Seen::of(&self.store), content), &mut nothing)?;
+        if self.store.read().lease_state().is_held() {
+            let ends = Command { action: Action::Break { period: None }, principal: None };
+            if let Ok((record, _)) = shell::step(&self.store.read(), ends, moves.rules) {
+                moves.add_fault(Who::All, "the lease is broken", |next| {
+                    next.store.swap(next.store.revision(), record);
+                });
             }
-            Step::Reads(seen, earlier) => {
-                let seen = if rules.version_goes_first { seen } else { Seen::of(&self.store) };
-                let content = earlier.unwrap_or(self.content);
-                follow("reads the content", Step::Asks, &mut |next| {
-                    let snapshot = seen.snapshot();
-                    next.store.remember(&snapshot, content);
-                    next.clients[index].given = Some(Given { content, version: snapshot.version() });
-                    Ok(())
-                })?;
-            }
-            Step::Asks if client.writes.is_some() => {
-                if let Some((what, step, world)) = self.ask(index, rules) {
-                    follow(what, step, &mut |next| {
-                        next.store = world.clone();
-                        Ok(())
-                    })?;
-                }
-            }
-            Step::Asks => {
-                let snapshot = self.store.read();
-                if snapshot.availability() == Availability::Orphaned {
-                    follow("takes a mark over", Step::Asks, &mut |next| next.take_over())?;
-                } else {
-                    follow("is judged by nothing", Step::Marks(Seen::of(&self.store)), &mut nothing)?;
-                }
-            }
-            Step::Probes(seen) => match client.judge_by(self.mode, self.content, &seen.snapshot()) {
-                Verdict::Pass => follow("passes by a probe", Step::Marks(seen), &mut nothing)?,
-                Verdict::Refused(_) => follow("is refused by a probe", Step::Done, &mut nothing)?,
-                other => return Err(format!("a probe ends in {other:?}")),
-            },
-            Step::Marks(seen) => {
-                let mut next = self.clone();
-                let what = if next.mark(index, &seen, rules)? { "marks" } else { "has to be judged again" };
-                followers.push(((Some(index), what), next));
-            }
-            Step::Sends => {
-                if self.may_begin(client) || !rules.clock_is_read_again {
-                    let step = Step::IsSent { at: self.store.now, applied: false };
-                    follow("is sent", step, &mut nothing)?;
-                } else {
-                    follow("is too late", Step::Settles(Outcome::NotApplied, None), &mut nothing)?;
-                }
-                self.die(index, false, &mut follow)?;
-            }
-            Step::IsSent { at, applied } => {
-                if applied {
-                    follow("is answered 200", Step::IsAnswered(Outcome::Applied), &mut nothing)?;
-                } else {
-                    follow("is applied", Step::IsSent { at, applied: true }, &mut |next| next.apply(index))?;
-                    follow("is answered 400", Step::Settles(Outcome::NotApplied, None), &mut nothing)?;
-                    follow("is answered 409", Step::Settles(Outcome::NotAppliedAsKnown, None), &mut nothing)?;
-                }
-                if self.faults > 0 {
-                    let unclear = Step::Settles(Outcome::Unclear, None);
-                    follow("is answered 500", unclear, &mut |next| {
-                        next.fail();
-                        Ok(())
-                    })?;
-                    follow("gets no answer", Step::Settles(Outcome::Doubt, None), &mut |next| {
-                        next.give_up(index, applied);
-                        next.fail();
-                        Ok(())
-                    })?;
-                }
-                self.die(index, !applied, &mut follow)?;
-            }
-            Step::IsAnswered(outcome) => {
-                follow("learns nothing", Step::Settles(outcome, None), &mut nothing)?;
-                if client.writes.is_some() {
-                    follow("reads again", Step::Settles(outcome, Some(self.content)), &mut nothing)?;
-                }
-            }
-            Step::Settles(outcome, learned) => {
-                let step = Step::Swaps(outcome, learned, Seen::of(&self.store));
-                follow("reads to settle", step, &mut nothing)?;
-                self.die(index, false, &mut follow)?;
-            }
-            Step::Swaps(outcome, learned, seen) => {
-                let mut next = self.clone();
-                next.settle(index, outcome, learned, &seen, rules);
-                followers.push(((Some(index), "settles"), next));
-            }
-            Step::Done | Step::Dead => {}
-        }
-        Ok(())
-    }
-
-    /// What a judged write does when its turn comes, with the store after it; nothing while others are in its way.
-    fn ask(&self, index: usize, rules: &Rules) -> Option<(&'static str, Step, Store)> {
-        let (client, snapshot) = (&self.clients[index], self.store.read());
-        let unchanged = |what, step| Some((what, step, self.store.clone()));
-        match snapshot.availability() {
-            Availability::Busy { .. } => None,
-            Availability::InDoubt { .. } => unchanged("is held back", Step::Done),
-            Availability::Orphaned => {
-                let mut next = self.clone();
-                next.take_over().ok()?;
-                Some(("takes a mark over", Step::Asks, next.store))
-            }
-            Availability::Free => match client.judge(self.mode, &self.store, &snapshot, rules) {
-                Verdict::Pass => unchanged("passes", Step::Marks(Seen::of(&self.store))),
-                Verdict::Refused(_) => unchanged("is refused", Step::Done),
-                Verdict::Missing | Verdict::AskUpstream => {
-                    unchanged("is to be probed for", Step::Probes(Seen::of(&self.store)))
-                }
-            },
         }
     }
 
-    fn take_over(&mut self) -> Result<(), String> {
-        let snapshot = self.store.read();
-        let next = steps::take_over(&snapshot, LATE_MAX).ok_or("an orphan cannot be taken over")?;
-        self.store.swap(snapshot.revision, next).map(drop).ok_or_else(|| "a swap fails alone".to_owned())
-    }
-
-    /// Swaps the mark in; false where the record has changed.
-    fn mark(&mut self, index: usize, seen: &Seen, rules: &Rules) -> Result<bool, String> {
-        let deadline = seen.now.plus(TICK * MARK_TICKS);
-        let mark = Mark { owner: 1, nonce: index as u64, deadline, leaves_lease: false };
-        let is_writer = self.clients[index].writes.is_some();
-        let mut snapshot = seen.snapshot();
-        if !rules.verdict_is_bound {
-            snapshot = self.store.read();
-        }
-        let next = if is_writer { steps::claim(&snapshot, mark) } else { steps::add_unclaimed(&snapshot, mark) };
-        let marked = next.and_then(|next| self.store.swap(snapshot.revision, next));
-        let appended = self.appended;
-        let client = &mut self.clients[index];
-        let Some(revision) = marked else {
-            client.step = Step::Asks;
-            return Ok(false);
-        };
-        client.step = Step::Sends;
-        client.mark = Some((mark, revision));
-        client.beside = appended;
-        match client.given {
-            Some(given) if given.content != self.content => {
-                Err(format!("{index} passes with the tag of {}, and {} is there", given.content, self.content))
+    /// A proxy dies, and another one in its place knows nothing. A client whose write was marked sees a broken
+    /// connection; any other one asks again.
+    fn crash(&mut self, proxy: usize, rules: &Rules) {
+        self.remembered[proxy] = None;
+        for index in 0..self.clients.len() {
+            if self.clients[index].proxy != proxy {
+                continue;
             }
-            _ if is_writer && !self.late.is_empty() => {
-                Err(format!("{index} passes while a write may still be applied"))
-            }
-            _ => Ok(true),
+            self.give_up(index, rules);
+            let client = &mut self.clients[index];
+            client.step = match &client.step {
+                _ if client.is_marked() => Step::Dead,
+                Step::Reads(..) => Step::Begins,
+                Step::Probes(..) | Step::Marks(..) => Step::Asks,
+                Step::Operates(operation, _) => Step::Wants(*operation),
+                step => step.clone(),
+            };
         }
     }
 
-    /// The last look at the clock: an exchange takes a tick at the most.
-    fn may_begin(&self, client: &Client) -> bool {
-        client.mark.is_some_and(|(mark, _)| self.store.now.plus(TICK) < mark.deadline)
-    }
-
-    /// The upstream applies a write.
-    fn apply(&mut self, index: usize) -> Result<(), String> {
-        self.outdated = self.newest;
-        let client = &self.clients[index];
-        let Some(writes) = client.writes else {
-            self.appended += 1;
-            self.content = 10 + self.appended;
-            return Ok(());
-        };
-        let base = client.given.map(|given| given.content);
-        // What was appended beside it is overwritten by whoever replaces the whole: that is what unclaimed means.
-        if base != Some(self.content) && client.beside == self.appended {
-            return Err(format!(
-                "{index} was based on {base:?} and has overwritten {}: an update is lost",
-                self.content
-            ));
-        }
-        self.content = writes;
-        Ok(())
-    }
-
-    fn fail(&mut self) {
-        self.faults -= 1;
-    }
-
-    /// An exchange is given up: the upstream may apply it for a while.
-    fn give_up(&mut self, index: usize, applied: bool) {
-        if !applied {
-            self.late.push((index, self.store.now.plus(LATE_MAX)));
+    /// An exchange is given up: the upstream may apply its write for a while.
+    pub fn give_up(&mut self, index: usize, rules: &Rules) {
+        let late = if rules.upstream_keeps_late_max { LATE_MAX } else { LATE_MAX * 2 };
+        if matches!(self.clients[index].step, Step::IsSent { .. }) {
+            self.late.push((index, self.store.now.plus(late)));
         }
     }
 
-    /// The proxy of this client dies.
-    fn die(
-        &self,
-        index: usize,
-        may_be_applied: bool,
-        follow: &mut impl FnMut(&'static str, Step, &mut dyn FnMut(&mut Self) -> Result<(), String>) -> Result<(), String>,
-    ) -> Result<(), String> {
-        if self.faults == 0 {
-            return Ok(());
-        }
-        follow("dies", Step::Dead, &mut |next| {
-            next.give_up(index, !may_be_applied);
-            next.fail();
-            Ok(())
-        })
-    }
-
-    fn settle(&mut self, index: usize, outcome: Outcome, learned: Option<Content>, seen: &Seen, rules: &Rules) {
-        let (mark, marked_at) = self.clients[index].mark.expect("it is marked");
-        let kept = learned.filter(|_| self.mode == Mode::ContentExclusive).map(known);
-        let settlement = Settlement { mark, marked_at, outcome, removes: false, learned: kept, late_max: LATE_MAX };
-        let done = match settle(&seen.snapshot(), &settlement, rules) {
-            Some(next) => self.store.swap(seen.revision, next).is_some(),
-            // Others have made a doubt of it.
-            None => true,
-        };
-        self.clients[index].step = if done { Step::Done } else { Step::Settles(outcome, learned) };
+    /// What the memory of a proxy says of the content.
+    pub fn recalled(&self, proxy: usize, snapshot: &Snapshot, rules: &Rules) -> Option<Content> {
+        let (touched, content) = self.remembered[proxy]?;
+        let is_current = snapshot.is_quiet() && (touched == snapshot.touched() || !rules.reads_are_bound);
+        is_current.then_some(content)
     }
 }

@@ -1,0 +1,133 @@
+//! Which worlds are the same: each is brought into a normal form, and two with one normal form have the same future.
+
+use ifmatch::core::{
+    lease::{Lease, Term},
+    record::Revision,
+    time::StoreTime,
+};
+
+use super::{
+    client::{Client, Step},
+    rules::{Mode, Rules},
+    store::Seen,
+    world::World,
+};
+
+/// The moment that is now in every normal form: later than any that is remembered is old.
+const NOW: StoreTime = StoreTime::from_milliseconds(50);
+
+impl World {
+    /// Brings it into its normal form.
+    ///
+    /// * A client that is over is forgotten, but for what it was given and for a write of its that may still be applied.
+    /// * A swap that must fail has failed: revisions do not come back, so its outcome is settled when the record changes.
+    /// * What a proxy remembers and cannot trust any more is forgotten, for the same reason.
+    /// * Only the order of revisions counts: the steps compare them, and take a new one from the store.
+    /// * Only the distance of a moment from now counts, and of one that is past only that it is.
+    pub fn normalise(&mut self, rules: &Rules) {
+        self.finish_clients();
+        self.fail_swaps(rules);
+        self.forget_moments();
+        self.shift_time();
+        self.renumber();
+    }
+
+    fn finish_clients(&mut self) {
+        let (late, outdated) = (&self.late, self.outdated);
+        for (index, client) in self.clients.iter_mut().enumerate() {
+            if client.is_over() && late.iter().all(|(late, _)| *late != index) {
+                client.write = None;
+                client.may_renew = false;
+                client.given = client.given.filter(|given| given.version > outdated);
+            }
+        }
+    }
+
+    fn fail_swaps(&mut self, rules: &Rules) {
+        if !rules.verdict_is_bound {
+            return;
+        }
+        let store = &self.store;
+        let is_vain = |seen: &Seen| store.has_moved_on(seen, rules);
+        for client in &mut self.clients {
+            let before = match &client.step {
+                Step::Probes(seen, _) | Step::Marks(seen, _) if is_vain(seen) => Step::Asks,
+                Step::Operates(operation, seen) if is_vain(seen) => Step::Wants(*operation),
+                Step::Swaps(outcome, learned, seen) if is_vain(seen) => Step::Settles(*outcome, *learned),
+                _ => continue,
+            };
+            client.step = before;
+        }
+        if rules.floor_is_raised && rules.reads_are_bound {
+            let touched = store.read().touched();
+            for remembered in &mut self.remembered {
+                *remembered = remembered.filter(|(before, _)| *before == touched && self.mode != Mode::ContentShared);
+            }
+        }
+    }
+
+    fn forget_moments(&mut self) {
+        let now = self.store.now;
+        let Some((_, record)) = &mut self.store.record else { return };
+        for mark in record.claim.iter_mut().chain(&mut record.unclaimed) {
+            mark.deadline = mark.deadline.max(now);
+        }
+        if let Some(doubt) = &mut record.doubt {
+            doubt.until = doubt.until.max(now);
+        }
+        record.lease = record.lease.take().filter(|lease| lease.is_remembered(now));
+        // Without `lease.hold_max` it has no meaning.
+        record.lease.as_mut().into_iter().for_each(|lease| lease.granted = StoreTime::default());
+    }
+
+    fn shift_time(&mut self) {
+        let now = self.store.now;
+        let shift = |moment: &mut StoreTime| {
+            let later = moment.milliseconds() + NOW.milliseconds();
+            *moment = StoreTime::from_milliseconds(later.saturating_sub(now.milliseconds()));
+        };
+        shift(&mut self.store.now);
+        self.late.iter_mut().for_each(|(_, end)| shift(end));
+        self.store.record.iter_mut().for_each(|(_, record)| shift_record(record, &shift));
+        for client in &mut self.clients {
+            if let Step::IsSent { at } = &mut client.step {
+                shift(at);
+            }
+            if let Some(write) = &mut client.write {
+                // Others see the deadline in the record; its owner, whether it has passed.
+                write.mark.deadline = write.mark.deadline.max(now);
+                shift(&mut write.mark.deadline);
+            }
+            if let Some(seen) = client.seen() {
+                shift(&mut seen.now);
+                shift_record(&mut seen.record, &shift);
+            }
+        }
+    }
+
+    fn renumber(&mut self) {
+        let mut all = self.store.revisions();
+        all.extend([&mut self.newest, &mut self.outdated, &mut self.fence]);
+        all.extend(self.remembered.iter_mut().flatten().map(|(touched, _)| touched));
+        all.extend(self.clients.iter_mut().flat_map(Client::revisions));
+        let mut order: Vec<Revision> = all.iter().map(|revision| **revision).collect();
+        order.sort_unstable();
+        order.dedup();
+        for revision in all {
+            *revision = Revision(order.partition_point(|lesser| lesser < revision) as u64);
+        }
+    }
+}
+
+fn shift_record(record: &mut ifmatch::core::record::Record, shift: &impl Fn(&mut StoreTime)) {
+    for mark in record.claim.iter_mut().chain(&mut record.unclaimed) {
+        shift(&mut mark.deadline);
+    }
+    record.doubt.iter_mut().for_each(|doubt| shift(&mut doubt.until));
+    if let Some(Lease { term, .. }) = &mut record.lease {
+        match term {
+            Term::Held(end) => end.iter_mut().for_each(shift),
+            Term::Breaking(end) | Term::Released(end) => shift(end),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The route that the clients use, and the verdicts on it, as the guard makes them.
+
+use std::{sync::LazyLock, time::Duration};
+
+use http::Method;
+use ifmatch::core::{
+    entity_tag::EntityTag,
+    issued_tag::{content_tag, version_tag},
+    lease::{LeaseDuration, LeaseId, Standing, Usage, UseDenied, judge_use},
+    policy::{
+        AbsentLease, Compare, Dialect, ErrorShape, Guarantee, Guard, Idempotency, LeaseAuth, LeaseGuards, LeaseRules,
+        MethodOverride, OnTheWay, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+    },
+    precondition::{MatchRule, Preconditions, TagCondition},
+    record::{Known, Revision, Snapshot, VariantName},
+    validators::{Representation, Validators},
+    verdict::{Evidence, Verdict, judge_from_memory, judge_write},
+};
+
+use super::{rules::Mode, store::TICK};
+
+/// What the content of the resource is: an arbitrary number. The same number is the same bytes.
+pub type Content = u8;
+
+/// The lease of every holder.
+pub const LEASE: LeaseDuration = LeaseDuration::Fixed(TICK);
+
+/// How long it is remembered after its end: until the mark of a write that began then has been taken over.
+const LEASE_REMEMBERED: Duration = Duration::from_millis(3);
+
+/// What a reader was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Given {
+    pub content: Content,
+    /// The version that a version tag would name.
+    pub version: Revision,
+    /// Whether nothing was applied since.
+    pub is_latest: bool,
+}
+
+/// What a write says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Presented {
+    /// What its `If-Match` names.
+    pub base: Option<Given>,
+    pub lease_id: Option<LeaseId>,
+}
+
+/// The lease id of a holder.
+pub fn lease_id(index: usize) -> LeaseId {
+    LeaseId::from_random([u8::try_from(index).unwrap(); 16])
+}
+
+/// What is known of a content.
+pub fn known(content: Content) -> Known {
+    Known { variant: VariantName([0; 16]), representation: present(tag_of(content)) }
+}
+
+/// The verdict of the lease.
+pub fn judge_by_lease(snapshot: &Snapshot, has_leases: bool, presented: Presented) -> Result<Standing, UseDenied> {
+    if !has_leases {
+        return Ok(Standing::Free);
+    }
+    judge_use(snapshot, lease_rules(), Usage::Write, presented.lease_id, None)
+}
+
+/// The verdict on the precondition from what is remembered.
+pub fn judge_by_memory(mode: Mode, snapshot: &Snapshot, recalled: Option<Content>, presented: Presented) -> Verdict {
+    let mut evidence = Vec::new();
+    let of_content = |representation| Evidence { representation, rule: MatchRule::Content, selected: true };
+    match mode {
+        Mode::ContentExclusive => {
+            evidence.extend(snapshot.known().map(|known| of_content(known.representation.clone())));
+            evidence.extend(recalled.map(|content| of_content(present(tag_of(content)))));
+        }
+        Mode::Version if snapshot.is_quiet() => {
+            let representation = present(version_tag(1, snapshot.version(), 0).unwrap());
+            evidence.push(Evidence { representation, rule: MatchRule::Version, selected: true });
+        }
+        Mode::ContentShared | Mode::Version => {}
+    }
+    judge_from_memory(guard(mode, presented), &Method::PUT, &conditions(mode, presented), &evidence).0
+}
+
+/// The verdict on what the upstream says.
+pub fn judge_by_probe(mode: Mode, snapshot: &Snapshot, content: Content, presented: Presented) -> Verdict {
+    let (tag, rule) = match mode {
+        Mode::Version => (version_tag(1, snapshot.version(), 0).unwrap(), MatchRule::Version),
+        Mode::ContentExclusive | Mode::ContentShared => (tag_of(content), MatchRule::Content),
+    };
+    judge_write(guard(mode, presented), &Method::PUT, &conditions(mode, presented), &present(tag), rule)
+}
+
+fn conditions(mode: Mode, presented: Presented) -> Preconditions {
+    let tag = presented.base.map(|base| match mode {
+        Mode::Version => version_tag(1, base.version, 0).unwrap(),
+        Mode::ContentExclusive | Mode::ContentShared => tag_of(base.content),
+    });
+    Preconditions { if_match: tag.map(|tag| TagCondition::Tags(vec![tag])), ..Preconditions::default() }
+}
+
+fn present(tag: EntityTag) -> Representation {
+    Representation::Present(Validators { tag: Some(tag), modified: None })
+}
+
+fn tag_of(content: Content) -> EntityTag {
+    static TAGS: LazyLock<Vec<EntityTag>> =
+        LazyLock::new(|| (0..=20).map(|content| content_tag(&blake3::hash(&[content])).unwrap()).collect());
+    TAGS[usize::from(content)].clone()
+}
+
+/// A route on which every write needs a precondition; or none does, for those that bring none.
+fn guard(mode: Mode, presented: Presented) -> &'static Guard {
+    static GUARDS: LazyLock<Vec<Guard>> = LazyLock::new(|| {
+        let all = Mode::ALL.map(|mode| [Require::Always, Require::Never].map(|require| new_guard(mode, require)));
+        all.into_iter().flatten().collect()
+    });
+    let place = Mode::ALL.iter().position(|one| *one == mode).unwrap();
+    &GUARDS[place * 2 + usize::from(presented.base.is_none())]
+}
+
+fn new_guard(mode: Mode, require: Require) -> Guard {
+    Guard {
+        compare: Compare::Strong,
+        lease: Some(lease_rules().clone()),
+        etag: if mode == Mode::Version { TagSource::Version } else { TagSource::Content },
+        ignored_json: Vec::new(),
+        on_the_way: OnTheWay::default(),
+        writers: if mode == Mode::ContentShared { Writers::Shared } else { Writers::Exclusive },
+        require,
+        require_methods: vec![Method::PUT],
+        allow_any: false,
+        on_write: OnWrite::Probe,
+        tag_after_write: TagAfterWrite::Verbatim,
+        safe_methods: Vec::new(),
+        unclaimed_methods: vec![Method::POST],
+        method_override: MethodOverride::Refuse,
+        observe: false,
+        hash_max_bytes: 1,
+        hash_wait: Duration::ZERO,
+        identity_headers: Vec::new(),
+        identity_ttl: Duration::ZERO,
+        claim_max_wait: Duration::ZERO,
+        claim_max_waiters: 1,
+        probe_timeout: Duration::ZERO,
+        probe_auth: ProbeAuth::Client,
+        guarantee: Guarantee::Store,
+        idempotency: Idempotency::Off,
+        idempotency_ttl: Duration::ZERO,
+        probe_region: Box::default(),
+        errors: ErrorShape::Problem,
+        touches: Vec::new(),
+    }
+}
+
+/// Leases that end after a tick.
+pub fn lease_rules() -> &'static LeaseRules {
+    static RULES: LazyLock<LeaseRules> = LazyLock::new(|| LeaseRules {
+        dialect: Dialect::Native,
+        prefix: "/.leases".to_owned(),
+        guards: LeaseGuards::Write,
+        auth: LeaseAuth::None,
+        bind: false,
+        acquire_on_read: false,
+        client_break: true,
+        absent: AbsentLease::Allow,
+        remember: LEASE_REMEMBERED,
+        max_per_principal: 1,
+        default: TICK,
+        min: TICK,
+        max: TICK,
+        infinite: false,
+        required: false,
+        max_wait: Duration::ZERO,
+        max_waiters: 0,
+        hold_max: Duration::MAX,
+    });
+    &RULES
+}
