@@ -19,6 +19,7 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod board;
 mod disturbance;
 mod fairness;
 mod history;
