@@ -48,7 +48,7 @@ soak-downloads: setup-build setup-test ## Watch the memory of 100 downloads of 1
 crash: setup-build setup-test ## Kill a proxy with leases on disk 200 times, and look what is left (2 minutes)
 	IFMATCH_CRASHES=200 $(CARGO) test --locked --test proxy survives_any_crash -- --nocapture
 
-histories: setup-build setup-test ## Kill and stop two proxies and their engine 200 times each, and check every history (10 minutes; docs/histories.md)
+histories: setup-build setup-test ## Kill and stop two proxies and their engine, etcd and Redis, 200 times, and check every history (7 minutes; docs/histories.md)
 	IFMATCH_DISTURBANCES=200 $(CARGO) test --locked --test histories keep_the_promise -- --nocapture --test-threads=1
 	IFMATCH_PROXIES=4 IFMATCH_WRITERS=16 $(CARGO) test --locked --test histories turns -- --nocapture
 

@@ -8,8 +8,8 @@ use std::{
 use tokio::time::sleep;
 
 use super::{
+    board::Board,
     support::{engines::Engine, proxy::Proxy, random::Random},
-    workload::Board,
 };
 
 /// How long a stop may be. An owner of a mark looks at its clock directly before the first byte, and needs the

@@ -69,16 +69,16 @@ impl Turns {
         waits.sort_unstable();
         let ratio = |most: usize, fewest: usize| (most * 100).div_ceil(fewest);
         format!(
-            "{} proxies x {} writers: {} writes, by proxy {carried:?} (the most are {} % of the fewest), by writer {} to {}; wait: half \
-             {:.0?}, longest {:.0?}",
+            "{} proxies x {} writers: {} writes, by proxy {carried:?} (the most are {} % of the fewest), by writer {} to {}; \
+             wait: half {} ms, longest {} ms",
             carried.len(),
             self.0[0].len(),
             waits.len(),
             ratio(carried.iter().copied().max().unwrap(), carried.iter().copied().min().unwrap()),
             counts().min().unwrap(),
             counts().max().unwrap(),
-            waits[waits.len() / 2],
-            waits[waits.len() - 1],
+            waits[waits.len() / 2].as_millis(),
+            waits[waits.len() - 1].as_millis(),
         )
     }
 }

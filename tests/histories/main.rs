@@ -19,6 +19,7 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod board;
 mod disturbance;
 mod fairness;
 mod history;
@@ -41,6 +42,9 @@ const DISTURBANCES: usize = 8;
 
 /// Writers of one resource at each of two proxies; in `make histories` they are 16 at each of 4.
 const WRITERS: usize = 4;
+
+/// Writes of each of them, on average.
+const TURNS: usize = 20;
 
 /// A number that a variable of the environment may give.
 fn number(variable: &str) -> Option<usize> {
@@ -78,7 +82,7 @@ async fn histories_over_three_members_of_etcd_keep_the_promise() {
 async fn writers_of_one_resource_at_several_proxies_all_get_their_turns() {
     let (proxies, writers) = (number("IFMATCH_PROXIES").unwrap_or(2), number("IFMATCH_WRITERS").unwrap_or(WRITERS));
     for engine in Engine::all().await {
-        let turns = Turns::of(&engine, proxies, writers, proxies * writers * 10).await;
+        let turns = Turns::of(&engine, proxies, writers, proxies * writers * TURNS).await;
         println!("{}: {}", engine.name(), turns.summary());
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::{Instant, sleep};
 
-use super::{support::engines::cluster::EtcdCluster, workload::Board};
+use super::{board::Board, support::engines::cluster::EtcdCluster};
 
 /// How many operations must be seen until it is believed that they go on.
 const ENOUGH: usize = 5;

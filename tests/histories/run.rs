@@ -11,6 +11,7 @@ use std::{
 use tokio::{task::JoinSet, time::sleep};
 
 use super::{
+    board::Board,
     disturbance::{Counts, Disturber},
     history::{History, Seen},
     members,
@@ -23,7 +24,7 @@ use super::{
         proxy::Proxy,
         random::Random,
     },
-    workload::{Board, Client, Tally},
+    workload::{Client, Tally},
 };
 
 const CLIENTS: usize = 8;

@@ -5,22 +5,17 @@ use std::{
     collections::{BTreeMap, HashMap},
     io,
     net::SocketAddr,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
 use tokio::time::sleep;
 
 use super::{
+    board::Board,
     history::{Base, Granted, History, Leased, Operation, State, Step, Written},
     support::{leases::Grant, random::Random, raw::Connection, response::Response},
 };
-
-/// After so many answered operations another resource takes the place of this one: a short history is searched quickly.
-const OPERATIONS_OF_A_RESOURCE: usize = 40;
 
 /// In a hundred refusals, so many make a client turn to another resource: one that a dead proxy keeps busy would hold
 /// up the run.
@@ -32,77 +27,6 @@ const RETURNING_MAX: usize = 8;
 
 /// How soon a server that is not there is tried again.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(10);
-
-/// What all clients of a run look at.
-pub struct Board {
-    /// Where the proxies are now.
-    pub addrs: Mutex<Vec<SocketAddr>>,
-    /// How many operations were answered.
-    pub answered: AtomicUsize,
-    /// How many writes were done.
-    pub done: AtomicUsize,
-    /// How many writes and grants were refused because of the store.
-    pub unavailable: AtomicUsize,
-    pub is_over: AtomicBool,
-    places: Vec<Place>,
-    next_value: AtomicU32,
-}
-
-/// A resource in use: one after another of the same folder.
-struct Place {
-    folder: &'static str,
-    number: usize,
-    answered: AtomicUsize,
-}
-
-impl Place {
-    fn target(&self) -> String {
-        self.target_before(0)
-    }
-
-    /// The resource that was in this place so many resources ago.
-    fn target_before(&self, ago: usize) -> String {
-        let generation = self.answered.load(Ordering::Relaxed) / OPERATIONS_OF_A_RESOURCE;
-        format!("/{}/{}-{}", self.folder, self.number, generation.saturating_sub(ago))
-    }
-}
-
-impl Board {
-    /// So many resources in use in each of these folders.
-    pub fn new(addrs: Vec<SocketAddr>, folders: &[&'static str], places: usize) -> Self {
-        let place = |(folder, number)| Place { folder, number, answered: AtomicUsize::new(0) };
-        let places = folders.iter().flat_map(|folder| (0..places).map(move |number| (*folder, number)));
-        Self {
-            addrs: Mutex::new(addrs),
-            answered: AtomicUsize::new(0),
-            done: AtomicUsize::new(0),
-            unavailable: AtomicUsize::new(0),
-            is_over: AtomicBool::new(false),
-            places: places.map(place).collect(),
-            next_value: AtomicU32::new(1),
-        }
-    }
-
-    fn count(&self, target: &str) {
-        self.answered.fetch_add(1, Ordering::Relaxed);
-        self.use_up(target, 1);
-    }
-
-    fn note_refusal(&self, code: &str) {
-        self.unavailable.fetch_add(usize::from(code == "store-unavailable"), Ordering::Relaxed);
-    }
-
-    /// Puts another resource in the place of this one.
-    fn turn_from(&self, target: &str) {
-        self.use_up(target, OPERATIONS_OF_A_RESOURCE);
-    }
-
-    fn use_up(&self, target: &str, operations: usize) {
-        if let Some(place) = self.places.iter().find(|place| place.target() == target) {
-            place.answered.fetch_add(operations, Ordering::Relaxed);
-        }
-    }
-}
 
 /// How many operations there were, by what clients were told.
 #[derive(Clone, Debug, Default)]
@@ -185,9 +109,9 @@ impl Client {
     /// Does one thing after another until the run is over.
     pub async fn work(mut self) -> Self {
         while !self.board.is_over.load(Ordering::Relaxed) {
-            let place = self.random.below(self.board.places.len());
+            let place = self.random.below(usize::MAX);
             let ago = if self.random.is_one_of(RETURNING_PERCENT) { self.random.below(RETURNING_MAX) } else { 0 };
-            let target = self.board.places[place].target_before(ago);
+            let target = self.board.target(place, ago);
             let has_lease = self.held.is_some() && self.random.is_one_of(30);
             if self.random.is_one_of(25) {
                 self.read(&target).await;
@@ -340,7 +264,7 @@ impl Client {
         condition: (&str, &str),
         base: Base,
     ) -> Option<(u32, Instant, Told, Option<String>)> {
-        let value = self.board.next_value.fetch_add(1, Ordering::Relaxed);
+        let value = self.board.next_value();
         let body = Written { value, client: self.number, base }.to_string();
         let invoked = Instant::now();
         let response = self.ask("PUT", target, &[condition, ("Write", &value.to_string())], &body).await?;
