@@ -6,18 +6,24 @@
 //! store_load leases CONFIG CLIENTS SECONDS   each pair grants a lease and releases it
 //! store_load etcd URL CLIENTS SECONDS        a put and a delete
 //! store_load redis URL CLIENTS SECONDS       `SET NX PX` and `DEL`
-//! store_load file PATH CLIENTS SECONDS       two appends, each with whatever waits meanwhile, and `fdatasync`
+//! store_load file PATH CLIENTS SECONDS       two records written into a file of a fixed size, each together with those of
+//!                                            all other clients, and `fdatasync`
 //! ```
 //!
 //! CLIENTS pairs are under way at a time, each of another resource. All runs on one thread, as in a proxy with one
 //! worker. The output is the pairs a second.
 
-#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a benchmark stops at the first surprise")]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "a benchmark stops at the first surprise, and its numbers are small"
+)]
 
 use std::{
     env,
     fs::File,
-    io::Write as _,
+    io::{Seek as _, Write as _},
     path::Path,
     sync::{
         Arc,
@@ -48,6 +54,12 @@ const RESOURCES: usize = 1_024;
 /// About as long as the record of a write in flight is as JSON.
 const RECORD: [u8; 250] = [b'x'; 250];
 
+/// Blocks of a file that are there already need no change of its metadata: the least that a sync can be.
+const FILE_BYTES: usize = 16 * 1_024 * 1_024;
+
+/// Clients are so close together that who has not come after this long has ended.
+const BATCH_WAIT: Duration = Duration::from_millis(2);
+
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// One kind of pair, which each client makes of resources of its own, in turn.
@@ -67,7 +79,7 @@ struct Resource {
 }
 
 impl Work {
-    async fn open(kind: &str, place: &str) -> Self {
+    async fn open(kind: &str, place: &str, clients: usize) -> Self {
         match kind {
             "etcd" => {
                 let options = ConnectOptions::new().with_require_leader(true);
@@ -79,8 +91,10 @@ impl Work {
             }
             "file" => {
                 let (jobs, queue) = channel();
-                let file = File::create(place).expect("a file");
-                thread::spawn(move || append_all(file, &queue));
+                let mut file = File::create(place).expect("a file");
+                file.write_all(&vec![0; FILE_BYTES]).expect("room on the disk");
+                file.sync_all().expect("the disk has it");
+                thread::spawn(move || write_all(file, &queue, clients));
                 Self::File(jobs)
             }
             _ => {
@@ -90,7 +104,8 @@ impl Work {
                     return Self::Marks(store);
                 }
                 let mut guards = config.routes.iter().filter_map(|route| route.guard.as_ref());
-                Self::Leases(store, Arc::new(guards.find_map(|guard| guard.lease.clone()).expect("a route with leases")))
+                let rules = guards.find_map(|guard| guard.lease.clone()).expect("a route with leases");
+                Self::Leases(store, Arc::new(rules))
             }
         }
     }
@@ -137,10 +152,14 @@ impl Work {
     }
 }
 
-/// Writes a record for each that waits, syncs once, and answers them.
-fn append_all(mut file: File, queue: &Receiver<oneshot::Sender<()>>) {
+/// Writes a record for each client, syncs once, and answers them.
+fn write_all(mut file: File, queue: &Receiver<oneshot::Sender<()>>, clients: usize) {
     while let Ok(first) = queue.recv() {
-        let waiting: Vec<_> = std::iter::once(first).chain(queue.try_iter()).collect();
+        let others = std::iter::from_fn(|| queue.recv_timeout(BATCH_WAIT).ok());
+        let waiting: Vec<_> = std::iter::once(first).chain(others.take(clients - 1)).collect();
+        if file.stream_position().expect("a file") as usize + RECORD.len() * clients > FILE_BYTES {
+            file.rewind().expect("a file");
+        }
         file.write_all(&RECORD.repeat(waiting.len())).expect("room on the disk");
         file.sync_data().expect("the disk has it");
         for written in waiting {
@@ -206,7 +225,7 @@ async fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let number = |place: usize| -> usize { arguments[place].parse().expect("a number") };
     let (clients, seconds) = (number(2), Duration::from_secs(number(3) as u64));
-    let mut work = Work::open(&arguments[0], &arguments[1]).await;
+    let mut work = Work::open(&arguments[0], &arguments[1], clients).await;
     let mut of_clients: Vec<Vec<Resource>> = Vec::new();
     of_clients.resize_with(clients, Vec::new);
     let mut preparing = JoinSet::new();

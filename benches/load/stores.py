@@ -5,6 +5,7 @@ everything in memory, the other has each change on the disk before it answers, a
 """
 
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -23,6 +24,8 @@ ENGINES = ("etcd", "redis", "redis_aof")
 NAMES = ["etcd", "etcd_peers", "redis_aof", *(f"stores_{kind}" for kind in KINDS)]
 CLIENTS = (1, 16, 64)
 GOAL = 1.5
+# Pairs that store_load makes before its time begins, one of each resource.
+PREPARED = 1_024
 # What is asked of the proxies: a name, connections, and what a request of it is.
 READ, WRITE, WRITE_8, LEASE = "a read, 1 connection", "a write, 1 connection", "writes, 8 connections", "leases, 32 connections"
 REQUESTS = (READ, WRITE, WRITE_8, LEASE)
@@ -30,6 +33,7 @@ REQUESTS = (READ, WRITE, WRITE_8, LEASE)
 
 def print_tables(servers, rounds, seconds):
     start(servers)
+    print(f"\n## Stores: {rounds} rounds of {seconds} s")
     print_swaps(servers, rounds, seconds)
     print_requests(servers, rounds, seconds)
 
@@ -74,30 +78,53 @@ def print_swaps(servers, rounds, seconds):
     work = {kind: ("leases" if kind == "disk" else "marks", configuration(servers, kind, "swaps")) for kind in KINDS}
     floors = {kind: ("redis", f"redis://127.0.0.1:{servers.ports[kind]}") for kind in ("redis", "redis_aof")}
     floors |= {"etcd": ("etcd", f"http://127.0.0.1:{servers.ports['etcd']}"), "disk": ("file", servers.directory / "file")}
-    pairs = {}
+    pairs, cpu = {}, {}
     for round_number in range(rounds):
         print(f"stores: round {round_number + 1} of {rounds}", file=sys.stderr)
         for clients in CLIENTS:
             for kind in KINDS:
                 for side, what in (("store", work[kind]), ("floor", floors.get(kind))):
                     if what:
-                        command = [servers.program("examples/store_load"), *what, clients, seconds]
-                        output = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, check=True)
-                        pairs.setdefault((kind, clients, side), []).append(int(output.stdout))
+                        rate, used = run_pairs(servers, kind, [*what, clients, seconds], side, seconds)
+                        pairs.setdefault((kind, clients, side), []).append(rate)
+                        cpu.setdefault((kind, clients, side), []).append(used)
     print("\n### Pairs of swaps a second, and pairs of the engine's own\n")
-    print("| store | clients | pairs a second | the engine's own | ratio | spread | goal | |\n|---|---|---|---|---|---|---|---|")
+    print("CPU is that of the client and of the engine, in µs a pair.\n")
+    print("| store | clients | pairs a second | the engine's own | ratio | spread | goal | | CPU | the engine's own |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for kind, name in KINDS.items():
         for clients in CLIENTS:
-            own = pairs[kind, clients, "store"]
+            own, floor = (pairs.get((kind, clients, side)) for side in ("store", "floor"))
+            own_cpu, floor_cpu = (both(cpu.get((kind, clients, side))) for side in ("store", "floor"))
             line = f"| {name} | {clients} | {statistics.median(own):,.0f} "
-            floor = pairs.get((kind, clients, "floor"))
             if not floor:
-                print(line + "| | | | | |")
+                print(line + f"| | | | | | {own_cpu} | |")
                 continue
             ratio, spread = compared(floor, own)
-            verdict = "met" if ratio <= GOAL else "missed"
-            print(line + f"| {statistics.median(floor):,.0f} | {ratio:.2f} | {spread} | ≤ {GOAL:.1f} | {verdict} |")
+            goal = f"≤ {GOAL:.1f} | {'met' if ratio <= GOAL else 'missed'}"
+            print(line + f"| {statistics.median(floor):,.0f} | {ratio:.2f} | {spread} | {goal} | {own_cpu} | {floor_cpu} |")
     sys.stdout.flush()
+
+
+def run_pairs(servers, kind, arguments, side, seconds):
+    """The pairs a second, and the CPU seconds of a pair: of the client, and of the engine."""
+    client, engine = children_seconds(), servers.cpu_seconds(kind) if kind in ENGINES else 0
+    command = [servers.program("examples/store_load"), *arguments]
+    output = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, check=True).stdout
+    done = int(output) * seconds + (PREPARED if side == "store" else 0)
+    engine = servers.cpu_seconds(kind) - engine if kind in ENGINES else 0
+    return int(output), ((children_seconds() - client) / done, engine / done)
+
+
+def children_seconds():
+    """CPU seconds of all processes that were waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def both(used):
+    """The medians of the two times of a pair."""
+    return " + ".join(f"{statistics.median(column) * 1e6:.1f}" for column in zip(*used or []) if any(column))
 
 
 def print_requests(servers, rounds, seconds):
