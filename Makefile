@@ -9,7 +9,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test explore lint fmt bench bench-leases bench-core soak-downloads crash histories setup-build setup-browser setup-engines setup-test setup-bench
+.PHONY: help run test explore lint fmt bench bench-leases bench-stores bench-core soak-downloads crash histories setup-build setup-browser setup-engines setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -35,12 +35,15 @@ lint: setup-build ## Check the format, the lints and the documentation, warnings
 fmt: ## Format the code
 	$(CARGO) fmt --all
 
-bench: setup-build setup-bench ## Measure what a request costs, beside nginx, HAProxy and Redis (10 minutes; docs/benchmarks.md)
-	$(CARGO) build --release --locked --bin ifmatch --example bare_pingora --example lease_load
+bench: setup-build setup-bench ## Measure what a request costs, beside nginx, HAProxy, Redis and etcd (15 minutes; docs/benchmarks.md)
+	$(CARGO) build --release --locked --bin ifmatch --example bare_pingora --example lease_load --example store_load
 	@benches/load.py $(BENCH_GROUPS)
 
 bench-leases: BENCH_GROUPS := leases held
 bench-leases: bench ## The same for leases alone, beside Redis (1 minute)
+
+bench-stores: BENCH_GROUPS := stores
+bench-stores: bench ## The same for the stores, beside what etcd, Redis and the disk can do (5 minutes)
 
 soak-downloads: setup-build setup-test ## Watch the memory of 100 downloads of 100 MB each
 	DOWNLOAD_CLIENTS=100 DOWNLOAD_MEBIBYTES=100 $(CARGO) test --locked --test proxy p22_memory -- --nocapture
@@ -73,5 +76,5 @@ setup-browser:
 	@.ci/install chromium=chromium
 
 setup-bench: ## Install what the comparison needs and is missing (Debian packages)
-	@.ci/install python3=python3 wrk=wrk haproxy=haproxy nginx=nginx redis-server=redis-server
+	@.ci/install python3=python3 wrk=wrk haproxy=haproxy nginx=nginx redis-server=redis-server redis-cli=redis-tools etcd=etcd-server
 	@[ -e /usr/lib/nginx/modules/ngx_http_lua_module.so ] || .ci/install nginx-lua=libnginx-mod-http-lua

@@ -29,7 +29,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "load"))
 sys.dont_write_bytecode = True
-import first_byte  # noqa: E402, it lies beside the other parts of this program
+import first_byte  # noqa: E402, they lie beside the other parts of this program
+import stores  # noqa: E402
+import wrk  # noqa: E402
 RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target")) / "release"
 TICKS = os.sysconf("SC_CLK_TCK")
 CONNECTIONS = 32
@@ -137,15 +139,19 @@ class Servers:
         self.directory = directory
         self.processes = {}
         names = ["backend", "bare", "bare_304", "bare_412", "unguarded", "logged", "guarded", "leases", "redis", "nginx"]
-        names += ["lua", "haproxy", "bare_streams", "streams"]
+        names += ["lua", "haproxy", "bare_streams", "streams", *stores.NAMES]
         self.ports = dict(zip(names, free_ports(len(names))))
 
-    def start(self):
+    def start_backend(self):
+        """What the stores need too."""
+        self.spawn("backend", ["nginx", "-p", "/usr/share/nginx", "-e", "stderr", "-c", self.file("backend.conf")])
+        self.spawn("redis", ["redis-server", "--port", self.ports["redis"], "--bind", "127.0.0.1", "--save", ""])
+
+    def start_proxies(self):
         backend = f"127.0.0.1:{self.ports['backend']}"
         bare = lambda name, mode: [RELEASE / "examples/bare_pingora", f"127.0.0.1:{self.ports[name]}", backend, mode]
         nginx = lambda name: ["nginx", "-p", "/usr/share/nginx", "-e", "stderr", "-c", self.file(f"{name}.conf")]
         ifmatch = lambda file, **ports: [RELEASE / "ifmatch", "run", self.file(file, **ports)]
-        self.spawn("backend", nginx("backend"))
         self.spawn("bare", bare("bare", "pass"))
         self.spawn("bare_304", bare("bare_304", "304"))
         self.spawn("bare_412", bare("bare_412", "412"))
@@ -153,7 +159,6 @@ class Servers:
         self.spawn("logged", ifmatch("unguarded.toml", unguarded=self.ports["logged"]))
         self.spawn("guarded", ifmatch("guarded.toml"), RUST_LOG="warn")
         self.spawn("leases", ifmatch("leases.toml"), RUST_LOG="warn")
-        self.spawn("redis", ["redis-server", "--port", self.ports["redis"], "--bind", "127.0.0.1", "--save", ""])
         self.spawn("nginx", nginx("nginx"))
         self.spawn("lua", nginx("lua"))
         self.spawn("haproxy", ["haproxy", "-db", "-f", self.file("haproxy.cfg")])
@@ -203,6 +208,10 @@ class Servers:
         """Memory of a server that is really there."""
         status = Path(f"/proc/{self.processes[name].pid}/status").read_text()
         return int(re.search(r"VmRSS:\s*(\d+) kB", status)[1]) * 1024
+
+    def program(self, name):
+        """A program of this build."""
+        return RELEASE / name
 
     def lease_load(self, name, *arguments):
         """What the client for leases prints."""
@@ -254,12 +263,9 @@ def measure(servers, row, seconds):
         clients = CONNECTIONS
         arguments = [row.method] + [text for pair in fields.items() for text in pair]
     threads = WRITERS if row.method == "UPDATE" else 1
-    wrk = ["wrk", "-t", threads, "-c", clients, "-d", f"{seconds}s", "-s", HERE / "load/requests.lua", url, "--"]
     before = servers.cpu_seconds(row.server)
-    output = subprocess.run(list(map(str, wrk + arguments)), capture_output=True, text=True, check=False).stdout
+    requests, above_399, unexpected, broken, output = wrk.run(url, seconds, threads, clients, arguments)
     used = servers.cpu_seconds(row.server) - before
-    counts = re.search(r"^(\d+) (\d+) (\d+) (\d+)$", output, re.MULTILINE)
-    requests, above_399, unexpected, broken = map(int, counts.groups()) if counts else (0, 0, 0, 0)
     expected_above = requests if row.status > 399 else 0
     if requests == 0 or above_399 != expected_above or unexpected or broken:
         sys.exit(f"{row.name}: answers that were not expected\n{output}")
@@ -337,7 +343,7 @@ def machine():
     return (
         f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}; "
         f"nginx {version('nginx', '-v')}, HAProxy {version('haproxy', '-v')}, "
-        f"Redis {version('redis-server', '-v')}, wrk {version('wrk', '-v')}; "
+        f"Redis {version('redis-server', '-v')}, etcd {version('etcd', '--version')}, wrk {version('wrk', '-v')}; "
         f"load average at the start {os.getloadavg()[0]:.1f}"
     )
 
@@ -346,17 +352,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=int, default=1, help="of each measurement")
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}, held, first-byte, race; default all")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}, held, first-byte, race, stores; default all")
     options = parser.parse_args()
-    wanted = options.groups or [*GROUPS, "held", "first-byte", "race"]
-    missing = [program for program in ("wrk", "nginx", "haproxy", "redis-server") if not shutil.which(program)]
+    wanted = options.groups or [*GROUPS, "held", "first-byte", "race", "stores"]
+    missing = [program for program in ("wrk", "nginx", "haproxy", "redis-server", "etcd") if not shutil.which(program)]
     if missing:
         sys.exit(f"missing: {' '.join(missing)}; `make setup-bench` installs them")
     with tempfile.TemporaryDirectory(prefix="ifmatch-bench-") as directory:
         servers = Servers(Path(directory))
         make_files(Path(directory) / "root")
         try:
-            servers.start()
+            servers.start_backend()
+            if wanted != ["stores"]:
+                servers.start_proxies()
             print(f"{machine()}; {options.rounds} rounds of {options.seconds} s")
             for name in (name for name in GROUPS if name in wanted):
                 title, rows = GROUPS[name]
@@ -381,6 +389,8 @@ def main():
                 ]:
                     rounds, most = lost_updates(servers, server, path)
                     print(f"| {name} | {rounds} of 20 | {most} |")
+            if "stores" in wanted:
+                stores.print_tables(servers, min(options.rounds, 5), options.seconds)
         finally:
             servers.stop()
 

@@ -1,0 +1,206 @@
+"""What the stores can do beside their engines, what a guarded request costs on each of them, and what it asks of them.
+
+The engines are an etcd of one member and two Redis, started here with their data in the run's directory: one Redis keeps
+everything in memory, the other has each change on the disk before it answers, as the README advises.
+"""
+
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import urllib.request
+
+import wrk
+
+KINDS = {
+    "memory": "memory",
+    "disk": "disk",
+    "etcd": "etcd",
+    "redis": "Redis in memory",
+    "redis_aof": "Redis, `appendfsync always`",
+}
+ENGINES = ("etcd", "redis", "redis_aof")
+NAMES = ["etcd", "etcd_peers", "redis_aof", *(f"stores_{kind}" for kind in KINDS)]
+CLIENTS = (1, 16, 64)
+GOAL = 1.5
+# Pairs that store_load makes before its time begins, one of each resource.
+PREPARED = 1_024
+# What is asked of the proxies: a name, connections, and what a request of it is.
+READ, WRITE, WRITE_8, LEASE = "a read, 1 connection", "a write, 1 connection", "writes, 8 connections", "leases, 32 connections"
+REQUESTS = (READ, WRITE, WRITE_8, LEASE)
+
+
+def print_tables(servers, rounds, seconds):
+    start(servers)
+    print(f"\n## Stores: {rounds} rounds of {seconds} s")
+    print_swaps(servers, rounds, seconds)
+    print_requests(servers, rounds, seconds)
+
+
+def start(servers):
+    """The engines that do not run yet, and a proxy for each kind of store."""
+    at = {name: f"http://127.0.0.1:{servers.ports[name]}" for name in ("etcd", "etcd_peers")}
+    for kind in ENGINES:
+        (servers.directory / f"{kind}-data").mkdir()
+    servers.spawn("etcd", [
+        "etcd", "--data-dir", servers.directory / "etcd-data", "--log-level", "error",
+        "--listen-client-urls", at["etcd"], "--advertise-client-urls", at["etcd"],
+        "--listen-peer-urls", at["etcd_peers"], "--initial-advertise-peer-urls", at["etcd_peers"],
+        "--initial-cluster", f"default={at['etcd_peers']}",
+    ])
+    servers.spawn("redis_aof", [
+        "redis-server", "--port", servers.ports["redis_aof"], "--bind", "127.0.0.1", "--save", "",
+        "--dir", servers.directory / "redis_aof-data", "--appendonly", "yes", "--appendfsync", "always",
+    ])
+    for kind in KINDS:
+        command = [servers.program("ifmatch"), "run", configuration(servers, kind, "proxy")]
+        servers.spawn(f"stores_{kind}", command, RUST_LOG="warn")
+
+
+def configuration(servers, kind, user):
+    """The file for a store of this kind, whose records are those of this user."""
+    url = f"127.0.0.1:{servers.ports['redis' if kind == 'redis' else 'redis_aof']}"
+    lines = {
+        "memory": [],
+        "disk": ['kind = "disk"', f'path = "{servers.directory / user}.leases"'],
+        "etcd": ['kind = "etcd"', f'endpoints = ["http://127.0.0.1:{servers.ports["etcd"]}"]', f'prefix = "{user}"'],
+    }.get(kind, ['kind = "redis"', f'url = "redis://{url}"', f'prefix = "{user}"'])
+    text = (wrk.SCRIPT.parent / "stores.toml").read_text().replace("@STORE@", "\n".join(lines))
+    text = text.replace("@PORT@", str(servers.ports[f"stores_{kind}"]))
+    path = servers.directory / f"{user}-{kind}.toml"
+    path.write_text(text.replace("@BACKEND@", str(servers.ports["backend"])))
+    return path
+
+
+def print_swaps(servers, rounds, seconds):
+    """At the store alone: pairs of swaps a second, and the engine's own."""
+    work = {kind: ("leases" if kind == "disk" else "marks", configuration(servers, kind, "swaps")) for kind in KINDS}
+    floors = {kind: ("redis", f"redis://127.0.0.1:{servers.ports[kind]}") for kind in ("redis", "redis_aof")}
+    floors |= {"etcd": ("etcd", f"http://127.0.0.1:{servers.ports['etcd']}"), "disk": ("file", servers.directory / "file")}
+    pairs, cpu = {}, {}
+    for round_number in range(rounds):
+        print(f"stores: round {round_number + 1} of {rounds}", file=sys.stderr)
+        for clients in CLIENTS:
+            for kind in KINDS:
+                for side, what in (("store", work[kind]), ("floor", floors.get(kind))):
+                    if what:
+                        rate, used = run_pairs(servers, kind, [*what, clients, seconds], side, seconds)
+                        pairs.setdefault((kind, clients, side), []).append(rate)
+                        cpu.setdefault((kind, clients, side), []).append(used)
+    print("\n### Pairs of swaps a second, and pairs of the engine's own\n")
+    print("CPU is that of the client and of the engine, in µs a pair.\n")
+    print("| store | clients | pairs a second | the engine's own | ratio | spread | goal | | CPU | the engine's own |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for kind, name in KINDS.items():
+        for clients in CLIENTS:
+            own, floor = (pairs.get((kind, clients, side)) for side in ("store", "floor"))
+            own_cpu, floor_cpu = (both(cpu.get((kind, clients, side))) for side in ("store", "floor"))
+            line = f"| {name} | {clients} | {statistics.median(own):,.0f} "
+            if not floor:
+                print(line + f"| | | | | | {own_cpu} | |")
+                continue
+            ratio, spread = compared(floor, own)
+            goal = f"≤ {GOAL:.1f} | {'met' if ratio <= GOAL else 'missed'}"
+            print(line + f"| {statistics.median(floor):,.0f} | {ratio:.2f} | {spread} | {goal} | {own_cpu} | {floor_cpu} |")
+    sys.stdout.flush()
+
+
+def run_pairs(servers, kind, arguments, side, seconds):
+    """The pairs a second, and the CPU seconds of a pair: of the client, and of the engine."""
+    client, engine = children_seconds(), servers.cpu_seconds(kind) if kind in ENGINES else 0
+    command = [servers.program("examples/store_load"), *arguments]
+    output = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, check=True).stdout
+    done = int(output) * seconds + (PREPARED if side == "store" else 0)
+    engine = servers.cpu_seconds(kind) - engine if kind in ENGINES else 0
+    return int(output), ((children_seconds() - client) / done, engine / done)
+
+
+def children_seconds():
+    """CPU seconds of all processes that were waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def both(used):
+    """The medians of the two times of a pair."""
+    return " + ".join(f"{statistics.median(column) * 1e6:.1f}" for column in zip(*used or []) if any(column))
+
+
+def print_requests(servers, rounds, seconds):
+    """At a proxy: the time and the CPU of a guarded request, and what it is to the engine."""
+    times, cpu, asked = {}, {}, {}
+    for round_number in range(rounds):
+        print(f"requests on stores: round {round_number + 1} of {rounds}", file=sys.stderr)
+        for request in REQUESTS:
+            for kind in KINDS:
+                counted, used = counters(servers, kind), servers.cpu_seconds(f"stores_{kind}")
+                done, connections = ask(servers, f"stores_{kind}", request, seconds)
+                times.setdefault((request, kind), []).append(connections * seconds * 1e6 / done)
+                cpu.setdefault((request, kind), []).append(
+                    (servers.cpu_seconds(f"stores_{kind}") - used) * 1e6 / done)
+                after = counters(servers, kind)
+                asked.setdefault((request, kind), []).append([(new - old) / done for new, old in zip(after, counted)])
+    print("\n### A guarded request on each store\n")
+    print("| | store | requests a second | time of one, µs | ratio | spread | CPU of the proxy, µs | ratio |")
+    print("|---|---|---|---|---|---|---|---|")
+    for request in REQUESTS:
+        connections = int(re.search(r"\d+", request)[0])
+        for kind, name in KINDS.items():
+            time, own_cpu = statistics.median(times[request, kind]), statistics.median(cpu[request, kind])
+            line = f"| {request} | {name} | {connections * 1e6 / time:,.0f} | {time:,.0f} "
+            if kind == "memory":
+                print(line + f"| 1 | | {own_cpu:.1f} | 1 |")
+                continue
+            ratio, spread = compared(times[request, kind], times[request, "memory"])
+            cpu_ratio, _ = compared(cpu[request, kind], cpu[request, "memory"])
+            print(line + f"| {ratio:.2f} | {spread} | {own_cpu:.1f} | {cpu_ratio:.2f} |")
+    print("\n### What one of them asks of the engine, as the engine counts it\n")
+    print("| | engine | calls | bytes to it | bytes from it | syncs of its log |\n|---|---|---|---|---|---|")
+    for request in REQUESTS:
+        for kind in ENGINES:
+            numbers = [statistics.median(column) for column in zip(*asked[request, kind])]
+            syncs = f"{numbers[3]:.2f}" if kind == "etcd" else ""
+            print(f"| {request} | {KINDS[kind]} | {numbers[0]:.2f} | {numbers[1]:,.0f} | {numbers[2]:,.0f} | {syncs} |")
+
+
+def ask(servers, server, request, seconds):
+    """How many requests (or pairs of them, for leases) were answered, on how many connections."""
+    url = f"http://127.0.0.1:{servers.ports[server]}/version/"
+    if request == LEASE:
+        [done] = servers.lease_load(server, "pairs", "leases", 32, seconds)
+        return done, 32
+    connections = 8 if request == WRITE_8 else 1
+    url, arguments = (url + "small", ["GET"]) if request == READ else (url + "w", ["update"])
+    done, above_399, unexpected, broken, output = wrk.run(url, seconds, connections, connections, arguments)
+    if not done or above_399 or unexpected or broken:
+        sys.exit(f"{request}, {server}: answers that were not expected\n{output}")
+    return done, connections
+
+
+def counters(servers, kind):
+    """Calls, bytes in, bytes out, and syncs, from an engine's start on."""
+    if kind == "etcd":
+        url = f"http://127.0.0.1:{servers.ports['etcd']}/metrics"
+        text = urllib.request.urlopen(url, timeout=10).read().decode()
+        number = lambda pattern: sum(float(found) for found in re.findall(rf"^{pattern} (\S+)$", text, re.MULTILINE))
+        return [
+            number(r'grpc_server_handled_total\{[^}]*grpc_method="Txn"[^}]*\}'),
+            number("etcd_network_client_grpc_received_bytes_total"),
+            number("etcd_network_client_grpc_sent_bytes_total"),
+            number("etcd_disk_wal_fsync_duration_seconds_count"),
+        ]
+    if kind.startswith("redis"):
+        command = ["redis-cli", "-p", str(servers.ports[kind]), "info", "everything"]
+        text = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+        number = lambda pattern: int((re.search(pattern, text) or [0, 0])[1])
+        calls = number(r"cmdstat_evalsha:calls=(\d+)")
+        return [calls, number(r"total_net_input_bytes:(\d+)"), number(r"total_net_output_bytes:(\d+)"), 0]
+    return [0, 0, 0, 0]
+
+
+def compared(these, to_those):
+    """The median of the ratios within the rounds, and the spread of their middle half."""
+    ratios = [one / other for one, other in zip(these, to_those)]
+    quarters = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+    return statistics.median(ratios), f"{quarters[0]:.2f} to {quarters[2]:.2f}"
