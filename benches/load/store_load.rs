@@ -67,7 +67,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 enum Work {
     Marks(Arc<dyn Store>),
     Leases(Arc<dyn Store>, Arc<LeaseRules>),
-    Etcd(KvClient),
+    Etcd(Box<KvClient>),
     Redis(ConnectionManager),
     File(Sender<oneshot::Sender<()>>),
 }
@@ -83,7 +83,8 @@ impl Work {
         match kind {
             "etcd" => {
                 let options = ConnectOptions::new().with_require_leader(true);
-                Self::Etcd(Client::connect([place], Some(options)).await.expect("etcd answers").kv_client())
+                let client = Client::connect([place], Some(options)).await.expect("etcd answers");
+                Self::Etcd(Box::new(client.kv_client()))
             }
             "redis" => {
                 let client = redis::Client::open(place).expect("a URL");
