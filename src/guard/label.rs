@@ -34,7 +34,6 @@ impl Guards {
     ) -> Validators {
         // A version is that of all variants.
         let selection = (guard.etag != TagSource::Version).then(|| Selection::of(guard, &request.head, &head.headers));
-        let variant = selection.as_ref().and_then(|selection| selection.number(request));
         let version_tag = || {
             let number = selecting_number(request.variant, selecting.unwrap_or_default());
             version_tag_of(self.store.incarnation(), snapshot?.version(), number).tag
@@ -49,7 +48,9 @@ impl Guards {
             }
             (TagSource::Header(field), _) => tag_from_field(&head.headers, field),
             (TagSource::Version, _) => version_tag(),
-            (TagSource::Content | TagSource::Json(_), Whole::Complete(body)) => tag_of(guard, body, variant),
+            (TagSource::Content | TagSource::Json(_), Whole::Complete(body)) => {
+                tag_of(guard, body, selection.as_ref().and_then(|selection| selection.number(request)))
+            }
             (TagSource::Content | TagSource::Json(_), _) if guard.writers == Writers::Exclusive => version_tag(),
             (TagSource::Content | TagSource::Json(_), _) => None,
         };

@@ -17,7 +17,8 @@ use tokio::sync::oneshot;
 use super::file::{IN_USE, LEASES, NUMBERS, RESERVED, RESERVED_AT_ONCE};
 use crate::{
     core::{
-        record::{Record, Revision, Snapshot},
+        lease::Lease,
+        record::{Record, Revision, Snapshot, Stamp},
         resource::ResourceKey,
     },
     store::{encoding, memory::Journal},
@@ -117,14 +118,20 @@ impl Journal for Writer {
         }
         let lasting = lasting(&after.record);
         if self::lasting(before) != lasting {
-            let text = lasting.map(|record| encoding::encode(&record, after.now));
+            let text = lasting.map(|(lease, fence)| {
+                let record = Record { lease: Some(lease.clone()), fence, ..Record::absent(Revision(0)) };
+                encoding::encode(&record, after.now)
+            });
             awaited.push(self.send(Operation::Lease(key.clone(), text)));
         }
         awaited
     }
 
-    fn forgotten(&self, key: &ResourceKey) {
-        drop(self.send(Operation::Lease(key.clone(), None)));
+    /// Most records have no lease, and nothing in the file that a commit would have to take out.
+    fn forgotten(&self, key: &ResourceKey, record: &Record) {
+        if lasting(record).is_some() {
+            drop(self.send(Operation::Lease(key.clone(), None)));
+        }
     }
 }
 
@@ -132,10 +139,10 @@ impl Journal for Writer {
 ///
 /// A write under way that takes an ended lease from its holder takes it here at its beginning. Otherwise a crash
 /// before its end would bring the lease back, and a renewal would prove that nothing was written.
-fn lasting(record: &Record) -> Option<Record> {
+fn lasting(record: &Record) -> Option<(&Lease, Stamp)> {
     let mut marks = record.claim.iter().chain(&record.unclaimed);
-    let lease = record.lease.clone().filter(|_| marks.all(|mark| mark.leaves_lease))?;
-    Some(Record { lease: Some(lease), fence: record.fence, ..Record::absent(Revision(0)) })
+    let lease = record.lease.as_ref().filter(|_| marks.all(|mark| mark.leaves_lease))?;
+    Some((lease, record.fence))
 }
 
 impl Backlog {

@@ -14,7 +14,7 @@ pub trait Journal: Send + Sync {
     fn swapped(&self, key: &ResourceKey, before: &Record, after: &Snapshot) -> Self::Entry;
 
     /// An idle record was forgotten.
-    fn forgotten(&self, key: &ResourceKey);
+    fn forgotten(&self, key: &ResourceKey, record: &Record);
 }
 
 /// Nobody.
@@ -25,5 +25,5 @@ impl Journal for NoJournal {
 
     fn swapped(&self, _key: &ResourceKey, _before: &Record, _after: &Snapshot) {}
 
-    fn forgotten(&self, _key: &ResourceKey) {}
+    fn forgotten(&self, _key: &ResourceKey, _record: &Record) {}
 }

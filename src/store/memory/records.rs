@@ -109,7 +109,7 @@ impl Records {
     /// Forgets the idle record that was used longest ago, and raises its floor in the same step.
     pub(super) fn forget_oldest(&mut self, journal: &impl Journal) -> bool {
         let Some((key, entry)) = self.idle.pop_lru() else { return false };
-        journal.forgotten(&key);
+        journal.forgotten(&key, &entry.record);
         let floor = self.floors.entry(key.bucket()).or_insert(self.least_floor);
         *floor = entry.revision.max(*floor);
         true
