@@ -28,7 +28,7 @@
 //! 10. The answer goes out: the upstream's through `guard/relay.rs`, a refusal ([`core::refusal`]) through
 //!     [`proxy::answer`], the one writer of local responses. The access log gets its line ([`telemetry::access`]).
 //!
-//! Before all that [`cli`] reads the command line and [`config`] the file. [`clock`] is where a store takes its time
+//! Before all that [`cli`] reads the command line and [`config`] the file, and [`tls`] its certificates. [`clock`] is where a store takes its time
 //! from, [`entropy`] the one source of random numbers.
 //!
 //! # The walls
@@ -55,3 +55,4 @@ pub mod proxy;
 pub mod server;
 pub mod store;
 pub mod telemetry;
+pub mod tls;

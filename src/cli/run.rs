@@ -4,7 +4,7 @@ use std::{error::Error, process::ExitCode, sync::Arc, time::Duration};
 
 use super::{Exit, RunOptions, complain, report};
 use crate::{
-    config::{Config, Loaded, StoreKind},
+    config::{Config, Listen, Loaded, StoreKind},
     core::policy::ProbeAuth,
     entropy::random_u64,
     exchange::{NoCredentials, Signer},
@@ -13,6 +13,7 @@ use crate::{
     server::{self, Listeners, signals},
     store::{self, Opened},
     telemetry,
+    tls::{Downstream, FileError},
 };
 
 pub(super) fn execute(options: &RunOptions) -> ExitCode {
@@ -30,8 +31,12 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(signer) => signer,
         Err(error) => return fail(&error, Exit::Configuration),
     };
+    let tls = match tls(&config) {
+        Ok(tls) => tls,
+        Err(error) => return fail(&error, Exit::Configuration),
+    };
     let listeners = match Listeners::bind(&config.server.listen) {
-        Ok(listeners) => listeners,
+        Ok(listeners) => listeners.secured(tls),
         Err(error) => return fail(&error, Exit::Unavailable),
     };
     announce(&config, &listeners);
@@ -39,6 +44,13 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
     }
+}
+
+/// What handshakes are answered with, where a listener speaks TLS.
+fn tls(config: &Config) -> Result<Option<Arc<Downstream>>, FileError> {
+    let server = &config.server;
+    let is_needed = server.listen.iter().any(|listen| matches!(listen, Listen::Tls(_)));
+    if is_needed { Downstream::load(&server.tls).map(|tls| Some(Arc::new(tls))) } else { Ok(None) }
 }
 
 /// The proxy's own credentials, where a route probes with them.

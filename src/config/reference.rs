@@ -14,14 +14,14 @@ use super::{
 
 const REFERENCE: &str = include_str!("../../config/ifmatch.toml");
 
-/// Keys that the default kind of store does not take. They are shown as `# key = value`.
-const OF_OTHER_STORES: [&str; 1] = ["store.path"];
+/// Keys that the default kind of store does not take, and those of lists that are empty by default. They are shown as `# key = value`.
+const OF_OTHER_STORES: [&str; 3] = ["store.path", "server.tls.certificates.cert", "server.tls.certificates.key"];
 
 /// Whether a line shows a default: `#key = value`.
 fn shows_default(line: &str) -> bool {
-    line.strip_prefix('#')
-        .and_then(|line| line.split_once(" = "))
-        .is_some_and(|(key, _)| !key.is_empty() && key.chars().all(|each| each.is_ascii_lowercase() || each == '_'))
+    line.strip_prefix('#').and_then(|line| line.split_once(" = ")).is_some_and(|(key, _)| {
+        !key.is_empty() && key.chars().all(|each| each.is_ascii_lowercase() || each.is_ascii_digit() || each == '_')
+    })
 }
 
 /// The file with all defaults written out.
@@ -49,16 +49,19 @@ fn shows_every_key_and_no_other() {
     let expected = [
         known::<raw::File>(""),
         known::<raw::Server>("server."),
+        known::<raw::ServerTls>("server.tls."),
+        known::<raw::Certificate>("server.tls.certificates."),
         known::<raw::Store>("store."),
         known::<raw::Tls>("store.tls."),
         known::<raw::Upstream>("upstreams.docs."),
+        known::<raw::UpstreamTls>("upstreams.docs.tls."),
         known::<raw::Route>("routes."),
         known::<raw::Claim>("routes.claim."),
         known::<raw::Probe>("routes.probe."),
         known::<raw::Lease>("routes.lease."),
     ];
     for key in OF_OTHER_STORES {
-        let name = key.trim_start_matches("store.");
+        let name = key.rsplit('.').next().unwrap_or_default();
         assert!(REFERENCE.lines().any(|line| line.starts_with(&format!("# {name} = "))), "{key} is not shown");
     }
     let file = uncommented().parse::<toml::Table>().expect("the file is TOML");
@@ -90,6 +93,8 @@ fn names_the_range_of_every_number() {
         limit::BODY_TIMEOUT,
         limit::KEEPALIVE_TIMEOUT,
         limit::SHUTDOWN_TIMEOUT,
+        limit::HANDSHAKE_TIMEOUT,
+        limit::RELOAD_INTERVAL,
         limit::IDLE_TTL,
         limit::STORE_TIMEOUT,
         limit::START_GRACE,

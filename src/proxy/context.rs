@@ -1,9 +1,7 @@
 //! What is kept of one request while pingora handles it.
 
-use std::net::SocketAddr;
-
 use super::observe::Observation;
-use crate::{server::Ticket, telemetry::access::Entry};
+use crate::{exchange::Address, server::Ticket, telemetry::access::Entry};
 
 /// The context of one request, dropped with it.
 #[derive(Debug)]
@@ -21,7 +19,7 @@ pub struct Context {
     /// Servers that were tried, or are about to be.
     pub servers_tried: usize,
     /// Addresses of the last of them that were not tried, in reverse order.
-    pub untried: Vec<SocketAddr>,
+    pub untried: Vec<Address>,
     /// Whether a connection to a server was made: from here on one may have seen the request.
     pub connected: bool,
 }

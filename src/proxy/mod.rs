@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::Version;
+use http::{Version, header};
 use pingora::{
     Error,
     http::{RequestHeader, ResponseHeader},
@@ -30,6 +30,7 @@ use crate::{
 };
 
 pub mod answer;
+pub mod client;
 mod context;
 pub mod door;
 mod entry;
@@ -108,8 +109,9 @@ impl ProxyHttp for Gateway {
         entry::enter(&self.table, &self.routes, self.guarded.as_ref(), &self.observer, session, context).await
     }
 
-    async fn upstream_peer(&self, _session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
-        self.servers.peer(context).await
+    async fn upstream_peer(&self, session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
+        let upgrade = session.req_header().headers.contains_key(header::UPGRADE);
+        self.servers.peer(context, upgrade).await
     }
 
     fn fail_to_connect(

@@ -13,6 +13,7 @@ mod server;
 mod shared;
 mod store;
 mod tags;
+mod tls;
 mod touches;
 mod upstreams;
 
@@ -31,7 +32,7 @@ pub(super) fn validate(
     written: &Written,
     problems: Vec<Problem>,
 ) -> Result<Loaded, Problems> {
-    let mut check = Check { source, written, problems };
+    let mut check = Check { source, written, problems, warnings: Vec::new() };
     let server = server::server(&mut check, &file.server);
     let store = store::store(&mut check, &file.store);
     let upstreams = upstreams::upstreams(&mut check, &file.upstreams);
@@ -43,7 +44,9 @@ pub(super) fn validate(
     if !check.problems.is_empty() {
         return Err(Problems::new(check.problems));
     }
-    let warnings = overlap::warnings(source, &routes);
+    let mut warnings = overlap::warnings(source, &routes);
+    warnings.append(&mut check.warnings);
+    warnings.sort();
     let routes = overlap::beside_guarded(routes);
     Ok(Loaded { config: Config { server, store, routes }, warnings })
 }
