@@ -30,7 +30,8 @@
 //!
 //! Steps 2 to 10 are done by one generation of the configuration, which [`live`] hands to each request as a whole.
 //!
-//! Before all that [`cli`] reads the command line and [`config`] the file. [`clock`] is where a store takes its time
+//! Before all that [`cli`] reads the command line and [`config`] the file, and [`tls`] its certificates. [`clock`] is
+//! where a store takes its time
 //! from, [`entropy`] the one source of random numbers.
 //!
 //! # The walls
@@ -59,3 +60,4 @@ pub mod reload;
 pub mod server;
 pub mod store;
 pub mod telemetry;
+pub mod tls;

@@ -4,7 +4,7 @@ use std::{error::Error, os::unix::net::UnixListener, path::Path, process::ExitCo
 
 use super::{Exit, RunOptions, complain, report};
 use crate::{
-    config::{Config, Loaded, StoreKind},
+    config::{Config, Listen, Loaded, StoreKind},
     entropy::random_u64,
     exchange::Signer,
     guard::Guards,
@@ -14,6 +14,7 @@ use crate::{
     server::{self, Listeners, signals},
     store::{self, Opened},
     telemetry,
+    tls::{Downstream, FileError},
 };
 
 pub(super) fn execute(options: &RunOptions) -> ExitCode {
@@ -31,8 +32,12 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(signer) => signer,
         Err(error) => return fail(&error, Exit::Configuration),
     };
+    let tls = match tls(&config) {
+        Ok(tls) => tls,
+        Err(error) => return fail(&error, Exit::Configuration),
+    };
     let listeners = match Listeners::bind(&config.server.listen) {
-        Ok(listeners) => listeners,
+        Ok(listeners) => listeners.secured(tls),
         Err(error) => return fail(&error, Exit::Unavailable),
     };
     let control = match config.server.control_socket.as_deref().map(control::bind).transpose() {
@@ -44,6 +49,13 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
     }
+}
+
+/// What handshakes are answered with, where a listener speaks TLS.
+fn tls(config: &Config) -> Result<Option<Arc<Downstream>>, FileError> {
+    let server = &config.server;
+    let is_needed = server.listen.iter().any(|listen| matches!(listen, Listen::Tls(_)));
+    if is_needed { Downstream::load(&server.tls).map(|tls| Some(Arc::new(tls))) } else { Ok(None) }
 }
 
 /// Says what serves where, and what its store promises.
@@ -94,7 +106,8 @@ fn serve(
         let live = live(config, &store, signer).await?;
         let stop = signals::watch()?;
         let file = options.path().map(Path::to_owned);
-        let reloader = Arc::new(Reloader::new(Arc::clone(&live), Arc::clone(&store.store), file));
+        let store_for_reloads = Arc::clone(&store.store);
+        let reloader = Arc::new(Reloader::new(Arc::clone(&live), store_for_reloads, listeners.tls(), file));
         signals::reload_on_hangup(Arc::clone(&reloader))?;
         if let Some(control) = control {
             tokio::spawn(control::serve(control, reloader));

@@ -30,6 +30,7 @@ use crate::core::{
     route::{HostPattern, PathPattern},
     target::PathParameters,
 };
+use crate::exchange::UpstreamTls;
 
 /// A configuration, and what is allowed in it but rarely meant.
 #[derive(Clone, Debug)]
@@ -101,6 +102,8 @@ pub struct Server {
     pub shutdown_timeout: Duration,
     /// Where `ifmatch reload` asks for a reload.
     pub control_socket: Option<PathBuf>,
+    /// How the listeners shake hands that speak TLS.
+    pub tls: ServerTls,
 }
 
 /// One listening address.
@@ -108,6 +111,8 @@ pub struct Server {
 pub enum Listen {
     /// `host:port`.
     Tcp(String),
+    /// `tls:host:port`.
+    Tls(String),
     /// `unix:/path`.
     Unix(PathBuf),
 }
@@ -130,6 +135,49 @@ pub enum TokenSource {
     File(PathBuf),
     /// In this variable of the environment.
     Environment(String),
+}
+
+/// The `[server.tls]` table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerTls {
+    /// The certificates, of which a client gets the first that fits the name it asks for, else the first of all; never
+    /// empty where a listener speaks TLS.
+    pub certificates: Vec<CertificateFiles>,
+    /// Whether clients are asked for a certificate.
+    pub client_auth: ClientAuth,
+    /// Whose certificates clients may have, in PEM form; there unless they are not asked.
+    pub client_ca: Option<PathBuf>,
+    /// How long a handshake may take.
+    pub handshake_timeout: Duration,
+    /// How often the files are looked at for changes.
+    pub reload_interval: Duration,
+}
+
+impl ServerTls {
+    /// All files that it names.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.certificates.iter().flat_map(|files| [&files.certificate, &files.key]).chain(&self.client_ca)
+    }
+}
+
+/// A certificate and its key, in files in PEM form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The certificate, and after it those that it was signed with.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// Whether clients are asked for a certificate (`client_auth`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// They are not.
+    Off,
+    /// One that has none is let in; one that has a wrong one is not.
+    Optional,
+    /// One that has none is not let in.
+    Required,
 }
 
 /// Where records are kept (`kind`, with what that kind needs).
@@ -214,8 +262,12 @@ pub struct Upstream {
     pub name: String,
     /// What resource keys begin with: `identity`, else the name.
     pub identity: String,
-    /// Its servers, `host:port`; never empty.
+    /// Its servers, `host:port` or `unix:/path`; never empty.
     pub servers: Vec<String>,
+    /// How connections to them are secured; `None` where they are not.
+    pub tls: Option<Arc<UpstreamTls>>,
+    /// Whether HTTP/2 is spoken: with TLS where a server chooses it, without TLS always.
+    pub http2: bool,
     /// How long a connection may take to be made.
     pub connect_timeout: Duration,
     /// How long an exchange may take from its first byte to the response's head, and each wait for more of its body.

@@ -43,6 +43,7 @@ pub(super) struct Server {
     pub(super) keepalive_timeout: Option<Text>,
     pub(super) shutdown_timeout: Option<Text>,
     pub(super) control_socket: Option<Text>,
+    pub(super) tls: ServerTls,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -52,6 +53,23 @@ pub(super) struct Admin {
     pub(super) hosts: Option<Texts>,
     pub(super) token_file: Option<Text>,
     pub(super) token_env: Option<Text>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ServerTls {
+    pub(super) certificates: Vec<Spanned<Certificate>>,
+    pub(super) client_auth: Option<Text>,
+    pub(super) client_ca: Option<Text>,
+    pub(super) handshake_timeout: Option<Text>,
+    pub(super) reload_interval: Option<Text>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Certificate {
+    pub(super) cert: Option<Text>,
+    pub(super) key: Option<Text>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -88,6 +106,17 @@ pub(super) struct Upstream {
     pub(super) timeout: Option<Text>,
     pub(super) late_max: Option<Text>,
     pub(super) reuse_idle_writes: Option<Text>,
+    pub(super) http2: Option<Flag>,
+    pub(super) tls: UpstreamTls,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct UpstreamTls {
+    pub(super) server_name: Option<Text>,
+    pub(super) ca: Option<Text>,
+    pub(super) cert: Option<Text>,
+    pub(super) key: Option<Text>,
 }
 
 /// A `[[routes]]` table, and `[defaults]` too.
@@ -183,7 +212,25 @@ impl Section for File {
     }
 }
 
-impl Section for Server {}
+impl Section for Server {
+    fn shape(key: &str) -> Shape {
+        match key {
+            "tls" => Shape::Table(clean::<ServerTls>),
+            _ => Shape::Value,
+        }
+    }
+}
+
+impl Section for ServerTls {
+    fn shape(key: &str) -> Shape {
+        match key {
+            "certificates" => Shape::ListOfTables(clean::<Certificate>),
+            _ => Shape::Value,
+        }
+    }
+}
+
+impl Section for Certificate {}
 
 impl Section for Admin {}
 
@@ -198,7 +245,16 @@ impl Section for Store {
 
 impl Section for Tls {}
 
-impl Section for Upstream {}
+impl Section for Upstream {
+    fn shape(key: &str) -> Shape {
+        match key {
+            "tls" => Shape::Table(clean::<UpstreamTls>),
+            _ => Shape::Value,
+        }
+    }
+}
+
+impl Section for UpstreamTls {}
 
 impl Section for Route {
     fn shape(key: &str) -> Shape {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use http::HeaderName;
 
+use super::ClientAuth;
 use crate::core::{
     json::JsonPointer,
     policy::{
@@ -58,6 +59,11 @@ impl Word for Policy {
         ("optimistic", Self::Optimistic),
         ("pessimistic", Self::Pessimistic),
     ];
+}
+
+impl Word for ClientAuth {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("off", Self::Off), ("optional", Self::Optional), ("required", Self::Required)];
 }
 
 impl Word for Require {

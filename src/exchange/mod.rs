@@ -1,6 +1,6 @@
 //! One exchange with an upstream: connect, send, receive, and give the connection back.
 //!
-//! This module knows HTTP/1.1 and pingora's connection pool, and nothing of stores, policies or preconditions. What it
+//! This module knows HTTP, TLS and pingora's connection pool, and nothing of stores, policies or preconditions. What it
 //! does guarantee is what the guard builds on: a failure says whether a byte may have been sent ([`Failure`]), nothing
 //! but a read is ever sent twice, and a connection goes back to the pool only when both messages on it are complete.
 //!
@@ -21,6 +21,7 @@ mod body;
 mod budget;
 mod connection;
 pub mod fields;
+mod http2;
 pub(crate) mod peer;
 mod receive;
 mod response;
@@ -28,13 +29,16 @@ mod signing;
 mod spool;
 #[cfg(test)]
 mod testing;
+mod tls;
 
 pub use body::{Body, BodyReader};
 pub use budget::BodyBudget;
 pub use connection::Connected;
+pub use peer::Address;
 pub use receive::{BodyLimits, ReceiveError, receive};
 pub use response::{Begun, Exchange, Hashed, Whole, hash_whole, read_whole};
 pub use signing::{NoCredentials, Signer};
+pub use tls::UpstreamTls;
 
 use connection::Link;
 use peer::{Resolver, peer};
@@ -43,6 +47,9 @@ use peer::{Resolver, peer};
 const POOLED_CONNECTIONS: usize = 512;
 /// How long a connection may be idle and carry a read. A read that meets a dead connection is sent again.
 const REUSE_IDLE_READS: Duration = Duration::from_secs(60);
+/// Each peer names its own authorities. Pingora would read those of the system for each pool, and panic at one that it
+/// cannot read.
+pub(crate) const NO_AUTHORITIES: &str = "/dev/null";
 /// Marks a peer whose pooled connections must not be used; any value but the default works.
 const FRESH: u64 = 1;
 
@@ -89,7 +96,11 @@ impl Default for Exchanger {
 impl Exchanger {
     /// Two empty pools.
     pub fn new() -> Self {
-        let connector = || Arc::new(Connector::new(Some(ConnectorOptions::new(POOLED_CONNECTIONS))));
+        let connector = || {
+            let mut options = ConnectorOptions::new(POOLED_CONNECTIONS);
+            options.ca_file = Some(NO_AUTHORITIES.to_owned());
+            Arc::new(Connector::new(Some(options)))
+        };
         Self { reads: connector(), writes: connector(), resolver: Resolver::new() }
     }
 
@@ -153,17 +164,19 @@ impl Exchanger {
         };
         let mut failure = Failure::NotSent { timed_out: false };
         for address in addresses.as_slice() {
-            let mut peer = peer(upstream, *address);
-            let pooled = std::mem::replace(&mut peer.group_key, if fresh { FRESH } else { 0 });
+            let Ok(mut peer) = peer(upstream, name, address) else { continue };
+            let pooled = peer.group_key;
+            peer.group_key ^= if fresh { FRESH } else { 0 };
             match connector.get_http_session(&peer).await {
                 Ok((session, reused)) => {
                     peer.group_key = pooled;
-                    let link = Link::new(Arc::clone(connector), peer, session, reuse_idle, upstream.timeout);
+                    let to = (peer, address.host());
+                    let link = Link::new(Arc::clone(connector), to, session, reuse_idle, upstream.timeout);
                     return Ok(Connected::new(link, server, reused));
                 }
                 Err(error) => {
                     tracing::warn!(
-                        upstream = %upstream.name, server = %name, error = error.etype().as_str(),
+                        upstream = %upstream.name, server = %name, error = error.etype().as_str(), cause = %error,
                         "the server cannot be reached"
                     );
                     failure = Failure::NotSent { timed_out: *error.etype() == ErrorType::ConnectTimedout };

@@ -40,6 +40,8 @@ pub(super) fn upstream(servers: &[&str]) -> Upstream {
         timeout: PATIENCE,
         late_max: PATIENCE,
         reuse_idle_writes: PATIENCE,
+        tls: None,
+        http2: false,
     }
 }
 

@@ -78,7 +78,7 @@ use notices::Notices;
 use principal::Acquaintances;
 use queue::Queues;
 use related::Related;
-use request::{Request, leave_prefix};
+use request::{Received, Request, leave_prefix};
 
 /// Everything that guarded requests share.
 pub struct Guards {
@@ -193,7 +193,7 @@ impl Guards {
             _ => Preconditions::parse(&stated)
                 .map_err(|malformed| Refusal::new(Code::MalformedPrecondition, malformed.to_string()))?,
         };
-        let head = (head, !session.is_body_empty());
+        let head = Received::of(session, head);
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
         let request = Request::new(self.place(guarded), guard, key, method, head, conditions, lease_id);
         match (class, leases) {

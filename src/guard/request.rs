@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Method, header};
-use pingora::http::RequestHeader;
+use pingora::{http::RequestHeader, proxy::Session};
 
 use super::{principal::Principal, refusals};
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
         resource::ResourceKey,
     },
     live::{Gate, Pass},
-    proxy::guarded::GuardedRequest,
+    proxy::{client, guarded::GuardedRequest},
 };
 
 /// Conditional fields (RFC 9110 section 13.1).
@@ -49,6 +49,24 @@ pub(super) struct Request {
     pub(super) lease_id: Option<LeaseId>,
 }
 
+/// A request as it came.
+pub(super) struct Received {
+    /// Its head.
+    pub(super) head: RequestHeader,
+    /// Whether content follows the head.
+    pub(super) has_content: bool,
+    /// The hash of the certificate that its client has proved to have.
+    pub(super) certificate: Option<Vec<u8>>,
+}
+
+impl Received {
+    /// What a session holds, with this for its head.
+    pub(super) fn of(session: &mut Session, head: RequestHeader) -> Self {
+        let certificate = client::certificate(session).map(<[u8]>::to_vec);
+        Self { head, has_content: !session.is_body_empty(), certificate }
+    }
+}
+
 impl Request {
     /// Puts together what the door found out.
     pub(super) fn new(
@@ -56,14 +74,15 @@ impl Request {
         guard: &Guard,
         key: ResourceKey,
         method: Method,
-        (mut head, has_content): (RequestHeader, bool),
+        received: Received,
         mut conditions: Preconditions,
         lease_id: Option<LeaseId>,
     ) -> Self {
+        let Received { mut head, has_content, certificate } = received;
         if conditions.restore(&guard.on_the_way) {
             show_restored(&mut head, &conditions);
         }
-        let principal = Principal::of(&head.headers, &guard.identity_headers);
+        let principal = Principal::of(&head.headers, &guard.identity_headers, certificate.as_deref());
         let variant = principal.variant(&key, head.raw_path(), &head.headers);
         Self { route, gate, key, method, head, has_content, conditions, principal, variant, lease_id }
     }

@@ -1,9 +1,10 @@
 //! What is kept of one request while pingora handles it.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use super::observe::Observation;
 use crate::{
+    exchange::Address,
     live::{Pass, Serving},
     server::Ticket,
     telemetry::access::Entry,
@@ -29,7 +30,7 @@ pub struct Context {
     /// Servers that were tried, or are about to be.
     pub servers_tried: usize,
     /// Addresses of the last of them that were not tried, in reverse order.
-    pub untried: Vec<SocketAddr>,
+    pub untried: Vec<Address>,
     /// Whether a connection to a server was made: from here on one may have seen the request.
     pub connected: bool,
 }

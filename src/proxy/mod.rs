@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{StatusCode, Version};
+use http::{StatusCode, Version, header};
 use pingora::{
     Error,
     http::{RequestHeader, ResponseHeader},
@@ -26,6 +26,7 @@ use pingora::{
 use crate::live::Live;
 
 pub mod answer;
+pub mod client;
 mod context;
 pub mod door;
 mod entry;
@@ -97,8 +98,9 @@ impl ProxyHttp for Gateway {
         entry::enter(&self.live, &self.observer, session, context).await
     }
 
-    async fn upstream_peer(&self, _session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
-        Arc::clone(&context.serving).servers.peer(context).await
+    async fn upstream_peer(&self, session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
+        let upgrade = session.req_header().headers.contains_key(header::UPGRADE);
+        Arc::clone(&context.serving).servers.peer(context, upgrade).await
     }
 
     fn fail_to_connect(

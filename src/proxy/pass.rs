@@ -4,7 +4,6 @@
 //! client's `Fencing-Token` is removed: upstreams trust that field, and only the proxy may write it.
 
 use std::{
-    net::SocketAddr,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
@@ -14,7 +13,6 @@ use http::{HeaderName, Method, Version, header};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
-    protocols::ALPN,
     upstreams::peer::{H1UpgradePolicy, HttpPeer, HttpUpstreamRequestPolicy},
 };
 
@@ -22,8 +20,9 @@ use super::{context::Context, method};
 use crate::{
     config::Upstream,
     exchange::{
+        Address,
         fields::{Head, end_hop, via},
-        peer::Resolver,
+        peer::{Resolver, peer},
     },
 };
 
@@ -51,46 +50,49 @@ impl Servers {
 
     /// The next peer of a request: each request begins one server further than the last one on its route, and goes on
     /// through all addresses of all servers.
-    pub(super) async fn peer(&self, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
+    pub(super) async fn peer(&self, context: &mut Context, upgrade: bool) -> pingora::Result<Box<HttpPeer>> {
         let no_server = || Error::explain(ErrorType::InternalError, "a request without a server");
         let (route_index, route) = context.route_index.zip(context.entry.route.clone()).ok_or_else(no_server)?;
         let upstream = &route.upstream;
         let next_turn = || self.turns.get(route_index).map_or(0, |next| next.fetch_add(1, Ordering::Relaxed));
         let turn = *context.turn.get_or_insert_with(next_turn);
-        let address = loop {
+        let (server, address) = loop {
+            let at = |tried: usize| turn.wrapping_add(tried).checked_rem(upstream.servers.len());
+            let server = |tried| at(tried).and_then(|index| upstream.servers.get(index)).ok_or_else(no_server);
             if let Some(address) = context.untried.pop() {
-                break address;
+                break (server(context.servers_tried.saturating_sub(1))?, address);
             }
-            let index = turn.wrapping_add(context.servers_tried).checked_rem(upstream.servers.len());
-            let server = index.and_then(|index| upstream.servers.get(index)).ok_or_else(no_server)?;
+            let server = server(context.servers_tried)?;
             context.servers_tried += 1;
             match self.resolver.addresses(server, upstream.connect_timeout).await {
-                Ok(addresses) => context.untried.extend(addresses.as_slice().iter().rev()),
+                Ok(addresses) => context.untried.extend(addresses.as_slice().iter().rev().cloned()),
                 Err(_) if context.servers_tried < upstream.servers.len() => {}
                 Err(error) => return Err(Error::because(ErrorType::ConnectNoRoute, "a server's name", error)),
             }
         };
+        let mut peer = http_peer(upstream, server, &address)?;
+        if upgrade {
+            // WebSocket begins with HTTP/1.1 (RFC 6455 section 4.1); over HTTP/2 it would need another handshake.
+            peer.options.set_http_version(1, 1);
+        }
         context.entry.server = Some(address);
-        Ok(Box::new(http_peer(address, upstream)))
+        Ok(Box::new(peer))
     }
 }
 
-fn http_peer(address: SocketAddr, upstream: &Upstream) -> HttpPeer {
-    let mut peer = HttpPeer::new(address, false, String::new());
+fn http_peer(upstream: &Upstream, server: &str, address: &Address) -> pingora::Result<HttpPeer> {
+    let mut peer = peer(upstream, server, address)?;
     let options = &mut peer.options;
-    options.connection_timeout = Some(upstream.connect_timeout);
-    options.total_connection_timeout = Some(upstream.connect_timeout);
     options.read_timeout = Some(upstream.timeout);
     options.write_timeout = Some(upstream.timeout);
     options.idle_timeout = Some(POOL_IDLE);
-    options.alpn = ALPN::H1;
     options.http_upstream_request_policy = HttpUpstreamRequestPolicy {
         strip_hop_by_hop: true,
         strip_connection_nominated: true,
         reject_malformed_connection_nominations: true,
         h1_upgrade: H1UpgradePolicy::WebSocketOnly,
     };
-    peer
+    Ok(peer)
 }
 
 /// What the upstream sees differently from what the client sent.
@@ -104,8 +106,8 @@ pub(super) fn request_to_upstream(
         request.remove(&LEASE_ID);
     }
     // Pingora makes HTTP/1.1 of an HTTP/1.0 request, which may have no Host (RFC 9112 section 3.2).
-    if let Some(server) = context.entry.server.filter(|_| !request.headers.contains_key(header::HOST)) {
-        request.insert_header(header::HOST, server.to_string())?;
+    if let Some(server) = context.entry.server.as_ref().filter(|_| !request.headers.contains_key(header::HOST)) {
+        request.insert_header(header::HOST, server.host())?;
     }
     request.append_header("Via", via(received))?;
     Ok(())

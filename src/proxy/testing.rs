@@ -83,6 +83,8 @@ pub(crate) fn route(path: &str, guard: Option<Guard>, servers: &[SocketAddr]) ->
             timeout: Duration::from_secs(5),
             late_max: Duration::from_secs(5),
             reuse_idle_writes: Duration::from_secs(1),
+            tls: None,
+            http2: false,
         }),
         policy: if guard.is_some() { Policy::Optimistic } else { Policy::LastWriterWins },
         guard,
@@ -109,6 +111,13 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             keepalive_timeout: Duration::from_secs(60),
             shutdown_timeout: Duration::from_secs(10),
             control_socket: None,
+            tls: config::ServerTls {
+                certificates: Vec::new(),
+                client_auth: config::ClientAuth::Off,
+                client_ca: None,
+                handshake_timeout: Duration::from_secs(10),
+                reload_interval: Duration::from_secs(10),
+            },
         },
         store: config::Store {
             kind: config::StoreKind::Memory,

@@ -14,6 +14,7 @@ mod server;
 mod shared;
 mod store;
 mod tags;
+mod tls;
 mod touches;
 mod upstreams;
 
@@ -32,7 +33,7 @@ pub(super) fn validate(
     written: &Written,
     problems: Vec<Problem>,
 ) -> Result<Loaded, Problems> {
-    let mut check = Check { source, written, problems };
+    let mut check = Check { source, written, problems, warnings: Vec::new() };
     let server = server::server(&mut check, &file.server);
     let admin = admin::admin(&mut check, &file.admin);
     let store = store::store(&mut check, &file.store);
@@ -45,7 +46,9 @@ pub(super) fn validate(
     if !check.problems.is_empty() {
         return Err(Problems::new(check.problems));
     }
-    let warnings = overlap::warnings(source, &routes);
+    let mut warnings = overlap::warnings(source, &routes);
+    warnings.append(&mut check.warnings);
+    warnings.sort();
     let routes = overlap::beside_guarded(routes);
     Ok(Loaded { config: Config { server, admin, store, routes }, warnings })
 }
