@@ -2,12 +2,14 @@
 
 use std::{error::Error, process::ExitCode, sync::Arc, time::Duration};
 
+use tokio::runtime::Handle;
+
 use super::{Exit, RunOptions, complain, report};
 use crate::{
     config::{Config, Loaded, StoreKind},
     core::policy::ProbeAuth,
     entropy::random_u64,
-    exchange::{NoCredentials, Signer},
+    exchange::{NoCredentials, Signer, Upstreams},
     guard::Guards,
     proxy::Gateway,
     server::{self, Listeners, signals},
@@ -104,8 +106,11 @@ pub(super) async fn gateway(
     signer: Option<Signer>,
 ) -> Result<Gateway, Box<dyn Error>> {
     let held_until = opened.store.now().await?.plus(hold(config, opened));
-    let guards = Guards::new(config, Arc::clone(&opened.store), random_u64()?, held_until);
-    Ok(Gateway::new(config, Arc::new(guards.signing_with(signer))))
+    // This runtime carries no requests, and lives as long as they come.
+    let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
+    upstreams.prepare(config);
+    let guards = Guards::new(config, Arc::clone(&upstreams), Arc::clone(&opened.store), random_u64()?, held_until);
+    Ok(Gateway::new(config, Arc::new(guards.signing_with(signer)), upstreams))
 }
 
 /// How long writes and grants are held back: until no write of an earlier process can come any more.

@@ -73,10 +73,40 @@ pub(super) struct Tls {
 pub(super) struct Upstream {
     pub(super) servers: Option<Texts>,
     pub(super) identity: Option<Text>,
+    pub(super) weights: BTreeMap<Text, Number>,
+    pub(super) balance: Option<Text>,
+    pub(super) hash_by: Option<Text>,
     pub(super) connect_timeout: Option<Text>,
     pub(super) timeout: Option<Text>,
+    pub(super) read_timeout: Option<Text>,
+    pub(super) write_timeout: Option<Text>,
     pub(super) late_max: Option<Text>,
     pub(super) reuse_idle_writes: Option<Text>,
+    pub(super) idle_timeout: Option<Text>,
+    pub(super) max_connections: Option<Number>,
+    pub(super) queue: Queue,
+    pub(super) host_header: Option<Text>,
+    pub(super) forwarded: Option<Text>,
+    pub(super) health: Health,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Queue {
+    pub(super) max_wait: Option<Text>,
+    pub(super) max_waiters: Option<Number>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Health {
+    pub(super) check: Option<Text>,
+    pub(super) path: Option<Text>,
+    pub(super) status: Option<Text>,
+    pub(super) interval: Option<Text>,
+    pub(super) timeout: Option<Text>,
+    pub(super) healthy_after: Option<Number>,
+    pub(super) unhealthy_after: Option<Number>,
 }
 
 /// A `[[routes]]` table, and `[defaults]` too.
@@ -186,7 +216,19 @@ impl Section for Store {
 
 impl Section for Tls {}
 
-impl Section for Upstream {}
+impl Section for Upstream {
+    fn shape(key: &str) -> Shape {
+        match key {
+            "queue" => Shape::Table(clean::<Queue>),
+            "health" => Shape::Table(clean::<Health>),
+            _ => Shape::Value,
+        }
+    }
+}
+
+impl Section for Queue {}
+
+impl Section for Health {}
 
 impl Section for Route {
     fn shape(key: &str) -> Shape {

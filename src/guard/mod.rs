@@ -20,7 +20,7 @@ use crate::{
         time::StoreTime,
     },
     dialect::{native::presented_id, s3},
-    exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, receive},
+    exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, Upstreams, receive},
     proxy::guarded::{GuardedPath, GuardedRequest},
     store::{Store, StoreError},
     telemetry::access::Entry,
@@ -59,6 +59,7 @@ mod relay;
 mod request;
 mod selection;
 mod send;
+mod stay;
 #[cfg(test)]
 mod testing;
 mod unclaimed;
@@ -105,8 +106,14 @@ pub struct Guards {
 
 impl Guards {
     /// The guard of a proxy, which makes its marks in the name of `owner`, a random number, and holds guarded writes and
-    /// grants back until `held_until`.
-    pub fn new(config: &Config, store: Arc<dyn Store>, owner: u64, held_until: StoreTime) -> Self {
+    /// grants back until `held_until`. Requests go to servers of these upstreams.
+    pub fn new(
+        config: &Config,
+        upstreams: Arc<Upstreams>,
+        store: Arc<dyn Store>,
+        owner: u64,
+        held_until: StoreTime,
+    ) -> Self {
         let server = &config.server;
         Self {
             store_timeout: config.store.timeout,
@@ -116,7 +123,7 @@ impl Guards {
             lease_queues: Arc::new(Queues::new(server.claim_waiters_max)),
             holdings: Holdings::default(),
             replays: Arc::new(Replays::new()),
-            exchanger: Exchanger::new(),
+            exchanger: Exchanger::to(upstreams),
             signer: None,
             memory: Memory::new(),
             issued: IssuedTags::new(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue, Method, header};
 use pingora::http::RequestHeader;
 
-use super::principal::Principal;
+use super::{principal::Principal, stay::Stay};
 use crate::{
     config::{Route, Upstream},
     core::{
@@ -16,6 +16,7 @@ use crate::{
         record::VariantName,
         resource::ResourceKey,
     },
+    exchange::Choice,
     proxy::guarded::GuardedRequest,
 };
 
@@ -43,6 +44,8 @@ pub(super) struct Request {
     pub(super) variant: VariantName,
     /// The lease that it names.
     pub(super) lease_id: Option<LeaseId>,
+    /// The server that it has dealt with.
+    pub(super) stay: Stay,
 }
 
 impl Request {
@@ -62,7 +65,7 @@ impl Request {
         let principal = Principal::of(&head.headers, &guard.identity_headers);
         let variant = principal.variant(&key, head.raw_path(), &head.headers);
         let route = Arc::clone(route);
-        Self { route, key, method, head, has_content, conditions, principal, variant, lease_id }
+        Self { route, key, method, head, has_content, conditions, principal, variant, lease_id, stay: Stay::default() }
     }
 
     /// Whether it is a GET or HEAD, which select a representation.
@@ -81,15 +84,15 @@ impl Request {
         &self.route.upstream
     }
 
-    /// The server that all requests on this resource prefer: what one of them wrote, the next one reads there.
-    pub(super) fn preferred_server(&self) -> usize {
-        preferred_server(&self.key, self.upstream())
+    /// Where it asks about its resource.
+    pub(super) fn to_ask(&self) -> Choice<'_> {
+        self.stay.to_ask(self.key.as_str())
     }
-}
 
-/// The server of an upstream that all requests on a resource prefer.
-pub(super) fn preferred_server(key: &ResourceKey, upstream: &Upstream) -> usize {
-    usize::from(key.bucket()) % upstream.servers.len().max(1)
+    /// Where it is sent to.
+    pub(super) fn to_send(&self) -> Choice<'_> {
+        self.stay.to_send(self.key.as_str())
+    }
 }
 
 /// Makes the target of an operation on a lease that of the leased resource.

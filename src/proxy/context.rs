@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::observe::Observation;
-use crate::{server::Ticket, telemetry::access::Entry};
+use crate::{exchange::balance::Slot, server::Ticket, telemetry::access::Entry};
 
 /// The context of one request, dropped with it.
 #[derive(Debug)]
@@ -16,11 +16,13 @@ pub struct Context {
     pub route_index: Option<usize>,
     /// What is seen of the request on a route that only watches.
     pub observation: Option<Observation>,
-    /// Where in the order of servers the request began.
-    pub turn: Option<usize>,
-    /// Servers that were tried, or are about to be.
-    pub servers_tried: usize,
-    /// Addresses of the last of them that were not tried, in reverse order.
+    /// The servers that were not tried, in reverse order, once it is known where the request begins.
+    pub servers: Option<Vec<usize>>,
+    /// The server that is tried now.
+    pub server: Option<usize>,
+    /// The place of the request among those that this server has at once.
+    pub(crate) slot: Option<Slot>,
+    /// Addresses of that server that were not tried, in reverse order.
     pub untried: Vec<SocketAddr>,
     /// Whether a connection to a server was made: from here on one may have seen the request.
     pub connected: bool,
@@ -34,8 +36,9 @@ impl Context {
             ticket: Some(ticket),
             route_index: None,
             observation: None,
-            turn: None,
-            servers_tried: 0,
+            servers: None,
+            server: None,
+            slot: None,
             untried: Vec::new(),
             connected: false,
         }

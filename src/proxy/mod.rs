@@ -26,6 +26,7 @@ use pingora::{
 use crate::{
     config::{Config, Route},
     core::route::RouteTable,
+    exchange::Upstreams,
     server::InFlight,
 };
 
@@ -69,12 +70,12 @@ impl std::fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// The proxy of a configuration; guarded requests go to `guarded`.
-    pub fn new(config: &Config, guarded: Arc<dyn GuardedPath>) -> Self {
+    /// The proxy of a configuration; guarded requests go to `guarded`, and all to servers of these upstreams.
+    pub fn new(config: &Config, guarded: Arc<dyn GuardedPath>, upstreams: Arc<Upstreams>) -> Self {
         Self {
             table: routing::table(&config.routes),
             routes: config.routes.clone(),
-            servers: pass::Servers::new(config.routes.len()),
+            servers: pass::Servers::new(upstreams),
             guarded,
             observer: Observer::default(),
             in_flight: InFlight::default(),
@@ -108,8 +109,8 @@ impl ProxyHttp for Gateway {
         entry::enter(&self.table, &self.routes, self.guarded.as_ref(), &self.observer, session, context).await
     }
 
-    async fn upstream_peer(&self, _session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
-        self.servers.peer(context).await
+    async fn upstream_peer(&self, session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
+        self.servers.peer(session, context).await
     }
 
     fn fail_to_connect(
@@ -119,6 +120,9 @@ impl ProxyHttp for Gateway {
         context: &mut Context,
         mut error: Box<Error>,
     ) -> Box<Error> {
+        if context.untried.is_empty() {
+            self.servers.connected(context, false);
+        }
         error.set_retry(pass::may_connect_again(context));
         error
     }
@@ -133,6 +137,7 @@ impl ProxyHttp for Gateway {
         context: &mut Context,
     ) -> pingora::Result<()> {
         context.connected = true;
+        self.servers.connected(context, true);
         Ok(())
     }
 
@@ -174,11 +179,12 @@ impl ProxyHttp for Gateway {
         _peer: &HttpPeer,
         session: &mut Session,
         mut error: Box<Error>,
-        _context: &mut Context,
+        context: &mut Context,
         reused: bool,
     ) -> Box<Error> {
         if pass::may_send_again(session.req_header(), session.as_ref().retry_buffer_truncated()) {
             error.retry.decide_reuse(reused);
+            pass::stay(context);
         } else {
             error.set_retry(false);
         }

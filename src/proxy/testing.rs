@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::{Gateway, GuardedPath, GuardedRequest, answer};
 use crate::{
-    config::{self, Config, Listen, Route, Upstream},
+    config::{self, Balance, Config, Connections, Forwarded, HashBy, HostHeader, Listen, Route, Upstream},
     core::{
         policy::{
             Compare, ErrorShape, Guarantee, Guard, Idempotency, MethodOverride, OnTheWay, OnWrite, Policy, ProbeAuth,
@@ -82,6 +82,15 @@ pub(crate) fn route(path: &str, guard: Option<Guard>, servers: &[SocketAddr]) ->
             timeout: Duration::from_secs(5),
             late_max: Duration::from_secs(5),
             reuse_idle_writes: Duration::from_secs(1),
+            weights: Vec::new(),
+            balance: Balance::default(),
+            hash_by: HashBy::default(),
+            read_timeout: Duration::from_secs(5),
+            write_timeout: Duration::from_secs(5),
+            connections: Connections::default(),
+            health: None,
+            host_header: HostHeader::default(),
+            forwarded: Forwarded::default(),
         }),
         policy: if guard.is_some() { Policy::Optimistic } else { Policy::LastWriterWins },
         guard,
@@ -144,7 +153,7 @@ impl Proxy {
         let config = config(routes);
         let listeners = Listeners::bind(&config.server.listen).expect("a free port");
         let address = listeners.addresses().next().expect("one address").parse().expect("a socket address");
-        let gateway = Gateway::new(&config, Arc::new(RefuseAll));
+        let gateway = Gateway::new(&config, Arc::new(RefuseAll), Arc::default());
         thread::spawn(move || {
             let (_never_asked, stop) = watch::channel(Stop::Not);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

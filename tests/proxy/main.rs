@@ -19,6 +19,7 @@ mod azure_operations;
 mod azure_ranges;
 mod azure_sdk;
 mod bad_input;
+mod balancing;
 mod clients_gone;
 mod cors;
 mod dates;
