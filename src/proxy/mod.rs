@@ -164,14 +164,31 @@ impl ProxyHttp for Gateway {
 
     async fn upstream_response_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         response: &mut ResponseHeader,
         context: &mut Context,
     ) -> pingora::Result<()> {
+        if pass::is_bodiless(&session.req_header().method, response) {
+            context.slot = None;
+        }
         if let Some(observation) = &mut context.observation {
             observation.response(response.status, &response.headers);
         }
         pass::response_from_upstream(response)
+    }
+
+    /// The client's next request finds the place of this one free: it is before the end of the response reaches it.
+    fn upstream_response_body_filter(
+        &self,
+        _session: &mut Session,
+        _body: &mut Option<Bytes>,
+        end_of_stream: bool,
+        context: &mut Context,
+    ) -> pingora::Result<Option<Duration>> {
+        if end_of_stream {
+            context.slot = None;
+        }
+        Ok(None)
     }
 
     fn error_while_proxy(

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderName, Method, Version, header};
+use http::{HeaderName, Method, StatusCode, Version, header};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
@@ -172,6 +172,13 @@ pub(super) fn response_from_upstream(response: &mut ResponseHeader) -> pingora::
         response.append_header("Via", via(response.version))?;
     }
     Ok(())
+}
+
+/// Whether a final response has no body, so that its head is its end.
+pub(super) fn is_bodiless(method: &Method, response: &ResponseHeader) -> bool {
+    let is_empty = || response.headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0");
+    let never_has_one = || matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    !response.status.is_informational() && (*method == Method::HEAD || never_has_one() || is_empty())
 }
 
 /// Takes away an empty last chunk: pingora would end a chunked upload to an HTTP/1.1 upstream twice, and the stray

@@ -58,6 +58,7 @@ mod refused_untouched;
 mod related;
 mod requirements;
 mod s3;
+mod server_health;
 mod shared_store;
 mod slow_uploads;
 mod smuggling;
