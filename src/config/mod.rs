@@ -25,6 +25,7 @@ pub use upstream::{Balance, Connections, Forwarded, HashBy, Health, HostHeader, 
 pub use words::{Word, guard_words};
 
 use crate::core::{
+    path_mapping::PathMapping,
     policy::{Guard, Policy},
     resource::KeyTemplate,
     route::{HostPattern, PathPattern},
@@ -235,6 +236,10 @@ pub struct Route {
     pub policy: Policy,
     /// How, on a guarded route; `None` under [`Policy::LastWriterWins`].
     pub guard: Option<Guard>,
+    /// How paths are changed on their way to the upstream.
+    pub mapping: PathMapping,
+    /// The paths that the upstream gets through it.
+    pub upstream_path: PathPattern,
     /// How its resource keys are made.
     pub key: KeyTemplate,
     /// What becomes of `;` in a path.

@@ -117,6 +117,8 @@ pub(super) struct Route {
     pub(super) host: Option<Text>,
     pub(super) path: Option<Text>,
     pub(super) upstream: Option<Text>,
+    pub(super) strip_prefix: Option<Text>,
+    pub(super) add_prefix: Option<Text>,
     pub(super) policy: Option<Text>,
     pub(super) etag: Option<Text>,
     pub(super) ignore_json: Option<Texts>,

@@ -24,6 +24,7 @@ mod connection;
 pub mod fields;
 pub(crate) mod peer;
 mod receive;
+pub mod references;
 mod response;
 mod signing;
 mod spool;

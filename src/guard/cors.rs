@@ -23,7 +23,7 @@ use super::{
     Guards,
     answer::Answer,
     refusals,
-    request::{Request, leave_prefix},
+    request::{Request, name_resource},
 };
 use crate::{
     config::Route,
@@ -149,7 +149,7 @@ impl Guards {
     async fn ask_preflight(&self, request: &RequestHeader, guarded: &GuardedRequest) -> Option<Exchange> {
         let mut head = RequestHeader::build(Method::OPTIONS, b"/", Some(4)).ok()?;
         head.set_raw_path(request.raw_path()).ok()?;
-        leave_prefix(&mut head, guarded).ok()?;
+        name_resource(&mut head, guarded).ok()?;
         for name in [header::HOST, header::ORIGIN] {
             head.insert_header(name.clone(), request.headers.get(name)?.clone()).ok()?;
         }

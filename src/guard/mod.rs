@@ -78,7 +78,7 @@ use notices::Notices;
 use principal::Acquaintances;
 use queue::Queues;
 use related::Related;
-use request::{Request, leave_prefix};
+use request::{Request, name_resource};
 
 /// Everything that guarded requests share.
 pub struct Guards {
@@ -152,7 +152,7 @@ impl Guards {
         let leases = guard.lease.as_ref();
         let lease_id = leases.map(|_| presented_id(&head.headers)).transpose()?.flatten();
         // From here on the request is about the resource.
-        leave_prefix(&mut head, guarded)?;
+        name_resource(&mut head, guarded)?;
         let mut stated = Cow::Borrowed(&head.headers);
         if guard.errors == ErrorShape::S3 {
             s3::refuse_unguardable(&guarded.method, head.raw_path(), &head.headers)?;
@@ -218,6 +218,7 @@ impl GuardedPath for Guards {
             Box::pin(self.answer_origin(request, guarded, guard, &mut answer)).await?;
         }
         answer.mirror_tag(guard)?;
+        answer.lead_back(&guarded.route, session.req_header())?;
         relay::send(session, answer, guard, entry).await
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Request {
     pub(super) key: ResourceKey,
     /// The method that it is judged by.
     pub(super) method: Method,
-    /// Its head as received.
+    /// Its head as received, but for its target, which is the upstream's.
     pub(super) head: RequestHeader,
     /// Whether content follows the head.
     pub(super) has_content: bool,
@@ -95,12 +95,18 @@ impl Request {
     }
 }
 
-/// Makes the target of an operation on a lease that of the leased resource.
-pub(super) fn leave_prefix(head: &mut RequestHeader, guarded: &GuardedRequest) -> pingora::Result<()> {
+/// Makes the target of a request the one that the upstream knows its resource by: without the prefix of leases, and with
+/// the beginning that the route gives it.
+pub(super) fn name_resource(head: &mut RequestHeader, guarded: &GuardedRequest) -> pingora::Result<()> {
     let rules = guarded.route.guard.as_ref().and_then(|guard| guard.lease.as_ref());
     if let (Some(rules), true) = (rules, guarded.is_lease) {
         let target = head.raw_path().get(rules.prefix.len()..).unwrap_or_default();
         let target = if target.starts_with(b"/") { target.to_vec() } else { [b"/", target].concat() };
+        head.set_raw_path(&target)?;
+    }
+    let mapping = &guarded.route.mapping;
+    // The door lets nothing through that cannot be mapped.
+    if let Some(target) = (!mapping.is_identity()).then(|| mapping.to_upstream(head.raw_path())).flatten() {
         head.set_raw_path(&target)?;
     }
     Ok(())

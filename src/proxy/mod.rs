@@ -174,7 +174,7 @@ impl ProxyHttp for Gateway {
         if let Some(observation) = &mut context.observation {
             observation.response(response.status, &response.headers);
         }
-        pass::response_from_upstream(response)
+        pass::response_from_upstream(session.req_header(), context, response)
     }
 
     /// The client's next request finds the place of this one free: it is before the end of the response reaches it.

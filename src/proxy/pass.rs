@@ -20,13 +20,14 @@ use pingora::{
 
 use super::{context::Context, method};
 use crate::{
-    config::{Balance, HashBy, Upstream},
-    core::target::split_query,
+    config::{Balance, HashBy, Route, Upstream},
+    core::target::{split_authority, split_query},
     exchange::{
         Choice, Upstreams,
         balance::{self, Full},
         fields::{Head, end_hop, via},
         peer::Resolver,
+        references::lead_back,
     },
 };
 
@@ -152,6 +153,9 @@ pub(super) fn request_to_upstream(
     if context.entry.route.as_ref().is_some_and(|route| route.guard.is_some()) {
         request.remove(&LEASE_ID);
     }
+    if let Some(route) = context.entry.route.as_ref().filter(|route| !route.mapping.is_identity()) {
+        map_request(request, route)?;
+    }
     let server = context.entry.route.as_ref().zip(context.server);
     let server = server.and_then(|(route, server)| Some((route, route.upstream.servers.get(server)?)));
     if let Some(host) = server.and_then(|(route, name)| route.upstream.host_header.for_server(name)) {
@@ -165,10 +169,34 @@ pub(super) fn request_to_upstream(
     Ok(())
 }
 
+/// Gives the target, and the second one of a COPY or MOVE (RFC 4918 section 10.3), the beginning that the upstream knows.
+fn map_request(request: &mut RequestHeader, route: &Route) -> pingora::Result<()> {
+    let cannot = || Error::explain(ErrorType::InvalidHTTPHeader, "a target without the prefix of its route");
+    let target = route.mapping.to_upstream(request.raw_path()).ok_or_else(cannot)?;
+    request.set_raw_path(&target)?;
+    let Some(destination) = request.headers.get("destination").and_then(|value| value.to_str().ok()) else {
+        return Ok(());
+    };
+    if let Some((beginning, _, path)) = split_authority(destination)
+        && let Some(path) = route.mapping.to_upstream(path.as_bytes())
+    {
+        let mapped = [beginning.as_bytes(), &path].concat();
+        request.insert_header("Destination", mapped)?;
+    }
+    Ok(())
+}
+
 /// What the client sees differently from what the upstream sent.
-pub(super) fn response_from_upstream(response: &mut ResponseHeader) -> pingora::Result<()> {
+pub(super) fn response_from_upstream(
+    client: &RequestHeader,
+    context: &Context,
+    response: &mut ResponseHeader,
+) -> pingora::Result<()> {
     if !response.status.is_informational() {
         end_hop(response);
+        if let Some(route) = &context.entry.route {
+            lead_back(response, route, client)?;
+        }
         response.append_header("Via", via(response.version))?;
     }
     Ok(())

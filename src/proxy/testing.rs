@@ -17,6 +17,7 @@ use super::{Gateway, GuardedPath, GuardedRequest, answer};
 use crate::{
     config::{self, Balance, Config, Connections, Forwarded, HashBy, HostHeader, Listen, Route, Upstream},
     core::{
+        path_mapping::PathMapping,
         policy::{
             Compare, ErrorShape, Guarantee, Guard, Idempotency, MethodOverride, OnTheWay, OnWrite, Policy, ProbeAuth,
             Require, TagAfterWrite, TagSource, Writers,
@@ -94,6 +95,8 @@ pub(crate) fn route(path: &str, guard: Option<Guard>, servers: &[SocketAddr]) ->
         }),
         policy: if guard.is_some() { Policy::Optimistic } else { Policy::LastWriterWins },
         guard,
+        mapping: PathMapping::default(),
+        upstream_path: PathPattern::parse(path).expect("a path pattern"),
         key: KeyTemplate::parse("{path}", &[]).expect("a template"),
         path_params: PathParameters::Refuse,
         beside_guarded: false,

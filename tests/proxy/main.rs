@@ -48,6 +48,7 @@ mod mutated_input;
 mod observe;
 mod outcomes;
 mod overlaps;
+mod path_prefixes;
 mod preconditions;
 mod races;
 mod ranges;

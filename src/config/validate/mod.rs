@@ -9,6 +9,7 @@ mod clients;
 mod guard;
 mod lease;
 mod overlap;
+mod prefixes;
 mod routes;
 mod server;
 mod shared;
