@@ -2,11 +2,13 @@
 
 use std::{error::Error, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
+use tokio::runtime::Handle;
+
 use super::{Exit, RunOptions, complain, report};
 use crate::{
     config::{Config, Listen, Loaded, StoreKind},
     entropy::random_u64,
-    exchange::Signer,
+    exchange::{Signer, Upstreams},
     guard::Guards,
     live::{Live, Serving},
     proxy::Gateway,
@@ -126,7 +128,9 @@ pub(super) async fn live(
     signer: Option<Signer>,
 ) -> Result<Arc<Live>, Box<dyn Error>> {
     let held_until = opened.store.now().await?.plus(hold(config, opened));
-    let guards = Guards::new(config, Arc::clone(&opened.store), random_u64()?, held_until);
+    // This runtime carries no requests, and lives as long as they come.
+    let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
+    let guards = Guards::new(config, upstreams, Arc::clone(&opened.store), random_u64()?, held_until);
     let serving = Serving::new(Arc::clone(config), Arc::new(guards.signing_with(signer)));
     Ok(Arc::new(Live::new(serving)))
 }

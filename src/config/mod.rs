@@ -12,6 +12,7 @@ mod read;
 mod reference;
 mod start;
 mod units;
+mod upstream;
 mod validate;
 mod words;
 
@@ -22,9 +23,11 @@ use problem::Source;
 pub use problem::{Problem, Problems};
 pub use start::from_upstream;
 pub use units::show_duration;
+pub use upstream::{Balance, Connections, Forwarded, HashBy, Health, HostHeader, Question};
 pub use words::{Word, guard_words};
 
 use crate::core::{
+    path_mapping::PathMapping,
     policy::{Guard, Policy},
     resource::KeyTemplate,
     route::{HostPattern, PathPattern},
@@ -270,8 +273,26 @@ pub struct Upstream {
     pub http2: bool,
     /// How long a connection may take to be made.
     pub connect_timeout: Duration,
-    /// How long an exchange may take from its first byte to the response's head, and each wait for more of its body.
+    /// How much of the load each server gets, in their order.
+    pub weights: Vec<u32>,
+    /// How unguarded requests are spread over the servers.
+    pub balance: Balance,
+    /// What the hash is made of under [`Balance::ConsistentHash`].
+    pub hash_by: HashBy,
+    /// How long an exchange may take from its first byte to the response's head.
     pub timeout: Duration,
+    /// How long each wait for more of the response's body may take.
+    pub read_timeout: Duration,
+    /// How long each wait for room for more of the request's body may take.
+    pub write_timeout: Duration,
+    /// How many connections each server is given.
+    pub connections: Connections,
+    /// How its servers are checked, if they are.
+    pub health: Option<Health>,
+    /// What it gets in `Host`.
+    pub host_header: HostHeader,
+    /// Which fields tell it who the client is.
+    pub forwarded: Forwarded,
     /// How long after the end of a connection the upstream may still apply a write that came over it.
     pub late_max: Duration,
     /// How long a pooled connection may have been idle to carry a write.
@@ -293,6 +314,10 @@ pub struct Route {
     pub policy: Policy,
     /// How, on a guarded route; `None` under [`Policy::LastWriterWins`].
     pub guard: Option<Guard>,
+    /// How paths are changed on their way to the upstream.
+    pub mapping: PathMapping,
+    /// The paths that the upstream gets through it.
+    pub upstream_path: PathPattern,
     /// How its resource keys are made.
     pub key: KeyTemplate,
     /// What becomes of `;` in a path.

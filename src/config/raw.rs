@@ -102,12 +102,23 @@ pub(super) struct Tls {
 pub(super) struct Upstream {
     pub(super) servers: Option<Texts>,
     pub(super) identity: Option<Text>,
+    pub(super) weights: BTreeMap<Text, Number>,
+    pub(super) balance: Option<Text>,
+    pub(super) hash_by: Option<Text>,
     pub(super) connect_timeout: Option<Text>,
     pub(super) timeout: Option<Text>,
+    pub(super) read_timeout: Option<Text>,
+    pub(super) write_timeout: Option<Text>,
     pub(super) late_max: Option<Text>,
     pub(super) reuse_idle_writes: Option<Text>,
     pub(super) http2: Option<Flag>,
     pub(super) tls: UpstreamTls,
+    pub(super) idle_timeout: Option<Text>,
+    pub(super) max_connections: Option<Number>,
+    pub(super) queue: Queue,
+    pub(super) host_header: Option<Text>,
+    pub(super) forwarded: Option<Text>,
+    pub(super) health: Health,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -119,6 +130,25 @@ pub(super) struct UpstreamTls {
     pub(super) key: Option<Text>,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Queue {
+    pub(super) max_wait: Option<Text>,
+    pub(super) max_waiters: Option<Number>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Health {
+    pub(super) check: Option<Text>,
+    pub(super) path: Option<Text>,
+    pub(super) status: Option<Text>,
+    pub(super) interval: Option<Text>,
+    pub(super) timeout: Option<Text>,
+    pub(super) healthy_after: Option<Number>,
+    pub(super) unhealthy_after: Option<Number>,
+}
+
 /// A `[[routes]]` table, and `[defaults]` too.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -127,6 +157,8 @@ pub(super) struct Route {
     pub(super) host: Option<Text>,
     pub(super) path: Option<Text>,
     pub(super) upstream: Option<Text>,
+    pub(super) strip_prefix: Option<Text>,
+    pub(super) add_prefix: Option<Text>,
     pub(super) policy: Option<Text>,
     pub(super) etag: Option<Text>,
     pub(super) ignore_json: Option<Texts>,
@@ -249,12 +281,18 @@ impl Section for Upstream {
     fn shape(key: &str) -> Shape {
         match key {
             "tls" => Shape::Table(clean::<UpstreamTls>),
+            "queue" => Shape::Table(clean::<Queue>),
+            "health" => Shape::Table(clean::<Health>),
             _ => Shape::Value,
         }
     }
 }
 
 impl Section for UpstreamTls {}
+
+impl Section for Queue {}
+
+impl Section for Health {}
 
 impl Section for Route {
     fn shape(key: &str) -> Shape {

@@ -58,6 +58,8 @@ fn shows_every_key_and_no_other() {
         known::<raw::Tls>("store.tls."),
         known::<raw::Upstream>("upstreams.docs."),
         known::<raw::UpstreamTls>("upstreams.docs.tls."),
+        known::<raw::Queue>("upstreams.docs.queue."),
+        known::<raw::Health>("upstreams.docs.health."),
         known::<raw::Route>("routes."),
         known::<raw::Claim>("routes.claim."),
         known::<raw::Probe>("routes.probe."),
@@ -82,6 +84,11 @@ fn names_the_range_of_every_number() {
         limit::THREADS,
         limit::CLAIM_WAITERS_MAX,
         limit::CAPACITY,
+        limit::WEIGHT,
+        limit::MAX_CONNECTIONS,
+        limit::QUEUE_MAX_WAITERS,
+        limit::HEALTHY_AFTER,
+        limit::UNHEALTHY_AFTER,
         limit::CLAIM_MAX_WAITERS,
         limit::LEASE_MAX_PER_PRINCIPAL,
         limit::LEASE_MAX_WAITERS,
@@ -105,6 +112,12 @@ fn names_the_range_of_every_number() {
         limit::UPSTREAM_TIMEOUT,
         limit::LATE_MAX,
         limit::REUSE_IDLE_WRITES,
+        limit::READ_TIMEOUT,
+        limit::WRITE_TIMEOUT,
+        limit::IDLE_TIMEOUT,
+        limit::QUEUE_MAX_WAIT,
+        limit::HEALTH_INTERVAL,
+        limit::HEALTH_TIMEOUT,
         limit::HASH_WAIT,
         limit::IDENTITY_TTL,
         limit::CLAIM_MAX_WAIT,
@@ -124,7 +137,8 @@ fn names_the_range_of_every_number() {
 /// The comment above one of the lines that show the key must say `MIN to MAX`.
 fn names_range<T: PartialEq + std::fmt::Debug>(limit: &Limit<T>, read: fn(&str) -> Option<T>) {
     // A lease has a table, whose keys have lines of their own; others are shown with the table that they are in.
-    let key = limit.key.strip_prefix("lease.").unwrap_or(limit.key.split('.').next().unwrap_or_default());
+    let in_table = ["lease.", "health."].iter().find_map(|table| limit.key.strip_prefix(table));
+    let key = in_table.unwrap_or(limit.key.split('.').next().unwrap_or_default());
     let shown = format!("#{key} = ");
     let comments = REFERENCE.split("\n\n").filter(|part| part.contains(&shown)).map(|part| part.replace("\n# ", " "));
     let ranges = comments.flat_map(|comment| {

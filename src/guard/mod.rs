@@ -20,7 +20,7 @@ use crate::{
         time::StoreTime,
     },
     dialect::{native::presented_id, s3},
-    exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, receive},
+    exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, Upstreams, receive},
     live::{Gate, Gates, new_gates},
     proxy::guarded::{GuardedPath, GuardedRequest},
     store::{Store, StoreError},
@@ -60,6 +60,7 @@ mod relay;
 mod request;
 mod selection;
 mod send;
+mod stay;
 #[cfg(test)]
 mod testing;
 mod unclaimed;
@@ -78,7 +79,7 @@ use notices::Notices;
 use principal::Acquaintances;
 use queue::Queues;
 use related::Related;
-use request::{Received, Request, leave_prefix};
+use request::{Received, Request, name_resource};
 
 /// Everything that guarded requests share.
 pub struct Guards {
@@ -107,8 +108,14 @@ pub struct Guards {
 
 impl Guards {
     /// The guard of a proxy, which makes its marks in the name of `owner`, a random number, and holds guarded writes and
-    /// grants back until `held_until`.
-    pub fn new(config: &Config, store: Arc<dyn Store>, owner: u64, held_until: StoreTime) -> Self {
+    /// grants back until `held_until`. Requests go to servers of these upstreams.
+    pub fn new(
+        config: &Config,
+        upstreams: Arc<Upstreams>,
+        store: Arc<dyn Store>,
+        owner: u64,
+        held_until: StoreTime,
+    ) -> Self {
         let server = &config.server;
         Self {
             store_timeout: config.store.timeout,
@@ -118,7 +125,7 @@ impl Guards {
             lease_queues: Arc::new(Queues::new(server.claim_waiters_max)),
             holdings: Arc::default(),
             replays: Arc::new(Replays::new()),
-            exchanger: Arc::default(),
+            exchanger: Arc::new(Exchanger::to(upstreams)),
             signer: None,
             memory: Arc::new(Memory::new()),
             issued: Arc::new(IssuedTags::new()),
@@ -163,6 +170,11 @@ impl Guards {
         }
     }
 
+    /// The servers of its upstreams.
+    pub fn upstreams(&self) -> &Arc<Upstreams> {
+        self.exchanger.upstreams()
+    }
+
     /// The gates of its routes.
     pub(crate) fn gates(&self) -> Gates {
         Arc::clone(&self.gates)
@@ -182,7 +194,7 @@ impl Guards {
         let leases = guard.lease.as_ref();
         let lease_id = leases.map(|_| presented_id(&head.headers)).transpose()?.flatten();
         // From here on the request is about the resource.
-        leave_prefix(&mut head, guarded)?;
+        name_resource(&mut head, guarded)?;
         let mut stated = Cow::Borrowed(&head.headers);
         if guard.errors == ErrorShape::S3 {
             s3::refuse_unguardable(&guarded.method, head.raw_path(), &head.headers)?;
@@ -264,6 +276,7 @@ impl GuardedPath for Guards {
             Box::pin(self.answer_origin(request, guarded, guard, &mut answer)).await?;
         }
         answer.mirror_tag(guard)?;
+        answer.lead_back(&guarded.route, session.req_header())?;
         relay::send(session, answer, guard, entry).await
     }
 }

@@ -15,8 +15,9 @@ use tokio::sync::watch;
 
 use super::{Gateway, GuardedPath, GuardedRequest, answer};
 use crate::{
-    config::{self, Config, Listen, Route, Upstream},
+    config::{self, Balance, Config, Connections, Forwarded, HashBy, HostHeader, Listen, Route, Upstream},
     core::{
+        path_mapping::PathMapping,
         policy::{
             Compare, ErrorShape, Guarantee, Guard, Idempotency, MethodOverride, OnTheWay, OnWrite, Policy, ProbeAuth,
             Require, TagAfterWrite, TagSource, Writers,
@@ -85,9 +86,20 @@ pub(crate) fn route(path: &str, guard: Option<Guard>, servers: &[SocketAddr]) ->
             reuse_idle_writes: Duration::from_secs(1),
             tls: None,
             http2: false,
+            weights: Vec::new(),
+            balance: Balance::default(),
+            hash_by: HashBy::default(),
+            read_timeout: Duration::from_secs(5),
+            write_timeout: Duration::from_secs(5),
+            connections: Connections::default(),
+            health: None,
+            host_header: HostHeader::default(),
+            forwarded: Forwarded::default(),
         }),
         policy: if guard.is_some() { Policy::Optimistic } else { Policy::LastWriterWins },
         guard,
+        mapping: PathMapping::default(),
+        upstream_path: PathPattern::parse(path).expect("a path pattern"),
         key: KeyTemplate::parse("{path}", &[]).expect("a template"),
         path_params: PathParameters::Refuse,
         beside_guarded: false,

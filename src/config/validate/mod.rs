@@ -4,11 +4,13 @@
 //! built from a file with problems is thrown away at the end.
 
 mod admin;
+mod balancing;
 mod check;
 mod clients;
 mod guard;
 mod lease;
 mod overlap;
+mod prefixes;
 mod routes;
 mod server;
 mod shared;
