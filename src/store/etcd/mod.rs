@@ -17,6 +17,7 @@
 
 mod client;
 mod collect;
+mod floors;
 mod keys;
 mod sights;
 mod txn;
@@ -266,5 +267,9 @@ impl Store for EtcdStore {
         if let Ok(None) = timeout(WATCH_MAX, self.shared.changed(key, seen)).await {
             sleep(WATCH_FAILED_PAUSE).await;
         }
+    }
+
+    async fn raise_floors(&self) -> Result<(), StoreError> {
+        self.shared.raise_floors().await
     }
 }
