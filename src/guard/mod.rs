@@ -23,9 +23,10 @@ use crate::{
     exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, receive},
     proxy::guarded::{GuardedPath, GuardedRequest},
     store::{Store, StoreError},
-    telemetry::access::Entry,
+    telemetry::{access::Entry, activity::Activity},
 };
 
+mod administration;
 mod admit;
 mod answer;
 mod attempt;
@@ -64,6 +65,7 @@ mod testing;
 mod unclaimed;
 mod write;
 
+pub use administration::{Forgotten, NotBroken};
 use answer::Answer;
 use claim::{Marker, read};
 use cors::Origins;
@@ -97,6 +99,7 @@ pub struct Guards {
     notices: Notices,
     origins: Origins,
     acquaintances: Acquaintances,
+    activity: Option<Arc<Activity>>,
     body_limits: BodyLimits,
     body_budget: Arc<BodyBudget>,
     /// Until when guarded writes and grants are held back after the start.
@@ -125,6 +128,7 @@ impl Guards {
             notices: Notices::default(),
             origins: Origins::new(),
             acquaintances: Acquaintances::new(),
+            activity: None,
             body_limits: BodyLimits {
                 memory_bytes: server.body_memory_bytes,
                 max_bytes: server.body_max_bytes,
@@ -134,6 +138,12 @@ impl Guards {
             body_budget: Arc::new(BodyBudget::new(server.body_memory_total_bytes, server.spool_total_bytes)),
             held_until,
         }
+    }
+
+    /// The same, where what happens is noted for an operator.
+    #[must_use]
+    pub fn noting(self, activity: Option<Arc<Activity>>) -> Self {
+        Self { activity, ..self }
     }
 
     async fn answer(&self, session: &mut Session, guarded: &GuardedRequest, guard: &Guard) -> Result<Answer, Answer> {

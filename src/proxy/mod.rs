@@ -27,6 +27,7 @@ use crate::{
     config::{Config, Route},
     core::route::RouteTable,
     server::InFlight,
+    telemetry::activity::Activity,
 };
 
 pub mod answer;
@@ -59,6 +60,7 @@ pub struct Gateway {
     guarded: Arc<dyn GuardedPath>,
     observer: Observer,
     in_flight: InFlight,
+    activity: Option<Arc<Activity>>,
     keepalive_timeout: Duration,
 }
 
@@ -78,8 +80,15 @@ impl Gateway {
             guarded,
             observer: Observer::default(),
             in_flight: InFlight::default(),
+            activity: None,
             keepalive_timeout: config.server.keepalive_timeout,
         }
+    }
+
+    /// The same, where what happens is noted for an operator.
+    #[must_use]
+    pub fn noting(self, activity: Option<Arc<Activity>>) -> Self {
+        Self { activity, ..self }
     }
 
     /// The requests that it is handling.
@@ -205,6 +214,9 @@ impl ProxyHttp for Gateway {
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut Context) {
+        if let Some(activity) = &self.activity {
+            activity.ended(&context.entry, session.response_written().map_or(0, |head| head.status.as_u16()));
+        }
         entry::leave(session, error, context).await;
     }
 }
