@@ -9,7 +9,7 @@ use http::header;
 use pingora::proxy::Session;
 
 use crate::{
-    config::Config,
+    config::{self, Config},
     core::{
         cors::is_preflight,
         policy::{Dialect, ErrorShape, Guard, MethodClass},
@@ -85,20 +85,20 @@ use request::{Request, leave_prefix};
 pub struct Guards {
     store: Arc<dyn Store>,
     store_timeout: Duration,
-    marker: Marker,
+    marker: Arc<Marker>,
     queues: Arc<Queues>,
     lease_queues: Arc<Queues>,
-    holdings: Holdings,
+    holdings: Arc<Holdings>,
     replays: Arc<Replays>,
-    exchanger: Exchanger,
-    signer: Option<Signer>,
-    memory: Memory,
-    issued: IssuedTags,
-    flapping: Flapping,
+    exchanger: Arc<Exchanger>,
+    signer: Option<Arc<Signer>>,
+    memory: Arc<Memory>,
+    issued: Arc<IssuedTags>,
+    flapping: Arc<Flapping>,
     related: Related,
     notices: Notices,
-    origins: Origins,
-    acquaintances: Acquaintances,
+    origins: Arc<Origins>,
+    acquaintances: Arc<Acquaintances>,
     activity: Option<Arc<Activity>>,
     body_limits: BodyLimits,
     body_budget: Arc<BodyBudget>,
@@ -113,28 +113,23 @@ impl Guards {
         let server = &config.server;
         Self {
             store_timeout: config.store.timeout,
-            marker: Marker::new(Arc::clone(&store), config.store.timeout, owner),
+            marker: Arc::new(Marker::new(Arc::clone(&store), config.store.timeout, owner)),
             store,
             queues: Arc::new(Queues::new(server.claim_waiters_max)),
             lease_queues: Arc::new(Queues::new(server.claim_waiters_max)),
-            holdings: Holdings::default(),
+            holdings: Arc::default(),
             replays: Arc::new(Replays::new()),
-            exchanger: Exchanger::new(),
+            exchanger: Arc::default(),
             signer: None,
-            memory: Memory::new(),
-            issued: IssuedTags::new(),
-            flapping: Flapping::new(),
+            memory: Arc::new(Memory::new()),
+            issued: Arc::new(IssuedTags::new()),
+            flapping: Arc::new(Flapping::new()),
             related: Related::new(config),
             notices: Notices::default(),
-            origins: Origins::new(),
-            acquaintances: Acquaintances::new(),
+            origins: Arc::new(Origins::new()),
+            acquaintances: Arc::new(Acquaintances::new()),
             activity: None,
-            body_limits: BodyLimits {
-                memory_bytes: server.body_memory_bytes,
-                max_bytes: server.body_max_bytes,
-                timeout: server.body_timeout,
-                spool_dir: server.spool_dir.clone(),
-            },
+            body_limits: body_limits(server),
             body_budget: Arc::new(BodyBudget::new(server.body_memory_total_bytes, server.spool_total_bytes)),
             held_until,
         }
@@ -144,6 +139,35 @@ impl Guards {
     #[must_use]
     pub fn noting(self, activity: Option<Arc<Activity>>) -> Self {
         Self { activity, ..self }
+    }
+
+    /// The guard of another configuration in the same process. It shares with this one all that is known of resources and
+    /// of those who use them, and the limits on what all requests hold together; so a request that this one still
+    /// handles, and one that the other does, see each other.
+    #[must_use]
+    pub fn renewed(&self, config: &Config) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            store_timeout: self.store_timeout,
+            marker: Arc::clone(&self.marker),
+            queues: Arc::clone(&self.queues),
+            lease_queues: Arc::clone(&self.lease_queues),
+            holdings: Arc::clone(&self.holdings),
+            replays: Arc::clone(&self.replays),
+            exchanger: Arc::clone(&self.exchanger),
+            signer: self.signer.clone(),
+            memory: Arc::clone(&self.memory),
+            issued: Arc::clone(&self.issued),
+            flapping: Arc::clone(&self.flapping),
+            related: Related::new(config),
+            notices: Notices::default(),
+            origins: Arc::clone(&self.origins),
+            acquaintances: Arc::clone(&self.acquaintances),
+            activity: self.activity.clone(),
+            body_limits: body_limits(&config.server),
+            body_budget: Arc::clone(&self.body_budget),
+            held_until: self.held_until,
+        }
     }
 
     async fn answer(&self, session: &mut Session, guarded: &GuardedRequest, guard: &Guard) -> Result<Answer, Answer> {
@@ -207,6 +231,15 @@ impl Guards {
 
     fn was_let_read(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) {
         self.acquaintances.was_let_read(&request.key, request.principal, snapshot.now, guard.identity_ttl);
+    }
+}
+
+fn body_limits(server: &config::Server) -> BodyLimits {
+    BodyLimits {
+        memory_bytes: server.body_memory_bytes,
+        max_bytes: server.body_max_bytes,
+        timeout: server.body_timeout,
+        spool_dir: server.spool_dir.clone(),
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     context::Context,
     door::{self, Door, Head},
     failure,
-    guarded::{GuardedPath, GuardedRequest},
+    guarded::GuardedRequest,
     observe::{Observation, Observer},
     target,
 };
@@ -22,8 +22,8 @@ use crate::{
     core::{
         policy::ErrorShape,
         refusal::{Code, Refusal},
-        route::RouteTable,
     },
+    live::Serving,
     telemetry::access::{self, Exchange},
 };
 
@@ -43,16 +43,11 @@ pub(super) fn prepare(session: &mut Session, keepalive_timeout: Duration) {
 }
 
 /// Sends a request through the door. True: it was answered.
-pub(super) async fn enter(
-    table: &RouteTable,
-    routes: &[Arc<Route>],
-    guarded: &dyn GuardedPath,
-    observer: &Observer,
-    session: &mut Session,
-    context: &mut Context,
-) -> pingora::Result<bool> {
+pub(super) async fn enter(observer: &Observer, session: &mut Session, context: &mut Context) -> pingora::Result<bool> {
+    let serving = Arc::clone(&context.serving);
+    let routes = serving.routes();
     let door = target::to_origin_form(session.req_header_mut())
-        .and_then(|()| decide(table, routes, session))
+        .and_then(|()| decide(&serving, session))
         .unwrap_or_else(|refusal| Door::Refuse { refusal, route_index: None });
     match door {
         Door::Refuse { refusal, route_index } => {
@@ -80,7 +75,7 @@ pub(super) async fn enter(
             session.req_header_mut().remove_header(&header::UPGRADE);
             context.entry.route = Some(Arc::clone(&request.route));
             context.entry.key = Some(request.key.clone());
-            guarded.handle(session, &request, &mut context.entry).await?;
+            serving.guarded.handle(session, &request, &mut context.entry).await?;
             Ok(true)
         }
     }
@@ -105,7 +100,7 @@ fn observe(
     }
 }
 
-fn decide(table: &RouteTable, routes: &[Arc<Route>], session: &Session) -> Result<Door, Refusal> {
+fn decide(serving: &Serving, session: &Session) -> Result<Door, Refusal> {
     let request = session.req_header();
     let head = Head {
         method: &request.method,
@@ -114,7 +109,7 @@ fn decide(table: &RouteTable, routes: &[Arc<Route>], session: &Session) -> Resul
         target: request.raw_path(),
         headers: &request.headers,
     };
-    Ok(door::decide(table, routes, &head))
+    Ok(door::decide(&serving.table, serving.routes(), &head))
 }
 
 async fn refuse(session: &mut Session, context: &mut Context, refusal: &Refusal) -> pingora::Result<()> {

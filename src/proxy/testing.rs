@@ -26,6 +26,7 @@ use crate::{
         route::{HostPattern, PathPattern},
         target::PathParameters,
     },
+    live::{Live, Serving},
     server::{self, Listeners, Stop},
     telemetry::access::Entry,
 };
@@ -145,11 +146,13 @@ impl Proxy {
         let config = config(routes);
         let listeners = Listeners::bind(&config.server.listen).expect("a free port");
         let address = listeners.addresses().next().expect("one address").parse().expect("a socket address");
-        let gateway = Gateway::new(&config, Arc::new(RefuseAll));
+        let server = config.server.clone();
+        let serving = Serving::guarded_by(Arc::new(config), Arc::new(RefuseAll));
+        let gateway = Gateway::new(Arc::new(Live::new(serving)));
         thread::spawn(move || {
             let (_never_asked, stop) = watch::channel(Stop::Not);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(server::run(listeners, &config.server, gateway, stop)).expect("a server");
+            runtime.block_on(server::run(listeners, &server, gateway, stop)).expect("a server");
         });
         Self { address }
     }
