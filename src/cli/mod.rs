@@ -2,6 +2,7 @@
 
 mod check;
 mod demo;
+mod desk;
 mod explain;
 mod run;
 

@@ -2,9 +2,9 @@
 
 use std::{error::Error, process::ExitCode, sync::Arc, time::Duration};
 
-use super::{Exit, RunOptions, complain, report};
+use super::{Exit, RunOptions, complain, desk::Desk, report};
 use crate::{
-    config::{Config, Loaded, StoreKind},
+    admin, config::{Config, Loaded, StoreKind},
     core::policy::ProbeAuth,
     entropy::random_u64,
     exchange::{NoCredentials, Signer},
@@ -13,7 +13,7 @@ use crate::{
     proxy::Gateway,
     server::{self, Listeners, signals},
     store::{self, Opened},
-    telemetry,
+    telemetry::{self, activity::Activity},
 };
 
 pub(super) fn execute(options: &RunOptions) -> ExitCode {
@@ -35,8 +35,12 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(listeners) => listeners,
         Err(error) => return fail(&error, Exit::Unavailable),
     };
+    let desk = match Desk::open(&config) {
+        Ok(desk) => desk,
+        Err((error, exit)) => return fail(error.as_ref(), exit),
+    };
     announce(&config, &listeners);
-    match serve(&Arc::new(config), listeners, signer) {
+    match serve(&Arc::new(config), listeners, signer, desk) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
     }
@@ -85,13 +89,26 @@ fn promise(kind: &StoreKind) -> &'static str {
     }
 }
 
-fn serve(config: &Arc<Config>, listeners: Listeners, signer: Option<Signer>) -> Result<(), Box<dyn Error>> {
+fn serve(
+    config: &Arc<Config>,
+    listeners: Listeners,
+    signer: Option<Signer>,
+    desk: Option<Desk>,
+) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = store::open(&config.store).await?;
-        let live = live(config, &store, signer).await?;
+        let activity = desk.as_ref().map(|_| Arc::<Activity>::default());
+        let live = live(config, &store, signer, activity.clone()).await?;
         let stop = signals::watch()?;
-        server::run(listeners, &config.server, Gateway::new(live), stop.subscribe()).await?;
+        if let (Some(desk), Some(activity)) = (desk, &activity) {
+            let (live, activity) = (Arc::clone(&live), Arc::clone(activity));
+            let listeners = listeners.addresses().collect();
+            let metrics = Box::new(String::new);
+            desk.serve(admin::Subject { live, activity, listeners, stop: stop.subscribe(), metrics });
+        }
+        let gateway = Gateway::new(live).noting(activity);
+        server::run(listeners, &config.server, gateway, stop.subscribe()).await?;
         store.store.close().await;
         tracing::info!("ended");
         Ok(())
@@ -103,10 +120,11 @@ pub(super) async fn live(
     config: &Arc<Config>,
     opened: &Opened,
     signer: Option<Signer>,
+    activity: Option<Arc<Activity>>,
 ) -> Result<Arc<Live>, Box<dyn Error>> {
     let held_until = opened.store.now().await?.plus(hold(config, opened));
     let guards = Guards::new(config, Arc::clone(&opened.store), random_u64()?, held_until);
-    let serving = Serving::new(Arc::clone(config), Arc::new(guards.signing_with(signer)));
+    let serving = Serving::new(Arc::clone(config), Arc::new(guards.signing_with(signer).noting(activity)));
     Ok(Arc::new(Live::new(serving)))
 }
 

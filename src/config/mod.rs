@@ -19,7 +19,7 @@ use std::{fs, io, path::Path, path::PathBuf, sync::Arc, time::Duration};
 use problem::Source;
 pub use problem::{Problem, Problems};
 pub use start::from_upstream;
-pub use units::show_duration;
+pub use units::{show_duration, show_size};
 pub use words::{Word, guard_words};
 
 use crate::core::{

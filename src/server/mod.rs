@@ -29,6 +29,7 @@ pub mod signals;
 
 use entrance::Entrance;
 
+pub(crate) use bind::is_dead_socket;
 pub use bind::{BindError, Listeners};
 pub use in_flight::{InFlight, Ticket};
 
