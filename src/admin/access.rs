@@ -130,7 +130,8 @@ mod tests {
             assert_eq!(judged(&access, &Method::GET, &[("host", host)]), Ok(()), "{host}");
         }
         assert_eq!(judged(&access, &Method::GET, &[("host", "Admin.example:443")]), Ok(()));
-        for host in ["evil.example", "localhost.evil.example", "192.0.2.8", "a@localhost", "", "127.0.0.1.evil.example"] {
+        for host in ["evil.example", "localhost.evil.example", "192.0.2.8", "a@localhost", "", "127.0.0.1.evil.example"]
+        {
             assert_eq!(judged(&access, &Method::GET, &[("host", host)]), Err(421), "{host}");
         }
         assert_eq!(judged(&access, &Method::GET, &[]), Err(421));

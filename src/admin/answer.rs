@@ -49,9 +49,7 @@ impl IntoResponse for Problem {
             "detail": self.detail,
         });
         let mut response = (self.status, Json(document)).into_response();
-        response
-            .headers_mut()
-            .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         response.headers_mut().extend(self.field);
         response
     }
@@ -65,11 +63,9 @@ impl From<StoreError> for Problem {
                 "store-full",
                 "the store has no room for another record: set store.capacity higher",
             ),
-            StoreError::Unavailable => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "store-unavailable",
-                "the store does not answer; try again",
-            ),
+            StoreError::Unavailable => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "the store does not answer; try again")
+            }
         }
     }
 }

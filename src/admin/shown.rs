@@ -223,7 +223,8 @@ mod tests {
         config.admin = Some(Admin { listen: Listen::Tcp(String::new()), hosts: Vec::new(), token: None });
         let mut shown = BTreeSet::new();
         names(&whole(&config), &mut shown);
-        let is_name = |name: &str| !name.is_empty() && name.chars().all(|each| each.is_ascii_lowercase() || each == '_');
+        let is_name =
+            |name: &str| !name.is_empty() && name.chars().all(|each| each.is_ascii_lowercase() || each == '_');
         let keys = reference.lines().filter_map(|line| line.trim_start_matches('#').split_once(" = "));
         let keys = keys.map(|(key, _)| key).filter(|key| is_name(key)).collect::<BTreeSet<_>>();
         assert!(keys.len() > 60, "the reference is read: {keys:?}");

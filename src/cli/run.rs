@@ -4,7 +4,8 @@ use std::{error::Error, process::ExitCode, sync::Arc, time::Duration};
 
 use super::{Exit, RunOptions, complain, desk::Desk, report};
 use crate::{
-    admin, config::{Config, Loaded, StoreKind},
+    admin,
+    config::{Config, Loaded, StoreKind},
     core::policy::ProbeAuth,
     entropy::random_u64,
     exchange::{NoCredentials, Signer},

@@ -227,11 +227,7 @@ mod tests {
     use super::*;
 
     fn conflict(key: &str) -> Entry {
-        Entry {
-            key: Some(ResourceKey::from_text(key)),
-            refused: Some(Code::PreconditionFailed),
-            ..Entry::default()
-        }
+        Entry { key: Some(ResourceKey::from_text(key)), refused: Some(Code::PreconditionFailed), ..Entry::default() }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use serde_json::json;
 
 use crate::support::{
-    admin::{without_end, TOOL, look, problem, start, start_with},
+    admin::{TOOL, look, problem, start, start_with, without_end},
     backend::Backend,
     leases::{acquire, put_with},
     raw::{Connection, send},
@@ -44,7 +44,8 @@ async fn what_changes_something_needs_the_field_and_the_own_origin() {
     for target in ["/leases/break", "/forget"] {
         let response = send(admin, "POST", target, &[("Host", "localhost")], BREAK).await;
         assert_eq!(problem(&response, 403), "admin-field-missing");
-        for (name, value) in [("Origin", "http://other.example"), ("Origin", "null"), ("Sec-Fetch-Site", "cross-site")] {
+        for (name, value) in [("Origin", "http://other.example"), ("Origin", "null"), ("Sec-Fetch-Site", "cross-site")]
+        {
             let fields = [&TOOL[..], &[(name, value)]].concat();
             assert_eq!(problem(&send(admin, "POST", target, &fields, BREAK).await, 403), "other-origin");
         }

@@ -125,7 +125,10 @@ async fn the_configuration_is_shown_with_its_defaults() {
     assert_eq!(config["upstreams"]["backend"]["servers"], json!([backend.addr().to_string()]));
     assert_eq!(config["store"]["kind"], "memory");
     let route = &config["routes"][0];
-    assert_eq!((&route["hash_max"], &route["etag"], &route["key"]), (&json!("2MiB"), &json!("content"), &json!("{path}")));
+    assert_eq!(
+        (&route["hash_max"], &route["etag"], &route["key"]),
+        (&json!("2MiB"), &json!("content"), &json!("{path}"))
+    );
     assert_eq!(ask(admin, "/routes").await["routes"][0], *route);
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    admin::{without_end, ask, look, problem, start, tell, told},
+    admin::{ask, look, problem, start, tell, told, without_end},
     backend::{Answer, Backend},
     leases::{IDS, acquire, assert_absent_from_log, assert_silent_about, lease, put_with, view},
     proxy::Proxy,
@@ -93,7 +93,10 @@ async fn a_holder_can_be_given_time_to_finish() {
     assert_eq!(put_with(addr, "/doc", &grant.id, "in time").await.status, 201);
     assert_eq!(told(admin, "/leases/break", &json!({ "key": "backend:/doc" })).await["lease"]["state"], "broken");
     put_with(addr, "/doc", &grant.id, "too late").await.refused(412, "lease-lost");
-    assert_eq!(problem(&tell(admin, "/leases/break", &json!({ "key": "backend:/no" })).await, 404), "lease-not-present");
+    assert_eq!(
+        problem(&tell(admin, "/leases/break", &json!({ "key": "backend:/no" })).await, 404),
+        "lease-not-present"
+    );
 }
 
 /// Rule 11: an id is the secret of its holder, also before operators.
@@ -103,7 +106,8 @@ async fn no_answer_and_no_line_tells_a_lease_id() {
     let (proxy, admin) = start(&without_end(&backend)).await;
     let id = acquire(proxy.addr(), "/doc", "60").await.id;
     assert_eq!(put_with(proxy.addr(), "/doc", &id, "x").await.status, 201);
-    let targets = ["/leases", "/records?key=backend:/doc", "/activity", "/metrics", "/config", "/routes", "/doubts", "/"];
+    let targets =
+        ["/leases", "/records?key=backend:/doc", "/activity", "/metrics", "/config", "/routes", "/doubts", "/"];
     for target in targets {
         let answer = look(admin, target).await;
         assert_eq!(answer.status, 200);

@@ -13,6 +13,7 @@
 )]
 
 mod admin_access;
+mod admin_command;
 mod admin_health;
 mod admin_leases;
 mod azure_conditions;

@@ -72,7 +72,8 @@ pub(super) fn forget(keys: &Keys, key: &ResourceKey, revision: Revision) -> Txn 
 
 /// Raises the floors of these buckets.
 pub(super) fn raise(keys: &Keys, buckets: &[u16]) -> Txn {
-    Txn::new().and_then(buckets.iter().map(|bucket| TxnOp::put(keys.floor(*bucket), "raised", None)).collect::<Vec<_>>())
+    Txn::new()
+        .and_then(buckets.iter().map(|bucket| TxnOp::put(keys.floor(*bucket), "raised", None)).collect::<Vec<_>>())
 }
 
 /// The records after that of `after`, in the order of their keys.
