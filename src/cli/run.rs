@@ -4,8 +4,9 @@ use std::{error::Error, os::unix::net::UnixListener, path::Path, process::ExitCo
 
 use tokio::runtime::Handle;
 
-use super::{Exit, RunOptions, complain, report};
+use super::{Exit, RunOptions, complain, desk::Desk, report};
 use crate::{
+    admin,
     config::{Config, Listen, Loaded, StoreKind},
     entropy::random_u64,
     exchange::{Signer, Upstreams},
@@ -15,7 +16,7 @@ use crate::{
     reload::{self, Reloader, control},
     server::{self, Listeners, signals},
     store::{self, Opened},
-    telemetry,
+    telemetry::{self, activity::Activity},
     tls::{Downstream, FileError},
 };
 
@@ -46,8 +47,12 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(control) => control,
         Err(error) => return fail(&error, Exit::Unavailable),
     };
+    let desk = match Desk::open(&config) {
+        Ok(desk) => desk,
+        Err((error, exit)) => return fail(error.as_ref(), exit),
+    };
     announce(&config, &listeners);
-    match serve(options, &Arc::new(config), (listeners, control), signer) {
+    match serve(options, &Arc::new(config), (listeners, control), signer, desk) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
     }
@@ -101,11 +106,13 @@ fn serve(
     config: &Arc<Config>,
     (listeners, control): (Listeners, Option<UnixListener>),
     signer: Option<Signer>,
+    desk: Option<Desk>,
 ) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = store::open(&config.store).await?;
-        let live = live(config, &store, signer).await?;
+        let activity = desk.as_ref().map(|_| Arc::<Activity>::default());
+        let live = live(config, &store, signer, activity.clone()).await?;
         let stop = signals::watch()?;
         let file = options.path().map(Path::to_owned);
         let store_for_reloads = Arc::clone(&store.store);
@@ -114,7 +121,14 @@ fn serve(
         if let Some(control) = control {
             tokio::spawn(control::serve(control, reloader));
         }
-        server::run(listeners, &config.server, Gateway::new(live), stop.subscribe()).await?;
+        if let (Some(desk), Some(activity)) = (desk, &activity) {
+            let (live, activity) = (Arc::clone(&live), Arc::clone(activity));
+            let listeners = listeners.addresses().collect();
+            let metrics = Box::new(String::new);
+            desk.serve(admin::Subject { live, activity, listeners, stop: stop.subscribe(), metrics });
+        }
+        let gateway = Gateway::new(live).noting(activity);
+        server::run(listeners, &config.server, gateway, stop.subscribe()).await?;
         store.store.close().await;
         tracing::info!("ended");
         Ok(())
@@ -126,12 +140,13 @@ pub(super) async fn live(
     config: &Arc<Config>,
     opened: &Opened,
     signer: Option<Signer>,
+    activity: Option<Arc<Activity>>,
 ) -> Result<Arc<Live>, Box<dyn Error>> {
     let held_until = opened.store.now().await?.plus(hold(config, opened));
     // This runtime carries no requests, and lives as long as they come.
     let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
     let guards = Guards::new(config, upstreams, Arc::clone(&opened.store), random_u64()?, held_until);
-    let serving = Serving::new(Arc::clone(config), Arc::new(guards.signing_with(signer)));
+    let serving = Serving::new(Arc::clone(config), Arc::new(guards.signing_with(signer).noting(activity)));
     Ok(Arc::new(Live::new(serving)))
 }
 

@@ -22,7 +22,7 @@ pub use change::{Plan, plan};
 use problem::Source;
 pub use problem::{Problem, Problems};
 pub use start::from_upstream;
-pub use units::show_duration;
+pub use units::{show_duration, show_size};
 pub use upstream::{Balance, Connections, Forwarded, HashBy, Health, HostHeader, Question};
 pub use words::{Word, guard_words};
 

@@ -24,9 +24,10 @@ use crate::{
     live::{Gate, Gates, new_gates},
     proxy::guarded::{GuardedPath, GuardedRequest},
     store::{Store, StoreError},
-    telemetry::access::Entry,
+    telemetry::{access::Entry, activity::Activity},
 };
 
+mod administration;
 mod admit;
 mod answer;
 mod attempt;
@@ -66,6 +67,7 @@ mod testing;
 mod unclaimed;
 mod write;
 
+pub use administration::{Forgotten, NotBroken};
 use answer::Answer;
 use claim::{Marker, read};
 use cors::Origins;
@@ -99,6 +101,7 @@ pub struct Guards {
     notices: Notices,
     origins: Arc<Origins>,
     acquaintances: Arc<Acquaintances>,
+    activity: Option<Arc<Activity>>,
     body_limits: BodyLimits,
     body_budget: Arc<BodyBudget>,
     gates: Gates,
@@ -134,11 +137,18 @@ impl Guards {
             notices: Notices::default(),
             origins: Arc::new(Origins::new()),
             acquaintances: Arc::new(Acquaintances::new()),
+            activity: None,
             body_limits: body_limits(server),
             body_budget: Arc::new(BodyBudget::new(server.body_memory_total_bytes, server.spool_total_bytes)),
             gates: new_gates(config.routes.len()),
             held_until,
         }
+    }
+
+    /// The same, where what happens is noted for an operator.
+    #[must_use]
+    pub fn noting(self, activity: Option<Arc<Activity>>) -> Self {
+        Self { activity, ..self }
     }
 
     /// The guard of another configuration in the same process. It shares with this one all that is known of resources and
@@ -163,6 +173,7 @@ impl Guards {
             notices: Notices::default(),
             origins: Arc::clone(&self.origins),
             acquaintances: Arc::clone(&self.acquaintances),
+            activity: self.activity.clone(),
             body_limits: body_limits(&config.server),
             body_budget: Arc::clone(&self.body_budget),
             gates,

@@ -23,7 +23,7 @@ use pingora::{
     upstreams::peer::HttpPeer,
 };
 
-use crate::live::Live;
+use crate::{live::Live, telemetry::activity::Activity};
 
 pub mod answer;
 pub mod client;
@@ -53,6 +53,7 @@ pub(crate) use pass::Servers;
 pub struct Gateway {
     live: Arc<Live>,
     observer: Observer,
+    activity: Option<Arc<Activity>>,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -64,7 +65,13 @@ impl std::fmt::Debug for Gateway {
 impl Gateway {
     /// The proxy of whatever configuration is live.
     pub fn new(live: Arc<Live>) -> Self {
-        Self { live, observer: Observer::default() }
+        Self { live, observer: Observer::default(), activity: None }
+    }
+
+    /// The same, where what happens is noted for an operator.
+    #[must_use]
+    pub fn noting(self, activity: Option<Arc<Activity>>) -> Self {
+        Self { activity, ..self }
     }
 
     /// What it serves.
@@ -221,6 +228,9 @@ impl ProxyHttp for Gateway {
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut Context) {
+        if let Some(activity) = &self.activity {
+            activity.ended(&context.entry, session.response_written().map_or(0, |head| head.status.as_u16()));
+        }
         entry::leave(session, error, context).await;
     }
 }

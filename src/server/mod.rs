@@ -31,6 +31,7 @@ pub mod signals;
 use entrance::Entrance;
 use secure::Secure;
 
+pub(crate) use bind::is_dead_socket;
 pub use bind::{BindError, Listeners};
 pub use in_flight::{InFlight, Ticket};
 

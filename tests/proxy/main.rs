@@ -12,6 +12,10 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod admin_access;
+mod admin_command;
+mod admin_health;
+mod admin_leases;
 mod azure_conditions;
 mod azure_files;
 mod azure_leases;
