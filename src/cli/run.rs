@@ -23,7 +23,7 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
     for warning in &warnings {
         complain(format_args!("warning: {warning}\n"));
     }
-    if let Err(error) = telemetry::init("info") {
+    if let Err(error) = telemetry::init(&config.telemetry, false) {
         complain(format_args!("ifmatch: no logs: {error}"));
     }
     let signer = match signer(&config) {
@@ -89,8 +89,10 @@ fn serve(config: &Config, listeners: Listeners, signer: Option<Signer>) -> Resul
     runtime.block_on(async {
         let store = store::open(&config.store).await?;
         let gateway = gateway(config, &store, signer).await?;
+        let counting = tokio::spawn(telemetry::metrics::count_records(Arc::clone(&store.store)));
         let stop = signals::watch()?;
         server::run(listeners, &config.server, gateway, stop.subscribe()).await?;
+        counting.abort();
         store.store.close().await;
         tracing::info!("ended");
         Ok(())
@@ -105,7 +107,9 @@ pub(super) async fn gateway(
 ) -> Result<Gateway, Box<dyn Error>> {
     let held_until = opened.store.now().await?.plus(hold(config, opened));
     let guards = Guards::new(config, Arc::clone(&opened.store), random_u64()?, held_until);
-    Ok(Gateway::new(config, Arc::new(guards.signing_with(signer))))
+    let guards = Arc::new(guards.signing_with(signer));
+    telemetry::metrics::watch(&guards);
+    Ok(Gateway::new(config, guards))
 }
 
 /// How long writes and grants are held back: until no write of an earlier process can come any more.

@@ -10,6 +10,7 @@ mod read;
 #[cfg(test)]
 mod reference;
 mod start;
+mod telemetry;
 mod units;
 mod validate;
 mod words;
@@ -19,6 +20,7 @@ use std::{fs, io, path::Path, path::PathBuf, sync::Arc, time::Duration};
 use problem::Source;
 pub use problem::{Problem, Problems};
 pub use start::from_upstream;
+pub use telemetry::{LogForm, LogLevel, Otlp, OtlpProtocol, Signal, Telemetry};
 pub use units::show_duration;
 pub use words::{Word, guard_words};
 
@@ -66,6 +68,8 @@ pub struct Config {
     pub server: Server,
     /// The `[store]` table.
     pub store: Store,
+    /// The `[telemetry]` table.
+    pub telemetry: Telemetry,
     /// The routes, each with its upstream, in the order of the file.
     pub routes: Vec<Arc<Route>>,
 }

@@ -51,6 +51,8 @@ fn shows_every_key_and_no_other() {
         known::<raw::Server>("server."),
         known::<raw::Store>("store."),
         known::<raw::Tls>("store.tls."),
+        known::<raw::Telemetry>("telemetry."),
+        known::<raw::Otlp>("telemetry.otlp."),
         known::<raw::Upstream>("upstreams.docs."),
         known::<raw::Route>("routes."),
         known::<raw::Claim>("routes.claim."),

@@ -13,6 +13,10 @@ use pingora::{
 use pingora_timeout::timeout;
 
 use super::{Body, Exchange, Failure};
+use crate::telemetry::{
+    exchange::Watch,
+    traces::{TRACEPARENT, TRACESTATE},
+};
 
 /// Interim responses (1xx) accepted before the final one.
 const INTERIM_RESPONSES_MAX: u8 = 16;
@@ -51,6 +55,30 @@ impl Lost {
     }
 }
 
+impl Lost {
+    /// Its name in metrics.
+    const fn word(&self) -> &'static str {
+        match self.failure {
+            Failure::NotSent { .. } => "not_sent",
+            Failure::Abandoned { timed_out: true } => "timeout",
+            Failure::Abandoned { timed_out: false } => "broken",
+        }
+    }
+}
+
+/// Tells the upstream of the trace that the request belongs to.
+pub(crate) fn trace(head: &mut RequestHeader, fields: Option<(String, Option<String>)>) -> pingora::Result<()> {
+    let Some((parent, state)) = fields else { return Ok(()) };
+    head.insert_header(TRACEPARENT, parent)?;
+    match state {
+        Some(state) => head.insert_header(TRACESTATE, state),
+        None => {
+            head.remove_header(TRACESTATE);
+            Ok(())
+        }
+    }
+}
+
 impl From<Box<pingora::Error>> for Lost {
     fn from(error: Box<pingora::Error>) -> Self {
         tracing::debug!(error = error.etype().as_str(), "an exchange with an upstream failed");
@@ -71,11 +99,12 @@ pub struct Connected {
     link: Box<Link>,
     server: usize,
     reused: bool,
+    watch: Watch,
 }
 
 impl Connected {
-    pub(super) fn new(link: Link, server: usize, reused: bool) -> Self {
-        Self { link: Box::new(link), server, reused }
+    pub(super) fn new(link: Link, server: usize, reused: bool, watch: Watch) -> Self {
+        Self { link: Box::new(link), server, reused, watch }
     }
 
     /// The index of the server in [`Upstream::servers`](crate::config::Upstream::servers).
@@ -100,7 +129,19 @@ impl Connected {
         self.transmit(head, body).await.map_err(|lost| lost.failure)
     }
 
-    pub(super) async fn transmit(mut self, head: RequestHeader, body: &Body) -> Result<Exchange, Lost> {
+    pub(super) async fn transmit(mut self, mut head: RequestHeader, body: &Body) -> Result<Exchange, Lost> {
+        self.watch.asks(&head.method);
+        trace(&mut head, self.watch.trace_fields())?;
+        let (mut watch, outcome) =
+            (std::mem::replace(&mut self.watch, Watch::nothing()), self.exchange(head, body).await);
+        match &outcome {
+            Ok(exchange) => watch.answered(exchange.head().status.as_u16()),
+            Err(lost) => watch.failed(lost.word()),
+        }
+        outcome
+    }
+
+    async fn exchange(mut self, head: RequestHeader, body: &Body) -> Result<Exchange, Lost> {
         match timeout(self.link.timeout, self.link.converse(head, body)).await {
             Ok(outcome) => outcome?,
             // An upstream that answered and then stopped reading has left its answer on the connection.

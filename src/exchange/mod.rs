@@ -15,7 +15,7 @@ use pingora::{
 };
 use thiserror::Error;
 
-use crate::config::Upstream;
+use crate::{config::Upstream, telemetry::exchange::Watch};
 
 mod body;
 mod budget;
@@ -32,6 +32,7 @@ mod testing;
 pub use body::{Body, BodyReader};
 pub use budget::BodyBudget;
 pub use connection::Connected;
+pub(crate) use connection::trace;
 pub use receive::{BodyLimits, ReceiveError, receive};
 pub use response::{Begun, Exchange, Hashed, Whole, hash_whole, read_whole};
 pub use signing::{NoCredentials, Signer};
@@ -154,12 +155,13 @@ impl Exchanger {
         let mut failure = Failure::NotSent { timed_out: false };
         for address in addresses.as_slice() {
             let mut peer = peer(upstream, *address);
+            let mut watch = Watch::begin(name, false, Some(*address));
             let pooled = std::mem::replace(&mut peer.group_key, if fresh { FRESH } else { 0 });
             match connector.get_http_session(&peer).await {
                 Ok((session, reused)) => {
                     peer.group_key = pooled;
                     let link = Link::new(Arc::clone(connector), peer, session, reuse_idle, upstream.timeout);
-                    return Ok(Connected::new(link, server, reused));
+                    return Ok(Connected::new(link, server, reused, watch));
                 }
                 Err(error) => {
                     tracing::warn!(
@@ -167,6 +169,11 @@ impl Exchanger {
                         "the server cannot be reached"
                     );
                     failure = Failure::NotSent { timed_out: *error.etype() == ErrorType::ConnectTimedout };
+                    watch.failed(if *error.etype() == ErrorType::ConnectTimedout {
+                        "connect_timeout"
+                    } else {
+                        "connect"
+                    });
                 }
             }
         }

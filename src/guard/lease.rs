@@ -30,6 +30,7 @@ use crate::{
     },
     entropy::random_bytes,
     store::Swapped,
+    telemetry::metrics,
 };
 
 /// A step that was done.
@@ -137,6 +138,9 @@ impl Guards {
                     let swapped = swap(&*self.store, self.store_timeout, &request.key, snapshot.revision, record).await;
                     if let Swapped::Done(snapshot) = swapped.map_err(|error| refusals::of_store(&error))? {
                         self.note_lease(request, &snapshot, done);
+                        if let Some(metrics) = metrics::get() {
+                            metrics.lease(&request.route.name, done.word());
+                        }
                         return Ok(Stepped { done, snapshot, waited });
                     }
                     if Instant::now() >= end {

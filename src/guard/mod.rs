@@ -23,7 +23,7 @@ use crate::{
     exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, receive},
     proxy::guarded::{GuardedPath, GuardedRequest},
     store::{Store, StoreError},
-    telemetry::access::Entry,
+    telemetry::{access::Entry, metrics::Gauged},
 };
 
 mod admit;
@@ -212,6 +212,16 @@ impl GuardedPath for Guards {
         }
         answer.mirror_tag(guard)?;
         relay::send(session, answer, guard, entry).await
+    }
+}
+
+impl Gauged for Guards {
+    fn waiters(&self) -> (u64, u64) {
+        (self.queues.waiters(), self.lease_queues.waiters())
+    }
+
+    fn body_bytes(&self) -> (u64, u64) {
+        self.body_budget.held_bytes()
     }
 }
 

@@ -87,6 +87,11 @@ impl Queues {
         timeout_at(end, turn.acquire_owned()).await.ok().and_then(Result::ok).ok_or(NoTurn::TimedOut)
     }
 
+    /// How many wait.
+    pub(super) fn waiters(&self) -> u64 {
+        u64::try_from(self.waiters.load(Ordering::Relaxed)).unwrap_or(u64::MAX)
+    }
+
     /// Whether anybody waits for, or has, the turn at a resource.
     pub(super) fn has_line(&self, key: &ResourceKey) -> bool {
         self.lines(key).contains_key(key)

@@ -25,6 +25,7 @@ use crate::{
         fields::{request_head, response_head},
         read_whole,
     },
+    telemetry::{Step, trail},
 };
 
 impl Guards {
@@ -68,8 +69,11 @@ impl Guards {
     ) -> Result<Answer, Answer> {
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
         let end = Instant::now() + guard.claim_max_wait;
-        let turn = self.queues.turn(&request.key, guard.claim_max_waiters, end).await.map_err(refusals::of_turn)?;
+        let step = Step::begin("claim");
+        let turn = self.queues.turn(&request.key, guard.claim_max_waiters, end);
+        let turn = trail::waiting(turn).await.map_err(refusals::of_turn)?;
         let admitted = self.admit(request, guard, end).await?;
+        drop(step);
         let answer = self.exchange_under_claim(request, guard, admitted, head, body, attempt).await;
         drop(turn);
         answer

@@ -3,7 +3,10 @@
 use std::net::SocketAddr;
 
 use super::observe::Observation;
-use crate::{server::Ticket, telemetry::access::Entry};
+use crate::{
+    server::Ticket,
+    telemetry::{access::Entry, exchange::Watch},
+};
 
 /// The context of one request, dropped with it.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub struct Context {
     pub servers_tried: usize,
     /// Addresses of the last of them that were not tried, in reverse order.
     pub untried: Vec<SocketAddr>,
+    /// What is seen of the exchange with the last of them.
+    pub watch: Watch,
     /// Whether a connection to a server was made: from here on one may have seen the request.
     pub connected: bool,
 }
@@ -37,6 +42,7 @@ impl Context {
             turn: None,
             servers_tried: 0,
             untried: Vec::new(),
+            watch: Watch::nothing(),
             connected: false,
         }
     }

@@ -119,6 +119,7 @@ impl ProxyHttp for Gateway {
         context: &mut Context,
         mut error: Box<Error>,
     ) -> Box<Error> {
+        context.watch.failed("connect");
         error.set_retry(pass::may_connect_again(context));
         error
     }
@@ -166,6 +167,9 @@ impl ProxyHttp for Gateway {
         if let Some(observation) = &mut context.observation {
             observation.response(response.status, &response.headers);
         }
+        if !response.status.is_informational() {
+            context.watch.answered(response.status.as_u16());
+        }
         pass::response_from_upstream(response)
     }
 
@@ -174,9 +178,10 @@ impl ProxyHttp for Gateway {
         _peer: &HttpPeer,
         session: &mut Session,
         mut error: Box<Error>,
-        _context: &mut Context,
+        context: &mut Context,
         reused: bool,
     ) -> Box<Error> {
+        context.watch.failed(if failure::is_timeout(&error) { "timeout" } else { "broken" });
         if pass::may_send_again(session.req_header(), session.as_ref().retry_buffer_truncated()) {
             error.retry.decide_reuse(reused);
         } else {

@@ -24,7 +24,9 @@ use crate::{
     exchange::{
         fields::{Head, end_hop, via},
         peer::Resolver,
+        trace,
     },
+    telemetry::exchange::Watch,
 };
 
 /// How long a connection to an upstream may be idle in the pool: shorter than the keep-alive of common servers.
@@ -71,6 +73,9 @@ impl Servers {
             }
         };
         context.entry.server = Some(address);
+        let last = turn.wrapping_add(context.servers_tried.wrapping_sub(1)).checked_rem(upstream.servers.len());
+        let name = last.and_then(|index| upstream.servers.get(index)).map_or("", String::as_str);
+        context.watch = Watch::begin_for(context.entry.trail.clone(), name, false, Some(address));
         Ok(Box::new(http_peer(address, upstream)))
     }
 }
@@ -96,9 +101,11 @@ fn http_peer(address: SocketAddr, upstream: &Upstream) -> HttpPeer {
 /// What the upstream sees differently from what the client sent.
 pub(super) fn request_to_upstream(
     received: Version,
-    context: &Context,
+    context: &mut Context,
     request: &mut RequestHeader,
 ) -> pingora::Result<()> {
+    context.watch.asks(&request.method);
+    trace(request, context.watch.trace_fields())?;
     request.remove(&FENCING_TOKEN);
     if context.entry.route.as_ref().is_some_and(|route| route.guard.is_some()) {
         request.remove(&LEASE_ID);

@@ -77,6 +77,7 @@ pub async fn run(
     mut stop: watch::Receiver<Stop>,
 ) -> Result<(), ServeError> {
     let in_flight = gateway.in_flight();
+    in_flight.show();
     let mut proxy = http_proxy(&Arc::new(configuration(server)), gateway);
     let options = http_options(server);
     proxy.server_options = Some(options.clone());

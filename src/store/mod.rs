@@ -20,6 +20,7 @@ use crate::core::{
     time::StoreTime,
 };
 
+mod counts;
 pub mod disk;
 pub mod encoding;
 mod epoch;
@@ -31,6 +32,7 @@ mod open;
 pub mod redis;
 mod secret;
 
+pub use counts::Counts;
 pub use open::{OpenError, Opened, open};
 pub use secret::PASSWORD_VARIABLE;
 
@@ -89,6 +91,11 @@ pub trait Store: Send + Sync {
     /// Waits until the record has another revision than `seen`. May return early; the caller reads again and bounds
     /// the wait.
     async fn changed(&self, key: &ResourceKey, seen: Revision);
+
+    /// How much it holds, where it can tell without a look at every record.
+    fn count(&self) -> Option<Counts> {
+        None
+    }
 
     /// Ends the use of the store by this process, in good order.
     async fn close(&self) {}

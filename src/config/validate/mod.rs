@@ -13,6 +13,7 @@ mod server;
 mod shared;
 mod store;
 mod tags;
+mod telemetry;
 mod touches;
 mod upstreams;
 
@@ -34,6 +35,7 @@ pub(super) fn validate(
     let mut check = Check { source, written, problems };
     let server = server::server(&mut check, &file.server);
     let store = store::store(&mut check, &file.store);
+    let telemetry = telemetry::telemetry(&mut check, &file.telemetry);
     let upstreams = upstreams::upstreams(&mut check, &file.upstreams);
     let routes = routes::routes(&mut check, file, &upstreams);
     overlap::refuse(&mut check, &routes);
@@ -45,5 +47,5 @@ pub(super) fn validate(
     }
     let warnings = overlap::warnings(source, &routes);
     let routes = overlap::beside_guarded(routes);
-    Ok(Loaded { config: Config { server, store, routes }, warnings })
+    Ok(Loaded { config: Config { server, store, telemetry, routes }, warnings })
 }

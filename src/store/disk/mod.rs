@@ -22,7 +22,7 @@ use async_trait::async_trait;
 use redb::Database;
 
 use super::{
-    Incarnation, Store, StoreError, Swapped,
+    Counts, Incarnation, Store, StoreError, Swapped,
     memory::{Inheritance, MemoryStore},
 };
 use crate::{
@@ -108,6 +108,10 @@ impl Store for DiskStore {
 
     async fn changed(&self, key: &ResourceKey, seen: Revision) {
         self.memory.changed(key, seen).await;
+    }
+
+    fn count(&self) -> Option<Counts> {
+        self.memory.count()
     }
 
     async fn close(&self) {
