@@ -28,6 +28,8 @@
 //! 10. The answer goes out: the upstream's through `guard/relay.rs`, a refusal ([`core::refusal`]) through
 //!     [`proxy::answer`], the one writer of local responses. The access log gets its line ([`telemetry::access`]).
 //!
+//! Steps 2 to 10 are done by one generation of the configuration, which [`live`] hands to each request as a whole.
+//!
 //! Before all that [`cli`] reads the command line and [`config`] the file. [`clock`] is where a store takes its time
 //! from, [`entropy`] the one source of random numbers.
 //!
@@ -51,6 +53,7 @@ pub mod dialect;
 pub mod entropy;
 pub mod exchange;
 pub mod guard;
+pub mod live;
 pub mod proxy;
 pub mod server;
 pub mod store;

@@ -9,6 +9,7 @@ use crate::{
     entropy::random_u64,
     exchange::{NoCredentials, Signer},
     guard::Guards,
+    live::{Live, Serving},
     proxy::Gateway,
     server::{self, Listeners, signals},
     store::{self, Opened},
@@ -23,7 +24,7 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
     for warning in &warnings {
         complain(format_args!("warning: {warning}\n"));
     }
-    if let Err(error) = telemetry::init(&config.telemetry, false) {
+    if let Err(error) = telemetry::init(&config.telemetry, config.admin.is_some()) {
         complain(format_args!("ifmatch: no logs: {error}"));
     }
     let signer = match signer(&config) {
@@ -35,7 +36,7 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Err(error) => return fail(&error, Exit::Unavailable),
     };
     announce(&config, &listeners);
-    match serve(&config, listeners, signer) {
+    match serve(&Arc::new(config), listeners, signer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
     }
@@ -84,14 +85,14 @@ fn promise(kind: &StoreKind) -> &'static str {
     }
 }
 
-fn serve(config: &Config, listeners: Listeners, signer: Option<Signer>) -> Result<(), Box<dyn Error>> {
+fn serve(config: &Arc<Config>, listeners: Listeners, signer: Option<Signer>) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = store::open(&config.store).await?;
-        let gateway = gateway(config, &store, signer).await?;
+        let live = live(config, &store, signer).await?;
         let counting = tokio::spawn(telemetry::metrics::count_records(Arc::clone(&store.store)));
         let stop = signals::watch()?;
-        server::run(listeners, &config.server, gateway, stop.subscribe()).await?;
+        server::run(listeners, &config.server, Gateway::new(live), stop.subscribe()).await?;
         counting.abort();
         store.store.close().await;
         tracing::info!("ended");
@@ -99,17 +100,18 @@ fn serve(config: &Config, listeners: Listeners, signer: Option<Signer>) -> Resul
     })
 }
 
-/// The proxy of a configuration, with its guard and its store.
-pub(super) async fn gateway(
-    config: &Config,
+/// The first generation: a configuration with its guard and its store.
+pub(super) async fn live(
+    config: &Arc<Config>,
     opened: &Opened,
     signer: Option<Signer>,
-) -> Result<Gateway, Box<dyn Error>> {
+) -> Result<Arc<Live>, Box<dyn Error>> {
     let held_until = opened.store.now().await?.plus(hold(config, opened));
     let guards = Guards::new(config, Arc::clone(&opened.store), random_u64()?, held_until);
     let guards = Arc::new(guards.signing_with(signer));
-    telemetry::metrics::watch(&guards);
-    Ok(Gateway::new(config, guards))
+    guards.show();
+    let serving = Serving::new(Arc::clone(config), guards);
+    Ok(Arc::new(Live::new(serving)))
 }
 
 /// How long writes and grants are held back: until no write of an earlier process can come any more.

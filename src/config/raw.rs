@@ -23,6 +23,7 @@ pub(super) type Texts = Spanned<Vec<Text>>;
 #[serde(default, deny_unknown_fields)]
 pub(super) struct File {
     pub(super) server: Server,
+    pub(super) admin: Admin,
     pub(super) store: Store,
     pub(super) telemetry: Telemetry,
     pub(super) upstreams: BTreeMap<Text, Spanned<Upstream>>,
@@ -44,6 +45,15 @@ pub(super) struct Server {
     pub(super) claim_waiters_max: Option<Number>,
     pub(super) keepalive_timeout: Option<Text>,
     pub(super) shutdown_timeout: Option<Text>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Admin {
+    pub(super) listen: Option<Text>,
+    pub(super) hosts: Option<Texts>,
+    pub(super) token_file: Option<Text>,
+    pub(super) token_env: Option<Text>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -184,11 +194,10 @@ pub(super) struct Lease {
 }
 
 impl Section for File {
-    const LATER: &'static [&'static str] = &["admin"];
-
     fn shape(key: &str) -> Shape {
         match key {
             "server" => Shape::Table(clean::<Server>),
+            "admin" => Shape::Table(clean::<Admin>),
             "store" => Shape::Table(clean::<Store>),
             "telemetry" => Shape::Table(clean::<Telemetry>),
             "defaults" => Shape::Table(clean::<Route>),
@@ -200,6 +209,8 @@ impl Section for File {
 }
 
 impl Section for Server {}
+
+impl Section for Admin {}
 
 impl Section for Store {
     fn shape(key: &str) -> Shape {

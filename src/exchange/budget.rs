@@ -5,6 +5,8 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use crate::telemetry::metrics::Gauged;
+
 /// The totals over all request bodies that are held at one time.
 #[derive(Debug)]
 pub struct BodyBudget {
@@ -24,9 +26,10 @@ impl BodyBudget {
             spool_total_bytes,
         }
     }
+}
 
-    /// What is taken: bytes of memory, and bytes of spool files.
-    pub fn held_bytes(&self) -> (u64, u64) {
+impl Gauged for BodyBudget {
+    fn body_bytes(&self) -> (u64, u64) {
         let held = |total: u64, free: &AtomicU64| total.saturating_sub(free.load(Ordering::Relaxed));
         (held(self.memory_total_bytes, &self.memory_free_bytes), held(self.spool_total_bytes, &self.spool_free_bytes))
     }

@@ -9,7 +9,7 @@ use http::header;
 use pingora::proxy::Session;
 
 use crate::{
-    config::Config,
+    config::{self, Config},
     core::{
         cors::is_preflight,
         policy::{Dialect, ErrorShape, Guard, MethodClass},
@@ -23,7 +23,7 @@ use crate::{
     exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, receive},
     proxy::guarded::{GuardedPath, GuardedRequest},
     store::{Store, StoreError},
-    telemetry::{access::Entry, metrics::Gauged},
+    telemetry::{access::Entry, metrics::watch},
 };
 
 mod admit;
@@ -83,20 +83,20 @@ use request::{Request, leave_prefix};
 pub struct Guards {
     store: Arc<dyn Store>,
     store_timeout: Duration,
-    marker: Marker,
+    marker: Arc<Marker>,
     queues: Arc<Queues>,
     lease_queues: Arc<Queues>,
-    holdings: Holdings,
+    holdings: Arc<Holdings>,
     replays: Arc<Replays>,
-    exchanger: Exchanger,
-    signer: Option<Signer>,
-    memory: Memory,
-    issued: IssuedTags,
-    flapping: Flapping,
+    exchanger: Arc<Exchanger>,
+    signer: Option<Arc<Signer>>,
+    memory: Arc<Memory>,
+    issued: Arc<IssuedTags>,
+    flapping: Arc<Flapping>,
     related: Related,
     notices: Notices,
-    origins: Origins,
-    acquaintances: Acquaintances,
+    origins: Arc<Origins>,
+    acquaintances: Arc<Acquaintances>,
     body_limits: BodyLimits,
     body_budget: Arc<BodyBudget>,
     /// Until when guarded writes and grants are held back after the start.
@@ -110,30 +110,60 @@ impl Guards {
         let server = &config.server;
         Self {
             store_timeout: config.store.timeout,
-            marker: Marker::new(Arc::clone(&store), config.store.timeout, owner),
+            marker: Arc::new(Marker::new(Arc::clone(&store), config.store.timeout, owner)),
             store,
             queues: Arc::new(Queues::new(server.claim_waiters_max)),
-            lease_queues: Arc::new(Queues::new(server.claim_waiters_max)),
-            holdings: Holdings::default(),
+            lease_queues: Arc::new(Queues::for_leases(server.claim_waiters_max)),
+            holdings: Arc::default(),
             replays: Arc::new(Replays::new()),
-            exchanger: Exchanger::new(),
+            exchanger: Arc::default(),
             signer: None,
-            memory: Memory::new(),
-            issued: IssuedTags::new(),
-            flapping: Flapping::new(),
+            memory: Arc::new(Memory::new()),
+            issued: Arc::new(IssuedTags::new()),
+            flapping: Arc::new(Flapping::new()),
             related: Related::new(config),
             notices: Notices::default(),
-            origins: Origins::new(),
-            acquaintances: Acquaintances::new(),
-            body_limits: BodyLimits {
-                memory_bytes: server.body_memory_bytes,
-                max_bytes: server.body_max_bytes,
-                timeout: server.body_timeout,
-                spool_dir: server.spool_dir.clone(),
-            },
+            origins: Arc::new(Origins::new()),
+            acquaintances: Arc::new(Acquaintances::new()),
+            body_limits: body_limits(server),
             body_budget: Arc::new(BodyBudget::new(server.body_memory_total_bytes, server.spool_total_bytes)),
             held_until,
         }
+    }
+
+    /// The guard of another configuration in the same process. It shares with this one all that is known of resources and
+    /// of those who use them, and the limits on what all requests hold together; so a request that this one still
+    /// handles, and one that the other does, see each other.
+    #[must_use]
+    pub fn renewed(&self, config: &Config) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            store_timeout: self.store_timeout,
+            marker: Arc::clone(&self.marker),
+            queues: Arc::clone(&self.queues),
+            lease_queues: Arc::clone(&self.lease_queues),
+            holdings: Arc::clone(&self.holdings),
+            replays: Arc::clone(&self.replays),
+            exchanger: Arc::clone(&self.exchanger),
+            signer: self.signer.clone(),
+            memory: Arc::clone(&self.memory),
+            issued: Arc::clone(&self.issued),
+            flapping: Arc::clone(&self.flapping),
+            related: Related::new(config),
+            notices: Notices::default(),
+            origins: Arc::clone(&self.origins),
+            acquaintances: Arc::clone(&self.acquaintances),
+            body_limits: body_limits(&config.server),
+            body_budget: Arc::clone(&self.body_budget),
+            held_until: self.held_until,
+        }
+    }
+
+    /// Shows in the metrics what requests hold and wait for, by whatever generation they are handled.
+    pub fn show(&self) {
+        watch(&self.queues);
+        watch(&self.lease_queues);
+        watch(&self.body_budget);
     }
 
     async fn answer(&self, session: &mut Session, guarded: &GuardedRequest, guard: &Guard) -> Result<Answer, Answer> {
@@ -200,6 +230,15 @@ impl Guards {
     }
 }
 
+fn body_limits(server: &config::Server) -> BodyLimits {
+    BodyLimits {
+        memory_bytes: server.body_memory_bytes,
+        max_bytes: server.body_max_bytes,
+        timeout: server.body_timeout,
+        spool_dir: server.spool_dir.clone(),
+    }
+}
+
 #[async_trait::async_trait]
 impl GuardedPath for Guards {
     async fn handle(&self, session: &mut Session, guarded: &GuardedRequest, entry: &mut Entry) -> pingora::Result<()> {
@@ -212,16 +251,6 @@ impl GuardedPath for Guards {
         }
         answer.mirror_tag(guard)?;
         relay::send(session, answer, guard, entry).await
-    }
-}
-
-impl Gauged for Guards {
-    fn waiters(&self) -> (u64, u64) {
-        (self.queues.waiters(), self.lease_queues.waiters())
-    }
-
-    fn body_bytes(&self) -> (u64, u64) {
-        self.body_budget.held_bytes()
     }
 }
 

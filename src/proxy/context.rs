@@ -1,9 +1,10 @@
 //! What is kept of one request while pingora handles it.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use super::observe::Observation;
 use crate::{
+    live::Serving,
     server::Ticket,
     telemetry::{access::Entry, exchange::Watch},
 };
@@ -11,6 +12,8 @@ use crate::{
 /// The context of one request, dropped with it.
 #[derive(Debug)]
 pub struct Context {
+    /// The configuration that handles it, from its beginning to its end.
+    pub serving: Arc<Serving>,
     /// What the access log is to say.
     pub entry: Entry,
     /// Counts the request as in flight.
@@ -33,8 +36,9 @@ pub struct Context {
 
 impl Context {
     /// The context of a request whose head was just read.
-    pub fn new(ticket: Ticket) -> Self {
+    pub fn new(ticket: Ticket, serving: Arc<Serving>) -> Self {
         Self {
+            serving,
             entry: Entry::default(),
             ticket: Some(ticket),
             route_index: None,

@@ -13,7 +13,7 @@ use super::{
     context::Context,
     door::{self, Door, Head},
     failure,
-    guarded::{GuardedPath, GuardedRequest},
+    guarded::GuardedRequest,
     observe::{Observation, Observer},
     target,
 };
@@ -22,8 +22,8 @@ use crate::{
     core::{
         policy::ErrorShape,
         refusal::{Code, Refusal},
-        route::RouteTable,
     },
+    live::Serving,
     telemetry::{self, access::Exchange, trail},
 };
 
@@ -43,17 +43,12 @@ pub(super) fn prepare(session: &mut Session, keepalive_timeout: Duration) {
 }
 
 /// Sends a request through the door. True: it was answered.
-pub(super) async fn enter(
-    table: &RouteTable,
-    routes: &[Arc<Route>],
-    guarded: &dyn GuardedPath,
-    observer: &Observer,
-    session: &mut Session,
-    context: &mut Context,
-) -> pingora::Result<bool> {
+pub(super) async fn enter(observer: &Observer, session: &mut Session, context: &mut Context) -> pingora::Result<bool> {
     telemetry::begin(&mut context.entry, &session.req_header().headers);
+    let serving = Arc::clone(&context.serving);
+    let routes = serving.routes();
     let door = target::to_origin_form(session.req_header_mut())
-        .and_then(|()| decide(table, routes, session))
+        .and_then(|()| decide(&serving, session))
         .unwrap_or_else(|refusal| Door::Refuse { refusal, route_index: None });
     match door {
         Door::Refuse { refusal, route_index } => {
@@ -82,7 +77,7 @@ pub(super) async fn enter(
             context.entry.route = Some(Arc::clone(&request.route));
             context.entry.key = Some(request.key.clone());
             let trail = context.entry.trail.clone();
-            trail::along(trail.as_ref(), guarded.handle(session, &request, &mut context.entry)).await?;
+            trail::along(trail.as_ref(), serving.guarded.handle(session, &request, &mut context.entry)).await?;
             Ok(true)
         }
     }
@@ -107,7 +102,7 @@ fn observe(
     }
 }
 
-fn decide(table: &RouteTable, routes: &[Arc<Route>], session: &Session) -> Result<Door, Refusal> {
+fn decide(serving: &Serving, session: &Session) -> Result<Door, Refusal> {
     let request = session.req_header();
     let head = Head {
         method: &request.method,
@@ -116,7 +111,7 @@ fn decide(table: &RouteTable, routes: &[Arc<Route>], session: &Session) -> Resul
         target: request.raw_path(),
         headers: &request.headers,
     };
-    Ok(door::decide(table, routes, &head))
+    Ok(door::decide(&serving.table, serving.routes(), &head))
 }
 
 async fn refuse(session: &mut Session, context: &mut Context, refusal: &Refusal) -> pingora::Result<()> {

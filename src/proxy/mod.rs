@@ -9,7 +9,7 @@
 //! 5. `answer`: the writer of refusals and other local responses.
 //! 6. `entry` again: the line in the access log.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -23,11 +23,7 @@ use pingora::{
     upstreams::peer::HttpPeer,
 };
 
-use crate::{
-    config::{Config, Route},
-    core::route::RouteTable,
-    server::InFlight,
-};
+use crate::live::Live;
 
 pub mod answer;
 mod context;
@@ -50,41 +46,29 @@ pub use guarded::{GuardedPath, GuardedRequest};
 pub use method::METHOD_FIELDS;
 pub use observe::Observation;
 use observe::Observer;
+pub(crate) use pass::Servers;
 
 /// The proxy as pingora sees it.
 pub struct Gateway {
-    table: RouteTable,
-    routes: Vec<Arc<Route>>,
-    servers: pass::Servers,
-    guarded: Arc<dyn GuardedPath>,
+    live: Arc<Live>,
     observer: Observer,
-    in_flight: InFlight,
-    keepalive_timeout: Duration,
 }
 
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Gateway").field("routes", &self.routes).finish_non_exhaustive()
+        formatter.debug_struct("Gateway").field("live", &self.live).finish_non_exhaustive()
     }
 }
 
 impl Gateway {
-    /// The proxy of a configuration; guarded requests go to `guarded`.
-    pub fn new(config: &Config, guarded: Arc<dyn GuardedPath>) -> Self {
-        Self {
-            table: routing::table(&config.routes),
-            routes: config.routes.clone(),
-            servers: pass::Servers::new(config.routes.len()),
-            guarded,
-            observer: Observer::default(),
-            in_flight: InFlight::default(),
-            keepalive_timeout: config.server.keepalive_timeout,
-        }
+    /// The proxy of whatever configuration is live.
+    pub fn new(live: Arc<Live>) -> Self {
+        Self { live, observer: Observer::default() }
     }
 
-    /// The requests that it is handling.
-    pub(crate) fn in_flight(&self) -> InFlight {
-        self.in_flight.clone()
+    /// What it serves.
+    pub(crate) fn live(&self) -> &Arc<Live> {
+        &self.live
     }
 }
 
@@ -93,23 +77,23 @@ impl ProxyHttp for Gateway {
     type CTX = Context;
 
     fn new_ctx(&self) -> Context {
-        Context::new(self.in_flight.enter())
+        Context::new(self.live.in_flight().enter(), self.live.serving())
     }
 
     /// None: a compressed body would need a weak tag, and no weak tag satisfies If-Match (RFC 9110 section 13.1.1).
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
-    async fn early_request_filter(&self, session: &mut Session, _context: &mut Context) -> pingora::Result<()> {
-        entry::prepare(session, self.keepalive_timeout);
+    async fn early_request_filter(&self, session: &mut Session, context: &mut Context) -> pingora::Result<()> {
+        entry::prepare(session, context.serving.config.server.keepalive_timeout);
         Ok(())
     }
 
     async fn request_filter(&self, session: &mut Session, context: &mut Context) -> pingora::Result<bool> {
-        entry::enter(&self.table, &self.routes, self.guarded.as_ref(), &self.observer, session, context).await
+        entry::enter(&self.observer, session, context).await
     }
 
     async fn upstream_peer(&self, _session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
-        self.servers.peer(context).await
+        Arc::clone(&context.serving).servers.peer(context).await
     }
 
     fn fail_to_connect(

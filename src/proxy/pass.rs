@@ -39,7 +39,7 @@ static LEASE_ID: HeaderName = HeaderName::from_static("lease-id");
 
 /// What spreads requests over the servers of upstreams.
 #[derive(Debug)]
-pub(super) struct Servers {
+pub(crate) struct Servers {
     resolver: Resolver,
     /// For each route, the server that its next request begins with.
     turns: Vec<AtomicUsize>,
@@ -47,7 +47,7 @@ pub(super) struct Servers {
 
 impl Servers {
     /// That of so many routes.
-    pub(super) fn new(routes: usize) -> Self {
+    pub(crate) fn new(routes: usize) -> Self {
         Self { resolver: Resolver::new(), turns: (0..routes).map(|_| AtomicUsize::new(0)).collect() }
     }
 

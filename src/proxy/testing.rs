@@ -26,6 +26,7 @@ use crate::{
         route::{HostPattern, PathPattern},
         target::PathParameters,
     },
+    live::{Live, Serving},
     server::{self, Listeners, Stop},
     telemetry::access::Entry,
 };
@@ -95,6 +96,7 @@ pub(crate) fn route(path: &str, guard: Option<Guard>, servers: &[SocketAddr]) ->
 pub(crate) fn config(routes: Vec<Route>) -> Config {
     Config {
         telemetry: config::Telemetry::default(),
+        admin: None,
         server: config::Server {
             listen: vec![Listen::Tcp("127.0.0.1:0".to_owned())],
             threads: 1,
@@ -145,11 +147,13 @@ impl Proxy {
         let config = config(routes);
         let listeners = Listeners::bind(&config.server.listen).expect("a free port");
         let address = listeners.addresses().next().expect("one address").parse().expect("a socket address");
-        let gateway = Gateway::new(&config, Arc::new(RefuseAll));
+        let server = config.server.clone();
+        let serving = Serving::guarded_by(Arc::new(config), Arc::new(RefuseAll));
+        let gateway = Gateway::new(Arc::new(Live::new(serving)));
         thread::spawn(move || {
             let (_never_asked, stop) = watch::channel(Stop::Not);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(server::run(listeners, &config.server, gateway, stop)).expect("a server");
+            runtime.block_on(server::run(listeners, &server, gateway, stop)).expect("a server");
         });
         Self { address }
     }

@@ -76,7 +76,7 @@ pub async fn run(
     gateway: Gateway,
     mut stop: watch::Receiver<Stop>,
 ) -> Result<(), ServeError> {
-    let in_flight = gateway.in_flight();
+    let in_flight = gateway.live().in_flight().clone();
     in_flight.show();
     let mut proxy = http_proxy(&Arc::new(configuration(server)), gateway);
     let options = http_options(server);
