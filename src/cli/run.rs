@@ -24,9 +24,10 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
     for warning in &warnings {
         complain(format_args!("warning: {warning}\n"));
     }
-    if let Err(error) = telemetry::init(&config.telemetry, config.admin.is_some()) {
-        complain(format_args!("ifmatch: no logs: {error}"));
-    }
+    let _telemetry = match telemetry::init(&config.telemetry, config.admin.is_some()) {
+        Ok(telemetry) => telemetry,
+        Err(error) => return fail(&error, Exit::Configuration),
+    };
     let signer = match signer(&config) {
         Ok(signer) => signer,
         Err(error) => return fail(&error, Exit::Configuration),

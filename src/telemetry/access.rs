@@ -98,13 +98,16 @@ pub struct Exchange<'a> {
     pub is_tls: bool,
 }
 
-/// What becomes of the lines: 1 for text, 2 for JSON, and [`RECORDS`] more where they are records too.
+/// The target of its lines.
+pub const TARGET: &str = "ifmatch::access";
+
+/// What becomes of the lines: 0 for nothing, 1 for text, 2 for JSON, and [`RECORDS`] more where they are records too.
 static LINES: AtomicU8 = AtomicU8::new(0);
 const RECORDS: u8 = 4;
 
-/// Begins to write lines of this form, if any, and to make records of them for a collector.
-pub(super) fn start(form: Option<Form>, records: bool) {
-    let lines = form.map_or(0, |form| if form == Form::Json { 2 } else { 1 });
+/// Begins to write lines of this form, and to make records of them for a collector if there is one.
+pub(super) fn start(form: Form, records: bool) {
+    let lines = if form == Form::Json { 2 } else { 1 };
     LINES.store(lines | if records { RECORDS } else { 0 }, Ordering::Relaxed);
 }
 
@@ -120,20 +123,14 @@ thread_local! {
 /// Writes the line of one request.
 pub(super) fn write(entry: &Entry, exchange: &Exchange<'_>) {
     let lines = LINES.load(Ordering::Relaxed);
-    let form = match lines & !RECORDS {
-        0 => None,
-        2 => Some(Form::Json),
-        _ => Some(Form::Text),
-    };
-    if let Some(form) = form {
-        LINE.with_borrow_mut(|line| {
-            line.clear();
-            form::begin(line, form, SystemTime::now());
-            fields(entry, exchange, |name, value| form::field(line, form, name, value));
-            form::end(line, form);
-            lines::push(line, Haste::Patient);
-        });
-    }
+    let form = if lines & !RECORDS == 2 { Form::Json } else { Form::Text };
+    LINE.with_borrow_mut(|line| {
+        line.clear();
+        form::begin(line, form, SystemTime::now());
+        fields(entry, exchange, |name, value| form::field(line, form, name, value));
+        form::end(line, form);
+        lines::push(line, Haste::Patient);
+    });
     if lines & RECORDS != 0 {
         record(entry, exchange);
     }

@@ -34,7 +34,7 @@ fn demonstrate(once: bool) -> Result<(), Box<dyn Error>> {
         .config;
     // The walk is what there is to read; RUST_LOG=info shows the access log as well.
     config.telemetry.level = LogLevel::Warn;
-    telemetry::init(&config.telemetry, false)?;
+    let _telemetry = telemetry::init(&config.telemetry, false)?;
     let listeners = Listeners::bind(&config.server.listen)?;
     let proxy = address(&listeners)?;
     print(format_args!("A backend that knows nothing of ETags: {upstream}"));

@@ -20,7 +20,10 @@ use opentelemetry_sdk::{
     error::OTelSdkError,
     metrics::{PeriodicReader, SdkMeterProvider},
 };
+use opentelemetry_otlp::MetricExporter;
 use prometheus::{Registry, TextEncoder};
+
+use super::quiet::Quiet;
 
 mod bound;
 pub mod definitions;
@@ -78,7 +81,7 @@ pub const PROMETHEUS_CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 pub(super) fn start(
     resource: Resource,
     scraped: bool,
-    exporter: Option<opentelemetry_otlp::MetricExporter>,
+    exporter: Option<Quiet<MetricExporter>>,
 ) -> Result<(), OTelSdkError> {
     let mut provider = SdkMeterProvider::builder().with_resource(resource);
     let registry = scraped.then(Registry::new);
