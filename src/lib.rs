@@ -55,6 +55,7 @@ pub mod exchange;
 pub mod guard;
 pub mod live;
 pub mod proxy;
+pub mod reload;
 pub mod server;
 pub mod store;
 pub mod telemetry;

@@ -1,16 +1,16 @@
 //! `ifmatch run`: serve until asked to stop.
 
-use std::{error::Error, process::ExitCode, sync::Arc, time::Duration};
+use std::{error::Error, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
 use super::{Exit, RunOptions, complain, report};
 use crate::{
     config::{Config, Loaded, StoreKind},
-    core::policy::ProbeAuth,
     entropy::random_u64,
-    exchange::{NoCredentials, Signer},
+    exchange::Signer,
     guard::Guards,
     live::{Live, Serving},
     proxy::Gateway,
+    reload::{self, Reloader, control},
     server::{self, Listeners, signals},
     store::{self, Opened},
     telemetry,
@@ -28,7 +28,7 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(telemetry) => telemetry,
         Err(error) => return fail(&error, Exit::Configuration),
     };
-    let signer = match signer(&config) {
+    let signer = match reload::signer(&config) {
         Ok(signer) => signer,
         Err(error) => return fail(&error, Exit::Configuration),
     };
@@ -36,18 +36,15 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(listeners) => listeners,
         Err(error) => return fail(&error, Exit::Unavailable),
     };
+    let control = match config.server.control_socket.as_deref().map(control::bind).transpose() {
+        Ok(control) => control,
+        Err(error) => return fail(&error, Exit::Unavailable),
+    };
     announce(&config, &listeners);
-    match serve(&Arc::new(config), listeners, signer) {
+    match serve(options, &Arc::new(config), (listeners, control), signer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
     }
-}
-
-/// The proxy's own credentials, where a route probes with them.
-fn signer(config: &Config) -> Result<Option<Signer>, NoCredentials> {
-    let mut guards = config.routes.iter().filter_map(|route| route.guard.as_ref());
-    let is_needed = guards.any(|guard| guard.probe_auth == ProbeAuth::SigV4);
-    if is_needed { Signer::from_environment().map(Some) } else { Ok(None) }
 }
 
 /// Says what serves where, and what its store promises.
@@ -86,13 +83,24 @@ fn promise(kind: &StoreKind) -> &'static str {
     }
 }
 
-fn serve(config: &Arc<Config>, listeners: Listeners, signer: Option<Signer>) -> Result<(), Box<dyn Error>> {
+fn serve(
+    options: &RunOptions,
+    config: &Arc<Config>,
+    (listeners, control): (Listeners, Option<UnixListener>),
+    signer: Option<Signer>,
+) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = store::open(&config.store).await?;
         let live = live(config, &store, signer).await?;
         let counting = tokio::spawn(telemetry::metrics::count_records(Arc::clone(&store.store)));
         let stop = signals::watch()?;
+        let file = options.path().map(Path::to_owned);
+        let reloader = Arc::new(Reloader::new(Arc::clone(&live), Arc::clone(&store.store), file));
+        signals::reload_on_hangup(Arc::clone(&reloader))?;
+        if let Some(control) = control {
+            tokio::spawn(control::serve(control, reloader));
+        }
         server::run(listeners, &config.server, Gateway::new(live), stop.subscribe()).await?;
         counting.abort();
         store.store.close().await;

@@ -3,6 +3,7 @@
 //! The rest of the program sees these types alone. The shape of the file is a matter of `raw`, and every rule that a
 //! file can break is a matter of `validate`.
 
+mod change;
 mod limits;
 mod problem;
 mod raw;
@@ -17,6 +18,7 @@ mod words;
 
 use std::{fs, io, path::Path, path::PathBuf, sync::Arc, time::Duration};
 
+pub use change::{Plan, plan};
 use problem::Source;
 pub use problem::{Problem, Problems};
 pub use start::from_upstream;
@@ -99,8 +101,10 @@ pub struct Server {
     pub claim_waiters_max: usize,
     /// How long an idle client connection is kept.
     pub keepalive_timeout: Duration,
-    /// How long requests in flight may take after SIGTERM.
+    /// How long requests in flight may take after SIGTERM, and writes that a reload has to wait for.
     pub shutdown_timeout: Duration,
+    /// Where `ifmatch reload` asks for a reload.
+    pub control_socket: Option<PathBuf>,
 }
 
 /// One listening address.
@@ -193,7 +197,7 @@ pub struct Tls {
 }
 
 /// The `[store]` table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
     /// Where records are kept.
     pub kind: StoreKind,
@@ -208,7 +212,7 @@ pub struct Store {
 }
 
 /// One `[upstreams.NAME]` table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     /// Its name in the file.
     pub name: String,
@@ -227,7 +231,7 @@ pub struct Upstream {
 }
 
 /// One `[[routes]]` table with `[defaults]` filled in.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// Its name in logs.
     pub name: String,

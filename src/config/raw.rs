@@ -45,6 +45,7 @@ pub(super) struct Server {
     pub(super) claim_waiters_max: Option<Number>,
     pub(super) keepalive_timeout: Option<Text>,
     pub(super) shutdown_timeout: Option<Text>,
+    pub(super) control_socket: Option<Text>,
 }
 
 #[derive(Debug, Default, Deserialize)]

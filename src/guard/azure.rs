@@ -49,7 +49,7 @@ impl Guards {
         let head = (forwarded_head(received, &call)?, !session.is_body_empty());
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
         let conditions = call.conditions.clone();
-        let request = Request::new(&guarded.route, guard, key, method, head, conditions, call.lease_id);
+        let request = Request::new(self.place(guarded), guard, key, method, head, conditions, call.lease_id);
         let answer = match call.operation {
             operation if operation.is_lease() => {
                 Box::pin(self.lease_in_azure(session, &request, guard, rules, &call)).await

@@ -9,7 +9,7 @@ use http::header;
 use pingora::proxy::Session;
 
 use crate::{
-    config::{self, Config},
+    config::{self, Config, Route},
     core::{
         cors::is_preflight,
         policy::{Dialect, ErrorShape, Guard, MethodClass},
@@ -21,6 +21,7 @@ use crate::{
     },
     dialect::{native::presented_id, s3},
     exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, receive},
+    live::{Gate, Gates, new_gates},
     proxy::guarded::{GuardedPath, GuardedRequest},
     store::{Store, StoreError},
     telemetry::{access::Entry, metrics::watch},
@@ -99,6 +100,7 @@ pub struct Guards {
     acquaintances: Arc<Acquaintances>,
     body_limits: BodyLimits,
     body_budget: Arc<BodyBudget>,
+    gates: Gates,
     /// Until when guarded writes and grants are held back after the start.
     held_until: StoreTime,
 }
@@ -127,15 +129,16 @@ impl Guards {
             acquaintances: Arc::new(Acquaintances::new()),
             body_limits: body_limits(server),
             body_budget: Arc::new(BodyBudget::new(server.body_memory_total_bytes, server.spool_total_bytes)),
+            gates: new_gates(config.routes.len()),
             held_until,
         }
     }
 
     /// The guard of another configuration in the same process. It shares with this one all that is known of resources and
     /// of those who use them, and the limits on what all requests hold together; so a request that this one still
-    /// handles, and one that the other does, see each other.
+    /// handles, and one that the other does, see each other. The gates are those of its routes.
     #[must_use]
-    pub fn renewed(&self, config: &Config) -> Self {
+    pub fn renewed(&self, config: &Config, gates: Gates) -> Self {
         Self {
             store: Arc::clone(&self.store),
             store_timeout: self.store_timeout,
@@ -155,6 +158,7 @@ impl Guards {
             acquaintances: Arc::clone(&self.acquaintances),
             body_limits: body_limits(&config.server),
             body_budget: Arc::clone(&self.body_budget),
+            gates,
             held_until: self.held_until,
         }
     }
@@ -164,6 +168,16 @@ impl Guards {
         watch(&self.queues);
         watch(&self.lease_queues);
         watch(&self.body_budget);
+    }
+
+    /// The gates of its routes.
+    pub(crate) fn gates(&self) -> Gates {
+        Arc::clone(&self.gates)
+    }
+
+    /// The route of a request, and its gate.
+    fn place(&self, guarded: &GuardedRequest) -> (Arc<Route>, Arc<Gate>) {
+        (Arc::clone(&guarded.route), self.gates.get(guarded.route_index).cloned().unwrap_or_default())
     }
 
     async fn answer(&self, session: &mut Session, guarded: &GuardedRequest, guard: &Guard) -> Result<Answer, Answer> {
@@ -188,12 +202,19 @@ impl Guards {
         };
         let head = (head, !session.is_body_empty());
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
-        let request = Request::new(&guarded.route, guard, key, method, head, conditions, lease_id);
+        let request = Request::new(self.place(guarded), guard, key, method, head, conditions, lease_id);
         match (class, leases) {
             (MethodClass::Unjudged, _) if is_preflight(&request.head.headers) => {
                 Box::pin(self.preflight(session, &request, guard, guarded.is_lease)).await
             }
             (_, Some(rules)) if guarded.is_lease => Box::pin(self.lease(session, &request, guard, rules)).await,
+            (MethodClass::Read, _) if !request.is_get_or_head() => {
+                // Whether that method reads is for this configuration to say; the next one may call it a write.
+                let pass = request.pass().await?;
+                let answer = self.read(session, &request, guard).await;
+                drop(pass);
+                answer
+            }
             (MethodClass::Read, _) => self.read(session, &request, guard).await,
             _ if is_free_to_append(&request, guard, class) => {
                 Box::pin(self.write_unclaimed(session, &request, guard)).await

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue, Method, header};
 use pingora::http::RequestHeader;
 
-use super::principal::Principal;
+use super::{principal::Principal, refusals};
 use crate::{
     config::{Route, Upstream},
     core::{
@@ -14,8 +14,10 @@ use crate::{
         policy::Guard,
         precondition::{Preconditions, TagCondition},
         record::VariantName,
+        refusal::Refusal,
         resource::ResourceKey,
     },
+    live::{Gate, Pass},
     proxy::guarded::GuardedRequest,
 };
 
@@ -27,6 +29,8 @@ const CONDITIONS: [HeaderName; 5] =
 pub(super) struct Request {
     /// Its route.
     pub(super) route: Arc<Route>,
+    /// The gate that it goes through when it writes.
+    pub(super) gate: Arc<Gate>,
     /// The resource that it acts on.
     pub(super) key: ResourceKey,
     /// The method that it is judged by.
@@ -48,7 +52,7 @@ pub(super) struct Request {
 impl Request {
     /// Puts together what the door found out.
     pub(super) fn new(
-        route: &Arc<Route>,
+        (route, gate): (Arc<Route>, Arc<Gate>),
         guard: &Guard,
         key: ResourceKey,
         method: Method,
@@ -61,8 +65,7 @@ impl Request {
         }
         let principal = Principal::of(&head.headers, &guard.identity_headers);
         let variant = principal.variant(&key, head.raw_path(), &head.headers);
-        let route = Arc::clone(route);
-        Self { route, key, method, head, has_content, conditions, principal, variant, lease_id }
+        Self { route, gate, key, method, head, has_content, conditions, principal, variant, lease_id }
     }
 
     /// Whether it is a GET or HEAD, which select a representation.
@@ -74,6 +77,11 @@ impl Request {
     /// 9.3.1), but a backend may answer each content with something else.
     pub(super) fn is_named_by_head(&self) -> bool {
         self.is_get_or_head() && !self.has_content
+    }
+
+    /// Goes through the gate of its route, to write.
+    pub(super) async fn pass(&self) -> Result<Pass, Refusal> {
+        self.gate.enter().await.map_err(|_retired| refusals::of_retired_route())
     }
 
     /// Where it goes.

@@ -68,6 +68,7 @@ impl Guards {
         attempt: &mut Attempt,
     ) -> Result<Answer, Answer> {
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
+        let pass = request.pass().await?;
         let end = Instant::now() + guard.claim_max_wait;
         let step = Step::begin("claim");
         let turn = self.queues.turn(&request.key, guard.claim_max_waiters, end);
@@ -75,7 +76,7 @@ impl Guards {
         let admitted = self.admit(request, guard, end).await?;
         drop(step);
         let answer = self.exchange_under_claim(request, guard, admitted, head, body, attempt).await;
-        drop(turn);
+        drop((turn, pass));
         answer
     }
 

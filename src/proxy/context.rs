@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use super::observe::Observation;
 use crate::{
-    live::Serving,
+    live::{Pass, Serving},
     server::Ticket,
     telemetry::{access::Entry, exchange::Watch},
 };
@@ -20,6 +20,8 @@ pub struct Context {
     pub ticket: Option<Ticket>,
     /// The place in the configuration of the unguarded route, once the door has let the request pass.
     pub route_index: Option<usize>,
+    /// Its way through the gate of an unguarded route, if it writes.
+    pub pass: Option<Pass>,
     /// What is seen of the request on a route that only watches.
     pub observation: Option<Observation>,
     /// Where in the order of servers the request began.
@@ -35,6 +37,13 @@ pub struct Context {
 }
 
 impl Context {
+    /// The outcome of a write is known, or there is none: it is over.
+    pub fn end_write(&mut self) {
+        if let Some(mut pass) = self.pass.take() {
+            pass.is_known();
+        }
+    }
+
     /// The context of a request whose head was just read.
     pub fn new(ticket: Ticket, serving: Arc<Serving>) -> Self {
         Self {
@@ -42,6 +51,7 @@ impl Context {
             entry: Entry::default(),
             ticket: Some(ticket),
             route_index: None,
+            pass: None,
             observation: None,
             turn: None,
             servers_tried: 0,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::Version;
+use http::{StatusCode, Version};
 use pingora::{
     Error,
     http::{RequestHeader, ResponseHeader},
@@ -72,6 +72,11 @@ impl Gateway {
     }
 }
 
+/// Whether the upstream is done with a write that it answers like this (DESIGN, section 3, rule 3).
+fn tells_outcome(status: StatusCode) -> bool {
+    !status.is_informational() && !matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT)
+}
+
 #[async_trait]
 impl ProxyHttp for Gateway {
     type CTX = Context;
@@ -89,7 +94,7 @@ impl ProxyHttp for Gateway {
     }
 
     async fn request_filter(&self, session: &mut Session, context: &mut Context) -> pingora::Result<bool> {
-        entry::enter(&self.observer, session, context).await
+        entry::enter(&self.live, &self.observer, session, context).await
     }
 
     async fn upstream_peer(&self, _session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
@@ -153,6 +158,9 @@ impl ProxyHttp for Gateway {
         }
         if !response.status.is_informational() {
             context.watch.answered(response.status.as_u16());
+        }
+        if tells_outcome(response.status) {
+            context.end_write();
         }
         pass::response_from_upstream(response)
     }

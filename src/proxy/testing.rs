@@ -109,6 +109,7 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             claim_waiters_max: 10_000,
             keepalive_timeout: Duration::from_secs(60),
             shutdown_timeout: Duration::from_secs(10),
+            control_socket: None,
         },
         store: config::Store {
             kind: config::StoreKind::Memory,

@@ -14,10 +14,8 @@
 
 use std::env;
 
-use opentelemetry_otlp::{
-    ExporterBuildError, LogExporter, MetricExporter, SpanExporter, WithExportConfig,
-};
 use opentelemetry::KeyValue;
+use opentelemetry_otlp::{ExporterBuildError, LogExporter, MetricExporter, SpanExporter, WithExportConfig};
 use opentelemetry_sdk::{
     Resource,
     logs::SdkLoggerProvider,
@@ -77,7 +75,8 @@ pub(super) fn open(settings: &Telemetry, resource: &Resource) -> Result<Sending,
         return Ok(sending);
     }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.worker_threads(1).thread_name("ifmatch-otlp").enable_all().build().map_err(OtlpError::Thread)?;
+    let runtime =
+        runtime.worker_threads(1).thread_name("ifmatch-otlp").enable_all().build().map_err(OtlpError::Thread)?;
     // Connections are made of the runtime that they are configured in.
     let entered = runtime.enter();
     if wanted(Signal::Metrics) && settings.metrics {
@@ -108,7 +107,9 @@ pub(super) fn open(settings: &Telemetry, resource: &Resource) -> Result<Sending,
 
 /// An exporter with what the file says, where the environment says nothing.
 fn configured<T: WithExportConfig>(exporter: T, otlp: &Otlp, signal: &str) -> T {
-    let says = |what: &str| is_set(&format!("OTEL_EXPORTER_OTLP_{what}")) || is_set(&format!("OTEL_EXPORTER_OTLP_{signal}_{what}"));
+    let says = |what: &str| {
+        is_set(&format!("OTEL_EXPORTER_OTLP_{what}")) || is_set(&format!("OTEL_EXPORTER_OTLP_{signal}_{what}"))
+    };
     let exporter = if says("TIMEOUT") { exporter } else { exporter.with_timeout(otlp.timeout) };
     match &otlp.endpoint {
         Some(endpoint) if !says("ENDPOINT") => exporter.with_endpoint(endpoint.clone()),

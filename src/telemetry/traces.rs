@@ -96,11 +96,6 @@ impl Trace {
         self.context.is_valid().then(|| self.context.trace_id().to_string())
     }
 
-    /// The ids of the trace and of the request's span, if it is recorded.
-    pub(super) fn recorded(&self) -> Option<&SpanContext> {
-        self.recording.as_ref().map(|_| &self.context)
-    }
-
     /// What a server is told: `traceparent`, and `tracestate` if there is one; `None` where it gets what the client sent.
     pub fn to_server(&self) -> Option<(String, Option<String>)> {
         if self.passes {

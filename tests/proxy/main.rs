@@ -55,6 +55,7 @@ mod refusal_form;
 mod refusals;
 mod refused_untouched;
 mod related;
+mod reload;
 mod requirements;
 mod s3;
 mod shared_store;

@@ -27,6 +27,7 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
         claim_waiters_max: check.count(raw.claim_waiters_max.as_ref(), limits::CLAIM_WAITERS_MAX),
         keepalive_timeout: check.duration(raw.keepalive_timeout.as_ref(), limits::KEEPALIVE_TIMEOUT),
         shutdown_timeout: check.duration(raw.shutdown_timeout.as_ref(), limits::SHUTDOWN_TIMEOUT),
+        control_socket: raw.control_socket.as_ref().map(|value| control_socket(check, value)),
     };
     totals(check, raw, &server);
     server
@@ -75,6 +76,15 @@ pub(super) fn listener(check: &mut Check<'_>, text: &Text) -> Option<Listen> {
             None
         }
     }
+}
+
+fn control_socket(check: &mut Check<'_>, value: &Text) -> PathBuf {
+    let path = PathBuf::from(value.get_ref());
+    if !path.is_absolute() {
+        let message = format!("control_socket is {:?}, which is no absolute path", value.get_ref());
+        check.hinted(value.span(), message, r#"write "/run/ifmatch/control.sock""#);
+    }
+    path
 }
 
 fn spool_dir(check: &mut Check<'_>, value: Option<&Text>) -> PathBuf {

@@ -15,12 +15,12 @@ use opentelemetry::{
     KeyValue,
     metrics::{BoundHistogram, Counter, Histogram, Meter, MeterProvider as _},
 };
+use opentelemetry_otlp::MetricExporter;
 use opentelemetry_sdk::{
     Resource,
     error::OTelSdkError,
     metrics::{PeriodicReader, SdkMeterProvider},
 };
-use opentelemetry_otlp::MetricExporter;
 use prometheus::{Registry, TextEncoder};
 
 use super::quiet::Quiet;
