@@ -126,7 +126,7 @@ fn serve(
         if let (Some(desk), Some(activity)) = (desk, &activity) {
             let (live, activity) = (Arc::clone(&live), Arc::clone(activity));
             let listeners = listeners.addresses().collect();
-            let metrics = Box::new(String::new);
+            let metrics = Box::new(telemetry::metrics::prometheus_text);
             desk.serve(admin::Subject { live, activity, listeners, stop: stop.subscribe(), metrics });
         }
         let gateway = Gateway::new(live).noting(activity);
