@@ -49,11 +49,12 @@ impl Lease {
         for _ in 0..40 {
             // The id is the same each time, so a grant whose answer was lost is ours all the same.
             let mut after = 1.0;
+            let asked = Instant::now(); // before the request: the proxy counts from a later moment
             if let Ok(mut answer) = holding.send("POST", &holding.url, Duration::from_secs(60), &wish, "") {
                 if answer.status() == 201 {
                     let fence = field(&answer, "Fencing-Token").unwrap_or_default();
-                    // We may have stood in line for long: time counts from the request that was answered at once.
-                    holding.renew();
+                    holding.set_end(asked + Duration::from_secs(seconds));
+                    holding.renew(); // If we have stood in line, much of that time is over.
                     let (heartbeat, release) = channel();
                     let kept = Arc::clone(&holding);
                     thread::spawn(move || kept.keep(&release));
@@ -112,9 +113,13 @@ impl Holding {
         Instant::now() < *self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn set_end(&self, ends: Instant) {
+        *self.ends.lock().unwrap_or_else(PoisonError::into_inner) = ends;
+    }
+
     /// Whether the lease was renewed.
     fn renew(&self) -> bool {
-        let asked = Instant::now(); // before the request: the proxy counts from a later moment
+        let asked = Instant::now();
         let time = Duration::from_secs(self.seconds);
         let Ok(answer) = self.send("PUT", &self.url, time / 3, &[], "") else { return false };
         let ends = match answer.status().as_u16() {
@@ -122,7 +127,7 @@ impl Holding {
             500.. => return false,
             _ => asked, // It is over, and the proxy says so.
         };
-        *self.ends.lock().unwrap_or_else(PoisonError::into_inner) = ends;
+        self.set_end(ends);
         answer.status() == 200
     }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 const DOCUMENT: &str = include_str!("../../docs/clients.md");
 const README: &str = include_str!("../../README.md");
 
-/// The text of the fenced block whose first line names this file: "```python counter.py".
+/// The text of the fenced block of a file, whose first line names the language and the file.
 pub fn block(file: &str) -> String {
     let is_begin =
         |line: &&str| line.strip_prefix("```").and_then(|info| info.split_once(' ')) == Some((kind(file), file));

@@ -73,7 +73,8 @@ async fn holders_are_one_after_the_other() {
 /// A program that stands still for longer than its lease, as a machine in a snapshot does, wakes up without one.
 #[tokio::test]
 async fn a_holder_that_has_slept_through_the_end_of_its_lease_writes_no_more() {
-    const SECONDS: &str = "2";
+    // A busy machine must not cost anybody a lease.
+    const SECONDS: &str = "8";
     let program = Program::of_document("lease");
     let (nginx, proxy) = start(&LANGUAGES).await;
     let start = |language| {
@@ -82,9 +83,9 @@ async fn a_holder_that_has_slept_through_the_end_of_its_lease_writes_no_more() {
     };
     let mut running = LANGUAGES.map(start);
     for (language, child) in &running {
-        // So its heartbeat is what has kept it.
+        // One is made at its beginning.
         let renewals = || requests(&proxy, "PUT", &format!("/.leases/{language}"));
-        until(&format!("{language} to hold it for longer than its duration"), || renewals() > 4).await;
+        until(&format!("the heartbeat of {language}"), || renewals() > 1).await;
         stop_while_it_works(child, &nginx, language).await;
     }
     for (language, child) in &mut running {

@@ -14,8 +14,8 @@ use crate::{
     support::{child::Child, clients},
 };
 
-/// Those in which each program is written, by the extensions of their files.
-pub const LANGUAGES: [&str; 5] = ["sh", "py", "mjs", "rs", "go"];
+/// Those in which each program is written, by the extensions of their files; the slowest at last.
+pub const LANGUAGES: [&str; 5] = ["go", "rs", "mjs", "py", "sh"];
 
 /// One program in all languages, taken out of the document and built where it has to be.
 pub struct Program {
@@ -93,7 +93,7 @@ fn build_go(name: &str, directory: &Path) {
 /// What it prints.
 fn succeeds(command: &mut Command) -> String {
     let name = command.get_program().to_owned();
-    let output = command.output().unwrap_or_else(|error| panic!("{name:?}: {error}: run `make setup-test`"));
+    let output = command.output().unwrap_or_else(|error| panic!("{}: {error}: run `make setup-test`", name.display()));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
