@@ -159,7 +159,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("fencing token {}", lease.fence);
     for line in 0..lines.parse::<u32>()? {
         let text = ureq::get(url).call()?.body_mut().read_to_string()?;
-        thread::sleep(Duration::from_millis(200)); // This is the work.
+        thread::sleep(Duration::from_millis(400)); // This is the work.
         lease.write(url, &format!("{text}{holder} {line}\n"))?;
     }
     Ok(())

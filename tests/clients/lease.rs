@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::Signal;
+
 use crate::{
     program::{LANGUAGES, Program, signal_group},
     support::{
@@ -18,7 +20,7 @@ use crate::{
 };
 
 /// How long a program works for each line that it writes.
-const WORK: Duration = Duration::from_millis(200);
+const WORK: Duration = Duration::from_millis(400);
 
 /// A proxy with leases before an nginx that has an empty text at each of these paths.
 async fn start(paths: &[&str]) -> (Nginx, Proxy) {
@@ -43,7 +45,7 @@ fn read(nginx: &Nginx, path: &str) -> String {
 /// A text that one holder reads and writes line by line loses lines, or mixes them, where two of them are at it.
 #[tokio::test]
 async fn holders_are_one_after_the_other() {
-    const LINES: usize = 3;
+    const LINES: usize = 2;
     let program = Program::of_document("lease");
     let (nginx, proxy) = start(&["log"]).await;
     let url = format!("http://{}/log", proxy.addr());
@@ -91,7 +93,7 @@ async fn a_holder_that_has_slept_through_the_end_of_its_lease_writes_no_more() {
     for (language, child) in &mut running {
         reaches(proxy.addr(), &format!("/{language}"), "expired").await;
         let (written, attempts) = (read(&nginx, language), requests(&proxy, "PUT", &format!("/{language}")));
-        signal_group(child, "CONT");
+        signal_group(child, Signal::CONT);
         let status = child.exit_status().await;
         assert_eq!(status.code(), Some(1), "{language}: {}", child.log());
         assert!(child.log().contains("lost the lease: it has run out"), "{language}: {}", child.log());
@@ -115,13 +117,13 @@ async fn stop_while_it_works(child: &Child, nginx: &Nginx, path: &str) {
             is_written
         })
         .await;
-        signal_group(child, "STOP");
+        signal_group(child, Signal::STOP);
         // It has written since then, and works for longer than this before it writes again.
         if unwritten.elapsed() < WORK * 3 / 4 {
             return;
         }
         assert!(Instant::now() < end, "this machine is too busy to stop {path} in time");
-        signal_group(child, "CONT");
+        signal_group(child, Signal::CONT);
     }
 }
 

@@ -7,6 +7,7 @@ use std::{
     process::Command,
 };
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
 use crate::{
@@ -55,10 +56,9 @@ impl Program {
 }
 
 /// Signals a program and all that it has started, as a machine that stands still stops them all.
-pub fn signal_group(child: &Child, name: &str) {
-    let command = format!("kill -s {name} -- -{}", child.id());
-    let status = Command::new("sh").args(["-c", &command]).status().expect("there is a shell");
-    assert!(status.success(), "`{command}` failed:\n{}", child.log());
+pub fn signal_group(child: &Child, signal: Signal) {
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("the number of a process");
+    kill_process_group(group, signal).expect("it is still there");
 }
 
 fn with_file(program: &str, file: &Path) -> Command {
