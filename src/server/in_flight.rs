@@ -7,6 +7,8 @@ use std::sync::{
 
 use tokio::sync::Notify;
 
+use crate::telemetry::metrics::{Gauged, watch};
+
 /// A count of requests.
 #[derive(Clone, Debug, Default)]
 pub struct InFlight(Arc<Counter>);
@@ -24,8 +26,18 @@ pub struct Ticket(Arc<Counter>);
 impl InFlight {
     /// Counts a request.
     pub fn enter(&self) -> Ticket {
-        self.0.requests.fetch_add(1, Ordering::Relaxed);
+        self.0.requests.fetch_add(1, Ordering::SeqCst);
         Ticket(Arc::clone(&self.0))
+    }
+
+    /// Shows in the metrics how many are counted.
+    pub(super) fn show(&self) {
+        watch(&self.0);
+    }
+
+    /// Whether no request is counted.
+    pub fn is_idle(&self) -> bool {
+        self.0.requests.load(Ordering::SeqCst) == 0
     }
 
     /// Waits until no request is counted.
@@ -35,12 +47,18 @@ impl InFlight {
         loop {
             // Registered before the look, so that the last request cannot end unseen in between.
             notified.as_mut().enable();
-            if self.0.requests.load(Ordering::Acquire) == 0 {
+            if self.is_idle() {
                 return;
             }
             notified.as_mut().await;
             notified.set(self.0.idle.notified());
         }
+    }
+}
+
+impl Gauged for Counter {
+    fn active_requests(&self) -> u64 {
+        u64::try_from(self.requests.load(Ordering::Relaxed)).unwrap_or(u64::MAX)
     }
 }
 
