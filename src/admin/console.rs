@@ -11,7 +11,7 @@ use http::{HeaderValue, StatusCode, header};
 use serde_json::json;
 
 use super::{Answer, Shared, answer::Problem, milliseconds};
-use crate::{config::Word as _, entropy::random_u64};
+use crate::{config::Word as _, entropy::random_u64, telemetry::activity::Meaning};
 
 /// One document: its style and its script are in it.
 const PAGE: &str = include_str!("console.html");
@@ -58,14 +58,16 @@ pub(super) async fn activity(State(admin): Shared) -> Answer {
     // Those of an earlier configuration, and requests that took no route.
     routes.extend(tallies.into_iter().map(|(name, tally)| (name, None, tally)));
     let routes = routes.iter().map(|(name, policy, tally)| {
-        json!({
+        let mut row = json!({
             "route": name,
             "policy": policy,
             "requests": tally.outcomes.values().sum::<u64>(),
             "outcomes": tally.outcomes,
-            "conflicts": tally.conflicts,
-            "failures": tally.failures,
-        })
+        });
+        for (word, meaning) in Meaning::ALL {
+            row[word] = tally.count(meaning).into();
+        }
+        row
     });
     let hottest = admin.subject.activity.hottest(HOTTEST);
     let hot = hottest.iter().map(|hot| {

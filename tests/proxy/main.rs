@@ -24,6 +24,7 @@ mod azure_ranges;
 mod azure_sdk;
 mod bad_input;
 mod clients_gone;
+mod console;
 mod cors;
 mod dates;
 mod disk_crashes;
