@@ -30,7 +30,8 @@
 //!
 //! Steps 2 to 10 are done by one generation of the configuration, which [`live`] hands to each request as a whole.
 //!
-//! Beside all that [`admin`] answers operators. Before it [`cli`] reads the command line and [`config`] the file. [`clock`] is where a store takes its time
+//! Beside all that [`admin`] answers operators. Before it [`cli`] reads the command line and [`config`] the file, and
+//! [`tls`] its certificates. [`clock`] is where a store takes its time
 //! from, [`entropy`] the one source of random numbers.
 //!
 //! # The walls
@@ -56,6 +57,8 @@ pub mod exchange;
 pub mod guard;
 pub mod live;
 pub mod proxy;
+pub mod reload;
 pub mod server;
 pub mod store;
 pub mod telemetry;
+pub mod tls;

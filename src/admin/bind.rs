@@ -29,7 +29,8 @@ impl AdminSocket {
     /// Listens on an address.
     pub fn bind(listen: &Listen) -> Result<Self, BindError> {
         match listen {
-            Listen::Tcp(address) => bind_tcp(address).map_err(|source| BindError::new(address.clone(), source)),
+            // The configuration lets no TLS through to here.
+            Listen::Tcp(address) | Listen::Tls(address) => bind_tcp(address).map_err(|source| BindError::new(address.clone(), source)),
             Listen::Unix(path) => {
                 bind_unix(path).map_err(|source| BindError::new(format!("unix:{}", path.display()), source))
             }

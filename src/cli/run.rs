@@ -1,20 +1,23 @@
 //! `ifmatch run`: serve until asked to stop.
 
-use std::{error::Error, process::ExitCode, sync::Arc, time::Duration};
+use std::{error::Error, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc, time::Duration};
+
+use tokio::runtime::Handle;
 
 use super::{Exit, RunOptions, complain, desk::Desk, report};
 use crate::{
     admin,
-    config::{Config, Loaded, StoreKind},
-    core::policy::ProbeAuth,
+    config::{Config, Listen, Loaded, StoreKind},
     entropy::random_u64,
-    exchange::{NoCredentials, Signer},
+    exchange::{Signer, Upstreams},
     guard::Guards,
     live::{Live, Serving},
     proxy::Gateway,
+    reload::{self, Reloader, control},
     server::{self, Listeners, signals},
     store::{self, Opened},
     telemetry::{self, activity::Activity},
+    tls::{Downstream, FileError},
 };
 
 pub(super) fn execute(options: &RunOptions) -> ExitCode {
@@ -28,12 +31,20 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
     if let Err(error) = telemetry::init("info") {
         complain(format_args!("ifmatch: no logs: {error}"));
     }
-    let signer = match signer(&config) {
+    let signer = match reload::signer(&config) {
         Ok(signer) => signer,
         Err(error) => return fail(&error, Exit::Configuration),
     };
+    let tls = match tls(&config) {
+        Ok(tls) => tls,
+        Err(error) => return fail(&error, Exit::Configuration),
+    };
     let listeners = match Listeners::bind(&config.server.listen) {
-        Ok(listeners) => listeners,
+        Ok(listeners) => listeners.secured(tls),
+        Err(error) => return fail(&error, Exit::Unavailable),
+    };
+    let control = match config.server.control_socket.as_deref().map(control::bind).transpose() {
+        Ok(control) => control,
         Err(error) => return fail(&error, Exit::Unavailable),
     };
     let desk = match Desk::open(&config) {
@@ -41,17 +52,17 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Err((error, exit)) => return fail(error.as_ref(), exit),
     };
     announce(&config, &listeners);
-    match serve(&Arc::new(config), listeners, signer, desk) {
+    match serve(options, &Arc::new(config), (listeners, control, desk), signer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
     }
 }
 
-/// The proxy's own credentials, where a route probes with them.
-fn signer(config: &Config) -> Result<Option<Signer>, NoCredentials> {
-    let mut guards = config.routes.iter().filter_map(|route| route.guard.as_ref());
-    let is_needed = guards.any(|guard| guard.probe_auth == ProbeAuth::SigV4);
-    if is_needed { Signer::from_environment().map(Some) } else { Ok(None) }
+/// What handshakes are answered with, where a listener speaks TLS.
+fn tls(config: &Config) -> Result<Option<Arc<Downstream>>, FileError> {
+    let server = &config.server;
+    let is_needed = server.listen.iter().any(|listen| matches!(listen, Listen::Tls(_)));
+    if is_needed { Downstream::load(&server.tls).map(|tls| Some(Arc::new(tls))) } else { Ok(None) }
 }
 
 /// Says what serves where, and what its store promises.
@@ -91,10 +102,10 @@ fn promise(kind: &StoreKind) -> &'static str {
 }
 
 fn serve(
+    options: &RunOptions,
     config: &Arc<Config>,
-    listeners: Listeners,
+    (listeners, control, desk): (Listeners, Option<UnixListener>, Option<Desk>),
     signer: Option<Signer>,
-    desk: Option<Desk>,
 ) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -102,6 +113,13 @@ fn serve(
         let activity = desk.as_ref().map(|_| Arc::<Activity>::default());
         let live = live(config, &store, signer, activity.clone()).await?;
         let stop = signals::watch()?;
+        let file = options.path().map(Path::to_owned);
+        let store_for_reloads = Arc::clone(&store.store);
+        let reloader = Arc::new(Reloader::new(Arc::clone(&live), store_for_reloads, listeners.tls(), file));
+        signals::reload_on_hangup(Arc::clone(&reloader))?;
+        if let Some(control) = control {
+            tokio::spawn(control::serve(control, reloader));
+        }
         if let (Some(desk), Some(activity)) = (desk, &activity) {
             let (live, activity) = (Arc::clone(&live), Arc::clone(activity));
             let listeners = listeners.addresses().collect();
@@ -124,7 +142,9 @@ pub(super) async fn live(
     activity: Option<Arc<Activity>>,
 ) -> Result<Arc<Live>, Box<dyn Error>> {
     let held_until = opened.store.now().await?.plus(hold(config, opened));
-    let guards = Guards::new(config, Arc::clone(&opened.store), random_u64()?, held_until);
+    // This runtime carries no requests, and lives as long as they come.
+    let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
+    let guards = Guards::new(config, upstreams, Arc::clone(&opened.store), random_u64()?, held_until);
     let serving = Serving::new(Arc::clone(config), Arc::new(guards.signing_with(signer).noting(activity)));
     Ok(Arc::new(Live::new(serving)))
 }

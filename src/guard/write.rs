@@ -67,6 +67,7 @@ impl Guards {
         attempt: &mut Attempt,
     ) -> Result<Answer, Answer> {
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
+        let pass = request.pass().await?;
         let begun = Instant::now();
         let end = begun + guard.claim_max_wait;
         let turn = self.queues.turn(&request.key, guard.claim_max_waiters, end).await;
@@ -76,7 +77,7 @@ impl Guards {
         let turn = turn.map_err(refusals::of_turn)?;
         let admitted = self.admit(request, guard, end).await?;
         let answer = self.exchange_under_claim(request, guard, admitted, head, body, attempt).await;
-        drop(turn);
+        drop((turn, pass));
         answer
     }
 

@@ -9,11 +9,11 @@
 //! 5. `answer`: the writer of refusals and other local responses.
 //! 6. `entry` again: the line in the access log.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::Version;
+use http::{StatusCode, Version, header};
 use pingora::{
     Error,
     http::{RequestHeader, ResponseHeader},
@@ -26,6 +26,7 @@ use pingora::{
 use crate::{live::Live, telemetry::activity::Activity};
 
 pub mod answer;
+pub mod client;
 mod context;
 pub mod door;
 mod entry;
@@ -79,6 +80,11 @@ impl Gateway {
     }
 }
 
+/// Whether the upstream is done with a write that it answers like this (DESIGN, section 3, rule 3).
+fn tells_outcome(status: StatusCode) -> bool {
+    !status.is_informational() && !matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT)
+}
+
 #[async_trait]
 impl ProxyHttp for Gateway {
     type CTX = Context;
@@ -96,11 +102,12 @@ impl ProxyHttp for Gateway {
     }
 
     async fn request_filter(&self, session: &mut Session, context: &mut Context) -> pingora::Result<bool> {
-        entry::enter(&self.observer, session, context).await
+        entry::enter(&self.live, &self.observer, session, context).await
     }
 
-    async fn upstream_peer(&self, _session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
-        Arc::clone(&context.serving).servers.peer(context).await
+    async fn upstream_peer(&self, session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
+        let upgrade = session.req_header().headers.contains_key(header::UPGRADE);
+        Arc::clone(&context.serving).servers.peer(session, context, upgrade).await
     }
 
     fn fail_to_connect(
@@ -110,6 +117,9 @@ impl ProxyHttp for Gateway {
         context: &mut Context,
         mut error: Box<Error>,
     ) -> Box<Error> {
+        if context.untried.is_empty() {
+            context.serving.servers.connected(context, false);
+        }
         error.set_retry(pass::may_connect_again(context));
         error
     }
@@ -124,6 +134,7 @@ impl ProxyHttp for Gateway {
         context: &mut Context,
     ) -> pingora::Result<()> {
         context.connected = true;
+        context.serving.servers.connected(context, true);
         Ok(())
     }
 
@@ -150,14 +161,34 @@ impl ProxyHttp for Gateway {
 
     async fn upstream_response_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         response: &mut ResponseHeader,
         context: &mut Context,
     ) -> pingora::Result<()> {
+        if pass::is_bodiless(&session.req_header().method, response) {
+            context.slot = None;
+        }
         if let Some(observation) = &mut context.observation {
             observation.response(response.status, &response.headers);
         }
-        pass::response_from_upstream(response)
+        if tells_outcome(response.status) {
+            context.end_write();
+        }
+        pass::response_from_upstream(session.req_header(), context, response)
+    }
+
+    /// The client's next request finds the place of this one free: it is before the end of the response reaches it.
+    fn upstream_response_body_filter(
+        &self,
+        _session: &mut Session,
+        _body: &mut Option<Bytes>,
+        end_of_stream: bool,
+        context: &mut Context,
+    ) -> pingora::Result<Option<Duration>> {
+        if end_of_stream {
+            context.slot = None;
+        }
+        Ok(None)
     }
 
     fn error_while_proxy(
@@ -165,11 +196,12 @@ impl ProxyHttp for Gateway {
         _peer: &HttpPeer,
         session: &mut Session,
         mut error: Box<Error>,
-        _context: &mut Context,
+        context: &mut Context,
         reused: bool,
     ) -> Box<Error> {
         if pass::may_send_again(session.req_header(), session.as_ref().retry_buffer_truncated()) {
             error.retry.decide_reuse(reused);
+            pass::stay(context);
         } else {
             error.set_retry(false);
         }

@@ -21,6 +21,10 @@ pub(super) fn admin(check: &mut Check<'_>, raw: &raw::Admin) -> Option<Admin> {
     let hosts = raw.hosts.as_ref().map(|hosts| check.each(hosts, host)).unwrap_or_default();
     let token = token(check, raw);
     let address = listener(check, listen)?;
+    if matches!(address, Listen::Tls(_)) {
+        check.hinted(listen.span(), "the admin listener speaks no TLS", "put a proxy in front that does, on this machine");
+        return None;
+    }
     if token.is_none() && !is_local(&address) {
         check.hinted(
             listen.span(),

@@ -1,13 +1,16 @@
 //! The configuration that is served, with every default, in the words of the file. It holds no secret: passwords and
 //! tokens stand in files or in the environment, whose names alone are shown.
 
+mod upstream;
+
 use axum::{Json, extract::State, response::IntoResponse as _};
 use serde_json::{Value, json};
 
 use super::{Answer, Shared, health::kind};
+use upstream::upstream;
 use crate::{
     config::{
-        Admin, Config, Listen, Route, Server, Store, StoreKind, Tls, TokenSource, Upstream, Word as _, guard_words,
+        Admin, Config, Listen, Route, Server, ServerTls, Store, StoreKind, Tls, TokenSource, Word as _, guard_words,
         show_duration, show_size,
     },
     core::{
@@ -55,12 +58,26 @@ fn server(server: &Server) -> Value {
         "claim_waiters_max": server.claim_waiters_max,
         "keepalive_timeout": show_duration(server.keepalive_timeout),
         "shutdown_timeout": show_duration(server.shutdown_timeout),
+        "control_socket": server.control_socket,
+        "tls": handshakes(&server.tls),
+    })
+}
+
+fn handshakes(tls: &ServerTls) -> Value {
+    let files = tls.certificates.iter().map(|files| json!({ "cert": files.certificate, "key": files.key }));
+    json!({
+        "certificates": files.collect::<Vec<_>>(),
+        "client_auth": tls.client_auth.word(),
+        "client_ca": tls.client_ca,
+        "handshake_timeout": show_duration(tls.handshake_timeout),
+        "reload_interval": show_duration(tls.reload_interval),
     })
 }
 
 fn address(listen: &Listen) -> String {
     match listen {
         Listen::Tcp(address) => address.clone(),
+        Listen::Tls(address) => format!("tls:{address}"),
         Listen::Unix(path) => format!("unix:{}", path.display()),
     }
 }
@@ -113,23 +130,14 @@ fn tls(tls: &Tls) -> Value {
     json!({ "ca": tls.ca, "cert": certificate, "key": key })
 }
 
-fn upstream(upstream: &Upstream) -> Value {
-    json!({
-        "servers": upstream.servers,
-        "identity": upstream.identity,
-        "connect_timeout": show_duration(upstream.connect_timeout),
-        "timeout": show_duration(upstream.timeout),
-        "late_max": show_duration(upstream.late_max),
-        "reuse_idle_writes": show_duration(upstream.reuse_idle_writes),
-    })
-}
-
 fn route(route: &Route) -> Value {
     let mut shown = json!({
         "name": route.name,
         "host": route.host.to_string(),
         "path": route.path.to_string(),
         "upstream": route.upstream.name,
+        "strip_prefix": route.mapping.strip(),
+        "add_prefix": route.mapping.add(),
         "policy": route.policy.word(),
         "key": route.key.to_string(),
         "path_params": PathParameters::word(&route.path_params),
@@ -229,7 +237,7 @@ mod tests {
         let keys = keys.map(|(key, _)| key).filter(|key| is_name(key)).collect::<BTreeSet<_>>();
         assert!(keys.len() > 60, "the reference is read: {keys:?}");
         // Those of other kinds of store.
-        let elsewhere = ["endpoints", "url", "prefix", "user", "password_file", "tls", "path"];
+        let elsewhere = ["endpoints", "url", "user", "password_file"];
         let missing = keys.into_iter().filter(|key| !shown.contains(*key) && !elsewhere.contains(key));
         assert_eq!(missing.collect::<Vec<_>>(), [""; 0]);
     }

@@ -22,6 +22,18 @@ use crate::{
     server::InFlight,
 };
 
+mod gate;
+
+pub use gate::{Gate, Pass, Retired};
+
+/// The gates of the routes of a configuration, in their order.
+pub type Gates = Arc<[Arc<Gate>]>;
+
+/// Gates through which no write has gone.
+pub fn new_gates(routes: usize) -> Gates {
+    (0..routes).map(|_| Arc::default()).collect()
+}
+
 /// One generation: a configuration, and all that is made of it.
 pub struct Serving {
     /// The configuration.
@@ -33,18 +45,31 @@ pub struct Serving {
     /// The same, where it is the guard itself and not one of a test.
     pub guards: Option<Arc<Guards>>,
     pub(crate) servers: Servers,
+    pub(crate) gates: Gates,
+    /// Routes of earlier generations on which writes were still under way that no record tells of.
+    pub(crate) lingering: Vec<(Arc<Route>, Arc<Gate>)>,
 }
 
 impl Serving {
     /// That of a configuration, guarded by `guards`.
     pub fn new(config: Arc<Config>, guards: Arc<Guards>) -> Self {
-        Self { guards: Some(Arc::clone(&guards)), ..Self::guarded_by(config, guards) }
+        guards.upstreams().prepare(&config);
+        let servers = Servers::new(Arc::clone(guards.upstreams()));
+        Self { gates: guards.gates(), guards: Some(Arc::clone(&guards)), servers, ..Self::guarded_by(config, guards) }
     }
 
     /// That of a configuration whose guarded requests go anywhere.
     pub fn guarded_by(config: Arc<Config>, guarded: Arc<dyn GuardedPath>) -> Self {
-        let servers = Servers::new(config.routes.len());
-        Self { table: routing::table(&config.routes), guarded, guards: None, servers, config }
+        let routes = config.routes.len();
+        Self {
+            table: routing::table(&config.routes),
+            guarded,
+            guards: None,
+            servers: Servers::new(Arc::default()),
+            gates: new_gates(routes),
+            lingering: Vec::new(),
+            config,
+        }
     }
 
     /// The routes, in the order of the file.
