@@ -29,8 +29,9 @@ impl AdminSocket {
     /// Listens on an address.
     pub fn bind(listen: &Listen) -> Result<Self, BindError> {
         match listen {
-            // The configuration lets no TLS through to here.
-            Listen::Tcp(address) | Listen::Tls(address) => bind_tcp(address).map_err(|source| BindError::new(address.clone(), source)),
+            Listen::Tcp(address) => bind_tcp(address).map_err(|source| BindError::new(address.clone(), source)),
+            // The configuration refuses it.
+            Listen::Tls(address) => Err(BindError::new(address.clone(), io::ErrorKind::Unsupported.into())),
             Listen::Unix(path) => {
                 bind_unix(path).map_err(|source| BindError::new(format!("unix:{}", path.display()), source))
             }

@@ -17,7 +17,13 @@ use super::{
     balance::Slot,
     http2::{is_unprocessed, to_http2},
 };
-use crate::config::Upstream;
+use crate::{
+    config::Upstream,
+    telemetry::{
+        exchange::Watch,
+        traces::{TRACEPARENT, TRACESTATE},
+    },
+};
 
 /// Interim responses (1xx) accepted before the final one.
 const INTERIM_RESPONSES_MAX: u8 = 16;
@@ -66,6 +72,31 @@ impl Lost {
     }
 }
 
+impl Lost {
+    /// Its name in metrics.
+    const fn word(&self) -> &'static str {
+        match self.failure {
+            Failure::NotSent { .. } => "not_sent",
+            Failure::Full => "overloaded",
+            Failure::Abandoned { timed_out: true } => "timeout",
+            Failure::Abandoned { timed_out: false } => "broken",
+        }
+    }
+}
+
+/// Tells the upstream of the trace that the request belongs to.
+pub(crate) fn trace(head: &mut RequestHeader, fields: Option<(String, Option<String>)>) -> pingora::Result<()> {
+    let Some((parent, state)) = fields else { return Ok(()) };
+    head.insert_header(TRACEPARENT, parent)?;
+    match state {
+        Some(state) => head.insert_header(TRACESTATE, state),
+        None => {
+            head.remove_header(TRACESTATE);
+            Ok(())
+        }
+    }
+}
+
 impl From<Box<pingora::Error>> for Lost {
     fn from(error: Box<pingora::Error>) -> Self {
         tracing::debug!(error = error.etype().as_str(), "an exchange with an upstream failed");
@@ -91,6 +122,8 @@ pub(super) struct Dialled {
     pub(super) reused: bool,
     /// The host that its server is sent in the place of the client's.
     pub(super) host: Option<String>,
+    /// What is seen of its exchange.
+    pub(super) watch: Watch,
 }
 
 /// An open connection on which nothing has been sent.
@@ -98,13 +131,14 @@ pub struct Connected {
     link: Box<Link>,
     server: usize,
     reused: bool,
+    watch: Watch,
 }
 
 impl Connected {
     /// To the server of this place; its exchange holds the slot.
     pub(super) fn new(dialled: Dialled, server: usize, slot: Option<Slot>) -> Self {
-        let Dialled { link, reused, host } = dialled;
-        Self { link: Box::new(Link { slot, host, ..link }), server, reused }
+        let Dialled { link, reused, host, watch } = dialled;
+        Self { link: Box::new(Link { slot, host, ..link }), server, reused, watch }
     }
 
     /// The index of the server in [`Upstream::servers`](crate::config::Upstream::servers).
@@ -129,7 +163,19 @@ impl Connected {
         self.transmit(head, body).await.map_err(|lost| lost.failure)
     }
 
-    pub(super) async fn transmit(mut self, head: RequestHeader, body: &Body) -> Result<Exchange, Lost> {
+    pub(super) async fn transmit(mut self, mut head: RequestHeader, body: &Body) -> Result<Exchange, Lost> {
+        self.watch.asks(&head.method);
+        trace(&mut head, self.watch.trace_fields())?;
+        let (mut watch, outcome) =
+            (std::mem::replace(&mut self.watch, Watch::nothing()), self.exchange(head, body).await);
+        match &outcome {
+            Ok(exchange) => watch.answered(exchange.head().status.as_u16()),
+            Err(lost) => watch.failed(lost.word()),
+        }
+        outcome
+    }
+
+    async fn exchange(mut self, head: RequestHeader, body: &Body) -> Result<Exchange, Lost> {
         match timeout(self.link.timeout, self.link.converse(head, body)).await {
             Ok(outcome) => outcome?,
             // An upstream that answered and then stopped reading has left its answer on the connection.

@@ -4,20 +4,20 @@
 mod upstream;
 
 use axum::{Json, extract::State, response::IntoResponse as _};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Answer, Shared, health::kind};
-use upstream::upstream;
 use crate::{
     config::{
-        Admin, Config, Listen, Route, Server, ServerTls, Store, StoreKind, Tls, TokenSource, Word as _, guard_words,
-        show_duration, show_size,
+        Admin, Config, Listen, Route, Server, ServerTls, Store, StoreKind, Telemetry, Tls, TokenSource, Word as _,
+        guard_words, show_duration, show_size,
     },
     core::{
         policy::{Guard, LeaseRules},
         target::PathParameters,
     },
 };
+use upstream::upstream;
 
 /// All of it.
 pub(super) async fn config(State(admin): Shared) -> Answer {
@@ -32,7 +32,7 @@ pub(super) async fn routes(State(admin): Shared) -> Answer {
 }
 
 fn whole(config: &Config) -> Value {
-    let mut upstreams = serde_json::Map::new();
+    let mut upstreams = Map::new();
     for route in &config.routes {
         upstreams.entry(route.upstream.name.clone()).or_insert_with(|| upstream(&route.upstream));
     }
@@ -40,6 +40,7 @@ fn whole(config: &Config) -> Value {
         "server": server(&config.server),
         "admin": config.admin.as_ref().map(admin),
         "store": store(&config.store),
+        "telemetry": telemetry(&config.telemetry),
         "upstreams": upstreams,
         "routes": config.routes.iter().map(|one| route(one)).collect::<Vec<_>>(),
     })
@@ -130,6 +131,30 @@ fn tls(tls: &Tls) -> Value {
     json!({ "ca": tls.ca, "cert": certificate, "key": key })
 }
 
+fn telemetry(telemetry: &Telemetry) -> Value {
+    let otlp = &telemetry.otlp;
+    // Collectors may be reached with a password in their URL.
+    let endpoint = otlp.endpoint.as_deref().map(|url| match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
+        _ => url.to_owned(),
+    });
+    json!({
+        "log": telemetry.log.word(),
+        "level": telemetry.level.word(),
+        "access_log": telemetry.access_log,
+        "metrics": telemetry.metrics,
+        "service_name": telemetry.service_name,
+        "resource": telemetry.resource.iter().cloned().map(|(name, value)| (name, json!(value))).collect::<Map<_, _>>(),
+        "sampling": telemetry.sampling,
+        "otlp": {
+            "endpoint": endpoint,
+            "protocol": otlp.protocol.word(),
+            "signals": otlp.signals.iter().map(|signal| signal.word()).collect::<Vec<_>>(),
+            "timeout": show_duration(otlp.timeout),
+        },
+    })
+}
+
 fn route(route: &Route) -> Value {
     let mut shown = json!({
         "name": route.name,
@@ -150,7 +175,7 @@ fn route(route: &Route) -> Value {
 }
 
 /// The keys of a guarded route.
-fn guard(guard: &Guard) -> serde_json::Map<String, Value> {
+fn guard(guard: &Guard) -> Map<String, Value> {
     let names = |names: &[http::HeaderName]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let methods = |methods: &[http::Method]| methods.iter().map(ToString::to_string).collect::<Vec<_>>();
     let texts = |texts: &mut dyn Iterator<Item = String>| texts.collect::<Vec<_>>();
@@ -188,7 +213,7 @@ fn guard(guard: &Guard) -> serde_json::Map<String, Value> {
     });
     match shown {
         Value::Object(shown) => shown,
-        _ => serde_json::Map::new(),
+        _ => Map::new(),
     }
 }
 

@@ -22,8 +22,11 @@ pub(super) fn admin(check: &mut Check<'_>, raw: &raw::Admin) -> Option<Admin> {
     let token = token(check, raw);
     let address = listener(check, listen)?;
     if matches!(address, Listen::Tls(_)) {
-        check.hinted(listen.span(), "the admin listener speaks no TLS", "put a proxy in front that does, on this machine");
-        return None;
+        check.hinted(
+            listen.span(),
+            "the admin listener does not speak TLS",
+            "listen on 127.0.0.1 or unix:/path, and put a route with TLS in front if it has to be reached from elsewhere",
+        );
     }
     if token.is_none() && !is_local(&address) {
         check.hinted(
