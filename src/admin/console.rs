@@ -8,9 +8,13 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use http::{HeaderValue, StatusCode, header};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Answer, Shared, answer::Problem, milliseconds};
+use super::{
+    Answer, Shared,
+    answer::{Problem, joined},
+    milliseconds,
+};
 use crate::{config::Word as _, entropy::random_u64, telemetry::activity::Meaning};
 
 /// One document: its style and its script are in it.
@@ -58,16 +62,14 @@ pub(super) async fn activity(State(admin): Shared) -> Answer {
     // Those of an earlier configuration, and requests that took no route.
     routes.extend(tallies.into_iter().map(|(name, tally)| (name, None, tally)));
     let routes = routes.iter().map(|(name, policy, tally)| {
-        let mut row = json!({
+        let meanings = Meaning::ALL.map(|(word, meaning)| (word.to_owned(), json!(tally.count(meaning))));
+        let row = json!({
             "route": name,
             "policy": policy,
             "requests": tally.outcomes.values().sum::<u64>(),
             "outcomes": tally.outcomes,
         });
-        for (word, meaning) in Meaning::ALL {
-            row[word] = tally.count(meaning).into();
-        }
-        row
+        joined(row, Value::Object(meanings.into_iter().collect()))
     });
     let hottest = admin.subject.activity.hottest(HOTTEST);
     let hot = hottest.iter().map(|hot| {

@@ -6,16 +6,13 @@ mod upstream;
 use axum::{Json, extract::State, response::IntoResponse as _};
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Shared, health::kind};
+use super::{Answer, Shared, answer::joined, health::kind};
 use crate::{
     config::{
-        Admin, Config, Listen, Route, Server, ServerTls, Store, StoreKind, Telemetry, Tls, TokenSource, Word as _,
+        Admin, Config, Listen, Login, Route, Server, ServerTls, Store, StoreKind, Telemetry, Tls, TokenSource, Word,
         guard_words, show_duration, show_size,
     },
-    core::{
-        policy::{Guard, LeaseRules},
-        target::PathParameters,
-    },
+    core::policy::{Guard, LeaseRules},
 };
 use upstream::upstream;
 
@@ -93,37 +90,33 @@ fn admin(admin: &Admin) -> Value {
 }
 
 fn store(store: &Store) -> Value {
-    let mut shown = json!({
+    let common = json!({
         "kind": kind(&store.kind),
         "capacity": store.capacity,
         "idle_ttl": show_duration(store.idle_ttl),
         "timeout": show_duration(store.timeout),
         "start_grace": show_duration(store.start_grace),
     });
-    let login = match &store.kind {
-        StoreKind::Memory => None,
-        StoreKind::Disk { path } => {
-            shown["path"] = json!(path);
-            None
-        }
-        StoreKind::Etcd(etcd) => {
-            shown["endpoints"] = json!(etcd.endpoints);
-            shown["prefix"] = json!(etcd.prefix);
-            shown["tls"] = json!(etcd.tls.as_ref().map(tls));
-            etcd.login.as_ref()
-        }
-        StoreKind::Redis(redis) => {
-            shown["url"] = json!(redis.url);
-            shown["prefix"] = json!(redis.prefix);
-            shown["tls"] = json!(redis.tls.as_ref().map(tls));
-            redis.login.as_ref()
-        }
+    let user = |login: &Option<Login>| {
+        let login = login.as_ref();
+        json!({
+            "user": login.map(|login| &login.user),
+            "password_file": login.and_then(|login| login.password_file.as_ref()),
+        })
     };
-    if let Some(login) = login {
-        shown["user"] = json!(login.user);
-        shown["password_file"] = json!(login.password_file);
-    }
-    shown
+    let own = match &store.kind {
+        StoreKind::Memory => json!({}),
+        StoreKind::Disk { path } => json!({ "path": path }),
+        StoreKind::Etcd(etcd) => joined(
+            json!({ "endpoints": etcd.endpoints, "prefix": etcd.prefix, "tls": etcd.tls.as_ref().map(tls) }),
+            user(&etcd.login),
+        ),
+        StoreKind::Redis(redis) => joined(
+            json!({ "url": redis.url, "prefix": redis.prefix, "tls": redis.tls.as_ref().map(tls) }),
+            user(&redis.login),
+        ),
+    };
+    joined(common, own)
 }
 
 fn tls(tls: &Tls) -> Value {
@@ -149,14 +142,14 @@ fn telemetry(telemetry: &Telemetry) -> Value {
         "otlp": {
             "endpoint": endpoint,
             "protocol": otlp.protocol.word(),
-            "signals": otlp.signals.iter().map(|signal| signal.word()).collect::<Vec<_>>(),
+            "signals": otlp.signals.iter().map(Word::word).collect::<Vec<_>>(),
             "timeout": show_duration(otlp.timeout),
         },
     })
 }
 
 fn route(route: &Route) -> Value {
-    let mut shown = json!({
+    let shown = json!({
         "name": route.name,
         "host": route.host.to_string(),
         "path": route.path.to_string(),
@@ -165,21 +158,17 @@ fn route(route: &Route) -> Value {
         "add_prefix": route.mapping.add(),
         "policy": route.policy.word(),
         "key": route.key.to_string(),
-        "path_params": PathParameters::word(&route.path_params),
+        "path_params": route.path_params.word(),
     });
-    let guarded = route.guard.as_ref().map(guard).into_iter().flatten();
-    if let Some(shown) = shown.as_object_mut() {
-        shown.extend(guarded);
-    }
-    shown
+    joined(shown, route.guard.as_ref().map_or(Value::Null, guard))
 }
 
 /// The keys of a guarded route.
-fn guard(guard: &Guard) -> Map<String, Value> {
+fn guard(guard: &Guard) -> Value {
     let names = |names: &[http::HeaderName]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let methods = |methods: &[http::Method]| methods.iter().map(ToString::to_string).collect::<Vec<_>>();
     let texts = |texts: &mut dyn Iterator<Item = String>| texts.collect::<Vec<_>>();
-    let shown = json!({
+    json!({
         "etag": guard.etag.spelled(),
         "ignore_json": texts(&mut guard.ignored_json.iter().map(ToString::to_string)),
         "etag_suffixes": guard.on_the_way.suffixes,
@@ -210,11 +199,7 @@ fn guard(guard: &Guard) -> Map<String, Value> {
         "errors": guard.errors.word(),
         "touches": texts(&mut guard.touches.iter().map(|template| template.pattern().to_string())),
         "lease": guard.lease.as_ref().map(leases),
-    });
-    match shown {
-        Value::Object(shown) => shown,
-        _ => Map::new(),
-    }
+    })
 }
 
 fn leases(rules: &LeaseRules) -> Value {

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::super::answer::joined;
 use crate::config::{Health, HostHeader, Question, Upstream, Word as _, show_duration};
 
 /// All keys of an upstream. Of `tls` only the name is shown that servers are known by: the rest are files, which were
@@ -40,19 +41,17 @@ pub(super) fn upstream(upstream: &Upstream) -> Value {
 
 fn health(health: Option<&Health>) -> Value {
     let Some(health) = health else { return json!({ "check": "off" }) };
-    let mut shown = json!({
+    let question = match &health.question {
+        Question::Connect => json!({ "check": "connect" }),
+        Question::Http { path, status } => {
+            json!({ "check": "http", "path": path, "status": format!("{}-{}", status.start(), status.end()) })
+        }
+    };
+    let rest = json!({
         "interval": show_duration(health.interval),
         "timeout": show_duration(health.timeout),
         "healthy_after": health.healthy_after,
         "unhealthy_after": health.unhealthy_after,
     });
-    match &health.question {
-        Question::Connect => shown["check"] = json!("connect"),
-        Question::Http { path, status } => {
-            shown["check"] = json!("http");
-            shown["path"] = json!(path);
-            shown["status"] = json!(format!("{}-{}", status.start(), status.end()));
-        }
-    }
-    shown
+    joined(question, rest)
 }
