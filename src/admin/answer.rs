@@ -6,9 +6,20 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{guard::NotBroken, store::StoreError};
+
+/// A JSON object with the members of another one too.
+pub(super) fn joined(one: Value, other: Value) -> Value {
+    match (one, other) {
+        (Value::Object(mut one), Value::Object(other)) => {
+            one.extend(other);
+            Value::Object(one)
+        }
+        (one, _) => one,
+    }
+}
 
 /// An answer that says what went wrong, and what to do.
 #[derive(Debug)]

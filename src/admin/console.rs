@@ -8,10 +8,14 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use http::{HeaderValue, StatusCode, header};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Answer, Shared, answer::Problem, milliseconds};
-use crate::{config::Word as _, entropy::random_u64};
+use super::{
+    Answer, Shared,
+    answer::{Problem, joined},
+    milliseconds,
+};
+use crate::{config::Word as _, entropy::random_u64, telemetry::activity::Meaning};
 
 /// One document: its style and its script are in it.
 const PAGE: &str = include_str!("console.html");
@@ -58,14 +62,14 @@ pub(super) async fn activity(State(admin): Shared) -> Answer {
     // Those of an earlier configuration, and requests that took no route.
     routes.extend(tallies.into_iter().map(|(name, tally)| (name, None, tally)));
     let routes = routes.iter().map(|(name, policy, tally)| {
-        json!({
+        let meanings = Meaning::ALL.map(|(word, meaning)| (word.to_owned(), json!(tally.count(meaning))));
+        let row = json!({
             "route": name,
             "policy": policy,
             "requests": tally.outcomes.values().sum::<u64>(),
             "outcomes": tally.outcomes,
-            "conflicts": tally.conflicts,
-            "failures": tally.failures,
-        })
+        });
+        joined(row, Value::Object(meanings.into_iter().collect()))
     });
     let hottest = admin.subject.activity.hottest(HOTTEST);
     let hot = hottest.iter().map(|hot| {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     Admin, Answer, Shared,
-    answer::Problem,
+    answer::{Problem, joined},
     key,
     leases::{limit, view},
     milliseconds,
@@ -110,9 +110,7 @@ pub(super) async fn doubts(State(admin): Shared, page: Result<Query<Page>, Query
     let guards = admin.guards()?;
     let row = |key: &ResourceKey, snapshot: &Snapshot| {
         let doubt = snapshot.record.doubt.filter(|doubt| snapshot.now < doubt.until)?;
-        let mut row = shown(&admin, key, snapshot, doubt);
-        row["key"] = key.as_str().into();
-        Some(row)
+        Some(joined(json!({ "key": key.as_str() }), shown(&admin, key, snapshot, doubt)))
     };
     let swept = sweep(&guards, cursor, limit(page.limit)?, row).await?;
     let cursor = swept.cursor.as_ref().map(Cursor::shown);

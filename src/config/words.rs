@@ -177,6 +177,13 @@ impl Word for HashBy {
             None => Self::WORDS.iter().find(|(each, _)| *each == word).map(|(_, value)| value.clone()),
         }
     }
+
+    fn spelled(&self) -> Cow<'static, str> {
+        match self {
+            Self::Header(name) => format!("{HEADER_FORM}{name}").into(),
+            Self::Path | Self::Client => self.word().into(),
+        }
+    }
 }
 
 impl Word for Forwarded {

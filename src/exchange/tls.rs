@@ -51,6 +51,11 @@ impl UpstreamTls {
         }
     }
 
+    /// The name that all certificates have to be for, where it is not that of the server.
+    pub fn server_name(&self) -> Option<&str> {
+        self.server_name.as_deref()
+    }
+
     /// The name that the certificate of a server has to be for, never empty: without a name pingora would check nothing.
     pub(super) fn name_of(&self, server: &str) -> String {
         let host = || server.rsplit_once(':').map_or(server, |(host, _)| host).trim_matches(['[', ']']);

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::{Guards, claim::swap};
 use crate::{
     core::{
-        lease::{Denied, break_lease},
+        lease::break_lease,
         record::{Availability, Snapshot},
         resource::ResourceKey,
         steps::touch,
@@ -81,7 +81,7 @@ impl Guards {
     pub async fn break_lease(&self, key: &ResourceKey, period: Duration) -> Result<Snapshot, NotBroken> {
         for _ in 0..ATTEMPTS_MAX {
             let snapshot = self.snapshot(key).await?;
-            let (record, remaining) = break_lease(&snapshot, period).map_err(|_: Denied| NotBroken::NoLease)?;
+            let (record, remaining) = break_lease(&snapshot, period).map_err(|_no_lease| NotBroken::NoLease)?;
             let swapped = swap(&*self.store, self.store_timeout, key, snapshot.revision, record).await?;
             if let Swapped::Done(snapshot) = swapped {
                 if remaining.is_zero() {

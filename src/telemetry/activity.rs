@@ -49,10 +49,65 @@ pub struct Activity {
 pub struct Tally {
     /// By verdict or code of refusal.
     pub outcomes: BTreeMap<&'static str, u64>,
-    /// How many were answered with 412, by whomever.
-    pub conflicts: u64,
-    /// How many were answered with a status of 500 or more, or not at all.
-    pub failures: u64,
+    /// By what it means: each is counted once.
+    pub meanings: [u64; Meaning::ALL.len()],
+}
+
+/// What the end of a request means to an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// The upstream has answered it.
+    Passed,
+    /// It was answered here, and it is no refusal: from memory, or an operation on a lease.
+    Local,
+    /// It was answered with 412, by whomever: somebody else came first.
+    Conflict,
+    /// It was refused for another reason.
+    Refused,
+    /// It was answered with a status of 500 or more, or not at all.
+    Failed,
+}
+
+impl Meaning {
+    /// Each with its name.
+    pub const ALL: [(&'static str, Self); 5] = [
+        ("passed", Self::Passed),
+        ("local", Self::Local),
+        ("conflicts", Self::Conflict),
+        ("refused", Self::Refused),
+        ("failures", Self::Failed),
+    ];
+
+    fn of(entry: &Entry, status: u16) -> Self {
+        match (status, entry.verdict) {
+            (0 | 500.., _) => Self::Failed,
+            (412, _) => Self::Conflict,
+            _ if entry.refused.is_some() => Self::Refused,
+            (_, Some("answered" | "not-modified" | "replayed")) => Self::Local,
+            _ => Self::Passed,
+        }
+    }
+}
+
+impl Tally {
+    /// How many requests meant this.
+    pub fn count(&self, meaning: Meaning) -> u64 {
+        self.meanings.get(meaning as usize).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, outcome: &'static str, meaning: Meaning) {
+        *self.outcomes.entry(outcome).or_default() += 1;
+        if let Some(count) = self.meanings.get_mut(meaning as usize) {
+            *count += 1;
+        }
+    }
+
+    fn plus(&mut self, other: &Self) {
+        for (outcome, count) in &other.outcomes {
+            *self.outcomes.entry(outcome).or_default() += count;
+        }
+        self.meanings.iter_mut().zip(other.meanings).for_each(|(sum, count)| *sum += count);
+    }
 }
 
 /// A resource that clients fight over, lately.
@@ -105,9 +160,7 @@ impl Activity {
                 tallies.insert(route.into(), Tally::default());
             }
             if let Some(tally) = tallies.get_mut(route) {
-                *tally.outcomes.entry(outcome).or_default() += 1;
-                tally.conflicts += u64::from(status == 412);
-                tally.failures += u64::from(status >= 500 || status == 0);
+                tally.add(outcome, Meaning::of(entry, status));
             }
         }
         if let (412, Some(key)) = (status, &entry.key) {
@@ -130,10 +183,7 @@ impl Activity {
         let mut routes = BTreeMap::<String, Tally>::new();
         for tallies in &self.tallies {
             for (route, tally) in lock(tallies).iter() {
-                let sum = routes.entry(route.to_string()).or_default();
-                tally.outcomes.iter().for_each(|(outcome, count)| *sum.outcomes.entry(outcome).or_default() += count);
-                sum.conflicts += tally.conflicts;
-                sum.failures += tally.failures;
+                routes.entry(route.to_string()).or_default().plus(tally);
             }
         }
         routes
@@ -151,7 +201,7 @@ impl Activity {
             let old = part.before.iter().filter(|(key, _)| !part.current.contains_key(*key));
             all.extend(old.map(|(key, heat)| (key.clone(), *heat)));
         }
-        let rank = |heat: &Heat| (heat.conflicts + heat.waits, heat.longest_wait);
+        let rank = |heat: &Heat| (heat.conflicts, heat.waits, heat.longest_wait);
         all.sort_by(|(one, left), (other, right)| rank(right).cmp(&rank(left)).then_with(|| one.cmp(other)));
         let shown = |(key, Heat { conflicts, waits, longest_wait, .. })| Hot { key, conflicts, waits, longest_wait };
         all.into_iter().take(limit).map(shown).collect()
@@ -238,7 +288,7 @@ mod tests {
         activity.ended(&Entry { verdict: Some("passed"), ..Entry::default() }, 502);
         activity.ended(&Entry::default(), 0);
         let outcomes = BTreeMap::from([("failed", 1), ("passed", 2), ("precondition-failed", 1)]);
-        let expected = Tally { outcomes, conflicts: 1, failures: 2 };
+        let expected = Tally { outcomes, meanings: [1, 0, 1, 0, 2] };
         assert_eq!(activity.routes(), BTreeMap::from([(String::new(), expected)]));
     }
 

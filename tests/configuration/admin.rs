@@ -56,6 +56,7 @@ fn each_mistake_about_the_admin_listener_is_named() {
         ("token_env = \"TOKEN\"".to_owned(), "token_env without listen"),
         ("token_file = \"/token\"".to_owned(), "token_file without listen"),
         ("hosts = [\"a.example\"]".to_owned(), "hosts without listen"),
+        ("listen = \"tls:127.0.0.1:1\"".to_owned(), "the admin listener does not speak TLS"),
         ("listen = \"127.0.0.1\"".to_owned(), "listen address \"127.0.0.1\" has no port"),
         ("listen = \"unix:socket\"".to_owned(), "listen address \"unix:socket\" has no absolute path"),
         (format!("{listen}token_file = \"token\""), "token_file is \"token\", which is no absolute path"),

@@ -25,6 +25,7 @@ mod azure_sdk;
 mod bad_input;
 mod balancing;
 mod clients_gone;
+mod console;
 mod cors;
 mod dates;
 mod disk_crashes;

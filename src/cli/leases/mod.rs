@@ -4,6 +4,7 @@ use std::{fmt::Write as _, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Subcommand};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{Exit, check::table, complain, print, run::fail};
@@ -19,10 +20,10 @@ const HEADINGS: [&str; 7] = ["KEY", "STATE", "HOLDER", "AGE", "REMAINING", "FENC
 /// What `ifmatch leases` was asked for.
 #[derive(Debug, Args)]
 pub(super) struct LeasesOptions {
-    /// The admin listener: http://host:port or unix:/path.
+    /// The admin listener: `http://host:port` or `unix:/path`.
     #[arg(long, global = true, value_name = "URL", default_value = "http://127.0.0.1:9901")]
     admin: String,
-    /// The file of its token; else the variable IFMATCH_ADMIN_TOKEN has it, if it asks for one.
+    /// The file of its token; else the variable `IFMATCH_ADMIN_TOKEN` has it, if it asks for one.
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Print JSON, as the admin listener gives it.
@@ -98,7 +99,7 @@ async fn act(options: &LeasesOptions) -> Result<(), Failure> {
             if options.json {
                 print(done);
             } else {
-                print(broken(key, &done["lease"]));
+                print(broken(key, &done));
             }
         }
         Action::Show { key } => {
@@ -106,16 +107,29 @@ async fn act(options: &LeasesOptions) -> Result<(), Failure> {
             print(if options.json { record.to_string() } else { format!("{record:#}") });
         }
         Action::Forget { key, prefix } => {
-            let what = key.as_ref().map_or_else(|| json!({ "prefix": prefix }), |key| json!({ "key": key }));
-            let done = forget(&client, what).await?;
+            let done = forget(&client, key.as_deref(), prefix.as_deref()).await?;
             if options.json {
-                print(done);
+                print(json!(done));
             } else {
                 print_forgotten(&done);
             }
         }
     }
     Ok(())
+}
+
+#[derive(Deserialize)]
+struct Page {
+    leases: Vec<Value>,
+    cursor: Option<String>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Done {
+    forgotten: u64,
+    busy: Vec<String>,
+    #[serde(skip_serializing)]
+    cursor: Option<String>,
 }
 
 /// All leases, page by page, in the order of their keys.
@@ -125,28 +139,43 @@ async fn list(client: &Client, prefix: &str, state: &str, holder: Option<&str>) 
         let mut parameters = vec![("prefix", prefix), ("state", state), ("limit", "1000")];
         parameters.extend(holder.map(|holder| ("holder", holder)));
         parameters.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
-        let mut page = client.get(&query("/leases", &parameters)).await?;
-        leases.extend(page["leases"].as_array_mut().map(std::mem::take).unwrap_or_default());
-        cursor = page["cursor"].as_str().map(str::to_owned);
+        let page: Page = read(client.get(&query("/leases", &parameters)).await?)?;
+        leases.extend(page.leases);
+        cursor = page.cursor;
         if cursor.is_none() {
-            leases.sort_by(|one, other| one["key"].as_str().cmp(&other["key"].as_str()));
+            leases.sort_by_key(|lease| text(lease, "key"));
             return Ok(leases);
         }
     }
 }
 
 /// Forgets page by page.
-async fn forget(client: &Client, mut what: Value) -> Result<Value, Failure> {
-    let (mut forgotten, mut busy) = (0, Vec::new());
+async fn forget(client: &Client, key: Option<&str>, prefix: Option<&str>) -> Result<Done, Failure> {
+    let mut all = Done { forgotten: 0, busy: Vec::new(), cursor: None };
     loop {
-        let mut done = client.post("/forget", &what).await?;
-        forgotten += done["forgotten"].as_u64().unwrap_or_default();
-        busy.extend(done["busy"].as_array_mut().map(std::mem::take).unwrap_or_default());
-        match done["cursor"].take() {
-            Value::Null => return Ok(json!({ "forgotten": forgotten, "busy": busy })),
-            cursor => what["cursor"] = cursor,
+        let what = json!({ "key": key, "prefix": prefix, "cursor": all.cursor });
+        let done: Done = read(client.post("/forget", &what).await?)?;
+        all.forgotten += done.forgotten;
+        all.busy.extend(done.busy);
+        all.cursor = done.cursor;
+        if all.cursor.is_none() {
+            return Ok(all);
         }
     }
+}
+
+fn read<T: DeserializeOwned>(document: Value) -> Result<T, Failure> {
+    serde_json::from_value(document).map_err(|error| Failure::NoAnswer(Some(error.into())))
+}
+
+/// A text of a JSON object.
+fn text(object: &Value, member: &str) -> Option<String> {
+    Some(object.get(member)?.as_str()?.to_owned())
+}
+
+/// A number of a JSON object.
+fn number(object: &Value, member: &str) -> Option<u64> {
+    object.get(member)?.as_u64()
 }
 
 fn query(path: &str, parameters: &[(&str, &str)]) -> String {
@@ -164,12 +193,13 @@ fn print_table(leases: &[Value]) {
         complain("no leases");
         return;
     }
-    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-    let time = |value: &Value, none: &str| value.as_u64().map_or_else(|| none.to_owned(), short);
     let row = |lease: &Value| {
-        let (age, remaining) = (time(&lease["age_ms"], "-"), time(&lease["remaining_ms"], "for ever"));
-        let [key, state, holder, client] = ["key", "state", "holder", "principal"].map(|name| text(&lease[name]));
-        [key, state, holder, age, remaining, lease["fence"].to_string(), client]
+        let [key, state, holder, client] =
+            ["key", "state", "holder", "principal"].map(|member| text(lease, member).unwrap_or_else(|| "-".to_owned()));
+        let age = number(lease, "age_ms").map(short).unwrap_or_default();
+        let remaining = number(lease, "remaining_ms").map_or_else(|| "for ever".to_owned(), short);
+        let fence = number(lease, "fence").unwrap_or_default().to_string();
+        [key, state, holder, age, remaining, fence, client]
     };
     for line in table(&HEADINGS.map(str::to_owned), &leases.iter().map(row).collect::<Vec<_>>()) {
         print(line);
@@ -181,19 +211,18 @@ fn short(milliseconds: u64) -> String {
     humantime::format_duration(Duration::from_secs(milliseconds / 1_000)).to_string().replace(' ', "")
 }
 
-fn broken(key: &str, lease: &Value) -> String {
-    match lease["remaining_ms"].as_u64().filter(|remaining| *remaining > 0) {
+fn broken(key: &str, done: &Value) -> String {
+    let remaining = done.get("lease").and_then(|lease| number(lease, "remaining_ms"));
+    match remaining.filter(|remaining| *remaining > 0) {
         Some(remaining) => format!("the lease of {key} ends in {}", short(remaining)),
         None => format!("the lease of {key} is broken"),
     }
 }
 
-fn print_forgotten(done: &Value) {
-    match done["forgotten"].as_u64() {
-        Some(1) => print("forgotten: 1 record"),
-        forgotten => print(format_args!("forgotten: {} records", forgotten.unwrap_or_default())),
-    }
-    for key in done["busy"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+fn print_forgotten(done: &Done) {
+    let records = if done.forgotten == 1 { "record" } else { "records" };
+    print(format_args!("forgotten: {} {records}", done.forgotten));
+    for key in &done.busy {
         print(format_args!("a write was in flight or in doubt: {key}"));
     }
 }

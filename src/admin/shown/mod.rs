@@ -1,20 +1,20 @@
 //! The configuration that is served, with every default, in the words of the file. It holds no secret: passwords and
 //! tokens stand in files or in the environment, whose names alone are shown.
 
-use axum::{Json, extract::State, response::IntoResponse as _};
-use serde_json::{Value, json};
+mod upstream;
 
-use super::{Answer, Shared, health::kind};
+use axum::{Json, extract::State, response::IntoResponse as _};
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Shared, answer::joined, health::kind};
 use crate::{
     config::{
-        Admin, Config, Listen, Route, Server, Store, StoreKind, Tls, TokenSource, Upstream, Word as _, guard_words,
-        show_duration, show_size,
+        Admin, Config, Listen, Login, Route, Server, ServerTls, Store, StoreKind, Telemetry, Tls, TokenSource, Word,
+        guard_words, show_duration, show_size,
     },
-    core::{
-        policy::{Guard, LeaseRules},
-        target::PathParameters,
-    },
+    core::policy::{Guard, LeaseRules},
 };
+use upstream::upstream;
 
 /// All of it.
 pub(super) async fn config(State(admin): Shared) -> Answer {
@@ -29,7 +29,7 @@ pub(super) async fn routes(State(admin): Shared) -> Answer {
 }
 
 fn whole(config: &Config) -> Value {
-    let mut upstreams = serde_json::Map::new();
+    let mut upstreams = Map::new();
     for route in &config.routes {
         upstreams.entry(route.upstream.name.clone()).or_insert_with(|| upstream(&route.upstream));
     }
@@ -37,6 +37,7 @@ fn whole(config: &Config) -> Value {
         "server": server(&config.server),
         "admin": config.admin.as_ref().map(admin),
         "store": store(&config.store),
+        "telemetry": telemetry(&config.telemetry),
         "upstreams": upstreams,
         "routes": config.routes.iter().map(|one| route(one)).collect::<Vec<_>>(),
     })
@@ -55,6 +56,19 @@ fn server(server: &Server) -> Value {
         "claim_waiters_max": server.claim_waiters_max,
         "keepalive_timeout": show_duration(server.keepalive_timeout),
         "shutdown_timeout": show_duration(server.shutdown_timeout),
+        "control_socket": server.control_socket,
+        "tls": handshakes(&server.tls),
+    })
+}
+
+fn handshakes(tls: &ServerTls) -> Value {
+    let files = tls.certificates.iter().map(|files| json!({ "cert": files.certificate, "key": files.key }));
+    json!({
+        "certificates": files.collect::<Vec<_>>(),
+        "client_auth": tls.client_auth.word(),
+        "client_ca": tls.client_ca,
+        "handshake_timeout": show_duration(tls.handshake_timeout),
+        "reload_interval": show_duration(tls.reload_interval),
     })
 }
 
@@ -76,37 +90,33 @@ fn admin(admin: &Admin) -> Value {
 }
 
 fn store(store: &Store) -> Value {
-    let mut shown = json!({
+    let common = json!({
         "kind": kind(&store.kind),
         "capacity": store.capacity,
         "idle_ttl": show_duration(store.idle_ttl),
         "timeout": show_duration(store.timeout),
         "start_grace": show_duration(store.start_grace),
     });
-    let login = match &store.kind {
-        StoreKind::Memory => None,
-        StoreKind::Disk { path } => {
-            shown["path"] = json!(path);
-            None
-        }
-        StoreKind::Etcd(etcd) => {
-            shown["endpoints"] = json!(etcd.endpoints);
-            shown["prefix"] = json!(etcd.prefix);
-            shown["tls"] = json!(etcd.tls.as_ref().map(tls));
-            etcd.login.as_ref()
-        }
-        StoreKind::Redis(redis) => {
-            shown["url"] = json!(redis.url);
-            shown["prefix"] = json!(redis.prefix);
-            shown["tls"] = json!(redis.tls.as_ref().map(tls));
-            redis.login.as_ref()
-        }
+    let user = |login: &Option<Login>| {
+        let login = login.as_ref();
+        json!({
+            "user": login.map(|login| &login.user),
+            "password_file": login.and_then(|login| login.password_file.as_ref()),
+        })
     };
-    if let Some(login) = login {
-        shown["user"] = json!(login.user);
-        shown["password_file"] = json!(login.password_file);
-    }
-    shown
+    let own = match &store.kind {
+        StoreKind::Memory => json!({}),
+        StoreKind::Disk { path } => json!({ "path": path }),
+        StoreKind::Etcd(etcd) => joined(
+            json!({ "endpoints": etcd.endpoints, "prefix": etcd.prefix, "tls": etcd.tls.as_ref().map(tls) }),
+            user(&etcd.login),
+        ),
+        StoreKind::Redis(redis) => joined(
+            json!({ "url": redis.url, "prefix": redis.prefix, "tls": redis.tls.as_ref().map(tls) }),
+            user(&redis.login),
+        ),
+    };
+    joined(common, own)
 }
 
 fn tls(tls: &Tls) -> Value {
@@ -114,40 +124,51 @@ fn tls(tls: &Tls) -> Value {
     json!({ "ca": tls.ca, "cert": certificate, "key": key })
 }
 
-fn upstream(upstream: &Upstream) -> Value {
+fn telemetry(telemetry: &Telemetry) -> Value {
+    let otlp = &telemetry.otlp;
+    // Collectors may be reached with a password in their URL.
+    let endpoint = otlp.endpoint.as_deref().map(|url| match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
+        _ => url.to_owned(),
+    });
     json!({
-        "servers": upstream.servers,
-        "identity": upstream.identity,
-        "connect_timeout": show_duration(upstream.connect_timeout),
-        "timeout": show_duration(upstream.timeout),
-        "late_max": show_duration(upstream.late_max),
-        "reuse_idle_writes": show_duration(upstream.reuse_idle_writes),
+        "log": telemetry.log.word(),
+        "level": telemetry.level.word(),
+        "access_log": telemetry.access_log,
+        "metrics": telemetry.metrics,
+        "service_name": telemetry.service_name,
+        "resource": telemetry.resource.iter().cloned().map(|(name, value)| (name, json!(value))).collect::<Map<_, _>>(),
+        "sampling": telemetry.sampling,
+        "otlp": {
+            "endpoint": endpoint,
+            "protocol": otlp.protocol.word(),
+            "signals": otlp.signals.iter().map(Word::word).collect::<Vec<_>>(),
+            "timeout": show_duration(otlp.timeout),
+        },
     })
 }
 
 fn route(route: &Route) -> Value {
-    let mut shown = json!({
+    let shown = json!({
         "name": route.name,
         "host": route.host.to_string(),
         "path": route.path.to_string(),
         "upstream": route.upstream.name,
+        "strip_prefix": route.mapping.strip(),
+        "add_prefix": route.mapping.add(),
         "policy": route.policy.word(),
         "key": route.key.to_string(),
-        "path_params": PathParameters::word(&route.path_params),
+        "path_params": route.path_params.word(),
     });
-    let guarded = route.guard.as_ref().map(guard).into_iter().flatten();
-    if let Some(shown) = shown.as_object_mut() {
-        shown.extend(guarded);
-    }
-    shown
+    joined(shown, route.guard.as_ref().map_or(Value::Null, guard))
 }
 
 /// The keys of a guarded route.
-fn guard(guard: &Guard) -> serde_json::Map<String, Value> {
+fn guard(guard: &Guard) -> Value {
     let names = |names: &[http::HeaderName]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let methods = |methods: &[http::Method]| methods.iter().map(ToString::to_string).collect::<Vec<_>>();
     let texts = |texts: &mut dyn Iterator<Item = String>| texts.collect::<Vec<_>>();
-    let shown = json!({
+    json!({
         "etag": guard.etag.spelled(),
         "ignore_json": texts(&mut guard.ignored_json.iter().map(ToString::to_string)),
         "etag_suffixes": guard.on_the_way.suffixes,
@@ -178,11 +199,7 @@ fn guard(guard: &Guard) -> serde_json::Map<String, Value> {
         "errors": guard.errors.word(),
         "touches": texts(&mut guard.touches.iter().map(|template| template.pattern().to_string())),
         "lease": guard.lease.as_ref().map(leases),
-    });
-    match shown {
-        Value::Object(shown) => shown,
-        _ => serde_json::Map::new(),
-    }
+    })
 }
 
 fn leases(rules: &LeaseRules) -> Value {
@@ -230,7 +247,7 @@ mod tests {
         let keys = keys.map(|(key, _)| key).filter(|key| is_name(key)).collect::<BTreeSet<_>>();
         assert!(keys.len() > 60, "the reference is read: {keys:?}");
         // Those of other kinds of store.
-        let elsewhere = ["endpoints", "url", "prefix", "user", "password_file", "tls", "path"];
+        let elsewhere = ["endpoints", "url", "user", "password_file"];
         let missing = keys.into_iter().filter(|key| !shown.contains(*key) && !elsewhere.contains(key));
         assert_eq!(missing.collect::<Vec<_>>(), [""; 0]);
     }

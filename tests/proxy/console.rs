@@ -1,0 +1,97 @@
+//! The console of the admin listener in a real browser (docs/admin.md). What a person does there stands in
+//! `tests/console/console.cjs`.
+
+use std::{net::SocketAddr, path::Path, process::Command};
+
+use tokio::task::spawn_blocking;
+
+use crate::support::{
+    admin::{ask, start, start_with, without_end},
+    backend::Backend,
+    chromium::Pages,
+    clients,
+    leases::{Grant, acquire, lease, put_with, view},
+    proxy::Proxy,
+    raw::put_if_match,
+};
+
+/// One visit; gives back what was seen, line by line.
+async fn visit(admin: SocketAddr, word: &str, argument: &str) -> Vec<String> {
+    let mut command = Command::new("node");
+    let package = clients::node_package("playwright-core");
+    command.env("NODE_PATH", package.parent().expect("packages lie in a directory"));
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/console/console.cjs"));
+    command.args([&format!("http://{admin}/"), word, argument]);
+    let output = spawn_blocking(move || command.output()).await.expect("no panic").expect("the script runs");
+    let mut said: Vec<String> = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said.pop().as_deref(), Some("finished"), "{word} {argument}: {said:?}\n{complaint}");
+    said
+}
+
+/// Who reads the page needs nothing else, and it asks before it breaks.
+#[tokio::test]
+async fn the_console_shows_a_lease_and_breaking_it_there_stops_its_holder() {
+    let backend = Backend::start().await;
+    let (proxy, admin) = start(&without_end(&backend)).await;
+    let addr = proxy.addr();
+    let fields = [("Lease-Duration", "infinite"), ("Lease-Holder", "<b>ann's</b> desk")];
+    let grant = Grant::of(&lease(addr, "POST", "/doc", &fields).await);
+    let row = visit(admin, "keep", "backend:/doc").await.join(" ");
+    assert!(row.contains("backend:/doc<b>ann's</b> desk") && row.contains("no end"), "{row}");
+    assert!(!row.contains(&grant.id));
+    assert_eq!(put_with(addr, "/doc", &grant.id, "still held").await.status, 201);
+    visit(admin, "break", "backend:/doc").await;
+    put_with(addr, "/doc", &grant.id, "too late").await.refused(412, "lease-lost");
+    assert!(proxy.log().contains("a lease was broken"), "the log notes it");
+}
+
+#[tokio::test]
+async fn the_console_shows_what_clients_fight_over() {
+    let backend = Backend::start().await;
+    backend.put("/contended", "one");
+    let (proxy, admin) = start(&Proxy::to(backend.addr())).await;
+    visit(admin, "see", "Nobody holds a lease").await;
+    put_if_match(proxy.addr(), "/contended", "\"stale\"", "x").await.refused(412, "precondition-failed");
+    visit(admin, "see", "backend:/contended").await;
+}
+
+#[tokio::test]
+async fn the_console_asks_for_the_token() {
+    let backend = Backend::start().await;
+    let secret = "correct-horse-battery";
+    let (proxy, admin) = start_with(&without_end(&backend), "token_env = \"ADMIN\"", &[("ADMIN", secret)]).await;
+    acquire(proxy.addr(), "/doc", "infinite").await;
+    visit(admin, "login", secret).await;
+}
+
+/// DNS rebinding, with a browser that believes it.
+#[tokio::test]
+async fn a_name_that_was_made_to_lead_here_shows_nothing() {
+    let backend = Backend::start().await;
+    let (_proxy, admin) = start(&without_end(&backend)).await;
+    assert_eq!(visit(admin, "rebound", "").await, ["421"]);
+}
+
+/// Whatever a page of another origin tries, it breaks nothing and reads nothing.
+#[tokio::test]
+async fn a_page_of_another_origin_breaks_no_lease() {
+    let (backend, pages) = (Backend::start().await, Pages::start().await);
+    let (proxy, admin) = start(&without_end(&backend)).await;
+    acquire(proxy.addr(), "/doc", "infinite").await;
+    let script = format!(
+        "const at = path => 'http://{admin}' + path;
+         const body = JSON.stringify({{key: 'backend:/doc'}});
+         const tries = async (what, promise) => say(what, await promise.then(answer => answer.type, () => 'refused'));
+         await tries('plain', fetch(at('/leases/break'), {{method: 'POST', mode: 'no-cors', body}}));
+         await tries('asking', fetch(at('/leases/break'), {{method: 'POST', headers: {{'Ifmatch-Admin': '1',
+             'Content-Type': 'application/json'}}, body}}));
+         await tries('reading', fetch(at('/leases')));
+         say('beacon', navigator.sendBeacon(at('/leases/break'), body));"
+    );
+    // What can be sent without asking arrives, and its answer is for pages of its own origin alone.
+    let expected = ["plain refused", "asking refused", "reading refused", "beacon true"];
+    assert_eq!(pages.run(&script).await, expected);
+    assert_eq!(view(proxy.addr(), "/doc").await["state"], "leased");
+    assert_eq!(ask(admin, "/leases").await["leases"][0]["state"], "leased");
+}
