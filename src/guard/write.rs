@@ -38,9 +38,10 @@ impl Guards {
     ) -> Result<Answer, Answer> {
         let name = name_of(session.req_header(), request, guard)?;
         // The answer to a retry goes before the verdict on its preconditions: its own success made them false.
-        let early = match self.may_be_retry(name.as_ref()) {
-            true => None,
-            false => Some(self.judge_early(session, request, guard).await?),
+        let early = if self.may_be_retry(name.as_ref()) {
+            None
+        } else {
+            Some(self.judge_early(session, request, guard).await?)
         };
         // Boxed, so that a refusal from memory need not make room for an exchange.
         Box::pin(self.write_named(session, request, guard, name, early)).await

@@ -30,8 +30,9 @@ const ATTEMPTS: u32 = 3;
 const PAUSES: u32 = 40;
 
 /// Connections that all operations share. One alone is a limit where each change goes to the disk: Redis syncs once for
-/// what it has read of all connections, and reads 16 KiB of each.
-const CONNECTIONS: usize = 4;
+/// what it has read of all connections, and reads 16 KiB of each. With more each carries less at a time, which costs
+/// both sides CPU time.
+const CONNECTIONS: usize = 2;
 
 /// A client of one Redis.
 pub(super) struct Engine {
@@ -71,7 +72,7 @@ impl Engine {
     pub(super) fn new(settings: &config::Redis, limit: Duration) -> Result<Self, OpenError> {
         let client = client(settings, limit)?;
         let first = || connection(&client, limit).map(|connection| Mutex::new((0, connection))).map_err(unusable);
-        let connections = [first()?, first()?, first()?, first()?];
+        let connections = [first()?, first()?];
         Ok(Self { client, connections, turns: AtomicUsize::new(0), timeout: limit, health: Health::of("Redis") })
     }
 
