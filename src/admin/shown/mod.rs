@@ -234,7 +234,7 @@ mod tests {
     /// What is shown for each key of the reference is what a file can say there.
     #[test]
     fn every_key_of_the_file_is_shown() {
-        let reference = include_str!("../../config/ifmatch.toml");
+        let reference = include_str!("../../../config/ifmatch.toml");
         let text = reference.replace("policy = \"optimistic\"", "policy = \"pessimistic\"");
         let loaded = crate::config::parse("config/ifmatch.toml", &text).unwrap_or_else(|problems| panic!("{problems}"));
         let mut config = loaded.config;
