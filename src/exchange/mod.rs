@@ -62,6 +62,9 @@ pub enum Failure {
         /// Whether connecting took too long, rather than failed.
         timed_out: bool,
     },
+    /// No secure connection came about, mostly because of the upstream's certificate: it has not seen a byte.
+    #[error("no secure connection to the upstream")]
+    Insecure,
     /// A byte of the request may have been sent: whether the upstream acts on it cannot be known.
     #[error("no complete response from the upstream")]
     Abandoned {
@@ -106,7 +109,7 @@ impl Exchanger {
 
     /// A connection to one server of an upstream: `preferred_server` (an index into [`Upstream::servers`]), or where
     /// it cannot be reached, one of the others in their order. Each attempt is bounded by the upstream's connect
-    /// timeout. The failure is always [`Failure::NotSent`].
+    /// timeout. The failure is always [`Failure::NotSent`] or [`Failure::Insecure`].
     pub async fn connect(
         &self,
         upstream: &Arc<Upstream>,
@@ -179,7 +182,10 @@ impl Exchanger {
                         upstream = %upstream.name, server = %name, error = error.etype().as_str(), cause = %error,
                         "the server cannot be reached"
                     );
-                    failure = Failure::NotSent { timed_out: *error.etype() == ErrorType::ConnectTimedout };
+                    failure = match error.etype() {
+                        ErrorType::TLSHandshakeFailure => Failure::Insecure,
+                        kind => Failure::NotSent { timed_out: *kind == ErrorType::ConnectTimedout },
+                    };
                 }
             }
         }

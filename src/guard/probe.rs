@@ -119,6 +119,7 @@ impl Guards {
         let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
         let exchange = exchange.await.map_err(|failure| match failure {
             Failure::NotSent { timed_out: true } | Failure::Abandoned { timed_out: true } => timed_out(),
+            Failure::Insecure => unreadable("no secure connection to it could be made"),
             Failure::NotSent { .. } | Failure::Abandoned { .. } => unreadable("it gave no answer"),
         })?;
         let selection = Selection::of(guard, &sent, &exchange.head().headers);

@@ -67,7 +67,7 @@ impl Guards {
             Err(failure) => failure,
         };
         let outcome = match failure {
-            Failure::NotSent { .. } => Outcome::NotApplied,
+            Failure::NotSent { .. } | Failure::Insecure => Outcome::NotApplied,
             Failure::Abandoned { .. } => Outcome::Doubt,
         };
         claim.settle(outcome, None).await;

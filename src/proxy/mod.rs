@@ -121,6 +121,7 @@ impl ProxyHttp for Gateway {
         context: &mut Context,
         mut error: Box<Error>,
     ) -> Box<Error> {
+        pass::tell_of_insecure(context, &error);
         error.set_retry(pass::may_connect_again(context));
         error
     }

@@ -78,7 +78,7 @@ pub async fn curl(
 }
 
 /// The fields of the last of several heads.
-fn last_head(heads: &str) -> Headers {
+pub fn last_head(heads: &str) -> Headers {
     let mut headers = Headers::default();
     let last = heads.trim_end().rsplit("\r\n\r\n").next().unwrap_or_default();
     for (name, value) in last.lines().skip(1).filter_map(|line| line.split_once(':')) {

@@ -5,11 +5,12 @@ use serde_json::Value;
 use super::message::Headers;
 
 /// The error types of RFC 9209 section 2.3 that ifmatch uses.
-const ERRORS: [&str; 8] = [
+const ERRORS: [&str; 9] = [
     "http_request_denied",
     "http_request_error",
     "destination_not_found",
     "connection_refused",
+    "tls_protocol_error",
     "connection_timeout",
     "http_response_timeout",
     "http_response_incomplete",
