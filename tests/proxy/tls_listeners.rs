@@ -165,7 +165,7 @@ async fn a_lease_is_bound_to_the_certificate_of_its_holder() {
 #[tokio::test]
 async fn a_handshake_that_does_not_end_is_ended_and_holds_up_nobody() {
     let office = Office::new();
-    let (_backend, secure) = start(&office, "handshake_timeout = \"500ms\"").await;
+    let (_backend, secure) = start(&office, "handshake_timeout = \"2s\"").await;
     let mut silent = JoinSet::new();
     for _ in 0..64 {
         let mut connection = Connection::open(secure.addr).await;

@@ -65,6 +65,13 @@ impl Response {
         problem
     }
 
+    /// The same where only the head could be read.
+    #[track_caller]
+    pub fn refused_by_head(&self, status: u16, code: &str) {
+        assert_eq!(self.status, status, "the refusal {code} in {self:?}");
+        self.check_proxy_status(code);
+    }
+
     /// The problem document of a refusal, after checking all that every refusal promises (DESIGN, section 8).
     #[track_caller]
     pub fn problem(&self) -> Problem {
