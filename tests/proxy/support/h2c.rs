@@ -133,7 +133,7 @@ impl Stream {
             let (head, mut stream) = (&mut self.response).await.expect("a response").into_parts();
             self.body.send_data(Bytes::new(), true).expect("the stream is open");
             let (mut body, mut reset) = (Vec::new(), None);
-            while let Some(piece) = stream.data().await {
+            while let (None, Some(piece)) = (&reset, stream.data().await) {
                 match piece {
                     Ok(piece) => body.extend(piece),
                     Err(error) => reset = Some(error),
