@@ -28,7 +28,10 @@
 //! 10. The answer goes out: the upstream's through `guard/relay.rs`, a refusal ([`core::refusal`]) through
 //!     [`proxy::answer`], the one writer of local responses. The access log gets its line ([`telemetry::access`]).
 //!
-//! Before all that [`cli`] reads the command line and [`config`] the file, and [`tls`] its certificates. [`clock`] is where a store takes its time
+//! Steps 2 to 10 are done by one generation of the configuration, which [`live`] hands to each request as a whole.
+//!
+//! Beside all that [`admin`] answers operators. Before it [`cli`] reads the command line and [`config`] the file, and
+//! [`tls`] its certificates. [`clock`] is where a store takes its time
 //! from, [`entropy`] the one source of random numbers.
 //!
 //! # The walls
@@ -43,6 +46,7 @@
 //!
 //! And no lock is held across an exchange: a claim is data in a record.
 
+pub mod admin;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -51,7 +55,9 @@ pub mod dialect;
 pub mod entropy;
 pub mod exchange;
 pub mod guard;
+pub mod live;
 pub mod proxy;
+pub mod reload;
 pub mod server;
 pub mod store;
 pub mod telemetry;

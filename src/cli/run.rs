@@ -1,18 +1,22 @@
 //! `ifmatch run`: serve until asked to stop.
 
-use std::{error::Error, process::ExitCode, sync::Arc, time::Duration};
+use std::{error::Error, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
-use super::{Exit, RunOptions, complain, report};
+use tokio::runtime::Handle;
+
+use super::{Exit, RunOptions, complain, desk::Desk, report};
 use crate::{
+    admin,
     config::{Config, Listen, Loaded, StoreKind},
-    core::policy::ProbeAuth,
     entropy::random_u64,
-    exchange::{NoCredentials, Signer},
+    exchange::{Signer, Upstreams},
     guard::Guards,
+    live::{Live, Serving},
     proxy::Gateway,
+    reload::{self, Reloader, control},
     server::{self, Listeners, signals},
     store::{self, Opened},
-    telemetry,
+    telemetry::{self, activity::Activity},
     tls::{Downstream, FileError},
 };
 
@@ -27,7 +31,7 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
     if let Err(error) = telemetry::init("info") {
         complain(format_args!("ifmatch: no logs: {error}"));
     }
-    let signer = match signer(&config) {
+    let signer = match reload::signer(&config) {
         Ok(signer) => signer,
         Err(error) => return fail(&error, Exit::Configuration),
     };
@@ -39,8 +43,16 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(listeners) => listeners.secured(tls),
         Err(error) => return fail(&error, Exit::Unavailable),
     };
+    let control = match config.server.control_socket.as_deref().map(control::bind).transpose() {
+        Ok(control) => control,
+        Err(error) => return fail(&error, Exit::Unavailable),
+    };
+    let desk = match Desk::open(&config) {
+        Ok(desk) => desk,
+        Err((error, exit)) => return fail(error.as_ref(), exit),
+    };
     announce(&config, &listeners);
-    match serve(&config, listeners, signer) {
+    match serve(options, &Arc::new(config), (listeners, control), signer, desk) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
     }
@@ -51,13 +63,6 @@ fn tls(config: &Config) -> Result<Option<Arc<Downstream>>, FileError> {
     let server = &config.server;
     let is_needed = server.listen.iter().any(|listen| matches!(listen, Listen::Tls(_)));
     if is_needed { Downstream::load(&server.tls).map(|tls| Some(Arc::new(tls))) } else { Ok(None) }
-}
-
-/// The proxy's own credentials, where a route probes with them.
-fn signer(config: &Config) -> Result<Option<Signer>, NoCredentials> {
-    let mut guards = config.routes.iter().filter_map(|route| route.guard.as_ref());
-    let is_needed = guards.any(|guard| guard.probe_auth == ProbeAuth::SigV4);
-    if is_needed { Signer::from_environment().map(Some) } else { Ok(None) }
 }
 
 /// Says what serves where, and what its store promises.
@@ -96,12 +101,33 @@ fn promise(kind: &StoreKind) -> &'static str {
     }
 }
 
-fn serve(config: &Config, listeners: Listeners, signer: Option<Signer>) -> Result<(), Box<dyn Error>> {
+fn serve(
+    options: &RunOptions,
+    config: &Arc<Config>,
+    (listeners, control): (Listeners, Option<UnixListener>),
+    signer: Option<Signer>,
+    desk: Option<Desk>,
+) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = store::open(&config.store).await?;
-        let gateway = gateway(config, &store, signer).await?;
+        let activity = desk.as_ref().map(|_| Arc::<Activity>::default());
+        let live = live(config, &store, signer, activity.clone()).await?;
         let stop = signals::watch()?;
+        let file = options.path().map(Path::to_owned);
+        let store_for_reloads = Arc::clone(&store.store);
+        let reloader = Arc::new(Reloader::new(Arc::clone(&live), store_for_reloads, listeners.tls(), file));
+        signals::reload_on_hangup(Arc::clone(&reloader))?;
+        if let Some(control) = control {
+            tokio::spawn(control::serve(control, reloader));
+        }
+        if let (Some(desk), Some(activity)) = (desk, &activity) {
+            let (live, activity) = (Arc::clone(&live), Arc::clone(activity));
+            let listeners = listeners.addresses().collect();
+            let metrics = Box::new(String::new);
+            desk.serve(admin::Subject { live, activity, listeners, stop: stop.subscribe(), metrics });
+        }
+        let gateway = Gateway::new(live).noting(activity);
         server::run(listeners, &config.server, gateway, stop.subscribe()).await?;
         store.store.close().await;
         tracing::info!("ended");
@@ -109,15 +135,19 @@ fn serve(config: &Config, listeners: Listeners, signer: Option<Signer>) -> Resul
     })
 }
 
-/// The proxy of a configuration, with its guard and its store.
-pub(super) async fn gateway(
-    config: &Config,
+/// The first generation: a configuration with its guard and its store.
+pub(super) async fn live(
+    config: &Arc<Config>,
     opened: &Opened,
     signer: Option<Signer>,
-) -> Result<Gateway, Box<dyn Error>> {
+    activity: Option<Arc<Activity>>,
+) -> Result<Arc<Live>, Box<dyn Error>> {
     let held_until = opened.store.now().await?.plus(hold(config, opened));
-    let guards = Guards::new(config, Arc::clone(&opened.store), random_u64()?, held_until);
-    Ok(Gateway::new(config, Arc::new(guards.signing_with(signer))))
+    // This runtime carries no requests, and lives as long as they come.
+    let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
+    let guards = Guards::new(config, upstreams, Arc::clone(&opened.store), random_u64()?, held_until);
+    let serving = Serving::new(Arc::clone(config), Arc::new(guards.signing_with(signer).noting(activity)));
+    Ok(Arc::new(Live::new(serving)))
 }
 
 /// How long writes and grants are held back: until no write of an earlier process can come any more.

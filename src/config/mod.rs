@@ -3,6 +3,7 @@
 //! The rest of the program sees these types alone. The shape of the file is a matter of `raw`, and every rule that a
 //! file can break is a matter of `validate`.
 
+mod change;
 mod limits;
 mod problem;
 mod raw;
@@ -11,18 +12,22 @@ mod read;
 mod reference;
 mod start;
 mod units;
+mod upstream;
 mod validate;
 mod words;
 
 use std::{fs, io, path::Path, path::PathBuf, sync::Arc, time::Duration};
 
+pub use change::{Plan, plan};
 use problem::Source;
 pub use problem::{Problem, Problems};
 pub use start::from_upstream;
-pub use units::show_duration;
+pub use units::{show_duration, show_size};
+pub use upstream::{Balance, Connections, Forwarded, HashBy, Health, HostHeader, Question};
 pub use words::{Word, guard_words};
 
 use crate::core::{
+    path_mapping::PathMapping,
     policy::{Guard, Policy},
     resource::KeyTemplate,
     route::{HostPattern, PathPattern},
@@ -65,6 +70,8 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
 pub struct Config {
     /// The `[server]` table.
     pub server: Server,
+    /// The `[admin]` table, where there is an admin listener.
+    pub admin: Option<Admin>,
     /// The `[store]` table.
     pub store: Store,
     /// The routes, each with its upstream, in the order of the file.
@@ -94,8 +101,10 @@ pub struct Server {
     pub claim_waiters_max: usize,
     /// How long an idle client connection is kept.
     pub keepalive_timeout: Duration,
-    /// How long requests in flight may take after SIGTERM.
+    /// How long requests in flight may take after SIGTERM, and writes that a reload has to wait for.
     pub shutdown_timeout: Duration,
+    /// Where `ifmatch reload` asks for a reload.
+    pub control_socket: Option<PathBuf>,
     /// How the listeners shake hands that speak TLS.
     pub tls: ServerTls,
 }
@@ -109,6 +118,26 @@ pub enum Listen {
     Tls(String),
     /// `unix:/path`.
     Unix(PathBuf),
+}
+
+/// The listener for operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admin {
+    /// Where they connect.
+    pub listen: Listen,
+    /// The names that it is known by, beside those of this machine and its address; in lower case.
+    pub hosts: Vec<String>,
+    /// Where the token is that requests must carry, if they must carry one.
+    pub token: Option<TokenSource>,
+}
+
+/// Where a token is that does not stand in the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenSource {
+    /// In this file.
+    File(PathBuf),
+    /// In this variable of the environment.
+    Environment(String),
 }
 
 /// The `[server.tls]` table.
@@ -215,7 +244,7 @@ pub struct Tls {
 }
 
 /// The `[store]` table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
     /// Where records are kept.
     pub kind: StoreKind,
@@ -230,7 +259,7 @@ pub struct Store {
 }
 
 /// One `[upstreams.NAME]` table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     /// Its name in the file.
     pub name: String,
@@ -244,8 +273,26 @@ pub struct Upstream {
     pub http2: bool,
     /// How long a connection may take to be made.
     pub connect_timeout: Duration,
-    /// How long an exchange may take from its first byte to the response's head, and each wait for more of its body.
+    /// How much of the load each server gets, in their order.
+    pub weights: Vec<u32>,
+    /// How unguarded requests are spread over the servers.
+    pub balance: Balance,
+    /// What the hash is made of under [`Balance::ConsistentHash`].
+    pub hash_by: HashBy,
+    /// How long an exchange may take from its first byte to the response's head.
     pub timeout: Duration,
+    /// How long each wait for more of the response's body may take.
+    pub read_timeout: Duration,
+    /// How long each wait for room for more of the request's body may take.
+    pub write_timeout: Duration,
+    /// How many connections each server is given.
+    pub connections: Connections,
+    /// How its servers are checked, if they are.
+    pub health: Option<Health>,
+    /// What it gets in `Host`.
+    pub host_header: HostHeader,
+    /// Which fields tell it who the client is.
+    pub forwarded: Forwarded,
     /// How long after the end of a connection the upstream may still apply a write that came over it.
     pub late_max: Duration,
     /// How long a pooled connection may have been idle to carry a write.
@@ -253,7 +300,7 @@ pub struct Upstream {
 }
 
 /// One `[[routes]]` table with `[defaults]` filled in.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// Its name in logs.
     pub name: String,
@@ -267,6 +314,10 @@ pub struct Route {
     pub policy: Policy,
     /// How, on a guarded route; `None` under [`Policy::LastWriterWins`].
     pub guard: Option<Guard>,
+    /// How paths are changed on their way to the upstream.
+    pub mapping: PathMapping,
+    /// The paths that the upstream gets through it.
+    pub upstream_path: PathPattern,
     /// How its resource keys are made.
     pub key: KeyTemplate,
     /// What becomes of `;` in a path.

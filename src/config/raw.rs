@@ -21,6 +21,7 @@ pub(super) type Texts = Spanned<Vec<Text>>;
 #[serde(default, deny_unknown_fields)]
 pub(super) struct File {
     pub(super) server: Server,
+    pub(super) admin: Admin,
     pub(super) store: Store,
     pub(super) upstreams: BTreeMap<Text, Spanned<Upstream>>,
     pub(super) defaults: Route,
@@ -41,7 +42,17 @@ pub(super) struct Server {
     pub(super) claim_waiters_max: Option<Number>,
     pub(super) keepalive_timeout: Option<Text>,
     pub(super) shutdown_timeout: Option<Text>,
+    pub(super) control_socket: Option<Text>,
     pub(super) tls: ServerTls,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Admin {
+    pub(super) listen: Option<Text>,
+    pub(super) hosts: Option<Texts>,
+    pub(super) token_file: Option<Text>,
+    pub(super) token_env: Option<Text>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -91,12 +102,23 @@ pub(super) struct Tls {
 pub(super) struct Upstream {
     pub(super) servers: Option<Texts>,
     pub(super) identity: Option<Text>,
+    pub(super) weights: BTreeMap<Text, Number>,
+    pub(super) balance: Option<Text>,
+    pub(super) hash_by: Option<Text>,
     pub(super) connect_timeout: Option<Text>,
     pub(super) timeout: Option<Text>,
+    pub(super) read_timeout: Option<Text>,
+    pub(super) write_timeout: Option<Text>,
     pub(super) late_max: Option<Text>,
     pub(super) reuse_idle_writes: Option<Text>,
     pub(super) http2: Option<Flag>,
     pub(super) tls: UpstreamTls,
+    pub(super) idle_timeout: Option<Text>,
+    pub(super) max_connections: Option<Number>,
+    pub(super) queue: Queue,
+    pub(super) host_header: Option<Text>,
+    pub(super) forwarded: Option<Text>,
+    pub(super) health: Health,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -108,6 +130,25 @@ pub(super) struct UpstreamTls {
     pub(super) key: Option<Text>,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Queue {
+    pub(super) max_wait: Option<Text>,
+    pub(super) max_waiters: Option<Number>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Health {
+    pub(super) check: Option<Text>,
+    pub(super) path: Option<Text>,
+    pub(super) status: Option<Text>,
+    pub(super) interval: Option<Text>,
+    pub(super) timeout: Option<Text>,
+    pub(super) healthy_after: Option<Number>,
+    pub(super) unhealthy_after: Option<Number>,
+}
+
 /// A `[[routes]]` table, and `[defaults]` too.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -116,6 +157,8 @@ pub(super) struct Route {
     pub(super) host: Option<Text>,
     pub(super) path: Option<Text>,
     pub(super) upstream: Option<Text>,
+    pub(super) strip_prefix: Option<Text>,
+    pub(super) add_prefix: Option<Text>,
     pub(super) policy: Option<Text>,
     pub(super) etag: Option<Text>,
     pub(super) ignore_json: Option<Texts>,
@@ -188,11 +231,10 @@ pub(super) struct Lease {
 }
 
 impl Section for File {
-    const LATER: &'static [&'static str] = &["admin"];
-
     fn shape(key: &str) -> Shape {
         match key {
             "server" => Shape::Table(clean::<Server>),
+            "admin" => Shape::Table(clean::<Admin>),
             "store" => Shape::Table(clean::<Store>),
             "defaults" => Shape::Table(clean::<Route>),
             "upstreams" => Shape::NamedTables(clean::<Upstream>),
@@ -222,6 +264,8 @@ impl Section for ServerTls {
 
 impl Section for Certificate {}
 
+impl Section for Admin {}
+
 impl Section for Store {
     fn shape(key: &str) -> Shape {
         match key {
@@ -237,12 +281,18 @@ impl Section for Upstream {
     fn shape(key: &str) -> Shape {
         match key {
             "tls" => Shape::Table(clean::<UpstreamTls>),
+            "queue" => Shape::Table(clean::<Queue>),
+            "health" => Shape::Table(clean::<Health>),
             _ => Shape::Value,
         }
     }
 }
 
 impl Section for UpstreamTls {}
+
+impl Section for Queue {}
+
+impl Section for Health {}
 
 impl Section for Route {
     fn shape(key: &str) -> Shape {

@@ -14,8 +14,10 @@ use pingora_timeout::timeout;
 
 use super::{
     Body, Exchange, Failure,
+    balance::Slot,
     http2::{is_unprocessed, to_http2},
 };
+use crate::config::Upstream;
 
 /// Interim responses (1xx) accepted before the final one.
 const INTERIM_RESPONSES_MAX: u8 = 16;
@@ -25,11 +27,19 @@ pub(super) struct Link {
     connector: Arc<Connector>,
     peer: HttpPeer,
     /// What the upstream is called where the client called it nothing.
-    host: String,
+    fallback_host: String,
     pub(super) session: HttpSession,
     reuse_idle: Duration,
-    /// Bounds the way from the first byte to the response's head, and each wait for more of its body.
-    pub(super) timeout: Duration,
+    /// Bounds the way from the first byte to the response's head.
+    timeout: Duration,
+    /// Bounds each wait for more of its body.
+    pub(super) read_timeout: Duration,
+    /// Bounds each wait for room for more of the request's body.
+    write_timeout: Duration,
+    /// The place of this exchange among those that its server has at once.
+    slot: Option<Slot>,
+    /// The host that the server is sent in the place of the client's.
+    host: Option<String>,
     interim_responses: u8,
     /// Whether the head of the final response is here.
     answered: bool,
@@ -74,6 +84,15 @@ impl From<io::Error> for Lost {
     }
 }
 
+/// A connection before it is known which exchange it carries.
+pub(super) struct Dialled {
+    pub(super) link: Link,
+    /// Whether it has carried an exchange before.
+    pub(super) reused: bool,
+    /// The host that its server is sent in the place of the client's.
+    pub(super) host: Option<String>,
+}
+
 /// An open connection on which nothing has been sent.
 pub struct Connected {
     link: Box<Link>,
@@ -82,8 +101,10 @@ pub struct Connected {
 }
 
 impl Connected {
-    pub(super) fn new(link: Link, server: usize, reused: bool) -> Self {
-        Self { link: Box::new(link), server, reused }
+    /// To the server of this place; its exchange holds the slot.
+    pub(super) fn new(dialled: Dialled, server: usize, slot: Option<Slot>) -> Self {
+        let Dialled { link, reused, host } = dialled;
+        Self { link: Box::new(Link { slot, host, ..link }), server, reused }
     }
 
     /// The index of the server in [`Upstream::servers`](crate::config::Upstream::servers).
@@ -124,18 +145,22 @@ impl Connected {
 impl Link {
     pub(super) fn new(
         connector: Arc<Connector>,
-        (peer, host): (HttpPeer, String),
+        (peer, fallback_host): (HttpPeer, String),
         session: HttpSession,
         reuse_idle: Duration,
-        timeout: Duration,
+        upstream: &Upstream,
     ) -> Self {
         Self {
             connector,
             peer,
-            host,
+            fallback_host,
             session,
             reuse_idle,
-            timeout,
+            timeout: upstream.timeout,
+            read_timeout: upstream.read_timeout,
+            write_timeout: upstream.write_timeout,
+            slot: None,
+            host: None,
             interim_responses: 0,
             answered: false,
             uploading: false,
@@ -144,9 +169,12 @@ impl Link {
     }
 
     async fn converse(&mut self, mut head: RequestHeader, body: &Body) -> Result<(), Lost> {
+        if let Some(host) = self.host.take() {
+            head.insert_header(header::HOST, host)?;
+        }
         // An HTTP/1.0 request may name no host; as HTTP/1.1 it has to (RFC 9112 section 3.2).
         if !head.headers.contains_key(header::HOST) {
-            head.insert_header(header::HOST, self.host.clone())?;
+            head.insert_header(header::HOST, self.fallback_host.clone())?;
         }
         if let Err(error) = self.write_head(head, body.len() == 0).await {
             // Over HTTP/2 a stream that fails to begin has sent nothing.
@@ -186,8 +214,11 @@ impl Link {
             if self.refused() {
                 return Ok(());
             }
-            if let Err(error) = self.session.write_request_body(chunk, false).await {
-                return self.answer_despite(error).await;
+            match timeout(self.write_timeout, self.session.write_request_body(chunk, false)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return self.answer_despite(error).await,
+                // What it has left on the connection may say why it stopped reading.
+                Err(_) => return at_once(self.final_head()).await.unwrap_or(Err(Lost::timed_out())),
             }
             sent = true;
         }
@@ -232,6 +263,11 @@ impl Link {
                 .session
                 .response_header()
                 .is_some_and(|head| head.status.is_client_error() || head.status.is_server_error())
+    }
+
+    /// Lets another exchange with the server begin: this one has come to its end.
+    pub(super) fn leave_slot(&mut self) {
+        self.slot = None;
     }
 
     /// Puts the connection back into its pool where both messages on it are complete; else closes it.

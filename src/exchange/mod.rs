@@ -6,7 +6,7 @@
 //!
 //! Every future here may be dropped at any time. The connection is closed then, except where a method says otherwise.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use pingora::{
     ErrorType,
@@ -17,6 +17,7 @@ use thiserror::Error;
 
 use crate::config::Upstream;
 
+pub mod balance;
 mod body;
 mod budget;
 mod connection;
@@ -24,6 +25,7 @@ pub mod fields;
 mod http2;
 pub(crate) mod peer;
 mod receive;
+pub mod references;
 mod response;
 mod signing;
 mod spool;
@@ -31,6 +33,7 @@ mod spool;
 mod testing;
 mod tls;
 
+pub use balance::{Choice, ServerState, Upstreams};
 pub use body::{Body, BodyReader};
 pub use budget::BodyBudget;
 pub use connection::Connected;
@@ -40,13 +43,12 @@ pub use response::{Begun, Exchange, Hashed, Whole, hash_whole, read_whole};
 pub use signing::{NoCredentials, Signer};
 pub use tls::UpstreamTls;
 
-use connection::Link;
+use balance::Full;
+use connection::{Dialled, Link};
 use peer::{Resolver, peer};
 
 /// Idle connections kept for each purpose, over all upstreams; the longest idle one is closed first.
 const POOLED_CONNECTIONS: usize = 512;
-/// How long a connection may be idle and carry a read. A read that meets a dead connection is sent again.
-const REUSE_IDLE_READS: Duration = Duration::from_secs(60);
 /// Each peer names its own authorities. Pingora would read those of the system for each pool, and panic at one that it
 /// cannot read.
 pub(crate) const NO_AUTHORITIES: &str = "/dev/null";
@@ -65,6 +67,9 @@ pub enum Failure {
     /// No secure connection came about, mostly because of the upstream's certificate: it has not seen a byte.
     #[error("no secure connection to the upstream")]
     Insecure,
+    /// The upstream has not seen a byte of the request either: it has as many as it is given at once.
+    #[error("all connections to the upstream are in use")]
+    Full,
     /// A byte of the request may have been sent: whether the upstream acts on it cannot be known.
     #[error("no complete response from the upstream")]
     Abandoned {
@@ -88,6 +93,7 @@ pub struct Exchanger {
     reads: Arc<Connector>,
     writes: Arc<Connector>,
     resolver: Resolver,
+    upstreams: Arc<Upstreams>,
 }
 
 impl Default for Exchanger {
@@ -97,31 +103,42 @@ impl Default for Exchanger {
 }
 
 impl Exchanger {
-    /// Two empty pools.
+    /// Two empty pools, and upstreams of their own.
     pub fn new() -> Self {
+        Self::to(Arc::default())
+    }
+
+    /// Two empty pools, for these upstreams.
+    pub fn to(upstreams: Arc<Upstreams>) -> Self {
         let connector = || {
             let mut options = ConnectorOptions::new(POOLED_CONNECTIONS);
             options.ca_file = Some(NO_AUTHORITIES.to_owned());
             Arc::new(Connector::new(Some(options)))
         };
-        Self { reads: connector(), writes: connector(), resolver: Resolver::new() }
+        Self { reads: connector(), writes: connector(), resolver: Resolver::new(), upstreams }
     }
 
-    /// A connection to one server of an upstream: `preferred_server` (an index into [`Upstream::servers`]), or where
-    /// it cannot be reached, one of the others in their order. Each attempt is bounded by the upstream's connect
-    /// timeout. The failure is always [`Failure::NotSent`] or [`Failure::Insecure`].
+    /// The upstreams that it connects to.
+    pub fn upstreams(&self) -> &Arc<Upstreams> {
+        &self.upstreams
+    }
+
+    /// A connection to one server of an upstream: the first one of this choice that can be reached. Each attempt is
+    /// bounded by the upstream's connect timeout, and the wait for a slot by its queue. The failure is
+    /// [`Failure::NotSent`], [`Failure::Insecure`] or [`Failure::Full`].
     pub async fn connect(
         &self,
         upstream: &Arc<Upstream>,
-        preferred_server: usize,
+        choice: Choice<'_>,
         purpose: Purpose,
     ) -> Result<Connected, Failure> {
-        let others = (0..upstream.servers.len()).filter(|server| *server != preferred_server);
         let mut failure = Failure::NotSent { timed_out: false };
-        for server in std::iter::once(preferred_server).chain(others) {
+        for server in self.upstreams.of(upstream).order(choice) {
             match self.open(upstream, server, purpose, false).await {
-                Ok(connected) => return Ok(connected),
+                // Who waited for this one would wait for the next one in vain too, and its resource is there.
+                Err(Failure::Full) => return Err(Failure::Full),
                 Err(refused) => failure = refused,
+                Ok(connected) => return Ok(connected),
             }
         }
         Err(failure)
@@ -132,11 +149,11 @@ impl Exchanger {
     pub async fn read(
         &self,
         upstream: &Arc<Upstream>,
-        preferred_server: usize,
+        choice: Choice<'_>,
         head: RequestHeader,
         body: &Body,
     ) -> Result<Exchange, Failure> {
-        let connected = self.connect(upstream, preferred_server, Purpose::Read).await?;
+        let connected = self.connect(upstream, choice, Purpose::Read).await?;
         if !connected.is_reused() {
             return connected.send(head, body).await;
         }
@@ -156,41 +173,60 @@ impl Exchanger {
         purpose: Purpose,
         fresh: bool,
     ) -> Result<Connected, Failure> {
+        let servers = self.upstreams.of(upstream);
         let name = upstream.servers.get(server).ok_or(Failure::NotSent { timed_out: false })?;
-        let addresses = self.resolver.addresses(name, upstream.connect_timeout).await.map_err(|error| {
-            tracing::warn!(upstream = %upstream.name, server = %name, %error, "the server's name cannot be resolved");
-            Failure::NotSent { timed_out: error.kind() == std::io::ErrorKind::TimedOut }
-        })?;
-        let (connector, reuse_idle) = match purpose {
-            Purpose::Read => (&self.reads, REUSE_IDLE_READS),
-            Purpose::Write => (&self.writes, upstream.reuse_idle_writes),
+        let slot = servers.slot(server, upstream).await.map_err(|Full| Failure::Full)?;
+        let connector = match purpose {
+            Purpose::Read => &self.reads,
+            Purpose::Write => &self.writes,
         };
-        let mut failure = Failure::NotSent { timed_out: false };
-        for address in addresses.as_slice() {
-            let Ok(mut peer) = peer(upstream, name, address) else { continue };
-            let pooled = peer.group_key;
-            peer.group_key ^= if fresh { FRESH } else { 0 };
-            match connector.get_http_session(&peer).await {
-                Ok((session, reused)) => {
-                    peer.group_key = pooled;
-                    let to = (peer, address.host());
-                    let link = Link::new(Arc::clone(connector), to, session, reuse_idle, upstream.timeout);
-                    return Ok(Connected::new(link, server, reused));
-                }
-                Err(error) => {
-                    tracing::warn!(
-                        upstream = %upstream.name, server = %name, error = error.etype().as_str(), cause = %error,
-                        "the server cannot be reached"
-                    );
-                    failure = match error.etype() {
-                        ErrorType::TLSHandshakeFailure => Failure::Insecure,
-                        kind => Failure::NotSent { timed_out: *kind == ErrorType::ConnectTimedout },
-                    };
-                }
+        let dialled = dial((connector, purpose), &self.resolver, upstream, name, fresh).await;
+        servers.connected(server, dialled.is_ok());
+        Ok(Connected::new(dialled?, server, Some(slot)))
+    }
+}
+
+/// A connection to a server of this name, fresh or perhaps from the connector's pool.
+async fn dial(
+    (connector, purpose): (&Arc<Connector>, Purpose),
+    resolver: &Resolver,
+    upstream: &Arc<Upstream>,
+    name: &str,
+    fresh: bool,
+) -> Result<Dialled, Failure> {
+    let addresses = resolver.addresses(name, upstream.connect_timeout).await.map_err(|error| {
+        tracing::warn!(upstream = %upstream.name, server = %name, %error, "the server's name cannot be resolved");
+        Failure::NotSent { timed_out: error.kind() == std::io::ErrorKind::TimedOut }
+    })?;
+    let reuse_idle = match purpose {
+        Purpose::Read => upstream.connections.idle_timeout,
+        Purpose::Write => upstream.reuse_idle_writes,
+    };
+    let mut failure = Failure::NotSent { timed_out: false };
+    for address in addresses.as_slice() {
+        let Ok(mut peer) = peer(upstream, name, address) else { continue };
+        let pooled = peer.group_key;
+        peer.group_key ^= if fresh { FRESH } else { 0 };
+        match connector.get_http_session(&peer).await {
+            Ok((session, reused)) => {
+                peer.group_key = pooled;
+                let link = Link::new(Arc::clone(connector), (peer, address.host()), session, reuse_idle, upstream);
+                let host = upstream.host_header.for_server(name).map(str::to_owned);
+                return Ok(Dialled { link, reused, host });
+            }
+            Err(error) => {
+                tracing::warn!(
+                    upstream = %upstream.name, server = %name, error = error.etype().as_str(), cause = %error,
+                    "the server cannot be reached"
+                );
+                failure = match error.etype() {
+                    ErrorType::TLSHandshakeFailure => Failure::Insecure,
+                    kind => Failure::NotSent { timed_out: *kind == ErrorType::ConnectTimedout },
+                };
             }
         }
-        Err(failure)
     }
+    Err(failure)
 }
 
 #[cfg(test)]

@@ -25,6 +25,15 @@ impl fmt::Debug for UpstreamTls {
     }
 }
 
+/// They are the same where their connections are.
+impl PartialEq for UpstreamTls {
+    fn eq(&self, other: &Self) -> bool {
+        self.pool == other.pool
+    }
+}
+
+impl Eq for UpstreamTls {}
+
 impl UpstreamTls {
     /// Servers whose certificates come from one of these authorities and are for `server_name`, else for the host that
     /// they are reached by. They are shown the certificate of `identity` where they ask for one.

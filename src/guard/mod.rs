@@ -9,7 +9,7 @@ use http::header;
 use pingora::proxy::Session;
 
 use crate::{
-    config::Config,
+    config::{self, Config, Route},
     core::{
         cors::is_preflight,
         policy::{Dialect, ErrorShape, Guard, MethodClass},
@@ -20,12 +20,14 @@ use crate::{
         time::StoreTime,
     },
     dialect::{native::presented_id, s3},
-    exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, receive},
+    exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, Upstreams, receive},
+    live::{Gate, Gates, new_gates},
     proxy::guarded::{GuardedPath, GuardedRequest},
     store::{Store, StoreError},
-    telemetry::access::Entry,
+    telemetry::{access::Entry, activity::Activity},
 };
 
+mod administration;
 mod admit;
 mod answer;
 mod attempt;
@@ -59,11 +61,13 @@ mod relay;
 mod request;
 mod selection;
 mod send;
+mod stay;
 #[cfg(test)]
 mod testing;
 mod unclaimed;
 mod write;
 
+pub use administration::{Forgotten, NotBroken};
 use answer::Answer;
 use claim::{Marker, read};
 use cors::Origins;
@@ -77,63 +81,119 @@ use notices::Notices;
 use principal::Acquaintances;
 use queue::Queues;
 use related::Related;
-use request::{Received, Request, leave_prefix};
+use request::{Received, Request, name_resource};
 
 /// Everything that guarded requests share.
 pub struct Guards {
     store: Arc<dyn Store>,
     store_timeout: Duration,
-    marker: Marker,
+    marker: Arc<Marker>,
     queues: Arc<Queues>,
     lease_queues: Arc<Queues>,
-    holdings: Holdings,
+    holdings: Arc<Holdings>,
     replays: Arc<Replays>,
-    exchanger: Exchanger,
-    signer: Option<Signer>,
-    memory: Memory,
-    issued: IssuedTags,
-    flapping: Flapping,
+    exchanger: Arc<Exchanger>,
+    signer: Option<Arc<Signer>>,
+    memory: Arc<Memory>,
+    issued: Arc<IssuedTags>,
+    flapping: Arc<Flapping>,
     related: Related,
     notices: Notices,
-    origins: Origins,
-    acquaintances: Acquaintances,
+    origins: Arc<Origins>,
+    acquaintances: Arc<Acquaintances>,
+    activity: Option<Arc<Activity>>,
     body_limits: BodyLimits,
     body_budget: Arc<BodyBudget>,
+    gates: Gates,
     /// Until when guarded writes and grants are held back after the start.
     held_until: StoreTime,
 }
 
 impl Guards {
     /// The guard of a proxy, which makes its marks in the name of `owner`, a random number, and holds guarded writes and
-    /// grants back until `held_until`.
-    pub fn new(config: &Config, store: Arc<dyn Store>, owner: u64, held_until: StoreTime) -> Self {
+    /// grants back until `held_until`. Requests go to servers of these upstreams.
+    pub fn new(
+        config: &Config,
+        upstreams: Arc<Upstreams>,
+        store: Arc<dyn Store>,
+        owner: u64,
+        held_until: StoreTime,
+    ) -> Self {
         let server = &config.server;
         Self {
             store_timeout: config.store.timeout,
-            marker: Marker::new(Arc::clone(&store), config.store.timeout, owner),
+            marker: Arc::new(Marker::new(Arc::clone(&store), config.store.timeout, owner)),
             store,
             queues: Arc::new(Queues::new(server.claim_waiters_max)),
             lease_queues: Arc::new(Queues::new(server.claim_waiters_max)),
-            holdings: Holdings::default(),
+            holdings: Arc::default(),
             replays: Arc::new(Replays::new()),
-            exchanger: Exchanger::new(),
+            exchanger: Arc::new(Exchanger::to(upstreams)),
             signer: None,
-            memory: Memory::new(),
-            issued: IssuedTags::new(),
-            flapping: Flapping::new(),
+            memory: Arc::new(Memory::new()),
+            issued: Arc::new(IssuedTags::new()),
+            flapping: Arc::new(Flapping::new()),
             related: Related::new(config),
             notices: Notices::default(),
-            origins: Origins::new(),
-            acquaintances: Acquaintances::new(),
-            body_limits: BodyLimits {
-                memory_bytes: server.body_memory_bytes,
-                max_bytes: server.body_max_bytes,
-                timeout: server.body_timeout,
-                spool_dir: server.spool_dir.clone(),
-            },
+            origins: Arc::new(Origins::new()),
+            acquaintances: Arc::new(Acquaintances::new()),
+            activity: None,
+            body_limits: body_limits(server),
             body_budget: Arc::new(BodyBudget::new(server.body_memory_total_bytes, server.spool_total_bytes)),
+            gates: new_gates(config.routes.len()),
             held_until,
         }
+    }
+
+    /// The same, where what happens is noted for an operator.
+    #[must_use]
+    pub fn noting(self, activity: Option<Arc<Activity>>) -> Self {
+        Self { activity, ..self }
+    }
+
+    /// The guard of another configuration in the same process. It shares with this one all that is known of resources and
+    /// of those who use them, and the limits on what all requests hold together; so a request that this one still
+    /// handles, and one that the other does, see each other. The gates are those of its routes.
+    #[must_use]
+    pub fn renewed(&self, config: &Config, gates: Gates) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            store_timeout: self.store_timeout,
+            marker: Arc::clone(&self.marker),
+            queues: Arc::clone(&self.queues),
+            lease_queues: Arc::clone(&self.lease_queues),
+            holdings: Arc::clone(&self.holdings),
+            replays: Arc::clone(&self.replays),
+            exchanger: Arc::clone(&self.exchanger),
+            signer: self.signer.clone(),
+            memory: Arc::clone(&self.memory),
+            issued: Arc::clone(&self.issued),
+            flapping: Arc::clone(&self.flapping),
+            related: Related::new(config),
+            notices: Notices::default(),
+            origins: Arc::clone(&self.origins),
+            acquaintances: Arc::clone(&self.acquaintances),
+            activity: self.activity.clone(),
+            body_limits: body_limits(&config.server),
+            body_budget: Arc::clone(&self.body_budget),
+            gates,
+            held_until: self.held_until,
+        }
+    }
+
+    /// The servers of its upstreams.
+    pub fn upstreams(&self) -> &Arc<Upstreams> {
+        self.exchanger.upstreams()
+    }
+
+    /// The gates of its routes.
+    pub(crate) fn gates(&self) -> Gates {
+        Arc::clone(&self.gates)
+    }
+
+    /// The route of a request, and its gate.
+    fn place(&self, guarded: &GuardedRequest) -> (Arc<Route>, Arc<Gate>) {
+        (Arc::clone(&guarded.route), self.gates.get(guarded.route_index).cloned().unwrap_or_default())
     }
 
     async fn answer(&self, session: &mut Session, guarded: &GuardedRequest, guard: &Guard) -> Result<Answer, Answer> {
@@ -145,7 +205,7 @@ impl Guards {
         let leases = guard.lease.as_ref();
         let lease_id = leases.map(|_| presented_id(&head.headers)).transpose()?.flatten();
         // From here on the request is about the resource.
-        leave_prefix(&mut head, guarded)?;
+        name_resource(&mut head, guarded)?;
         let mut stated = Cow::Borrowed(&head.headers);
         if guard.errors == ErrorShape::S3 {
             s3::refuse_unguardable(&guarded.method, head.raw_path(), &head.headers)?;
@@ -158,12 +218,19 @@ impl Guards {
         };
         let head = Received::of(session, head);
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
-        let request = Request::new(&guarded.route, guard, key, method, head, conditions, lease_id);
+        let request = Request::new(self.place(guarded), guard, key, method, head, conditions, lease_id);
         match (class, leases) {
             (MethodClass::Unjudged, _) if is_preflight(&request.head.headers) => {
                 Box::pin(self.preflight(session, &request, guard, guarded.is_lease)).await
             }
             (_, Some(rules)) if guarded.is_lease => Box::pin(self.lease(session, &request, guard, rules)).await,
+            (MethodClass::Read, _) if !request.is_get_or_head() => {
+                // Whether that method reads is for this configuration to say; the next one may call it a write.
+                let pass = request.pass().await?;
+                let answer = self.read(session, &request, guard).await;
+                drop(pass);
+                answer
+            }
             (MethodClass::Read, _) => self.read(session, &request, guard).await,
             _ if is_free_to_append(&request, guard, class) => {
                 Box::pin(self.write_unclaimed(session, &request, guard)).await
@@ -200,6 +267,15 @@ impl Guards {
     }
 }
 
+fn body_limits(server: &config::Server) -> BodyLimits {
+    BodyLimits {
+        memory_bytes: server.body_memory_bytes,
+        max_bytes: server.body_max_bytes,
+        timeout: server.body_timeout,
+        spool_dir: server.spool_dir.clone(),
+    }
+}
+
 #[async_trait::async_trait]
 impl GuardedPath for Guards {
     async fn handle(&self, session: &mut Session, guarded: &GuardedRequest, entry: &mut Entry) -> pingora::Result<()> {
@@ -211,6 +287,7 @@ impl GuardedPath for Guards {
             Box::pin(self.answer_origin(request, guarded, guard, &mut answer)).await?;
         }
         answer.mirror_tag(guard)?;
+        answer.lead_back(&guarded.route, session.req_header())?;
         relay::send(session, answer, guard, entry).await
     }
 }

@@ -89,6 +89,11 @@ impl Acquaintances {
         }
     }
 
+    /// Nobody knows anything any more.
+    pub(super) fn forget_all(&self) {
+        self.0.invalidate_all();
+    }
+
     /// Whether the principal may know of the resource.
     pub(super) fn may_know(&self, key: &ResourceKey, principal: Principal, now: StoreTime) -> bool {
         self.0.get(&pair(key, principal)).is_some_and(|until| now < until)

@@ -1,11 +1,13 @@
 //! By whose right the upstream is asked (`probe_auth`).
 
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
+use http::header;
 use pingora::http::RequestHeader;
 
 use super::{Guards, probe::unreadable, request::Request};
 use crate::{
+    config::HostHeader,
     core::{
         policy::{ErrorShape, Guard, ProbeAuth},
         refusal::Refusal,
@@ -18,7 +20,7 @@ impl Guards {
     /// The same guard with credentials of its own, for the routes that probe with them.
     #[must_use]
     pub fn signing_with(self, signer: Option<Signer>) -> Self {
-        Self { signer, ..self }
+        Self { signer: signer.map(Arc::new), ..self }
     }
 
     /// Makes the head of a probe one that the upstream will take: by the client's right, by nobody's, or by the
@@ -51,6 +53,10 @@ impl Guards {
         let unusable = |_error| unreadable("its request head cannot be written");
         head.set_raw_path(&target).map_err(unusable)?;
         if guard.probe_auth == ProbeAuth::SigV4 {
+            // What is signed is what will be sent.
+            if let HostHeader::Named(host) = &request.upstream().host_header {
+                head.insert_header(header::HOST, host.as_str()).map_err(unusable)?;
+            }
             let signed = self.signer.as_ref().map(|own| own.sign(head, &guard.probe_region, SystemTime::now()));
             if !matches!(signed, Some(Ok(()))) {
                 return Err(unreadable("the question cannot be signed"));

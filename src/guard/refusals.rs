@@ -18,6 +18,7 @@ pub(super) const RETRY_SOON: Duration = Duration::from_secs(1);
 /// A read that got no response.
 pub(super) fn of_read(failure: Failure) -> Refusal {
     let code = match failure {
+        Failure::Full => return upstream_full(),
         Failure::NotSent { timed_out: true } => Code::UpstreamConnectTimeout,
         Failure::NotSent { timed_out: false } => Code::UpstreamUnreachable,
         Failure::Insecure => return insecure(),
@@ -35,9 +36,16 @@ fn insecure() -> Refusal {
     )
 }
 
+/// A request for which the server has no connection to spare.
+fn upstream_full() -> Refusal {
+    let detail = "the upstream has as many requests as it is given at once, and nothing was sent; try again";
+    Refusal::new(Code::Overloaded, detail).retry_after(RETRY_SOON)
+}
+
 /// A write that got no response. Whether it is in doubt follows from whether a byte of it was sent.
 pub(super) fn of_write(failure: Failure, late_max: Duration) -> Refusal {
     match failure {
+        Failure::Full => upstream_full(),
         Failure::NotSent { timed_out } => {
             let code = if timed_out { Code::UpstreamConnectTimeout } else { Code::UpstreamUnreachable };
             Refusal::new(code, "the upstream could not be reached: nothing was written; try again")
@@ -143,6 +151,12 @@ pub(super) fn write_in_flight(retry_after: Duration) -> Refusal {
 pub(super) fn held_back(remaining: Duration) -> Refusal {
     let detail = "this proxy has just started, and writes of its predecessor may still be on their way";
     Refusal::new(Code::WriteInFlight, detail).retry_after(remaining)
+}
+
+/// A write whose route has got other rules since it began.
+pub(super) fn of_retired_route() -> Refusal {
+    let detail = "the rules of this route have changed since the request began; nothing was written, send it again";
+    Refusal::new(Code::WriteInFlight, detail).retry_after(RETRY_SOON)
 }
 
 /// More unclaimed writes at once than one record holds.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue, Method, header};
 use pingora::{http::RequestHeader, proxy::Session};
 
-use super::principal::Principal;
+use super::{principal::Principal, refusals, stay::Stay};
 use crate::{
     config::{Route, Upstream},
     core::{
@@ -14,8 +14,11 @@ use crate::{
         policy::Guard,
         precondition::{Preconditions, TagCondition},
         record::VariantName,
+        refusal::Refusal,
         resource::ResourceKey,
     },
+    exchange::Choice,
+    live::{Gate, Pass},
     proxy::{client, guarded::GuardedRequest},
 };
 
@@ -27,11 +30,13 @@ const CONDITIONS: [HeaderName; 5] =
 pub(super) struct Request {
     /// Its route.
     pub(super) route: Arc<Route>,
+    /// The gate that it goes through when it writes.
+    pub(super) gate: Arc<Gate>,
     /// The resource that it acts on.
     pub(super) key: ResourceKey,
     /// The method that it is judged by.
     pub(super) method: Method,
-    /// Its head as received.
+    /// Its head as received, but for its target, which is the upstream's.
     pub(super) head: RequestHeader,
     /// Whether content follows the head.
     pub(super) has_content: bool,
@@ -43,6 +48,8 @@ pub(super) struct Request {
     pub(super) variant: VariantName,
     /// The lease that it names.
     pub(super) lease_id: Option<LeaseId>,
+    /// The server that it has dealt with.
+    pub(super) stay: Stay,
 }
 
 /// A request as it came.
@@ -66,7 +73,7 @@ impl Received {
 impl Request {
     /// Puts together what the door found out.
     pub(super) fn new(
-        route: &Arc<Route>,
+        (route, gate): (Arc<Route>, Arc<Gate>),
         guard: &Guard,
         key: ResourceKey,
         method: Method,
@@ -80,8 +87,8 @@ impl Request {
         }
         let principal = Principal::of(&head.headers, &guard.identity_headers, certificate.as_deref());
         let variant = principal.variant(&key, head.raw_path(), &head.headers);
-        let route = Arc::clone(route);
-        Self { route, key, method, head, has_content, conditions, principal, variant, lease_id }
+        let stay = Stay::default();
+        Self { route, gate, key, method, head, has_content, conditions, principal, variant, lease_id, stay }
     }
 
     /// Whether it is a GET or HEAD, which select a representation.
@@ -95,28 +102,39 @@ impl Request {
         self.is_get_or_head() && !self.has_content
     }
 
+    /// Goes through the gate of its route, to write.
+    pub(super) async fn pass(&self) -> Result<Pass, Refusal> {
+        self.gate.enter().await.map_err(|_retired| refusals::of_retired_route())
+    }
+
     /// Where it goes.
     pub(super) fn upstream(&self) -> &Arc<Upstream> {
         &self.route.upstream
     }
 
-    /// The server that all requests on this resource prefer: what one of them wrote, the next one reads there.
-    pub(super) fn preferred_server(&self) -> usize {
-        preferred_server(&self.key, self.upstream())
+    /// Where it asks about its resource.
+    pub(super) fn to_ask(&self) -> Choice<'_> {
+        self.stay.to_ask(self.key.as_str())
+    }
+
+    /// Where it is sent to.
+    pub(super) fn to_send(&self) -> Choice<'_> {
+        self.stay.to_send(self.key.as_str())
     }
 }
 
-/// The server of an upstream that all requests on a resource prefer.
-pub(super) fn preferred_server(key: &ResourceKey, upstream: &Upstream) -> usize {
-    usize::from(key.bucket()) % upstream.servers.len().max(1)
-}
-
-/// Makes the target of an operation on a lease that of the leased resource.
-pub(super) fn leave_prefix(head: &mut RequestHeader, guarded: &GuardedRequest) -> pingora::Result<()> {
+/// Makes the target of a request the one that the upstream knows its resource by: without the prefix of leases, and with
+/// the beginning that the route gives it.
+pub(super) fn name_resource(head: &mut RequestHeader, guarded: &GuardedRequest) -> pingora::Result<()> {
     let rules = guarded.route.guard.as_ref().and_then(|guard| guard.lease.as_ref());
     if let (Some(rules), true) = (rules, guarded.is_lease) {
         let target = head.raw_path().get(rules.prefix.len()..).unwrap_or_default();
         let target = if target.starts_with(b"/") { target.to_vec() } else { [b"/", target].concat() };
+        head.set_raw_path(&target)?;
+    }
+    let mapping = &guarded.route.mapping;
+    // The door lets nothing through that cannot be mapped.
+    if let Some(target) = (!mapping.is_identity()).then(|| mapping.to_upstream(head.raw_path())).flatten() {
         head.set_raw_path(&target)?;
     }
     Ok(())

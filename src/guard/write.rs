@@ -67,11 +67,17 @@ impl Guards {
         attempt: &mut Attempt,
     ) -> Result<Answer, Answer> {
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        let end = Instant::now() + guard.claim_max_wait;
-        let turn = self.queues.turn(&request.key, guard.claim_max_waiters, end).await.map_err(refusals::of_turn)?;
+        let pass = request.pass().await?;
+        let begun = Instant::now();
+        let end = begun + guard.claim_max_wait;
+        let turn = self.queues.turn(&request.key, guard.claim_max_waiters, end).await;
+        if let Some(activity) = &self.activity {
+            activity.waited(&request.key, begun.elapsed());
+        }
+        let turn = turn.map_err(refusals::of_turn)?;
         let admitted = self.admit(request, guard, end).await?;
         let answer = self.exchange_under_claim(request, guard, admitted, head, body, attempt).await;
-        drop(turn);
+        drop((turn, pass));
         answer
     }
 

@@ -1,39 +1,62 @@
 //! What is kept of one request while pingora handles it.
 
+use std::sync::Arc;
+
 use super::observe::Observation;
-use crate::{exchange::Address, server::Ticket, telemetry::access::Entry};
+use crate::{
+    exchange::{Address, balance::Slot},
+    live::{Pass, Serving},
+    server::Ticket,
+    telemetry::access::Entry,
+};
 
 /// The context of one request, dropped with it.
 #[derive(Debug)]
 pub struct Context {
+    /// The configuration that handles it, from its beginning to its end.
+    pub serving: Arc<Serving>,
     /// What the access log is to say.
     pub entry: Entry,
     /// Counts the request as in flight.
     pub ticket: Option<Ticket>,
     /// The place in the configuration of the unguarded route, once the door has let the request pass.
     pub route_index: Option<usize>,
+    /// Its way through the gate of an unguarded route, if it writes.
+    pub pass: Option<Pass>,
     /// What is seen of the request on a route that only watches.
     pub observation: Option<Observation>,
-    /// Where in the order of servers the request began.
-    pub turn: Option<usize>,
-    /// Servers that were tried, or are about to be.
-    pub servers_tried: usize,
-    /// Addresses of the last of them that were not tried, in reverse order.
+    /// The servers that were not tried, in reverse order, once it is known where the request begins.
+    pub servers: Option<Vec<usize>>,
+    /// The server that is tried now.
+    pub server: Option<usize>,
+    /// The place of the request among those that this server has at once.
+    pub(crate) slot: Option<Slot>,
+    /// Addresses of that server that were not tried, in reverse order.
     pub untried: Vec<Address>,
     /// Whether a connection to a server was made: from here on one may have seen the request.
     pub connected: bool,
 }
 
 impl Context {
+    /// The outcome of a write is known, or there is none: it is over.
+    pub fn end_write(&mut self) {
+        if let Some(mut pass) = self.pass.take() {
+            pass.is_known();
+        }
+    }
+
     /// The context of a request whose head was just read.
-    pub fn new(ticket: Ticket) -> Self {
+    pub fn new(ticket: Ticket, serving: Arc<Serving>) -> Self {
         Self {
+            serving,
             entry: Entry::default(),
             ticket: Some(ticket),
             route_index: None,
+            pass: None,
             observation: None,
-            turn: None,
-            servers_tried: 0,
+            servers: None,
+            server: None,
+            slot: None,
             untried: Vec::new(),
             connected: false,
         }

@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{Version, header};
+use http::{StatusCode, Version, header};
 use pingora::{
     Error,
     http::{RequestHeader, ResponseHeader},
@@ -23,11 +23,7 @@ use pingora::{
     upstreams::peer::HttpPeer,
 };
 
-use crate::{
-    config::{Config, Route},
-    core::route::RouteTable,
-    server::InFlight,
-};
+use crate::{live::Live, telemetry::activity::Activity};
 
 pub mod answer;
 pub mod client;
@@ -51,42 +47,42 @@ pub use guarded::{GuardedPath, GuardedRequest};
 pub use method::METHOD_FIELDS;
 pub use observe::Observation;
 use observe::Observer;
+pub(crate) use pass::Servers;
 
 /// The proxy as pingora sees it.
 pub struct Gateway {
-    table: RouteTable,
-    routes: Vec<Arc<Route>>,
-    servers: pass::Servers,
-    guarded: Arc<dyn GuardedPath>,
+    live: Arc<Live>,
     observer: Observer,
-    in_flight: InFlight,
-    keepalive_timeout: Duration,
+    activity: Option<Arc<Activity>>,
 }
 
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Gateway").field("routes", &self.routes).finish_non_exhaustive()
+        formatter.debug_struct("Gateway").field("live", &self.live).finish_non_exhaustive()
     }
 }
 
 impl Gateway {
-    /// The proxy of a configuration; guarded requests go to `guarded`.
-    pub fn new(config: &Config, guarded: Arc<dyn GuardedPath>) -> Self {
-        Self {
-            table: routing::table(&config.routes),
-            routes: config.routes.clone(),
-            servers: pass::Servers::new(config.routes.len()),
-            guarded,
-            observer: Observer::default(),
-            in_flight: InFlight::default(),
-            keepalive_timeout: config.server.keepalive_timeout,
-        }
+    /// The proxy of whatever configuration is live.
+    pub fn new(live: Arc<Live>) -> Self {
+        Self { live, observer: Observer::default(), activity: None }
     }
 
-    /// The requests that it is handling.
-    pub(crate) fn in_flight(&self) -> InFlight {
-        self.in_flight.clone()
+    /// The same, where what happens is noted for an operator.
+    #[must_use]
+    pub fn noting(self, activity: Option<Arc<Activity>>) -> Self {
+        Self { activity, ..self }
     }
+
+    /// What it serves.
+    pub(crate) fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+}
+
+/// Whether the upstream is done with a write that it answers like this (DESIGN, section 3, rule 3).
+fn tells_outcome(status: StatusCode) -> bool {
+    !status.is_informational() && !matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT)
 }
 
 #[async_trait]
@@ -94,24 +90,24 @@ impl ProxyHttp for Gateway {
     type CTX = Context;
 
     fn new_ctx(&self) -> Context {
-        Context::new(self.in_flight.enter())
+        Context::new(self.live.in_flight().enter(), self.live.serving())
     }
 
     /// None: a compressed body would need a weak tag, and no weak tag satisfies If-Match (RFC 9110 section 13.1.1).
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
-    async fn early_request_filter(&self, session: &mut Session, _context: &mut Context) -> pingora::Result<()> {
-        entry::prepare(session, self.keepalive_timeout);
+    async fn early_request_filter(&self, session: &mut Session, context: &mut Context) -> pingora::Result<()> {
+        entry::prepare(session, context.serving.config.server.keepalive_timeout);
         Ok(())
     }
 
     async fn request_filter(&self, session: &mut Session, context: &mut Context) -> pingora::Result<bool> {
-        entry::enter(&self.table, &self.routes, self.guarded.as_ref(), &self.observer, session, context).await
+        entry::enter(&self.live, &self.observer, session, context).await
     }
 
     async fn upstream_peer(&self, session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
         let upgrade = session.req_header().headers.contains_key(header::UPGRADE);
-        self.servers.peer(context, upgrade).await
+        Arc::clone(&context.serving).servers.peer(session, context, upgrade).await
     }
 
     fn fail_to_connect(
@@ -122,6 +118,9 @@ impl ProxyHttp for Gateway {
         mut error: Box<Error>,
     ) -> Box<Error> {
         pass::tell_of_insecure(context, &error);
+        if context.untried.is_empty() {
+            context.serving.servers.connected(context, false);
+        }
         error.set_retry(pass::may_connect_again(context));
         error
     }
@@ -136,6 +135,7 @@ impl ProxyHttp for Gateway {
         context: &mut Context,
     ) -> pingora::Result<()> {
         context.connected = true;
+        context.serving.servers.connected(context, true);
         Ok(())
     }
 
@@ -162,14 +162,34 @@ impl ProxyHttp for Gateway {
 
     async fn upstream_response_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         response: &mut ResponseHeader,
         context: &mut Context,
     ) -> pingora::Result<()> {
+        if pass::is_bodiless(&session.req_header().method, response) {
+            context.slot = None;
+        }
         if let Some(observation) = &mut context.observation {
             observation.response(response.status, &response.headers);
         }
-        pass::response_from_upstream(response)
+        if tells_outcome(response.status) {
+            context.end_write();
+        }
+        pass::response_from_upstream(session.req_header(), context, response)
+    }
+
+    /// The client's next request finds the place of this one free: it is before the end of the response reaches it.
+    fn upstream_response_body_filter(
+        &self,
+        _session: &mut Session,
+        _body: &mut Option<Bytes>,
+        end_of_stream: bool,
+        context: &mut Context,
+    ) -> pingora::Result<Option<Duration>> {
+        if end_of_stream {
+            context.slot = None;
+        }
+        Ok(None)
     }
 
     fn error_while_proxy(
@@ -177,11 +197,12 @@ impl ProxyHttp for Gateway {
         _peer: &HttpPeer,
         session: &mut Session,
         mut error: Box<Error>,
-        _context: &mut Context,
+        context: &mut Context,
         reused: bool,
     ) -> Box<Error> {
         if pass::may_send_again(session.req_header(), session.as_ref().retry_buffer_truncated()) {
             error.retry.decide_reuse(reused);
+            pass::stay(context);
         } else {
             error.set_retry(false);
         }
@@ -208,6 +229,9 @@ impl ProxyHttp for Gateway {
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut Context) {
+        if let Some(activity) = &self.activity {
+            activity.ended(&context.entry, session.response_written().map_or(0, |head| head.status.as_u16()));
+        }
         entry::leave(session, error, context).await;
     }
 }

@@ -15,8 +15,9 @@ use tokio::sync::watch;
 
 use super::{Gateway, GuardedPath, GuardedRequest, answer};
 use crate::{
-    config::{self, Config, Listen, Route, Upstream},
+    config::{self, Balance, Config, Connections, Forwarded, HashBy, HostHeader, Listen, Route, Upstream},
     core::{
+        path_mapping::PathMapping,
         policy::{
             Compare, ErrorShape, Guarantee, Guard, Idempotency, MethodOverride, OnTheWay, OnWrite, Policy, ProbeAuth,
             Require, TagAfterWrite, TagSource, Writers,
@@ -26,6 +27,7 @@ use crate::{
         route::{HostPattern, PathPattern},
         target::PathParameters,
     },
+    live::{Live, Serving},
     server::{self, Listeners, Stop},
     telemetry::access::Entry,
 };
@@ -84,9 +86,20 @@ pub(crate) fn route(path: &str, guard: Option<Guard>, servers: &[SocketAddr]) ->
             reuse_idle_writes: Duration::from_secs(1),
             tls: None,
             http2: false,
+            weights: Vec::new(),
+            balance: Balance::default(),
+            hash_by: HashBy::default(),
+            read_timeout: Duration::from_secs(5),
+            write_timeout: Duration::from_secs(5),
+            connections: Connections::default(),
+            health: None,
+            host_header: HostHeader::default(),
+            forwarded: Forwarded::default(),
         }),
         policy: if guard.is_some() { Policy::Optimistic } else { Policy::LastWriterWins },
         guard,
+        mapping: PathMapping::default(),
+        upstream_path: PathPattern::parse(path).expect("a path pattern"),
         key: KeyTemplate::parse("{path}", &[]).expect("a template"),
         path_params: PathParameters::Refuse,
         beside_guarded: false,
@@ -96,6 +109,7 @@ pub(crate) fn route(path: &str, guard: Option<Guard>, servers: &[SocketAddr]) ->
 /// A configuration of these routes that listens on a free loopback port.
 pub(crate) fn config(routes: Vec<Route>) -> Config {
     Config {
+        admin: None,
         server: config::Server {
             listen: vec![Listen::Tcp("127.0.0.1:0".to_owned())],
             threads: 1,
@@ -108,6 +122,7 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             claim_waiters_max: 10_000,
             keepalive_timeout: Duration::from_secs(60),
             shutdown_timeout: Duration::from_secs(10),
+            control_socket: None,
             tls: config::ServerTls {
                 certificates: Vec::new(),
                 client_auth: config::ClientAuth::Off,
@@ -153,11 +168,13 @@ impl Proxy {
         let config = config(routes);
         let listeners = Listeners::bind(&config.server.listen).expect("a free port");
         let address = listeners.addresses().next().expect("one address").parse().expect("a socket address");
-        let gateway = Gateway::new(&config, Arc::new(RefuseAll));
+        let server = config.server.clone();
+        let serving = Serving::guarded_by(Arc::new(config), Arc::new(RefuseAll));
+        let gateway = Gateway::new(Arc::new(Live::new(serving)));
         thread::spawn(move || {
             let (_never_asked, stop) = watch::channel(Stop::Not);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(server::run(listeners, &config.server, gateway, stop)).expect("a server");
+            runtime.block_on(server::run(listeners, &server, gateway, stop)).expect("a server");
         });
         Self { address }
     }

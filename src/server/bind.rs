@@ -35,6 +35,12 @@ pub struct BindError {
     source: io::Error,
 }
 
+impl BindError {
+    pub(crate) fn new(address: String, source: io::Error) -> Self {
+        Self { address, source }
+    }
+}
+
 /// Sockets that listen, not yet served.
 ///
 /// The file of a Unix socket stays when the process ends, and the next one replaces it: to remove it could take away
@@ -143,12 +149,14 @@ fn bind_unix(path: &Path) -> io::Result<Socket> {
 
 /// Removes the file of a socket that nobody listens on any more; it is what a process leaves that was killed.
 fn remove_dead_socket(path: &Path) -> io::Result<()> {
+    if is_dead_socket(path) { fs::remove_file(path) } else { Ok(()) }
+}
+
+/// Whether this is the file of a socket that nobody listens on any more.
+pub(crate) fn is_dead_socket(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
     let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-    if is_socket && UnixStream::connect(path).err().as_ref().is_some_and(refused) {
-        fs::remove_file(path)?;
-    }
-    Ok(())
+    is_socket && UnixStream::connect(path).err().as_ref().is_some_and(refused)
 }
 
 #[cfg(test)]

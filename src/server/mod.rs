@@ -31,6 +31,7 @@ pub mod signals;
 use entrance::Entrance;
 use secure::Secure;
 
+pub(crate) use bind::is_dead_socket;
 pub use bind::{BindError, Listeners};
 pub use in_flight::{InFlight, Ticket};
 
@@ -78,7 +79,8 @@ pub async fn run(
     gateway: Gateway,
     mut stop: watch::Receiver<Stop>,
 ) -> Result<(), ServeError> {
-    let in_flight = gateway.in_flight();
+    let live = Arc::clone(gateway.live());
+    let in_flight = live.in_flight().clone();
     let mut proxy = http_proxy(&Arc::new(configuration(server)), gateway);
     let options = http_options(server);
     proxy.server_options = Some(options.clone());
@@ -106,13 +108,16 @@ pub async fn run(
         ended = &mut serving => Err(ServeError::Listeners(ended.err())),
         () = reached(&mut stop, Stop::Drain) => {
             shutdown.send_replace(true);
+            let current = live.serving();
+            // Whoever waits for a lease is answered now: the process must not end under them.
+            current.gates.iter().for_each(|gate| gate.hurry());
             let drain = async {
                 // The listeners end first; connections between two requests end with them.
                 let _ = serving.await;
                 drained(&in_flight).await;
             };
             tokio::select! {
-                _ = tokio::time::timeout(server.shutdown_timeout, drain) => {}
+                _ = tokio::time::timeout(current.config.server.shutdown_timeout, drain) => {}
                 () = reached(&mut stop, Stop::Now) => {}
             }
             Ok(())

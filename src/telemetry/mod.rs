@@ -13,6 +13,7 @@ use tracing_subscriber::{
 };
 
 pub mod access;
+pub mod activity;
 
 /// What is logged of pingora: what it holds for a fault of the server. Its warnings are about single clients, which the
 /// access log has. Its connectors have one error to report, and it is none: a pooled connection that another task

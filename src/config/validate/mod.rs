@@ -3,11 +3,14 @@
 //! A check that fails reports its problem and goes on with the default, so that one run finds all of them. What was
 //! built from a file with problems is thrown away at the end.
 
+mod admin;
+mod balancing;
 mod check;
 mod clients;
 mod guard;
 mod lease;
 mod overlap;
+mod prefixes;
 mod routes;
 mod server;
 mod shared;
@@ -34,6 +37,7 @@ pub(super) fn validate(
 ) -> Result<Loaded, Problems> {
     let mut check = Check { source, written, problems, warnings: Vec::new() };
     let server = server::server(&mut check, &file.server);
+    let admin = admin::admin(&mut check, &file.admin);
     let store = store::store(&mut check, &file.store);
     let upstreams = upstreams::upstreams(&mut check, &file.upstreams);
     let routes = routes::routes(&mut check, file, &upstreams);
@@ -48,5 +52,5 @@ pub(super) fn validate(
     warnings.append(&mut check.warnings);
     warnings.sort();
     let routes = overlap::beside_guarded(routes);
-    Ok(Loaded { config: Config { server, store, routes }, warnings })
+    Ok(Loaded { config: Config { server, admin, store, routes }, warnings })
 }

@@ -28,6 +28,7 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
         claim_waiters_max: check.count(raw.claim_waiters_max.as_ref(), limits::CLAIM_WAITERS_MAX),
         keepalive_timeout: check.duration(raw.keepalive_timeout.as_ref(), limits::KEEPALIVE_TIMEOUT),
         shutdown_timeout: check.duration(raw.shutdown_timeout.as_ref(), limits::SHUTDOWN_TIMEOUT),
+        control_socket: raw.control_socket.as_ref().map(|value| control_socket(check, value)),
         tls: tls::server(check, &raw.tls),
     };
     tls::refuse_missing(check, raw, &server);
@@ -60,7 +61,8 @@ fn listeners(check: &mut Check<'_>, raw: &raw::Server) -> Vec<Listen> {
     check.each(list, listener)
 }
 
-fn listener(check: &mut Check<'_>, text: &Text) -> Option<Listen> {
+/// One address to listen on.
+pub(super) fn listener(check: &mut Check<'_>, text: &Text) -> Option<Listen> {
     const HINT: &str =
         r#"write "127.0.0.1:8080", "0.0.0.0:80", "[::]:80", "tls:0.0.0.0:443" or "unix:/run/ifmatch.sock""#;
     let address = text.get_ref();
@@ -82,6 +84,15 @@ fn listener(check: &mut Check<'_>, text: &Text) -> Option<Listen> {
             None
         }
     }
+}
+
+fn control_socket(check: &mut Check<'_>, value: &Text) -> PathBuf {
+    let path = PathBuf::from(value.get_ref());
+    if !path.is_absolute() {
+        let message = format!("control_socket is {:?}, which is no absolute path", value.get_ref());
+        check.hinted(value.span(), message, r#"write "/run/ifmatch/control.sock""#);
+    }
+    path
 }
 
 fn spool_dir(check: &mut Check<'_>, value: Option<&Text>) -> PathBuf {

@@ -1,12 +1,18 @@
 //! The `[upstreams.NAME]` tables.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use http::uri::Authority;
 use toml::Spanned;
 
 use super::{
-    super::{Upstream, limits, raw, raw::Text},
+    super::{
+        Upstream,
+        limits::{self, Limit},
+        raw,
+        raw::Text,
+    },
+    balancing,
     check::Check,
     tls,
 };
@@ -31,16 +37,29 @@ fn upstream(check: &mut Check<'_>, name: &Text, spanned: &Spanned<raw::Upstream>
     if let Some(identity) = &raw.identity {
         check.name("identity", identity);
     }
+    let servers = servers(check, name, spanned);
+    let (balance, hash_by) = balancing::balance(check, raw);
+    let timeout = check.duration(raw.timeout.as_ref(), limits::UPSTREAM_TIMEOUT);
+    let or_timeout = |limit: Limit<Duration>| Limit { default: timeout, ..limit };
     Upstream {
         name: name.get_ref().clone(),
         identity: raw.identity.as_ref().map_or(name, |identity| identity).get_ref().clone(),
         tls: tls::upstream(check, raw),
         http2: raw.http2.as_ref().is_some_and(|flag| *flag.get_ref()),
-        servers: servers(check, name, spanned),
+        weights: balancing::weights(check, raw, &servers),
+        servers,
+        balance,
+        hash_by,
         connect_timeout: check.duration(raw.connect_timeout.as_ref(), limits::CONNECT_TIMEOUT),
-        timeout: check.duration(raw.timeout.as_ref(), limits::UPSTREAM_TIMEOUT),
+        timeout,
+        read_timeout: check.duration(raw.read_timeout.as_ref(), or_timeout(limits::READ_TIMEOUT)),
+        write_timeout: check.duration(raw.write_timeout.as_ref(), or_timeout(limits::WRITE_TIMEOUT)),
         late_max: check.duration(raw.late_max.as_ref(), limits::LATE_MAX),
         reuse_idle_writes: check.duration(raw.reuse_idle_writes.as_ref(), limits::REUSE_IDLE_WRITES),
+        connections: balancing::connections(check, raw),
+        health: balancing::health(check, &raw.health),
+        host_header: balancing::host_header(check, raw.host_header.as_ref()),
+        forwarded: check.word("forwarded", raw.forwarded.as_ref()).unwrap_or_default(),
     }
 }
 

@@ -20,7 +20,7 @@ use super::*;
 use crate::{
     config::Upstream,
     exchange::{
-        Exchanger, Failure, Purpose, Whole, hash_whole, read_whole,
+        Choice, Exchanger, Failure, Purpose, Whole, hash_whole, read_whole,
         testing::{PATIENCE, SHORT, body, collect, head, listen, upstream, write},
     },
 };
@@ -240,8 +240,11 @@ async fn a_response_that_breaks_off_is_not_whole() {
         let exchanger = Exchanger::new();
         let read = || async {
             let none = body("");
-            let sent =
-                exchanger.connect(&upstream, 0, Purpose::Read).await.unwrap().send(head(Method::GET, &none), &none);
+            let sent = exchanger
+                .connect(&upstream, Choice::Turn, Purpose::Read)
+                .await
+                .unwrap()
+                .send(head(Method::GET, &none), &none);
             sent.await
         };
         // The reset may also overtake the head.
@@ -272,7 +275,7 @@ async fn a_read_that_was_refused_on_a_pooled_connection_is_sent_again() {
     .await;
     let (exchanger, none) = (Exchanger::new(), body(""));
     for _ in 0..2 {
-        exchanger.read(&upstream, 0, head(Method::GET, &none), &none).await.unwrap().finish().await;
+        exchanger.read(&upstream, Choice::Turn, head(Method::GET, &none), &none).await.unwrap().finish().await;
     }
     assert_eq!((requests.load(Ordering::Relaxed), connections.load(Ordering::Relaxed)), (3, 2));
 }
