@@ -176,7 +176,7 @@ impl Link {
         if !head.headers.contains_key(header::HOST) {
             head.insert_header(header::HOST, self.fallback_host.clone())?;
         }
-        if let Err(error) = self.write_head(head, body.len() == 0).await {
+        if let Err(error) = self.write_head(head, body.is_empty()).await {
             // Over HTTP/2 a stream that fails to begin has sent nothing.
             let unwritable = *error.etype() == ErrorType::InvalidHTTPHeader;
             let (lost, not_sent) = (Lost::from(error), Failure::NotSent { timed_out: false });

@@ -1,6 +1,6 @@
 //! Certificates for tests, made as they are needed: of any name, authority and time.
 
-#![allow(dead_code, unreachable_pub, reason = "not each binary that shares this uses all of it")]
+#![allow(clippy::expect_used, dead_code, unreachable_pub, reason = "not each binary that shares this uses all of it")]
 
 use std::{
     path::{Path, PathBuf},

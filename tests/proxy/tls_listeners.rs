@@ -1,11 +1,13 @@
 //! Clients over TLS (docs/tls.md): protocols, certificates by name, certificates of clients, and new certificates while
 //! requests go on. The clients are curl's.
 
+#![allow(clippy::unnecessary_debug_formatting, reason = "a path in quotes is a text of TOML")]
+
 use std::{
     fs,
     io::Write as _,
     net::SocketAddr,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
 };
 
@@ -179,7 +181,7 @@ async fn a_handshake_that_does_not_end_is_ended_and_holds_up_nobody() {
 }
 
 /// Whether a new connection is answered with a certificate of this authority.
-async fn trusted(addr: SocketAddr, ca: &PathBuf) -> bool {
+async fn trusted(addr: SocketAddr, ca: &Path) -> bool {
     Curl::new("GET").trust(ca).send(NAME, addr, DOC).await.code == 0
 }
 

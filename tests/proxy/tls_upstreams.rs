@@ -1,5 +1,7 @@
 //! Upstreams over TLS, over HTTP/2 and on Unix sockets (docs/tls.md), in front of the real nginx.
 
+#![allow(clippy::unnecessary_debug_formatting, reason = "a path in quotes is a text of TOML")]
+
 use std::{fs, net::SocketAddr, path::PathBuf};
 
 use crate::{

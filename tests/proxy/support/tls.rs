@@ -1,5 +1,7 @@
 //! Proxies and servers that speak TLS, and the real curl as their client.
 
+#![allow(clippy::unnecessary_debug_formatting, reason = "a path in quotes is a text of TOML")]
+
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -102,21 +104,21 @@ impl Curl {
     }
 
     #[must_use]
-    pub fn arg(mut self, argument: impl ToString) -> Self {
-        self.arguments.push(argument.to_string());
+    pub fn arg(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.to_owned());
         self
     }
 
     /// Trusts this authority.
     #[must_use]
     pub fn trust(self, ca: &Path) -> Self {
-        self.arg("--cacert").arg(ca.display())
+        self.arg("--cacert").arg(&ca.display().to_string())
     }
 
     /// Shows this certificate.
     #[must_use]
     pub fn identity(self, (certificate, key): &(PathBuf, PathBuf)) -> Self {
-        self.arg("--cert").arg(certificate.display()).arg("--key").arg(key.display())
+        self.arg("--cert").arg(&certificate.display().to_string()).arg("--key").arg(&key.display().to_string())
     }
 
     #[must_use]
