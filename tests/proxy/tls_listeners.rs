@@ -163,7 +163,24 @@ async fn a_lease_is_bound_to_the_certificate_of_its_holder() {
     }
 }
 
-/// One thread serves all, and those who say nothing take nothing from it.
+/// DESIGN, section 9: what is wrong is known before anything is served.
+#[test]
+fn a_listener_without_its_key_is_never_served() {
+    let office = Office::new();
+    let (certificate, _) = office.issue(&[NAME]);
+    let file = office.path().join("ifmatch.toml");
+    let text = format!(
+        "[server]\nlisten = [\"tls:127.0.0.1:0\"]\n[[server.tls.certificates]]\ncert = {certificate:?}\nkey = {certificate:?}\n\
+         [upstreams.app]\nservers = [\"127.0.0.1:9\"]\n[[routes]]\npath = \"/\"\nupstream = \"app\"\npolicy = \"optimistic\"\n"
+    );
+    fs::write(&file, text).expect("a file");
+    let output = Command::new(env!("CARGO_BIN_EXE_ifmatch")).arg("run").arg(&file).output().expect("ifmatch starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(78), "{told}");
+    assert!(told.contains("holds no private key") && told.contains("hint:"), "{told}");
+}
+
+/// Two threads serve all, and those who say nothing take nothing from them.
 #[tokio::test]
 async fn a_handshake_that_does_not_end_is_ended_and_holds_up_nobody() {
     let office = Office::new();
