@@ -51,7 +51,7 @@ impl UpstreamTls {
         }
     }
 
-    /// The name that the certificate of a server has to be for, never empty: without a name pingora would check nothing.
+    /// The name that the certificate of a server has to be for, never empty: without a name pingora means to check nothing.
     pub(super) fn name_of(&self, server: &str) -> String {
         let host = || server.rsplit_once(':').map_or(server, |(host, _)| host).trim_matches(['[', ']']);
         self.server_name.as_deref().unwrap_or_else(host).to_owned()
