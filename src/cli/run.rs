@@ -28,9 +28,10 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
     for warning in &warnings {
         complain(format_args!("warning: {warning}\n"));
     }
-    if let Err(error) = telemetry::init("info") {
-        complain(format_args!("ifmatch: no logs: {error}"));
-    }
+    let _telemetry = match telemetry::init(&config.telemetry, config.admin.is_some()) {
+        Ok(telemetry) => telemetry,
+        Err(error) => return fail(&error, Exit::Configuration),
+    };
     let signer = match reload::signer(&config) {
         Ok(signer) => signer,
         Err(error) => return fail(&error, Exit::Configuration),
@@ -113,6 +114,7 @@ fn serve(
         let store = store::open(&config.store).await?;
         let activity = desk.as_ref().map(|_| Arc::<Activity>::default());
         let live = live(config, &store, signer, activity.clone()).await?;
+        let counting = tokio::spawn(telemetry::metrics::count_records(Arc::clone(&store.store)));
         let stop = signals::watch()?;
         let file = options.path().map(Path::to_owned);
         let store_for_reloads = Arc::clone(&store.store);
@@ -129,6 +131,7 @@ fn serve(
         }
         let gateway = Gateway::new(live).noting(activity);
         server::run(listeners, &config.server, gateway, stop.subscribe()).await?;
+        counting.abort();
         store.store.close().await;
         tracing::info!("ended");
         Ok(())
@@ -146,7 +149,9 @@ pub(super) async fn live(
     // This runtime carries no requests, and lives as long as they come.
     let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
     let guards = Guards::new(config, upstreams, Arc::clone(&opened.store), random_u64()?, held_until);
-    let serving = Serving::new(Arc::clone(config), Arc::new(guards.signing_with(signer).noting(activity)));
+    let guards = Arc::new(guards.signing_with(signer).noting(activity));
+    guards.show();
+    let serving = Serving::new(Arc::clone(config), guards);
     Ok(Arc::new(Live::new(serving)))
 }
 

@@ -54,6 +54,8 @@ pub(super) const IDLE_TTL: Limit<Duration> = limit("idle_ttl", hours(24), second
 pub(super) const STORE_TIMEOUT: Limit<Duration> = limit("timeout", seconds(2), ms(10), seconds(60));
 pub(super) const START_GRACE: Limit<Duration> = limit("start_grace", ZERO, ZERO, hours(1));
 
+pub(super) const OTLP_TIMEOUT: Limit<Duration> = limit("otlp.timeout", seconds(10), ms(10), seconds(60));
+
 pub(super) const CONNECT_TIMEOUT: Limit<Duration> = limit("connect_timeout", seconds(1), ms(10), seconds(300));
 pub(super) const UPSTREAM_TIMEOUT: Limit<Duration> = limit("timeout", seconds(30), ms(10), hours(24));
 pub(super) const LATE_MAX: Limit<Duration> = limit("late_max", seconds(5), ZERO, hours(1));

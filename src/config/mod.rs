@@ -11,6 +11,7 @@ mod read;
 #[cfg(test)]
 mod reference;
 mod start;
+mod telemetry;
 mod units;
 mod upstream;
 mod validate;
@@ -22,6 +23,7 @@ pub use change::{Plan, plan};
 use problem::Source;
 pub use problem::{Problem, Problems};
 pub use start::from_upstream;
+pub use telemetry::{LogForm, LogLevel, Otlp, OtlpProtocol, Signal, Telemetry};
 pub use units::{show_duration, show_size};
 pub use upstream::{Balance, Connections, Forwarded, HashBy, Health, HostHeader, Question};
 pub use words::{Word, guard_words};
@@ -74,6 +76,8 @@ pub struct Config {
     pub admin: Option<Admin>,
     /// The `[store]` table.
     pub store: Store,
+    /// The `[telemetry]` table.
+    pub telemetry: Telemetry,
     /// The routes, each with its upstream, in the order of the file.
     pub routes: Vec<Arc<Route>>,
 }

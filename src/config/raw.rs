@@ -12,6 +12,8 @@ use super::read::{Section, Shape, clean};
 pub(super) type Text = Spanned<String>;
 /// A whole number and where it stands.
 pub(super) type Number = Spanned<i64>;
+/// A number with a fraction and where it stands.
+pub(super) type Ratio = Spanned<f64>;
 /// True or false and where it stands.
 pub(super) type Flag = Spanned<bool>;
 /// A list of texts, each with where it stands.
@@ -23,6 +25,7 @@ pub(super) struct File {
     pub(super) server: Server,
     pub(super) admin: Admin,
     pub(super) store: Store,
+    pub(super) telemetry: Telemetry,
     pub(super) upstreams: BTreeMap<Text, Spanned<Upstream>>,
     pub(super) defaults: Route,
     pub(super) routes: Vec<Spanned<Route>>,
@@ -95,6 +98,28 @@ pub(super) struct Tls {
     pub(super) ca: Option<Text>,
     pub(super) cert: Option<Text>,
     pub(super) key: Option<Text>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Telemetry {
+    pub(super) log: Option<Text>,
+    pub(super) level: Option<Text>,
+    pub(super) access_log: Option<Flag>,
+    pub(super) metrics: Option<Flag>,
+    pub(super) service_name: Option<Text>,
+    pub(super) resource: Option<Texts>,
+    pub(super) sampling: Option<Ratio>,
+    pub(super) otlp: Otlp,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Otlp {
+    pub(super) endpoint: Option<Text>,
+    pub(super) protocol: Option<Text>,
+    pub(super) signals: Option<Texts>,
+    pub(super) timeout: Option<Text>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -236,6 +261,7 @@ impl Section for File {
             "server" => Shape::Table(clean::<Server>),
             "admin" => Shape::Table(clean::<Admin>),
             "store" => Shape::Table(clean::<Store>),
+            "telemetry" => Shape::Table(clean::<Telemetry>),
             "defaults" => Shape::Table(clean::<Route>),
             "upstreams" => Shape::NamedTables(clean::<Upstream>),
             "routes" => Shape::ListOfTables(clean::<Route>),
@@ -276,6 +302,17 @@ impl Section for Store {
 }
 
 impl Section for Tls {}
+
+impl Section for Telemetry {
+    fn shape(key: &str) -> Shape {
+        match key {
+            "otlp" => Shape::Table(clean::<Otlp>),
+            _ => Shape::Value,
+        }
+    }
+}
+
+impl Section for Otlp {}
 
 impl Section for Upstream {
     fn shape(key: &str) -> Shape {

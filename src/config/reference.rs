@@ -56,6 +56,8 @@ fn shows_every_key_and_no_other() {
         known::<raw::Certificate>("server.tls.certificates."),
         known::<raw::Store>("store."),
         known::<raw::Tls>("store.tls."),
+        known::<raw::Telemetry>("telemetry."),
+        known::<raw::Otlp>("telemetry.otlp."),
         known::<raw::Upstream>("upstreams.docs."),
         known::<raw::UpstreamTls>("upstreams.docs.tls."),
         known::<raw::Queue>("upstreams.docs.queue."),

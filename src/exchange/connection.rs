@@ -17,7 +17,13 @@ use super::{
     balance::Slot,
     http2::{is_unprocessed, to_http2},
 };
-use crate::config::Upstream;
+use crate::{
+    config::Upstream,
+    telemetry::{
+        exchange::Watch,
+        traces::{TRACEPARENT, TRACESTATE},
+    },
+};
 
 /// Interim responses (1xx) accepted before the final one.
 const INTERIM_RESPONSES_MAX: u8 = 16;
@@ -66,6 +72,32 @@ impl Lost {
     }
 }
 
+impl Lost {
+    /// Its name in metrics.
+    const fn word(&self) -> &'static str {
+        match self.failure {
+            Failure::NotSent { .. } => "not_sent",
+            Failure::Insecure => "tls",
+            Failure::Full => "overloaded",
+            Failure::Abandoned { timed_out: true } => "timeout",
+            Failure::Abandoned { timed_out: false } => "broken",
+        }
+    }
+}
+
+/// Tells the upstream of the trace that the request belongs to.
+pub(crate) fn trace(head: &mut RequestHeader, fields: Option<(String, Option<String>)>) -> pingora::Result<()> {
+    let Some((parent, state)) = fields else { return Ok(()) };
+    head.insert_header(TRACEPARENT, parent)?;
+    match state {
+        Some(state) => head.insert_header(TRACESTATE, state),
+        None => {
+            head.remove_header(TRACESTATE);
+            Ok(())
+        }
+    }
+}
+
 impl From<Box<pingora::Error>> for Lost {
     fn from(error: Box<pingora::Error>) -> Self {
         tracing::debug!(error = error.etype().as_str(), "an exchange with an upstream failed");
@@ -91,6 +123,8 @@ pub(super) struct Dialled {
     pub(super) reused: bool,
     /// The host that its server is sent in the place of the client's.
     pub(super) host: Option<String>,
+    /// What is seen of its exchange.
+    pub(super) watch: Watch,
 }
 
 /// An open connection on which nothing has been sent.
@@ -98,13 +132,14 @@ pub struct Connected {
     link: Box<Link>,
     server: usize,
     reused: bool,
+    watch: Watch,
 }
 
 impl Connected {
     /// To the server of this place; its exchange holds the slot.
     pub(super) fn new(dialled: Dialled, server: usize, slot: Option<Slot>) -> Self {
-        let Dialled { link, reused, host } = dialled;
-        Self { link: Box::new(Link { slot, host, ..link }), server, reused }
+        let Dialled { link, reused, host, watch } = dialled;
+        Self { link: Box::new(Link { slot, host, ..link }), server, reused, watch }
     }
 
     /// The index of the server in [`Upstream::servers`](crate::config::Upstream::servers).
@@ -119,7 +154,7 @@ impl Connected {
 
     /// Sends a request, once, and reads the head of its final response; [`fields::request_head`] makes a head whose
     /// framing fits the body. The upstream's timeout bounds the whole. Every failure is [`Failure::Abandoned`], except
-    /// for a head that cannot be written at all.
+    /// for a head that cannot be written at all, and for a request that a server of HTTP/2 says it has not touched.
     ///
     /// An upstream may answer before it has the whole body. With an error (RFC 9112 section 9.5) the rest is not
     /// sent; with anything else it is, because the upstream may be reading still.
@@ -129,7 +164,19 @@ impl Connected {
         self.transmit(head, body).await.map_err(|lost| lost.failure)
     }
 
-    pub(super) async fn transmit(mut self, head: RequestHeader, body: &Body) -> Result<Exchange, Lost> {
+    pub(super) async fn transmit(mut self, mut head: RequestHeader, body: &Body) -> Result<Exchange, Lost> {
+        self.watch.asks(&head.method);
+        trace(&mut head, self.watch.trace_fields())?;
+        let (mut watch, outcome) =
+            (std::mem::replace(&mut self.watch, Watch::nothing()), self.exchange(head, body).await);
+        match &outcome {
+            Ok(exchange) => watch.answered(exchange.head().status.as_u16()),
+            Err(lost) => watch.failed(lost.word()),
+        }
+        outcome
+    }
+
+    async fn exchange(mut self, head: RequestHeader, body: &Body) -> Result<Exchange, Lost> {
         match timeout(self.link.timeout, self.link.converse(head, body)).await {
             Ok(outcome) => outcome?,
             // An upstream that answered and then stopped reading has left its answer on the connection.

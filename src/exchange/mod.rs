@@ -15,7 +15,7 @@ use pingora::{
 };
 use thiserror::Error;
 
-use crate::config::Upstream;
+use crate::{config::Upstream, telemetry::exchange::Watch};
 
 pub mod balance;
 mod body;
@@ -37,6 +37,7 @@ pub use balance::{Choice, ServerState, Upstreams};
 pub use body::{Body, BodyReader};
 pub use budget::BodyBudget;
 pub use connection::Connected;
+pub(crate) use connection::trace;
 pub use peer::Address;
 pub use receive::{BodyLimits, ReceiveError, receive};
 pub use response::{Begun, Exchange, Hashed, Whole, hash_whole, read_whole};
@@ -205,6 +206,7 @@ async fn dial(
     let mut failure = Failure::NotSent { timed_out: false };
     for address in addresses.as_slice() {
         let Ok(mut peer) = peer(upstream, name, address) else { continue };
+        let mut watch = Watch::begin(name, upstream.tls.is_some(), Some(address.clone()));
         let pooled = peer.group_key;
         peer.group_key ^= if fresh { FRESH } else { 0 };
         match connector.get_http_session(&peer).await {
@@ -212,17 +214,20 @@ async fn dial(
                 peer.group_key = pooled;
                 let link = Link::new(Arc::clone(connector), (peer, address.host()), session, reuse_idle, upstream);
                 let host = upstream.host_header.for_server(name).map(str::to_owned);
-                return Ok(Dialled { link, reused, host });
+                return Ok(Dialled { link, reused, host, watch });
             }
             Err(error) => {
                 tracing::warn!(
                     upstream = %upstream.name, server = %name, error = error.etype().as_str(), cause = %error,
                     "the server cannot be reached"
                 );
-                failure = match error.etype() {
-                    ErrorType::TLSHandshakeFailure => Failure::Insecure,
-                    kind => Failure::NotSent { timed_out: *kind == ErrorType::ConnectTimedout },
+                let (kind, seen) = match error.etype() {
+                    ErrorType::TLSHandshakeFailure => (Failure::Insecure, "tls"),
+                    ErrorType::ConnectTimedout => (Failure::NotSent { timed_out: true }, "connect_timeout"),
+                    _ => (Failure::NotSent { timed_out: false }, "connect"),
                 };
+                failure = kind;
+                watch.failed(seen);
             }
         }
     }

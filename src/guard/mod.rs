@@ -24,7 +24,7 @@ use crate::{
     live::{Gate, Gates, new_gates},
     proxy::guarded::{GuardedPath, GuardedRequest},
     store::{Store, StoreError},
-    telemetry::{access::Entry, activity::Activity},
+    telemetry::{access::Entry, activity::Activity, metrics::watch},
 };
 
 mod administration;
@@ -125,7 +125,7 @@ impl Guards {
             marker: Arc::new(Marker::new(Arc::clone(&store), config.store.timeout, owner)),
             store,
             queues: Arc::new(Queues::new(server.claim_waiters_max)),
-            lease_queues: Arc::new(Queues::new(server.claim_waiters_max)),
+            lease_queues: Arc::new(Queues::for_leases(server.claim_waiters_max)),
             holdings: Arc::default(),
             replays: Arc::new(Replays::new()),
             exchanger: Arc::new(Exchanger::to(upstreams)),
@@ -184,6 +184,13 @@ impl Guards {
     /// The servers of its upstreams.
     pub fn upstreams(&self) -> &Arc<Upstreams> {
         self.exchanger.upstreams()
+    }
+
+    /// Shows in the metrics what requests hold and wait for, by whatever generation they are handled.
+    pub fn show(&self) {
+        watch(&self.queues);
+        watch(&self.lease_queues);
+        watch(&self.body_budget);
     }
 
     /// The gates of its routes.

@@ -25,6 +25,7 @@ use crate::{
         fields::{request_head, response_head},
         read_whole,
     },
+    telemetry::{Step, trail},
 };
 
 impl Guards {
@@ -70,12 +71,14 @@ impl Guards {
         let pass = request.pass().await?;
         let begun = Instant::now();
         let end = begun + guard.claim_max_wait;
-        let turn = self.queues.turn(&request.key, guard.claim_max_waiters, end).await;
+        let step = Step::begin("claim");
+        let turn = trail::waiting(self.queues.turn(&request.key, guard.claim_max_waiters, end)).await;
         if let Some(activity) = &self.activity {
             activity.waited(&request.key, begun.elapsed());
         }
         let turn = turn.map_err(refusals::of_turn)?;
         let admitted = self.admit(request, guard, end).await?;
+        drop(step);
         let answer = self.exchange_under_claim(request, guard, admitted, head, body, attempt).await;
         drop((turn, pass));
         answer

@@ -7,7 +7,7 @@ use crate::{
     exchange::{Address, balance::Slot},
     live::{Pass, Serving},
     server::Ticket,
-    telemetry::access::Entry,
+    telemetry::{access::Entry, exchange::Watch},
 };
 
 /// The context of one request, dropped with it.
@@ -33,6 +33,8 @@ pub struct Context {
     pub(crate) slot: Option<Slot>,
     /// Addresses of that server that were not tried, in reverse order.
     pub untried: Vec<Address>,
+    /// What is seen of the exchange with the last of them.
+    pub watch: Watch,
     /// Whether a connection to a server was made: from here on one may have seen the request.
     pub connected: bool,
 }
@@ -58,6 +60,7 @@ impl Context {
             server: None,
             slot: None,
             untried: Vec::new(),
+            watch: Watch::nothing(),
             connected: false,
         }
     }

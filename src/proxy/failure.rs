@@ -22,6 +22,11 @@ pub(super) fn refusal(error: &Error, method: &Method, connected: bool) -> Option
     Some(if connected && !method.is_safe() { refusal.in_doubt() } else { refusal })
 }
 
+/// Whether something took too long, rather than failed.
+pub(super) fn is_timeout(error: &Error) -> bool {
+    matches!(error.etype(), ErrorType::ReadTimedout | ErrorType::WriteTimedout | ErrorType::ConnectTimedout)
+}
+
 fn downstream(kind: &ErrorType) -> Option<Refusal> {
     match kind {
         ErrorType::WriteError | ErrorType::WriteTimedout | ErrorType::ReadError | ErrorType::ConnectionClosed => None,

@@ -121,6 +121,7 @@ impl ProxyHttp for Gateway {
         if context.untried.is_empty() {
             context.serving.servers.connected(context, false);
         }
+        context.watch.failed("connect");
         error.set_retry(pass::may_connect_again(context));
         error
     }
@@ -172,6 +173,9 @@ impl ProxyHttp for Gateway {
         if let Some(observation) = &mut context.observation {
             observation.response(response.status, &response.headers);
         }
+        if !response.status.is_informational() {
+            context.watch.answered(response.status.as_u16());
+        }
         if tells_outcome(response.status) {
             context.end_write();
         }
@@ -200,6 +204,7 @@ impl ProxyHttp for Gateway {
         context: &mut Context,
         reused: bool,
     ) -> Box<Error> {
+        context.watch.failed(if failure::is_timeout(&error) { "timeout" } else { "broken" });
         if pass::may_send_again(session.req_header(), session.as_ref().retry_buffer_truncated()) {
             error.retry.decide_reuse(reused);
             pass::stay(context);

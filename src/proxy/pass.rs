@@ -24,7 +24,9 @@ use crate::{
         fields::{Head, end_hop, via},
         peer::{Resolver, peer},
         references::lead_back,
+        trace,
     },
+    telemetry::exchange::Watch,
 };
 
 /// How a server that has as many requests as it is given is told apart from one that cannot be reached.
@@ -74,6 +76,8 @@ impl Servers {
                     // WebSocket begins with HTTP/1.1 (RFC 6455 section 4.1); over HTTP/2 it would need another handshake.
                     peer.options.set_http_version(1, 1);
                 }
+                let is_tls = upstream.tls.is_some();
+                context.watch = Watch::begin_for(context.entry.trail.clone(), server, is_tls, Some(address.clone()));
                 context.entry.server = Some(address);
                 return Ok(Box::new(peer));
             }
@@ -150,9 +154,11 @@ fn http_peer(upstream: &Upstream, server: &str, address: &Address) -> pingora::R
 /// What the upstream sees differently from what the client sent.
 pub(super) fn request_to_upstream(
     received: Version,
-    context: &Context,
+    context: &mut Context,
     request: &mut RequestHeader,
 ) -> pingora::Result<()> {
+    context.watch.asks(&request.method);
+    trace(request, context.watch.trace_fields())?;
     request.remove(&FENCING_TOKEN);
     if context.entry.route.as_ref().is_some_and(|route| route.guard.is_some()) {
         request.remove(&LEASE_ID);

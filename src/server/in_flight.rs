@@ -7,6 +7,8 @@ use std::sync::{
 
 use tokio::sync::Notify;
 
+use crate::telemetry::metrics::{Gauged, watch};
+
 /// A count of requests.
 #[derive(Clone, Debug, Default)]
 pub struct InFlight(Arc<Counter>);
@@ -28,6 +30,11 @@ impl InFlight {
         Ticket(Arc::clone(&self.0))
     }
 
+    /// Shows in the metrics how many are counted.
+    pub(super) fn show(&self) {
+        watch(&self.0);
+    }
+
     /// Whether no request is counted.
     pub fn is_idle(&self) -> bool {
         self.0.requests.load(Ordering::SeqCst) == 0
@@ -46,6 +53,12 @@ impl InFlight {
             notified.as_mut().await;
             notified.set(self.0.idle.notified());
         }
+    }
+}
+
+impl Gauged for Counter {
+    fn active_requests(&self) -> u64 {
+        u64::try_from(self.requests.load(Ordering::Relaxed)).unwrap_or(u64::MAX)
     }
 }
 

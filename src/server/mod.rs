@@ -81,6 +81,7 @@ pub async fn run(
 ) -> Result<(), ServeError> {
     let live = Arc::clone(gateway.live());
     let in_flight = live.in_flight().clone();
+    in_flight.show();
     let mut proxy = http_proxy(&Arc::new(configuration(server)), gateway);
     let options = http_options(server);
     proxy.server_options = Some(options.clone());

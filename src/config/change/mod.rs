@@ -105,13 +105,14 @@ impl Config {
             control_socket: old.control_socket,
             ..self.server
         };
-        Self { server, admin: running.admin.clone(), store: running.store.clone(), ..self }
+        let (admin, store, telemetry) = (running.admin.clone(), running.store.clone(), running.telemetry.clone());
+        Self { server, admin, store, telemetry, ..self }
     }
 }
 
 /// What differs and is read at the start alone. Each field is named here: whoever adds one has to decide.
 fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
-    let Config { server, admin, store, routes: _ } = old;
+    let Config { server, admin, store, telemetry, routes: _ } = old;
     let Server {
         listen,
         threads,
@@ -137,6 +138,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("server.control_socket", *control_socket != new.server.control_socket),
         ("[admin]", *admin != new.admin),
         ("[store]", *store != new.store),
+        ("[telemetry]", *telemetry != new.telemetry),
     ];
     differences.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
 }

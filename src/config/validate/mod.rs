@@ -16,6 +16,7 @@ mod server;
 mod shared;
 mod store;
 mod tags;
+mod telemetry;
 mod tls;
 mod touches;
 mod upstreams;
@@ -39,6 +40,7 @@ pub(super) fn validate(
     let server = server::server(&mut check, &file.server);
     let admin = admin::admin(&mut check, &file.admin);
     let store = store::store(&mut check, &file.store);
+    let telemetry = telemetry::telemetry(&mut check, &file.telemetry);
     let upstreams = upstreams::upstreams(&mut check, &file.upstreams);
     let routes = routes::routes(&mut check, file, &upstreams);
     overlap::refuse(&mut check, &routes);
@@ -52,5 +54,5 @@ pub(super) fn validate(
     warnings.append(&mut check.warnings);
     warnings.sort();
     let routes = overlap::beside_guarded(routes);
-    Ok(Loaded { config: Config { server, admin, store, routes }, warnings })
+    Ok(Loaded { config: Config { server, admin, store, telemetry, routes }, warnings })
 }

@@ -25,7 +25,7 @@ mod records;
 pub use journal::{Journal, NoJournal};
 use records::{Entry, Records};
 
-use super::{Incarnation, Store, StoreError, Swapped};
+use super::{Counts, Incarnation, Store, StoreError, Swapped};
 use crate::{
     clock::Clock,
     core::{
@@ -234,6 +234,15 @@ impl<J: Journal> Store for MemoryStore<J> {
             }
         }
         Ok(found)
+    }
+
+    fn count(&self) -> Option<Counts> {
+        let records = u64::try_from(self.records.load(Ordering::Relaxed)).unwrap_or(u64::MAX);
+        let mut counts = Counts { records, ..Counts::default() };
+        for shard in &self.shards {
+            shard.lock().count_live(&mut counts, self.clock.now());
+        }
+        Some(counts)
     }
 
     async fn changed(&self, key: &ResourceKey, seen: Revision) {
