@@ -4,7 +4,7 @@ use std::{borrow::Cow, path::Path, process::ExitCode, time::Duration};
 
 use super::{complain, print, report};
 use crate::{
-    config::{self, Route, Word, guard_words, show_duration},
+    config::{self, Route, Upstream, Word, guard_words, show_duration},
     core::policy::{Dialect, Guard, LeaseRules},
 };
 
@@ -36,8 +36,14 @@ fn row(route: &Route) -> [String; 9] {
         of_guard(|guard| guard.writers.spelled()),
         of_guard(|guard| if guard.observe { "observed".into() } else { guard.require.spelled() }),
         of_guard(|guard| guard.lease.as_ref().map_or("-".into(), |rules| leases(rules).into())),
-        format!("{} ({})", route.upstream.name, route.upstream.servers.join(", ")),
+        format!("{} ({})", route.upstream.name, servers(&route.upstream)),
     ]
+}
+
+/// The servers of an upstream as the file lists them.
+fn servers(upstream: &Upstream) -> String {
+    let before = if upstream.tls.is_some() { "https://" } else { "" };
+    upstream.servers.iter().map(|server| format!("{before}{server}")).collect::<Vec<_>>().join(", ")
 }
 
 /// What one must know to take a lease: where, what it guards, and how long it may last.

@@ -28,24 +28,28 @@ pub fn from_upstream(upstream_url: &str, policy: Policy, listen: &[String]) -> R
     )
 }
 
-/// The server that a URL names: `host:port`, where the port of `http` is 80.
+/// The server that a URL names, as `servers` lists it: `host:port`, where the port of `http` is 80, or `https://host:port`.
 fn server(url: &str) -> Result<String, Problem> {
     const HINT: &str = "write it as http://127.0.0.1:9000";
     let problem = |what: &str| Problem::of_source(SOURCE, format!("--upstream {url:?} {what}")).hint(HINT);
     let with_scheme = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
     let parsed = with_scheme.parse::<Uri>().map_err(|error| problem(&format!("is no URL: {error}")))?;
-    if parsed.scheme_str() != Some("http") {
-        return Err(problem("is not http: this version speaks plain HTTP to upstreams"));
-    }
+    let (before, port) = match parsed.scheme_str() {
+        Some("http") => ("", 80),
+        Some("https") => ("https://", 443),
+        _ => return Err(problem("is neither http nor https")),
+    };
     if parsed.path_and_query().is_some_and(|target| target != "/") {
         return Err(problem("has a path: requests are forwarded with the path that they came with"));
     }
     let host = parsed.host().filter(|host| !host.is_empty()).ok_or_else(|| problem("names no host"))?;
-    Ok(format!("{host}:{}", parsed.port_u16().unwrap_or(80)))
+    Ok(format!("{before}{host}:{}", parsed.port_u16().unwrap_or(port)))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::config::Listen;
 
@@ -73,9 +77,24 @@ mod tests {
         );
     }
 
+    /// Its certificate is checked by the authorities that the system trusts; a system without any says so.
+    #[test]
+    fn a_url_of_https_is_a_server_that_is_reached_over_tls() {
+        match from_upstream("https://example.com", Policy::Optimistic, &[]) {
+            Ok(loaded) => {
+                let upstream = loaded.config.routes.first().map(|route| Arc::clone(&route.upstream)).expect("a route");
+                assert_eq!(
+                    (upstream.servers.as_slice(), upstream.tls.is_some()),
+                    (&["example.com:443".to_owned()][..], true)
+                );
+            }
+            Err(problems) => assert!(problems.to_string().contains("has no authorities"), "{problems}"),
+        }
+    }
+
     #[test]
     fn a_url_that_is_no_server_is_refused() {
-        for url in ["https://example.com", "http://127.0.0.1:9000/base", "http://", "ftp://x", "a b", ""] {
+        for url in ["https://example.com/base", "http://127.0.0.1:9000/base", "http://", "ftp://x", "a b", ""] {
             let problems = from_upstream(url, Policy::Optimistic, &[]).expect_err(url);
             assert!(problems.to_string().starts_with("command line: --upstream"), "{problems}");
         }

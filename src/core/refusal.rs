@@ -42,6 +42,8 @@ pub enum Code {
     UpstreamTimeout,
     /// The upstream could not be connected to.
     UpstreamUnreachable,
+    /// The upstream could be connected to, and no secure connection came of it.
+    UpstreamInsecure,
     /// The current validator could not be learned from the upstream.
     ValidatorUnavailable,
     /// A field that speaks of a lease cannot be read.
@@ -121,6 +123,12 @@ impl Code {
             Self::UpstreamUnreachable => {
                 Facts("upstream-failed", 502, "The upstream could not be reached", "connection_refused")
             }
+            Self::UpstreamInsecure => Facts(
+                "upstream-failed",
+                502,
+                "No secure connection to the upstream could be made",
+                "tls_protocol_error",
+            ),
             Self::ValidatorUnavailable => Facts(
                 "validator-unavailable",
                 502,

@@ -77,6 +77,7 @@ impl Lost {
     const fn word(&self) -> &'static str {
         match self.failure {
             Failure::NotSent { .. } => "not_sent",
+            Failure::Insecure => "tls",
             Failure::Full => "overloaded",
             Failure::Abandoned { timed_out: true } => "timeout",
             Failure::Abandoned { timed_out: false } => "broken",
@@ -153,7 +154,7 @@ impl Connected {
 
     /// Sends a request, once, and reads the head of its final response; [`fields::request_head`] makes a head whose
     /// framing fits the body. The upstream's timeout bounds the whole. Every failure is [`Failure::Abandoned`], except
-    /// for a head that cannot be written at all.
+    /// for a head that cannot be written at all, and for a request that a server of HTTP/2 says it has not touched.
     ///
     /// An upstream may answer before it has the whole body. With an error (RFC 9112 section 9.5) the rest is not
     /// sent; with anything else it is, because the upstream may be reading still.
@@ -222,7 +223,7 @@ impl Link {
         if !head.headers.contains_key(header::HOST) {
             head.insert_header(header::HOST, self.fallback_host.clone())?;
         }
-        if let Err(error) = self.write_head(head, body.len() == 0).await {
+        if let Err(error) = self.write_head(head, body.is_empty()).await {
             // Over HTTP/2 a stream that fails to begin has sent nothing.
             let unwritable = *error.etype() == ErrorType::InvalidHTTPHeader;
             let (lost, not_sent) = (Lost::from(error), Failure::NotSent { timed_out: false });

@@ -29,3 +29,6 @@ pub(super) fn is_unprocessed(error: &Error) -> bool {
         cause.is_remote() && (refused || cause.is_go_away())
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -65,6 +65,9 @@ pub enum Failure {
         /// Whether connecting took too long, rather than failed.
         timed_out: bool,
     },
+    /// No secure connection came about, mostly because of the upstream's certificate: it has not seen a byte.
+    #[error("no secure connection to the upstream")]
+    Insecure,
     /// The upstream has not seen a byte of the request either: it has as many as it is given at once.
     #[error("all connections to the upstream are in use")]
     Full,
@@ -123,7 +126,7 @@ impl Exchanger {
 
     /// A connection to one server of an upstream: the first one of this choice that can be reached. Each attempt is
     /// bounded by the upstream's connect timeout, and the wait for a slot by its queue. The failure is
-    /// [`Failure::NotSent`] or [`Failure::Full`].
+    /// [`Failure::NotSent`], [`Failure::Insecure`] or [`Failure::Full`].
     pub async fn connect(
         &self,
         upstream: &Arc<Upstream>,
@@ -218,9 +221,13 @@ async fn dial(
                     upstream = %upstream.name, server = %name, error = error.etype().as_str(), cause = %error,
                     "the server cannot be reached"
                 );
-                let timed_out = *error.etype() == ErrorType::ConnectTimedout;
-                failure = Failure::NotSent { timed_out };
-                watch.failed(if timed_out { "connect_timeout" } else { "connect" });
+                let (kind, seen) = match error.etype() {
+                    ErrorType::TLSHandshakeFailure => (Failure::Insecure, "tls"),
+                    ErrorType::ConnectTimedout => (Failure::NotSent { timed_out: true }, "connect_timeout"),
+                    _ => (Failure::NotSent { timed_out: false }, "connect"),
+                };
+                failure = kind;
+                watch.failed(seen);
             }
         }
     }

@@ -56,7 +56,7 @@ impl UpstreamTls {
         self.server_name.as_deref()
     }
 
-    /// The name that the certificate of a server has to be for, never empty: without a name pingora would check nothing.
+    /// The name that the certificate of a server has to be for, never empty: without a name pingora means to check nothing.
     pub(super) fn name_of(&self, server: &str) -> String {
         let host = || server.rsplit_once(':').map_or(server, |(host, _)| host).trim_matches(['[', ']']);
         self.server_name.as_deref().unwrap_or_else(host).to_owned()
@@ -78,10 +78,14 @@ fn pool(name: Option<&str>, authorities: &[CertificateDer<'static>], identity: O
         hasher.update(part);
     };
     add(name.unwrap_or_default().as_bytes());
-    authorities.iter().for_each(|authority| add(authority));
+    for authority in authorities {
+        add(authority);
+    }
     // What separates authorities from certificates is no certificate.
     add(b"");
-    identity.into_iter().flat_map(Pair::chain).for_each(|certificate| add(certificate));
+    for certificate in identity.into_iter().flat_map(Pair::chain) {
+        add(certificate);
+    }
     let hash = hasher.finalize();
     hash.as_bytes().iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

@@ -151,6 +151,7 @@ impl Guards {
         let exchange = self.exchanger.read(request.upstream(), request.to_ask(), head, &body);
         let exchange = exchange.await.map_err(|failure| match failure {
             Failure::NotSent { timed_out: true } | Failure::Abandoned { timed_out: true } => timed_out(),
+            Failure::Insecure => unreadable("no secure connection to it could be made"),
             Failure::Full => refusals::of_read(failure),
             Failure::NotSent { .. } | Failure::Abandoned { .. } => unreadable("it gave no answer"),
         })?;

@@ -21,10 +21,19 @@ pub(super) fn of_read(failure: Failure) -> Refusal {
         Failure::Full => return upstream_full(),
         Failure::NotSent { timed_out: true } => Code::UpstreamConnectTimeout,
         Failure::NotSent { timed_out: false } => Code::UpstreamUnreachable,
+        Failure::Insecure => return insecure(),
         Failure::Abandoned { timed_out: true } => Code::UpstreamTimeout,
         Failure::Abandoned { timed_out: false } => Code::UpstreamFailed,
     };
     Refusal::new(code, "the upstream gave no complete answer; try again")
+}
+
+/// A request to an upstream that could not be trusted.
+fn insecure() -> Refusal {
+    Refusal::new(
+        Code::UpstreamInsecure,
+        "the TLS handshake with the upstream failed, and nothing was sent: the log of this proxy has the reason",
+    )
 }
 
 /// A request for which the server has no connection to spare.
@@ -41,6 +50,7 @@ pub(super) fn of_write(failure: Failure, late_max: Duration) -> Refusal {
             let code = if timed_out { Code::UpstreamConnectTimeout } else { Code::UpstreamUnreachable };
             Refusal::new(code, "the upstream could not be reached: nothing was written; try again")
         }
+        Failure::Insecure => insecure(),
         Failure::Abandoned { timed_out } => {
             let code = if timed_out { Code::UpstreamTimeout } else { Code::UpstreamFailed };
             Refusal::new(

@@ -70,7 +70,7 @@ impl Guards {
             Err(failure) => failure,
         };
         let outcome = match failure {
-            Failure::NotSent { .. } | Failure::Full => Outcome::NotApplied,
+            Failure::NotSent { .. } | Failure::Insecure | Failure::Full => Outcome::NotApplied,
             Failure::Abandoned { .. } => Outcome::Doubt,
         };
         claim.settle(outcome, None).await;

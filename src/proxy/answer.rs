@@ -18,6 +18,10 @@
 //! `RST_STREAM(NO_ERROR)` (RFC 9113 section 8.1), which common clients report as an error without any status. So the
 //! whole answer goes out first, then the body is read and forgotten within bounds: a client that reads while it sends
 //! stops at once, and one that reads last finds the answer waiting.
+//!
+//! *What if an HTTP/2 client stops by ending its body before the length that it declared?* curl 7.88 does, at the head of
+//! an error. Its request is malformed then (RFC 9113 section 8.1.1) and reset by the library below pingora, in another
+//! thread: seldom before the body of the answer is on its way. The head, with `Proxy-Status`, is out by then.
 
 use std::time::Duration;
 

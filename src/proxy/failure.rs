@@ -50,6 +50,10 @@ fn upstream(kind: &ErrorType) -> Refusal {
         ErrorType::ConnectRefused | ErrorType::ConnectNoRoute | ErrorType::ConnectError | ErrorType::SocketError => {
             Refusal::new(Code::UpstreamUnreachable, "no server could be connected to; try again later")
         }
+        ErrorType::TLSHandshakeFailure => Refusal::new(
+            Code::UpstreamInsecure,
+            "the TLS handshake with the server failed, and nothing was sent: the log of this proxy has the reason",
+        ),
         ErrorType::ReadTimedout | ErrorType::WriteTimedout => {
             Refusal::new(Code::UpstreamTimeout, "the server did not answer in time; read before you write again")
         }

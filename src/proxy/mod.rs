@@ -117,6 +117,7 @@ impl ProxyHttp for Gateway {
         context: &mut Context,
         mut error: Box<Error>,
     ) -> Box<Error> {
+        pass::tell_of_insecure(context, &error);
         if context.untried.is_empty() {
             context.serving.servers.connected(context, false);
         }

@@ -227,6 +227,15 @@ pub(super) fn request_body(body: &mut Option<Bytes>, end_of_stream: bool) {
     }
 }
 
+/// Tells of a connection that failed for its security: its reason is for the log alone.
+pub(super) fn tell_of_insecure(context: &Context, error: &Error) {
+    if *error.etype() == ErrorType::TLSHandshakeFailure {
+        let upstream = context.entry.route.as_ref().map(|route| route.upstream.name.as_str());
+        let server = context.entry.server.as_ref().map(tracing::field::display);
+        tracing::warn!(upstream, server, cause = %error, "no secure connection to the server");
+    }
+}
+
 /// Whether a connection that failed may be followed by one to the next address, each once: nothing was sent.
 pub(super) fn may_connect_again(context: &Context) -> bool {
     !context.untried.is_empty() || context.servers.as_ref().is_some_and(|untried| !untried.is_empty())

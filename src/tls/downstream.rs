@@ -6,7 +6,7 @@
 //! with it, so that an authority of clients which was taken away cannot be used any more. Connections that are open go on.
 
 use std::{
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock, RwLockWriteGuard},
     time::{Duration, SystemTime},
 };
 
@@ -26,18 +26,20 @@ pub struct Downstream(RwLock<State>);
 #[derive(Debug)]
 struct State {
     settings: ServerTls,
+    /// The files as they were when they were last read.
+    read: Stamp,
     /// The files as they were when they were last looked at.
-    stamp: Stamp,
+    seen: Stamp,
     handshakes: Arc<ServerConfig>,
 }
 
 impl State {
     fn load(settings: ServerTls) -> Result<Self, FileError> {
         // Before they are read: what is written meanwhile is seen the next time.
-        let stamp = Stamp::of(settings.files());
+        let read = Stamp::of(settings.files());
         let handshakes = Arc::new(server_config(&settings)?);
         warn_of_invalid(&settings);
-        Ok(Self { settings, stamp, handshakes })
+        Ok(Self { settings, seen: read.clone(), read, handshakes })
     }
 }
 
@@ -51,7 +53,7 @@ impl Downstream {
     /// After an error everything is as it was.
     pub fn replace(&self, settings: &ServerTls) -> Result<(), FileError> {
         let next = State::load(settings.clone())?;
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = next;
+        *self.write() = next;
         Ok(())
     }
 
@@ -65,18 +67,20 @@ impl Downstream {
         }
     }
 
-    /// Goes over to files that were changed since the last look. Those that cannot be used are told of once.
+    /// Goes over to files that were changed, and not again since the last look: a certificate and its key are not
+    /// written in one step. Those that cannot be used are told of once.
     fn look(&self) {
-        let (settings, before) = self.read(|state| (state.settings.clone(), state.stamp.clone()));
+        let (settings, read) = self.read(|state| (state.settings.clone(), state.read.clone()));
         let now = Stamp::of(settings.files());
-        if now == before {
+        let seen = std::mem::replace(&mut self.write().seen, now.clone());
+        if now == read || now != seen {
             return;
         }
         match self.replace(&settings) {
             Ok(()) => tracing::info!("certificates were changed: new connections get the new ones"),
             Err(error) => {
                 tracing::error!(%error, hint = error.hint(), "changed certificates cannot be used: the old ones stay");
-                self.0.write().unwrap_or_else(PoisonError::into_inner).stamp = now;
+                self.write().read = now;
             }
         }
     }
@@ -89,6 +93,10 @@ impl Downstream {
     /// How long a handshake may take.
     pub(crate) fn handshake_timeout(&self) -> Duration {
         self.read(|state| state.settings.handshake_timeout)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read<T>(&self, of: impl FnOnce(&State) -> T) -> T {

@@ -1,33 +1,36 @@
 //! Certificates for tests, made as they are needed: of any name, authority and time.
 
-#![allow(dead_code, reason = "not each binary that shares this uses all of it")]
+#![allow(clippy::expect_used, dead_code, unreachable_pub, reason = "not each binary that shares this uses all of it")]
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 
 /// Somebody who issues certificates.
-pub(crate) struct Authority {
+pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 /// A certificate with its key, in PEM form.
 #[derive(Clone)]
-pub(crate) struct Issued {
-    pub(crate) certificate: String,
-    pub(crate) key: String,
+pub struct Issued {
+    pub certificate: String,
+    pub key: String,
 }
 
 /// When a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Time {
+pub enum Time {
     Now,
     Past,
     Future,
 }
 
 impl Authority {
-    pub(crate) fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let mut params = params(&[], name, Time::Now);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
@@ -35,11 +38,11 @@ impl Authority {
     }
 
     /// A certificate for a server or a client of these names.
-    pub(crate) fn issue(&self, names: &[&str]) -> Issued {
+    pub fn issue(&self, names: &[&str]) -> Issued {
         self.issue_at(names, Time::Now)
     }
 
-    pub(crate) fn issue_at(&self, names: &[&str], time: Time) -> Issued {
+    pub fn issue_at(&self, names: &[&str], time: Time) -> Issued {
         let key = KeyPair::generate().expect("a key");
         let params = params(names, names.first().copied().unwrap_or("nobody"), time);
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
@@ -47,29 +50,35 @@ impl Authority {
     }
 
     /// Its own certificate, in PEM form.
-    pub(crate) fn pem(&self) -> String {
+    pub fn pem(&self) -> String {
         self.issuer.pem()
     }
 
     /// Writes its own certificate into a directory.
-    pub(crate) fn write(&self, directory: &Path, name: &str) -> PathBuf {
+    pub fn write(&self, directory: &Path, name: &str) -> PathBuf {
         let file = directory.join(format!("{name}.pem"));
-        std::fs::write(&file, self.pem()).expect("a file");
+        replace(&file, &self.pem());
         file
     }
 }
 
 impl Issued {
     /// Writes certificate and key into a directory, in place of those that are there.
-    pub(crate) fn write(&self, directory: &Path, name: &str) -> (PathBuf, PathBuf) {
+    pub fn write(&self, directory: &Path, name: &str) -> (PathBuf, PathBuf) {
         let [certificate, key] = ["pem", "key"].map(|end| directory.join(format!("{name}.{end}")));
         for (file, text) in [(&certificate, &self.certificate), (&key, &self.key)] {
-            let new = file.with_extension("new");
-            std::fs::write(&new, text).expect("a file");
-            std::fs::rename(&new, file).expect("a file");
+            replace(file, text);
         }
         (certificate, key)
     }
+}
+
+/// Writes a file that is never seen half written, by whoever else writes it at the same time either.
+fn replace(file: &Path, text: &str) {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let new = file.with_extension(format!("new-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
+    std::fs::write(&new, text).expect("a file");
+    std::fs::rename(&new, file).expect("a file");
 }
 
 fn params(names: &[&str], common_name: &str, time: Time) -> CertificateParams {

@@ -75,6 +75,8 @@ mod support_works;
 mod tag_sources;
 mod tags_after_writes;
 mod tags_on_the_way;
+mod tls_listeners;
+mod tls_upstreams;
 mod unclaimed_writes;
 mod unguarded;
 mod unguarded_streams;

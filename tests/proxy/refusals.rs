@@ -2,9 +2,11 @@
 
 use std::{io::ErrorKind, net::SocketAddr};
 
+use h2::Reason;
+
 use crate::support::{
     backend::Backend,
-    curl::{Announced, Protocol, curl},
+    curl::{Announced, Protocol, Read, curl},
     h2c,
     proxy::Proxy,
     raw::{Connection, request_bytes},
@@ -163,7 +165,10 @@ async fn with_curl(addr: SocketAddr, protocol: Protocol, case: Case) {
     let fields: Vec<String> = case.fields().iter().map(|(name, value)| format!("{name}: {value}")).collect();
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
     let upload = (case.announced, vec![b'x'; case.length]);
-    case.check(&curl(protocol, addr, case.method, case.kind.0, &fields, upload).await);
+    match curl(protocol, addr, case.method, case.kind.0, &fields, upload).await {
+        Read::Whole(response) => case.check(&response),
+        Read::Head(response) => response.refused_by_head(case.kind.2, case.kind.3),
+    }
 }
 
 /// RFC 9112 section 9.6: the close that may follow an answer does not take the answer away.
@@ -200,6 +205,27 @@ async fn a_refusal_of_a_large_body_reaches_an_h2c_client() {
     let scene = Scene::start().await;
     for case in cases("PUT", &OF_WRITES, LARGE) {
         over_h2c(scene.addr(&case), case).await;
+    }
+    scene.assert_untouched();
+}
+
+/// RFC 9113 section 8.1.1: a request that ends before its declared length is reset, and what is left of the answer goes
+/// with it. The head is out by then, and tells why; without the reset all of it arrives.
+#[tokio::test]
+async fn a_client_that_cuts_its_upload_short_over_h2c_learns_why_it_was_refused() {
+    let scene = Scene::start().await;
+    let length = LARGE.to_string();
+    for Kind(target, field, status, code) in [AMBIGUOUS, REQUIRED, STALE].repeat(10) {
+        let mut connection = h2c::Connection::open(scene.proxy.addr()).await;
+        let mut stream = connection.begin("PUT", target, &[("content-length", &length), field]).await;
+        stream.send("the beginning").await;
+        match stream.cut_short().await {
+            (response, None) => drop(response.refused(status, code)),
+            (response, Some(reset)) => {
+                assert_eq!(reset.reason(), Some(Reason::PROTOCOL_ERROR));
+                response.refused_by_head(status, code);
+            }
+        }
     }
     scene.assert_untouched();
 }

@@ -56,7 +56,8 @@ fn certificate(check: &mut Check<'_>, spanned: &Spanned<raw::Certificate>) -> Op
     };
     let certificate = file(check, "tls.certificates.cert", Some(cert))?;
     let key_file = file(check, "tls.certificates.key", Some(key))?;
-    pair(check, (cert, &certificate), (key, &key_file));
+    let mend = "replace the file: a running ifmatch sees that by itself";
+    pair(check, (cert, &certificate), (key, &key_file), mend);
     Some(CertificateFiles { certificate, key: key_file })
 }
 
@@ -130,7 +131,7 @@ fn identity(check: &mut Check<'_>, tls: &raw::UpstreamTls) -> Option<Pair> {
     let key = file(check, "tls.key", tls.key.as_ref());
     match (&tls.cert, &tls.key, certificate, key) {
         (Some(cert), Some(key), Some(certificate), Some(key_file)) => {
-            pair(check, (cert, &certificate), (key, &key_file))
+            pair(check, (cert, &certificate), (key, &key_file), "replace the file, and reload the configuration")
         }
         (cert, _, Some(_), None) | (_, cert, None, Some(_)) => {
             let span = cert.as_ref().map(Text::span).unwrap_or_default();
@@ -141,8 +142,8 @@ fn identity(check: &mut Check<'_>, tls: &raw::UpstreamTls) -> Option<Pair> {
     }
 }
 
-/// A certificate and its key, each with the text that names it.
-fn pair(check: &mut Check<'_>, certificate: (&Text, &PathBuf), key: (&Text, &PathBuf)) -> Option<Pair> {
+/// A certificate and its key, each with the text that names it. `mend` says what to do about one out of its time.
+fn pair(check: &mut Check<'_>, certificate: (&Text, &PathBuf), key: (&Text, &PathBuf), mend: &str) -> Option<Pair> {
     let pair = match Pair::load(certificate.1, key.1) {
         Ok(pair) => pair,
         Err(error) => {
@@ -156,7 +157,7 @@ fn pair(check: &mut Check<'_>, certificate: (&Text, &PathBuf), key: (&Text, &Pat
         Validity::Expired(since) => format!("the certificate {} has expired on {since}", certificate.1.display()),
         Validity::NotYet(from) => format!("the certificate {} is not valid before {from}", certificate.1.display()),
     };
-    check.warn(certificate.0.span(), message, "replace the file; a running ifmatch sees that by itself");
+    check.warn(certificate.0.span(), message, mend);
     Some(pair)
 }
 

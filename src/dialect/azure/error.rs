@@ -45,7 +45,9 @@ fn facts(code: Code, asked: Asked) -> (u16, &'static str) {
             (true, false) => (409, "BlobAlreadyExists"),
             (false, _) => (412, "ConditionNotMet"),
         },
-        Code::UpstreamFailed | Code::UpstreamUnreachable | Code::ValidatorUnavailable => (500, "InternalError"),
+        Code::UpstreamFailed | Code::UpstreamUnreachable | Code::UpstreamInsecure | Code::ValidatorUnavailable => {
+            (500, "InternalError")
+        }
         Code::UpstreamConnectTimeout | Code::UpstreamTimeout => (500, "OperationTimedOut"),
         Code::LeaseHeld
         | Code::LeaseIdMismatch

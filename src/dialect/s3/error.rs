@@ -47,6 +47,7 @@ fn facts(code: Code) -> (Option<u16>, &'static str) {
         | Code::UpstreamConnectTimeout
         | Code::UpstreamTimeout
         | Code::UpstreamUnreachable
+        | Code::UpstreamInsecure
         | Code::ValidatorUnavailable => (None, "InternalError"),
         Code::TooManyLeases | Code::StoreFull | Code::Overloaded => (Some(503), "SlowDown"),
         Code::StoreUnavailable => (None, "ServiceUnavailable"),

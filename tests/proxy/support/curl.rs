@@ -27,10 +27,19 @@ pub enum Announced {
     End,
 }
 
-/// Sends one request with a body, and expects that curl reads the response and ends without an error. The fields are given as lines; `Expect`
-/// is sent only where it is among them.
+/// What curl has read of a response.
+pub enum Read {
+    /// All of it. It has no interim responses and no trailers.
+    Whole(Response),
+    /// Its head for certain; of its body perhaps something.
+    Head(Response),
+}
+
+/// Sends one request with a body, and expects that curl reads the response and ends without an error. The fields are
+/// given as lines; `Expect` is sent only where it is among them.
 ///
-/// The response has no interim responses and no trailers.
+/// Where the head of an error arrives in the middle of an upload over HTTP/2, curl 7.88 ends the stream before the length
+/// that it has declared. The reset that this earns it may overtake the body of the answer ([`Read::Head`]).
 pub async fn curl(
     protocol: Protocol,
     addr: SocketAddr,
@@ -38,7 +47,7 @@ pub async fn curl(
     target: &str,
     fields: &[&str],
     (announced, body): (Announced, Vec<u8>),
-) -> Response {
+) -> Read {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let [upload, head, content] = ["upload", "head", "content"].map(|name| directory.path().join(name));
     std::fs::write(&upload, body).expect("a file");
@@ -68,17 +77,17 @@ pub async fn curl(
     let errors = String::from_utf8_lossy(&output.stderr);
     let status: u16 = String::from_utf8_lossy(&output.stdout).parse().unwrap_or(0);
     let code = output.status.code();
-    // Seldom, where the answer arrives in the middle of an upload, curl 7.88 ends the stream before the length that it
-    // has declared, takes the reset that this earns it for an error, and has read the answer all the same.
     let fell_over_itself = protocol == Protocol::H2c && code == Some(BAD_STREAM) && status >= 400;
     assert!(code == Some(0) || fell_over_itself, "curl, after status {status}: {} {errors}", output.status);
     let head = std::fs::read_to_string(head).expect("the head");
     let body = std::fs::read(content).unwrap_or_default();
-    Response { status, headers: last_head(&head), body, trailers: Headers::default(), informational: Vec::new() }
+    let headers = last_head(&head);
+    let response = Response { status, headers, body, trailers: Headers::default(), informational: Vec::new() };
+    if fell_over_itself { Read::Head(response) } else { Read::Whole(response) }
 }
 
 /// The fields of the last of several heads.
-fn last_head(heads: &str) -> Headers {
+pub fn last_head(heads: &str) -> Headers {
     let mut headers = Headers::default();
     let last = heads.trim_end().rsplit("\r\n\r\n").next().unwrap_or_default();
     for (name, value) in last.lines().skip(1).filter_map(|line| line.split_once(':')) {

@@ -126,6 +126,26 @@ impl Stream {
         self.try_response().await.expect("a response")
     }
 
+    /// Ends the request as soon as the head of the response is there, before its declared length, as curl does. What came
+    /// of the response, and the reset that such an end earns where it came before the rest.
+    pub async fn cut_short(mut self) -> (Response, Option<h2::Error>) {
+        within("a response", async {
+            let (head, mut stream) = (&mut self.response).await.expect("a response").into_parts();
+            self.body.send_data(Bytes::new(), true).expect("the stream is open");
+            let (mut body, mut reset) = (Vec::new(), None);
+            while let (None, Some(piece)) = (&reset, stream.data().await) {
+                match piece {
+                    Ok(piece) => body.extend(piece),
+                    Err(error) => reset = Some(error),
+                }
+            }
+            let headers = fields(&head.headers);
+            let status = head.status.as_u16();
+            (Response { status, headers, body, trailers: Headers::default(), informational: Vec::new() }, reset)
+        })
+        .await
+    }
+
     /// The response, where the server may reset the stream instead.
     pub async fn try_response(mut self) -> Result<Response, h2::Error> {
         within("a response", async {

@@ -24,6 +24,7 @@
 //! * [`engines`] are the real servers of stores that proxies share.
 //! * [`scene`] is a proxy with a route for each way of knowing tags, for what must hold in all of them.
 //! * [`random`] is chance that a seed repeats.
+//! * [`tls`] is all of that over TLS.
 //! * [`wait`] and [`gate`] order events. Nothing sleeps for a fixed time, and nothing waits for ever.
 
 #![allow(dead_code, reason = "support offers what scenarios need; not each helper has a user at every moment")]
@@ -31,6 +32,8 @@
 pub mod admin;
 pub mod azure;
 pub mod backend;
+#[path = "../../certificates/mod.rs"]
+pub mod certificates;
 pub mod child;
 pub mod chromium;
 pub mod clients;
@@ -49,4 +52,5 @@ pub mod raw;
 pub mod response;
 pub mod scene;
 pub mod source;
+pub mod tls;
 pub mod wait;

@@ -26,7 +26,8 @@ pub struct Proxy {
 
 impl Proxy {
     /// Runs `ifmatch run` on this configuration. In it, `{listen}` stands for the line `listen = ["..."]` with a free
-    /// address, and `{spool}` and `{control}` for a directory and a socket in a temporary directory.
+    /// address, `{addr}` for that address, and `{spool}` and `{control}` for a directory and a socket in a temporary
+    /// directory.
     pub async fn start(configuration: &str) -> Self {
         Self::start_with(configuration, &[]).await
     }
@@ -40,8 +41,8 @@ impl Proxy {
         for attempt in 1..=ATTEMPTS {
             let addr = ports::free();
             let file = directory.path().join("ifmatch.toml");
-            std::fs::write(&file, configuration.replace("{listen}", &format!("listen = [\"{addr}\"]")))
-                .expect("a file");
+            let text = configuration.replace("{listen}", &format!("listen = [\"{addr}\"]"));
+            std::fs::write(&file, text.replace("{addr}", &addr.to_string())).expect("a file");
             let mut child = spawn(directory.path(), &["run".as_ref(), file.as_ref()], variables);
             match child.accepts(addr).await {
                 Ok(()) => return Self { child, addr, directory },

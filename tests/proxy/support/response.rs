@@ -5,11 +5,12 @@ use serde_json::Value;
 use super::message::Headers;
 
 /// The error types of RFC 9209 section 2.3 that ifmatch uses.
-const ERRORS: [&str; 8] = [
+const ERRORS: [&str; 9] = [
     "http_request_denied",
     "http_request_error",
     "destination_not_found",
     "connection_refused",
+    "tls_protocol_error",
     "connection_timeout",
     "http_response_timeout",
     "http_response_incomplete",
@@ -62,6 +63,13 @@ impl Response {
         let problem = self.problem();
         assert_eq!(problem.code, code, "the code in {:?}", problem.json);
         problem
+    }
+
+    /// The same where only the head could be read.
+    #[track_caller]
+    pub fn refused_by_head(&self, status: u16, code: &str) {
+        assert_eq!(self.status, status, "the refusal {code} in {self:?}");
+        self.check_proxy_status(code);
     }
 
     /// The problem document of a refusal, after checking all that every refusal promises (DESIGN, section 8).
