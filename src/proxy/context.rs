@@ -1,6 +1,6 @@
 //! What is kept of one request while pingora handles it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::observe::Observation;
 use crate::{exchange::balance::Slot, server::Ticket, telemetry::access::Entry};
@@ -16,6 +16,8 @@ pub struct Context {
     pub route_index: Option<usize>,
     /// What is seen of the request on a route that only watches.
     pub observation: Option<Observation>,
+    /// The address that a hash of the client is made of.
+    pub client: Option<IpAddr>,
     /// The servers that were not tried, in reverse order, once it is known where the request begins.
     pub servers: Option<Vec<usize>>,
     /// The server that is tried now.
@@ -36,6 +38,7 @@ impl Context {
             ticket: Some(ticket),
             route_index: None,
             observation: None,
+            client: None,
             servers: None,
             server: None,
             slot: None,

@@ -9,7 +9,7 @@ use pingora::{
 };
 
 use super::{
-    answer,
+    answer, client,
     context::Context,
     door::{self, Door, Head},
     failure,
@@ -18,7 +18,7 @@ use super::{
     target,
 };
 use crate::{
-    config::Route,
+    config::{Route, TrustedProxies},
     core::{
         policy::ErrorShape,
         refusal::{Code, Refusal},
@@ -47,13 +47,22 @@ pub(super) async fn enter(
     table: &RouteTable,
     routes: &[Arc<Route>],
     guarded: &dyn GuardedPath,
-    observer: &Observer,
+    (observer, trusted): (&Observer, &TrustedProxies),
     session: &mut Session,
     context: &mut Context,
 ) -> pingora::Result<bool> {
     let door = target::to_origin_form(session.req_header_mut())
         .and_then(|()| decide(table, routes, session))
         .unwrap_or_else(|refusal| Door::Refuse { refusal, route_index: None });
+    let route_index = match &door {
+        Door::Refuse { .. } => None,
+        Door::Pass { route_index, .. } | Door::Observed { route_index, .. } => Some(*route_index),
+        Door::Guarded(request) => Some(request.route_index),
+    };
+    if let Some(route) = route_index.and_then(|index| routes.get(index)) {
+        context.client = client::address(session, trusted);
+        client::tell(session, &route.upstream, trusted)?;
+    }
     match door {
         Door::Refuse { refusal, route_index } => {
             context.entry.route = route_index.and_then(|index| routes.get(index)).cloned();

@@ -24,13 +24,14 @@ use pingora::{
 };
 
 use crate::{
-    config::{Config, Route},
+    config::{Config, Route, TrustedProxies},
     core::route::RouteTable,
     exchange::Upstreams,
     server::InFlight,
 };
 
 pub mod answer;
+mod client;
 mod context;
 pub mod door;
 mod entry;
@@ -61,6 +62,7 @@ pub struct Gateway {
     observer: Observer,
     in_flight: InFlight,
     keepalive_timeout: Duration,
+    trusted_proxies: TrustedProxies,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -80,6 +82,7 @@ impl Gateway {
             observer: Observer::default(),
             in_flight: InFlight::default(),
             keepalive_timeout: config.server.keepalive_timeout,
+            trusted_proxies: config.server.trusted_proxies.clone(),
         }
     }
 
@@ -106,7 +109,15 @@ impl ProxyHttp for Gateway {
     }
 
     async fn request_filter(&self, session: &mut Session, context: &mut Context) -> pingora::Result<bool> {
-        entry::enter(&self.table, &self.routes, self.guarded.as_ref(), &self.observer, session, context).await
+        entry::enter(
+            &self.table,
+            &self.routes,
+            self.guarded.as_ref(),
+            (&self.observer, &self.trusted_proxies),
+            session,
+            context,
+        )
+        .await
     }
 
     async fn upstream_peer(&self, session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {

@@ -3,10 +3,7 @@
 //! End-to-end fields pass as they came (RFC 9110 section 7.6), `Via` is appended both ways (section 7.6.3), and a
 //! client's `Fencing-Token` is removed: upstreams trust that field, and only the proxy may write it.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderName, Method, StatusCode, Version, header};
@@ -60,7 +57,7 @@ impl Servers {
         let servers = self.upstreams.of(&upstream);
         if context.servers.is_none() {
             // In reverse order: the next one is at the end.
-            let mut order = order(&servers, &upstream, session);
+            let mut order = order(&servers, &upstream, session.req_header(), context);
             order.reverse();
             context.servers = Some(order);
         }
@@ -98,18 +95,17 @@ impl Servers {
 }
 
 /// The servers of an upstream in the order in which a request tries them.
-fn order(servers: &balance::Servers, upstream: &Upstream, session: &Session) -> Vec<usize> {
+fn order(servers: &balance::Servers, upstream: &Upstream, request: &RequestHeader, context: &Context) -> Vec<usize> {
     if upstream.balance == Balance::RoundRobin {
         return servers.order(Choice::Turn);
     }
-    let request = session.req_header();
     let path = || {
         let (path, _) = split_query(request.raw_path());
         [upstream.identity.as_bytes(), b":", path].concat()
     };
     let hashed = match &upstream.hash_by {
         HashBy::Path => path(),
-        HashBy::Client => client_address(session).map_or_else(path, |address| address.to_string().into_bytes()),
+        HashBy::Client => context.client.map_or_else(path, |address| address.to_string().into_bytes()),
         HashBy::Header(name) => request.headers.get(name).map_or_else(path, |value| value.as_bytes().to_vec()),
     };
     servers.order(Choice::Hash(&hashed))
@@ -235,9 +231,4 @@ pub(super) fn stay(context: &mut Context) {
 pub(super) fn may_send_again(request: &RequestHeader, body_truncated: bool) -> bool {
     let read = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
     read && !body_truncated && !method::is_named(&request.headers)
-}
-
-/// The address that a request came from.
-fn client_address(session: &Session) -> Option<IpAddr> {
-    Some(session.client_addr()?.as_inet()?.ip())
 }

@@ -116,6 +116,7 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             body_timeout: Duration::from_secs(60),
             spool_dir: std::env::temp_dir(),
             claim_waiters_max: 10_000,
+            trusted_proxies: config::TrustedProxies::default(),
             keepalive_timeout: Duration::from_secs(60),
             shutdown_timeout: Duration::from_secs(10),
         },
