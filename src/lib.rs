@@ -28,7 +28,10 @@
 //! 10. The answer goes out: the upstream's through `guard/relay.rs`, a refusal ([`core::refusal`]) through
 //!     [`proxy::answer`], the one writer of local responses. The access log gets its line ([`telemetry::access`]).
 //!
-//! Before all that [`cli`] reads the command line and [`config`] the file. [`clock`] is where a store takes its time
+//! Steps 2 to 10 are done by one generation of the configuration, which [`live`] hands to each request as a whole.
+//!
+//! Before all that [`cli`] reads the command line and [`config`] the file, and [`tls`] its certificates. [`clock`] is
+//! where a store takes its time
 //! from, [`entropy`] the one source of random numbers.
 //!
 //! # The walls
@@ -51,7 +54,10 @@ pub mod dialect;
 pub mod entropy;
 pub mod exchange;
 pub mod guard;
+pub mod live;
 pub mod proxy;
+pub mod reload;
 pub mod server;
 pub mod store;
 pub mod telemetry;
+pub mod tls;

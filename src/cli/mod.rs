@@ -3,6 +3,7 @@
 mod check;
 mod demo;
 mod explain;
+mod reload;
 mod run;
 
 use std::{
@@ -62,6 +63,8 @@ enum Command {
     },
     /// Show what ifmatch does: a plain backend and the proxy in one process, and a walk through both.
     Demo(DemoOptions),
+    /// Make a running process load its configuration again.
+    Reload(ReloadOptions),
     /// Tell which route a request takes and why, what its resource key is, and what a write needs.
     Explain(ExplainOptions),
 }
@@ -84,6 +87,11 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
+    /// The file that they ask for.
+    pub fn path(&self) -> Option<&Path> {
+        self.upstream.is_none().then(|| self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE)))
+    }
+
     /// The configuration that they ask for.
     pub fn load(&self) -> Result<Loaded, Problems> {
         match &self.upstream {
@@ -91,6 +99,20 @@ impl RunOptions {
             None => config::load(self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE))),
         }
     }
+}
+
+/// What `ifmatch reload` was asked for.
+#[derive(Debug, Args)]
+struct ReloadOptions {
+    /// The configuration that names the control socket; ifmatch.toml where nothing is said. The process loads the file
+    /// that it was started with.
+    file: Option<PathBuf>,
+    /// The control socket, where it is not that of the configuration.
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Insist on a change that takes leases from their holders, or that believes what is remembered from before.
+    #[arg(long)]
+    force: bool,
 }
 
 /// What `ifmatch demo` was asked for.
@@ -126,6 +148,7 @@ pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(CommandLine { command: Command::Run(options) }) => run::execute(&options),
         Ok(CommandLine { command: Command::Check { file } }) => check::execute(&file),
         Ok(CommandLine { command: Command::Demo(options) }) => demo::execute(&options),
+        Ok(CommandLine { command: Command::Reload(options) }) => reload::execute(&options),
         Ok(CommandLine { command: Command::Explain(options) }) => explain::execute(&options),
         Err(answer) => {
             // Help and version are errors to clap, and a closed pipe is nobody's concern.

@@ -1,20 +1,22 @@
 //! `ifmatch run`: serve until asked to stop.
 
-use std::{error::Error, process::ExitCode, sync::Arc, time::Duration};
+use std::{error::Error, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
 use tokio::runtime::Handle;
 
 use super::{Exit, RunOptions, complain, report};
 use crate::{
-    config::{Config, Loaded, StoreKind},
-    core::policy::ProbeAuth,
+    config::{Config, Listen, Loaded, StoreKind},
     entropy::random_u64,
-    exchange::{NoCredentials, Signer, Upstreams},
+    exchange::{Signer, Upstreams},
     guard::Guards,
+    live::{Live, Serving},
     proxy::Gateway,
+    reload::{self, Reloader, control},
     server::{self, Listeners, signals},
     store::{self, Opened},
     telemetry,
+    tls::{Downstream, FileError},
 };
 
 pub(super) fn execute(options: &RunOptions) -> ExitCode {
@@ -28,26 +30,34 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
     if let Err(error) = telemetry::init("info") {
         complain(format_args!("ifmatch: no logs: {error}"));
     }
-    let signer = match signer(&config) {
+    let signer = match reload::signer(&config) {
         Ok(signer) => signer,
         Err(error) => return fail(&error, Exit::Configuration),
     };
+    let tls = match tls(&config) {
+        Ok(tls) => tls,
+        Err(error) => return fail(&error, Exit::Configuration),
+    };
     let listeners = match Listeners::bind(&config.server.listen) {
-        Ok(listeners) => listeners,
+        Ok(listeners) => listeners.secured(tls),
+        Err(error) => return fail(&error, Exit::Unavailable),
+    };
+    let control = match config.server.control_socket.as_deref().map(control::bind).transpose() {
+        Ok(control) => control,
         Err(error) => return fail(&error, Exit::Unavailable),
     };
     announce(&config, &listeners);
-    match serve(&config, listeners, signer) {
+    match serve(options, &Arc::new(config), (listeners, control), signer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
     }
 }
 
-/// The proxy's own credentials, where a route probes with them.
-fn signer(config: &Config) -> Result<Option<Signer>, NoCredentials> {
-    let mut guards = config.routes.iter().filter_map(|route| route.guard.as_ref());
-    let is_needed = guards.any(|guard| guard.probe_auth == ProbeAuth::SigV4);
-    if is_needed { Signer::from_environment().map(Some) } else { Ok(None) }
+/// What handshakes are answered with, where a listener speaks TLS.
+fn tls(config: &Config) -> Result<Option<Arc<Downstream>>, FileError> {
+    let server = &config.server;
+    let is_needed = server.listen.iter().any(|listen| matches!(listen, Listen::Tls(_)));
+    if is_needed { Downstream::load(&server.tls).map(|tls| Some(Arc::new(tls))) } else { Ok(None) }
 }
 
 /// Says what serves where, and what its store promises.
@@ -86,31 +96,43 @@ fn promise(kind: &StoreKind) -> &'static str {
     }
 }
 
-fn serve(config: &Config, listeners: Listeners, signer: Option<Signer>) -> Result<(), Box<dyn Error>> {
+fn serve(
+    options: &RunOptions,
+    config: &Arc<Config>,
+    (listeners, control): (Listeners, Option<UnixListener>),
+    signer: Option<Signer>,
+) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = store::open(&config.store).await?;
-        let gateway = gateway(config, &store, signer).await?;
+        let live = live(config, &store, signer).await?;
         let stop = signals::watch()?;
-        server::run(listeners, &config.server, gateway, stop.subscribe()).await?;
+        let file = options.path().map(Path::to_owned);
+        let store_for_reloads = Arc::clone(&store.store);
+        let reloader = Arc::new(Reloader::new(Arc::clone(&live), store_for_reloads, listeners.tls(), file));
+        signals::reload_on_hangup(Arc::clone(&reloader))?;
+        if let Some(control) = control {
+            tokio::spawn(control::serve(control, reloader));
+        }
+        server::run(listeners, &config.server, Gateway::new(live), stop.subscribe()).await?;
         store.store.close().await;
         tracing::info!("ended");
         Ok(())
     })
 }
 
-/// The proxy of a configuration, with its guard and its store.
-pub(super) async fn gateway(
-    config: &Config,
+/// The first generation: a configuration with its guard and its store.
+pub(super) async fn live(
+    config: &Arc<Config>,
     opened: &Opened,
     signer: Option<Signer>,
-) -> Result<Gateway, Box<dyn Error>> {
+) -> Result<Arc<Live>, Box<dyn Error>> {
     let held_until = opened.store.now().await?.plus(hold(config, opened));
     // This runtime carries no requests, and lives as long as they come.
     let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
-    upstreams.prepare(config);
-    let guards = Guards::new(config, Arc::clone(&upstreams), Arc::clone(&opened.store), random_u64()?, held_until);
-    Ok(Gateway::new(config, Arc::new(guards.signing_with(signer)), upstreams))
+    let guards = Guards::new(config, upstreams, Arc::clone(&opened.store), random_u64()?, held_until);
+    let serving = Serving::new(Arc::clone(config), Arc::new(guards.signing_with(signer)));
+    Ok(Arc::new(Live::new(serving)))
 }
 
 /// How long writes and grants are held back: until no write of an earlier process can come any more.

@@ -46,6 +46,9 @@ pub(super) const CLAIM_WAITERS_MAX: Limit<usize> = limit("claim_waiters_max", 10
 pub(super) const KEEPALIVE_TIMEOUT: Limit<Duration> = limit("keepalive_timeout", seconds(60), seconds(1), hours(24));
 pub(super) const SHUTDOWN_TIMEOUT: Limit<Duration> = limit("shutdown_timeout", seconds(10), ZERO, hours(1));
 
+pub(super) const HANDSHAKE_TIMEOUT: Limit<Duration> = limit("tls.handshake_timeout", seconds(10), ms(100), seconds(60));
+pub(super) const RELOAD_INTERVAL: Limit<Duration> = limit("tls.reload_interval", seconds(10), ms(100), hours(24));
+
 pub(super) const CAPACITY: Limit<usize> = limit("capacity", 1_000_000, 1, 1_000_000_000);
 pub(super) const IDLE_TTL: Limit<Duration> = limit("idle_ttl", hours(24), seconds(1), hours(24 * 365));
 pub(super) const STORE_TIMEOUT: Limit<Duration> = limit("timeout", seconds(2), ms(10), seconds(60));

@@ -3,6 +3,7 @@
 //! The rest of the program sees these types alone. The shape of the file is a matter of `raw`, and every rule that a
 //! file can break is a matter of `validate`.
 
+mod change;
 mod limits;
 mod problem;
 mod raw;
@@ -17,6 +18,7 @@ mod words;
 
 use std::{fs, io, path::Path, path::PathBuf, sync::Arc, time::Duration};
 
+pub use change::{Plan, plan};
 use problem::Source;
 pub use problem::{Problem, Problems};
 pub use start::from_upstream;
@@ -31,6 +33,7 @@ use crate::core::{
     route::{HostPattern, PathPattern},
     target::PathParameters,
 };
+use crate::exchange::UpstreamTls;
 
 /// A configuration, and what is allowed in it but rarely meant.
 #[derive(Clone, Debug)]
@@ -67,6 +70,8 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
 pub struct Config {
     /// The `[server]` table.
     pub server: Server,
+    /// The `[admin]` table, where there is an admin listener.
+    pub admin: Option<Admin>,
     /// The `[store]` table.
     pub store: Store,
     /// The routes, each with its upstream, in the order of the file.
@@ -98,8 +103,12 @@ pub struct Server {
     pub trusted_proxies: TrustedProxies,
     /// How long an idle client connection is kept.
     pub keepalive_timeout: Duration,
-    /// How long requests in flight may take after SIGTERM.
+    /// How long requests in flight may take after SIGTERM, and writes that a reload has to wait for.
     pub shutdown_timeout: Duration,
+    /// Where `ifmatch reload` asks for a reload.
+    pub control_socket: Option<PathBuf>,
+    /// How the listeners shake hands that speak TLS.
+    pub tls: ServerTls,
 }
 
 /// One listening address.
@@ -107,8 +116,73 @@ pub struct Server {
 pub enum Listen {
     /// `host:port`.
     Tcp(String),
+    /// `tls:host:port`.
+    Tls(String),
     /// `unix:/path`.
     Unix(PathBuf),
+}
+
+/// The listener for operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admin {
+    /// Where they connect.
+    pub listen: Listen,
+    /// The names that it is known by, beside those of this machine and its address; in lower case.
+    pub hosts: Vec<String>,
+    /// Where the token is that requests must carry, if they must carry one.
+    pub token: Option<TokenSource>,
+}
+
+/// Where a token is that does not stand in the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenSource {
+    /// In this file.
+    File(PathBuf),
+    /// In this variable of the environment.
+    Environment(String),
+}
+
+/// The `[server.tls]` table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerTls {
+    /// The certificates, of which a client gets the first that fits the name it asks for, else the first of all; never
+    /// empty where a listener speaks TLS.
+    pub certificates: Vec<CertificateFiles>,
+    /// Whether clients are asked for a certificate.
+    pub client_auth: ClientAuth,
+    /// Whose certificates clients may have, in PEM form; there unless they are not asked.
+    pub client_ca: Option<PathBuf>,
+    /// How long a handshake may take.
+    pub handshake_timeout: Duration,
+    /// How often the files are looked at for changes.
+    pub reload_interval: Duration,
+}
+
+impl ServerTls {
+    /// All files that it names.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.certificates.iter().flat_map(|files| [&files.certificate, &files.key]).chain(&self.client_ca)
+    }
+}
+
+/// A certificate and its key, in files in PEM form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The certificate, and after it those that it was signed with.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// Whether clients are asked for a certificate (`client_auth`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// They are not.
+    Off,
+    /// One that has none is let in; one that has a wrong one is not.
+    Optional,
+    /// One that has none is not let in.
+    Required,
 }
 
 /// Where records are kept (`kind`, with what that kind needs).
@@ -172,7 +246,7 @@ pub struct Tls {
 }
 
 /// The `[store]` table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
     /// Where records are kept.
     pub kind: StoreKind,
@@ -187,14 +261,18 @@ pub struct Store {
 }
 
 /// One `[upstreams.NAME]` table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     /// Its name in the file.
     pub name: String,
     /// What resource keys begin with: `identity`, else the name.
     pub identity: String,
-    /// Its servers, `host:port`; never empty.
+    /// Its servers, `host:port` or `unix:/path`; never empty.
     pub servers: Vec<String>,
+    /// How connections to them are secured; `None` where they are not.
+    pub tls: Option<Arc<UpstreamTls>>,
+    /// Whether HTTP/2 is spoken: with TLS where a server chooses it, without TLS always.
+    pub http2: bool,
     /// How long a connection may take to be made.
     pub connect_timeout: Duration,
     /// How much of the load each server gets, in their order.
@@ -224,7 +302,7 @@ pub struct Upstream {
 }
 
 /// One `[[routes]]` table with `[defaults]` filled in.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// Its name in logs.
     pub name: String,

@@ -21,6 +21,7 @@ pub(super) type Texts = Spanned<Vec<Text>>;
 #[serde(default, deny_unknown_fields)]
 pub(super) struct File {
     pub(super) server: Server,
+    pub(super) admin: Admin,
     pub(super) store: Store,
     pub(super) upstreams: BTreeMap<Text, Spanned<Upstream>>,
     pub(super) defaults: Route,
@@ -42,6 +43,34 @@ pub(super) struct Server {
     pub(super) trusted_proxies: Option<Texts>,
     pub(super) keepalive_timeout: Option<Text>,
     pub(super) shutdown_timeout: Option<Text>,
+    pub(super) control_socket: Option<Text>,
+    pub(super) tls: ServerTls,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Admin {
+    pub(super) listen: Option<Text>,
+    pub(super) hosts: Option<Texts>,
+    pub(super) token_file: Option<Text>,
+    pub(super) token_env: Option<Text>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ServerTls {
+    pub(super) certificates: Vec<Spanned<Certificate>>,
+    pub(super) client_auth: Option<Text>,
+    pub(super) client_ca: Option<Text>,
+    pub(super) handshake_timeout: Option<Text>,
+    pub(super) reload_interval: Option<Text>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Certificate {
+    pub(super) cert: Option<Text>,
+    pub(super) key: Option<Text>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -89,6 +118,8 @@ pub(super) struct Upstream {
     pub(super) host_header: Option<Text>,
     pub(super) forwarded: Option<Text>,
     pub(super) health: Health,
+    pub(super) http2: Option<Flag>,
+    pub(super) tls: UpstreamTls,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -108,6 +139,15 @@ pub(super) struct Health {
     pub(super) timeout: Option<Text>,
     pub(super) healthy_after: Option<Number>,
     pub(super) unhealthy_after: Option<Number>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct UpstreamTls {
+    pub(super) server_name: Option<Text>,
+    pub(super) ca: Option<Text>,
+    pub(super) cert: Option<Text>,
+    pub(super) key: Option<Text>,
 }
 
 /// A `[[routes]]` table, and `[defaults]` too.
@@ -192,11 +232,10 @@ pub(super) struct Lease {
 }
 
 impl Section for File {
-    const LATER: &'static [&'static str] = &["admin"];
-
     fn shape(key: &str) -> Shape {
         match key {
             "server" => Shape::Table(clean::<Server>),
+            "admin" => Shape::Table(clean::<Admin>),
             "store" => Shape::Table(clean::<Store>),
             "defaults" => Shape::Table(clean::<Route>),
             "upstreams" => Shape::NamedTables(clean::<Upstream>),
@@ -206,7 +245,27 @@ impl Section for File {
     }
 }
 
-impl Section for Server {}
+impl Section for Server {
+    fn shape(key: &str) -> Shape {
+        match key {
+            "tls" => Shape::Table(clean::<ServerTls>),
+            _ => Shape::Value,
+        }
+    }
+}
+
+impl Section for ServerTls {
+    fn shape(key: &str) -> Shape {
+        match key {
+            "certificates" => Shape::ListOfTables(clean::<Certificate>),
+            _ => Shape::Value,
+        }
+    }
+}
+
+impl Section for Certificate {}
+
+impl Section for Admin {}
 
 impl Section for Store {
     fn shape(key: &str) -> Shape {
@@ -224,6 +283,7 @@ impl Section for Upstream {
         match key {
             "queue" => Shape::Table(clean::<Queue>),
             "health" => Shape::Table(clean::<Health>),
+            "tls" => Shape::Table(clean::<UpstreamTls>),
             _ => Shape::Value,
         }
     }
@@ -232,6 +292,8 @@ impl Section for Upstream {
 impl Section for Queue {}
 
 impl Section for Health {}
+
+impl Section for UpstreamTls {}
 
 impl Section for Route {
     fn shape(key: &str) -> Shape {

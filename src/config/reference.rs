@@ -14,14 +14,16 @@ use super::{
 
 const REFERENCE: &str = include_str!("../../config/ifmatch.toml");
 
-/// Keys that the default kind of store does not take. They are shown as `# key = value`.
-const OF_OTHER_STORES: [&str; 1] = ["store.path"];
+/// Keys without a default: some of kinds of stores that are not the default, some of lists that are empty by default.
+/// They are shown as `# key = value`.
+const WITHOUT_DEFAULT: [&str; 4] =
+    ["server.control_socket", "store.path", "server.tls.certificates.cert", "server.tls.certificates.key"];
 
 /// Whether a line shows a default: `#key = value`.
 fn shows_default(line: &str) -> bool {
-    line.strip_prefix('#')
-        .and_then(|line| line.split_once(" = "))
-        .is_some_and(|(key, _)| !key.is_empty() && key.chars().all(|each| each.is_ascii_lowercase() || each == '_'))
+    line.strip_prefix('#').and_then(|line| line.split_once(" = ")).is_some_and(|(key, _)| {
+        !key.is_empty() && key.chars().all(|each| each.is_ascii_lowercase() || each.is_ascii_digit() || each == '_')
+    })
 }
 
 /// The file with all defaults written out.
@@ -49,18 +51,22 @@ fn shows_every_key_and_no_other() {
     let expected = [
         known::<raw::File>(""),
         known::<raw::Server>("server."),
+        known::<raw::Admin>("admin."),
+        known::<raw::ServerTls>("server.tls."),
+        known::<raw::Certificate>("server.tls.certificates."),
         known::<raw::Store>("store."),
         known::<raw::Tls>("store.tls."),
         known::<raw::Upstream>("upstreams.docs."),
         known::<raw::Queue>("upstreams.docs.queue."),
         known::<raw::Health>("upstreams.docs.health."),
+        known::<raw::UpstreamTls>("upstreams.docs.tls."),
         known::<raw::Route>("routes."),
         known::<raw::Claim>("routes.claim."),
         known::<raw::Probe>("routes.probe."),
         known::<raw::Lease>("routes.lease."),
     ];
-    for key in OF_OTHER_STORES {
-        let name = key.trim_start_matches("store.");
+    for key in WITHOUT_DEFAULT {
+        let name = key.rsplit('.').next().unwrap_or_default();
         assert!(REFERENCE.lines().any(|line| line.starts_with(&format!("# {name} = "))), "{key} is not shown");
     }
     let file = uncommented().parse::<toml::Table>().expect("the file is TOML");
@@ -68,7 +74,7 @@ fn shows_every_key_and_no_other() {
     keys(&toml::Value::Table(file), "", &mut shown);
     // The name of an upstream is no key.
     shown.remove("upstreams.docs");
-    shown.extend(OF_OTHER_STORES.map(str::to_owned));
+    shown.extend(WITHOUT_DEFAULT.map(str::to_owned));
     assert_eq!(shown, expected.into_iter().flatten().collect());
 }
 
@@ -97,6 +103,8 @@ fn names_the_range_of_every_number() {
         limit::BODY_TIMEOUT,
         limit::KEEPALIVE_TIMEOUT,
         limit::SHUTDOWN_TIMEOUT,
+        limit::HANDSHAKE_TIMEOUT,
+        limit::RELOAD_INTERVAL,
         limit::IDLE_TTL,
         limit::STORE_TIMEOUT,
         limit::START_GRACE,

@@ -98,6 +98,8 @@ impl HostHeader {
     pub fn for_server<'a>(&'a self, server: &'a str) -> Option<&'a str> {
         match self {
             Self::Preserve => None,
+            // A socket has no name.
+            Self::Upstream if server.starts_with("unix:") => Some("localhost"),
             Self::Upstream => Some(server),
             Self::Named(name) => Some(name),
         }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use http::HeaderName;
 
-use super::{Balance, Forwarded, HashBy};
+use super::{Balance, ClientAuth, Forwarded, HashBy};
 use crate::core::{
     json::JsonPointer,
     policy::{
@@ -59,6 +59,11 @@ impl Word for Policy {
         ("optimistic", Self::Optimistic),
         ("pessimistic", Self::Pessimistic),
     ];
+}
+
+impl Word for ClientAuth {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("off", Self::Off), ("optional", Self::Optional), ("required", Self::Required)];
 }
 
 impl Word for Require {

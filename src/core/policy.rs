@@ -238,7 +238,7 @@ pub enum Guarantee {
 }
 
 /// Everything about one guarded route that its requests are handled by.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
     /// Where tags come from.
     pub etag: TagSource,

@@ -1,6 +1,6 @@
 //! One exchange with an upstream: connect, send, receive, and give the connection back.
 //!
-//! This module knows HTTP/1.1 and pingora's connection pool, and nothing of stores, policies or preconditions. What it
+//! This module knows HTTP, TLS and pingora's connection pool, and nothing of stores, policies or preconditions. What it
 //! does guarantee is what the guard builds on: a failure says whether a byte may have been sent ([`Failure`]), nothing
 //! but a read is ever sent twice, and a connection goes back to the pool only when both messages on it are complete.
 //!
@@ -22,6 +22,7 @@ mod body;
 mod budget;
 mod connection;
 pub mod fields;
+mod http2;
 pub(crate) mod peer;
 mod receive;
 pub mod references;
@@ -30,14 +31,17 @@ mod signing;
 mod spool;
 #[cfg(test)]
 mod testing;
+mod tls;
 
 pub use balance::{Choice, ServerState, Upstreams};
 pub use body::{Body, BodyReader};
 pub use budget::BodyBudget;
 pub use connection::Connected;
+pub use peer::Address;
 pub use receive::{BodyLimits, ReceiveError, receive};
 pub use response::{Begun, Exchange, Hashed, Whole, hash_whole, read_whole};
 pub use signing::{NoCredentials, Signer};
+pub use tls::UpstreamTls;
 
 use balance::Full;
 use connection::{Dialled, Link};
@@ -45,6 +49,9 @@ use peer::{Resolver, peer};
 
 /// Idle connections kept for each purpose, over all upstreams; the longest idle one is closed first.
 const POOLED_CONNECTIONS: usize = 512;
+/// Each peer names its own authorities. Pingora would read those of the system for each pool, and panic at one that it
+/// cannot read.
+pub(crate) const NO_AUTHORITIES: &str = "/dev/null";
 /// Marks a peer whose pooled connections must not be used; any value but the default works.
 const FRESH: u64 = 1;
 
@@ -100,8 +107,8 @@ impl Exchanger {
 
     /// Two empty pools, for these upstreams.
     pub fn to(upstreams: Arc<Upstreams>) -> Self {
-        let connector = || Arc::new(Connector::new(Some(ConnectorOptions::new(POOLED_CONNECTIONS))));
-        Self { reads: connector(), writes: connector(), resolver: Resolver::new(), upstreams }
+        let (reads, writes) = (connector(POOLED_CONNECTIONS), connector(POOLED_CONNECTIONS));
+        Self { reads, writes, resolver: Resolver::new(), upstreams }
     }
 
     /// The upstreams that it connects to.
@@ -172,6 +179,13 @@ impl Exchanger {
     }
 }
 
+/// An empty pool.
+fn connector(size: usize) -> Arc<Connector> {
+    let mut options = ConnectorOptions::new(size);
+    options.ca_file = Some(NO_AUTHORITIES.to_owned());
+    Arc::new(Connector::new(Some(options)))
+}
+
 /// A connection to a server of this name, fresh or perhaps from the connector's pool.
 async fn dial(
     (connector, purpose): (&Arc<Connector>, Purpose),
@@ -190,18 +204,19 @@ async fn dial(
     };
     let mut failure = Failure::NotSent { timed_out: false };
     for address in addresses.as_slice() {
-        let mut peer = peer(upstream, *address);
-        let pooled = std::mem::replace(&mut peer.group_key, if fresh { FRESH } else { 0 });
+        let Ok(mut peer) = peer(upstream, name, address) else { continue };
+        let pooled = peer.group_key;
+        peer.group_key ^= if fresh { FRESH } else { 0 };
         match connector.get_http_session(&peer).await {
             Ok((session, reused)) => {
                 peer.group_key = pooled;
-                let link = Link::new(Arc::clone(connector), peer, session, reuse_idle, upstream);
-                let host = upstream.host_header.for_server(name).map(str::to_owned);
-                return Ok(Dialled { link, reused, host });
+                let link = Link::new(Arc::clone(connector), (peer, address.host()), session, reuse_idle, upstream);
+                let own_host = upstream.host_header.for_server(name).map(str::to_owned);
+                return Ok(Dialled { link, reused, own_host });
             }
             Err(error) => {
                 tracing::warn!(
-                    upstream = %upstream.name, server = %name, error = error.etype().as_str(),
+                    upstream = %upstream.name, server = %name, error = error.etype().as_str(), cause = %error,
                     "the server cannot be reached"
                 );
                 failure = Failure::NotSent { timed_out: *error.etype() == ErrorType::ConnectTimedout };

@@ -49,6 +49,8 @@ pub(super) fn upstream(servers: &[&str]) -> Upstream {
         health: None,
         host_header: HostHeader::default(),
         forwarded: Forwarded::default(),
+        tls: None,
+        http2: false,
     }
 }
 

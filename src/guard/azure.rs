@@ -13,7 +13,7 @@ use super::{
     azure_containers::has_removed_nothing,
     lease::{Needs, fresh_id},
     memory::not_modified_fields,
-    request::{Request, name_resource},
+    request::{Received, Request, name_resource},
 };
 use crate::{
     core::{
@@ -48,10 +48,10 @@ impl Guards {
         };
         let mut head = forwarded_head(received, &call)?;
         name_resource(&mut head, guarded)?;
-        let head = (head, !session.is_body_empty());
+        let head = Received::of(session, head);
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
         let conditions = call.conditions.clone();
-        let request = Request::new(&guarded.route, guard, key, method, head, conditions, call.lease_id);
+        let request = Request::new(self.place(guarded), guard, key, method, head, conditions, call.lease_id);
         let answer = match call.operation {
             operation if operation.is_lease() => {
                 Box::pin(self.lease_in_azure(session, &request, guard, rules, &call)).await

@@ -29,6 +29,7 @@ use crate::{
         native::{self, Response},
     },
     entropy::random_bytes,
+    live::Gate,
     store::Swapped,
 };
 
@@ -110,7 +111,8 @@ impl Guards {
             Some(end) => {
                 // Whoever has its turn waits too, for the lease itself.
                 let turn = self.lease_queues.turn(&request.key, rules.max_waiters - 1, end);
-                match while_client_waits(session, turn).await? {
+                let turn = unless_hurried(&request.gate, turn);
+                match while_client_waits(session, turn).await?.unwrap_or(Err(NoTurn::TimedOut)) {
                     Ok(turn) => Some(turn),
                     Err(no_turn) => return Err(self.refuse_turn(request, rules, action, no_turn).await.into()),
                 }
@@ -119,6 +121,7 @@ impl Guards {
         };
         let (mut waited, end) = (false, patience.unwrap_or(now + guard.claim_max_wait));
         loop {
+            let pass = request.pass().await?;
             let snapshot = self.record(request).await?;
             if matches!(action, Action::Acquire(_)) {
                 self.may_begin(&snapshot)?;
@@ -144,16 +147,20 @@ impl Guards {
                     }
                 }
                 Err(Denied::Busy(_)) => {
+                    drop(pass);
                     self.may_write(&snapshot)?;
                     while_client_waits(session, self.wait_until_free(request, &snapshot, end)).await??;
                 }
-                Err(Denied::Held { remaining, .. }) if patience.is_some_and(|end| Instant::now() < end) => {
+                Err(Denied::Held { remaining, .. })
+                    if patience.is_some_and(|end| Instant::now() < end) && !request.gate.is_hurried() =>
+                {
+                    drop(pass);
                     waited = true;
                     let left = patience.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()));
                     let change = self.store.changed(&request.key, snapshot.revision);
                     // Expiry changes no record: the wait ends by itself when the lease does.
                     let change = timeout(remaining.map_or(left, |remaining| remaining.min(left)), change);
-                    let _ = while_client_waits(session, change).await?;
+                    let _ = while_client_waits(session, unless_hurried(&request.gate, change)).await?;
                 }
                 Err(denied) => return Err(refuse(rules, denied).into()),
             }
@@ -261,6 +268,14 @@ pub(super) fn fresh_id() -> Result<LeaseId, Refusal> {
 /// Whom a lease of this route is of use to.
 pub(super) fn bound_to(request: &Request, rules: &LeaseRules) -> Option<PrincipalName> {
     rules.bind.then(|| request.principal.name())
+}
+
+/// Waits unless nobody is to wait any more on this route.
+async fn unless_hurried<T>(gate: &Gate, wait: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        output = wait => Some(output),
+        () = gate.hurried() => None,
+    }
 }
 
 /// Waits while the client does. Only a request without a body can tell that its client is gone.

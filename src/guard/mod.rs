@@ -9,7 +9,7 @@ use http::header;
 use pingora::proxy::Session;
 
 use crate::{
-    config::Config,
+    config::{self, Config, Route},
     core::{
         cors::is_preflight,
         policy::{Dialect, ErrorShape, Guard, MethodClass},
@@ -21,6 +21,7 @@ use crate::{
     },
     dialect::{native::presented_id, s3},
     exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, Upstreams, receive},
+    live::{Gate, Gates, new_gates},
     proxy::guarded::{GuardedPath, GuardedRequest},
     store::{Store, StoreError},
     telemetry::access::Entry,
@@ -78,28 +79,29 @@ use notices::Notices;
 use principal::Acquaintances;
 use queue::Queues;
 use related::Related;
-use request::{Request, name_resource};
+use request::{Received, Request, name_resource};
 
 /// Everything that guarded requests share.
 pub struct Guards {
     store: Arc<dyn Store>,
     store_timeout: Duration,
-    marker: Marker,
+    marker: Arc<Marker>,
     queues: Arc<Queues>,
     lease_queues: Arc<Queues>,
-    holdings: Holdings,
+    holdings: Arc<Holdings>,
     replays: Arc<Replays>,
-    exchanger: Exchanger,
-    signer: Option<Signer>,
-    memory: Memory,
-    issued: IssuedTags,
-    flapping: Flapping,
+    exchanger: Arc<Exchanger>,
+    signer: Option<Arc<Signer>>,
+    memory: Arc<Memory>,
+    issued: Arc<IssuedTags>,
+    flapping: Arc<Flapping>,
     related: Related,
     notices: Notices,
-    origins: Origins,
-    acquaintances: Acquaintances,
+    origins: Arc<Origins>,
+    acquaintances: Arc<Acquaintances>,
     body_limits: BodyLimits,
     body_budget: Arc<BodyBudget>,
+    gates: Gates,
     /// Until when guarded writes and grants are held back after the start.
     held_until: StoreTime,
 }
@@ -117,30 +119,70 @@ impl Guards {
         let server = &config.server;
         Self {
             store_timeout: config.store.timeout,
-            marker: Marker::new(Arc::clone(&store), config.store.timeout, owner),
+            marker: Arc::new(Marker::new(Arc::clone(&store), config.store.timeout, owner)),
             store,
             queues: Arc::new(Queues::new(server.claim_waiters_max)),
             lease_queues: Arc::new(Queues::new(server.claim_waiters_max)),
-            holdings: Holdings::default(),
+            holdings: Arc::default(),
             replays: Arc::new(Replays::new()),
-            exchanger: Exchanger::to(upstreams),
+            exchanger: Arc::new(Exchanger::to(upstreams)),
             signer: None,
-            memory: Memory::new(),
-            issued: IssuedTags::new(),
-            flapping: Flapping::new(),
+            memory: Arc::new(Memory::new()),
+            issued: Arc::new(IssuedTags::new()),
+            flapping: Arc::new(Flapping::new()),
             related: Related::new(config),
             notices: Notices::default(),
-            origins: Origins::new(),
-            acquaintances: Acquaintances::new(),
-            body_limits: BodyLimits {
-                memory_bytes: server.body_memory_bytes,
-                max_bytes: server.body_max_bytes,
-                timeout: server.body_timeout,
-                spool_dir: server.spool_dir.clone(),
-            },
+            origins: Arc::new(Origins::new()),
+            acquaintances: Arc::new(Acquaintances::new()),
+            body_limits: body_limits(server),
             body_budget: Arc::new(BodyBudget::new(server.body_memory_total_bytes, server.spool_total_bytes)),
+            gates: new_gates(config.routes.len()),
             held_until,
         }
+    }
+
+    /// The upstreams that its requests go to, and what is known of their servers.
+    pub fn upstreams(&self) -> &Arc<Upstreams> {
+        self.exchanger.upstreams()
+    }
+
+    /// The guard of another configuration in the same process. It shares with this one all that is known of resources and
+    /// of those who use them, and the limits on what all requests hold together; so a request that this one still
+    /// handles, and one that the other does, see each other. The gates are those of its routes.
+    #[must_use]
+    pub fn renewed(&self, config: &Config, gates: Gates) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            store_timeout: self.store_timeout,
+            marker: Arc::clone(&self.marker),
+            queues: Arc::clone(&self.queues),
+            lease_queues: Arc::clone(&self.lease_queues),
+            holdings: Arc::clone(&self.holdings),
+            replays: Arc::clone(&self.replays),
+            exchanger: Arc::clone(&self.exchanger),
+            signer: self.signer.clone(),
+            memory: Arc::clone(&self.memory),
+            issued: Arc::clone(&self.issued),
+            flapping: Arc::clone(&self.flapping),
+            related: Related::new(config),
+            notices: Notices::default(),
+            origins: Arc::clone(&self.origins),
+            acquaintances: Arc::clone(&self.acquaintances),
+            body_limits: body_limits(&config.server),
+            body_budget: Arc::clone(&self.body_budget),
+            gates,
+            held_until: self.held_until,
+        }
+    }
+
+    /// The gates of its routes.
+    pub(crate) fn gates(&self) -> Gates {
+        Arc::clone(&self.gates)
+    }
+
+    /// The route of a request, and its gate.
+    fn place(&self, guarded: &GuardedRequest) -> (Arc<Route>, Arc<Gate>) {
+        (Arc::clone(&guarded.route), self.gates.get(guarded.route_index).cloned().unwrap_or_default())
     }
 
     async fn answer(&self, session: &mut Session, guarded: &GuardedRequest, guard: &Guard) -> Result<Answer, Answer> {
@@ -163,14 +205,21 @@ impl Guards {
             _ => Preconditions::parse(&stated)
                 .map_err(|malformed| Refusal::new(Code::MalformedPrecondition, malformed.to_string()))?,
         };
-        let head = (head, !session.is_body_empty());
+        let head = Received::of(session, head);
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
-        let request = Request::new(&guarded.route, guard, key, method, head, conditions, lease_id);
+        let request = Request::new(self.place(guarded), guard, key, method, head, conditions, lease_id);
         match (class, leases) {
             (MethodClass::Unjudged, _) if is_preflight(&request.head.headers) => {
                 Box::pin(self.preflight(session, &request, guard, guarded.is_lease)).await
             }
             (_, Some(rules)) if guarded.is_lease => Box::pin(self.lease(session, &request, guard, rules)).await,
+            (MethodClass::Read, _) if !request.is_get_or_head() => {
+                // Whether that method reads is for this configuration to say; the next one may call it a write.
+                let pass = request.pass().await?;
+                let answer = self.read(session, &request, guard).await;
+                drop(pass);
+                answer
+            }
             (MethodClass::Read, _) => self.read(session, &request, guard).await,
             _ if is_free_to_append(&request, guard, class) => {
                 Box::pin(self.write_unclaimed(session, &request, guard)).await
@@ -204,6 +253,15 @@ impl Guards {
 
     fn was_let_read(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) {
         self.acquaintances.was_let_read(&request.key, request.principal, snapshot.now, guard.identity_ttl);
+    }
+}
+
+fn body_limits(server: &config::Server) -> BodyLimits {
+    BodyLimits {
+        memory_bytes: server.body_memory_bytes,
+        max_bytes: server.body_max_bytes,
+        timeout: server.body_timeout,
+        spool_dir: server.spool_dir.clone(),
     }
 }
 

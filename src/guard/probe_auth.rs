@@ -1,6 +1,6 @@
 //! By whose right the upstream is asked (`probe_auth`).
 
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 use http::header;
 use pingora::http::RequestHeader;
@@ -20,7 +20,7 @@ impl Guards {
     /// The same guard with credentials of its own, for the routes that probe with them.
     #[must_use]
     pub fn signing_with(self, signer: Option<Signer>) -> Self {
-        Self { signer, ..self }
+        Self { signer: signer.map(Arc::new), ..self }
     }
 
     /// Makes the head of a probe one that the upstream will take: by the client's right, by nobody's, or by the

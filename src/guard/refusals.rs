@@ -143,6 +143,12 @@ pub(super) fn held_back(remaining: Duration) -> Refusal {
     Refusal::new(Code::WriteInFlight, detail).retry_after(remaining)
 }
 
+/// A write whose route has got other rules since it began.
+pub(super) fn of_retired_route() -> Refusal {
+    let detail = "the rules of this route have changed since the request began; nothing was written, send it again";
+    Refusal::new(Code::WriteInFlight, detail).retry_after(RETRY_SOON)
+}
+
 /// More unclaimed writes at once than one record holds.
 pub(super) fn too_many_unclaimed() -> Refusal {
     Refusal::new(Code::Overloaded, "too many writes on this resource are under way").retry_after(RETRY_SOON)

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Method, header};
-use pingora::http::RequestHeader;
+use pingora::{http::RequestHeader, proxy::Session};
 
-use super::{principal::Principal, stay::Stay};
+use super::{principal::Principal, refusals, stay::Stay};
 use crate::{
     config::{Route, Upstream},
     core::{
@@ -14,10 +14,12 @@ use crate::{
         policy::Guard,
         precondition::{Preconditions, TagCondition},
         record::VariantName,
+        refusal::Refusal,
         resource::ResourceKey,
     },
     exchange::Choice,
-    proxy::guarded::GuardedRequest,
+    live::{Gate, Pass},
+    proxy::{client, guarded::GuardedRequest},
 };
 
 /// Conditional fields (RFC 9110 section 13.1).
@@ -28,6 +30,8 @@ const CONDITIONS: [HeaderName; 5] =
 pub(super) struct Request {
     /// Its route.
     pub(super) route: Arc<Route>,
+    /// The gate that it goes through when it writes.
+    pub(super) gate: Arc<Gate>,
     /// The resource that it acts on.
     pub(super) key: ResourceKey,
     /// The method that it is judged by.
@@ -48,24 +52,43 @@ pub(super) struct Request {
     pub(super) stay: Stay,
 }
 
+/// A request as it came.
+pub(super) struct Received {
+    /// Its head.
+    pub(super) head: RequestHeader,
+    /// Whether content follows the head.
+    pub(super) has_content: bool,
+    /// The hash of the certificate that its client has proved to have.
+    pub(super) certificate: Option<Vec<u8>>,
+}
+
+impl Received {
+    /// What a session holds, with this for its head.
+    pub(super) fn of(session: &mut Session, head: RequestHeader) -> Self {
+        let certificate = client::certificate(session).map(<[u8]>::to_vec);
+        Self { head, has_content: !session.is_body_empty(), certificate }
+    }
+}
+
 impl Request {
     /// Puts together what the door found out.
     pub(super) fn new(
-        route: &Arc<Route>,
+        (route, gate): (Arc<Route>, Arc<Gate>),
         guard: &Guard,
         key: ResourceKey,
         method: Method,
-        (mut head, has_content): (RequestHeader, bool),
+        received: Received,
         mut conditions: Preconditions,
         lease_id: Option<LeaseId>,
     ) -> Self {
+        let Received { mut head, has_content, certificate } = received;
         if conditions.restore(&guard.on_the_way) {
             show_restored(&mut head, &conditions);
         }
-        let principal = Principal::of(&head.headers, &guard.identity_headers);
+        let principal = Principal::of(&head.headers, &guard.identity_headers, certificate.as_deref());
         let variant = principal.variant(&key, head.raw_path(), &head.headers);
-        let route = Arc::clone(route);
-        Self { route, key, method, head, has_content, conditions, principal, variant, lease_id, stay: Stay::default() }
+        let stay = Stay::default();
+        Self { route, gate, key, method, head, has_content, conditions, principal, variant, lease_id, stay }
     }
 
     /// Whether it is a GET or HEAD, which select a representation.
@@ -77,6 +100,11 @@ impl Request {
     /// 9.3.1), but a backend may answer each content with something else.
     pub(super) fn is_named_by_head(&self) -> bool {
         self.is_get_or_head() && !self.has_content
+    }
+
+    /// Goes through the gate of its route, to write.
+    pub(super) async fn pass(&self) -> Result<Pass, Refusal> {
+        self.gate.enter().await.map_err(|_retired| refusals::of_retired_route())
     }
 
     /// Where it goes.

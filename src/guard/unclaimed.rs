@@ -48,6 +48,7 @@ impl Guards {
             // Those that could not be read and are ignored (RFC 9110 section 13.1).
             remove_conditions(&mut head);
         }
+        let pass = request.pass().await?;
         let claim = self.mark_unclaimed(request, guard).await?;
         let claim = self.mark_related(request, guard, claim).await?;
         let (mut exchange, claim) = self.send(request, claim, head, body).await?;
@@ -56,6 +57,7 @@ impl Guards {
         let outcome = Outcome::of_status(status);
         attempt.answered(status);
         claim.settle(outcome, None).await;
+        drop(pass);
         // A replay brings the body too, where it is short and comes at once.
         let begun = if attempt.is_named() {
             let read = read_whole(&mut exchange, BODY_BYTES_MAX, guard.hash_wait, &self.body_budget).await;

@@ -67,11 +67,12 @@ impl Guards {
         attempt: &mut Attempt,
     ) -> Result<Answer, Answer> {
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
+        let pass = request.pass().await?;
         let end = Instant::now() + guard.claim_max_wait;
         let turn = self.queues.turn(&request.key, guard.claim_max_waiters, end).await.map_err(refusals::of_turn)?;
         let admitted = self.admit(request, guard, end).await?;
         let answer = self.exchange_under_claim(request, guard, admitted, head, body, attempt).await;
-        drop(turn);
+        drop((turn, pass));
         answer
     }
 

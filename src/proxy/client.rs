@@ -1,8 +1,8 @@
-//! Who the client of a request is, and what the upstream is told of that.
+//! What the connection of a request tells of its client, and what the upstream is told of that.
 
 use std::net::IpAddr;
 
-use pingora::proxy::Session;
+use pingora::{protocols::tls::SslDigest, proxy::Session};
 
 use crate::{
     config::{Forwarded, TrustedProxies, Upstream},
@@ -24,7 +24,7 @@ pub(super) fn tell(session: &mut Session, upstream: &Upstream, trusted: &Trusted
         Forwarded::Both => Wanted { x_forwarded: true, standard: true },
     };
     let address = peer_address(session);
-    let peer = Peer { address, is_trusted: trusted.contains(address), is_secure: is_secure(session) };
+    let peer = Peer { address, is_trusted: trusted.contains(address), is_secure: is_tls(session) };
     let request = session.req_header_mut();
     let fields = told(&request.headers, peer, wanted);
     for name in &ALL {
@@ -36,9 +36,18 @@ pub(super) fn tell(session: &mut Session, upstream: &Upstream, trusted: &Trusted
     Ok(())
 }
 
-/// Whether the connection is one of TLS.
-fn is_secure(session: &Session) -> bool {
-    session.digest().is_some_and(|digest| digest.ssl_digest.is_some())
+/// Whether the request came over TLS: its scheme is `https`.
+pub fn is_tls(session: &Session) -> bool {
+    tls(session).is_some()
+}
+
+/// The SHA-256 of the certificate that the client has proved to have; it was checked in the handshake.
+pub fn certificate(session: &Session) -> Option<&[u8]> {
+    tls(session).map(|tls| tls.cert_digest.as_slice()).filter(|digest| !digest.is_empty())
+}
+
+fn tls(session: &Session) -> Option<&SslDigest> {
+    session.digest()?.ssl_digest.as_deref()
 }
 
 fn peer_address(session: &Session) -> Option<IpAddr> {

@@ -1,19 +1,28 @@
 //! What is kept of one request while pingora handles it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{net::IpAddr, sync::Arc};
 
 use super::observe::Observation;
-use crate::{exchange::balance::Slot, server::Ticket, telemetry::access::Entry};
+use crate::{
+    exchange::{Address, balance::Slot},
+    live::{Pass, Serving},
+    server::Ticket,
+    telemetry::access::Entry,
+};
 
 /// The context of one request, dropped with it.
 #[derive(Debug)]
 pub struct Context {
+    /// The configuration that handles it, from its beginning to its end.
+    pub serving: Arc<Serving>,
     /// What the access log is to say.
     pub entry: Entry,
     /// Counts the request as in flight.
     pub ticket: Option<Ticket>,
     /// The place in the configuration of the unguarded route, once the door has let the request pass.
     pub route_index: Option<usize>,
+    /// Its way through the gate of an unguarded route, if it writes.
+    pub pass: Option<Pass>,
     /// What is seen of the request on a route that only watches.
     pub observation: Option<Observation>,
     /// The address that a hash of the client is made of.
@@ -25,18 +34,27 @@ pub struct Context {
     /// The place of the request among those that this server has at once.
     pub(crate) slot: Option<Slot>,
     /// Addresses of that server that were not tried, in reverse order.
-    pub untried: Vec<SocketAddr>,
+    pub untried: Vec<Address>,
     /// Whether a connection to a server was made: from here on one may have seen the request.
     pub connected: bool,
 }
 
 impl Context {
+    /// The outcome of a write is known, or there is none: it is over.
+    pub fn end_write(&mut self) {
+        if let Some(mut pass) = self.pass.take() {
+            pass.is_known();
+        }
+    }
+
     /// The context of a request whose head was just read.
-    pub fn new(ticket: Ticket) -> Self {
+    pub fn new(ticket: Ticket, serving: Arc<Serving>) -> Self {
         Self {
+            serving,
             entry: Entry::default(),
             ticket: Some(ticket),
             route_index: None,
+            pass: None,
             observation: None,
             client: None,
             servers: None,

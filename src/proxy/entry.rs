@@ -13,17 +13,18 @@ use super::{
     context::Context,
     door::{self, Door, Head},
     failure,
-    guarded::{GuardedPath, GuardedRequest},
+    guarded::GuardedRequest,
+    method,
     observe::{Observation, Observer},
     target,
 };
 use crate::{
-    config::{Route, TrustedProxies},
+    config::Route,
     core::{
         policy::ErrorShape,
         refusal::{Code, Refusal},
-        route::RouteTable,
     },
+    live::{Live, Pass, Retired, Serving},
     telemetry::access::{self, Exchange},
 };
 
@@ -44,22 +45,34 @@ pub(super) fn prepare(session: &mut Session, keepalive_timeout: Duration) {
 
 /// Sends a request through the door. True: it was answered.
 pub(super) async fn enter(
-    table: &RouteTable,
-    routes: &[Arc<Route>],
-    guarded: &dyn GuardedPath,
-    (observer, trusted): (&Observer, &TrustedProxies),
+    live: &Live,
+    observer: &Observer,
     session: &mut Session,
     context: &mut Context,
 ) -> pingora::Result<bool> {
-    let door = target::to_origin_form(session.req_header_mut())
-        .and_then(|()| decide(table, routes, session))
-        .unwrap_or_else(|refusal| Door::Refuse { refusal, route_index: None });
+    let origin_form = target::to_origin_form(session.req_header_mut());
+    let door = loop {
+        let serving = Arc::clone(&context.serving);
+        let door = origin_form.clone().and_then(|()| decide(&serving, session));
+        let door = door.unwrap_or_else(|refusal| Door::Refuse { refusal, route_index: None });
+        match pass_gate(&serving, &door, session).await {
+            Ok(pass) => {
+                context.pass = pass;
+                break door;
+            }
+            // Nothing was done with it yet: it may as well begin anew.
+            Err(Retired) => context.serving = live.serving(),
+        }
+    };
+    let serving = Arc::clone(&context.serving);
+    let routes = serving.routes();
     let route_index = match &door {
         Door::Refuse { .. } => None,
         Door::Pass { route_index, .. } | Door::Observed { route_index, .. } => Some(*route_index),
         Door::Guarded(request) => Some(request.route_index),
     };
     if let Some(route) = route_index.and_then(|index| routes.get(index)) {
+        let trusted = &serving.config.server.trusted_proxies;
         context.client = client::address(session, trusted);
         client::tell(session, &route.upstream, trusted)?;
     }
@@ -89,9 +102,26 @@ pub(super) async fn enter(
             session.req_header_mut().remove_header(&header::UPGRADE);
             context.entry.route = Some(Arc::clone(&request.route));
             context.entry.key = Some(request.key.clone());
-            guarded.handle(session, &request, &mut context.entry).await?;
+            serving.guarded.handle(session, &request, &mut context.entry).await?;
             Ok(true)
         }
+    }
+}
+
+/// Lets a write through the gate of its route. A guarded one only waits for it here: it goes through when its body is
+/// here, so that no slow client holds up a reload.
+async fn pass_gate(serving: &Serving, door: &Door, session: &Session) -> Result<Option<Pass>, Retired> {
+    let request = session.req_header();
+    let writes = !request.method.is_safe() || method::is_named(&request.headers);
+    let (route_index, is_guarded) = match door {
+        Door::Guarded(request) => (request.route_index, true),
+        Door::Pass { route_index, .. } | Door::Observed { route_index, .. } => (*route_index, false),
+        Door::Refuse { .. } => return Ok(None),
+    };
+    match (serving.gates.get(route_index), serving.routes().get(route_index)) {
+        (Some(gate), Some(_)) if writes && is_guarded => gate.opened().await.map(|()| None),
+        (Some(gate), Some(route)) if writes => gate.enter_unmarked(route.upstream.late_max).await.map(Some),
+        _ => Ok(None),
     }
 }
 
@@ -114,7 +144,7 @@ fn observe(
     }
 }
 
-fn decide(table: &RouteTable, routes: &[Arc<Route>], session: &Session) -> Result<Door, Refusal> {
+fn decide(serving: &Serving, session: &Session) -> Result<Door, Refusal> {
     let request = session.req_header();
     let head = Head {
         method: &request.method,
@@ -123,7 +153,7 @@ fn decide(table: &RouteTable, routes: &[Arc<Route>], session: &Session) -> Resul
         target: request.raw_path(),
         headers: &request.headers,
     };
-    Ok(door::decide(table, routes, &head))
+    Ok(door::decide(&serving.table, serving.routes(), &head))
 }
 
 async fn refuse(session: &mut Session, context: &mut Context, refusal: &Refusal) -> pingora::Result<()> {
@@ -164,6 +194,9 @@ pub(super) async fn leave(session: &mut Session, error: Option<&Error>, context:
                 sent_bytes: session.body_bytes_sent(),
             },
         );
+    }
+    if !context.connected {
+        context.end_write();
     }
     // The answer is out; what follows must not hold up the end of the process.
     drop(context.ticket.take());

@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::Version;
+use http::{StatusCode, Version};
 use pingora::{
     Error,
     http::{RequestHeader, ResponseHeader},
@@ -23,15 +23,10 @@ use pingora::{
     upstreams::peer::HttpPeer,
 };
 
-use crate::{
-    config::{Config, Route, TrustedProxies},
-    core::route::RouteTable,
-    exchange::Upstreams,
-    server::InFlight,
-};
+use crate::live::Live;
 
 pub mod answer;
-mod client;
+pub mod client;
 mod context;
 pub mod door;
 mod entry;
@@ -52,44 +47,35 @@ pub use guarded::{GuardedPath, GuardedRequest};
 pub use method::METHOD_FIELDS;
 pub use observe::Observation;
 use observe::Observer;
+pub(crate) use pass::Servers;
 
 /// The proxy as pingora sees it.
 pub struct Gateway {
-    table: RouteTable,
-    routes: Vec<Arc<Route>>,
-    servers: pass::Servers,
-    guarded: Arc<dyn GuardedPath>,
+    live: Arc<Live>,
     observer: Observer,
-    in_flight: InFlight,
-    keepalive_timeout: Duration,
-    trusted_proxies: TrustedProxies,
 }
 
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Gateway").field("routes", &self.routes).finish_non_exhaustive()
+        formatter.debug_struct("Gateway").field("live", &self.live).finish_non_exhaustive()
     }
 }
 
 impl Gateway {
-    /// The proxy of a configuration; guarded requests go to `guarded`, and all to servers of these upstreams.
-    pub fn new(config: &Config, guarded: Arc<dyn GuardedPath>, upstreams: Arc<Upstreams>) -> Self {
-        Self {
-            table: routing::table(&config.routes),
-            routes: config.routes.clone(),
-            servers: pass::Servers::new(upstreams),
-            guarded,
-            observer: Observer::default(),
-            in_flight: InFlight::default(),
-            keepalive_timeout: config.server.keepalive_timeout,
-            trusted_proxies: config.server.trusted_proxies.clone(),
-        }
+    /// The proxy of whatever configuration is live.
+    pub fn new(live: Arc<Live>) -> Self {
+        Self { live, observer: Observer::default() }
     }
 
-    /// The requests that it is handling.
-    pub(crate) fn in_flight(&self) -> InFlight {
-        self.in_flight.clone()
+    /// What it serves.
+    pub(crate) fn live(&self) -> &Arc<Live> {
+        &self.live
     }
+}
+
+/// Whether the upstream is done with a write that it answers like this (DESIGN, section 3, rule 3).
+fn tells_outcome(status: StatusCode) -> bool {
+    !status.is_informational() && !matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT)
 }
 
 #[async_trait]
@@ -97,31 +83,23 @@ impl ProxyHttp for Gateway {
     type CTX = Context;
 
     fn new_ctx(&self) -> Context {
-        Context::new(self.in_flight.enter())
+        Context::new(self.live.in_flight().enter(), self.live.serving())
     }
 
     /// None: a compressed body would need a weak tag, and no weak tag satisfies If-Match (RFC 9110 section 13.1.1).
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
-    async fn early_request_filter(&self, session: &mut Session, _context: &mut Context) -> pingora::Result<()> {
-        entry::prepare(session, self.keepalive_timeout);
+    async fn early_request_filter(&self, session: &mut Session, context: &mut Context) -> pingora::Result<()> {
+        entry::prepare(session, context.serving.config.server.keepalive_timeout);
         Ok(())
     }
 
     async fn request_filter(&self, session: &mut Session, context: &mut Context) -> pingora::Result<bool> {
-        entry::enter(
-            &self.table,
-            &self.routes,
-            self.guarded.as_ref(),
-            (&self.observer, &self.trusted_proxies),
-            session,
-            context,
-        )
-        .await
+        entry::enter(&self.live, &self.observer, session, context).await
     }
 
     async fn upstream_peer(&self, session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
-        self.servers.peer(session, context).await
+        Arc::clone(&context.serving).servers.peer(session.req_header(), context).await
     }
 
     fn fail_to_connect(
@@ -132,7 +110,7 @@ impl ProxyHttp for Gateway {
         mut error: Box<Error>,
     ) -> Box<Error> {
         if context.untried.is_empty() {
-            self.servers.connected(context, false);
+            context.serving.servers.connected(context, false);
         }
         error.set_retry(pass::may_connect_again(context));
         error
@@ -148,7 +126,7 @@ impl ProxyHttp for Gateway {
         context: &mut Context,
     ) -> pingora::Result<()> {
         context.connected = true;
-        self.servers.connected(context, true);
+        context.serving.servers.connected(context, true);
         Ok(())
     }
 
@@ -184,6 +162,9 @@ impl ProxyHttp for Gateway {
         }
         if let Some(observation) = &mut context.observation {
             observation.response(response.status, &response.headers);
+        }
+        if tells_outcome(response.status) {
+            context.end_write();
         }
         pass::response_from_upstream(session.req_header(), context, response)
     }

@@ -3,15 +3,13 @@
 //! End-to-end fields pass as they came (RFC 9110 section 7.6), `Via` is appended both ways (section 7.6.3), and a
 //! client's `Fencing-Token` is removed: upstreams trust that field, and only the proxy may write it.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderName, Method, StatusCode, Version, header};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
-    protocols::ALPN,
-    proxy::Session,
     upstreams::peer::{H1UpgradePolicy, HttpPeer, HttpUpstreamRequestPolicy},
 };
 
@@ -20,10 +18,10 @@ use crate::{
     config::{Balance, HashBy, Route, Upstream},
     core::target::{split_authority, split_query},
     exchange::{
-        Choice, Upstreams,
+        Address, Choice, Upstreams,
         balance::{self, Full},
         fields::{Head, end_hop, via},
-        peer::Resolver,
+        peer::{Resolver, peer},
         references::lead_back,
     },
 };
@@ -38,34 +36,40 @@ static LEASE_ID: HeaderName = HeaderName::from_static("lease-id");
 
 /// What finds the server of an unguarded request.
 #[derive(Debug)]
-pub(super) struct Servers {
+pub(crate) struct Servers {
     resolver: Resolver,
     upstreams: Arc<Upstreams>,
 }
 
 impl Servers {
     /// Those of these upstreams.
-    pub(super) fn new(upstreams: Arc<Upstreams>) -> Self {
+    pub(crate) fn new(upstreams: Arc<Upstreams>) -> Self {
         Self { resolver: Resolver::new(), upstreams }
     }
 
     /// The next peer of a request: it goes on through all addresses of all servers that are not down, beginning with the
     /// one that `balance` says.
-    pub(super) async fn peer(&self, session: &Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
+    pub(super) async fn peer(&self, request: &RequestHeader, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
         let no_server = || Error::explain(ErrorType::InternalError, "a request without a server");
         let upstream = Arc::clone(&context.entry.route.as_ref().ok_or_else(no_server)?.upstream);
         let servers = self.upstreams.of(&upstream);
         if context.servers.is_none() {
             // In reverse order: the next one is at the end.
-            let mut order = order(&servers, &upstream, session.req_header(), context);
+            let mut order = order(&servers, &upstream, request, context);
             order.reverse();
             context.servers = Some(order);
         }
         let mut failure = Error::explain(ErrorType::ConnectNoRoute, "no server is up");
         loop {
             if let Some(address) = context.untried.pop() {
+                let name = context.server.and_then(|server| upstream.servers.get(server)).ok_or_else(no_server)?;
+                let mut peer = http_peer(&upstream, name, &address)?;
+                if request.headers.contains_key(header::UPGRADE) {
+                    // WebSocket begins with HTTP/1.1 (RFC 6455 section 4.1); over HTTP/2 it would need another handshake.
+                    peer.options.set_http_version(1, 1);
+                }
                 context.entry.server = Some(address);
-                return Ok(Box::new(http_peer(address, &upstream)));
+                return Ok(Box::new(peer));
             }
             // Before the next server is waited for.
             context.slot = None;
@@ -77,7 +81,7 @@ impl Servers {
             context.slot = Some(slot.map_err(|Full| Error::explain(OVERLOADED, "as many requests as it is given"))?);
             context.server = Some(server);
             match self.resolver.addresses(name, upstream.connect_timeout).await {
-                Ok(addresses) => context.untried.extend(addresses.as_slice().iter().rev()),
+                Ok(addresses) => context.untried.extend(addresses.as_slice().iter().rev().cloned()),
                 Err(error) => {
                     servers.connected(server, false);
                     failure = Error::because(ErrorType::ConnectNoRoute, "a server's name", error);
@@ -121,22 +125,19 @@ fn next(untried: &mut Vec<usize>, servers: &balance::Servers, takes_turns: bool)
     }
 }
 
-fn http_peer(address: SocketAddr, upstream: &Upstream) -> HttpPeer {
-    let mut peer = HttpPeer::new(address, false, String::new());
+fn http_peer(upstream: &Upstream, server: &str, address: &Address) -> pingora::Result<HttpPeer> {
+    let mut peer = peer(upstream, server, address)?;
     let options = &mut peer.options;
-    options.connection_timeout = Some(upstream.connect_timeout);
-    options.total_connection_timeout = Some(upstream.connect_timeout);
     options.read_timeout = Some(upstream.timeout.max(upstream.read_timeout));
     options.write_timeout = Some(upstream.write_timeout);
     options.idle_timeout = Some(upstream.connections.idle_timeout);
-    options.alpn = ALPN::H1;
     options.http_upstream_request_policy = HttpUpstreamRequestPolicy {
         strip_hop_by_hop: true,
         strip_connection_nominated: true,
         reject_malformed_connection_nominations: true,
         h1_upgrade: H1UpgradePolicy::WebSocketOnly,
     };
-    peer
+    Ok(peer)
 }
 
 /// What the upstream sees differently from what the client sent.
@@ -158,8 +159,8 @@ pub(super) fn request_to_upstream(
         request.insert_header(header::HOST, host)?;
     }
     // Pingora makes HTTP/1.1 of an HTTP/1.0 request, which may have no Host (RFC 9112 section 3.2).
-    if let Some(server) = context.entry.server.filter(|_| !request.headers.contains_key(header::HOST)) {
-        request.insert_header(header::HOST, server.to_string())?;
+    if let Some(server) = context.entry.server.as_ref().filter(|_| !request.headers.contains_key(header::HOST)) {
+        request.insert_header(header::HOST, server.host())?;
     }
     request.append_header("Via", via(received))?;
     Ok(())

@@ -27,6 +27,7 @@ use crate::{
         route::{HostPattern, PathPattern},
         target::PathParameters,
     },
+    live::{Live, Serving},
     server::{self, Listeners, Stop},
     telemetry::access::Entry,
 };
@@ -92,6 +93,8 @@ pub(crate) fn route(path: &str, guard: Option<Guard>, servers: &[SocketAddr]) ->
             health: None,
             host_header: HostHeader::default(),
             forwarded: Forwarded::default(),
+            tls: None,
+            http2: false,
         }),
         policy: if guard.is_some() { Policy::Optimistic } else { Policy::LastWriterWins },
         guard,
@@ -106,6 +109,7 @@ pub(crate) fn route(path: &str, guard: Option<Guard>, servers: &[SocketAddr]) ->
 /// A configuration of these routes that listens on a free loopback port.
 pub(crate) fn config(routes: Vec<Route>) -> Config {
     Config {
+        admin: None,
         server: config::Server {
             listen: vec![Listen::Tcp("127.0.0.1:0".to_owned())],
             threads: 1,
@@ -119,6 +123,14 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             trusted_proxies: config::TrustedProxies::default(),
             keepalive_timeout: Duration::from_secs(60),
             shutdown_timeout: Duration::from_secs(10),
+            control_socket: None,
+            tls: config::ServerTls {
+                certificates: Vec::new(),
+                client_auth: config::ClientAuth::Off,
+                client_ca: None,
+                handshake_timeout: Duration::from_secs(10),
+                reload_interval: Duration::from_secs(10),
+            },
         },
         store: config::Store {
             kind: config::StoreKind::Memory,
@@ -157,11 +169,13 @@ impl Proxy {
         let config = config(routes);
         let listeners = Listeners::bind(&config.server.listen).expect("a free port");
         let address = listeners.addresses().next().expect("one address").parse().expect("a socket address");
-        let gateway = Gateway::new(&config, Arc::new(RefuseAll), Arc::default());
+        let server = config.server.clone();
+        let serving = Serving::guarded_by(Arc::new(config), Arc::new(RefuseAll));
+        let gateway = Gateway::new(Arc::new(Live::new(serving)));
         thread::spawn(move || {
             let (_never_asked, stop) = watch::channel(Stop::Not);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(server::run(listeners, &config.server, gateway, stop)).expect("a server");
+            runtime.block_on(server::run(listeners, &server, gateway, stop)).expect("a server");
         });
         Self { address }
     }

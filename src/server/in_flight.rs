@@ -24,8 +24,13 @@ pub struct Ticket(Arc<Counter>);
 impl InFlight {
     /// Counts a request.
     pub fn enter(&self) -> Ticket {
-        self.0.requests.fetch_add(1, Ordering::Relaxed);
+        self.0.requests.fetch_add(1, Ordering::SeqCst);
         Ticket(Arc::clone(&self.0))
+    }
+
+    /// Whether no request is counted.
+    pub fn is_idle(&self) -> bool {
+        self.0.requests.load(Ordering::SeqCst) == 0
     }
 
     /// Waits until no request is counted.
@@ -35,7 +40,7 @@ impl InFlight {
         loop {
             // Registered before the look, so that the last request cannot end unseen in between.
             notified.as_mut().enable();
-            if self.0.requests.load(Ordering::Acquire) == 0 {
+            if self.is_idle() {
                 return;
             }
             notified.as_mut().await;

@@ -1,6 +1,6 @@
 //! Signals of the operating system as requests to stop.
 
-use std::io;
+use std::{io, sync::Arc};
 
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -8,6 +8,20 @@ use tokio::{
 };
 
 use super::Stop;
+use crate::reload::Reloader;
+
+/// Reloads at each SIGHUP, for as long as the current runtime runs. One that comes while another is handled is handled
+/// after it.
+pub fn reload_on_hangup(reloader: Arc<Reloader>) -> io::Result<()> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            // What became of it is in the log: nobody waits for an answer.
+            let _ = reloader.reload(false).await;
+        }
+    });
+    Ok(())
+}
 
 /// Watches for SIGTERM, SIGINT and SIGQUIT on the current runtime. The first drains, the second ends at once.
 ///

@@ -2,13 +2,14 @@
 //!
 //! A line never holds a query, a field value or a lease id: credentials travel in all three.
 
-use std::{net::SocketAddr, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use tracing::Level;
 
 use crate::{
     config::{Route, Word as _},
     core::{refusal::Code, resource::ResourceKey},
+    exchange::Address,
 };
 
 /// What is known of a request by the time it is over, beside what its connection tells.
@@ -25,7 +26,7 @@ pub struct Entry {
     /// Why it was refused.
     pub refused: Option<Code>,
     /// The server that it was sent to, the last one if there were several.
-    pub server: Option<SocketAddr>,
+    pub server: Option<Address>,
 }
 
 impl Default for Entry {
@@ -66,7 +67,7 @@ pub fn write(entry: &Entry, exchange: &Exchange<'_>) {
         key = entry.key.as_ref().map(ResourceKey::as_str),
         status = exchange.status,
         verdict = entry.refused.map(Code::as_str).or(entry.verdict),
-        server = entry.server.map(tracing::field::display),
+        server = entry.server.as_ref().map(tracing::field::display),
         milliseconds = milliseconds(entry.started),
         received_bytes = exchange.received_bytes,
         sent_bytes = exchange.sent_bytes,

@@ -11,10 +11,14 @@ use ifmatch::{
 const MISTAKES: &str = include_str!("mistakes.toml");
 const MISTAKES_REPORTED: &str = include_str!("mistakes.txt");
 
+mod admin;
+#[path = "../certificates/mod.rs"]
+mod certificates;
 mod clients;
 mod leases;
 mod stores;
 mod tags;
+mod tls;
 
 /// Two upstreams and a route, to which a test adds what it is about.
 const BASE: &str = r#"
@@ -139,7 +143,6 @@ fn each_broken_rule_is_one_problem() {
         ("[store]\npath = \"/x\"", "path is the file of the disk store, and this is another kind"),
         ("[store]\nkind = \"disk\"", "kind = \"disk\" needs a path"),
         ("[store]\nkind = \"disk\"\npath = \"x\"", "path is \"x\", which is no absolute path"),
-        ("[admin]\nlisten = \"127.0.0.1:9901\"", "`admin` is not in this version of ifmatch"),
         ("[routes.lease]\nmin = \"15s\"", "`lease` has no effect on an optimistic route"),
         ("[defaults.lease]\nmin = \"15\"", "lease.min is \"15\", which is no duration"),
         ("[defaults]\npath = \"/\"", "`path` belongs to one route: it cannot be a default"),

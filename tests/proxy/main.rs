@@ -58,6 +58,7 @@ mod refusal_form;
 mod refusals;
 mod refused_untouched;
 mod related;
+mod reload;
 mod requirements;
 mod s3;
 mod server_health;

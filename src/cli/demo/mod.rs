@@ -1,6 +1,6 @@
 //! `ifmatch demo`: a plain backend and the proxy in one process, and a walk through what the proxy does.
 
-use std::{error::Error, net::SocketAddr, process::ExitCode};
+use std::{error::Error, net::SocketAddr, process::ExitCode, sync::Arc};
 
 use tokio::sync::watch;
 
@@ -8,6 +8,7 @@ use super::{DemoOptions, Exit, print, run};
 use crate::{
     config::{self, Listen},
     core::policy::Policy,
+    proxy::Gateway,
     server::{self, Listeners, Stop, signals},
     store, telemetry,
 };
@@ -44,9 +45,10 @@ fn demonstrate(once: bool) -> Result<(), Box<dyn Error>> {
     runtime.block_on(async {
         let (_backend_runs, backend_stops) = watch::channel(false);
         tokio::spawn(backend::serve(backend, backend_stops));
-        let gateway = run::gateway(&config, &store::open(&config.store).await?, None).await?;
+        let config = Arc::new(config);
+        let live = run::live(&config, &store::open(&config.store).await?, None).await?;
         let stop = signals::watch()?;
-        let serving = server::run(listeners, &config.server, gateway, stop.subscribe());
+        let serving = server::run(listeners, &config.server, Gateway::new(live), stop.subscribe());
         let walking = async {
             let walked = tokio::task::spawn_blocking(move || walk::walk(proxy)).await;
             if walked.as_ref().is_ok_and(Result::is_ok) && !once {

@@ -3,6 +3,7 @@
 //! A check that fails reports its problem and goes on with the default, so that one run finds all of them. What was
 //! built from a file with problems is thrown away at the end.
 
+mod admin;
 mod balancing;
 mod check;
 mod clients;
@@ -15,6 +16,7 @@ mod server;
 mod shared;
 mod store;
 mod tags;
+mod tls;
 mod touches;
 mod upstreams;
 
@@ -33,8 +35,9 @@ pub(super) fn validate(
     written: &Written,
     problems: Vec<Problem>,
 ) -> Result<Loaded, Problems> {
-    let mut check = Check { source, written, problems };
+    let mut check = Check { source, written, problems, warnings: Vec::new() };
     let server = server::server(&mut check, &file.server);
+    let admin = admin::admin(&mut check, &file.admin);
     let store = store::store(&mut check, &file.store);
     let upstreams = upstreams::upstreams(&mut check, &file.upstreams);
     let routes = routes::routes(&mut check, file, &upstreams);
@@ -45,7 +48,9 @@ pub(super) fn validate(
     if !check.problems.is_empty() {
         return Err(Problems::new(check.problems));
     }
-    let warnings = overlap::warnings(source, &routes);
+    let mut warnings = overlap::warnings(source, &routes);
+    warnings.append(&mut check.warnings);
+    warnings.sort();
     let routes = overlap::beside_guarded(routes);
-    Ok(Loaded { config: Config { server, store, routes }, warnings })
+    Ok(Loaded { config: Config { server, admin, store, routes }, warnings })
 }

@@ -6,6 +6,7 @@ use super::{
     super::{Listen, Server, limits, raw, raw::Text, units::show_size},
     balancing,
     check::Check,
+    tls,
     upstreams::host_and_port,
 };
 
@@ -29,7 +30,10 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
         trusted_proxies: balancing::trusted_proxies(check, raw.trusted_proxies.as_ref()),
         keepalive_timeout: check.duration(raw.keepalive_timeout.as_ref(), limits::KEEPALIVE_TIMEOUT),
         shutdown_timeout: check.duration(raw.shutdown_timeout.as_ref(), limits::SHUTDOWN_TIMEOUT),
+        control_socket: raw.control_socket.as_ref().map(|value| control_socket(check, value)),
+        tls: tls::server(check, &raw.tls),
     };
+    tls::refuse_missing(check, raw, &server);
     totals(check, raw, &server);
     server
 }
@@ -59,8 +63,10 @@ fn listeners(check: &mut Check<'_>, raw: &raw::Server) -> Vec<Listen> {
     check.each(list, listener)
 }
 
-fn listener(check: &mut Check<'_>, text: &Text) -> Option<Listen> {
-    const HINT: &str = r#"write "127.0.0.1:8080", "0.0.0.0:80", "[::]:80" or "unix:/run/ifmatch.sock""#;
+/// One address to listen on.
+pub(super) fn listener(check: &mut Check<'_>, text: &Text) -> Option<Listen> {
+    const HINT: &str =
+        r#"write "127.0.0.1:8080", "0.0.0.0:80", "[::]:80", "tls:0.0.0.0:443" or "unix:/run/ifmatch.sock""#;
     let address = text.get_ref();
     if let Some(path) = address.strip_prefix("unix:") {
         let path = PathBuf::from(path);
@@ -69,13 +75,26 @@ fn listener(check: &mut Check<'_>, text: &Text) -> Option<Listen> {
         }
         return Some(Listen::Unix(path));
     }
-    match host_and_port(address) {
-        Ok(_) => Some(Listen::Tcp(address.to_ascii_lowercase())),
+    let over_tls = address.strip_prefix("tls:");
+    match host_and_port(over_tls.unwrap_or(address)) {
+        Ok(_) => Some(over_tls.map_or_else(
+            || Listen::Tcp(address.to_ascii_lowercase()),
+            |address| Listen::Tls(address.to_ascii_lowercase()),
+        )),
         Err(what) => {
             check.hinted(text.span(), format!("listen address {address:?} {what}"), HINT);
             None
         }
     }
+}
+
+fn control_socket(check: &mut Check<'_>, value: &Text) -> PathBuf {
+    let path = PathBuf::from(value.get_ref());
+    if !path.is_absolute() {
+        let message = format!("control_socket is {:?}, which is no absolute path", value.get_ref());
+        check.hinted(value.span(), message, r#"write "/run/ifmatch/control.sock""#);
+    }
+    path
 }
 
 fn spool_dir(check: &mut Check<'_>, value: Option<&Text>) -> PathBuf {

@@ -14,6 +14,7 @@ use super::{
     },
     balancing,
     check::Check,
+    tls,
 };
 
 /// All upstreams of the file by their names.
@@ -47,6 +48,8 @@ fn upstream(check: &mut Check<'_>, name: &Text, spanned: &Spanned<raw::Upstream>
         servers,
         balance,
         hash_by,
+        tls: tls::upstream(check, raw),
+        http2: raw.http2.as_ref().is_some_and(|flag| *flag.get_ref()),
         connect_timeout: check.duration(raw.connect_timeout.as_ref(), limits::CONNECT_TIMEOUT),
         timeout,
         read_timeout: check.duration(raw.read_timeout.as_ref(), or_timeout(limits::READ_TIMEOUT)),
@@ -77,6 +80,14 @@ fn servers(check: &mut Check<'_>, name: &Text, spanned: &Spanned<raw::Upstream>)
 
 fn server(check: &mut Check<'_>, text: &Text) -> Option<String> {
     let address = text.get_ref().as_str();
+    if let Some(path) = address.strip_prefix("unix:") {
+        if !path.starts_with('/') {
+            let hint = r#"write "unix:/run/backend.sock""#;
+            check.hinted(text.span(), format!("server {address:?} has no absolute path"), hint);
+        }
+        return Some(address.to_owned());
+    }
+    let address = &address_of(address);
     match host_and_port(address) {
         Ok(0) => check.problem(text.span(), format!("server {address:?} has the port 0, which nothing listens on")),
         Ok(_) => return Some(address.to_ascii_lowercase()),
@@ -95,6 +106,14 @@ fn server(check: &mut Check<'_>, text: &Text) -> Option<String> {
         }
     }
     None
+}
+
+/// The `host:port` that a server's `https://` stands for.
+fn address_of(server: &str) -> String {
+    let Some(address) = server.strip_prefix(tls::SCHEME) else { return server.to_owned() };
+    let address = address.strip_suffix('/').unwrap_or(address);
+    let has_port = address.parse::<Authority>().is_ok_and(|authority| authority.port().is_some());
+    if has_port { address.to_owned() } else { format!("{address}:443") }
 }
 
 /// The port of a `host:port`, or what is wrong with it.
@@ -117,7 +136,9 @@ fn refuse_shared_servers(check: &mut Check<'_>, raw: &BTreeMap<Text, Spanned<raw
     for (name, table) in in_file_order {
         let Some(upstream) = upstreams.get(name.get_ref()) else { continue };
         for text in table.get_ref().servers.iter().flat_map(Spanned::get_ref) {
-            let address = text.get_ref().to_ascii_lowercase();
+            let written = text.get_ref();
+            let address =
+                if written.starts_with("unix:") { written.clone() } else { address_of(written).to_ascii_lowercase() };
             let Some(server) = upstream.servers.iter().find(|server| **server == address) else { continue };
             let earlier = seen.iter().find(|(other, at, _)| other == server && at.identity != upstream.identity);
             if let Some((_, other, line)) = earlier {

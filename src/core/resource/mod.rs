@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use thiserror::Error;
 
+mod origin;
 mod template;
 #[cfg(test)]
 mod tests;

@@ -65,6 +65,11 @@ impl KeyTemplate {
         Ok(Self { parts })
     }
 
+    /// Whether what a path pattern captures names resources.
+    pub fn needs_captures(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Capture { .. }))
+    }
+
     /// Whether the query names resources.
     pub fn needs_query(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Query(_)))

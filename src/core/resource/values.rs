@@ -39,13 +39,24 @@ impl KeyTemplate {
     /// The key of a request to the upstream of this identity.
     pub fn key(&self, identity: &str, request: &KeyParts<'_>) -> Result<ResourceKey, AmbiguousKey> {
         let mut key = String::with_capacity(identity.len() + 1 + request.path.as_str().len());
-        key.extend(percent_encode(identity.as_bytes(), IDENTITY_ENCODED));
-        key.push(':');
+        append_identity(&mut key, identity);
         for part in &self.parts {
             append_part(&mut key, part, request)?;
         }
         Ok(ResourceKey::new(key))
     }
+}
+
+/// What all keys of an upstream of this identity begin with.
+pub(super) fn identity_prefix(identity: &str) -> String {
+    let mut prefix = String::with_capacity(identity.len() + 1);
+    append_identity(&mut prefix, identity);
+    prefix
+}
+
+fn append_identity(key: &mut String, identity: &str) {
+    key.extend(percent_encode(identity.as_bytes(), IDENTITY_ENCODED));
+    key.push(':');
 }
 
 fn append_part(key: &mut String, part: &Part, request: &KeyParts<'_>) -> Result<(), AmbiguousKey> {

@@ -6,17 +6,14 @@ use std::{
 };
 
 use http::{HeaderValue, Method, header};
-use pingora::{
-    connectors::{ConnectorOptions, http::Connector},
-    http::RequestHeader,
-};
+use pingora::{connectors::http::Connector, http::RequestHeader};
 use tokio::{
     runtime::Handle,
     time::{sleep, timeout},
 };
 
 use super::{
-    super::{Body, Purpose, connection::Connected, dial, peer::Resolver},
+    super::{Body, Purpose, connection::Connected, connector, dial, peer::Resolver},
     Servers,
     server::Server,
 };
@@ -41,7 +38,7 @@ pub(super) fn begin(runtime: Option<&Handle>, upstream: &Arc<Upstream>, servers:
 
 /// Checks one server until its configuration is gone.
 async fn check(upstream: Weak<Upstream>, index: usize, server: Arc<Server>) {
-    let (connector, resolver) = (Arc::new(Connector::new(Some(ConnectorOptions::new(1)))), Resolver::new());
+    let (connector, resolver) = (connector(1), Resolver::new());
     let mut streak = Streak::default();
     loop {
         let Some((upstream, health)) = upstream.upgrade().and_then(|upstream| {

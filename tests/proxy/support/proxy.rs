@@ -26,7 +26,7 @@ pub struct Proxy {
 
 impl Proxy {
     /// Runs `ifmatch run` on this configuration. In it, `{listen}` stands for the line `listen = ["..."]` with a free
-    /// address, and `{spool}` for a temporary directory.
+    /// address, and `{spool}` and `{control}` for a directory and a socket in a temporary directory.
     pub async fn start(configuration: &str) -> Self {
         Self::start_with(configuration, &[]).await
     }
@@ -36,7 +36,7 @@ impl Proxy {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let spool = directory.path().join("spool");
         std::fs::create_dir(&spool).expect("a directory");
-        let configuration = configuration.replace("{spool}", spool.to_str().expect("UTF-8"));
+        let configuration = in_directory(configuration, directory.path());
         for attempt in 1..=ATTEMPTS {
             let addr = ports::free();
             let file = directory.path().join("ifmatch.toml");
@@ -83,10 +83,45 @@ impl Proxy {
         self.child.signal(name);
     }
 
+    /// Puts another configuration in the place of its file, with the same address and directories.
+    pub fn rewrite(&self, configuration: &str) {
+        let configuration = in_directory(configuration, self.directory.path());
+        let configuration = configuration.replace("{listen}", &format!("listen = [\"{}\"]", self.addr));
+        std::fs::write(self.directory.path().join("ifmatch.toml"), configuration).expect("a file");
+    }
+
+    /// Runs `ifmatch reload` against its control socket, which its configuration names as `{control}`.
+    pub async fn reload(&self, arguments: &[&str]) -> Reload {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ifmatch"));
+        let socket = self.directory.path().join("control");
+        command.arg("reload").arg("--socket").arg(socket).args(arguments).env_remove("RUST_LOG");
+        let output = tokio::task::spawn_blocking(move || command.output().expect("the program starts"));
+        let output = output.await.expect("it ends");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        Reload { code: output.status.code(), said: text(output.stdout) + &text(output.stderr) }
+    }
+
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until it ends by itself.
     pub async fn exit_status(&mut self) -> ExitStatus {
         self.child.exit_status().await
     }
+}
+
+/// What `ifmatch reload` came to.
+#[derive(Debug)]
+pub struct Reload {
+    pub code: Option<i32>,
+    pub said: String,
+}
+
+fn in_directory(configuration: &str, directory: &Path) -> String {
+    let path = |name| directory.join(name).to_str().expect("UTF-8").to_owned();
+    configuration.replace("{spool}", &path("spool")).replace("{control}", &path("control"))
 }
 
 fn spawn(directory: &Path, arguments: &[&Path], variables: &[(&str, &str)]) -> Child {

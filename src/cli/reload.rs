@@ -1,0 +1,47 @@
+//! `ifmatch reload`: asks a running process to load its configuration again, and tells what became of it.
+
+use std::{path::Path, process::ExitCode};
+
+use super::{Exit, ReloadOptions, complain, print, report};
+use crate::{
+    config,
+    reload::control::{self, Answer},
+};
+
+pub(super) fn execute(options: &ReloadOptions) -> ExitCode {
+    let file = options.file.as_deref().unwrap_or(Path::new(super::DEFAULT_FILE));
+    let socket = match &options.socket {
+        Some(socket) => socket.clone(),
+        None => match config::load(file) {
+            Err(problems) => return report(&problems),
+            Ok(loaded) => match loaded.config.server.control_socket {
+                Some(socket) => socket,
+                None => {
+                    complain(format_args!(
+                        "ifmatch: {} names no server.control_socket: set it and start the process again, or send it SIGHUP",
+                        file.display()
+                    ));
+                    return Exit::Configuration.into();
+                }
+            },
+        },
+    };
+    match control::ask(&socket, options.force) {
+        Ok(Answer::Done(text)) => {
+            print(text);
+            ExitCode::SUCCESS
+        }
+        Ok(Answer::Problems(text)) => {
+            complain(text);
+            Exit::Configuration.into()
+        }
+        Ok(Answer::Refused(text)) => {
+            complain(format_args!("ifmatch: not reloaded, the old configuration stays: {text}"));
+            Exit::Runtime.into()
+        }
+        Err(error) => {
+            complain(format_args!("ifmatch: no process answers at {}: {error}", socket.display()));
+            Exit::Unavailable.into()
+        }
+    }
+}

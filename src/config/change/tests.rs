@@ -1,0 +1,186 @@
+//! What a reload has to wait for, route by route.
+
+use std::sync::Arc;
+
+use super::{Plan, plan};
+use crate::config::{Config, Route, parse};
+
+/// A file with these routes, each a table without its head, to the upstreams `a` and `b`.
+fn config(routes: &[&str]) -> Config {
+    let mut text =
+        "[upstreams.a]\nservers = [\"127.0.0.1:1\"]\n[upstreams.b]\nservers = [\"127.0.0.1:2\"]\n".to_owned();
+    for route in routes {
+        let upstream = if route.contains("upstream =") { "" } else { "upstream = \"a\"" };
+        text.push_str(&format!("[[routes]]\n{upstream}\n{route}\n"));
+    }
+    parse("test.toml", &text).unwrap_or_else(|problems| panic!("{text}\n{problems}")).config
+}
+
+fn planned(old: &[&str], new: &[&str]) -> Plan {
+    plan(&config(old), &[], &config(new))
+}
+
+const FREE: &str = "name = \"free\"\npath = \"/{*rest}\"\npolicy = \"last-writer-wins\"";
+const DOCS: &str = "name = \"docs\"\npath = \"/docs/{id}\"\npolicy = \"optimistic\"";
+const LEASED: &str = "name = \"docs\"\npath = \"/docs/{id}\"\npolicy = \"pessimistic\"";
+const OPEN_DOCS: &str = "name = \"docs\"\npath = \"/docs/{id}\"\npolicy = \"last-writer-wins\"";
+const EXCLUSIVE: &str = "name = \"docs\"\npath = \"/docs/{id}\"\npolicy = \"optimistic\"\nwriters = \"exclusive\"";
+
+fn with(route: &str, lines: &str) -> String {
+    format!("{route}\n{lines}")
+}
+
+#[test]
+fn the_same_file_changes_nothing() {
+    for routes in [&[FREE, DOCS][..], &[LEASED], &[EXCLUSIVE]] {
+        let continued = (0..routes.len()).map(Some).collect();
+        assert_eq!(planned(routes, routes), Plan { continued, ..Plan::default() });
+    }
+}
+
+#[test]
+fn routes_are_told_by_their_names() {
+    let plan = planned(
+        &[FREE, DOCS],
+        &[&with(DOCS, "hash_max = \"2MiB\""), "name = \"new\"\npath = \"/new\"\npolicy = \"last-writer-wins\""],
+    );
+    assert_eq!(
+        (plan.added, plan.removed, plan.changed),
+        (vec!["new".into()], vec!["free".into()], vec!["docs".into()])
+    );
+    let plan = planned(&[OPEN_DOCS], &[OPEN_DOCS, "name = \"guarded\"\npath = \"/x\"\npolicy = \"optimistic\""]);
+    assert_eq!(plan.changed, Vec::<String>::new(), "what stands beside a route is no change of it");
+}
+
+/// What decides which writes exclude each other: old, new, and which of the old routes have to be quiet.
+#[test]
+fn writes_settle_where_others_would_no_longer_see_them() {
+    let key = with(DOCS, "key = \"{id}\"");
+    let elsewhere = with(DOCS, "upstream = \"b\"");
+    let observed = with(DOCS, "observe = true");
+    let reading = with(DOCS, "safe_methods = [\"REPORT\"]");
+    let narrow_open = "name = \"one\"\npath = \"/docs/1\"\npolicy = \"last-writer-wins\"";
+    let narrow_same = "name = \"one\"\npath = \"/docs/1\"\npolicy = \"optimistic\"";
+    let wide_same = "name = \"all\"\npath = \"/docs/{*rest}\"\npolicy = \"optimistic\"";
+    let cases: &[(&str, &[&str], &[&str], &[usize])] = &[
+        ("another key", &[DOCS], &[&key], &[0]),
+        ("another upstream", &[DOCS], &[&elsewhere], &[0]),
+        ("guarded from now on", &[OPEN_DOCS], &[DOCS], &[0]),
+        ("guarded no longer", &[DOCS], &[OPEN_DOCS], &[0]),
+        ("only watched from now on", &[DOCS], &[&observed], &[0]),
+        ("enforced from now on", &[&observed], &[DOCS], &[0]),
+        ("other methods write", &[&reading], &[DOCS], &[0]),
+        ("leases from now on", &[DOCS], &[LEASED], &[0]),
+        ("gone", &[FREE, DOCS], &[FREE], &[1]),
+        ("a guarded part of an open route", &[FREE], &[FREE, DOCS], &[0]),
+        ("an open part of a guarded route", &[DOCS], &[DOCS, narrow_open], &[0]),
+        ("a part with the same rules", &[DOCS], &[DOCS, narrow_same], &[]),
+        ("a wider route with the same rules", &[DOCS], &[wide_same], &[0]),
+        ("another name", &[DOCS], &[&DOCS.replace("\"docs\"", "\"documents\"")], &[]),
+        ("other limits", &[DOCS], &[&with(DOCS, "hash_max = \"2MiB\"\nrequire = \"never\"")], &[]),
+        ("an open route with another path", &[OPEN_DOCS], &[FREE], &[]),
+        ("a wider open route under a guarded one", &[DOCS], &[DOCS, FREE], &[]),
+        ("elsewhere", &[DOCS, FREE], &[DOCS, &FREE.replace("/{*rest}", "/other/{*rest}")], &[]),
+    ];
+    for (what, old, new, expected) in cases {
+        assert_eq!(planned(old, new).must_settle, *expected, "{what}");
+    }
+}
+
+#[test]
+fn a_captured_name_is_not_the_same_under_another_path() {
+    let old = "name = \"docs\"\npath = \"/{kind}/{id}\"\npolicy = \"optimistic\"\nkey = \"{id}\"";
+    let new = "name = \"one\"\npath = \"/docs/{id}\"\npolicy = \"optimistic\"\nkey = \"{id}\"";
+    assert_eq!(planned(&[old], &[old, new]).must_settle, [0]);
+}
+
+#[test]
+fn other_servers_of_one_identity_are_the_same_upstream() {
+    let text = |server: &str| {
+        let head = format!("[upstreams.a]\nservers = [\"{server}\"]\n");
+        parse("test.toml", &format!("{head}[[routes]]\nupstream = \"a\"\n{DOCS}\n")).expect("valid").config
+    };
+    let plan = plan(&text("127.0.0.1:1"), &[], &text("127.0.0.1:2"));
+    assert_eq!((plan.changed, plan.must_settle), (vec!["docs".into()], vec![]));
+}
+
+#[test]
+fn leases_are_looked_for_where_their_route_ends_or_loses_targets() {
+    let guards = with(LEASED, "lease.guards = [\"delete\"]");
+    let narrow = "name = \"one\"\npath = \"/docs/1\"\npolicy = \"optimistic\"";
+    let cases: &[(&str, &[&str], &[&str], &[usize])] = &[
+        ("another policy", &[LEASED], &[DOCS], &[0]),
+        ("another key", &[LEASED], &[&with(LEASED, "key = \"{id}\"")], &[0]),
+        ("they guard something else", &[LEASED], &[&guards], &[0]),
+        ("gone", &[FREE, LEASED], &[FREE], &[1]),
+        ("a part without leases", &[LEASED], &[LEASED, narrow], &[0]),
+        ("other durations", &[LEASED], &[&with(LEASED, "lease.max = \"59s\"")], &[]),
+        ("no leases before", &[DOCS], &[LEASED], &[]),
+    ];
+    for (what, old, new, expected) in cases {
+        assert_eq!(planned(old, new).must_be_unleased, *expected, "{what}");
+    }
+}
+
+#[test]
+fn memory_is_believed_only_where_every_write_was_seen() {
+    let cases: &[(&str, &[&str], &[&str], bool)] = &[
+        ("open before", &[OPEN_DOCS], &[EXCLUSIVE], true),
+        ("others wrote before", &[DOCS], &[EXCLUSIVE], true),
+        ("another key before", &[&with(EXCLUSIVE, "key = \"{id}\"")], &[EXCLUSIVE], true),
+        ("a part of an open route", &[FREE], &[FREE, EXCLUSIVE], true),
+        ("as before", &[EXCLUSIVE], &[&with(EXCLUSIVE, "etag = \"version\"")], false),
+        ("not reached before", &["name = \"x\"\npath = \"/x\"\npolicy = \"last-writer-wins\""], &[EXCLUSIVE], false),
+        ("not believed", &[OPEN_DOCS], &[DOCS], false),
+    ];
+    for (what, old, new, expected) in cases {
+        assert_eq!(!planned(old, new).untrusted.is_empty(), *expected, "{what}");
+    }
+}
+
+/// Writes that no record tells of may be under way on a route that an earlier reload took away.
+#[test]
+fn routes_of_earlier_reloads_settle_where_a_guarded_one_comes() {
+    let lingering: Vec<Arc<Route>> = config(&[OPEN_DOCS]).routes;
+    let plan = |new: &[&str]| plan(&config(&[FREE]), &lingering, &config(new)).must_settle;
+    assert_eq!(plan(&[FREE, DOCS]), [0, 1]);
+    assert_eq!(plan(&[OPEN_DOCS]), Vec::<usize>::new());
+}
+
+#[test]
+fn what_is_read_at_the_start_alone_is_named_and_stays() {
+    let text = |server: &str, store: &str| {
+        let upstream = "[upstreams.a]\nservers = [\"127.0.0.1:1\"]";
+        parse(
+            "test.toml",
+            &format!("[server]\n{server}\n[store]\n{store}\n{upstream}\n[[routes]]\nupstream = \"a\"\n{DOCS}\n"),
+        )
+        .expect("valid")
+        .config
+    };
+    let old = text("", "");
+    let server = "listen = [\"127.0.0.1:1\"]\nthreads = 7\nbody_memory_total = \"1GiB\"\nspool_total = \"99GiB\"\n\
+                  claim_waiters_max = 7\nkeepalive_timeout = \"7s\"\ncontrol_socket = \"/x\"";
+    let new = text(server, "capacity = 7");
+    let named = plan(&old, &[], &new).needs_restart;
+    let expected = [
+        "listen",
+        "threads",
+        "body_memory_total",
+        "spool_total",
+        "claim_waiters_max",
+        "keepalive_timeout",
+        "control_socket",
+    ];
+    assert_eq!(
+        named,
+        expected.map(|key| format!("server.{key}")).into_iter().chain(["[store]".into()]).collect::<Vec<_>>()
+    );
+    assert_eq!(plan(&old, &[], &new.beside(&old)).needs_restart, Vec::<&str>::new());
+    let live = text(
+        "body_memory = \"2MiB\"\nbody_max = \"2GiB\"\nbody_timeout = \"7s\"\nspool_dir = \"/x\"\nshutdown_timeout = \"7s\"",
+        "",
+    );
+    assert_eq!(plan(&old, &[], &live).needs_restart, Vec::<&str>::new());
+    assert_eq!(live.beside(&old).server.body_max_bytes, 2 << 30);
+}

@@ -1,0 +1,82 @@
+//! Which keys a template may have made: the way back from a record to the route that it belongs to.
+
+use super::{
+    super::{
+        route::{HostPattern, PathPattern, RouteTable},
+        target::{PathParameters, normalize},
+    },
+    KeyTemplate, ResourceKey,
+    template::Part,
+    values::identity_prefix,
+};
+
+impl KeyTemplate {
+    /// Whether a request to the upstream of this identity, on a path of this pattern, may have this key. Where that
+    /// cannot be told from the key it may.
+    pub fn may_have_made(&self, key: &ResourceKey, identity: &str, path: &PathPattern) -> bool {
+        let Some(values) = key.as_str().strip_prefix(&identity_prefix(identity)) else { return false };
+        if self.parts == [Part::Path] { matches(path, values) } else { fits(&self.parts, values) }
+    }
+}
+
+/// Whether a path in normal form is one of a pattern.
+fn matches(pattern: &PathPattern, path: &str) -> bool {
+    let table = RouteTable::new(vec![(HostPattern::Any, pattern.clone())]);
+    normalize(path.as_bytes(), PathParameters::Keep).is_ok_and(|path| table.find("any", &path).is_some())
+}
+
+/// Whether the literals of a template stand in a text in their order. No value holds the beginning of the literal that
+/// follows it, so the first place where a literal is found is the one.
+fn fits(parts: &[Part], text: &str) -> bool {
+    let (mut rest, mut is_after_value) = (text, false);
+    for part in parts {
+        let Part::Literal(literal) = part else {
+            is_after_value = true;
+            continue;
+        };
+        let following = if is_after_value {
+            rest.split_once(literal.as_str()).map(|(_, following)| following)
+        } else {
+            rest.strip_prefix(literal.as_str())
+        };
+        let Some(following) = following else { return false };
+        (rest, is_after_value) = (following, false);
+    }
+    is_after_value || rest.is_empty() || matches!(parts.last(), Some(Part::Literal(last)) if text.ends_with(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn may_have_made(template: &str, path: &str, key: &str) -> bool {
+        let path = PathPattern::parse(path).expect("a pattern");
+        let template = KeyTemplate::parse(template, &["a", "b"]).expect("a template");
+        template.may_have_made(&ResourceKey::from_text(key), "docs", &path)
+    }
+
+    #[test]
+    fn a_key_belongs_to_the_identity_that_it_begins_with() {
+        assert!(may_have_made("{path}", "/{*rest}", "docs:/a"));
+        assert!(!may_have_made("{path}", "/{*rest}", "other:/a"));
+        assert!(!may_have_made("{path}", "/{*rest}", "docs"));
+    }
+
+    #[test]
+    fn a_key_that_is_a_path_belongs_to_the_patterns_that_match_it() {
+        assert!(may_have_made("{path}", "/a/{a}", "docs:/a/1"));
+        assert!(!may_have_made("{path}", "/a/{a}", "docs:/b/1"));
+        assert!(!may_have_made("{path}", "/a/{a}", "docs:1#2"));
+    }
+
+    #[test]
+    fn a_key_of_values_has_the_text_between_them() {
+        assert!(may_have_made("{a}#{b}", "/{a}/{b}", "docs:1#2"));
+        assert!(!may_have_made("{a}#{b}", "/{a}/{b}", "docs:/1/2"));
+        assert!(may_have_made("job-{a}", "/{a}/{b}", "docs:job-1"));
+        assert!(!may_have_made("job-{a}", "/{a}/{b}", "docs:task-1"));
+        assert!(may_have_made("{a}.json", "/{a}/{b}", "docs:x.json.json"));
+        assert!(!may_have_made("{a}.json", "/{a}/{b}", "docs:x.text"));
+        assert!(!may_have_made("one", "/{a}/{b}", "docs:one-more"));
+    }
+}

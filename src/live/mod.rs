@@ -1,0 +1,118 @@
+//! The configuration that is served now, as one value that can be swapped while requests are in flight.
+//!
+//! # Design
+//!
+//! *Why one value?* A request is handled by one generation from its beginning to its end: it loads the value once, when
+//! its head was read. Half a request by one table of routes and half by another would make a key under one rule and
+//! judge by a second.
+//!
+//! *What outlives a generation?* Whatever says what happens to resources: the store, the lines of waiting writes, what
+//! responses taught, who holds how many leases, the room for bodies. [`Guards::renewed`] shares all of that. What is
+//! counted by the place of a route in the file belongs to one generation, and is built anew.
+
+use std::{fmt, sync::Arc};
+
+use arc_swap::ArcSwap;
+
+use crate::{
+    config::{Config, Route},
+    core::route::RouteTable,
+    guard::Guards,
+    proxy::{GuardedPath, Servers, routing},
+    server::InFlight,
+};
+
+mod gate;
+
+pub use gate::{Gate, Pass, Retired};
+
+/// The gates of the routes of a configuration, in their order.
+pub type Gates = Arc<[Arc<Gate>]>;
+
+/// Gates through which no write has gone.
+pub fn new_gates(routes: usize) -> Gates {
+    (0..routes).map(|_| Arc::default()).collect()
+}
+
+/// One generation: a configuration, and all that is made of it.
+pub struct Serving {
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// Where requests are looked up; its places are those of [`Serving::routes`].
+    pub table: RouteTable,
+    /// Who handles guarded requests.
+    pub guarded: Arc<dyn GuardedPath>,
+    /// The same, where it is the guard itself and not one of a test.
+    pub guards: Option<Arc<Guards>>,
+    pub(crate) servers: Servers,
+    pub(crate) gates: Gates,
+    /// Routes of earlier generations on which writes were still under way that no record tells of.
+    pub(crate) lingering: Vec<(Arc<Route>, Arc<Gate>)>,
+}
+
+impl Serving {
+    /// That of a configuration, guarded by `guards`.
+    pub fn new(config: Arc<Config>, guards: Arc<Guards>) -> Self {
+        guards.upstreams().prepare(&config);
+        Self {
+            gates: guards.gates(),
+            servers: Servers::new(Arc::clone(guards.upstreams())),
+            guards: Some(Arc::clone(&guards)),
+            ..Self::guarded_by(config, guards)
+        }
+    }
+
+    /// That of a configuration whose guarded requests go anywhere.
+    pub fn guarded_by(config: Arc<Config>, guarded: Arc<dyn GuardedPath>) -> Self {
+        let routes = config.routes.len();
+        Self {
+            table: routing::table(&config.routes),
+            guarded,
+            guards: None,
+            servers: Servers::new(Arc::default()),
+            gates: new_gates(routes),
+            lingering: Vec::new(),
+            config,
+        }
+    }
+
+    /// The routes, in the order of the file.
+    pub fn routes(&self) -> &[Arc<Route>] {
+        &self.config.routes
+    }
+}
+
+impl fmt::Debug for Serving {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Serving").field("routes", &self.config.routes).finish_non_exhaustive()
+    }
+}
+
+/// What is served now, and what is counted over all generations.
+#[derive(Debug)]
+pub struct Live {
+    serving: ArcSwap<Serving>,
+    in_flight: InFlight,
+}
+
+impl Live {
+    /// The first generation.
+    pub fn new(serving: Serving) -> Self {
+        Self { serving: ArcSwap::from_pointee(serving), in_flight: InFlight::default() }
+    }
+
+    /// The generation that a request which begins now is handled by, to its end.
+    pub fn serving(&self) -> Arc<Serving> {
+        self.serving.load_full()
+    }
+
+    /// Serves all requests that begin from now on by another generation.
+    pub fn replace(&self, serving: Serving) {
+        self.serving.store(Arc::new(serving));
+    }
+
+    /// The requests that are being handled, by whatever generation.
+    pub fn in_flight(&self) -> &InFlight {
+        &self.in_flight
+    }
+}

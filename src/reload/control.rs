@@ -1,0 +1,126 @@
+//! The control socket: how `ifmatch reload` asks a running process, and hears what became of it.
+//!
+//! # Design
+//!
+//! *Why a socket?* A signal has no answer, and the number in a file of process ids may be another process by now. Whoever
+//! may open the socket (its owner alone) may ask; the answer is that of the reload itself.
+//!
+//! One connection carries one line of a request, and then the answer: a line with a word, and text to its end.
+
+use std::{
+    fs::{self, Permissions},
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    os::unix::{
+        fs::PermissionsExt as _,
+        net::{UnixListener, UnixStream},
+    },
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _},
+    net,
+    time::timeout,
+};
+
+use super::{NotReloaded, Reloader};
+
+/// The socket is its owner's.
+const MODE: u32 = 0o600;
+/// No request is longer, and none takes longer to arrive.
+const REQUEST_MAX: u64 = 64;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+const RELOAD: &str = "reload";
+const FORCED_RELOAD: &str = "reload --force";
+const DONE: &str = "done";
+const PROBLEMS: &str = "problems";
+const REFUSED: &str = "refused";
+
+/// What a running process has answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It serves by the file.
+    Done(String),
+    /// The file has problems.
+    Problems(String),
+    /// The reload was refused.
+    Refused(String),
+}
+
+/// Answers on a socket at this path, in the place of one that nobody answers on any more.
+pub fn bind(path: &Path) -> io::Result<UnixListener> {
+    // Bound under another name and then moved, so that there is no moment at which others could open it, and none
+    // without a socket where a successor takes the place of a process that is about to end.
+    let own = path.with_extension(format!("{}.new", std::process::id()));
+    let _ = fs::remove_file(&own);
+    let listener = UnixListener::bind(&own)?;
+    listener.set_nonblocking(true)?;
+    fs::set_permissions(&own, Permissions::from_mode(MODE))?;
+    fs::rename(&own, path)?;
+    Ok(listener)
+}
+
+/// Answers for as long as the current runtime runs.
+pub async fn serve(listener: UnixListener, reloader: Arc<Reloader>) -> io::Result<()> {
+    let listener = net::UnixListener::from_std(listener)?;
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let reloader = Arc::clone(&reloader);
+                tokio::spawn(async move {
+                    if let Err(error) = answer(stream, &reloader).await {
+                        tracing::warn!(%error, "a request on the control socket came to nothing");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the control socket takes no connection");
+                tokio::time::sleep(REQUEST_TIMEOUT).await;
+            }
+        }
+    }
+}
+
+async fn answer(mut stream: net::UnixStream, reloader: &Reloader) -> io::Result<()> {
+    let (reader, mut writer) = stream.split();
+    let mut line = String::new();
+    let mut reader = tokio::io::BufReader::new(tokio::io::AsyncReadExt::take(reader, REQUEST_MAX));
+    timeout(REQUEST_TIMEOUT, reader.read_line(&mut line)).await??;
+    let (word, text) = match line.trim_end() {
+        RELOAD => told(reloader.reload(false).await),
+        FORCED_RELOAD => told(reloader.reload(true).await),
+        _ => (REFUSED, format!("the process knows {RELOAD:?} and {FORCED_RELOAD:?} alone")),
+    };
+    writer.write_all(format!("{word}\n{text}\n").as_bytes()).await
+}
+
+fn told(reloaded: Result<super::Reloaded, NotReloaded>) -> (&'static str, String) {
+    match reloaded {
+        Ok(reloaded) => {
+            let warnings = reloaded.warnings.iter().map(|warning| format!("warning: {warning}\n\n"));
+            (DONE, format!("{}{reloaded}", warnings.collect::<String>()))
+        }
+        Err(NotReloaded::Problems(problems)) => (PROBLEMS, problems.to_string()),
+        Err(refused) => (REFUSED, refused.to_string()),
+    }
+}
+
+/// Asks the process that answers at this path for a reload, and waits for what becomes of it.
+pub fn ask(path: &Path, force: bool) -> io::Result<Answer> {
+    let mut stream = UnixStream::connect(path)?;
+    writeln!(stream, "{}", if force { FORCED_RELOAD } else { RELOAD })?;
+    let mut reader = BufReader::new(stream);
+    let (mut word, mut text) = (String::new(), String::new());
+    reader.read_line(&mut word)?;
+    reader.read_to_string(&mut text)?;
+    let text = text.trim_end().to_owned();
+    match word.trim_end() {
+        DONE => Ok(Answer::Done(text)),
+        PROBLEMS => Ok(Answer::Problems(text)),
+        REFUSED => Ok(Answer::Refused(text)),
+        _ => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the process has ended before it answered")),
+    }
+}

@@ -1,0 +1,266 @@
+//! Reload: another configuration, without losing a request or a record.
+//!
+//! # Design
+//!
+//! *Why do new writes wait, rather than run by the old rules until all is quiet?* Under load it never is. So a route whose
+//! rules of exclusion change gets its gate closed: new writes wait behind it, those under way end, and the swap comes
+//! when no mark and no doubt is left. That lasts as long as one write, and is bounded by `server.shutdown_timeout`: if
+//! it is not quiet by then the gate opens again and nothing has changed. All other routes, and all reads, never wait.
+//!
+//! *Why look for leases behind the closed gate?* A lease that is granted between the look and the swap would be lost.
+//!
+//! *What of other proxies on the same store?* Their marks and leases are found too. Their configuration is their own: as
+//! long as two proxies differ in keys or policies, they do not exclude each other's writes.
+
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+
+use tokio::{sync::Mutex, time::timeout};
+
+use crate::{
+    config::{self, Config, Loaded, Plan, Problems, Route, plan},
+    core::policy::ProbeAuth,
+    exchange::{NoCredentials, Signer},
+    live::{Gate, Gates, Live, Serving},
+    store::{Store, StoreError},
+    tls::{Downstream, FileError},
+};
+
+pub mod control;
+mod survey;
+
+use survey::Survey;
+
+/// How long between two looks at records that are not settled.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Brings another configuration into a running proxy.
+pub struct Reloader {
+    live: Arc<Live>,
+    store: Arc<dyn Store>,
+    /// `None` where no listener speaks TLS.
+    tls: Option<Arc<Downstream>>,
+    /// `None` where the process was started without a file.
+    file: Option<PathBuf>,
+    one_at_a_time: Mutex<()>,
+}
+
+/// A reload that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reloaded {
+    /// What it changed.
+    pub plan: Plan,
+    /// What is allowed in the file but rarely meant.
+    pub warnings: Vec<String>,
+}
+
+/// Why a reload did not happen. Nothing has changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum NotReloaded {
+    /// There is nothing to load.
+    #[error("the process was started without a configuration file: there is nothing to reload")]
+    NoFile,
+    /// The file has problems.
+    #[error("the file has problems:\n\n{0}")]
+    Problems(Problems),
+    /// The listeners could not shake hands with what it names.
+    #[error("the certificates of the listeners cannot be used")]
+    Certificates(#[from] FileError),
+    /// A route probes with credentials that the process does not have.
+    #[error(transparent)]
+    NoCredentials(#[from] NoCredentials),
+    /// What is remembered cannot be believed on these routes.
+    #[error(
+        "routes {}: writers = \"exclusive\" would believe what is remembered from before, when writes could come past \
+         it; restart the process, or force the reload if no client has a tag from before", list(.0)
+    )]
+    Untrusted(Vec<String>),
+    /// Writes on these routes did not end in time.
+    #[error("writes on routes {} did not end within {:?} (server.shutdown_timeout)", list(.routes), .waited)]
+    Busy {
+        /// The names of the routes.
+        routes: Vec<String>,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// There are leases on these routes.
+    #[error("leases live on routes {}: wait for their end, or force the reload; their holders lose them then", counts(.0))]
+    Leased(Vec<(String, usize)>),
+    /// The store could not be asked for writes and leases.
+    #[error("the store cannot tell what is under way")]
+    Store(#[from] StoreError),
+}
+
+impl Reloader {
+    /// That of a proxy which was started with this file, and whose listeners shake hands with this.
+    pub fn new(live: Arc<Live>, store: Arc<dyn Store>, tls: Option<Arc<Downstream>>, file: Option<PathBuf>) -> Self {
+        Self { live, store, tls, file, one_at_a_time: Mutex::default() }
+    }
+
+    /// Loads the file again and serves by it, or says why not. `force` insists on a change that takes leases from their
+    /// holders, or that believes what may not be so.
+    pub async fn reload(&self, force: bool) -> Result<Reloaded, NotReloaded> {
+        let _turn = self.one_at_a_time.lock().await;
+        let reloaded = self.load_and_swap(force).await;
+        match &reloaded {
+            Ok(reloaded) => tracing::info!(forced = force, "reloaded: {reloaded}"),
+            Err(error) => tracing::error!(forced = force, "not reloaded, the old configuration stays: {error}"),
+        }
+        reloaded
+    }
+
+    async fn load_and_swap(&self, force: bool) -> Result<Reloaded, NotReloaded> {
+        let file = self.file.as_deref().ok_or(NotReloaded::NoFile)?;
+        let Loaded { config, warnings } = config::load(file).map_err(NotReloaded::Problems)?;
+        let old = self.live.serving();
+        let lingering: Vec<_> = old.lingering.iter().filter(|(_, gate)| !gate.is_quiet()).cloned().collect();
+        let lingering_routes: Vec<_> = lingering.iter().map(|(route, _)| Arc::clone(route)).collect();
+        let plan = plan(&old.config, &lingering_routes, &config);
+        if !force && !plan.untrusted.is_empty() {
+            return Err(NotReloaded::Untrusted(plan.untrusted));
+        }
+        let signer = signer(&config)?;
+        let before = old.config.routes.iter().cloned().zip(old.gates.iter().cloned()).chain(lingering).collect();
+        let closed = Closed::close(before, &plan);
+        self.settle(&closed, &config, force).await?;
+        if let Some(tls) = self.tls.as_ref().filter(|_| !config.server.tls.certificates.is_empty()) {
+            tls.replace(&config.server.tls)?;
+        }
+        self.swap(&old, config.beside(&old.config), signer, &plan, closed);
+        let warnings = warnings.iter().map(ToString::to_string).collect();
+        Ok(Reloaded { plan, warnings })
+    }
+
+    /// Waits until nothing is under way behind the closed gates, and looks for leases there.
+    async fn settle(&self, closed: &Closed, config: &Config, force: bool) -> Result<(), NotReloaded> {
+        let waited = config.server.shutdown_timeout;
+        if !closed.places.is_empty() {
+            let routes: Vec<_> = closed.to_settle().map(|(route, _)| route.name.as_str()).collect();
+            tracing::info!(routes = routes.join(", "), at_most = ?waited, "new writes wait until those under way have ended");
+        }
+        let settled = async {
+            for (_, gate) in closed.to_settle() {
+                gate.quiet().await;
+            }
+            loop {
+                let survey = Survey::of(&*self.store, &closed.guarded_to_settle()).await?;
+                if survey.unsettled.is_empty() {
+                    return Ok(survey);
+                }
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        let survey: Result<Survey, StoreError> =
+            timeout(waited, settled).await.map_err(|_elapsed| NotReloaded::Busy { routes: closed.busy(), waited })?;
+        let leases = survey?.leases;
+        let taken: Vec<_> = leases.into_iter().filter(|(route, _)| closed.unleased.contains(route)).collect();
+        if taken.is_empty() || force { Ok(()) } else { Err(NotReloaded::Leased(taken)) }
+    }
+
+    fn swap(&self, old: &Serving, config: Config, signer: Option<Signer>, plan: &Plan, closed: Closed) {
+        let gate = |continued: &Option<usize>| {
+            let kept = continued.and_then(|place| Some(Arc::clone(&closed.before.get(place)?.1)));
+            kept.filter(|_| !continued.is_some_and(|place| closed.settles(place))).unwrap_or_default()
+        };
+        let gates: Gates = plan.continued.iter().map(gate).collect();
+        let is_left = |place: &usize| !plan.continued.contains(&Some(*place)) && !closed.settles(*place);
+        let left = (0..closed.before.len()).filter(is_left).filter_map(|place| closed.before.get(place).cloned());
+        let lingering = left.filter(|(_, gate)| !gate.is_quiet()).collect();
+        let config = Arc::new(config);
+        // The guard of a test is kept as it is.
+        let serving = match &old.guards {
+            Some(guards) => {
+                let guards = guards.renewed(&config, gates).signing_with(signer);
+                Serving { lingering, ..Serving::new(config, Arc::new(guards)) }
+            }
+            None => Serving { gates, lingering, ..Serving::guarded_by(config, Arc::clone(&old.guarded)) },
+        };
+        self.live.replace(serving);
+        closed.retire();
+    }
+}
+
+/// Routes before a reload, the gates of some of which are closed until this is retired or dropped.
+struct Closed {
+    /// Routes with their gates.
+    before: Vec<(Arc<Route>, Arc<Gate>)>,
+    places: Vec<usize>,
+    /// The names of those on which no lease may live.
+    unleased: Vec<String>,
+}
+
+impl Closed {
+    fn close(before: Vec<(Arc<Route>, Arc<Gate>)>, plan: &Plan) -> Self {
+        let name = |place: &usize| Some(before.get(*place)?.0.name.clone());
+        let unleased = plan.must_be_unleased.iter().filter_map(name).collect();
+        let closed = Self { places: plan.must_settle.clone(), unleased, before };
+        closed.to_settle().for_each(|(_, gate)| gate.close());
+        closed
+    }
+
+    fn to_settle(&self) -> impl Iterator<Item = &(Arc<Route>, Arc<Gate>)> {
+        self.places.iter().filter_map(|place| self.before.get(*place))
+    }
+
+    fn guarded_to_settle(&self) -> Vec<Arc<Route>> {
+        let enforces = |route: &Route| route.guard.as_ref().is_some_and(|guard| !guard.observe);
+        self.to_settle().map(|(route, _)| Arc::clone(route)).filter(|route| enforces(route)).collect()
+    }
+
+    fn settles(&self, place: usize) -> bool {
+        self.places.contains(&place)
+    }
+
+    /// The names of routes that were waited for in vain.
+    fn busy(&self) -> Vec<String> {
+        let names = |is_busy: fn(&Gate) -> bool| {
+            self.to_settle().filter(|(_, gate)| is_busy(gate)).map(|(route, _)| route.name.clone()).collect::<Vec<_>>()
+        };
+        let busy = names(|gate| !gate.is_quiet());
+        // Else it is a record that others have marked, or that is in doubt.
+        if busy.is_empty() { names(|_| true) } else { busy }
+    }
+
+    fn retire(self) {
+        self.to_settle().for_each(|(_, gate)| gate.retire());
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        self.to_settle().for_each(|(_, gate)| gate.open());
+    }
+}
+
+/// The proxy's own credentials, where a route probes with them.
+pub fn signer(config: &Config) -> Result<Option<Signer>, NoCredentials> {
+    let mut guards = config.routes.iter().filter_map(|route| route.guard.as_ref());
+    let is_needed = guards.any(|guard| guard.probe_auth == ProbeAuth::SigV4);
+    if is_needed { Signer::from_environment().map(Some) } else { Ok(None) }
+}
+
+impl fmt::Display for Reloaded {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Plan { added, removed, changed, needs_restart, .. } = &self.plan;
+        let parts = [("added", added), ("removed", removed), ("changed", changed)];
+        let mut parts: Vec<_> = parts.iter().filter(|(_, names)| !names.is_empty()).collect();
+        if parts.is_empty() {
+            formatter.write_str("no route has changed")?;
+        }
+        for (index, (what, names)) in parts.drain(..).enumerate() {
+            let comma = if index > 0 { "; " } else { "" };
+            write!(formatter, "{comma}routes {what}: {}", list(names))?;
+        }
+        if !needs_restart.is_empty() {
+            write!(formatter, "; left as it was until the next start: {}", needs_restart.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+fn list(names: &[String]) -> String {
+    names.join(", ")
+}
+
+fn counts(leases: &[(String, usize)]) -> String {
+    leases.iter().map(|(route, count)| format!("{route} ({count})")).collect::<Vec<_>>().join(", ")
+}
