@@ -190,3 +190,6 @@ impl Servers {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
