@@ -95,7 +95,7 @@ fn an_unguarded_route_that_reaches_a_guarded_one_by_its_prefix_is_warned_of() {
     let open = |lines: &str| {
         format!("{BASE}[[routes]]\nname = \"open\"\nupstream = \"docs\"\npolicy = \"last-writer-wins\"\n{lines}\n")
     };
-    let reaches = "route \"open\" is not guarded and reaches what route \"documents\" (line 6) guards";
+    let reaches = "route \"open\" is not guarded and reaches what route \"documents\" (line 8) guards";
     for (lines, expected) in [
         ("path = \"/raw/{*rest}\"\nstrip_prefix = \"/raw\"", &[reaches][..]),
         ("path = \"/{id}\"\nadd_prefix = \"/documents\"", &[reaches]),

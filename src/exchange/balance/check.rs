@@ -28,7 +28,7 @@ use crate::{
 /// Begins the checks of an upstream that wants them, on this runtime. They end with its configuration.
 pub(super) fn begin(runtime: Option<&Handle>, upstream: &Arc<Upstream>, servers: &Arc<Servers>) {
     let checks = runtime.zip(upstream.health.as_ref());
-    for (index, server) in servers.servers.iter().enumerate() {
+    for (index, server) in servers.list.iter().enumerate() {
         match checks {
             Some((runtime, _)) => {
                 drop(runtime.spawn(check(Arc::downgrade(upstream), index, Arc::clone(server))));
@@ -122,7 +122,7 @@ fn with_jitter(interval: Duration) -> Duration {
     let tenth = interval / 10;
     // Without random numbers of the system the checks are as good, if less evenly spread.
     let part = u32::try_from(random_u64().unwrap_or_default() % 2001).unwrap_or_default();
-    interval - tenth + tenth * part / 1000
+    interval.saturating_sub(tenth) + tenth * part / 1000
 }
 
 #[cfg(test)]

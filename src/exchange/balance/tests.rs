@@ -36,12 +36,12 @@ fn a_server_with_another_limit_is_counted_anew() {
 fn a_server_that_is_down_is_in_no_order() {
     let upstreams = Upstreams::default();
     let (_upstream, servers) = of(&upstreams, &["a:1", "b:1"]);
-    servers.servers[0].set_down(true);
+    servers.list[0].set_down(true);
     for choice in [Choice::Turn, Choice::Turn, Choice::Hash(b"x")] {
         assert_eq!(servers.order(choice), [1], "{choice:?}");
     }
     assert_eq!(servers.order(Choice::Only(0)), [0; 0]);
-    servers.servers[1].set_down(true);
+    servers.list[1].set_down(true);
     assert_eq!(servers.order(Choice::Turn), [0; 0]);
 }
 
@@ -56,7 +56,7 @@ fn a_server_that_nobody_checks_any_more_is_up() {
         unhealthy_after: 1,
     };
     let checked = Arc::new(Upstream { health: Some(health), ..upstream(&["a:1"]) });
-    upstreams.of(&checked).servers[0].set_down(true);
+    upstreams.of(&checked).list[0].set_down(true);
     let (_unchecked, servers) = of(&upstreams, &["a:1"]);
     assert_eq!(servers.order(Choice::Turn), [0]);
 }
