@@ -25,7 +25,7 @@ pub use problem::{Problem, Problems};
 pub use start::from_upstream;
 pub use telemetry::{LogForm, LogLevel, Otlp, OtlpProtocol, Signal, Telemetry};
 pub use units::{show_duration, show_size};
-pub use upstream::{Balance, Connections, Forwarded, HashBy, Health, HostHeader, Question};
+pub use upstream::{Balance, Connections, Forwarded, HashBy, Health, HostHeader, Question, TrustedProxies};
 pub use words::{Word, guard_words};
 
 use crate::core::{
@@ -103,6 +103,8 @@ pub struct Server {
     pub spool_dir: PathBuf,
     /// Writes that wait for a claim, over all resources.
     pub claim_waiters_max: usize,
+    /// Proxies in front of this one that are believed.
+    pub trusted_proxies: TrustedProxies,
     /// How long an idle client connection is kept.
     pub keepalive_timeout: Duration,
     /// How long requests in flight may take after SIGTERM, and writes that a reload has to wait for.

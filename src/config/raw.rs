@@ -43,6 +43,7 @@ pub(super) struct Server {
     pub(super) body_timeout: Option<Text>,
     pub(super) spool_dir: Option<Text>,
     pub(super) claim_waiters_max: Option<Number>,
+    pub(super) trusted_proxies: Option<Texts>,
     pub(super) keepalive_timeout: Option<Text>,
     pub(super) shutdown_timeout: Option<Text>,
     pub(super) control_socket: Option<Text>,
@@ -136,23 +137,14 @@ pub(super) struct Upstream {
     pub(super) write_timeout: Option<Text>,
     pub(super) late_max: Option<Text>,
     pub(super) reuse_idle_writes: Option<Text>,
-    pub(super) http2: Option<Flag>,
-    pub(super) tls: UpstreamTls,
     pub(super) idle_timeout: Option<Text>,
     pub(super) max_connections: Option<Number>,
     pub(super) queue: Queue,
     pub(super) host_header: Option<Text>,
     pub(super) forwarded: Option<Text>,
     pub(super) health: Health,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct UpstreamTls {
-    pub(super) server_name: Option<Text>,
-    pub(super) ca: Option<Text>,
-    pub(super) cert: Option<Text>,
-    pub(super) key: Option<Text>,
+    pub(super) http2: Option<Flag>,
+    pub(super) tls: UpstreamTls,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -172,6 +164,15 @@ pub(super) struct Health {
     pub(super) timeout: Option<Text>,
     pub(super) healthy_after: Option<Number>,
     pub(super) unhealthy_after: Option<Number>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct UpstreamTls {
+    pub(super) server_name: Option<Text>,
+    pub(super) ca: Option<Text>,
+    pub(super) cert: Option<Text>,
+    pub(super) key: Option<Text>,
 }
 
 /// A `[[routes]]` table, and `[defaults]` too.
@@ -325,11 +326,11 @@ impl Section for Upstream {
     }
 }
 
-impl Section for UpstreamTls {}
-
 impl Section for Queue {}
 
 impl Section for Health {}
+
+impl Section for UpstreamTls {}
 
 impl Section for Route {
     fn shape(key: &str) -> Shape {

@@ -1,8 +1,9 @@
 //! How the servers of an upstream share its load, and what each of them is spared (`[upstreams.NAME]`).
 
-use std::{ops::RangeInclusive, time::Duration};
+use std::{net::IpAddr, ops::RangeInclusive, time::Duration};
 
 use http::HeaderName;
+use ipnet::IpNet;
 
 /// How the requests that nothing guards are spread over the servers (`balance`). Those on a guarded resource go by its
 /// key, always.
@@ -97,9 +98,27 @@ impl HostHeader {
     pub fn for_server<'a>(&'a self, server: &'a str) -> Option<&'a str> {
         match self {
             Self::Preserve => None,
+            // A socket has no name.
+            Self::Upstream if server.starts_with("unix:") => Some("localhost"),
             Self::Upstream => Some(server),
             Self::Named(name) => Some(name),
         }
+    }
+}
+
+/// Proxies in front of this one that are believed (`trusted_proxies`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustedProxies {
+    /// Where they are.
+    pub networks: Vec<IpNet>,
+    /// Whether those who come over a unix socket are.
+    pub over_unix: bool,
+}
+
+impl TrustedProxies {
+    /// Whether a peer is one of them; without an address it came over a unix socket.
+    pub fn contains(&self, peer: Option<IpAddr>) -> bool {
+        peer.map_or(self.over_unix, |address| self.networks.iter().any(|network| network.contains(&address)))
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) struct Link {
     /// The place of this exchange among those that its server has at once.
     slot: Option<Slot>,
     /// The host that the server is sent in the place of the client's.
-    host: Option<String>,
+    own_host: Option<String>,
     interim_responses: u8,
     /// Whether the head of the final response is here.
     answered: bool,
@@ -122,7 +122,7 @@ pub(super) struct Dialled {
     /// Whether it has carried an exchange before.
     pub(super) reused: bool,
     /// The host that its server is sent in the place of the client's.
-    pub(super) host: Option<String>,
+    pub(super) own_host: Option<String>,
     /// What is seen of its exchange.
     pub(super) watch: Watch,
 }
@@ -138,8 +138,8 @@ pub struct Connected {
 impl Connected {
     /// To the server of this place; its exchange holds the slot.
     pub(super) fn new(dialled: Dialled, server: usize, slot: Option<Slot>) -> Self {
-        let Dialled { link, reused, host, watch } = dialled;
-        Self { link: Box::new(Link { slot, host, ..link }), server, reused, watch }
+        let Dialled { link, reused, own_host, watch } = dialled;
+        Self { link: Box::new(Link { slot, own_host, ..link }), server, reused, watch }
     }
 
     /// The index of the server in [`Upstream::servers`](crate::config::Upstream::servers).
@@ -207,7 +207,7 @@ impl Link {
             read_timeout: upstream.read_timeout,
             write_timeout: upstream.write_timeout,
             slot: None,
-            host: None,
+            own_host: None,
             interim_responses: 0,
             answered: false,
             uploading: false,
@@ -216,7 +216,7 @@ impl Link {
     }
 
     async fn converse(&mut self, mut head: RequestHeader, body: &Body) -> Result<(), Lost> {
-        if let Some(host) = self.host.take() {
+        if let Some(host) = self.own_host.take() {
             head.insert_header(header::HOST, host)?;
         }
         // An HTTP/1.0 request may name no host; as HTTP/1.1 it has to (RFC 9112 section 3.2).

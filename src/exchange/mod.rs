@@ -111,12 +111,8 @@ impl Exchanger {
 
     /// Two empty pools, for these upstreams.
     pub fn to(upstreams: Arc<Upstreams>) -> Self {
-        let connector = || {
-            let mut options = ConnectorOptions::new(POOLED_CONNECTIONS);
-            options.ca_file = Some(NO_AUTHORITIES.to_owned());
-            Arc::new(Connector::new(Some(options)))
-        };
-        Self { reads: connector(), writes: connector(), resolver: Resolver::new(), upstreams }
+        let (reads, writes) = (connector(POOLED_CONNECTIONS), connector(POOLED_CONNECTIONS));
+        Self { reads, writes, resolver: Resolver::new(), upstreams }
     }
 
     /// The upstreams that it connects to.
@@ -187,6 +183,13 @@ impl Exchanger {
     }
 }
 
+/// An empty pool.
+fn connector(size: usize) -> Arc<Connector> {
+    let mut options = ConnectorOptions::new(size);
+    options.ca_file = Some(NO_AUTHORITIES.to_owned());
+    Arc::new(Connector::new(Some(options)))
+}
+
 /// A connection to a server of this name, fresh or perhaps from the connector's pool.
 async fn dial(
     (connector, purpose): (&Arc<Connector>, Purpose),
@@ -213,8 +216,8 @@ async fn dial(
             Ok((session, reused)) => {
                 peer.group_key = pooled;
                 let link = Link::new(Arc::clone(connector), (peer, address.host()), session, reuse_idle, upstream);
-                let host = upstream.host_header.for_server(name).map(str::to_owned);
-                return Ok(Dialled { link, reused, host, watch });
+                let own_host = upstream.host_header.for_server(name).map(str::to_owned);
+                return Ok(Dialled { link, reused, own_host, watch });
             }
             Err(error) => {
                 tracing::warn!(

@@ -40,8 +40,6 @@ pub(super) fn upstream(servers: &[&str]) -> Upstream {
         timeout: PATIENCE,
         late_max: PATIENCE,
         reuse_idle_writes: PATIENCE,
-        tls: None,
-        http2: false,
         weights: Vec::new(),
         balance: Balance::default(),
         hash_by: HashBy::default(),
@@ -51,6 +49,8 @@ pub(super) fn upstream(servers: &[&str]) -> Upstream {
         health: None,
         host_header: HostHeader::default(),
         forwarded: Forwarded::default(),
+        tls: None,
+        http2: false,
     }
 }
 

@@ -54,8 +54,12 @@ impl Serving {
     /// That of a configuration, guarded by `guards`.
     pub fn new(config: Arc<Config>, guards: Arc<Guards>) -> Self {
         guards.upstreams().prepare(&config);
-        let servers = Servers::new(Arc::clone(guards.upstreams()));
-        Self { gates: guards.gates(), guards: Some(Arc::clone(&guards)), servers, ..Self::guarded_by(config, guards) }
+        Self {
+            gates: guards.gates(),
+            servers: Servers::new(Arc::clone(guards.upstreams())),
+            guards: Some(Arc::clone(&guards)),
+            ..Self::guarded_by(config, guards)
+        }
     }
 
     /// That of a configuration whose guarded requests go anywhere.

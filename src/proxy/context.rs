@@ -1,6 +1,6 @@
 //! What is kept of one request while pingora handles it.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use super::observe::Observation;
 use crate::{
@@ -25,6 +25,8 @@ pub struct Context {
     pub pass: Option<Pass>,
     /// What is seen of the request on a route that only watches.
     pub observation: Option<Observation>,
+    /// The address that a hash of the client is made of.
+    pub client: Option<IpAddr>,
     /// The servers that were not tried, in reverse order, once it is known where the request begins.
     pub servers: Option<Vec<usize>>,
     /// The server that is tried now.
@@ -56,6 +58,7 @@ impl Context {
             route_index: None,
             pass: None,
             observation: None,
+            client: None,
             servers: None,
             server: None,
             slot: None,

@@ -9,7 +9,7 @@ use pingora::{
 };
 
 use super::{
-    answer,
+    answer, client,
     context::Context,
     door::{self, Door, Head},
     failure,
@@ -67,6 +67,16 @@ pub(super) async fn enter(
     };
     let serving = Arc::clone(&context.serving);
     let routes = serving.routes();
+    let route_index = match &door {
+        Door::Refuse { .. } => None,
+        Door::Pass { route_index, .. } | Door::Observed { route_index, .. } => Some(*route_index),
+        Door::Guarded(request) => Some(request.route_index),
+    };
+    if let Some(route) = route_index.and_then(|index| routes.get(index)) {
+        let trusted = &serving.config.server.trusted_proxies;
+        context.client = client::address(session, trusted);
+        client::tell(session, &route.upstream, trusted)?;
+    }
     match door {
         Door::Refuse { refusal, route_index } => {
             context.entry.route = route_index.and_then(|index| routes.get(index)).cloned();

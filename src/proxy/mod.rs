@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{StatusCode, Version, header};
+use http::{StatusCode, Version};
 use pingora::{
     Error,
     http::{RequestHeader, ResponseHeader},
@@ -106,8 +106,7 @@ impl ProxyHttp for Gateway {
     }
 
     async fn upstream_peer(&self, session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
-        let upgrade = session.req_header().headers.contains_key(header::UPGRADE);
-        Arc::clone(&context.serving).servers.peer(session, context, upgrade).await
+        Arc::clone(&context.serving).servers.peer(session.req_header(), context).await
     }
 
     fn fail_to_connect(

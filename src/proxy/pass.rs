@@ -3,14 +3,13 @@
 //! End-to-end fields pass as they came (RFC 9110 section 7.6), `Via` is appended both ways (section 7.6.3), and a
 //! client's `Fencing-Token` is removed: upstreams trust that field, and only the proxy may write it.
 
-use std::{net::IpAddr, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderName, Method, StatusCode, Version, header};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
-    proxy::Session,
     upstreams::peer::{H1UpgradePolicy, HttpPeer, HttpUpstreamRequestPolicy},
 };
 
@@ -52,32 +51,27 @@ impl Servers {
 
     /// The next peer of a request: it goes on through all addresses of all servers that are not down, beginning with the
     /// one that `balance` says.
-    pub(super) async fn peer(
-        &self,
-        session: &Session,
-        context: &mut Context,
-        upgrade: bool,
-    ) -> pingora::Result<Box<HttpPeer>> {
+    pub(super) async fn peer(&self, request: &RequestHeader, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
         let no_server = || Error::explain(ErrorType::InternalError, "a request without a server");
         let upstream = Arc::clone(&context.entry.route.as_ref().ok_or_else(no_server)?.upstream);
         let servers = self.upstreams.of(&upstream);
         if context.servers.is_none() {
             // In reverse order: the next one is at the end.
-            let mut order = order(&servers, &upstream, session);
+            let mut order = order(&servers, &upstream, request, context);
             order.reverse();
             context.servers = Some(order);
         }
         let mut failure = Error::explain(ErrorType::ConnectNoRoute, "no server is up");
         loop {
             if let Some(address) = context.untried.pop() {
-                let server = context.server.and_then(|server| upstream.servers.get(server)).ok_or_else(no_server)?;
-                let mut peer = http_peer(&upstream, server, &address)?;
-                if upgrade {
+                let name = context.server.and_then(|server| upstream.servers.get(server)).ok_or_else(no_server)?;
+                let mut peer = http_peer(&upstream, name, &address)?;
+                if request.headers.contains_key(header::UPGRADE) {
                     // WebSocket begins with HTTP/1.1 (RFC 6455 section 4.1); over HTTP/2 it would need another handshake.
                     peer.options.set_http_version(1, 1);
                 }
                 let is_tls = upstream.tls.is_some();
-                context.watch = Watch::begin_for(context.entry.trail.clone(), server, is_tls, Some(address.clone()));
+                context.watch = Watch::begin_for(context.entry.trail.clone(), name, is_tls, Some(address.clone()));
                 context.entry.server = Some(address);
                 return Ok(Box::new(peer));
             }
@@ -109,18 +103,17 @@ impl Servers {
 }
 
 /// The servers of an upstream in the order in which a request tries them.
-fn order(servers: &balance::Servers, upstream: &Upstream, session: &Session) -> Vec<usize> {
+fn order(servers: &balance::Servers, upstream: &Upstream, request: &RequestHeader, context: &Context) -> Vec<usize> {
     if upstream.balance == Balance::RoundRobin {
         return servers.order(Choice::Turn);
     }
-    let request = session.req_header();
     let path = || {
         let (path, _) = split_query(request.raw_path());
         [upstream.identity.as_bytes(), b":", path].concat()
     };
     let hashed = match &upstream.hash_by {
         HashBy::Path => path(),
-        HashBy::Client => client_address(session).map_or_else(path, |address| address.to_string().into_bytes()),
+        HashBy::Client => context.client.map_or_else(path, |address| address.to_string().into_bytes()),
         HashBy::Header(name) => request.headers.get(name).map_or_else(path, |value| value.as_bytes().to_vec()),
     };
     servers.order(Choice::Hash(&hashed))
@@ -254,9 +247,4 @@ pub(super) fn stay(context: &mut Context) {
 pub(super) fn may_send_again(request: &RequestHeader, body_truncated: bool) -> bool {
     let read = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
     read && !body_truncated && !method::is_named(&request.headers)
-}
-
-/// The address that a request came from.
-fn client_address(session: &Session) -> Option<IpAddr> {
-    Some(session.client_addr()?.as_inet()?.ip())
 }

@@ -62,5 +62,5 @@ impl Survey {
 }
 
 fn may_belong_to(key: &ResourceKey, route: &Route) -> bool {
-    route.key.may_have_made(key, &route.upstream.identity, &route.path)
+    route.key.may_have_made(key, &route.upstream.identity, &route.upstream_path)
 }

@@ -19,6 +19,7 @@ mod leases;
 mod stores;
 mod tags;
 mod tls;
+mod upstreams;
 
 /// Two upstreams and a route, to which a test adds what it is about.
 const BASE: &str = r#"

@@ -53,7 +53,9 @@ async fn replicas(count: usize, targets: &[String]) -> Vec<Backend> {
     let mut servers = Vec::new();
     for _ in 0..count {
         let server = backend().await;
-        targets.iter().for_each(|target| server.put(target, "one"));
+        for target in targets {
+            server.put(target, "one");
+        }
         servers.push(server);
     }
     servers
@@ -140,7 +142,7 @@ async fn a_write_is_not_sent_to_another_server_than_it_was_judged_by() {
     let (target, tag) = tag.expect("one of them is its own");
     own.vanishes.store(true, Ordering::SeqCst);
     let refused = put_if_match(proxy.addr(), target, &tag, "two").await;
-    assert_eq!(refused.refused(502, "upstream-failed").in_doubt, false);
+    assert!(!refused.refused(502, "upstream-failed").in_doubt);
     assert_eq!(other.count("*", target), 0);
     // The next one is judged by the other server, and written there.
     assert_eq!(put_if_match(proxy.addr(), target, &tag, "three").await.status, 204);

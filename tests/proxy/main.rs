@@ -35,6 +35,7 @@ mod early_verdicts;
 mod example_files;
 mod example_tables;
 mod flapping_tags;
+mod forwarded_clients;
 mod forwarded_conditions;
 mod http_behaviour;
 mod idempotency;

@@ -17,7 +17,7 @@ use crate::core::{
     path_mapping::PathMapping,
     policy::{LeaseGuards, Writers},
     resource::KeyTemplate,
-    route::{Relation, relation},
+    route::{HostPattern, Relation, relation},
 };
 
 #[cfg(test)]
@@ -127,6 +127,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         shutdown_timeout: _,
         control_socket,
         tls: _,
+        trusted_proxies: _,
     } = server;
     let differences = [
         ("server.listen", *listen != new.server.listen),
@@ -177,7 +178,11 @@ fn gives(from: &Route, to: &Route, old: &[Arc<Route>], new: &[Arc<Route>]) -> bo
     }
 }
 
+/// How the requests of two routes lie to each other; where one of them changes paths, how what the upstream gets does.
 fn relate(a: &Route, b: &Route) -> Relation {
+    if a.mapping != b.mapping {
+        return relation((&HostPattern::Any, &a.upstream_path), (&HostPattern::Any, &b.upstream_path));
+    }
     relation((&a.host, &a.path), (&b.host, &b.path))
 }
 

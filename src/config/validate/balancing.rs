@@ -1,17 +1,22 @@
 //! How the servers of an upstream share its load, how they are checked, and what they are sent of the client.
 
+use std::net::IpAddr;
+
 use http::{HeaderValue, uri::PathAndQuery};
+use ipnet::IpNet;
 
 use super::{
     super::{
-        Balance, Connections, HashBy, Health, HostHeader, Question, limits,
-        raw::{self, Text},
+        Balance, Connections, HashBy, Health, HostHeader, Question, TrustedProxies, limits,
+        raw::{self, Text, Texts},
         units::status_range,
         words::{CheckWord, Word as _},
     },
     check::Check,
 };
 
+/// Stands for all who come over a unix socket.
+const UNIX: &str = "unix";
 /// What a check asks for where nothing is said.
 const DEFAULT_PATH: &str = "/";
 /// Which statuses are good where nothing is said.
@@ -115,6 +120,24 @@ pub(super) fn host_header(check: &mut Check<'_>, value: Option<&Text>) -> HostHe
             HostHeader::Preserve
         }
     }
+}
+
+/// Networks and addresses, and those who come over a unix socket.
+pub(super) fn trusted_proxies(check: &mut Check<'_>, value: Option<&Texts>) -> TrustedProxies {
+    const HINT: &str = r#"write "10.0.0.0/8", "192.0.2.1", "2001:db8::/32" or "unix""#;
+    let Some(value) = value else { return TrustedProxies::default() };
+    let networks = check.each(value, |check, text| {
+        let written = text.get_ref().as_str();
+        if written == UNIX {
+            return None;
+        }
+        let network = written.parse::<IpNet>().or_else(|_| written.parse::<IpAddr>().map(IpNet::from));
+        if network.is_err() {
+            check.hinted(text.span(), format!("trusted_proxies: {written:?} is no network"), HINT);
+        }
+        network.ok()
+    });
+    TrustedProxies { networks, over_unix: value.get_ref().iter().any(|text| text.get_ref() == UNIX) }
 }
 
 fn is_authority(name: &str) -> bool {

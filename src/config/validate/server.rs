@@ -4,6 +4,7 @@ use std::{path::PathBuf, thread};
 
 use super::{
     super::{Listen, Server, limits, raw, raw::Text, units::show_size},
+    balancing,
     check::Check,
     tls,
     upstreams::host_and_port,
@@ -26,6 +27,7 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
         body_timeout: check.duration(raw.body_timeout.as_ref(), limits::BODY_TIMEOUT),
         spool_dir: spool_dir(check, raw.spool_dir.as_ref()),
         claim_waiters_max: check.count(raw.claim_waiters_max.as_ref(), limits::CLAIM_WAITERS_MAX),
+        trusted_proxies: balancing::trusted_proxies(check, raw.trusted_proxies.as_ref()),
         keepalive_timeout: check.duration(raw.keepalive_timeout.as_ref(), limits::KEEPALIVE_TIMEOUT),
         shutdown_timeout: check.duration(raw.shutdown_timeout.as_ref(), limits::SHUTDOWN_TIMEOUT),
         control_socket: raw.control_socket.as_ref().map(|value| control_socket(check, value)),

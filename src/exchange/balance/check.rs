@@ -1,22 +1,22 @@
 //! Active health checks: each server is asked again and again, by itself, on a runtime that carries no requests.
 
 use std::{
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
-use http::{HeaderValue, Method, header};
-use pingora::{
-    connectors::{ConnectorOptions, http::Connector},
-    http::RequestHeader,
-};
+use http::{Method, header};
+use pingora::{connectors::http::Connector, http::RequestHeader};
 use tokio::{
     runtime::Handle,
     time::{sleep, timeout},
 };
 
 use super::{
-    super::{Body, Purpose, connection::Connected, dial, peer::Resolver},
+    super::{Body, Purpose, connection::Connected, connector, dial, peer::Resolver},
     Servers,
     server::Server,
 };
@@ -28,7 +28,7 @@ use crate::{
 /// Begins the checks of an upstream that wants them, on this runtime. They end with its configuration.
 pub(super) fn begin(runtime: Option<&Handle>, upstream: &Arc<Upstream>, servers: &Arc<Servers>) {
     let checks = runtime.zip(upstream.health.as_ref());
-    for (index, server) in servers.servers.iter().enumerate() {
+    for (index, server) in servers.list.iter().enumerate() {
         match checks {
             Some((runtime, _)) => {
                 drop(runtime.spawn(check(Arc::downgrade(upstream), index, Arc::clone(server))));
@@ -41,8 +41,7 @@ pub(super) fn begin(runtime: Option<&Handle>, upstream: &Arc<Upstream>, servers:
 
 /// Checks one server until its configuration is gone.
 async fn check(upstream: Weak<Upstream>, index: usize, server: Arc<Server>) {
-    let (connector, resolver) = (Arc::new(Connector::new(Some(ConnectorOptions::new(1)))), Resolver::new());
-    let mut streak = Streak::default();
+    let (connector, resolver) = (connector(1), Resolver::new());
     loop {
         let Some((upstream, health)) = upstream.upgrade().and_then(|upstream| {
             let health = upstream.health.clone()?;
@@ -52,7 +51,9 @@ async fn check(upstream: Weak<Upstream>, index: usize, server: Arc<Server>) {
         };
         let asked = timeout(health.timeout, ask(&connector, &resolver, &upstream, index, &health.question));
         let answer = asked.await.unwrap_or(Err("no answer in time".to_owned()));
-        if let Some(down) = streak.after(answer.is_ok(), server.is_down(), &health)
+        // Of the server and not of this task: a reload begins the tasks anew, and not what was found out.
+        let news = Streak(server.streak()).after(answer.is_ok(), server.is_down(), &health);
+        if let Some(down) = news
             && server.set_down(down)
         {
             tell(&upstream, &server, down, answer.err().as_deref().unwrap_or_default());
@@ -91,30 +92,28 @@ async fn ask(
 }
 
 fn head(host: &str, path: &str) -> pingora::Result<RequestHeader> {
-    let mut head = RequestHeader::build(Method::GET, path.as_bytes(), Some(4))?;
+    let mut head = RequestHeader::build(Method::GET, path.as_bytes(), Some(2))?;
     head.insert_header(header::HOST, host)?;
     head.insert_header(header::USER_AGENT, "ifmatch health check")?;
-    head.insert_header(header::CONNECTION, HeaderValue::from_static("close"))?;
     Ok(head)
 }
 
 /// How many answers in a row spoke against what is held to be the case.
-#[derive(Default)]
-struct Streak(usize);
+struct Streak<'a>(&'a AtomicUsize);
 
-impl Streak {
+impl Streak<'_> {
     /// What is to be held to be the case after another answer, if that changes.
-    fn after(&mut self, is_well: bool, is_down: bool, health: &Health) -> Option<bool> {
+    fn after(&self, is_well: bool, is_down: bool, health: &Health) -> Option<bool> {
         if is_well != is_down {
-            self.0 = 0;
+            self.0.store(0, Ordering::Relaxed);
             return None;
         }
-        self.0 += 1;
         let enough = if is_well { health.healthy_after } else { health.unhealthy_after };
-        (self.0 >= enough).then(|| {
-            self.0 = 0;
-            !is_well
-        })
+        if self.0.fetch_add(1, Ordering::Relaxed) + 1 < enough {
+            return None;
+        }
+        self.0.store(0, Ordering::Relaxed);
+        Some(!is_well)
     }
 }
 
@@ -123,7 +122,7 @@ fn with_jitter(interval: Duration) -> Duration {
     let tenth = interval / 10;
     // Without random numbers of the system the checks are as good, if less evenly spread.
     let part = u32::try_from(random_u64().unwrap_or_default() % 2001).unwrap_or_default();
-    interval - tenth + tenth * part / 1000
+    interval.saturating_sub(tenth) + tenth * part / 1000
 }
 
 #[cfg(test)]
@@ -142,7 +141,8 @@ mod tests {
 
     /// What is held to be the case after each answer, beginning with a server that is up.
     fn states(answers: &[bool]) -> Vec<bool> {
-        let (mut streak, mut down) = (Streak::default(), false);
+        let (count, mut down) = (AtomicUsize::new(0), false);
+        let streak = Streak(&count);
         let mut after = |is_well: &bool| {
             down = streak.after(*is_well, down, &health()).unwrap_or(down);
             down

@@ -59,11 +59,14 @@ pub struct ServerState {
     pub waiting: usize,
 }
 
+/// An upstream of a configuration that somebody may use still, and its servers.
+type Known = HashMap<usize, (Weak<Upstream>, Arc<Servers>)>;
+
 /// The servers of all upstreams. What is known of a server outlives the configuration that names it.
 #[derive(Default)]
 pub struct Upstreams {
     /// By the address of the upstream, which the weak reference keeps from being given to another one.
-    known: RwLock<HashMap<usize, (Weak<Upstream>, Arc<Servers>)>>,
+    known: RwLock<Known>,
     /// Where health checks run.
     checks: Option<Handle>,
 }
@@ -107,12 +110,12 @@ impl Upstreams {
         let of_same_name = || known.values().map(|(_, servers)| servers).filter(|known| known.name == upstream.name);
         let servers = upstream.servers.iter().map(|name| {
             let is_same = |server: &&Arc<Server>| server.name == *name && server.max() == upstream.connections.max;
-            let same = of_same_name().flat_map(|known| &known.servers).find(is_same);
+            let same = of_same_name().flat_map(|known| &known.list).find(is_same);
             same.cloned().unwrap_or_else(|| Arc::new(Server::new(name, upstream.connections.max)))
         });
         let servers = Arc::new(Servers {
             name: upstream.name.clone(),
-            servers: servers.collect(),
+            list: servers.collect(),
             order: Order::of(&upstream.servers, &upstream.weights),
             is_checked: upstream.health.is_some(),
         });
@@ -139,7 +142,7 @@ impl Upstreams {
 /// The servers of one upstream.
 pub(crate) struct Servers {
     name: String,
-    servers: Vec<Arc<Server>>,
+    list: Vec<Arc<Server>>,
     order: Order,
     is_checked: bool,
 }
@@ -152,22 +155,22 @@ impl Servers {
             Choice::Hash(what) => self.order.by_hash(what),
             Choice::Only(server) => vec![server],
         };
-        order.retain(|server| self.servers.get(*server).is_some_and(|server| !server.is_down()));
+        order.retain(|server| self.list.get(*server).is_some_and(|server| !server.is_down()));
         // A stable sort: of those that are well the first one stays the first.
-        order.sort_by_key(|server| self.servers.get(*server).is_some_and(|server| server.comes_last()));
+        order.sort_by_key(|server| self.list.get(*server).is_some_and(|server| server.comes_last()));
         order
     }
 
     /// Notes whether a server could be connected to.
     pub(crate) fn connected(&self, server: usize, succeeded: bool) {
-        if let Some(server) = self.servers.get(server) {
+        if let Some(server) = self.list.get(server) {
             server.connected(succeeded);
         }
     }
 
     /// A slot of this server, within the limits of its upstream.
     pub(crate) async fn slot(&self, server: usize, upstream: &Upstream) -> Result<Slot, Full> {
-        match self.servers.get(server) {
+        match self.list.get(server) {
             Some(server) => server.slot(&upstream.connections).await,
             None => Err(Full),
         }
@@ -175,11 +178,11 @@ impl Servers {
 
     /// A slot of this server, if one is free at this moment.
     pub(crate) fn try_slot(&self, server: usize) -> Result<Slot, Full> {
-        self.servers.get(server).ok_or(Full)?.try_slot()
+        self.list.get(server).ok_or(Full)?.try_slot()
     }
 
     fn states(&self) -> impl Iterator<Item = ServerState> {
-        self.servers.iter().map(|server| ServerState {
+        self.list.iter().map(|server| ServerState {
             upstream: self.name.clone(),
             server: server.name.clone(),
             is_checked: self.is_checked,
@@ -190,3 +193,6 @@ impl Servers {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

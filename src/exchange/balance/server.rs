@@ -30,6 +30,8 @@ pub(super) struct Server {
     down: AtomicBool,
     /// Until when it comes last, in milliseconds since the start; 0 for never.
     last_until: AtomicU64,
+    /// Answers of its checks in a row that speak against what it is held to be.
+    streak: AtomicUsize,
     max: usize,
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
@@ -50,6 +52,7 @@ impl Server {
             name: name.to_owned(),
             down: AtomicBool::new(false),
             last_until: AtomicU64::new(0),
+            streak: AtomicUsize::new(0),
             max,
             slots: Arc::new(Semaphore::new(max)),
             waiting: AtomicUsize::new(0),
@@ -72,6 +75,10 @@ impl Server {
 
     pub(super) fn is_down(&self) -> bool {
         self.down.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn streak(&self) -> &AtomicUsize {
+        &self.streak
     }
 
     /// Notes what its health checks say; true if that is news.

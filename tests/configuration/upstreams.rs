@@ -1,0 +1,111 @@
+//! Servers, their checks and limits, and what a route does to paths.
+
+use std::time::Duration;
+
+use ifmatch::config::{Forwarded, HostHeader, Question};
+
+use super::{BASE, config, loaded, problems, warnings};
+
+/// The base with these lines in the table of its first upstream.
+fn with_upstream(lines: &str) -> String {
+    BASE.replace("servers = [\"127.0.0.1:9000\"]", &format!("servers = [\"127.0.0.1:9000\"]\n{lines}"))
+}
+
+#[test]
+fn each_broken_rule_of_upstreams_is_one_problem() {
+    let cases: &[(&str, &str)] = &[
+        ("weights = { \"127.0.0.1:9001\" = 2 }", "weights names \"127.0.0.1:9001\", which is no server"),
+        ("weights = { \"127.0.0.1:9000\" = 0 }", "weights is 0, it is from 1 to 100"),
+        ("balance = \"random\"", "balance cannot be \"random\""),
+        ("hash_by = \"client\"", "hash_by has no effect on servers that take turns"),
+        ("balance = \"consistent-hash\"\nhash_by = \"header:\"", "hash_by cannot be \"header:\""),
+        ("max_connections = 0", "max_connections is 0, it is from 1 to 1000000"),
+        ("queue = { max_wait = \"1h\" }", "queue.max_wait is 1h, the limit is 5m"),
+        ("queue = { max_waiters = -1 }", "queue.max_waiters is -1, it is from 0 to 100000"),
+        ("read_timeout = \"1ms\"", "read_timeout is 1ms, the least is 10ms"),
+        ("host_header = \"preserved\"", "host_header cannot be \"preserved\""),
+        ("host_header = \"a@b.test\"", "host_header cannot be \"a@b.test\""),
+        ("forwarded = \"x-forwarded-for\"", "forwarded cannot be \"x-forwarded-for\""),
+        ("health = { check = \"tcp\" }", "health.check cannot be \"tcp\""),
+        ("health = { path = \"/healthz\" }", "health.path has no effect where health.check is \"off\""),
+        (
+            "health = { check = \"connect\", status = \"204\" }",
+            "health.status has no effect where health.check is \"connect\"",
+        ),
+        ("health = { check = \"http\", path = \"healthz\" }", "health.path is \"healthz\", which is no path"),
+        ("health = { check = \"http\", status = \"fine\" }", "health.status is \"fine\""),
+        ("health = { check = \"http\", healthy_after = 0 }", "health.healthy_after is 0, it is from 1 to 100"),
+        ("health = { check = \"http\", interval = \"1ms\" }", "health.interval is 1ms, the least is 50ms"),
+    ];
+    for (added, message) in cases {
+        assert_eq!(problems(&with_upstream(added)), [*message], "{added}");
+    }
+}
+
+#[test]
+fn each_broken_rule_of_prefixes_is_one_problem() {
+    let cases: &[(&str, &str)] = &[
+        ("strip_prefix = \"/api\"", "the path /documents/{id} does not begin with strip_prefix \"/api\""),
+        ("strip_prefix = \"documents\"", "strip_prefix is \"documents\", which is no path to put before others"),
+        ("add_prefix = \"/\"", "add_prefix is \"/\", which is no path to put before others"),
+        ("add_prefix = \"/{id}\"", "add_prefix is \"/{id}\", which is no path to put before others"),
+        ("add_prefix = \"/v1/\"", "add_prefix is \"/v1/\", which is not in normal form"),
+        ("add_prefix = \"/%761\"", "add_prefix is \"/%761\", which is not in normal form"),
+    ];
+    for (added, message) in cases {
+        assert_eq!(problems(&format!("{BASE}{added}\n")), [*message], "{added}");
+    }
+}
+
+#[test]
+fn what_is_no_network_is_no_trusted_proxy() {
+    let text =
+        format!("{BASE}[server]\ntrusted_proxies = [\"10.0.0.0/8\", \"unix\", \"proxy.test\", \"10.0.0.0/33\"]\n");
+    let expected = ["\"proxy.test\"", "\"10.0.0.0/33\""].map(|each| format!("trusted_proxies: {each} is no network"));
+    assert_eq!(problems(&text), expected);
+}
+
+#[test]
+fn a_signature_needs_a_host_that_is_known_before_the_server() {
+    let signed = "errors = \"s3\"\netag = \"upstream\"\nprobe_auth = \"sigv4\"\nprobe_region = \"eu-central-1\"\n";
+    let text = format!("{}{signed}", with_upstream("host_header = \"upstream\""));
+    assert_eq!(problems(&text), ["probes are signed for a host, and upstream \"docs\" has host_header = \"upstream\""]);
+    let text = format!("{}{signed}", with_upstream("host_header = \"s3.example.com\""));
+    assert_eq!(problems(&text), [""; 0]);
+}
+
+#[test]
+fn what_is_written_of_an_upstream_is_what_it_gets() {
+    let text = with_upstream(
+        "timeout = \"7s\"\nwrite_timeout = \"2s\"\nforwarded = \"both\"\nhost_header = \"docs.internal\"\n\
+         health = { check = \"http\", path = \"/healthz?deep\", status = \"204\" }",
+    );
+    let config = config(&text);
+    let upstream = &config.routes[0].upstream;
+    assert_eq!((upstream.read_timeout, upstream.write_timeout), (Duration::from_secs(7), Duration::from_secs(2)));
+    assert_eq!(upstream.forwarded, Forwarded::Both);
+    assert_eq!(upstream.host_header, HostHeader::Named("docs.internal".to_owned()));
+    let question = upstream.health.as_ref().map(|health| health.question.clone());
+    assert_eq!(question, Some(Question::Http { path: "/healthz?deep".to_owned(), status: 204..=204 }));
+}
+
+/// DESIGN, section 9: the paths that the backend gets are compared, not those that clients send.
+#[test]
+fn an_unguarded_route_that_reaches_a_guarded_one_by_its_prefix_is_warned_of() {
+    let open = |lines: &str| {
+        format!("{BASE}[[routes]]\nname = \"open\"\nupstream = \"docs\"\npolicy = \"last-writer-wins\"\n{lines}\n")
+    };
+    let reaches = "route \"open\" is not guarded and reaches what route \"documents\" (line 8) guards";
+    for (lines, expected) in [
+        ("path = \"/raw/{*rest}\"\nstrip_prefix = \"/raw\"", &[reaches][..]),
+        ("path = \"/{id}\"\nadd_prefix = \"/documents\"", &[reaches]),
+        ("path = \"/raw/{*rest}\"", &[]),
+        ("path = \"/raw/{*rest}\"\nstrip_prefix = \"/raw\"\nadd_prefix = \"/other\"", &[]),
+        ("path = \"/{*rest}\"", &[]),
+    ] {
+        assert_eq!(warnings(&open(lines)), expected, "{lines}");
+    }
+    // Both have the prefix: the more specific one takes what both match.
+    let both = loaded(&format!("{}[defaults]\nadd_prefix = \"/v1\"\n", open("path = \"/{*rest}\"")));
+    assert_eq!(both.warnings, []);
+}
