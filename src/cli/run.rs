@@ -2,6 +2,8 @@
 
 use std::{error::Error, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
+use tokio::runtime::Runtime;
+
 use super::{Exit, RunOptions, complain, report};
 use crate::{
     config::{Config, Loaded, StoreKind},
@@ -11,7 +13,10 @@ use crate::{
     live::{Live, Serving},
     proxy::Gateway,
     reload::{self, Reloader, control},
-    server::{self, Listeners, signals},
+    server::{
+        self, Listeners,
+        signals::{self, Hangups},
+    },
     store::{self, Opened},
     telemetry,
 };
@@ -31,18 +36,32 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(signer) => signer,
         Err(error) => return fail(&error, Exit::Configuration),
     };
-    let listeners = match Listeners::bind(&config.server.listen) {
-        Ok(listeners) => listeners,
-        Err(error) => return fail(&error, Exit::Unavailable),
+    let doors = match Doors::open(&config) {
+        Ok(doors) => doors,
+        Err(error) => return fail(error.as_ref(), Exit::Unavailable),
     };
-    let control = match config.server.control_socket.as_deref().map(control::bind).transpose() {
-        Ok(control) => control,
-        Err(error) => return fail(&error, Exit::Unavailable),
-    };
-    announce(&config, &listeners);
-    match serve(options, &Arc::new(config), (listeners, control), signer) {
+    announce(&config, &doors.listeners);
+    match serve(options.path(), &Arc::new(config), doors, signer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
+    }
+}
+
+/// All ways in which the process can be reached, opened before anybody is told that it runs.
+struct Doors {
+    runtime: Runtime,
+    hangups: Hangups,
+    control: Option<UnixListener>,
+    listeners: Listeners,
+}
+
+impl Doors {
+    fn open(config: &Config) -> Result<Self, Box<dyn Error>> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let hangups = runtime.block_on(async { Hangups::watch() })?;
+        let listeners = Listeners::inherit_or_bind(&config.server.listen)?;
+        let control = config.server.control_socket.as_deref().map(control::bind).transpose()?;
+        Ok(Self { runtime, hangups, control, listeners })
     }
 }
 
@@ -83,19 +102,19 @@ fn promise(kind: &StoreKind) -> &'static str {
 }
 
 fn serve(
-    options: &RunOptions,
+    file: Option<&Path>,
     config: &Arc<Config>,
-    (listeners, control): (Listeners, Option<UnixListener>),
+    doors: Doors,
     signer: Option<Signer>,
 ) -> Result<(), Box<dyn Error>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let Doors { runtime, hangups, control, listeners } = doors;
     runtime.block_on(async {
         let store = store::open(&config.store).await?;
         let live = live(config, &store, signer).await?;
         let stop = signals::watch()?;
-        let file = options.path().map(Path::to_owned);
-        let reloader = Arc::new(Reloader::new(Arc::clone(&live), Arc::clone(&store.store), file));
-        signals::reload_on_hangup(Arc::clone(&reloader))?;
+        let reloader = Reloader::new(Arc::clone(&live), Arc::clone(&store.store), file.map(Path::to_owned));
+        let reloader = Arc::new(reloader);
+        tokio::spawn(signals::reload_on_hangup(hangups, Arc::clone(&reloader)));
         if let Some(control) = control {
             tokio::spawn(control::serve(control, reloader));
         }

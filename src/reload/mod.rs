@@ -21,6 +21,7 @@ use crate::{
     core::policy::ProbeAuth,
     exchange::{NoCredentials, Signer},
     live::{Gate, Gates, Live, Serving},
+    server::{status, supervisor},
     store::{Store, StoreError},
 };
 
@@ -94,10 +95,19 @@ impl Reloader {
     /// holders, or that believes what may not be so.
     pub async fn reload(&self, force: bool) -> Result<Reloaded, NotReloaded> {
         let _turn = self.one_at_a_time.lock().await;
+        supervisor::reloading();
         let reloaded = self.load_and_swap(force).await;
+        let status = status(&self.live);
         match &reloaded {
-            Ok(reloaded) => tracing::info!(forced = force, "reloaded: {reloaded}"),
-            Err(error) => tracing::error!(forced = force, "not reloaded, the old configuration stays: {error}"),
+            Ok(reloaded) => {
+                tracing::info!(forced = force, "reloaded: {reloaded}");
+                supervisor::ready(&status);
+            }
+            Err(error) => {
+                tracing::error!(forced = force, "not reloaded, the old configuration stays: {error}");
+                let why = supervisor::one_line(&error.to_string());
+                supervisor::ready(&format!("{status}; the last reload was refused: {why}"));
+            }
         }
         reloaded
     }

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, Permissions},
     io,
-    net::TcpListener,
+    net::{TcpListener, ToSocketAddrs as _},
     os::{
         fd::{IntoRawFd as _, RawFd},
         unix::{
@@ -15,6 +15,7 @@ use std::{
     sync::Arc,
 };
 
+use listenfd::ListenFd;
 use pingora::{
     server::{Fds, ListenFds},
     services::listening::Service,
@@ -33,6 +34,20 @@ pub struct BindError {
     address: String,
     #[source]
     source: io::Error,
+}
+
+/// Sockets that a supervisor has opened, and that cannot be served.
+#[derive(Debug, Error)]
+pub enum InheritError {
+    /// An address has none, and cannot be listened on.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// One of them is no socket that listens.
+    #[error("a file descriptor of LISTEN_FDS cannot be listened on")]
+    NoListener(#[source] Option<io::Error>),
+    /// The configuration does not speak of it.
+    #[error("LISTEN_FDS has a socket on {0}, which server.listen does not name")]
+    NotNamed(String),
 }
 
 /// Sockets that listen, not yet served.
@@ -55,6 +70,25 @@ impl Listeners {
     pub fn bind(listen: &[Listen]) -> Result<Self, BindError> {
         let sockets = listen.iter().map(bind).collect::<Result<_, _>>()?;
         Ok(Self { sockets })
+    }
+
+    /// Takes over the sockets that a supervisor has opened (`LISTEN_FDS`), each for the address of the configuration
+    /// that it listens on, and listens on the other addresses itself. A socket that outlives the process loses no
+    /// connection when one process takes the place of another.
+    pub fn inherit_or_bind(listen: &[Listen]) -> Result<Self, InheritError> {
+        let mut inherited = inherited()?;
+        let mut sockets = Vec::with_capacity(listen.len());
+        for listen in listen {
+            let place = inherited.iter().position(|socket| socket.address() == address(listen));
+            sockets.push(match place {
+                Some(place) => inherited.swap_remove(place),
+                None => bind(listen)?,
+            });
+        }
+        match inherited.first() {
+            Some(socket) => Err(InheritError::NotNamed(socket.address())),
+            None => Ok(Self { sockets }),
+        }
     }
 
     /// The addresses, with the ports that were chosen where the configuration says port 0.
@@ -96,6 +130,39 @@ impl Socket {
     }
 }
 
+fn inherited() -> Result<Vec<Socket>, InheritError> {
+    let no_listener = |error| InheritError::NoListener(Some(error));
+    let mut descriptors = ListenFd::from_env();
+    let mut sockets = Vec::with_capacity(descriptors.len());
+    for index in 0..descriptors.len() {
+        sockets.push(match descriptors.take_tcp_listener(index) {
+            Ok(Some(listener)) => tcp(listener).map_err(no_listener)?,
+            _ => match descriptors.take_unix_listener(index).map_err(no_listener)? {
+                Some(listener) => unix(listener).map_err(no_listener)?,
+                None => return Err(InheritError::NoListener(None)),
+            },
+        });
+    }
+    Ok(sockets)
+}
+
+fn unix(listener: UnixListener) -> io::Result<Socket> {
+    listener.set_nonblocking(true)?;
+    let path = listener.local_addr()?.as_pathname().map(Path::to_owned).unwrap_or_default();
+    Ok(Socket::Unix { path, listener })
+}
+
+/// An address of the configuration as [`Socket::address`] spells it.
+fn address(listen: &Listen) -> String {
+    match listen {
+        Listen::Tcp(address) => match address.to_socket_addrs().ok().and_then(|mut addresses| addresses.next()) {
+            Some(resolved) => resolved.to_string(),
+            None => address.clone(),
+        },
+        Listen::Unix(path) => format!("unix:{}", path.display()),
+    }
+}
+
 fn bind(listen: &Listen) -> Result<Socket, BindError> {
     match listen {
         Listen::Tcp(address) => bind_tcp(address).map_err(|source| BindError { address: address.clone(), source }),
@@ -106,7 +173,10 @@ fn bind(listen: &Listen) -> Result<Socket, BindError> {
 }
 
 fn bind_tcp(address: &str) -> io::Result<Socket> {
-    let listener = TcpListener::bind(address)?;
+    tcp(TcpListener::bind(address)?)
+}
+
+fn tcp(listener: TcpListener) -> io::Result<Socket> {
     listener.set_nonblocking(true)?;
     Ok(Socket::Tcp { address: listener.local_addr()?.to_string(), listener })
 }

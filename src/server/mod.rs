@@ -20,12 +20,13 @@ use pingora_runtime::RuntimeBuilder;
 use thiserror::Error;
 use tokio::sync::watch;
 
-use crate::{config, proxy::Gateway};
+use crate::{config, live::Live, proxy::Gateway};
 
 mod bind;
 mod entrance;
 mod in_flight;
 pub mod signals;
+pub mod supervisor;
 
 use entrance::Entrance;
 
@@ -91,9 +92,12 @@ pub async fn run(
     let mut serving =
         runtime.get_handle().spawn(async move { service.start_service(Some(descriptors), shutdown_watch, 1).await });
 
+    supervisor::ready(&status(&live));
+    let watchdog = tokio::spawn(supervisor::stay_alive(runtime.get_handle().clone()));
     let result = tokio::select! {
         ended = &mut serving => Err(ServeError::Listeners(ended.err())),
         () = reached(&mut stop, Stop::Drain) => {
+            supervisor::stopping();
             shutdown.send_replace(true);
             let current = live.serving();
             // Whoever waits for a lease is answered now: the process must not end under them.
@@ -110,9 +114,17 @@ pub async fn run(
             Ok(())
         }
     };
+    watchdog.abort();
     // Tasks that are still running are dropped, so this takes no time; it blocks, which a runtime does not allow.
     let _ = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(Duration::ZERO)).await;
     result
+}
+
+/// What a supervisor shows of the process.
+pub fn status(live: &Live) -> String {
+    let serving = live.serving();
+    let guarded = serving.routes().iter().filter(|route| route.guard.is_some()).count();
+    format!("serving {} routes, {guarded} of them guarded", serving.routes().len())
 }
 
 /// Waits until nothing is in flight, and looks twice for a request that is not counted yet.
