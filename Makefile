@@ -9,11 +9,11 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test explore lint fmt bench bench-leases bench-stores bench-core soak-downloads crash histories setup-build setup-browser setup-engines setup-test setup-bench
+.PHONY: help run test explore lint fmt bench bench-leases bench-stores bare-machine bench-core soak-downloads crash histories setup-build setup-browser setup-engines setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
-		printf '  make %-12s %s\n' "$$target" "$$does"; done
+		printf '  make %-14s %s\n' "$$target" "$$does"; done
 
 run: setup-build ## Build, and start the demo; UPSTREAM=http://host:port guards that server instead
 	@$(CARGO) build --release --locked
@@ -55,6 +55,9 @@ histories: setup-build setup-test ## Kill and stop two proxies and their engine,
 	IFMATCH_DISTURBANCES=200 $(CARGO) test --locked --test histories keep_the_promise -- --nocapture --test-threads=1
 	IFMATCH_PROXIES=4 IFMATCH_WRITERS=16 $(CARGO) test --locked --test histories turns -- --nocapture
 
+bare-machine: ## Do all that a newcomer does on a Debian with make and Rust alone (needs root; 1 hour)
+	.ci/bare-machine $(or $(BARE_MACHINE),target/bare-machine) .ci/bare-machine-test
+
 bench-core: setup-build ## Measure the core and the store alone
 	$(CARGO) bench --locked
 
@@ -64,7 +67,7 @@ setup-build: ## Install what the build needs and is missing (Debian packages)
 	@[ -e /usr/include/google/protobuf/descriptor.proto ] || .ci/install protobuf=libprotobuf-dev
 
 setup-test: setup-browser setup-engines ## Install what the tests need and is missing (Debian packages, PyPI, npm)
-	@.ci/install curl=curl nginx=nginx python3=python3
+	@.ci/install curl=curl nginx=nginx python3=python3 promtool=prometheus systemd-analyze=systemd
 	@nginx -V 2>&1 | grep -q -- --with-http_dav_module || \
 		{ echo 'this nginx has no dav module, which the tests write through; Debian builds it in' >&2; exit 1; }
 	@.ci/clients

@@ -66,6 +66,8 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
 pub struct Config {
     /// The `[server]` table.
     pub server: Server,
+    /// The `[admin]` table, where there is an admin listener.
+    pub admin: Option<Admin>,
     /// The `[store]` table.
     pub store: Store,
     /// The routes, each with its upstream, in the order of the file.
@@ -108,6 +110,26 @@ pub enum Listen {
     Tcp(String),
     /// `unix:/path`.
     Unix(PathBuf),
+}
+
+/// The listener for operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admin {
+    /// Where they connect.
+    pub listen: Listen,
+    /// The names that it is known by, beside those of this machine and its address; in lower case.
+    pub hosts: Vec<String>,
+    /// Where the token is that requests must carry, if they must carry one.
+    pub token: Option<TokenSource>,
+}
+
+/// Where a token is that does not stand in the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenSource {
+    /// In this file.
+    File(PathBuf),
+    /// In this variable of the environment.
+    Environment(String),
 }
 
 /// Where records are kept (`kind`, with what that kind needs).

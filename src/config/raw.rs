@@ -21,6 +21,7 @@ pub(super) type Texts = Spanned<Vec<Text>>;
 #[serde(default, deny_unknown_fields)]
 pub(super) struct File {
     pub(super) server: Server,
+    pub(super) admin: Admin,
     pub(super) store: Store,
     pub(super) upstreams: BTreeMap<Text, Spanned<Upstream>>,
     pub(super) defaults: Route,
@@ -42,6 +43,15 @@ pub(super) struct Server {
     pub(super) keepalive_timeout: Option<Text>,
     pub(super) shutdown_timeout: Option<Text>,
     pub(super) control_socket: Option<Text>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Admin {
+    pub(super) listen: Option<Text>,
+    pub(super) hosts: Option<Texts>,
+    pub(super) token_file: Option<Text>,
+    pub(super) token_env: Option<Text>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -160,11 +170,10 @@ pub(super) struct Lease {
 }
 
 impl Section for File {
-    const LATER: &'static [&'static str] = &["admin"];
-
     fn shape(key: &str) -> Shape {
         match key {
             "server" => Shape::Table(clean::<Server>),
+            "admin" => Shape::Table(clean::<Admin>),
             "store" => Shape::Table(clean::<Store>),
             "defaults" => Shape::Table(clean::<Route>),
             "upstreams" => Shape::NamedTables(clean::<Upstream>),
@@ -175,6 +184,8 @@ impl Section for File {
 }
 
 impl Section for Server {}
+
+impl Section for Admin {}
 
 impl Section for Store {
     fn shape(key: &str) -> Shape {

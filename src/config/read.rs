@@ -23,9 +23,6 @@ use super::{
 
 /// A table of the raw mirror.
 pub(super) trait Section: DeserializeOwned {
-    /// Keys that later versions know.
-    const LATER: &'static [&'static str] = &[];
-
     /// What stands under one of its keys.
     fn shape(_key: &str) -> Shape {
         Shape::Value
@@ -140,19 +137,15 @@ impl Reader<'_> {
     fn unknown_key<T: Section>(&mut self, key: &Name<'_>, path: &[String]) -> bool {
         let name = key.get_ref().as_ref();
         let known = field_names::<T>();
-        let problem = if T::LATER.contains(&name) {
-            self.source.problem(key.span(), format!("`{name}` is not in this version of ifmatch"))
-        } else {
-            let problem = self.source.problem(key.span(), format!("unknown key `{name}`"));
-            match similar(name, known.iter().copied()) {
-                Some(meant) => {
-                    // A misspelt key is one problem, not also a missing one.
-                    let parent = path.split_last().map(|(_, parent)| parent).unwrap_or_default();
-                    self.written.0.entry(below(parent, meant)).or_insert(Key { span: key.span(), readable: false });
-                    problem.hint(format!("did you mean `{meant}`?"))
-                }
-                None => problem.hint(format!("the keys here are: {}", known.join(", "))),
+        let problem = self.source.problem(key.span(), format!("unknown key `{name}`"));
+        let problem = match similar(name, known.iter().copied()) {
+            Some(meant) => {
+                // A misspelt key is one problem, not also a missing one.
+                let parent = path.split_last().map(|(_, parent)| parent).unwrap_or_default();
+                self.written.0.entry(below(parent, meant)).or_insert(Key { span: key.span(), readable: false });
+                problem.hint(format!("did you mean `{meant}`?"))
             }
+            None => problem.hint(format!("the keys here are: {}", known.join(", "))),
         };
         self.problems.push(problem);
         false
@@ -254,10 +247,5 @@ mod tests {
     fn reports_every_error_of_syntax_and_nothing_else() {
         let found = problems("[server]\nbody_timeout = 5s\nbody_max = 1MiB\nunknown = 1\n");
         assert_eq!(found.len(), 2, "{found:?}");
-    }
-
-    #[test]
-    fn knows_the_keys_of_later_versions() {
-        assert_eq!(problems("[admin]\n"), ["`admin` is not in this version of ifmatch"]);
     }
 }

@@ -49,6 +49,7 @@ fn shows_every_key_and_no_other() {
     let expected = [
         known::<raw::File>(""),
         known::<raw::Server>("server."),
+        known::<raw::Admin>("admin."),
         known::<raw::Store>("store."),
         known::<raw::Tls>("store.tls."),
         known::<raw::Upstream>("upstreams.docs."),

@@ -95,6 +95,7 @@ pub(crate) fn route(path: &str, guard: Option<Guard>, servers: &[SocketAddr]) ->
 /// A configuration of these routes that listens on a free loopback port.
 pub(crate) fn config(routes: Vec<Route>) -> Config {
     Config {
+        admin: None,
         server: config::Server {
             listen: vec![Listen::Tcp("127.0.0.1:0".to_owned())],
             threads: 1,

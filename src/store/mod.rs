@@ -3,7 +3,8 @@
 //! A store knows nothing of HTTP, of leases, or of what a record means. Its contract:
 //!
 //! * [`Store::swap`] succeeds only against the revision that the record has at that moment. Each success gives the
-//!   record a revision greater than any that the store ever gave.
+//!   record a revision greater than any that the store gave before; those of two resources that succeed in the same
+//!   moment may be equal.
 //! * An absent record has a revision too: the floor of its bucket. In the step that forgets a record the floor is
 //!   raised to that record's revision, so a swap that was decided on "absent" before fails afterwards.
 //! * A record that is not idle ([`Record::is_idle`]) is never forgotten. Where there is no room for one, the answer is

@@ -11,6 +11,7 @@ use ifmatch::{
 const MISTAKES: &str = include_str!("mistakes.toml");
 const MISTAKES_REPORTED: &str = include_str!("mistakes.txt");
 
+mod admin;
 mod clients;
 mod leases;
 mod stores;
@@ -139,7 +140,6 @@ fn each_broken_rule_is_one_problem() {
         ("[store]\npath = \"/x\"", "path is the file of the disk store, and this is another kind"),
         ("[store]\nkind = \"disk\"", "kind = \"disk\" needs a path"),
         ("[store]\nkind = \"disk\"\npath = \"x\"", "path is \"x\", which is no absolute path"),
-        ("[admin]\nlisten = \"127.0.0.1:9901\"", "`admin` is not in this version of ifmatch"),
         ("[routes.lease]\nmin = \"15s\"", "`lease` has no effect on an optimistic route"),
         ("[defaults.lease]\nmin = \"15\"", "lease.min is \"15\", which is no duration"),
         ("[defaults]\npath = \"/\"", "`path` belongs to one route: it cannot be a default"),

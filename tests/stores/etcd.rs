@@ -1,10 +1,12 @@
 //! The etcd store on a real etcd.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 
+use futures_util::future::join_all;
 use ifmatch::{
     clock::BootClock,
     config::{self, StoreKind},
+    core::record::{Revision, Snapshot},
     store::{Store, StoreError, Swapped, etcd::EtcdStore},
 };
 
@@ -12,6 +14,7 @@ use crate::{
     contract::{Fixture, idle, key, leased, put},
     engines::{self, cluster::EtcdCluster},
     failures::{OnEngine, TIMEOUT},
+    relay::Relay,
     wait::within,
 };
 
@@ -128,6 +131,74 @@ async fn what_is_young_stays() {
     put(&*fixture.store, "a", idle()).await;
     assert_eq!(fixture.store.collect(Duration::from_secs(60)).await, Ok(0));
     assert_eq!(fixture.store.collect(Duration::ZERO).await, Ok(1));
+}
+
+/// More than one of them in a transaction: they have fewer revisions than records.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn swaps_that_travel_together_succeed_and_fail_each_by_itself() {
+    const RECORDS: usize = 60;
+    let fixture = Etcd::start(1_000).await;
+    let store = fixture.store();
+    let keys: Vec<_> = (0..RECORDS).map(|number| key(&format!("{number}"))).collect();
+    let made = join_all(keys.iter().map(|key| store.swap(key, Revision::default(), idle()))).await;
+    let made: Vec<_> = made.into_iter().map(|swapped| done(swapped).revision).collect();
+    let revisions: BTreeSet<_> = made.iter().collect();
+    assert!(revisions.len() < RECORDS, "none went with another");
+    // Every third one expects what was there before, and every one is tried twice at once.
+    let expected = |number: usize| if number % 3 == 0 { Revision::default() } else { made[number] };
+    let swaps = (0..2 * RECORDS).map(|number| number % RECORDS);
+    let swapped = join_all(swaps.map(|number| store.swap(&keys[number], expected(number), idle()))).await;
+    for number in 0..RECORDS {
+        let current = store.read(&keys[number]).await.unwrap().revision;
+        let outcomes = [&swapped[number], &swapped[number + RECORDS]];
+        let wins = outcomes.iter().filter(|swapped| matches!(swapped, Ok(Swapped::Done(_)))).count();
+        assert_eq!(wins, usize::from(number % 3 != 0), "{number}");
+        for swapped in outcomes {
+            let (Ok(Swapped::Done(told)) | Ok(Swapped::Conflict(told))) = swapped else { panic!("{swapped:?}") };
+            assert_eq!(told.revision, current, "{number}: each is told what there is");
+        }
+    }
+}
+
+/// The first attempt at all of them is carried out, and nobody hears of it. Before the second comes, others have changed
+/// one of the records.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn swaps_whose_common_answer_is_late_are_done_once_each() {
+    const RECORDS: usize = 20;
+    let fixture = Etcd::start(1_000).await;
+    let relay = Relay::to(fixture.addr()).await;
+    let store = fixture.store_at(relay.addr()).await;
+    let keys: Vec<_> = (0..RECORDS).map(|number| key(&format!("{number}"))).collect();
+    let stale = put(&*store, "0", idle()).await;
+    let current = put(&*store, "0", idle()).await;
+    relay.let_answers_through(false);
+    let expected = |number: usize| if number == 0 { stale.revision } else { Revision::default() };
+    let swaps = (0..RECORDS).map(|number| store.swap(&keys[number], expected(number), idle()));
+    let (swapped, applied) = tokio::join!(join_all(swaps), async {
+        let all = async { while fixture.store().scan(None, RECORDS).await.unwrap().len() < RECORDS {} };
+        within("the first attempts to be carried out", all).await;
+        put(&*fixture.store(), "1", idle()).await;
+        // The first attempt is over, and the second is not.
+        tokio::time::sleep(TIMEOUT / 2).await;
+        let applied = fixture.store().scan(None, RECORDS).await.unwrap();
+        relay.let_answers_through(true);
+        applied
+    });
+    for (number, swapped) in swapped.into_iter().enumerate() {
+        let (_, applied) = applied.iter().find(|(resource, _)| *resource == keys[number]).expect("it is there");
+        match number {
+            0 => assert_eq!((swapped, applied.revision), (Err(StoreError::Unavailable), current.revision)),
+            1 => assert_eq!(swapped, Err(StoreError::Unavailable), "nobody can say whether it was done before"),
+            _ => assert_eq!(done(swapped).revision, applied.revision, "{number}"),
+        }
+    }
+}
+
+fn done(swapped: Result<Swapped, StoreError>) -> Snapshot {
+    match swapped {
+        Ok(Swapped::Done(done)) => done,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Each write is carried out once, whichever member is frozen or dead; without most of them nothing is answered.

@@ -103,13 +103,13 @@ impl Config {
             control_socket: old.control_socket,
             ..self.server
         };
-        Self { server, store: running.store.clone(), ..self }
+        Self { server, admin: running.admin.clone(), store: running.store.clone(), ..self }
     }
 }
 
 /// What differs and is read at the start alone. Each field is named here: whoever adds one has to decide.
 fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
-    let Config { server, store, routes: _ } = old;
+    let Config { server, admin, store, routes: _ } = old;
     let Server {
         listen,
         threads,
@@ -132,6 +132,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("server.claim_waiters_max", *claim_waiters_max != new.server.claim_waiters_max),
         ("server.keepalive_timeout", *keepalive_timeout != new.server.keepalive_timeout),
         ("server.control_socket", *control_socket != new.server.control_socket),
+        ("[admin]", *admin != new.admin),
         ("[store]", *store != new.store),
     ];
     differences.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()

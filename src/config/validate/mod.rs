@@ -3,6 +3,7 @@
 //! A check that fails reports its problem and goes on with the default, so that one run finds all of them. What was
 //! built from a file with problems is thrown away at the end.
 
+mod admin;
 mod check;
 mod clients;
 mod guard;
@@ -33,6 +34,7 @@ pub(super) fn validate(
 ) -> Result<Loaded, Problems> {
     let mut check = Check { source, written, problems };
     let server = server::server(&mut check, &file.server);
+    let admin = admin::admin(&mut check, &file.admin);
     let store = store::store(&mut check, &file.store);
     let upstreams = upstreams::upstreams(&mut check, &file.upstreams);
     let routes = routes::routes(&mut check, file, &upstreams);
@@ -45,5 +47,5 @@ pub(super) fn validate(
     }
     let warnings = overlap::warnings(source, &routes);
     let routes = overlap::beside_guarded(routes);
-    Ok(Loaded { config: Config { server, store, routes }, warnings })
+    Ok(Loaded { config: Config { server, admin, store, routes }, warnings })
 }

@@ -58,7 +58,8 @@ fn listeners(check: &mut Check<'_>, raw: &raw::Server) -> Vec<Listen> {
     check.each(list, listener)
 }
 
-fn listener(check: &mut Check<'_>, text: &Text) -> Option<Listen> {
+/// One address to listen on.
+pub(super) fn listener(check: &mut Check<'_>, text: &Text) -> Option<Listen> {
     const HINT: &str = r#"write "127.0.0.1:8080", "0.0.0.0:80", "[::]:80" or "unix:/run/ifmatch.sock""#;
     let address = text.get_ref();
     if let Some(path) = address.strip_prefix("unix:") {

@@ -30,7 +30,7 @@ pub(crate) mod testing;
 
 pub use holder::{HolderLabel, MalformedLabel};
 pub use id::{LeaseId, MalformedLeaseId};
-pub use step::{Acquire, Action, Command, Denied, Done, step};
+pub use step::{Acquire, Action, Command, Denied, Done, break_lease, step};
 pub use usage::{Standing, Usage, UseDenied, judge_use};
 
 /// The name of a principal: a hash of its credentials.

@@ -133,7 +133,7 @@ pub enum Denied {
 ///
 /// The lease is not in a state for it, or not the client's, or writes are in the way.
 pub fn step(snapshot: &Snapshot, command: Command, rules: &LeaseRules) -> Result<(Record, Done), Denied> {
-    let current = Current { snapshot, lease: snapshot.lease(), state: snapshot.lease_state(), now: snapshot.now };
+    let current = Current::of(snapshot);
     let principal = command.principal;
     let (lease, done) = match command.action {
         Action::Acquire(wanted) => current.acquire(wanted, principal, rules)?,
@@ -142,12 +142,24 @@ pub fn step(snapshot: &Snapshot, command: Command, rules: &LeaseRules) -> Result
         Action::Release { id } => current.release(id, principal)?,
         Action::Break { period } => current.end(period)?,
     };
-    let mut record = snapshot.record.clone().resolved(snapshot.revision);
-    record.lease = Some(lease);
+    let mut record = current.record_with(lease);
     if matches!(done, Done::Acquired { is_new: true, .. }) {
         record.fence = Stamp::Itself;
     }
     Ok((record, done))
+}
+
+/// Breaks the lease as [`step`] does, for an operator: whoever holds it, and whatever its route lets clients do. The
+/// duration is how long its holder still has.
+///
+/// # Errors
+///
+/// There is no lease.
+pub fn break_lease(snapshot: &Snapshot, period: Duration) -> Result<(Record, Duration), Denied> {
+    let current = Current::of(snapshot);
+    let (lease, _) = current.end(Some(period))?;
+    let remaining = lease.remaining(snapshot.now).unwrap_or_default();
+    Ok((current.record_with(lease), remaining))
 }
 
 /// The lease as it was read.
@@ -158,7 +170,15 @@ struct Current<'a> {
     now: StoreTime,
 }
 
-impl Current<'_> {
+impl<'a> Current<'a> {
+    fn of(snapshot: &'a Snapshot) -> Self {
+        Self { snapshot, lease: snapshot.lease(), state: snapshot.lease_state(), now: snapshot.now }
+    }
+
+    fn record_with(&self, lease: Lease) -> Record {
+        Record { lease: Some(lease), ..self.snapshot.record.clone().resolved(self.snapshot.revision) }
+    }
+
     fn acquire(
         &self,
         wanted: Acquire,

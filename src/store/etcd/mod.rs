@@ -10,11 +10,15 @@
 //! copies at most one is carried out. The label in the record tells a copy that came too late that an earlier one was.
 //! Where neither can be told, because others have changed the record since, the swap has failed without a verdict.
 //!
+//! *Why do swaps travel together?* The module `batch` tells. Swaps of several records that one transaction carries out
+//! have one revision in common.
+//!
 //! *Why no keys with etcd's own leases?* They vanish without raising a floor, and with what must be remembered.
 //!
 //! *Why does each process count time by its own clock?* The module `sights` tells. A date in the record
 //! would end a lease early wherever a clock is ahead.
 
+mod batch;
 mod client;
 mod collect;
 mod keys;
@@ -38,6 +42,7 @@ use tokio::{
 };
 
 use self::{
+    batch::{Answered, Swaps},
     client::Engine,
     collect::Page,
     keys::Keys,
@@ -69,7 +74,8 @@ pub struct EtcdStore {
 }
 
 struct Shared {
-    engine: Engine,
+    engine: Arc<Engine>,
+    swaps: Swaps,
     keys: Keys,
     clock: Arc<dyn Clock>,
     incarnation: Incarnation,
@@ -94,10 +100,11 @@ impl EtcdStore {
         common: &config::Store,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
-        let engine = Engine::connect(settings, common.timeout).await?;
+        let engine = Arc::new(Engine::connect(settings, common.timeout).await?);
         let keys = Keys::new(&settings.prefix);
         let incarnation = incarnation(&engine, &keys).await?;
         let shared = Arc::new(Shared {
+            swaps: Swaps::start(&engine, common.timeout),
             engine,
             keys,
             clock,
@@ -175,9 +182,9 @@ impl Shared {
         let label = self.labels.next();
         let text = encoding::encode_labelled(&next, base, Some(label.clone()));
         let may_create = self.records.load(Ordering::Relaxed) < self.capacity;
-        let answer = self.engine.ask(txn::swap(&self.keys, key, expected, &text, may_create)).await?;
-        let is_repeated = answer.is_repeated;
-        match txn::swap_answer(&answer.response, may_create).ok_or(StoreError::Unavailable)? {
+        let swap = txn::swap(&self.keys, key, expected, &text, may_create);
+        let Answered { response, at, is_repeated } = self.swaps.carry_out(key, swap, text.len()).await?;
+        match txn::swap_answer(&response, at, may_create).ok_or(StoreError::Unavailable)? {
             SwapAnswer::Put { revision, is_new } => {
                 self.records.fetch_add(usize::from(is_new), Ordering::Relaxed);
                 Ok(Swapped::Done(self.put(key, revision, next, base)))

@@ -2,9 +2,13 @@
 //!
 //! # Design
 //!
-//! *Why is `version(key) > 0` compared too?* An absent key has the `mod_revision` 0, which is also the floor of a bucket
-//! of which nothing was ever forgotten. Without it a swap against that floor would succeed after the record was put and
+//! *Why is a record never compared with the revision 0?* An absent key has the `mod_revision` 0, which is also the floor
+//! of a bucket of which nothing was ever forgotten. A swap against that floor would succeed after the record was put and
 //! forgotten again.
+//!
+//! *Why not fewer comparisons in place of one transaction inside another?* Whether the expected revision is that of a
+//! record or the floor of an absent one, only etcd can tell. It cannot be both: a floor is raised in a transaction that
+//! puts no record.
 
 use etcd_client::{Compare, CompareOp, DeleteOptions, GetOptions, GetResponse, Txn, TxnOp, TxnOpResponse, TxnResponse};
 
@@ -47,19 +51,33 @@ fn looks(keys: &Keys, key: &ResourceKey) -> Vec<TxnOp> {
 
 /// Puts a record in the place of the one with the revision `expected`; else looks.
 pub(super) fn swap(keys: &Keys, key: &ResourceKey, expected: Revision, text: &str, may_create: bool) -> Txn {
-    let (record, floor, expected) = (keys.record(key), keys.floor(key.bucket()), number(expected));
-    let is_there = vec![
-        Compare::version(&*record, CompareOp::Greater, 0),
-        Compare::mod_revision(&*record, CompareOp::Equal, expected),
-    ];
+    let (record, floor, revision) = (keys.record(key), keys.floor(key.bucket()), number(expected));
     let is_absent = vec![
         Compare::create_revision(&*record, CompareOp::Equal, 0),
-        Compare::mod_revision(floor, CompareOp::Equal, expected),
+        Compare::mod_revision(floor, CompareOp::Equal, revision),
     ];
-    let put = TxnOp::put(record, text, None);
+    let put = TxnOp::put(&*record, text, None);
     let create = if may_create { vec![put.clone()] } else { Vec::new() };
     let absent = Txn::new().when(is_absent).and_then(create).or_else(looks(keys, key));
-    Txn::new().when(is_there).and_then(vec![put]).or_else(vec![TxnOp::txn(absent)])
+    if expected == Revision::default() {
+        return Txn::new().and_then(vec![TxnOp::txn(absent)]);
+    }
+    let is_there = Compare::mod_revision(&*record, CompareOp::Equal, revision);
+    Txn::new().when(vec![is_there]).and_then(vec![put]).or_else(vec![TxnOp::txn(absent)])
+}
+
+/// Carries out the swaps of several records as one: each of them succeeds or fails by itself.
+pub(super) fn together(swaps: Vec<Txn>) -> Txn {
+    Txn::new().and_then(swaps.into_iter().map(TxnOp::txn).collect::<Vec<_>>())
+}
+
+/// What each of the transactions that were carried out [`together`] came to, in their order.
+pub(super) fn each(answer: &TxnResponse) -> Vec<TxnResponse> {
+    let of_swap = |operation| match operation {
+        TxnOpResponse::Txn(swap) => Some(swap),
+        _ => None,
+    };
+    answer.op_responses().into_iter().filter_map(of_swap).collect()
 }
 
 /// Forgets the record with this revision and raises its floor in the same step; else does nothing.
@@ -98,14 +116,14 @@ pub(super) fn put_next(key: &str, expected: Revision, value: &str) -> Txn {
     Txn::new().when(vec![is_same]).and_then(vec![TxnOp::put(key, value, None)]).or_else(vec![TxnOp::get(key, None)])
 }
 
-/// What the transaction of [`swap`] came to. `None` if the answer has not the shape of one.
-pub(super) fn swap_answer(answer: &TxnResponse, may_create: bool) -> Option<SwapAnswer> {
-    let at = revision_of(answer)?;
-    if answer.succeeded() {
-        return Some(SwapAnswer::Put { revision: at, is_new: false });
-    }
+/// What the transaction of [`swap`] came to, at the store's revision `at`. `None` if the answer has not the shape of one.
+pub(super) fn swap_answer(answer: &TxnResponse, at: Revision, may_create: bool) -> Option<SwapAnswer> {
     let operations = answer.op_responses();
-    let [TxnOpResponse::Txn(absent)] = operations.as_slice() else { return None };
+    let absent = match operations.as_slice() {
+        [TxnOpResponse::Txn(absent)] => absent,
+        _ if answer.succeeded() => return Some(SwapAnswer::Put { revision: at, is_new: false }),
+        _ => return None,
+    };
     Some(match absent.succeeded() {
         true if may_create => SwapAnswer::Put { revision: at, is_new: true },
         true => SwapAnswer::NoRoom,

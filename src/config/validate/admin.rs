@@ -1,0 +1,89 @@
+//! The `[admin]` table.
+
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
+
+use http::uri::Authority;
+
+use super::{
+    super::{Admin, Listen, TokenSource, raw, raw::Text},
+    check::Check,
+    server::listener,
+};
+
+pub(super) fn admin(check: &mut Check<'_>, raw: &raw::Admin) -> Option<Admin> {
+    let Some(listen) = raw.listen.as_ref().filter(|listen| !listen.get_ref().is_empty()) else {
+        refuse_without_listener(check, raw);
+        return None;
+    };
+    let hosts = raw.hosts.as_ref().map(|hosts| check.each(hosts, host)).unwrap_or_default();
+    let token = token(check, raw);
+    let address = listener(check, listen)?;
+    if token.is_none() && !is_local(&address) {
+        check.hinted(
+            listen.span(),
+            format!("admin listens on {:?}, which others can reach, without a token", listen.get_ref()),
+            "set token_file or token_env, or listen on 127.0.0.1, [::1] or unix:/path",
+        );
+    }
+    Some(Admin { listen: address, hosts, token })
+}
+
+/// What is said of a listener that is not there was meant for one.
+fn refuse_without_listener(check: &mut Check<'_>, raw: &raw::Admin) {
+    let texts = [("token_file", &raw.token_file), ("token_env", &raw.token_env)];
+    let said = texts.iter().filter_map(|(key, text)| {
+        let text = text.as_ref().filter(|text| !text.get_ref().is_empty())?;
+        Some((*key, text.span()))
+    });
+    let hosts = raw.hosts.as_ref().filter(|hosts| !hosts.get_ref().is_empty()).map(|hosts| ("hosts", hosts.span()));
+    for (key, span) in said.chain(hosts).collect::<Vec<_>>() {
+        check.hinted(span, format!("{key} without listen"), "add listen = \"127.0.0.1:9901\"");
+    }
+}
+
+fn token(check: &mut Check<'_>, raw: &raw::Admin) -> Option<TokenSource> {
+    let is_said = |text: &&Text| !text.get_ref().is_empty();
+    let (file, variable) = (raw.token_file.as_ref().filter(is_said), raw.token_env.as_ref().filter(is_said));
+    if let (Some(_), Some(variable)) = (file, variable) {
+        check.problem(variable.span(), "token_file and token_env are two places for one token");
+    }
+    if let Some(file) = file {
+        if !Path::new(file.get_ref()).is_absolute() {
+            check.problem(file.span(), format!("token_file is {:?}, which is no absolute path", file.get_ref()));
+        }
+        return Some(TokenSource::File(PathBuf::from(file.get_ref())));
+    }
+    let variable = variable?;
+    let name = variable.get_ref();
+    if !name.chars().all(|each| each.is_ascii_alphanumeric() || each == '_') {
+        // Whoever writes the token itself here must not find it in a log.
+        check.whole(
+            "token_env in [admin] is no name of a variable",
+            "write the name of the variable that holds the token: \"IFMATCH_ADMIN_TOKEN\"",
+        );
+    }
+    Some(TokenSource::Environment(name.clone()))
+}
+
+/// A name that requests may come under, without a port.
+fn host(check: &mut Check<'_>, text: &Text) -> Option<String> {
+    let name = text.get_ref().to_ascii_lowercase();
+    let authority = name.parse::<Authority>().ok().filter(|authority| authority.host() == name);
+    if authority.is_none() {
+        let message = format!("hosts: {:?} is no name of a host", text.get_ref());
+        check.hinted(text.span(), message, "write it without a port: \"admin.example.com\"");
+    }
+    authority.map(|_| name)
+}
+
+/// Whether nobody but this machine can connect.
+fn is_local(listen: &Listen) -> bool {
+    let Listen::Tcp(address) = listen else { return true };
+    let Ok(authority) = address.parse::<Authority>() else { return false };
+    let host = authority.host();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}

@@ -1,0 +1,61 @@
+//! The container image: its steps taken without the engine.
+
+use std::{fs, process::Command};
+
+use tempfile::TempDir;
+
+use super::{
+    file, output,
+    support::{backend::Backend, child::Child, clients::node_package, ports, raw::get},
+};
+
+/// The root of the image, as the last step of its Dockerfile makes it.
+fn image() -> TempDir {
+    let root = tempfile::tempdir().expect("a directory");
+    output(Command::new(file("deploy/docker/image-root")).arg(env!("CARGO_BIN_EXE_ifmatch")).arg(root.path()));
+    root
+}
+
+/// The program in the image, as the user that the image names.
+fn run(root: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--root"]).arg(root.path()).arg("/ifmatch").args(arguments).env_clear();
+    command
+}
+
+#[test]
+fn the_linter_of_dockerfiles_finds_no_fault() {
+    let linter = node_package("dockerfile-utils").join("bin/dockerfile-utils");
+    let said = output(Command::new("node").arg(linter).arg("lint").arg(file("deploy/docker/Dockerfile")));
+    assert_eq!(said, "");
+}
+
+#[test]
+fn the_program_runs_in_the_image_with_nothing_else_in_it() {
+    let root = image();
+    let version = output(&mut run(&root, &["--version"]));
+    assert_eq!(version, concat!("ifmatch ", env!("CARGO_PKG_VERSION"), "\n"));
+    let shells = ["bin/sh", "usr/bin/env"].map(|path| root.path().join(path).exists());
+    assert_eq!(shells, [false; 2], "an image without a shell");
+}
+
+/// Names are looked up with what the image has, not with what the machine has.
+#[tokio::test]
+async fn the_proxy_in_the_image_finds_a_backend_by_its_name() {
+    let backend = Backend::start().await;
+    backend.put("/document", "found");
+    let root = image();
+    fs::write(root.path().join("etc/hosts"), "127.0.0.1 backend\n").expect("a file");
+    let listen = ports::free();
+    let configuration = format!(
+        "server.listen = [\"{listen}\"]\n[upstreams.backend]\nservers = [\"backend:{}\"]\n\
+         [[routes]]\nname = \"all\"\npath = \"/{{*rest}}\"\nupstream = \"backend\"\npolicy = \"optimistic\"\n",
+        backend.addr().port(),
+    );
+    fs::write(root.path().join("etc/ifmatch/ifmatch.toml"), configuration).expect("a file");
+    let log = tempfile::tempdir().expect("a directory");
+    let mut command = run(&root, &["run", "/etc/ifmatch/ifmatch.toml"]);
+    let mut proxy = Child::spawn("unshare", &mut command, log.path().join("log"));
+    proxy.accepts(listen).await.unwrap_or_else(|status| panic!("it ended: {status}"));
+    assert_eq!(get(listen, "/document").await.text(), "found");
+}

@@ -1,0 +1,36 @@
+//! What stands in `deploy/`, as far as it can be tried without what it is deployed to.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    unreachable_pub,
+    dead_code,
+    reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
+)]
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+mod compose;
+mod image;
+//mod kubernetes;
+#[path = "../proxy/support/mod.rs"]
+mod support;
+mod systemd;
+
+/// A file of the repository.
+fn file(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// What a program prints, which must succeed.
+fn output(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be run: {error}"));
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{complaint}", output.status);
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
