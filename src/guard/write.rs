@@ -67,12 +67,13 @@ impl Guards {
         attempt: &mut Attempt,
     ) -> Result<Answer, Answer> {
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        let pass = request.pass().await?;
         let end = Instant::now() + guard.claim_max_wait;
         let turn = self.queues.turn(&request.key, guard.claim_max_waiters, end).await.map_err(refusals::of_turn)?;
+        // Behind the line: a reload that waits for writes need not wait for all that stand in it.
+        let pass = request.pass().await?;
         let admitted = self.admit(request, guard, end).await?;
         let answer = self.exchange_under_claim(request, guard, admitted, head, body, attempt).await;
-        drop((turn, pass));
+        drop((pass, turn));
         answer
     }
 

@@ -191,7 +191,7 @@ async fn writes_that_do_not_end_refuse_the_reload_and_go_on_by_the_old_rules() {
     proxy.rewrite(&file(&backend, GUARDED).replace("threads", "shutdown_timeout = \"300ms\"\nthreads"));
     let reload = begin_reload(&proxy, &["--force"]).await;
     let second = put_later(&proxy, "/doc", None, "blind");
-    refused(&reload.await.unwrap(), 1, "writes on routes all did not end within 300ms");
+    refused(&reload.await.unwrap(), 1, "writes on routes all (1) did not end within 300ms");
     assert_eq!(second.await.unwrap().status, 204, "it had waited for the reload");
     held.answer(Answer::stored()).await;
     assert_eq!(writer.await.unwrap().status, 204);
