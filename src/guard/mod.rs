@@ -22,7 +22,10 @@ use crate::{
     dialect::{native::presented_id, s3},
     exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, receive},
     live::{Gate, Gates, new_gates},
-    proxy::guarded::{GuardedPath, GuardedRequest},
+    proxy::{
+        end_connection,
+        guarded::{GuardedPath, GuardedRequest},
+    },
     store::{Store, StoreError},
     telemetry::access::Entry,
 };
@@ -264,6 +267,9 @@ impl GuardedPath for Guards {
             Box::pin(self.answer_origin(request, guarded, guard, &mut answer)).await?;
         }
         answer.mirror_tag(guard)?;
+        if self.gates.get(guarded.route_index).is_some_and(|gate| gate.is_hurried()) {
+            end_connection(session);
+        }
         relay::send(session, answer, guard, entry).await
     }
 }

@@ -42,6 +42,7 @@ pub(crate) mod testing;
 mod tests;
 
 pub use context::Context;
+pub(crate) use entry::end_connection;
 pub use guarded::{GuardedPath, GuardedRequest};
 pub use method::METHOD_FIELDS;
 pub use observe::Observation;
@@ -148,12 +149,15 @@ impl ProxyHttp for Gateway {
 
     async fn upstream_response_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         response: &mut ResponseHeader,
         context: &mut Context,
     ) -> pingora::Result<()> {
         if let Some(observation) = &mut context.observation {
             observation.response(response.status, &response.headers);
+        }
+        if self.live.ends() {
+            entry::end_connection(session);
         }
         if tells_outcome(response.status) {
             context.end_write();

@@ -99,16 +99,14 @@ pub async fn run(
         () = reached(&mut stop, Stop::Drain) => {
             supervisor::stopping();
             shutdown.send_replace(true);
-            let current = live.serving();
-            // Whoever waits for a lease is answered now: the process must not end under them.
-            current.gates.iter().for_each(|gate| gate.hurry());
+            live.end();
             let drain = async {
                 // The listeners end first; connections between two requests end with them.
                 let _ = serving.await;
                 drained(&in_flight).await;
             };
             tokio::select! {
-                _ = tokio::time::timeout(current.config.server.shutdown_timeout, drain) => {}
+                _ = tokio::time::timeout(live.serving().config.server.shutdown_timeout, drain) => {}
                 () = reached(&mut stop, Stop::Now) => {}
             }
             Ok(())

@@ -24,6 +24,7 @@ mod cors;
 mod dates;
 mod disk_crashes;
 mod doubts;
+mod draining;
 mod early_answers;
 mod early_verdicts;
 mod example_files;
