@@ -1,8 +1,8 @@
 //! `ifmatch run`: serve until asked to stop.
 
-use std::{error::Error, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc, time::Duration};
+use std::{error::Error, io, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
-use tokio::runtime::Runtime;
+use tokio::{runtime::Runtime, sync::watch};
 
 use super::{Exit, RunOptions, complain, report};
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     proxy::Gateway,
     reload::{self, Reloader, control},
     server::{
-        self, Listeners,
+        self, Listeners, Stop,
         signals::{self, Hangups},
     },
     store::{self, Opened},
@@ -41,6 +41,7 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Err(error) => return fail(error.as_ref(), Exit::Unavailable),
     };
     announce(&config, &doors.listeners);
+    warn_of_others(&config, &doors.listeners);
     match serve(options.path(), &Arc::new(config), doors, signer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
@@ -50,6 +51,7 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
 /// All ways in which the process can be reached, opened before anybody is told that it runs.
 struct Doors {
     runtime: Runtime,
+    stop: watch::Sender<Stop>,
     hangups: Hangups,
     control: Option<UnixListener>,
     listeners: Listeners,
@@ -58,10 +60,10 @@ struct Doors {
 impl Doors {
     fn open(config: &Config) -> Result<Self, Box<dyn Error>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let hangups = runtime.block_on(async { Hangups::watch() })?;
+        let (stop, hangups) = runtime.block_on(async { Ok::<_, io::Error>((signals::watch()?, Hangups::watch()?)) })?;
         let listeners = Listeners::inherit_or_bind(&config.server.listen)?;
         let control = config.server.control_socket.as_deref().map(control::bind).transpose()?;
-        Ok(Self { runtime, hangups, control, listeners })
+        Ok(Self { runtime, stop, hangups, control, listeners })
     }
 }
 
@@ -77,6 +79,16 @@ fn announce(config: &Config, listeners: &Listeners) {
         "ifmatch {}",
         env!("CARGO_PKG_VERSION"),
     );
+}
+
+/// Says what two processes on one socket would do without a store that both of them see.
+fn warn_of_others(config: &Config, listeners: &Listeners) {
+    if listeners.are_inherited() && matches!(config.store.kind, StoreKind::Memory | StoreKind::Disk { .. }) {
+        tracing::warn!(
+            "the sockets were handed over: with this store no other process may serve them at the same time, or writes \
+             through one are not seen by the other; hand over while both run with etcd or redis alone"
+        );
+    }
 }
 
 /// What a store keeps, and for whom.
@@ -107,11 +119,10 @@ fn serve(
     doors: Doors,
     signer: Option<Signer>,
 ) -> Result<(), Box<dyn Error>> {
-    let Doors { runtime, hangups, control, listeners } = doors;
+    let Doors { runtime, stop, hangups, control, listeners } = doors;
     runtime.block_on(async {
         let store = store::open(&config.store).await?;
         let live = live(config, &store, signer).await?;
-        let stop = signals::watch()?;
         let reloader = Reloader::new(Arc::clone(&live), Arc::clone(&store.store), file.map(Path::to_owned));
         let reloader = Arc::new(reloader);
         tokio::spawn(signals::reload_on_hangup(hangups, Arc::clone(&reloader)));

@@ -57,6 +57,7 @@ pub enum InheritError {
 #[derive(Debug)]
 pub struct Listeners {
     sockets: Vec<Socket>,
+    inherited: bool,
 }
 
 #[derive(Debug)]
@@ -69,7 +70,7 @@ impl Listeners {
     /// Listens on each address, or on none of them.
     pub fn bind(listen: &[Listen]) -> Result<Self, BindError> {
         let sockets = listen.iter().map(bind).collect::<Result<_, _>>()?;
-        Ok(Self { sockets })
+        Ok(Self { sockets, inherited: false })
     }
 
     /// Takes over the sockets that a supervisor has opened (`LISTEN_FDS`), each for the address of the configuration
@@ -77,6 +78,7 @@ impl Listeners {
     /// connection when one process takes the place of another.
     pub fn inherit_or_bind(listen: &[Listen]) -> Result<Self, InheritError> {
         let mut inherited = inherited()?;
+        let is_inherited = !inherited.is_empty();
         let mut sockets = Vec::with_capacity(listen.len());
         for listen in listen {
             let place = inherited.iter().position(|socket| socket.address() == address(listen));
@@ -87,8 +89,13 @@ impl Listeners {
         }
         match inherited.first() {
             Some(socket) => Err(InheritError::NotNamed(socket.address())),
-            None => Ok(Self { sockets }),
+            None => Ok(Self { sockets, inherited: is_inherited }),
         }
+    }
+
+    /// Whether a supervisor has opened some of them, so that another process may serve them too.
+    pub fn are_inherited(&self) -> bool {
+        self.inherited
     }
 
     /// The addresses, with the ports that were chosen where the configuration says port 0.

@@ -63,6 +63,7 @@ mod shared_store;
 mod slow_uploads;
 mod smuggling;
 mod store_outage;
+mod supervisor;
 mod support;
 mod support_works;
 mod tag_sources;
