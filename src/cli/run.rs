@@ -2,13 +2,17 @@
 
 use std::{error::Error, io, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
-use tokio::{runtime::Runtime, sync::watch};
+use tokio::{
+    runtime::{Handle, Runtime},
+    sync::watch,
+};
 
-use super::{Exit, RunOptions, complain, report};
+use super::{Exit, RunOptions, complain, desk::Desk, report};
 use crate::{
-    config::{Config, Loaded, StoreKind},
+    admin,
+    config::{Config, Listen, Loaded, StoreKind},
     entropy::random_u64,
-    exchange::Signer,
+    exchange::{Signer, Upstreams},
     guard::Guards,
     live::{Live, Serving},
     proxy::Gateway,
@@ -18,7 +22,8 @@ use crate::{
         signals::{self, Hangups},
     },
     store::{self, Opened},
-    telemetry,
+    telemetry::{self, activity::Activity},
+    tls::{Downstream, FileError},
 };
 
 pub(super) fn execute(options: &RunOptions) -> ExitCode {
@@ -29,16 +34,21 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
     for warning in &warnings {
         complain(format_args!("warning: {warning}\n"));
     }
-    if let Err(error) = telemetry::init("info") {
-        complain(format_args!("ifmatch: no logs: {error}"));
-    }
+    let _telemetry = match telemetry::init(&config.telemetry, config.admin.is_some()) {
+        Ok(telemetry) => telemetry,
+        Err(error) => return fail(&error, Exit::Configuration),
+    };
     let signer = match reload::signer(&config) {
         Ok(signer) => signer,
         Err(error) => return fail(&error, Exit::Configuration),
     };
-    let doors = match Doors::open(&config) {
+    let tls = match tls(&config) {
+        Ok(tls) => tls,
+        Err(error) => return fail(&error, Exit::Configuration),
+    };
+    let doors = match Doors::open(&config, tls) {
         Ok(doors) => doors,
-        Err(error) => return fail(error.as_ref(), Exit::Unavailable),
+        Err((error, exit)) => return fail(error.as_ref(), exit),
     };
     announce(&config, &doors.listeners);
     warn_of_others(&config, &doors.listeners);
@@ -54,17 +64,31 @@ struct Doors {
     stop: watch::Sender<Stop>,
     hangups: Hangups,
     control: Option<UnixListener>,
+    desk: Option<Desk>,
     listeners: Listeners,
 }
 
 impl Doors {
-    fn open(config: &Config) -> Result<Self, Box<dyn Error>> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (stop, hangups) = runtime.block_on(async { Ok::<_, io::Error>((signals::watch()?, Hangups::watch()?)) })?;
-        let listeners = Listeners::inherit_or_bind(&config.server.listen)?;
-        let control = config.server.control_socket.as_deref().map(control::bind).transpose()?;
-        Ok(Self { runtime, stop, hangups, control, listeners })
+    /// Opens them; or tells why one cannot be opened, and how the process ends then.
+    fn open(config: &Config, tls: Option<Arc<Downstream>>) -> Result<Self, (Box<dyn Error>, Exit)> {
+        let failed = |error: io::Error| (error.into(), Exit::Unavailable);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        // Whoever finds the process listening may send it a signal.
+        let signals = runtime.block_on(async { Ok((signals::watch()?, Hangups::watch()?)) });
+        let (stop, hangups) = signals.map_err(failed)?;
+        let listeners = Listeners::inherit_or_bind(&config.server.listen);
+        let listeners = listeners.map_err(|error| (error.into(), Exit::Unavailable))?.secured(tls);
+        let control = config.server.control_socket.as_deref().map(control::bind).transpose().map_err(failed)?;
+        let desk = Desk::open(config)?;
+        Ok(Self { runtime, stop, hangups, control, desk, listeners })
     }
+}
+
+/// What handshakes are answered with, where a listener speaks TLS.
+fn tls(config: &Config) -> Result<Option<Arc<Downstream>>, FileError> {
+    let server = &config.server;
+    let is_needed = server.listen.iter().any(|listen| matches!(listen, Listen::Tls(_)));
+    if is_needed { Downstream::load(&server.tls).map(|tls| Some(Arc::new(tls))) } else { Ok(None) }
 }
 
 /// Says what serves where, and what its store promises.
@@ -119,17 +143,28 @@ fn serve(
     doors: Doors,
     signer: Option<Signer>,
 ) -> Result<(), Box<dyn Error>> {
-    let Doors { runtime, stop, hangups, control, listeners } = doors;
+    let Doors { runtime, stop, hangups, control, desk, listeners } = doors;
     runtime.block_on(async {
         let store = store::open(&config.store).await?;
-        let live = live(config, &store, signer).await?;
-        let reloader = Reloader::new(Arc::clone(&live), Arc::clone(&store.store), file.map(Path::to_owned));
-        let reloader = Arc::new(reloader);
+        let activity = desk.as_ref().map(|_| Arc::<Activity>::default());
+        let live = live(config, &store, signer, activity.clone()).await?;
+        let counting = tokio::spawn(telemetry::metrics::count_records(Arc::clone(&store.store)));
+        let store_for_reloads = Arc::clone(&store.store);
+        let file = file.map(Path::to_owned);
+        let reloader = Arc::new(Reloader::new(Arc::clone(&live), store_for_reloads, listeners.tls(), file));
         tokio::spawn(signals::reload_on_hangup(hangups, Arc::clone(&reloader)));
         if let Some(control) = control {
             tokio::spawn(control::serve(control, reloader));
         }
-        server::run(listeners, &config.server, Gateway::new(live), stop.subscribe()).await?;
+        if let (Some(desk), Some(activity)) = (desk, &activity) {
+            let (live, activity) = (Arc::clone(&live), Arc::clone(activity));
+            let listeners = listeners.addresses().collect();
+            let metrics = Box::new(String::new);
+            desk.serve(admin::Subject { live, activity, listeners, stop: stop.subscribe(), metrics });
+        }
+        let gateway = Gateway::new(live).noting(activity);
+        server::run(listeners, &config.server, gateway, stop.subscribe()).await?;
+        counting.abort();
         store.store.close().await;
         tracing::info!("ended");
         Ok(())
@@ -141,10 +176,15 @@ pub(super) async fn live(
     config: &Arc<Config>,
     opened: &Opened,
     signer: Option<Signer>,
+    activity: Option<Arc<Activity>>,
 ) -> Result<Arc<Live>, Box<dyn Error>> {
     let held_until = opened.store.now().await?.plus(hold(config, opened));
-    let guards = Guards::new(config, Arc::clone(&opened.store), random_u64()?, held_until);
-    let serving = Serving::new(Arc::clone(config), Arc::new(guards.signing_with(signer)));
+    // This runtime carries no requests, and lives as long as they come.
+    let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
+    let guards = Guards::new(config, upstreams, Arc::clone(&opened.store), random_u64()?, held_until);
+    let guards = Arc::new(guards.signing_with(signer).noting(activity));
+    guards.show();
+    let serving = Serving::new(Arc::clone(config), guards);
     Ok(Arc::new(Live::new(serving)))
 }
 

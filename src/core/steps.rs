@@ -31,6 +31,16 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Its name in traces.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::NotApplied | Self::NotAppliedAsKnown => "not-applied",
+            Self::Unclear => "unclear",
+            Self::Doubt => "doubt",
+        }
+    }
+
     /// The outcome that the upstream's final status tells (DESIGN, section 4, step 8).
     pub fn of_status(status: StatusCode) -> Self {
         match status.as_u16() {

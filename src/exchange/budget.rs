@@ -5,11 +5,15 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use crate::telemetry::metrics::Gauged;
+
 /// The totals over all request bodies that are held at one time.
 #[derive(Debug)]
 pub struct BodyBudget {
     memory_free_bytes: AtomicU64,
     spool_free_bytes: AtomicU64,
+    memory_total_bytes: u64,
+    spool_total_bytes: u64,
 }
 
 impl BodyBudget {
@@ -18,7 +22,16 @@ impl BodyBudget {
         Self {
             memory_free_bytes: AtomicU64::new(memory_total_bytes as u64),
             spool_free_bytes: AtomicU64::new(spool_total_bytes),
+            memory_total_bytes: memory_total_bytes as u64,
+            spool_total_bytes,
         }
+    }
+}
+
+impl Gauged for BodyBudget {
+    fn body_bytes(&self) -> (u64, u64) {
+        let held = |total: u64, free: &AtomicU64| total.saturating_sub(free.load(Ordering::Relaxed));
+        (held(self.memory_total_bytes, &self.memory_free_bytes), held(self.spool_total_bytes, &self.spool_free_bytes))
     }
 }
 

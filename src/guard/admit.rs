@@ -24,6 +24,10 @@ use crate::core::{
     validators::{Representation, Validators},
     verdict::{Evidence, Verdict, judge_from_memory, judge_write},
 };
+use crate::{
+    store::Swapped,
+    telemetry::{metrics, trail},
+};
 
 /// A write that may begin: it was judged against the very record that its claim was swapped in for.
 pub(super) struct Admitted {
@@ -71,6 +75,7 @@ impl Guards {
         guard: &Guard,
         snapshot: &Snapshot,
     ) -> Result<Option<EntityTag>, Answer> {
+        request.stay.judge_anew();
         if self.may_be_removed(request, guard, snapshot).await {
             return self.judge_by_probe(request, guard, snapshot).await;
         }
@@ -171,6 +176,9 @@ impl Guards {
         if let Some(next) = take_over(snapshot, request.upstream().late_max) {
             tracing::warn!(key = ?request.key, "the owner of a write in flight is gone: the write is in doubt");
             let swapped = swap(&*self.store, self.store_timeout, &request.key, snapshot.revision, next).await;
+            if let (Ok(Swapped::Done(_)), Some(metrics)) = (&swapped, metrics::get()) {
+                metrics.doubt_made();
+            }
             return swapped.map(drop).map_err(|error| refusals::of_store(&error));
         }
         let Availability::Busy { deadline } = snapshot.availability() else { return Ok(()) };
@@ -179,7 +187,8 @@ impl Guards {
             return Err(refusals::write_in_flight(refusals::RETRY_SOON));
         }
         let wait = left.min(snapshot.now.until(deadline));
-        let _ = timeout(wait, self.store.changed(&request.key, snapshot.revision)).await;
+        let waiting = timeout(wait, self.store.changed(&request.key, snapshot.revision));
+        let _ = trail::waiting(waiting).await;
         Ok(())
     }
 }

@@ -20,6 +20,10 @@ use crate::{
         time::StoreTime,
     },
     store::{Store, StoreError, Swapped},
+    telemetry::{
+        Step,
+        metrics::{self, Operation, measured},
+    },
 };
 
 /// How often a settlement is tried again because another write on the resource came between: each time that write
@@ -114,20 +118,26 @@ impl Marker {
         let Some(next) = next else {
             return Ok(if kind == MarkKind::Claim { Marked::Conflict } else { Marked::Full });
         };
+        let had_doubt = snapshot.record.doubt.is_some();
         let attempt = Attempt::new(&self.store, self.store_timeout, key, mark, snapshot);
         Ok(match attempt.make(next).await? {
             Swapped::Conflict(_) => Marked::Conflict,
-            Swapped::Done(marked) => Marked::Done(Claim {
-                store: Arc::clone(&self.store),
-                store_timeout: self.store_timeout,
-                key: key.clone(),
-                mark,
-                marked: Box::new(marked),
-                removes,
-                late_max,
-                is_settled: false,
-                related: Vec::new(),
-            }),
+            Swapped::Done(marked) => {
+                if let (true, None, Some(metrics)) = (had_doubt, marked.record.doubt, metrics::get()) {
+                    metrics.doubt_resolved();
+                }
+                Marked::Done(Claim {
+                    store: Arc::clone(&self.store),
+                    store_timeout: self.store_timeout,
+                    key: key.clone(),
+                    mark,
+                    marked: Box::new(marked),
+                    removes,
+                    late_max,
+                    is_settled: false,
+                    related: Vec::new(),
+                })
+            }
         })
     }
 }
@@ -136,8 +146,14 @@ impl Claim {
     /// Whether `needed` is left before others may take the owner of this mark for dead. To be asked directly before
     /// the first byte of the write (rule 7).
     pub(super) async fn has_left(&self, needed: Duration) -> bool {
-        let now = timeout(self.store_timeout, self.store.now()).await;
-        matches!(now, Ok(Ok(now)) if now.plus(needed) < self.mark.deadline)
+        matches!(self.now().await, Ok(now) if now.plus(needed) < self.mark.deadline)
+    }
+
+    /// The store's time.
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        let now =
+            async { timeout(self.store_timeout, self.store.now()).await.map_err(|_elapsed| StoreError::Unavailable)? };
+        measured(Operation::Now, now).await
     }
 
     /// Puts another mark of the same write under this one.
@@ -152,6 +168,8 @@ impl Claim {
             // A mark has no others under it but those of its own write.
             Box::pin(related.settle(outcome, None)).await;
         }
+        let mut step = Step::begin("settle");
+        step.set("ifmatch.outcome", outcome.word());
         let settled = self.try_settle(outcome, learned).await;
         // A store that does not answer now may do so in a moment: then dropping tries once more, as a doubt.
         self.is_settled = settled.is_ok();
@@ -167,14 +185,17 @@ impl Claim {
             learned,
             late_max: self.late_max,
         };
-        let now = timeout(self.store_timeout, self.store.now()).await.map_err(|_elapsed| StoreError::Unavailable)??;
+        let now = self.now().await?;
         // Where nobody came between, the record need not be read again; else the swap tells what it is.
         let mut snapshot = Snapshot { now, ..Snapshot::clone(&self.marked) };
         for _ in 0..SETTLE_ATTEMPTS_MAX {
             let undisturbed = settlement.is_undisturbed(&snapshot);
             let Some(next) = settle(&snapshot, settlement.clone()) else { return Ok(None) };
             match swap(&*self.store, self.store_timeout, &self.key, snapshot.revision, next).await? {
-                Swapped::Done(snapshot) => return Ok(Some(Settled { snapshot, undisturbed })),
+                Swapped::Done(snapshot) => {
+                    count_doubt(outcome);
+                    return Ok(Some(Settled { snapshot, undisturbed }));
+                }
                 Swapped::Conflict(current) => snapshot = current,
             }
         }
@@ -207,9 +228,17 @@ impl Drop for Claim {
     }
 }
 
+/// Counts a write whose outcome cannot be known.
+fn count_doubt(outcome: Outcome) {
+    if let (Outcome::Doubt, Some(metrics)) = (outcome, metrics::get()) {
+        metrics.doubt_made();
+    }
+}
+
 /// Reads a record within the store's time limit.
 pub(super) async fn read(store: &dyn Store, limit: Duration, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-    timeout(limit, store.read(key)).await.map_err(|_elapsed| StoreError::Unavailable)?
+    let read = async { timeout(limit, store.read(key)).await.map_err(|_elapsed| StoreError::Unavailable)? };
+    measured(Operation::Read, read).await
 }
 
 /// Swaps a record within the store's time limit.
@@ -220,7 +249,9 @@ pub(super) async fn swap(
     expected: Revision,
     next: Record,
 ) -> Result<Swapped, StoreError> {
-    timeout(limit, store.swap(key, expected, next)).await.map_err(|_elapsed| StoreError::Unavailable)?
+    let swap =
+        async { timeout(limit, store.swap(key, expected, next)).await.map_err(|_elapsed| StoreError::Unavailable)? };
+    measured(Operation::Swap, swap).await
 }
 
 #[cfg(test)]

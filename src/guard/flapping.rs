@@ -11,10 +11,13 @@ use http::StatusCode;
 use pingora::http::ResponseHeader;
 
 use super::{Guards, memory::selecting_fields, request::Request};
-use crate::core::{
-    entity_tag::EntityTag,
-    policy::{Guard, TagSource, Writers},
-    record::{Revision, Snapshot},
+use crate::{
+    core::{
+        entity_tag::EntityTag,
+        policy::{Guard, TagSource, Writers},
+        record::{Revision, Snapshot},
+    },
+    telemetry::metrics,
 };
 
 /// How many representations are watched at once; a further one takes the place of another.
@@ -96,6 +99,9 @@ impl Guards {
         // A write may have begun after the look at the record, and before the backend was asked.
         if changes < enough || !Box::pin(self.is_untouched(request, snapshot)).await {
             return;
+        }
+        if let Some(metrics) = metrics::get() {
+            metrics.flapped(&request.route.name);
         }
         let (route, count) = (&request.route.name, self.flapping.count(&request.route.name));
         if count > 1 {

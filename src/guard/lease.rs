@@ -31,6 +31,7 @@ use crate::{
     entropy::random_bytes,
     live::Gate,
     store::Swapped,
+    telemetry::metrics,
 };
 
 /// A step that was done.
@@ -140,6 +141,9 @@ impl Guards {
                     let swapped = swap(&*self.store, self.store_timeout, &request.key, snapshot.revision, record).await;
                     if let Swapped::Done(snapshot) = swapped.map_err(|error| refusals::of_store(&error))? {
                         self.note_lease(request, &snapshot, done);
+                        if let Some(metrics) = metrics::get() {
+                            metrics.lease(&request.route.name, done.word());
+                        }
                         return Ok(Stepped { done, snapshot, waited });
                     }
                     if Instant::now() >= end {

@@ -9,6 +9,7 @@ use super::{
     answer::{Answer, withhold_foreign_tag},
     body_tag::Tagged,
     evidence::{match_rule, selecting_number, version_tag_of},
+    refusals,
     request::{Request, remove_conditions},
     selection::Selection,
 };
@@ -27,6 +28,7 @@ use crate::{
         read_whole,
     },
     proxy::METHOD_FIELDS,
+    telemetry::{Step, metrics},
 };
 
 /// Fields of a write that say nothing about the representation to read.
@@ -69,6 +71,19 @@ pub(super) enum Probed {
     Refused(Refusal),
 }
 
+impl Probed {
+    /// Its name in metrics.
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Current { representation: Representation::Absent, .. } => "absent",
+            Self::Current { .. } => "present",
+            Self::Answer(_) => "denied",
+            Self::Unreadable(_) => "unreadable",
+            Self::Refused(_) => "failed",
+        }
+    }
+}
+
 impl Guards {
     /// Reads the resource that a write is about, as the record stands in `snapshot`.
     pub(super) async fn probe(&self, request: &Request, guard: &Guard, snapshot: &Snapshot, aim: Aim) -> Probed {
@@ -77,6 +92,23 @@ impl Guards {
 
     /// The same up to `end`, for another variant of the resource perhaps.
     pub(super) async fn probe_until(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+        asked: (Aim, Option<&Selection>),
+        end: Instant,
+    ) -> Probed {
+        let mut step = Step::begin("probe");
+        let probed = self.probe_upstream(request, guard, snapshot, asked, end).await;
+        step.set("ifmatch.probe.found", probed.word());
+        if let Some(metrics) = metrics::get() {
+            metrics.probed(&request.route.name, probed.word());
+        }
+        probed
+    }
+
+    async fn probe_upstream(
         &self,
         request: &Request,
         guard: &Guard,
@@ -116,11 +148,13 @@ impl Guards {
         }
         self.set_credentials(request, guard, &mut head)?;
         let (sent, body) = (head.clone(), Body::empty());
-        let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
+        let exchange = self.exchanger.read(request.upstream(), request.to_ask(), head, &body);
         let exchange = exchange.await.map_err(|failure| match failure {
             Failure::NotSent { timed_out: true } | Failure::Abandoned { timed_out: true } => timed_out(),
+            Failure::Full => refusals::of_read(failure),
             Failure::NotSent { .. } | Failure::Abandoned { .. } => unreadable("it gave no answer"),
         })?;
+        request.stay.asked(exchange.server());
         let selection = Selection::of(guard, &sent, &exchange.head().headers);
         Ok(Asked { exchange, selection })
     }

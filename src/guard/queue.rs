@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::core::resource::ResourceKey;
+use crate::{core::resource::ResourceKey, telemetry::metrics::Gauged};
 
 /// A power of two, far above the number of threads, so that two of them rarely meet at one lock.
 const SHARDS: usize = 64;
@@ -26,6 +26,7 @@ pub(super) struct Queues {
     shards: Vec<Mutex<HashMap<ResourceKey, Line>>>,
     waiters: AtomicUsize,
     waiters_max: usize,
+    is_for_leases: bool,
 }
 
 /// The line of one resource: it exists while somebody stands in it or has its turn.
@@ -62,7 +63,12 @@ impl Queues {
     /// Empty lines, in which at most `waiters_max` writes wait.
     pub(super) fn new(waiters_max: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { shards, waiters: AtomicUsize::new(0), waiters_max }
+        Self { shards, waiters: AtomicUsize::new(0), waiters_max, is_for_leases: false }
+    }
+
+    /// The same for leases.
+    pub(super) fn for_leases(waiters_max: usize) -> Self {
+        Self { is_for_leases: true, ..Self::new(waiters_max) }
     }
 
     /// Waits for the turn of a write, until `end` and behind at most `line_max` others.
@@ -123,6 +129,13 @@ impl Queues {
         // A panic under the lock leaves whole lines behind: each change is one step.
         #[expect(clippy::indexing_slicing, reason = "the remainder is smaller than the number of shards")]
         self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Gauged for Queues {
+    fn waiters(&self) -> (u64, u64) {
+        let waiters = u64::try_from(self.waiters.load(Ordering::Relaxed)).unwrap_or(u64::MAX);
+        if self.is_for_leases { (0, waiters) } else { (waiters, 0) }
     }
 }
 

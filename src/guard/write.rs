@@ -25,6 +25,7 @@ use crate::{
         fields::{request_head, response_head},
         read_whole,
     },
+    telemetry::{Step, trail},
 };
 
 impl Guards {
@@ -67,11 +68,18 @@ impl Guards {
         attempt: &mut Attempt,
     ) -> Result<Answer, Answer> {
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        let end = Instant::now() + guard.claim_max_wait;
-        let turn = self.queues.turn(&request.key, guard.claim_max_waiters, end).await.map_err(refusals::of_turn)?;
+        let begun = Instant::now();
+        let end = begun + guard.claim_max_wait;
+        let step = Step::begin("claim");
+        let turn = trail::waiting(self.queues.turn(&request.key, guard.claim_max_waiters, end)).await;
+        if let Some(activity) = &self.activity {
+            activity.waited(&request.key, begun.elapsed());
+        }
+        let turn = turn.map_err(refusals::of_turn)?;
         // Behind the line: a reload that waits for writes need not wait for all that stand in it.
         let pass = request.pass().await?;
         let admitted = self.admit(request, guard, end).await?;
+        drop(step);
         let answer = self.exchange_under_claim(request, guard, admitted, head, body, attempt).await;
         drop((pass, turn));
         answer

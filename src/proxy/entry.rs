@@ -25,7 +25,7 @@ use crate::{
         refusal::{Code, Refusal},
     },
     live::{Live, Pass, Retired, Serving},
-    telemetry::access::{self, Exchange},
+    telemetry::{self, access::Exchange, trail},
 };
 
 /// How long a client may take to receive a piece of its response.
@@ -56,6 +56,7 @@ pub(super) async fn enter(
     session: &mut Session,
     context: &mut Context,
 ) -> pingora::Result<bool> {
+    telemetry::begin(&mut context.entry, &session.req_header().headers);
     let origin_form = target::to_origin_form(session.req_header_mut());
     let door = loop {
         let serving = Arc::clone(&context.serving);
@@ -101,7 +102,8 @@ pub(super) async fn enter(
             session.req_header_mut().remove_header(&header::UPGRADE);
             context.entry.route = Some(Arc::clone(&request.route));
             context.entry.key = Some(request.key.clone());
-            serving.guarded.handle(session, &request, &mut context.entry).await?;
+            let trail = context.entry.trail.clone();
+            trail::along(trail.as_ref(), serving.guarded.handle(session, &request, &mut context.entry)).await?;
             Ok(true)
         }
     }
@@ -181,25 +183,29 @@ pub(super) async fn fail(session: &mut Session, error: &Error, context: &mut Con
 
 /// Ends a request: a line in the access log, and no reset for a client that is still sending.
 pub(super) async fn leave(session: &mut Session, error: Option<&Error>, context: &mut Context) {
-    if access::enabled() {
-        let request = session.req_header();
-        access::write(
-            &context.entry,
-            &Exchange {
-                method: request.method.as_str(),
-                target: request.raw_path(),
-                status: session.response_written().map_or(0, |head| head.status.as_u16()),
-                received_bytes: session.body_bytes_read(),
-                sent_bytes: session.body_bytes_sent(),
-            },
-        );
-    }
+    tell(session, context);
     if !context.connected {
         context.end_write();
     }
     // The answer is out; what follows must not hold up the end of the process.
     drop(context.ticket.take());
+    drop(context.slot.take());
     if error.is_none() || context.entry.refused.is_some() {
         answer::linger(session).await;
     }
+}
+
+/// Tells whoever wants to know what became of a request.
+fn tell(session: &Session, context: &mut Context) {
+    let request = session.req_header();
+    let exchange = Exchange {
+        method: &request.method,
+        target: request.raw_path(),
+        status: session.response_written().map_or(0, |head| head.status.as_u16()),
+        received_bytes: session.body_bytes_read(),
+        sent_bytes: session.body_bytes_sent(),
+        client: session.client_addr().and_then(|address| address.as_inet().copied()),
+        is_tls: session.digest().is_some_and(|digest| digest.ssl_digest.is_some()),
+    };
+    telemetry::end(&mut context.entry, &exchange);
 }

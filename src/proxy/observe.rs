@@ -24,6 +24,7 @@ use crate::{
         validators::{Representation, Validators},
         verdict::{Verdict, judge_write},
     },
+    telemetry::metrics,
 };
 
 /// How many resources are watched at once; the one seen longest ago is dropped.
@@ -86,6 +87,9 @@ impl Observer {
 
     /// Counts and logs a verdict.
     pub(super) fn record(&self, route: &Route, method: &Method, verdict: &'static str) {
+        if let Some(metrics) = metrics::get() {
+            metrics.observed(&route.name, verdict);
+        }
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry((route.name.clone(), verdict)).or_default();
         *count += 1;

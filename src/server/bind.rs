@@ -3,7 +3,7 @@
 use std::{
     fs::{self, Permissions},
     io,
-    net::{TcpListener, ToSocketAddrs as _},
+    net::TcpListener,
     os::{
         fd::{IntoRawFd as _, RawFd},
         unix::{
@@ -15,14 +15,13 @@ use std::{
     sync::Arc,
 };
 
-use listenfd::ListenFd;
 use pingora::{
     server::{Fds, ListenFds},
     services::listening::Service,
 };
 use thiserror::Error;
 
-use crate::config::Listen;
+use crate::{config::Listen, tls::Downstream};
 
 /// Who may connect to a Unix socket: its owner and group.
 const UNIX_SOCKET_MODE: u32 = 0o660;
@@ -36,18 +35,10 @@ pub struct BindError {
     source: io::Error,
 }
 
-/// Sockets that a supervisor has opened, and that cannot be served.
-#[derive(Debug, Error)]
-pub enum InheritError {
-    /// An address has none, and cannot be listened on.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// One of them is no socket that listens.
-    #[error("a file descriptor of LISTEN_FDS cannot be listened on")]
-    NoListener(#[source] Option<io::Error>),
-    /// The configuration does not speak of it.
-    #[error("LISTEN_FDS has a socket on {0}, which server.listen does not name")]
-    NotNamed(String),
+impl BindError {
+    pub(crate) fn new(address: String, source: io::Error) -> Self {
+        Self { address, source }
+    }
 }
 
 /// Sockets that listen, not yet served.
@@ -58,11 +49,12 @@ pub enum InheritError {
 pub struct Listeners {
     sockets: Vec<Socket>,
     inherited: bool,
+    tls: Option<Arc<Downstream>>,
 }
 
 #[derive(Debug)]
 enum Socket {
-    Tcp { address: String, listener: TcpListener },
+    Tcp { address: String, listener: TcpListener, is_tls: bool },
     Unix { path: PathBuf, listener: UnixListener },
 }
 
@@ -70,27 +62,7 @@ impl Listeners {
     /// Listens on each address, or on none of them.
     pub fn bind(listen: &[Listen]) -> Result<Self, BindError> {
         let sockets = listen.iter().map(bind).collect::<Result<_, _>>()?;
-        Ok(Self { sockets, inherited: false })
-    }
-
-    /// Takes over the sockets that a supervisor has opened (`LISTEN_FDS`), each for the address of the configuration
-    /// that it listens on, and listens on the other addresses itself. A socket that outlives the process loses no
-    /// connection when one process takes the place of another.
-    pub fn inherit_or_bind(listen: &[Listen]) -> Result<Self, InheritError> {
-        let mut inherited = inherited()?;
-        let is_inherited = !inherited.is_empty();
-        let mut sockets = Vec::with_capacity(listen.len());
-        for listen in listen {
-            let place = inherited.iter().position(|socket| socket.address() == address(listen));
-            sockets.push(match place {
-                Some(place) => inherited.swap_remove(place),
-                None => bind(listen)?,
-            });
-        }
-        match inherited.first() {
-            Some(socket) => Err(InheritError::NotNamed(socket.address())),
-            None => Ok(Self { sockets, inherited: is_inherited }),
-        }
+        Ok(Self { sockets, inherited: false, tls: None })
     }
 
     /// Whether a supervisor has opened some of them, so that another process may serve them too.
@@ -98,16 +70,33 @@ impl Listeners {
         self.inherited
     }
 
+    /// With what those that speak TLS answer handshakes with; without it they are not served.
+    #[must_use]
+    pub fn secured(mut self, tls: Option<Arc<Downstream>>) -> Self {
+        self.tls = tls;
+        self
+    }
+
+    /// What handshakes are answered with.
+    pub(crate) fn tls(&self) -> Option<Arc<Downstream>> {
+        self.tls.clone()
+    }
+
     /// The addresses, with the ports that were chosen where the configuration says port 0.
     pub fn addresses(&self) -> impl Iterator<Item = String> {
         self.sockets.iter().map(Socket::address)
     }
 
-    /// Makes a service serve these sockets: adds their addresses to it, and returns the table in which it finds them.
-    pub(crate) fn attach<A>(self, service: &mut Service<A>) -> ListenFds {
+    /// Makes two services serve these sockets, the second those that speak TLS: adds their addresses to it, and returns
+    /// the table in which they find them.
+    pub(crate) fn attach<A, B>(self, plain: &mut Service<A>, mut secure: Option<&mut Service<B>>) -> ListenFds {
         let mut descriptors = Fds::new();
         for socket in self.sockets {
-            let (address, descriptor) = socket.into_parts(service);
+            let (address, descriptor) = match (&socket, &mut secure) {
+                (Socket::Tcp { is_tls: true, .. }, Some(secure)) => socket.into_parts(secure),
+                (Socket::Tcp { is_tls: true, .. }, None) => continue,
+                _ => socket.into_parts(plain),
+            };
             descriptors.add(address, descriptor);
         }
         Arc::new(descriptors.into())
@@ -117,14 +106,14 @@ impl Listeners {
 impl Socket {
     fn address(&self) -> String {
         match self {
-            Self::Tcp { address, .. } => address.clone(),
+            Self::Tcp { address, is_tls, .. } => format!("{}{address}", if *is_tls { "tls:" } else { "" }),
             Self::Unix { path, .. } => format!("unix:{}", path.display()),
         }
     }
 
     fn into_parts<A>(self, service: &mut Service<A>) -> (String, RawFd) {
         match self {
-            Self::Tcp { address, listener } => {
+            Self::Tcp { address, listener, .. } => {
                 service.add_tcp(&address);
                 (address, listener.into_raw_fd())
             }
@@ -137,55 +126,32 @@ impl Socket {
     }
 }
 
-fn inherited() -> Result<Vec<Socket>, InheritError> {
-    let no_listener = |error| InheritError::NoListener(Some(error));
-    let mut descriptors = ListenFd::from_env();
-    let mut sockets = Vec::with_capacity(descriptors.len());
-    for index in 0..descriptors.len() {
-        sockets.push(match descriptors.take_tcp_listener(index) {
-            Ok(Some(listener)) => tcp(listener).map_err(no_listener)?,
-            _ => match descriptors.take_unix_listener(index).map_err(no_listener)? {
-                Some(listener) => unix(listener).map_err(no_listener)?,
-                None => return Err(InheritError::NoListener(None)),
-            },
-        });
-    }
-    Ok(sockets)
-}
-
 fn unix(listener: UnixListener) -> io::Result<Socket> {
     listener.set_nonblocking(true)?;
     let path = listener.local_addr()?.as_pathname().map(Path::to_owned).unwrap_or_default();
     Ok(Socket::Unix { path, listener })
 }
 
-/// An address of the configuration as [`Socket::address`] spells it.
-fn address(listen: &Listen) -> String {
-    match listen {
-        Listen::Tcp(address) => match address.to_socket_addrs().ok().and_then(|mut addresses| addresses.next()) {
-            Some(resolved) => resolved.to_string(),
-            None => address.clone(),
-        },
-        Listen::Unix(path) => format!("unix:{}", path.display()),
-    }
-}
-
 fn bind(listen: &Listen) -> Result<Socket, BindError> {
+    let bind_tcp = |address: &String, is_tls| {
+        bind_tcp(address, is_tls).map_err(|source| BindError { address: address.clone(), source })
+    };
     match listen {
-        Listen::Tcp(address) => bind_tcp(address).map_err(|source| BindError { address: address.clone(), source }),
+        Listen::Tcp(address) => bind_tcp(address, false),
+        Listen::Tls(address) => bind_tcp(address, true),
         Listen::Unix(path) => {
             bind_unix(path).map_err(|source| BindError { address: format!("unix:{}", path.display()), source })
         }
     }
 }
 
-fn bind_tcp(address: &str) -> io::Result<Socket> {
-    tcp(TcpListener::bind(address)?)
+fn bind_tcp(address: &str, is_tls: bool) -> io::Result<Socket> {
+    tcp(TcpListener::bind(address)?, is_tls)
 }
 
-fn tcp(listener: TcpListener) -> io::Result<Socket> {
+fn tcp(listener: TcpListener, is_tls: bool) -> io::Result<Socket> {
     listener.set_nonblocking(true)?;
-    Ok(Socket::Tcp { address: listener.local_addr()?.to_string(), listener })
+    Ok(Socket::Tcp { address: listener.local_addr()?.to_string(), listener, is_tls })
 }
 
 fn bind_unix(path: &Path) -> io::Result<Socket> {
@@ -198,13 +164,18 @@ fn bind_unix(path: &Path) -> io::Result<Socket> {
 
 /// Removes the file of a socket that nobody listens on any more; it is what a process leaves that was killed.
 fn remove_dead_socket(path: &Path) -> io::Result<()> {
+    if is_dead_socket(path) { fs::remove_file(path) } else { Ok(()) }
+}
+
+/// Whether this is the file of a socket that nobody listens on any more.
+pub(crate) fn is_dead_socket(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
     let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-    if is_socket && UnixStream::connect(path).err().as_ref().is_some_and(refused) {
-        fs::remove_file(path)?;
-    }
-    Ok(())
+    is_socket && UnixStream::connect(path).err().as_ref().is_some_and(refused)
 }
+
+#[path = "inherit.rs"]
+mod inherit;
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,8 @@ use std::sync::{
 
 use tokio::sync::Notify;
 
+use crate::telemetry::metrics::{Gauged, watch};
+
 /// A count of requests.
 #[derive(Clone, Debug, Default)]
 pub struct InFlight(Arc<Counter>);
@@ -26,6 +28,11 @@ impl InFlight {
     pub fn enter(&self) -> Ticket {
         self.0.requests.fetch_add(1, Ordering::SeqCst);
         Ticket(Arc::clone(&self.0))
+    }
+
+    /// Shows in the metrics how many are counted.
+    pub(super) fn show(&self) {
+        watch(&self.0);
     }
 
     /// Whether no request is counted.
@@ -51,6 +58,12 @@ impl InFlight {
             notified.as_mut().await;
             notified.set(self.0.idle.notified());
         }
+    }
+}
+
+impl Gauged for Counter {
+    fn active_requests(&self) -> u64 {
+        u64::try_from(self.requests.load(Ordering::Relaxed)).unwrap_or(u64::MAX)
     }
 }
 

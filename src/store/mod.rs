@@ -21,6 +21,7 @@ use crate::core::{
     time::StoreTime,
 };
 
+mod counts;
 pub mod disk;
 pub mod encoding;
 mod epoch;
@@ -32,6 +33,7 @@ mod open;
 pub mod redis;
 mod secret;
 
+pub use counts::Counts;
 pub use open::{OpenError, Opened, open};
 pub use secret::PASSWORD_VARIABLE;
 
@@ -90,6 +92,15 @@ pub trait Store: Send + Sync {
     /// Waits until the record has another revision than `seen`. May return early; the caller reads again and bounds
     /// the wait.
     async fn changed(&self, key: &ResourceKey, seen: Revision);
+
+    /// How much it holds, where it can tell without a look at every record.
+    fn count(&self) -> Option<Counts> {
+        None
+    }
+
+    /// Gives every absent record a later revision, and with it another version: nothing that was learned of a resource
+    /// without a record holds any longer. It is for an operator: an engine may take seconds for it.
+    async fn raise_floors(&self) -> Result<(), StoreError>;
 
     /// Ends the use of the store by this process, in good order.
     async fn close(&self) {}

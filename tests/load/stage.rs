@@ -119,11 +119,11 @@ fn configuration(upstream: SocketAddr, other: bool) -> String {
         format!("\n[[routes]]\nname = \"{name}\"\npath = \"{path}\"\nupstream = \"backend\"\n{lines}\n")
     };
     let more = if other { route("more", "/more/{*rest}", "policy = \"optimistic\"") } else { String::new() };
-    // A busy machine must not cost a response its tag.
+    // A busy machine must not cost a response its tag, nor a write its connection or a reload its time.
     let docs = format!("policy = \"optimistic\"\nhash_wait = \"10s\"\nkey = \"{key}\"\n{limits}");
     format!(
-        "[server]\n{{listen}}\nspool_dir = \"{{spool}}\"\nthreads = 2\ncontrol_socket = \"{{control}}\"\n\
-         [upstreams.backend]\nservers = [\"{upstream}\"]\nreuse_idle_writes = \"500ms\"\n{}{}{}{more}",
+        "[server]\n{{listen}}\nspool_dir = \"{{spool}}\"\nthreads = 2\ncontrol_socket = \"{{control}}\"\nshutdown_timeout = \"20s\"\n\
+         [upstreams.backend]\nservers = [\"{upstream}\"]\nreuse_idle_writes = \"500ms\"\nconnect_timeout = \"20s\"\n{}{}{}{more}",
         route("docs", "/docs/{id}", &docs),
         route("jobs", "/jobs/{id}", "policy = \"pessimistic\"\nlease.required = true"),
         route("open", "/open/{*rest}", "policy = \"last-writer-wins\""),

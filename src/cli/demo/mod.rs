@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::{DemoOptions, Exit, print, run};
 use crate::{
-    config::{self, Listen},
+    config::{self, Listen, LogLevel},
     core::policy::Policy,
     proxy::Gateway,
     server::{self, Listeners, Stop, signals},
@@ -20,10 +20,6 @@ mod walk;
 const FREE_PORT: &str = "127.0.0.1:0";
 
 pub(super) fn execute(options: &DemoOptions) -> ExitCode {
-    // The walk is what there is to read; RUST_LOG=info shows the access log as well.
-    if let Err(error) = telemetry::init("warn") {
-        return run::fail(&error, Exit::Runtime);
-    }
     match demonstrate(options.once) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => run::fail(error.as_ref(), Exit::Runtime),
@@ -33,9 +29,12 @@ pub(super) fn execute(options: &DemoOptions) -> ExitCode {
 fn demonstrate(once: bool) -> Result<(), Box<dyn Error>> {
     let backend = Listeners::bind(&[Listen::Tcp(FREE_PORT.to_owned())])?;
     let upstream = format!("http://{}", address(&backend)?);
-    let config = config::from_upstream(&upstream, Policy::Optimistic, &[FREE_PORT.to_owned()])
+    let mut config = config::from_upstream(&upstream, Policy::Optimistic, &[FREE_PORT.to_owned()])
         .map_err(|problems| problems.to_string())?
         .config;
+    // The walk is what there is to read; RUST_LOG=info shows the access log as well.
+    config.telemetry.level = LogLevel::Warn;
+    let _telemetry = telemetry::init(&config.telemetry, false)?;
     let listeners = Listeners::bind(&config.server.listen)?;
     let proxy = address(&listeners)?;
     print(format_args!("A backend that knows nothing of ETags: {upstream}"));
@@ -46,7 +45,7 @@ fn demonstrate(once: bool) -> Result<(), Box<dyn Error>> {
         let (_backend_runs, backend_stops) = watch::channel(false);
         tokio::spawn(backend::serve(backend, backend_stops));
         let config = Arc::new(config);
-        let live = run::live(&config, &store::open(&config.store).await?, None).await?;
+        let live = run::live(&config, &store::open(&config.store).await?, None, None).await?;
         let stop = signals::watch()?;
         let serving = server::run(listeners, &config.server, Gateway::new(live), stop.subscribe());
         let walking = async {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use super::{Config, Route, Server};
 use crate::core::{
+    path_mapping::PathMapping,
     policy::{LeaseGuards, Writers},
     resource::KeyTemplate,
     route::{Relation, relation},
@@ -48,6 +49,7 @@ pub struct Plan {
 #[derive(PartialEq, Eq)]
 struct Exclusion<'a> {
     identity: &'a str,
+    mapping: &'a PathMapping,
     key: &'a KeyTemplate,
     leases: Option<LeaseGuards>,
     reading_methods: Vec<&'a str>,
@@ -103,13 +105,14 @@ impl Config {
             control_socket: old.control_socket,
             ..self.server
         };
-        Self { server, admin: running.admin.clone(), store: running.store.clone(), ..self }
+        let (admin, store, telemetry) = (running.admin.clone(), running.store.clone(), running.telemetry.clone());
+        Self { server, admin, store, telemetry, ..self }
     }
 }
 
 /// What differs and is read at the start alone. Each field is named here: whoever adds one has to decide.
 fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
-    let Config { server, admin, store, routes: _ } = old;
+    let Config { server, admin, store, telemetry, routes: _ } = old;
     let Server {
         listen,
         threads,
@@ -123,6 +126,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         keepalive_timeout,
         shutdown_timeout: _,
         control_socket,
+        tls: _,
     } = server;
     let differences = [
         ("server.listen", *listen != new.server.listen),
@@ -134,6 +138,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("server.control_socket", *control_socket != new.server.control_socket),
         ("[admin]", *admin != new.admin),
         ("[store]", *store != new.store),
+        ("[telemetry]", *telemetry != new.telemetry),
     ];
     differences.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
 }
@@ -194,6 +199,7 @@ fn exclusion(route: &Route) -> Option<Exclusion<'_>> {
     reading_methods.sort_unstable();
     Some(Exclusion {
         identity: &route.upstream.identity,
+        mapping: &route.mapping,
         key: &route.key,
         leases: guard.lease.as_ref().map(|rules| rules.guards),
         reading_methods,

@@ -96,6 +96,20 @@ pub enum Done {
     },
 }
 
+impl Done {
+    /// Its name in metrics.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Acquired { is_new: true, .. } => "granted",
+            Self::Acquired { is_new: false, .. } => "repeated",
+            Self::Renewed { .. } => "renewed",
+            Self::Changed { .. } => "changed",
+            Self::Released | Self::AlreadyReleased => "released",
+            Self::Broken { .. } => "broken",
+        }
+    }
+}
+
 /// Why a step cannot be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denied {

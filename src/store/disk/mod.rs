@@ -22,7 +22,7 @@ use async_trait::async_trait;
 use redb::Database;
 
 use super::{
-    Incarnation, Store, StoreError, Swapped,
+    Counts, Incarnation, Store, StoreError, Swapped,
     memory::{Inheritance, MemoryStore},
 };
 use crate::{
@@ -108,6 +108,15 @@ impl Store for DiskStore {
 
     async fn changed(&self, key: &ResourceKey, seen: Revision) {
         self.memory.changed(key, seen).await;
+    }
+
+    async fn raise_floors(&self) -> Result<(), StoreError> {
+        let awaited = self.memory.raise_floors_now()?;
+        if all_committed(awaited.unwrap_or_default()).await { Ok(()) } else { Err(StoreError::Unavailable) }
+    }
+
+    fn count(&self) -> Option<Counts> {
+        self.memory.count()
     }
 
     async fn close(&self) {

@@ -7,7 +7,7 @@ use std::{
 
 use lru::LruCache;
 
-use super::journal::Journal;
+use super::{super::Counts, journal::Journal};
 use crate::core::{
     record::{Record, Revision, Snapshot},
     resource::ResourceKey,
@@ -59,6 +59,13 @@ impl Records {
 
     pub(super) fn is_quiet(&self, now: StoreTime) -> bool {
         self.busy.values().all(|entry| entry.record.is_quiet(now))
+    }
+
+    /// Adds what is live in them: all of it is pinned.
+    pub(super) fn count_live(&self, counts: &mut Counts, now: StoreTime) {
+        for entry in self.busy.values() {
+            counts.add_live(&entry.record, now);
+        }
     }
 
     /// The first records after that of `after`, by their keys.
@@ -113,6 +120,12 @@ impl Records {
         let floor = self.floors.entry(key.bucket()).or_insert(self.least_floor);
         *floor = entry.revision.max(*floor);
         true
+    }
+
+    /// Raises the floors of all buckets to this revision.
+    pub(super) fn raise_floors(&mut self, to: Revision) {
+        self.floors.retain(|_, floor| *floor > to);
+        self.least_floor = self.least_floor.max(to);
     }
 
     /// Forgets some of the records that have been idle for `idle_ttl`, and says how many.

@@ -1,0 +1,70 @@
+//! The `[telemetry]` table.
+
+use http::Uri;
+
+use super::{
+    super::{
+        Otlp, Telemetry, limits,
+        raw::{self, Ratio, Text},
+    },
+    check::Check,
+};
+
+pub(super) fn telemetry(check: &mut Check<'_>, raw: &raw::Telemetry) -> Telemetry {
+    let default = Telemetry::default();
+    Telemetry {
+        log: check.word("log", raw.log.as_ref()).unwrap_or(default.log),
+        level: check.word("level", raw.level.as_ref()).unwrap_or(default.level),
+        access_log: raw.access_log.as_ref().map_or(default.access_log, |flag| *flag.get_ref()),
+        metrics: raw.metrics.as_ref().map_or(default.metrics, |flag| *flag.get_ref()),
+        service_name: raw.service_name.as_ref().map_or(default.service_name, |name| {
+            check.name("service_name", name);
+            name.get_ref().clone()
+        }),
+        resource: raw.resource.as_ref().map(|list| check.each(list, attribute)).unwrap_or_default(),
+        sampling: raw.sampling.as_ref().map_or(default.sampling, |ratio| sampling(check, ratio)),
+        otlp: Otlp {
+            endpoint: raw.otlp.endpoint.as_ref().and_then(|text| endpoint(check, text)),
+            protocol: check.word("otlp.protocol", raw.otlp.protocol.as_ref()).unwrap_or(default.otlp.protocol),
+            signals: raw.otlp.signals.as_ref().map_or(default.otlp.signals, |list| {
+                check.each(list, |check, text| check.word("otlp.signals", Some(text)))
+            }),
+            timeout: check.duration(raw.otlp.timeout.as_ref(), limits::OTLP_TIMEOUT),
+        },
+    }
+}
+
+fn sampling(check: &mut Check<'_>, value: &Ratio) -> f64 {
+    let ratio = *value.get_ref();
+    if !(0.0..=1.0).contains(&ratio) {
+        check.hinted(value.span(), format!("sampling is {ratio}"), "it is from 0 (no trace) to 1 (every trace)");
+    }
+    ratio
+}
+
+/// `name=value`.
+fn attribute(check: &mut Check<'_>, text: &Text) -> Option<(String, String)> {
+    let pair = text.get_ref().split_once('=').filter(|(name, _)| !name.trim().is_empty());
+    if pair.is_none() {
+        let message = format!("resource: {:?} is no attribute", text.get_ref());
+        check.hinted(text.span(), message, "write \"deployment.environment.name=production\"");
+    }
+    pair.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// The URL of a collector; an empty one is none.
+fn endpoint(check: &mut Check<'_>, text: &Text) -> Option<String> {
+    let url = text.get_ref();
+    if url.is_empty() {
+        return None;
+    }
+    let parsed = url.parse::<Uri>().ok().filter(|uri| uri.host().is_some_and(|host| !host.is_empty()));
+    match parsed.as_ref().and_then(Uri::scheme_str) {
+        Some("http" | "https") => Some(url.clone()),
+        _ => {
+            let message = format!("otlp.endpoint {url:?} is no URL of a collector");
+            check.hinted(text.span(), message, "write it as http://127.0.0.1:4317");
+            None
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! How much a store holds.
+
+use crate::core::{lease::LeaseState, record::Record, time::StoreTime};
+
+/// Records, and what is live in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Records.
+    pub records: u64,
+    /// Those whose write is in doubt.
+    pub doubts: u64,
+    /// Leases that are held.
+    pub leased: u64,
+    /// Those that are held until their break takes effect.
+    pub breaking: u64,
+    /// Those that were broken, and are remembered.
+    pub broken: u64,
+    /// Those that ran out, and are remembered.
+    pub expired: u64,
+}
+
+impl Counts {
+    /// Counts a record.
+    pub fn add(&mut self, record: &Record, now: StoreTime) {
+        self.records += 1;
+        self.add_live(record, now);
+    }
+
+    /// Counts what is live in a record, and not the record.
+    pub fn add_live(&mut self, record: &Record, now: StoreTime) {
+        self.doubts += u64::from(record.doubt.is_some_and(|doubt| now < doubt.until));
+        match record.lease.as_ref().map_or(LeaseState::Available, |lease| lease.state(now)) {
+            LeaseState::Available => {}
+            LeaseState::Leased => self.leased += 1,
+            LeaseState::Breaking => self.breaking += 1,
+            LeaseState::Broken => self.broken += 1,
+            LeaseState::Expired => self.expired += 1,
+        }
+    }
+
+    /// The leases by the name of their state.
+    pub const fn leases(&self) -> [(&'static str, u64); 4] {
+        [("leased", self.leased), ("breaking", self.breaking), ("broken", self.broken), ("expired", self.expired)]
+    }
+}

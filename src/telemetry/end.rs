@@ -1,0 +1,82 @@
+//! The two ends of a request, as telemetry sees it.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use opentelemetry::KeyValue;
+
+use super::{
+    access::{self, Entry, Exchange},
+    is_on,
+    metrics::{
+        self, definitions as define,
+        requests::{Ended, known},
+    },
+    traces::{Description, Trace},
+    trail::Trail,
+};
+use crate::{config::Word as _, core::refusal::Code};
+
+/// Begins to note what becomes of a request with these fields.
+pub fn begin(entry: &mut Entry, headers: &HeaderMap) {
+    if is_on() {
+        entry.trail = Some(Arc::new(Trail::new(Trace::begin(headers))));
+    }
+}
+
+/// Tells of a request that is over: in its entry, in the metrics, in its span, and in the log.
+pub fn end(entry: &mut Entry, exchange: &Exchange<'_>) {
+    let Some(trail) = entry.trail.clone() else { return };
+    entry.total = entry.started.elapsed();
+    entry.claim_wait = trail.claim_wait();
+    entry.upstream_time = trail.upstream_time();
+    entry.server = entry.server.take().or_else(|| trail.server());
+    if let Some(metrics) = metrics::get() {
+        metrics.request(&Ended {
+            method: exchange.method,
+            is_tls: exchange.is_tls,
+            status: exchange.status,
+            route: entry.route.as_ref(),
+            verdict: entry.decided().unwrap_or("aborted"),
+            duration: entry.total,
+            claim_wait: entry.claim_wait,
+        });
+        if let (Some(Code::LeaseLost), Some(route)) = (entry.refused, &entry.route) {
+            metrics.lease(&route.name, "lost");
+        }
+    }
+    trail.trace.end(|| describe(entry, exchange));
+    if access::enabled() {
+        access::write(entry, exchange);
+    }
+}
+
+/// A request in the words of the semantic conventions, and in ours.
+fn describe(entry: &Entry, exchange: &Exchange<'_>) -> Description {
+    let method = known(exchange.method);
+    let path = String::from_utf8_lossy(access::path(exchange.target)).into_owned();
+    let mut attributes = vec![
+        KeyValue::new(define::METHOD, method),
+        KeyValue::new(define::SCHEME, if exchange.is_tls { "https" } else { "http" }),
+        KeyValue::new("url.path", path),
+        KeyValue::new(define::STATUS, i64::from(exchange.status)),
+    ];
+    if method == "_OTHER" {
+        attributes.push(KeyValue::new("http.request.method_original", exchange.method.as_str().to_owned()));
+    }
+    let failed = exchange.status >= 500;
+    if failed {
+        attributes.push(KeyValue::new(define::ERROR, exchange.status.to_string()));
+    }
+    attributes.extend(exchange.client.map(|client| KeyValue::new("client.address", client.ip().to_string())));
+    attributes.extend(entry.decided().map(|verdict| KeyValue::new(define::VERDICT, verdict)));
+    // A method that is unknown is called HTTP in names.
+    let verb = if method == "_OTHER" { "HTTP" } else { method };
+    let Some(route) = &entry.route else { return Description { name: verb.to_owned(), attributes, failed } };
+    let template = route.path.to_string();
+    let name = format!("{verb} {template}");
+    attributes.push(KeyValue::new(define::HTTP_ROUTE, template));
+    attributes.push(KeyValue::new(define::ROUTE, route.name.clone()));
+    attributes.push(KeyValue::new("ifmatch.policy", route.policy.word()));
+    Description { name, attributes, failed }
+}

@@ -1,0 +1,184 @@
+//! Log lines on their way to standard error.
+//!
+//! # Design
+//!
+//! *Why not written where they are made?* A line an answered request is a system call each, and a reader of standard
+//! error that is slow would hold up the requests themselves. Here a line is copied into a buffer, and a thread of its
+//! own writes many of them at once. What it costs: lines that wait at most [`PATIENCE`] are lost with a process that is
+//! killed outright, and when standard error takes no more, lines are dropped and counted (`ifmatch.log.dropped`).
+//!
+//! *Why not `tracing-appender`?* It sends each line through a channel in an allocation of its own, and writes each by
+//! itself: that is the system call again, and the waking of a thread on top.
+
+use std::{
+    io::{self, Write as _},
+    mem::take,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use tracing_subscriber::fmt::MakeWriter;
+
+/// How long a line of the access log may wait for others.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// Lines are written at once when there are so many bytes of them.
+const ENOUGH_BYTES: usize = 64 * 1024;
+/// So many bytes may wait for a standard error that is slow; what comes then is dropped.
+const WAITING_MAX_BYTES: usize = 4 * 1024 * 1024;
+/// How long the end of the process waits for the last lines.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+static LINES: Lines = Lines { state: Mutex::new(State::EMPTY), wake: Condvar::new(), written: Condvar::new() };
+
+struct Lines {
+    state: Mutex<State>,
+    /// There is something to write.
+    wake: Condvar,
+    /// All of it was written.
+    written: Condvar,
+}
+
+struct State {
+    waiting: Vec<u8>,
+    /// Whether somebody should see the waiting lines now.
+    is_urgent: bool,
+    /// Whether lines are being written.
+    is_writing: bool,
+    /// Whether there is a thread that writes.
+    has_thread: bool,
+    dropped: u64,
+}
+
+impl State {
+    const EMPTY: Self =
+        Self { waiting: Vec::new(), is_urgent: false, is_writing: false, has_thread: false, dropped: 0 };
+}
+
+/// How soon a line is to be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Haste {
+    /// Now.
+    Urgent,
+    /// Together with others.
+    Patient,
+}
+
+/// Starts the thread that writes. Until then, and where there can be none, lines are written where they are made.
+pub(super) fn start() {
+    let mut state = LINES.lock();
+    if state.has_thread {
+        return;
+    }
+    state.has_thread = thread::Builder::new().name("ifmatch-log".to_owned()).spawn(|| LINES.write_for_ever()).is_ok();
+    drop(state);
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        flush();
+        before(panic);
+    }));
+}
+
+/// Takes a line, with its end.
+pub(super) fn push(line: &[u8], haste: Haste) {
+    let mut state = LINES.lock();
+    if !state.has_thread {
+        drop(state);
+        // Nobody can be told of a log that cannot be written.
+        let _ = io::stderr().lock().write_all(line);
+        return;
+    }
+    if state.waiting.len() + line.len() > WAITING_MAX_BYTES {
+        state.dropped += 1;
+        return;
+    }
+    let was_empty = state.waiting.is_empty();
+    state.waiting.extend_from_slice(line);
+    let is_urgent = haste == Haste::Urgent || state.waiting.len() >= ENOUGH_BYTES;
+    let wakes = was_empty || (is_urgent && !state.is_urgent);
+    state.is_urgent |= is_urgent;
+    drop(state);
+    if wakes {
+        LINES.wake.notify_one();
+    }
+}
+
+/// Waits until all lines are written, within a second.
+pub fn flush() {
+    let mut state = LINES.lock();
+    if !state.has_thread || thread::current().name() == Some("ifmatch-log") {
+        return;
+    }
+    state.is_urgent = true;
+    LINES.wake.notify_one();
+    let is_busy = |state: &mut State| !state.waiting.is_empty() || state.is_writing;
+    let waited = LINES.written.wait_timeout_while(state, LAST_LINES, is_busy);
+    drop(waited);
+}
+
+/// Lines that were dropped.
+pub(super) fn dropped() -> u64 {
+    LINES.lock().dropped
+}
+
+impl Lines {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_for_ever(&self) {
+        let mut lines = Vec::new();
+        loop {
+            let state = self.wake.wait_while(self.lock(), |state| state.waiting.is_empty());
+            let state = state.unwrap_or_else(PoisonError::into_inner);
+            let waited = self.wake.wait_timeout_while(state, PATIENCE, |state| !state.is_urgent);
+            let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            std::mem::swap(&mut state.waiting, &mut lines);
+            state.is_urgent = false;
+            state.is_writing = true;
+            drop(state);
+            let _ = io::stderr().lock().write_all(&lines);
+            lines.clear();
+            // What a burst took is given back.
+            lines.shrink_to(ENOUGH_BYTES * 2);
+            self.lock().is_writing = false;
+            self.written.notify_all();
+        }
+    }
+}
+
+/// Makes writers of single records.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Records;
+
+/// The lines of one record, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Record(Vec<u8>);
+
+impl<'a> MakeWriter<'a> for Records {
+    type Writer = Record;
+
+    fn make_writer(&'a self) -> Record {
+        Record(Vec::new())
+    }
+}
+
+impl io::Write for Record {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        push(&take(&mut self.0), Haste::Urgent);
+        Ok(())
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if !self.0.is_empty() {
+            push(&take(&mut self.0), Haste::Urgent);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What is there now: read off its owners when somebody asks for the metrics, so that it costs requests nothing.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use opentelemetry::{
+    KeyValue,
+    metrics::{AsyncInstrument, Meter},
+};
+
+use super::{
+    definitions::{self as define, Metric},
+    store::counted,
+};
+use crate::telemetry::lines;
+
+/// Whoever holds something that is counted.
+pub trait Gauged: Send + Sync {
+    /// Requests that are being handled.
+    fn active_requests(&self) -> u64 {
+        0
+    }
+
+    /// Requests that wait for a claim, and those that wait for a lease.
+    fn waiters(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
+    /// Bytes of bodies in memory, and in spool files.
+    fn body_bytes(&self) -> (u64, u64) {
+        (0, 0)
+    }
+}
+
+/// Who is asked, as long as they live.
+static OWNERS: Mutex<Vec<Weak<dyn Gauged>>> = Mutex::new(Vec::new());
+
+/// Asks this owner too from now on, as long as it lives.
+pub fn watch<T: Gauged + 'static>(owner: &Arc<T>) {
+    let owner: Weak<dyn Gauged> = Arc::<T>::downgrade(owner);
+    let mut owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
+    owners.retain(|owner| owner.strong_count() > 0);
+    owners.push(owner);
+}
+
+/// The sum over all owners.
+fn sum(of: impl Fn(&dyn Gauged) -> u64) -> u64 {
+    let owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
+    owners.iter().filter_map(Weak::upgrade).map(|owner| of(owner.as_ref())).sum()
+}
+
+/// Makes the gauges.
+pub(super) fn observe(meter: &Meter) {
+    gauge(meter, &define::ACTIVE_REQUESTS, |gauge| gauge.observe(sum(|owner| owner.active_requests()), &[]));
+    gauge(meter, &define::WAITERS, |gauge| {
+        gauge.observe(sum(|owner| owner.waiters().0), &[KeyValue::new(define::QUEUE, "claim")]);
+        gauge.observe(sum(|owner| owner.waiters().1), &[KeyValue::new(define::QUEUE, "lease")]);
+    });
+    gauge(meter, &define::BODY_BYTES, |gauge| {
+        gauge.observe(sum(|owner| owner.body_bytes().0), &[KeyValue::new(define::PLACE, "memory")]);
+        gauge.observe(sum(|owner| owner.body_bytes().1), &[KeyValue::new(define::PLACE, "spool")]);
+    });
+    gauge(meter, &define::DOUBTS, |gauge| {
+        if let Some(counts) = counted() {
+            gauge.observe(counts.doubts, &[]);
+        }
+    });
+    gauge(meter, &define::RECORDS, |gauge| {
+        if let Some(counts) = counted() {
+            gauge.observe(counts.records, &[]);
+        }
+    });
+    gauge(meter, &define::LEASES, |gauge| {
+        if let Some(counts) = counted() {
+            for (state, leases) in counts.leases() {
+                gauge.observe(leases, &[KeyValue::new(define::LEASE_STATE, state)]);
+            }
+        }
+    });
+    let dropped = &define::LINES_DROPPED;
+    let counter = meter.u64_observable_counter(dropped.name).with_unit(dropped.unit).with_description(dropped.about);
+    counter.with_callback(|counter| counter.observe(lines::dropped(), &[])).build();
+}
+
+fn gauge(meter: &Meter, metric: &Metric, read: impl Fn(&dyn AsyncInstrument<u64>) + Send + Sync + 'static) {
+    let builder = meter.u64_observable_gauge(metric.name).with_unit(metric.unit).with_description(metric.about);
+    builder.with_callback(read).build();
+}

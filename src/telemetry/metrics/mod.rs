@@ -1,0 +1,171 @@
+//! Metrics: one registry for OTLP and for Prometheus, and the instruments of the whole program.
+//!
+//! # Design
+//!
+//! *Why are the instruments global?* They are the process's, like its log: a probe deep in the guard counts itself, and
+//! no function has to carry them there. Where nobody reads metrics there are none ([`get`] is `None`), and a request pays
+//! for one look at a flag.
+//!
+//! *Why bound instruments?* To find the place of a measurement by its attributes costs several times what the
+//! measurement itself does. Those of each request are looked up once a thread ([`requests`]).
+
+use std::sync::OnceLock;
+
+use opentelemetry::{
+    KeyValue,
+    metrics::{BoundHistogram, Counter, Histogram, Meter, MeterProvider as _},
+};
+use opentelemetry_otlp::MetricExporter;
+use opentelemetry_sdk::{
+    Resource,
+    error::OTelSdkError,
+    metrics::{PeriodicReader, SdkMeterProvider},
+};
+use prometheus::{Registry, TextEncoder};
+
+use super::quiet::Quiet;
+
+mod bound;
+pub mod definitions;
+mod gauges;
+pub mod requests;
+pub mod store;
+
+use definitions as define;
+use definitions::{BOUNDARIES, Metric};
+
+pub use gauges::{Gauged, watch};
+pub use store::{Operation, count_records, measured};
+
+static METRICS: OnceLock<Metrics> = OnceLock::new();
+
+/// The instruments, for everything that is not counted by itself with each request.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Option<Registry>,
+    provider: SdkMeterProvider,
+    server_duration: Histogram<f64>,
+    client_duration: Histogram<f64>,
+    claim_wait: Histogram<f64>,
+    store_durations: [BoundHistogram<f64>; 3],
+    verdicts: Counter<u64>,
+    observed: Counter<u64>,
+    probes: Counter<u64>,
+    doubts_made: Counter<u64>,
+    doubts_resolved: Counter<u64>,
+    lease_events: Counter<u64>,
+    store_errors: Counter<u64>,
+    flapping: Counter<u64>,
+}
+
+/// The instruments, where somebody reads them.
+pub fn get() -> Option<&'static Metrics> {
+    METRICS.get()
+}
+
+/// All metrics in the text form of Prometheus, for `/metrics`; empty where nothing is measured.
+pub fn prometheus_text() -> String {
+    let Some(registry) = get().and_then(|metrics| metrics.registry.as_ref()) else { return String::new() };
+    let text = TextEncoder::new().encode_to_string(&registry.gather());
+    text.unwrap_or_else(|error| {
+        tracing::error!(%error, "the metrics cannot be written");
+        String::new()
+    })
+}
+
+/// The content type of [`prometheus_text`].
+pub const PROMETHEUS_CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
+
+/// Begins to measure: for Prometheus if it is `scraped`, and for OTLP if there is an exporter. Only the first call of a
+/// process does anything.
+pub(super) fn start(
+    resource: Resource,
+    scraped: bool,
+    exporter: Option<Quiet<MetricExporter>>,
+) -> Result<(), OTelSdkError> {
+    let mut provider = SdkMeterProvider::builder().with_resource(resource);
+    let registry = scraped.then(Registry::new);
+    if let Some(registry) = &registry {
+        let exporter = opentelemetry_prometheus::exporter().with_registry(registry.clone()).scope_info_enabled(false);
+        provider = provider.with_reader(exporter.build()?);
+    }
+    if let Some(exporter) = exporter {
+        // Its interval is that of OTEL_METRIC_EXPORT_INTERVAL, else a minute.
+        provider = provider.with_reader(PeriodicReader::builder(exporter).build());
+    }
+    let _ = METRICS.set(Metrics::new(registry, provider.build()));
+    Ok(())
+}
+
+impl Metrics {
+    fn new(registry: Option<Registry>, provider: SdkMeterProvider) -> Self {
+        let meter = provider.meter("ifmatch");
+        gauges::observe(&meter);
+        let store_duration = histogram(&meter, &define::STORE_DURATION);
+        Self {
+            server_duration: histogram(&meter, &define::SERVER_DURATION),
+            client_duration: histogram(&meter, &define::CLIENT_DURATION),
+            claim_wait: histogram(&meter, &define::CLAIM_WAIT),
+            store_durations: Operation::ALL
+                .map(|operation| store_duration.bind(&[KeyValue::new(define::STORE_OPERATION, operation.word())])),
+            verdicts: counter(&meter, &define::VERDICTS),
+            observed: counter(&meter, &define::OBSERVED),
+            probes: counter(&meter, &define::PROBES),
+            doubts_made: counter(&meter, &define::DOUBTS_MADE),
+            doubts_resolved: counter(&meter, &define::DOUBTS_RESOLVED),
+            lease_events: counter(&meter, &define::LEASE_EVENTS),
+            store_errors: counter(&meter, &define::STORE_ERRORS),
+            flapping: counter(&meter, &define::FLAPPING),
+            registry,
+            provider,
+        }
+    }
+
+    /// Where all of it comes together, for the last export.
+    pub(super) fn provider(&self) -> &SdkMeterProvider {
+        &self.provider
+    }
+
+    /// A probe, and what it has found.
+    pub fn probed(&self, route: &str, found: &'static str) {
+        self.probes.add(1, &[route_attribute(route), KeyValue::new(define::FOUND, found)]);
+    }
+
+    /// A write on a route that only watches, and what would have become of it.
+    pub fn observed(&self, route: &str, verdict: &'static str) {
+        self.observed.add(1, &[route_attribute(route), KeyValue::new(define::VERDICT, verdict)]);
+    }
+
+    /// Something that was done to a lease, or has become of one.
+    pub fn lease(&self, route: &str, event: &'static str) {
+        self.lease_events.add(1, &[route_attribute(route), KeyValue::new(define::LEASE_EVENT, event)]);
+    }
+
+    /// A response with another tag than the one before, and no write between.
+    pub fn flapped(&self, route: &str) {
+        self.flapping.add(1, &[route_attribute(route)]);
+    }
+
+    /// A write whose outcome cannot be known.
+    pub fn doubt_made(&self) {
+        self.doubts_made.add(1, &[]);
+    }
+
+    /// A doubt that is over, with the next write in its place.
+    pub fn doubt_resolved(&self) {
+        self.doubts_resolved.add(1, &[]);
+    }
+}
+
+fn route_attribute(route: &str) -> KeyValue {
+    KeyValue::new(define::ROUTE, route.to_owned())
+}
+
+fn counter(meter: &Meter, metric: &Metric) -> Counter<u64> {
+    meter.u64_counter(metric.name).with_unit(metric.unit).with_description(metric.about).build()
+}
+
+fn histogram(meter: &Meter, metric: &Metric) -> Histogram<f64> {
+    let builder = meter.f64_histogram(metric.name).with_unit(metric.unit).with_description(metric.about);
+    builder.with_boundaries(BOUNDARIES.to_vec()).build()
+}

@@ -1,0 +1,205 @@
+//! What is measured of every request and of every exchange with a server.
+
+use std::{cell::RefCell, sync::Weak, time::Duration};
+
+use http::Method;
+use opentelemetry::{
+    KeyValue, StringValue,
+    metrics::{BoundCounter, BoundHistogram},
+};
+
+use super::{Metrics, bound::Table, definitions as define};
+use crate::config::Route;
+
+/// The methods that have a value of their own in metrics.
+const KNOWN: [Method; 9] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::DELETE,
+    Method::CONNECT,
+    Method::OPTIONS,
+    Method::TRACE,
+    Method::PATCH,
+];
+
+/// A request that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended<'a> {
+    /// Its method.
+    pub method: &'a Method,
+    /// Whether it came over TLS.
+    pub is_tls: bool,
+    /// The status of its answer; 0 where none was sent.
+    pub status: u16,
+    /// The route that it took.
+    pub route: Option<&'a std::sync::Arc<Route>>,
+    /// What was decided of it.
+    pub verdict: &'static str,
+    /// How long it took.
+    pub duration: Duration,
+    /// How long it waited for its claim, if it took one.
+    pub claim_wait: Option<Duration>,
+}
+
+/// What tells the measurements of requests on one route apart.
+#[derive(PartialEq)]
+struct Outcome {
+    /// The route by its place, which the instruments below keep from being taken by another one.
+    route: usize,
+    method: &'static str,
+    is_tls: bool,
+    status: u16,
+    verdict: &'static str,
+}
+
+struct OfRequests {
+    duration: BoundHistogram<f64>,
+    verdicts: BoundCounter<u64>,
+    claim_wait: BoundHistogram<f64>,
+    _route: Option<Weak<Route>>,
+}
+
+/// What tells the measurements of exchanges with one server apart.
+#[derive(PartialEq)]
+struct Exchanged {
+    method: &'static str,
+    is_tls: bool,
+    status: Result<u16, &'static str>,
+}
+
+thread_local! {
+    static REQUESTS: RefCell<Table<Outcome, OfRequests>> = RefCell::default();
+    static EXCHANGES: RefCell<Table<Exchanged, BoundHistogram<f64>>> = RefCell::default();
+}
+
+/// A method as metrics name it.
+pub fn known(method: &Method) -> &'static str {
+    KNOWN.iter().find(|known| *known == method).map_or("_OTHER", |known| match *known {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        Method::CONNECT => "CONNECT",
+        Method::OPTIONS => "OPTIONS",
+        Method::TRACE => "TRACE",
+        _ => "PATCH",
+    })
+}
+
+impl Metrics {
+    /// Measures a request that is over.
+    pub fn request(&self, ended: &Ended<'_>) {
+        let Ended { is_tls, status, verdict, .. } = *ended;
+        let route = ended.route.map_or(0, |route| std::sync::Arc::as_ptr(route).addr());
+        let outcome = Outcome { route, method: known(ended.method), is_tls, status, verdict };
+        let name = ended.route.map_or("", |route| route.name.as_str());
+        REQUESTS.with_borrow_mut(|table| {
+            let Some(bound) = table.get(name, outcome, |outcome| self.bind(outcome, ended)) else { return };
+            bound.duration.record(ended.duration.as_secs_f64());
+            bound.verdicts.add(1);
+            if let Some(wait) = ended.claim_wait {
+                bound.claim_wait.record(wait.as_secs_f64());
+            }
+        });
+    }
+
+    fn bind(&self, outcome: &Outcome, ended: &Ended<'_>) -> OfRequests {
+        let name = ended.route.map(|route| KeyValue::new(define::ROUTE, StringValue::from(route.name.clone())));
+        let mut of_duration =
+            vec![KeyValue::new(define::METHOD, outcome.method), KeyValue::new(define::SCHEME, scheme(outcome.is_tls))];
+        if outcome.status > 0 {
+            of_duration.push(KeyValue::new(define::STATUS, i64::from(outcome.status)));
+        }
+        if outcome.status == 0 || outcome.status >= 500 {
+            let error = if outcome.status == 0 { "aborted".to_owned() } else { outcome.status.to_string() };
+            of_duration.push(KeyValue::new(define::ERROR, error));
+        }
+        of_duration.extend(ended.route.map(|route| KeyValue::new(define::HTTP_ROUTE, route.path.to_string())));
+        of_duration.extend(name.clone());
+        let mut of_verdicts: Vec<KeyValue> = name.clone().into_iter().collect();
+        of_verdicts.push(KeyValue::new(define::VERDICT, outcome.verdict));
+        OfRequests {
+            duration: self.server_duration.bind(&of_duration),
+            verdicts: self.verdicts.bind(&of_verdicts),
+            claim_wait: self.claim_wait.bind(name.as_slice()),
+            _route: ended.route.map(std::sync::Arc::downgrade),
+        }
+    }
+
+    /// Measures an exchange with a server, `host:port` as the configuration has it: its status, or why it has none. It has
+    /// no method where not even a connection was made.
+    pub fn exchange(
+        &self,
+        server: &str,
+        is_tls: bool,
+        method: Option<&Method>,
+        status: Result<u16, &'static str>,
+        duration: Duration,
+    ) {
+        let exchanged = Exchanged { method: method.map_or("_OTHER", known), is_tls, status };
+        EXCHANGES.with_borrow_mut(|table| {
+            let bound = table.get(server, exchanged, |exchanged| self.bind_exchange(server, exchanged));
+            if let Some(bound) = bound {
+                bound.record(duration.as_secs_f64());
+            }
+        });
+    }
+
+    fn bind_exchange(&self, server: &str, exchanged: &Exchanged) -> BoundHistogram<f64> {
+        let mut attributes = vec![
+            KeyValue::new(define::METHOD, exchanged.method),
+            KeyValue::new(define::SCHEME, scheme(exchanged.is_tls)),
+        ];
+        let (host, port) = host_and_port(server);
+        attributes.push(KeyValue::new(define::SERVER, host.to_owned()));
+        attributes.extend(port.map(|port| KeyValue::new(define::PORT, i64::from(port))));
+        match exchanged.status {
+            Ok(status) => {
+                attributes.push(KeyValue::new(define::STATUS, i64::from(status)));
+                if status >= 400 {
+                    attributes.push(KeyValue::new(define::ERROR, status.to_string()));
+                }
+            }
+            Err(error) => attributes.push(KeyValue::new(define::ERROR, error)),
+        }
+        self.client_duration.bind(&attributes)
+    }
+}
+
+/// The parts of `host:port`; a Unix socket has no port.
+pub(in crate::telemetry) fn host_and_port(server: &str) -> (&str, Option<u16>) {
+    match server.rsplit_once(':') {
+        Some((host, port)) => match port.parse() {
+            Ok(port) => (host.trim_matches(['[', ']']), Some(port)),
+            Err(_) => (server, None),
+        },
+        None => (server, None),
+    }
+}
+
+fn scheme(is_tls: bool) -> &'static str {
+    if is_tls { "https" } else { "http" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_are_those_of_the_conventions_or_other() {
+        let extension = Method::from_bytes(b"PROPFIND").expect("it is a method");
+        let names = KNOWN.map(|method| known(&method).to_owned());
+        assert_eq!(names, KNOWN.map(|method| method.to_string()));
+        assert_eq!(known(&extension), "_OTHER");
+    }
+
+    #[test]
+    fn a_server_has_a_host_and_perhaps_a_port() {
+        assert_eq!(host_and_port("docs.example.com:8080"), ("docs.example.com", Some(8080)));
+        assert_eq!(host_and_port("[::1]:80"), ("::1", Some(80)));
+        assert_eq!(host_and_port("unix:/run/docs.sock"), ("unix:/run/docs.sock", None));
+    }
+}

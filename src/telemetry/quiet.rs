@@ -1,0 +1,91 @@
+//! Exporters that say once that their collector does not answer, and once that it does again: batches leave every few
+//! seconds.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use opentelemetry_otlp::MetricExporter;
+use opentelemetry_sdk::{
+    Resource,
+    error::OTelSdkResult,
+    logs::{LogBatch, LogExporter},
+    metrics::{Temporality, data::ResourceMetrics, exporter::PushMetricExporter},
+    trace::{SpanData, SpanExporter},
+};
+
+/// An exporter that is looked after.
+#[derive(Debug)]
+pub(super) struct Quiet<E> {
+    exporter: E,
+    /// What it exports.
+    what: &'static str,
+    is_failing: AtomicBool,
+}
+
+impl<E> Quiet<E> {
+    /// Looks after an exporter of such things.
+    pub(super) const fn new(exporter: E, what: &'static str) -> Self {
+        Self { exporter, what, is_failing: AtomicBool::new(false) }
+    }
+
+    fn told(&self, result: OTelSdkResult) -> OTelSdkResult {
+        match &result {
+            Err(error) if !self.is_failing.swap(true, Ordering::Relaxed) => {
+                tracing::warn!(%error, "the collector takes no {}: what it does not take is dropped", self.what);
+            }
+            Ok(()) if self.is_failing.swap(false, Ordering::Relaxed) => {
+                tracing::info!("the collector takes {} again", self.what);
+            }
+            Ok(()) | Err(_) => {}
+        }
+        result
+    }
+}
+
+impl<E: SpanExporter> SpanExporter for Quiet<E> {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        self.told(self.exporter.export(batch).await)
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.exporter.shutdown_with_timeout(timeout)
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.exporter.set_resource(resource);
+    }
+}
+
+impl<E: LogExporter> LogExporter for Quiet<E> {
+    async fn export(&self, batch: LogBatch<'_>) -> OTelSdkResult {
+        self.told(self.exporter.export(batch).await)
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.exporter.shutdown_with_timeout(timeout)
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.exporter.set_resource(resource);
+    }
+}
+
+impl PushMetricExporter for Quiet<MetricExporter> {
+    async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
+        self.told(self.exporter.export(metrics).await)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.exporter.force_flush()
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.exporter.shutdown_with_timeout(timeout)
+    }
+
+    fn temporality(&self) -> Temporality {
+        self.exporter.temporality()
+    }
+}

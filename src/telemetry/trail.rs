@@ -1,0 +1,128 @@
+//! What is noted of a request on its way, by whoever deals with it, for its line in the log, its metrics and its trace.
+//!
+//! # Design
+//!
+//! *Why is it kept beside the task, and not handed on?* A probe in the guard, an exchange below it and the settlement
+//! after it all have a word to say, and nothing else in common. Each polls inside the task of the request, so they find
+//! its trail there. Where nothing is observed there is none, and every note ends with that look.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use super::traces::Trace;
+use crate::exchange::Address;
+
+/// No duration was noted.
+const NOTHING: u64 = u64::MAX;
+
+tokio::task_local! {
+    static TRAIL: Arc<Trail>;
+}
+
+/// The notes of one request.
+#[derive(Debug)]
+pub struct Trail {
+    pub(super) trace: Trace,
+    claim_wait_nanoseconds: AtomicU64,
+    upstream_nanoseconds: AtomicU64,
+    server: Mutex<Option<Address>>,
+}
+
+impl Trail {
+    pub(super) fn new(trace: Trace) -> Self {
+        Self {
+            trace,
+            claim_wait_nanoseconds: AtomicU64::new(NOTHING),
+            upstream_nanoseconds: AtomicU64::new(NOTHING),
+            server: Mutex::default(),
+        }
+    }
+
+    /// The request waited so long for its claim.
+    pub fn waited_for_claim(&self, wait: Duration) {
+        add(&self.claim_wait_nanoseconds, wait);
+    }
+
+    /// A server took so long to begin its answer.
+    pub fn exchanged(&self, server: Option<Address>, took: Duration) {
+        add(&self.upstream_nanoseconds, took);
+        if server.is_some() {
+            *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
+        }
+    }
+
+    /// How long the request waited for its claim, if it took one.
+    pub fn claim_wait(&self) -> Option<Duration> {
+        read(&self.claim_wait_nanoseconds)
+    }
+
+    /// How long servers took to answer, probes too, if any was asked.
+    pub fn upstream_time(&self) -> Option<Duration> {
+        read(&self.upstream_nanoseconds)
+    }
+
+    /// The last server that answered.
+    pub fn server(&self) -> Option<Address> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Only the request's own task writes, so that what was read is still there.
+fn add(total: &AtomicU64, more: Duration) {
+    let so_far = read(total).unwrap_or_default();
+    let nanoseconds = u64::try_from((so_far + more).as_nanos()).unwrap_or(NOTHING - 1);
+    total.store(nanoseconds, Ordering::Relaxed);
+}
+
+fn read(total: &AtomicU64) -> Option<Duration> {
+    let nanoseconds = total.load(Ordering::Relaxed);
+    (nanoseconds != NOTHING).then(|| Duration::from_nanos(nanoseconds))
+}
+
+/// Does something on behalf of the request of this trail.
+pub async fn along<T>(trail: Option<&Arc<Trail>>, work: impl Future<Output = T>) -> T {
+    match trail {
+        Some(trail) => TRAIL.scope(Arc::clone(trail), work).await,
+        None => work.await,
+    }
+}
+
+/// Waits for other writes, on behalf of a request that takes a claim.
+pub async fn waiting<T>(wait: impl Future<Output = T>) -> T {
+    let Some(trail) = current() else { return wait.await };
+    let started = Instant::now();
+    let waited = wait.await;
+    trail.waited_for_claim(started.elapsed());
+    waited
+}
+
+/// The trail of the request on whose behalf this runs.
+pub fn current() -> Option<Arc<Trail>> {
+    TRAIL.try_with(Arc::clone).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn notes_reach_the_trail_of_the_task_they_were_made_in() {
+        let trail = Arc::new(Trail::new(Trace::none()));
+        assert_eq!((trail.claim_wait(), trail.upstream_time()), (None, None));
+        along(Some(&trail), async {
+            let noted = current().expect("there is a trail");
+            noted.waited_for_claim(Duration::ZERO);
+            noted.exchanged(None, Duration::from_millis(2));
+            noted.exchanged(None, Duration::from_millis(3));
+        })
+        .await;
+        assert_eq!(trail.claim_wait(), Some(Duration::ZERO));
+        assert_eq!(trail.upstream_time(), Some(Duration::from_millis(5)));
+        assert!(current().is_none());
+    }
+}
