@@ -50,15 +50,13 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(doors) => doors,
         Err((error, exit)) => return fail(error.as_ref(), exit),
     };
-    announce(&config, &doors.listeners);
-    warn_of_others(&config, &doors.listeners);
     match serve(options.path(), &Arc::new(config), doors, signer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
     }
 }
 
-/// All ways in which the process can be reached, opened before anybody is told that it runs.
+/// All ways in which the process can be reached.
 struct Doors {
     runtime: Runtime,
     stop: watch::Sender<Stop>,
@@ -72,14 +70,15 @@ impl Doors {
     /// Opens them; or tells why one cannot be opened, and how the process ends then.
     fn open(config: &Config, tls: Option<Arc<Downstream>>) -> Result<Self, (Box<dyn Error>, Exit)> {
         let failed = |error: io::Error| (error.into(), Exit::Unavailable);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        // Whoever finds the process listening may send it a signal.
-        let signals = runtime.block_on(async { Ok((signals::watch()?, Hangups::watch()?)) });
-        let (stop, hangups) = signals.map_err(failed)?;
         let listeners = Listeners::inherit_or_bind(&config.server.listen);
         let listeners = listeners.map_err(|error| (error.into(), Exit::Unavailable))?.secured(tls);
         let control = config.server.control_socket.as_deref().map(control::bind).transpose().map_err(failed)?;
         let desk = Desk::open(config)?;
+        announce(config, &listeners);
+        warn_of_others(config, &listeners);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let signals = runtime.block_on(async { Ok((signals::watch()?, Hangups::watch()?)) });
+        let (stop, hangups) = signals.map_err(failed)?;
         Ok(Self { runtime, stop, hangups, control, desk, listeners })
     }
 }

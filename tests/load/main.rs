@@ -26,11 +26,13 @@ mod stage;
 #[path = "../proxy/support/mod.rs"]
 mod support;
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use clients::Tally;
 use stage::Stage;
-use support::wait::until;
 
 /// Requests in all, of which so many are sent while the process ends.
 const REQUESTS: usize = 10_000;
@@ -65,7 +67,10 @@ async fn a_load_through_reloads_and_an_end_loses_nothing() {
         let tally = Arc::clone(&tally);
         async move { clients::run(addr, &tally, "at the end").await }
     });
-    until("some load", || tally.answers.load(Ordering::SeqCst) - before >= REQUESTS_AT_THE_END).await;
+    while tally.answers.load(Ordering::SeqCst) - before < REQUESTS_AT_THE_END {
+        assert!(!clients.is_finished(), "a client has ended");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     tally.ends.store(true, Ordering::SeqCst);
     stage.end().await;
     clients.await.expect("all clients end well");
