@@ -9,7 +9,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test explore lint fmt bench bench-leases bench-stores bare-machine bench-core soak-downloads crash histories setup-build setup-browser setup-engines setup-languages setup-test setup-bench
+.PHONY: help run test explore lint fmt bench bench-leases bench-stores bare-machine bench-core soak soak-downloads crash histories setup-build setup-browser setup-engines setup-languages setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -47,6 +47,9 @@ bench-stores: bench ## The same for the stores, beside what etcd, Redis and the 
 
 soak-downloads: setup-build setup-test ## Watch the memory of 100 downloads of 100 MB each
 	DOWNLOAD_CLIENTS=100 DOWNLOAD_MEBIBYTES=100 $(CARGO) test --locked --test proxy p22_memory -- --nocapture
+
+soak: setup-build setup-test ## Load with leases, aborts and reloads for 10 minutes: memory and descriptors stay flat (docs/reload.md)
+	SOAK_SECONDS=600 $(CARGO) test --locked --test load does_not_grow -- --nocapture
 
 crash: setup-build setup-test ## Kill a proxy with leases on disk 200 times, and look what is left (2 minutes)
 	IFMATCH_CRASHES=200 $(CARGO) test --locked --test proxy survives_any_crash -- --nocapture

@@ -29,6 +29,7 @@
 //!     [`proxy::answer`], the one writer of local responses. The access log gets its line ([`telemetry::access`]).
 //!
 //! Steps 2 to 10 are done by one generation of the configuration, which [`live`] hands to each request as a whole.
+//! [`reload`] brings in the next one.
 //!
 //! Beside all that [`admin`] answers operators. Before it [`cli`] reads the command line and [`config`] the file, and
 //! [`tls`] its certificates. [`clock`] is where a store takes its time

@@ -1,8 +1,11 @@
 //! `ifmatch run`: serve until asked to stop.
 
-use std::{error::Error, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc, time::Duration};
+use std::{error::Error, io, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
-use tokio::runtime::Handle;
+use tokio::{
+    runtime::{Handle, Runtime},
+    sync::watch,
+};
 
 use super::{Exit, RunOptions, complain, desk::Desk, report};
 use crate::{
@@ -14,7 +17,10 @@ use crate::{
     live::{Live, Serving},
     proxy::Gateway,
     reload::{self, Reloader, control},
-    server::{self, Listeners, signals},
+    server::{
+        self, Listeners, Stop,
+        signals::{self, Hangups},
+    },
     store::{self, Opened},
     telemetry::{self, activity::Activity},
     tls::{Downstream, FileError},
@@ -32,6 +38,8 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(telemetry) => telemetry,
         Err(error) => return fail(&error, Exit::Configuration),
     };
+    // The first record after the set-up of the logs is lost at the moment; the one that matters comes later.
+    tracing::info!("starting");
     let signer = match reload::signer(&config) {
         Ok(signer) => signer,
         Err(error) => return fail(&error, Exit::Configuration),
@@ -40,22 +48,40 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(tls) => tls,
         Err(error) => return fail(&error, Exit::Configuration),
     };
-    let listeners = match Listeners::bind(&config.server.listen) {
-        Ok(listeners) => listeners.secured(tls),
-        Err(error) => return fail(&error, Exit::Unavailable),
-    };
-    let control = match config.server.control_socket.as_deref().map(control::bind).transpose() {
-        Ok(control) => control,
-        Err(error) => return fail(&error, Exit::Unavailable),
-    };
-    let desk = match Desk::open(&config) {
-        Ok(desk) => desk,
+    let doors = match Doors::open(&config, tls) {
+        Ok(doors) => doors,
         Err((error, exit)) => return fail(error.as_ref(), exit),
     };
-    announce(&config, &listeners);
-    match serve(options, &Arc::new(config), (listeners, control), signer, desk) {
+    match serve(options.path(), &Arc::new(config), doors, signer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
+    }
+}
+
+/// All ways in which the process can be reached.
+struct Doors {
+    runtime: Runtime,
+    stop: watch::Sender<Stop>,
+    hangups: Hangups,
+    control: Option<UnixListener>,
+    desk: Option<Desk>,
+    listeners: Listeners,
+}
+
+impl Doors {
+    /// Opens them; or tells why one cannot be opened, and how the process ends then.
+    fn open(config: &Config, tls: Option<Arc<Downstream>>) -> Result<Self, (Box<dyn Error>, Exit)> {
+        let failed = |error: io::Error| (error.into(), Exit::Unavailable);
+        let listeners = Listeners::inherit_or_bind(&config.server.listen);
+        let listeners = listeners.map_err(|error| (error.into(), Exit::Unavailable))?.secured(tls);
+        let control = config.server.control_socket.as_deref().map(control::bind).transpose().map_err(failed)?;
+        let desk = Desk::open(config)?;
+        announce(config, &listeners);
+        warn_of_others(config, &listeners);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let signals = runtime.block_on(async { Ok((signals::watch()?, Hangups::watch()?)) });
+        let (stop, hangups) = signals.map_err(failed)?;
+        Ok(Self { runtime, stop, hangups, control, desk, listeners })
     }
 }
 
@@ -78,6 +104,16 @@ fn announce(config: &Config, listeners: &Listeners) {
         "ifmatch {}",
         env!("CARGO_PKG_VERSION"),
     );
+}
+
+/// Says what two processes on one socket would do without a store that both of them see.
+fn warn_of_others(config: &Config, listeners: &Listeners) {
+    if listeners.are_inherited() && matches!(config.store.kind, StoreKind::Memory | StoreKind::Disk { .. }) {
+        tracing::warn!(
+            "the sockets were handed over: with this store no other process may serve them at the same time, or writes \
+             through one are not seen by the other; hand over while both run with etcd or redis alone"
+        );
+    }
 }
 
 /// What a store keeps, and for whom.
@@ -103,23 +139,21 @@ fn promise(kind: &StoreKind) -> &'static str {
 }
 
 fn serve(
-    options: &RunOptions,
+    file: Option<&Path>,
     config: &Arc<Config>,
-    (listeners, control): (Listeners, Option<UnixListener>),
+    doors: Doors,
     signer: Option<Signer>,
-    desk: Option<Desk>,
 ) -> Result<(), Box<dyn Error>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let Doors { runtime, stop, hangups, control, desk, listeners } = doors;
     runtime.block_on(async {
         let store = store::open(&config.store).await?;
         let activity = desk.as_ref().map(|_| Arc::<Activity>::default());
         let live = live(config, &store, signer, activity.clone()).await?;
         let counting = tokio::spawn(telemetry::metrics::count_records(Arc::clone(&store.store)));
-        let stop = signals::watch()?;
-        let file = options.path().map(Path::to_owned);
         let store_for_reloads = Arc::clone(&store.store);
+        let file = file.map(Path::to_owned);
         let reloader = Arc::new(Reloader::new(Arc::clone(&live), store_for_reloads, listeners.tls(), file));
-        signals::reload_on_hangup(Arc::clone(&reloader))?;
+        tokio::spawn(signals::reload_on_hangup(hangups, Arc::clone(&reloader)));
         if let Some(control) = control {
             tokio::spawn(control::serve(control, reloader));
         }

@@ -22,7 +22,10 @@ use crate::{
     dialect::{native::presented_id, s3},
     exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, Upstreams, receive},
     live::{Gate, Gates, new_gates},
-    proxy::guarded::{GuardedPath, GuardedRequest},
+    proxy::{
+        end_connection,
+        guarded::{GuardedPath, GuardedRequest},
+    },
     store::{Store, StoreError},
     telemetry::{access::Entry, activity::Activity, metrics::watch},
 };
@@ -295,6 +298,9 @@ impl GuardedPath for Guards {
         }
         answer.mirror_tag(guard)?;
         answer.lead_back(&guarded.route, session.req_header())?;
+        if self.gates.get(guarded.route_index).is_some_and(|gate| gate.is_hurried()) {
+            end_connection(session);
+        }
         relay::send(session, answer, guard, entry).await
     }
 }

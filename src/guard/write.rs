@@ -72,7 +72,6 @@ impl Guards {
         attempt: &mut Attempt,
     ) -> Result<Answer, Answer> {
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        let pass = request.pass().await?;
         let begun = Instant::now();
         let end = begun + guard.claim_max_wait;
         let step = Step::begin("claim");
@@ -83,10 +82,12 @@ impl Guards {
         let turn = turn.map_err(refusals::of_turn)?;
         // Whoever had the turn meanwhile has changed the record.
         let early = early.filter(|_| !turn.came_after_others());
+        // Behind the line: a reload that waits for writes need not wait for all that stand in it.
+        let pass = request.pass().await?;
         let admitted = self.admit(request, guard, early, end).await?;
         drop(step);
         let answer = self.exchange_under_claim(request, guard, admitted, head, body, attempt).await;
-        drop((turn, pass));
+        drop((pass, turn));
         answer
     }
 

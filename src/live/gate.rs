@@ -122,6 +122,11 @@ impl Gate {
         self.writes.is_idle() && self.doubt().is_none()
     }
 
+    /// How many writes are under way.
+    pub(crate) fn under_way(&self) -> usize {
+        self.writes.count()
+    }
+
     async fn pass(self: &Arc<Self>, late_max: Option<Duration>) -> Result<Pass, Retired> {
         loop {
             // Counted before the look: whoever closes the gate sees this write, or this write sees that it is closed.

@@ -10,7 +10,13 @@
 //! responses taught, who holds how many leases, the room for bodies. [`Guards::renewed`] shares all of that. What is
 //! counted by the place of a route in the file belongs to one generation, and is built anew.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use arc_swap::ArcSwap;
 
@@ -93,12 +99,13 @@ impl fmt::Debug for Serving {
 pub struct Live {
     serving: ArcSwap<Serving>,
     in_flight: InFlight,
+    ends: AtomicBool,
 }
 
 impl Live {
     /// The first generation.
     pub fn new(serving: Serving) -> Self {
-        Self { serving: ArcSwap::from_pointee(serving), in_flight: InFlight::default() }
+        Self { serving: ArcSwap::from_pointee(serving), in_flight: InFlight::default(), ends: AtomicBool::new(false) }
     }
 
     /// The generation that a request which begins now is handled by, to its end.
@@ -109,6 +116,17 @@ impl Live {
     /// Serves all requests that begin from now on by another generation.
     pub fn replace(&self, serving: Serving) {
         self.serving.store(Arc::new(serving));
+    }
+
+    /// From now on the process ends: whoever waits for a lease is answered, and no connection is kept.
+    pub fn end(&self) {
+        self.ends.store(true, Ordering::SeqCst);
+        self.serving().gates.iter().for_each(|gate| gate.hurry());
+    }
+
+    /// Whether the process ends.
+    pub fn ends(&self) -> bool {
+        self.ends.load(Ordering::SeqCst)
     }
 
     /// The requests that are being handled, by whatever generation.

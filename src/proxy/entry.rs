@@ -43,6 +43,12 @@ pub(super) fn prepare(session: &mut Session, keepalive_timeout: Duration) {
     }
 }
 
+/// Lets the next answer be the last one of its connection, and say so (RFC 9112 section 9.6). Nothing changes over
+/// HTTP/2, where the connection says so itself.
+pub(crate) fn end_connection(session: &mut Session) {
+    session.set_keepalive(None);
+}
+
 /// Sends a request through the door. True: it was answered.
 pub(super) async fn enter(
     live: &Live,
@@ -79,6 +85,9 @@ pub(super) async fn enter(
     }
     match door {
         Door::Refuse { refusal, route_index } => {
+            if live.ends() {
+                end_connection(session);
+            }
             context.entry.route = route_index.and_then(|index| routes.get(index)).cloned();
             refuse(session, context, &refusal).await?;
             Ok(true)

@@ -43,6 +43,7 @@ pub(crate) mod testing;
 mod tests;
 
 pub use context::Context;
+pub(crate) use entry::end_connection;
 pub use guarded::{GuardedPath, GuardedRequest};
 pub use method::METHOD_FIELDS;
 pub use observe::Observation;
@@ -171,6 +172,9 @@ impl ProxyHttp for Gateway {
         }
         if let Some(observation) = &mut context.observation {
             observation.response(response.status, &response.headers);
+        }
+        if self.live.ends() {
+            entry::end_connection(session);
         }
         if !response.status.is_informational() {
             context.watch.answered(response.status.as_u16());

@@ -21,6 +21,7 @@ use crate::{
     core::policy::ProbeAuth,
     exchange::{NoCredentials, Signer},
     live::{Gate, Gates, Live, Serving},
+    server::{status, supervisor},
     store::{Store, StoreError},
     tls::{Downstream, FileError},
 };
@@ -75,10 +76,10 @@ pub enum NotReloaded {
     )]
     Untrusted(Vec<String>),
     /// Writes on these routes did not end in time.
-    #[error("writes on routes {} did not end within {:?} (server.shutdown_timeout)", list(.routes), .waited)]
+    #[error("writes on routes {} did not end within {:?} (server.shutdown_timeout)", counts(.routes), .waited)]
     Busy {
-        /// The names of the routes.
-        routes: Vec<String>,
+        /// The names of the routes, each with how many are under way; none where one is in doubt.
+        routes: Vec<(String, usize)>,
         /// How long was waited.
         waited: Duration,
     },
@@ -100,10 +101,19 @@ impl Reloader {
     /// holders, or that believes what may not be so.
     pub async fn reload(&self, force: bool) -> Result<Reloaded, NotReloaded> {
         let _turn = self.one_at_a_time.lock().await;
+        supervisor::reloading();
         let reloaded = self.load_and_swap(force).await;
+        let status = status(&self.live);
         match &reloaded {
-            Ok(reloaded) => tracing::info!(forced = force, "reloaded: {reloaded}"),
-            Err(error) => tracing::error!(forced = force, "not reloaded, the old configuration stays: {error}"),
+            Ok(reloaded) => {
+                tracing::info!(forced = force, "reloaded: {reloaded}");
+                supervisor::ready(&status);
+            }
+            Err(error) => {
+                tracing::error!(forced = force, "not reloaded, the old configuration stays: {error}");
+                let why = supervisor::one_line(&error.to_string());
+                supervisor::ready(&format!("{status}; the last reload was refused: {why}"));
+            }
         }
         reloaded
     }
@@ -210,14 +220,12 @@ impl Closed {
         self.places.contains(&place)
     }
 
-    /// The names of routes that were waited for in vain.
-    fn busy(&self) -> Vec<String> {
-        let names = |is_busy: fn(&Gate) -> bool| {
-            self.to_settle().filter(|(_, gate)| is_busy(gate)).map(|(route, _)| route.name.clone()).collect::<Vec<_>>()
-        };
-        let busy = names(|gate| !gate.is_quiet());
-        // Else it is a record that others have marked, or that is in doubt.
-        if busy.is_empty() { names(|_| true) } else { busy }
+    /// The names of routes that were waited for in vain, with how many writes are under way there. Where that is none,
+    /// a write is in doubt, or marked by another proxy.
+    fn busy(&self) -> Vec<(String, usize)> {
+        let count = |(route, gate): &(Arc<Route>, Arc<Gate>)| (route.name.clone(), gate.under_way());
+        let busy: Vec<_> = self.to_settle().filter(|(_, gate)| !gate.is_quiet()).map(count).collect();
+        if busy.is_empty() { self.to_settle().map(count).collect() } else { busy }
     }
 
     fn retire(self) {

@@ -48,6 +48,7 @@ impl BindError {
 #[derive(Debug)]
 pub struct Listeners {
     sockets: Vec<Socket>,
+    inherited: bool,
     tls: Option<Arc<Downstream>>,
 }
 
@@ -61,7 +62,12 @@ impl Listeners {
     /// Listens on each address, or on none of them.
     pub fn bind(listen: &[Listen]) -> Result<Self, BindError> {
         let sockets = listen.iter().map(bind).collect::<Result<_, _>>()?;
-        Ok(Self { sockets, tls: None })
+        Ok(Self { sockets, inherited: false, tls: None })
+    }
+
+    /// Whether a supervisor has opened some of them, so that another process may serve them too.
+    pub fn are_inherited(&self) -> bool {
+        self.inherited
     }
 
     /// With what those that speak TLS answer handshakes with; without it they are not served.
@@ -120,6 +126,12 @@ impl Socket {
     }
 }
 
+fn unix(listener: UnixListener) -> io::Result<Socket> {
+    listener.set_nonblocking(true)?;
+    let path = listener.local_addr()?.as_pathname().map(Path::to_owned).unwrap_or_default();
+    Ok(Socket::Unix { path, listener })
+}
+
 fn bind(listen: &Listen) -> Result<Socket, BindError> {
     let bind_tcp = |address: &String, is_tls| {
         bind_tcp(address, is_tls).map_err(|source| BindError { address: address.clone(), source })
@@ -134,7 +146,10 @@ fn bind(listen: &Listen) -> Result<Socket, BindError> {
 }
 
 fn bind_tcp(address: &str, is_tls: bool) -> io::Result<Socket> {
-    let listener = TcpListener::bind(address)?;
+    tcp(TcpListener::bind(address)?, is_tls)
+}
+
+fn tcp(listener: TcpListener, is_tls: bool) -> io::Result<Socket> {
     listener.set_nonblocking(true)?;
     Ok(Socket::Tcp { address: listener.local_addr()?.to_string(), listener, is_tls })
 }
@@ -158,6 +173,9 @@ pub(crate) fn is_dead_socket(path: &Path) -> bool {
     let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     is_socket && UnixStream::connect(path).err().as_ref().is_some_and(refused)
 }
+
+#[path = "inherit.rs"]
+mod inherit;
 
 #[cfg(test)]
 mod tests {

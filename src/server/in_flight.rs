@@ -37,7 +37,12 @@ impl InFlight {
 
     /// Whether no request is counted.
     pub fn is_idle(&self) -> bool {
-        self.0.requests.load(Ordering::SeqCst) == 0
+        self.count() == 0
+    }
+
+    /// How many are.
+    pub fn count(&self) -> usize {
+        self.0.requests.load(Ordering::SeqCst)
     }
 
     /// Waits until no request is counted.

@@ -20,13 +20,14 @@ use pingora_runtime::RuntimeBuilder;
 use thiserror::Error;
 use tokio::sync::watch;
 
-use crate::{config, exchange::NO_AUTHORITIES, proxy::Gateway};
+use crate::{config, exchange::NO_AUTHORITIES, live::Live, proxy::Gateway};
 
 mod bind;
 mod entrance;
 mod in_flight;
 mod secure;
 pub mod signals;
+pub mod supervisor;
 
 use entrance::Entrance;
 use secure::Secure;
@@ -105,29 +106,38 @@ pub async fn run(
         tokio::join!(service.start_service(Some(Arc::clone(&descriptors)), shutdown_watch.clone(), 1), over_tls)
     });
 
+    supervisor::ready(&status(&live));
+    let watchdog = tokio::spawn(supervisor::stay_alive(runtime.get_handle().clone()));
     let result = tokio::select! {
         ended = &mut serving => Err(ServeError::Listeners(ended.err())),
         () = reached(&mut stop, Stop::Drain) => {
+            supervisor::stopping();
             shutdown.send_replace(true);
-            let current = live.serving();
-            // Whoever waits for a lease is answered now: the process must not end under them.
-            current.gates.iter().for_each(|gate| gate.hurry());
+            live.end();
             let drain = async {
                 // The listeners end first; connections between two requests end with them.
                 let _ = serving.await;
                 drained(&in_flight).await;
             };
             tokio::select! {
-                _ = tokio::time::timeout(current.config.server.shutdown_timeout, drain) => {}
+                _ = tokio::time::timeout(live.serving().config.server.shutdown_timeout, drain) => {}
                 () = reached(&mut stop, Stop::Now) => {}
             }
             Ok(())
         }
     };
     drop(watching);
+    watchdog.abort();
     // Tasks that are still running are dropped, so this takes no time; it blocks, which a runtime does not allow.
     let _ = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(Duration::ZERO)).await;
     result
+}
+
+/// What a supervisor shows of the process.
+pub fn status(live: &Live) -> String {
+    let serving = live.serving();
+    let guarded = serving.routes().iter().filter(|route| route.guard.is_some()).count();
+    format!("serving {} routes, {guarded} of them guarded", serving.routes().len())
 }
 
 /// A task that ends with its owner.

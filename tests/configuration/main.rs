@@ -135,6 +135,7 @@ fn each_broken_rule_is_one_problem() {
         ("[server]\nlisten = []", "listen is empty"),
         ("[server]\nlisten = [\"unix:run/socket\"]", "listen address \"unix:run/socket\" has no absolute path"),
         ("[server]\nspool_dir = \"tmp\"", "spool_dir is \"tmp\", which is no absolute path"),
+        ("[server]\ncontrol_socket = \"run/x\"", "control_socket is \"run/x\", which is no absolute path"),
         ("[server]\nthreads = 2000", "threads is 2000, it is from 0 to 1024"),
         (
             "[server]\nbody_memory = \"512MiB\"",

@@ -84,6 +84,8 @@ async fn a_hangup_reloads_and_tells_the_log_what_has_changed() {
     let narrow =
         "\n[[routes]]\nname = \"new\"\npath = \"/new\"\nupstream = \"backend\"\npolicy = \"last-writer-wins\"\n";
     let file = file(&backend, "require = \"never\"").replace("name = \"all\"", "name = \"every\"");
+    // Whoever answers here hears signals too.
+    done(&proxy.reload(&[]).await, "no route has changed");
     proxy.rewrite(&(file.replace("threads = 2", "threads = 3") + narrow));
     proxy.signal("HUP");
     let expected =
@@ -191,7 +193,7 @@ async fn writes_that_do_not_end_refuse_the_reload_and_go_on_by_the_old_rules() {
     proxy.rewrite(&file(&backend, GUARDED).replace("threads", "shutdown_timeout = \"300ms\"\nthreads"));
     let reload = begin_reload(&proxy, &["--force"]).await;
     let second = put_later(&proxy, "/doc", None, "blind");
-    refused(&reload.await.unwrap(), 1, "writes on routes all did not end within 300ms");
+    refused(&reload.await.unwrap(), 1, "writes on routes all (1) did not end within 300ms");
     assert_eq!(second.await.unwrap().status, 204, "it had waited for the reload");
     held.answer(Answer::stored()).await;
     assert_eq!(writer.await.unwrap().status, 204);

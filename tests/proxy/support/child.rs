@@ -17,9 +17,14 @@ pub struct Child {
 
 impl Child {
     pub fn spawn(name: &str, command: &mut Command, log: PathBuf) -> Self {
+        Self::spawn_with(name, command, log, Stdio::null())
+    }
+
+    /// The same with something to read from.
+    pub fn spawn_with(name: &str, command: &mut Command, log: PathBuf, input: Stdio) -> Self {
         let file = File::create(&log).expect("a log file");
         let copy = file.try_clone().expect("a second handle");
-        let process = command.stdin(Stdio::null()).stdout(copy).stderr(file).spawn();
+        let process = command.stdin(input).stdout(copy).stderr(file).spawn();
         let process = process.unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
         Self { name: name.to_owned(), process, log }
     }

@@ -34,6 +34,16 @@ impl Connection {
         Self { requests, driver }
     }
 
+    /// Waits until the server takes no more streams (GOAWAY).
+    pub async fn goes_away(&self) {
+        let refuses = async {
+            while std::future::poll_fn(|context| self.requests.clone().poll_ready(context)).await.is_ok() {
+                tokio::task::yield_now().await;
+            }
+        };
+        within("the server to take no more streams", refuses).await;
+    }
+
     /// Sends HEADERS without `END_STREAM`: a body may follow. A target without an authority is one of `test`.
     pub async fn begin(&mut self, method: &str, target: &str, headers: &[(&str, &str)]) -> Stream {
         self.send_head(method, target, headers, false).await

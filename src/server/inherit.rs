@@ -1,0 +1,85 @@
+//! Listening sockets that a supervisor has opened, and that outlive the process.
+
+use std::{
+    io,
+    net::{SocketAddr, ToSocketAddrs as _},
+};
+
+use listenfd::ListenFd;
+use thiserror::Error;
+
+use super::{BindError, Listeners, Socket, bind, tcp, unix};
+use crate::config::Listen;
+
+/// Sockets that a supervisor has opened, and that cannot be served.
+#[derive(Debug, Error)]
+pub enum InheritError {
+    /// An address has none, and cannot be listened on.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// One of them is no socket that listens.
+    #[error("a file descriptor of LISTEN_FDS cannot be listened on")]
+    NoListener(#[source] Option<io::Error>),
+    /// The configuration does not speak of it.
+    #[error("LISTEN_FDS has a socket on {0}, which server.listen does not name")]
+    NotNamed(String),
+}
+
+impl Listeners {
+    /// Takes over the sockets that a supervisor has opened (`LISTEN_FDS`), each for the address of the configuration
+    /// that it listens on, and listens on the other addresses itself. A socket that outlives the process loses no
+    /// connection when one process takes the place of another.
+    pub fn inherit_or_bind(listen: &[Listen]) -> Result<Self, InheritError> {
+        let mut inherited = inherited()?;
+        let is_inherited = !inherited.is_empty();
+        let mut sockets = Vec::with_capacity(listen.len());
+        for listen in listen {
+            let place = inherited.iter().position(|socket| listens_on(socket, listen));
+            sockets.push(match place {
+                Some(place) => served_as(inherited.swap_remove(place), listen),
+                None => bind(listen)?,
+            });
+        }
+        match inherited.first() {
+            Some(socket) => Err(InheritError::NotNamed(socket.address())),
+            None => Ok(Self { sockets, inherited: is_inherited, tls: None }),
+        }
+    }
+}
+
+fn inherited() -> Result<Vec<Socket>, InheritError> {
+    let no_listener = |error| InheritError::NoListener(Some(error));
+    let mut descriptors = ListenFd::from_env();
+    let mut sockets = Vec::with_capacity(descriptors.len());
+    for index in 0..descriptors.len() {
+        sockets.push(match descriptors.take_tcp_listener(index) {
+            Ok(Some(listener)) => tcp(listener, false).map_err(no_listener)?,
+            _ => match descriptors.take_unix_listener(index).map_err(no_listener)? {
+                Some(listener) => unix(listener).map_err(no_listener)?,
+                None => return Err(InheritError::NoListener(None)),
+            },
+        });
+    }
+    Ok(sockets)
+}
+
+fn listens_on(socket: &Socket, listen: &Listen) -> bool {
+    match (socket, listen) {
+        (Socket::Tcp { listener, .. }, Listen::Tcp(address) | Listen::Tls(address)) => {
+            let named = address.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+            listener.local_addr().is_ok_and(|own: SocketAddr| Some(own) == named)
+        }
+        (Socket::Unix { path, .. }, Listen::Unix(named)) => path == named,
+        _ => false,
+    }
+}
+
+/// The same socket with the protocol that the configuration says.
+fn served_as(socket: Socket, listen: &Listen) -> Socket {
+    match socket {
+        Socket::Tcp { address, listener, .. } => {
+            Socket::Tcp { address, listener, is_tls: matches!(listen, Listen::Tls(_)) }
+        }
+        Socket::Unix { .. } => socket,
+    }
+}
