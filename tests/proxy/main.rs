@@ -20,6 +20,7 @@ mod azure_ranges;
 mod azure_sdk;
 mod bad_input;
 mod clients_gone;
+mod collected;
 mod cors;
 mod dates;
 mod disk_crashes;

@@ -32,6 +32,7 @@ pub mod backend;
 pub mod child;
 pub mod chromium;
 pub mod clients;
+pub mod collector;
 pub mod curl;
 #[path = "../../engines/mod.rs"]
 pub mod engines;
