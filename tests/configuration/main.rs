@@ -16,6 +16,7 @@ mod clients;
 mod leases;
 mod stores;
 mod tags;
+mod telemetry;
 
 /// Two upstreams and a route, to which a test adds what it is about.
 const BASE: &str = r#"
