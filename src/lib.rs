@@ -30,7 +30,8 @@
 //!
 //! Steps 2 to 10 are done by one generation of the configuration, which [`live`] hands to each request as a whole.
 //!
-//! Before all that [`cli`] reads the command line and [`config`] the file. [`clock`] is where a store takes its time
+//! Beside all that [`admin`] answers operators. Before it [`cli`] reads the command line and [`config`] the file, and
+//! [`tls`] its certificates. [`clock`] is where a store takes its time
 //! from, [`entropy`] the one source of random numbers.
 //!
 //! # The walls
@@ -45,6 +46,7 @@
 //!
 //! And no lock is held across an exchange: a claim is data in a record.
 
+pub mod admin;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -59,3 +61,4 @@ pub mod reload;
 pub mod server;
 pub mod store;
 pub mod telemetry;
+pub mod tls;

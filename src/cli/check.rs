@@ -58,7 +58,7 @@ fn shown(duration: Duration) -> String {
 }
 
 /// Lines whose columns are as wide as their widest cell.
-fn table<const N: usize>(headings: &[String; N], rows: &[[String; N]]) -> Vec<String> {
+pub(super) fn table<const N: usize>(headings: &[String; N], rows: &[[String; N]]) -> Vec<String> {
     let all = || std::iter::once(headings).chain(rows);
     let width = |column: usize| all().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
     let widths = (0..N).map(|column| width(column).unwrap_or(0)).collect::<Vec<_>>();

@@ -113,12 +113,21 @@ fn explain(config: &Config, request: &Request) -> Vec<(&'static str, String)> {
         lines.push(("route", format!("{}, to upstream {}", describe(route), route.upstream.name)));
         lines.push(("why", why(config, route, request, normal.as_ref().ok())));
         lines.push(("policy", policy(route)));
+        if let Some(target) = mapped(route, request) {
+            lines.push(("target", format!("the backend gets {target}")));
+        }
     }
     if let Door::Guarded(guarded) | Door::Observed { would: Ok(guarded), .. } = &door {
         lines.push(("key", guarded.key.to_string()));
     }
     lines.extend(outcome(&door, route.and_then(|route| route.guard.as_ref()), request));
     lines
+}
+
+/// The target that the backend gets, where the route changes it.
+fn mapped(route: &Route, request: &Request) -> Option<String> {
+    let target = route.mapping.to_upstream(request.target.as_bytes())?;
+    (!route.mapping.is_identity()).then(|| String::from_utf8_lossy(&target).into_owned())
 }
 
 fn describe(route: &Route) -> String {

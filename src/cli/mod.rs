@@ -2,7 +2,9 @@
 
 mod check;
 mod demo;
+mod desk;
 mod explain;
+mod leases;
 mod reload;
 mod run;
 
@@ -16,6 +18,7 @@ use std::{
 
 use clap::{Args, Parser, Subcommand};
 
+use self::leases::LeasesOptions;
 use crate::{
     config::{self, Loaded, Problems, Word},
     core::policy::Policy,
@@ -67,6 +70,8 @@ enum Command {
     Reload(ReloadOptions),
     /// Tell which route a request takes and why, what its resource key is, and what a write needs.
     Explain(ExplainOptions),
+    /// See and break leases, and forget what is known of resources, through the admin listener of a running ifmatch.
+    Leases(LeasesOptions),
 }
 
 /// What `ifmatch run` was asked for.
@@ -150,6 +155,7 @@ pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(CommandLine { command: Command::Demo(options) }) => demo::execute(&options),
         Ok(CommandLine { command: Command::Reload(options) }) => reload::execute(&options),
         Ok(CommandLine { command: Command::Explain(options) }) => explain::execute(&options),
+        Ok(CommandLine { command: Command::Leases(options) }) => leases::execute(&options),
         Err(answer) => {
             // Help and version are errors to clap, and a closed pipe is nobody's concern.
             let _ = answer.print();

@@ -2,18 +2,22 @@
 
 use std::{error::Error, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
-use super::{Exit, RunOptions, complain, report};
+use tokio::runtime::Handle;
+
+use super::{Exit, RunOptions, complain, desk::Desk, report};
 use crate::{
-    config::{Config, Loaded, StoreKind},
+    admin,
+    config::{Config, Listen, Loaded, StoreKind},
     entropy::random_u64,
-    exchange::Signer,
+    exchange::{Signer, Upstreams},
     guard::Guards,
     live::{Live, Serving},
     proxy::Gateway,
     reload::{self, Reloader, control},
     server::{self, Listeners, signals},
     store::{self, Opened},
-    telemetry,
+    telemetry::{self, activity::Activity},
+    tls::{Downstream, FileError},
 };
 
 pub(super) fn execute(options: &RunOptions) -> ExitCode {
@@ -32,19 +36,34 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(signer) => signer,
         Err(error) => return fail(&error, Exit::Configuration),
     };
+    let tls = match tls(&config) {
+        Ok(tls) => tls,
+        Err(error) => return fail(&error, Exit::Configuration),
+    };
     let listeners = match Listeners::bind(&config.server.listen) {
-        Ok(listeners) => listeners,
+        Ok(listeners) => listeners.secured(tls),
         Err(error) => return fail(&error, Exit::Unavailable),
     };
     let control = match config.server.control_socket.as_deref().map(control::bind).transpose() {
         Ok(control) => control,
         Err(error) => return fail(&error, Exit::Unavailable),
     };
+    let desk = match Desk::open(&config) {
+        Ok(desk) => desk,
+        Err((error, exit)) => return fail(error.as_ref(), exit),
+    };
     announce(&config, &listeners);
-    match serve(options, &Arc::new(config), (listeners, control), signer) {
+    match serve(options, &Arc::new(config), (listeners, control), signer, desk) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
     }
+}
+
+/// What handshakes are answered with, where a listener speaks TLS.
+fn tls(config: &Config) -> Result<Option<Arc<Downstream>>, FileError> {
+    let server = &config.server;
+    let is_needed = server.listen.iter().any(|listen| matches!(listen, Listen::Tls(_)));
+    if is_needed { Downstream::load(&server.tls).map(|tls| Some(Arc::new(tls))) } else { Ok(None) }
 }
 
 /// Says what serves where, and what its store promises.
@@ -88,20 +107,30 @@ fn serve(
     config: &Arc<Config>,
     (listeners, control): (Listeners, Option<UnixListener>),
     signer: Option<Signer>,
+    desk: Option<Desk>,
 ) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = store::open(&config.store).await?;
-        let live = live(config, &store, signer).await?;
+        let activity = desk.as_ref().map(|_| Arc::<Activity>::default());
+        let live = live(config, &store, signer, activity.clone()).await?;
         let counting = tokio::spawn(telemetry::metrics::count_records(Arc::clone(&store.store)));
         let stop = signals::watch()?;
         let file = options.path().map(Path::to_owned);
-        let reloader = Arc::new(Reloader::new(Arc::clone(&live), Arc::clone(&store.store), file));
+        let store_for_reloads = Arc::clone(&store.store);
+        let reloader = Arc::new(Reloader::new(Arc::clone(&live), store_for_reloads, listeners.tls(), file));
         signals::reload_on_hangup(Arc::clone(&reloader))?;
         if let Some(control) = control {
             tokio::spawn(control::serve(control, reloader));
         }
-        server::run(listeners, &config.server, Gateway::new(live), stop.subscribe()).await?;
+        if let (Some(desk), Some(activity)) = (desk, &activity) {
+            let (live, activity) = (Arc::clone(&live), Arc::clone(activity));
+            let listeners = listeners.addresses().collect();
+            let metrics = Box::new(telemetry::metrics::prometheus_text);
+            desk.serve(admin::Subject { live, activity, listeners, stop: stop.subscribe(), metrics });
+        }
+        let gateway = Gateway::new(live).noting(activity);
+        server::run(listeners, &config.server, gateway, stop.subscribe()).await?;
         counting.abort();
         store.store.close().await;
         tracing::info!("ended");
@@ -114,10 +143,13 @@ pub(super) async fn live(
     config: &Arc<Config>,
     opened: &Opened,
     signer: Option<Signer>,
+    activity: Option<Arc<Activity>>,
 ) -> Result<Arc<Live>, Box<dyn Error>> {
     let held_until = opened.store.now().await?.plus(hold(config, opened));
-    let guards = Guards::new(config, Arc::clone(&opened.store), random_u64()?, held_until);
-    let guards = Arc::new(guards.signing_with(signer));
+    // This runtime carries no requests, and lives as long as they come.
+    let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
+    let guards = Guards::new(config, upstreams, Arc::clone(&opened.store), random_u64()?, held_until);
+    let guards = Arc::new(guards.signing_with(signer).noting(activity));
     guards.show();
     let serving = Serving::new(Arc::clone(config), guards);
     Ok(Arc::new(Live::new(serving)))

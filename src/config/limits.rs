@@ -46,6 +46,9 @@ pub(super) const CLAIM_WAITERS_MAX: Limit<usize> = limit("claim_waiters_max", 10
 pub(super) const KEEPALIVE_TIMEOUT: Limit<Duration> = limit("keepalive_timeout", seconds(60), seconds(1), hours(24));
 pub(super) const SHUTDOWN_TIMEOUT: Limit<Duration> = limit("shutdown_timeout", seconds(10), ZERO, hours(1));
 
+pub(super) const HANDSHAKE_TIMEOUT: Limit<Duration> = limit("tls.handshake_timeout", seconds(10), ms(100), seconds(60));
+pub(super) const RELOAD_INTERVAL: Limit<Duration> = limit("tls.reload_interval", seconds(10), ms(100), hours(24));
+
 pub(super) const CAPACITY: Limit<usize> = limit("capacity", 1_000_000, 1, 1_000_000_000);
 pub(super) const IDLE_TTL: Limit<Duration> = limit("idle_ttl", hours(24), seconds(1), hours(24 * 365));
 pub(super) const STORE_TIMEOUT: Limit<Duration> = limit("timeout", seconds(2), ms(10), seconds(60));
@@ -57,6 +60,20 @@ pub(super) const CONNECT_TIMEOUT: Limit<Duration> = limit("connect_timeout", sec
 pub(super) const UPSTREAM_TIMEOUT: Limit<Duration> = limit("timeout", seconds(30), ms(10), hours(24));
 pub(super) const LATE_MAX: Limit<Duration> = limit("late_max", seconds(5), ZERO, hours(1));
 pub(super) const REUSE_IDLE_WRITES: Limit<Duration> = limit("reuse_idle_writes", seconds(1), ZERO, hours(1));
+
+pub(super) const WEIGHT: Limit<usize> = limit("weights", 1, 1, 100);
+/// Where nothing is said it is the `timeout`.
+pub(super) const READ_TIMEOUT: Limit<Duration> = limit("read_timeout", seconds(30), ms(10), hours(24));
+/// Where nothing is said it is the `timeout`.
+pub(super) const WRITE_TIMEOUT: Limit<Duration> = limit("write_timeout", seconds(30), ms(10), hours(24));
+pub(super) const IDLE_TIMEOUT: Limit<Duration> = limit("idle_timeout", seconds(55), ZERO, hours(1));
+pub(super) const MAX_CONNECTIONS: Limit<usize> = limit("max_connections", 1024, 1, 1_000_000);
+pub(super) const QUEUE_MAX_WAIT: Limit<Duration> = limit("queue.max_wait", seconds(1), ZERO, seconds(300));
+pub(super) const QUEUE_MAX_WAITERS: Limit<usize> = limit("queue.max_waiters", 256, 0, 100_000);
+pub(super) const HEALTH_INTERVAL: Limit<Duration> = limit("health.interval", seconds(5), ms(50), hours(1));
+pub(super) const HEALTH_TIMEOUT: Limit<Duration> = limit("health.timeout", seconds(1), ms(10), seconds(60));
+pub(super) const HEALTHY_AFTER: Limit<usize> = limit("health.healthy_after", 2, 1, 100);
+pub(super) const UNHEALTHY_AFTER: Limit<usize> = limit("health.unhealthy_after", 3, 1, 100);
 
 pub(super) const HASH_MAX: Limit<u64> = limit("hash_max", MIB, KIB, 256 * MIB);
 pub(super) const HASH_WAIT: Limit<Duration> = limit("hash_wait", ms(50), ZERO, seconds(60));

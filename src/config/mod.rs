@@ -13,6 +13,7 @@ mod reference;
 mod start;
 mod telemetry;
 mod units;
+mod upstream;
 mod validate;
 mod words;
 
@@ -23,15 +24,18 @@ use problem::Source;
 pub use problem::{Problem, Problems};
 pub use start::from_upstream;
 pub use telemetry::{LogForm, LogLevel, Otlp, OtlpProtocol, Signal, Telemetry};
-pub use units::show_duration;
+pub use units::{show_duration, show_size};
+pub use upstream::{Balance, Connections, Forwarded, HashBy, Health, HostHeader, Question};
 pub use words::{Word, guard_words};
 
 use crate::core::{
+    path_mapping::PathMapping,
     policy::{Guard, Policy},
     resource::KeyTemplate,
     route::{HostPattern, PathPattern},
     target::PathParameters,
 };
+use crate::exchange::UpstreamTls;
 
 /// A configuration, and what is allowed in it but rarely meant.
 #[derive(Clone, Debug)]
@@ -105,6 +109,8 @@ pub struct Server {
     pub shutdown_timeout: Duration,
     /// Where `ifmatch reload` asks for a reload.
     pub control_socket: Option<PathBuf>,
+    /// How the listeners shake hands that speak TLS.
+    pub tls: ServerTls,
 }
 
 /// One listening address.
@@ -112,6 +118,8 @@ pub struct Server {
 pub enum Listen {
     /// `host:port`.
     Tcp(String),
+    /// `tls:host:port`.
+    Tls(String),
     /// `unix:/path`.
     Unix(PathBuf),
 }
@@ -134,6 +142,49 @@ pub enum TokenSource {
     File(PathBuf),
     /// In this variable of the environment.
     Environment(String),
+}
+
+/// The `[server.tls]` table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerTls {
+    /// The certificates, of which a client gets the first that fits the name it asks for, else the first of all; never
+    /// empty where a listener speaks TLS.
+    pub certificates: Vec<CertificateFiles>,
+    /// Whether clients are asked for a certificate.
+    pub client_auth: ClientAuth,
+    /// Whose certificates clients may have, in PEM form; there unless they are not asked.
+    pub client_ca: Option<PathBuf>,
+    /// How long a handshake may take.
+    pub handshake_timeout: Duration,
+    /// How often the files are looked at for changes.
+    pub reload_interval: Duration,
+}
+
+impl ServerTls {
+    /// All files that it names.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.certificates.iter().flat_map(|files| [&files.certificate, &files.key]).chain(&self.client_ca)
+    }
+}
+
+/// A certificate and its key, in files in PEM form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The certificate, and after it those that it was signed with.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// Whether clients are asked for a certificate (`client_auth`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// They are not.
+    Off,
+    /// One that has none is let in; one that has a wrong one is not.
+    Optional,
+    /// One that has none is not let in.
+    Required,
 }
 
 /// Where records are kept (`kind`, with what that kind needs).
@@ -218,12 +269,34 @@ pub struct Upstream {
     pub name: String,
     /// What resource keys begin with: `identity`, else the name.
     pub identity: String,
-    /// Its servers, `host:port`; never empty.
+    /// Its servers, `host:port` or `unix:/path`; never empty.
     pub servers: Vec<String>,
+    /// How connections to them are secured; `None` where they are not.
+    pub tls: Option<Arc<UpstreamTls>>,
+    /// Whether HTTP/2 is spoken: with TLS where a server chooses it, without TLS always.
+    pub http2: bool,
     /// How long a connection may take to be made.
     pub connect_timeout: Duration,
-    /// How long an exchange may take from its first byte to the response's head, and each wait for more of its body.
+    /// How much of the load each server gets, in their order.
+    pub weights: Vec<u32>,
+    /// How unguarded requests are spread over the servers.
+    pub balance: Balance,
+    /// What the hash is made of under [`Balance::ConsistentHash`].
+    pub hash_by: HashBy,
+    /// How long an exchange may take from its first byte to the response's head.
     pub timeout: Duration,
+    /// How long each wait for more of the response's body may take.
+    pub read_timeout: Duration,
+    /// How long each wait for room for more of the request's body may take.
+    pub write_timeout: Duration,
+    /// How many connections each server is given.
+    pub connections: Connections,
+    /// How its servers are checked, if they are.
+    pub health: Option<Health>,
+    /// What it gets in `Host`.
+    pub host_header: HostHeader,
+    /// Which fields tell it who the client is.
+    pub forwarded: Forwarded,
     /// How long after the end of a connection the upstream may still apply a write that came over it.
     pub late_max: Duration,
     /// How long a pooled connection may have been idle to carry a write.
@@ -245,6 +318,10 @@ pub struct Route {
     pub policy: Policy,
     /// How, on a guarded route; `None` under [`Policy::LastWriterWins`].
     pub guard: Option<Guard>,
+    /// How paths are changed on their way to the upstream.
+    pub mapping: PathMapping,
+    /// The paths that the upstream gets through it.
+    pub upstream_path: PathPattern,
     /// How its resource keys are made.
     pub key: KeyTemplate,
     /// What becomes of `;` in a path.

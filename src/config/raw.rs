@@ -46,6 +46,7 @@ pub(super) struct Server {
     pub(super) keepalive_timeout: Option<Text>,
     pub(super) shutdown_timeout: Option<Text>,
     pub(super) control_socket: Option<Text>,
+    pub(super) tls: ServerTls,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -55,6 +56,23 @@ pub(super) struct Admin {
     pub(super) hosts: Option<Texts>,
     pub(super) token_file: Option<Text>,
     pub(super) token_env: Option<Text>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ServerTls {
+    pub(super) certificates: Vec<Spanned<Certificate>>,
+    pub(super) client_auth: Option<Text>,
+    pub(super) client_ca: Option<Text>,
+    pub(super) handshake_timeout: Option<Text>,
+    pub(super) reload_interval: Option<Text>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Certificate {
+    pub(super) cert: Option<Text>,
+    pub(super) key: Option<Text>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -109,10 +127,51 @@ pub(super) struct Otlp {
 pub(super) struct Upstream {
     pub(super) servers: Option<Texts>,
     pub(super) identity: Option<Text>,
+    pub(super) weights: BTreeMap<Text, Number>,
+    pub(super) balance: Option<Text>,
+    pub(super) hash_by: Option<Text>,
     pub(super) connect_timeout: Option<Text>,
     pub(super) timeout: Option<Text>,
+    pub(super) read_timeout: Option<Text>,
+    pub(super) write_timeout: Option<Text>,
     pub(super) late_max: Option<Text>,
     pub(super) reuse_idle_writes: Option<Text>,
+    pub(super) http2: Option<Flag>,
+    pub(super) tls: UpstreamTls,
+    pub(super) idle_timeout: Option<Text>,
+    pub(super) max_connections: Option<Number>,
+    pub(super) queue: Queue,
+    pub(super) host_header: Option<Text>,
+    pub(super) forwarded: Option<Text>,
+    pub(super) health: Health,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct UpstreamTls {
+    pub(super) server_name: Option<Text>,
+    pub(super) ca: Option<Text>,
+    pub(super) cert: Option<Text>,
+    pub(super) key: Option<Text>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Queue {
+    pub(super) max_wait: Option<Text>,
+    pub(super) max_waiters: Option<Number>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Health {
+    pub(super) check: Option<Text>,
+    pub(super) path: Option<Text>,
+    pub(super) status: Option<Text>,
+    pub(super) interval: Option<Text>,
+    pub(super) timeout: Option<Text>,
+    pub(super) healthy_after: Option<Number>,
+    pub(super) unhealthy_after: Option<Number>,
 }
 
 /// A `[[routes]]` table, and `[defaults]` too.
@@ -123,6 +182,8 @@ pub(super) struct Route {
     pub(super) host: Option<Text>,
     pub(super) path: Option<Text>,
     pub(super) upstream: Option<Text>,
+    pub(super) strip_prefix: Option<Text>,
+    pub(super) add_prefix: Option<Text>,
     pub(super) policy: Option<Text>,
     pub(super) etag: Option<Text>,
     pub(super) ignore_json: Option<Texts>,
@@ -209,7 +270,25 @@ impl Section for File {
     }
 }
 
-impl Section for Server {}
+impl Section for Server {
+    fn shape(key: &str) -> Shape {
+        match key {
+            "tls" => Shape::Table(clean::<ServerTls>),
+            _ => Shape::Value,
+        }
+    }
+}
+
+impl Section for ServerTls {
+    fn shape(key: &str) -> Shape {
+        match key {
+            "certificates" => Shape::ListOfTables(clean::<Certificate>),
+            _ => Shape::Value,
+        }
+    }
+}
+
+impl Section for Certificate {}
 
 impl Section for Admin {}
 
@@ -235,7 +314,22 @@ impl Section for Telemetry {
 
 impl Section for Otlp {}
 
-impl Section for Upstream {}
+impl Section for Upstream {
+    fn shape(key: &str) -> Shape {
+        match key {
+            "tls" => Shape::Table(clean::<UpstreamTls>),
+            "queue" => Shape::Table(clean::<Queue>),
+            "health" => Shape::Table(clean::<Health>),
+            _ => Shape::Value,
+        }
+    }
+}
+
+impl Section for UpstreamTls {}
+
+impl Section for Queue {}
+
+impl Section for Health {}
 
 impl Section for Route {
     fn shape(key: &str) -> Shape {

@@ -14,14 +14,16 @@ use super::{
 
 const REFERENCE: &str = include_str!("../../config/ifmatch.toml");
 
-/// Keys without a default, some because the default kind of store does not take them. They are shown as `# key = value`.
-const WITHOUT_DEFAULT: [&str; 2] = ["server.control_socket", "store.path"];
+/// Keys without a default: some of kinds of stores that are not the default, some of lists that are empty by default.
+/// They are shown as `# key = value`.
+const WITHOUT_DEFAULT: [&str; 4] =
+    ["server.control_socket", "store.path", "server.tls.certificates.cert", "server.tls.certificates.key"];
 
 /// Whether a line shows a default: `#key = value`.
 fn shows_default(line: &str) -> bool {
-    line.strip_prefix('#')
-        .and_then(|line| line.split_once(" = "))
-        .is_some_and(|(key, _)| !key.is_empty() && key.chars().all(|each| each.is_ascii_lowercase() || each == '_'))
+    line.strip_prefix('#').and_then(|line| line.split_once(" = ")).is_some_and(|(key, _)| {
+        !key.is_empty() && key.chars().all(|each| each.is_ascii_lowercase() || each.is_ascii_digit() || each == '_')
+    })
 }
 
 /// The file with all defaults written out.
@@ -50,18 +52,23 @@ fn shows_every_key_and_no_other() {
         known::<raw::File>(""),
         known::<raw::Server>("server."),
         known::<raw::Admin>("admin."),
+        known::<raw::ServerTls>("server.tls."),
+        known::<raw::Certificate>("server.tls.certificates."),
         known::<raw::Store>("store."),
         known::<raw::Tls>("store.tls."),
         known::<raw::Telemetry>("telemetry."),
         known::<raw::Otlp>("telemetry.otlp."),
         known::<raw::Upstream>("upstreams.docs."),
+        known::<raw::UpstreamTls>("upstreams.docs.tls."),
+        known::<raw::Queue>("upstreams.docs.queue."),
+        known::<raw::Health>("upstreams.docs.health."),
         known::<raw::Route>("routes."),
         known::<raw::Claim>("routes.claim."),
         known::<raw::Probe>("routes.probe."),
         known::<raw::Lease>("routes.lease."),
     ];
     for key in WITHOUT_DEFAULT {
-        let (_, name) = key.split_once('.').expect("a key in a table");
+        let name = key.rsplit('.').next().unwrap_or_default();
         assert!(REFERENCE.lines().any(|line| line.starts_with(&format!("# {name} = "))), "{key} is not shown");
     }
     let file = uncommented().parse::<toml::Table>().expect("the file is TOML");
@@ -79,6 +86,11 @@ fn names_the_range_of_every_number() {
         limit::THREADS,
         limit::CLAIM_WAITERS_MAX,
         limit::CAPACITY,
+        limit::WEIGHT,
+        limit::MAX_CONNECTIONS,
+        limit::QUEUE_MAX_WAITERS,
+        limit::HEALTHY_AFTER,
+        limit::UNHEALTHY_AFTER,
         limit::CLAIM_MAX_WAITERS,
         limit::LEASE_MAX_PER_PRINCIPAL,
         limit::LEASE_MAX_WAITERS,
@@ -93,6 +105,8 @@ fn names_the_range_of_every_number() {
         limit::BODY_TIMEOUT,
         limit::KEEPALIVE_TIMEOUT,
         limit::SHUTDOWN_TIMEOUT,
+        limit::HANDSHAKE_TIMEOUT,
+        limit::RELOAD_INTERVAL,
         limit::IDLE_TTL,
         limit::STORE_TIMEOUT,
         limit::START_GRACE,
@@ -100,6 +114,12 @@ fn names_the_range_of_every_number() {
         limit::UPSTREAM_TIMEOUT,
         limit::LATE_MAX,
         limit::REUSE_IDLE_WRITES,
+        limit::READ_TIMEOUT,
+        limit::WRITE_TIMEOUT,
+        limit::IDLE_TIMEOUT,
+        limit::QUEUE_MAX_WAIT,
+        limit::HEALTH_INTERVAL,
+        limit::HEALTH_TIMEOUT,
         limit::HASH_WAIT,
         limit::IDENTITY_TTL,
         limit::CLAIM_MAX_WAIT,
@@ -119,7 +139,8 @@ fn names_the_range_of_every_number() {
 /// The comment above one of the lines that show the key must say `MIN to MAX`.
 fn names_range<T: PartialEq + std::fmt::Debug>(limit: &Limit<T>, read: fn(&str) -> Option<T>) {
     // A lease has a table, whose keys have lines of their own; others are shown with the table that they are in.
-    let key = limit.key.strip_prefix("lease.").unwrap_or(limit.key.split('.').next().unwrap_or_default());
+    let in_table = ["lease.", "health."].iter().find_map(|table| limit.key.strip_prefix(table));
+    let key = in_table.unwrap_or(limit.key.split('.').next().unwrap_or_default());
     let shown = format!("#{key} = ");
     let comments = REFERENCE.split("\n\n").filter(|part| part.contains(&shown)).map(|part| part.replace("\n# ", " "));
     let ranges = comments.flat_map(|comment| {

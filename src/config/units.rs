@@ -1,7 +1,7 @@
 //! Durations and sizes: texts with a unit, because a bare number means milliseconds to one reader and seconds to the
 //! next.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use bytesize::ByteSize;
 
@@ -20,13 +20,24 @@ pub(super) fn size(text: &str) -> Option<u64> {
     has_unit(text).then(|| text.trim().parse::<ByteSize>().ok()).flatten().map(|size| size.as_u64())
 }
 
+/// Statuses such as `204`, or a class of them such as `2xx`.
+pub(super) fn status_range(text: &str) -> Option<RangeInclusive<u16>> {
+    let (first, rest) = text.split_at_checked(1)?;
+    let class = first.parse::<u16>().ok().filter(|class| (1..=5).contains(class))? * 100;
+    match rest {
+        "xx" => Some(class..=class + 99),
+        _ if text.len() == 3 => text.parse().ok().map(|status| status..=status),
+        _ => None,
+    }
+}
+
 /// A duration as one would write it.
 pub fn show_duration(duration: Duration) -> String {
     humantime::format_duration(duration).to_string()
 }
 
 /// A number of bytes as one would write it.
-pub(super) fn show_size(bytes: u64) -> String {
+pub fn show_size(bytes: u64) -> String {
     const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     let whole = UNITS.iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
     whole.map_or_else(|| format!("{bytes}B"), |(name, unit)| format!("{}{name}", bytes / unit))
@@ -47,6 +58,15 @@ mod tests {
         assert_eq!(duration("1h 30m"), Some(Duration::from_secs(5400)));
         for bad in ["", "30", "0", "s", "-1s", "30 parsecs", "1s30", "99999999999999999999999s"] {
             assert_eq!(duration(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn statuses_are_one_or_a_class() {
+        assert_eq!(status_range("2xx"), Some(200..=299));
+        assert_eq!(status_range("204"), Some(204..=204));
+        for bad in ["", "2", "2x", "20", "2000", "6xx", "0xx", "+20", "xx2", "2é"] {
+            assert_eq!(status_range(bad), None, "{bad:?}");
         }
     }
 

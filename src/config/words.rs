@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use http::HeaderName;
 
+use super::{Balance, ClientAuth, Forwarded, HashBy};
 use crate::core::{
     json::JsonPointer,
     policy::{
@@ -58,6 +59,11 @@ impl Word for Policy {
         ("optimistic", Self::Optimistic),
         ("pessimistic", Self::Pessimistic),
     ];
+}
+
+impl Word for ClientAuth {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("off", Self::Off), ("optional", Self::Optional), ("required", Self::Required)];
 }
 
 impl Word for Require {
@@ -154,6 +160,44 @@ pub fn guard_words(guards: LeaseGuards) -> &'static [&'static str] {
         LeaseGuards::ReadAndWrite => &["read", "write"],
         LeaseGuards::Delete => &["delete"],
     }
+}
+
+impl Word for Balance {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("round-robin", Self::RoundRobin), ("consistent-hash", Self::ConsistentHash)];
+}
+
+impl Word for HashBy {
+    const WORDS: &'static [(&'static str, Self)] = &[("path", Self::Path), ("client", Self::Client)];
+    const FORMS: &'static [&'static str] = &["header:NAME"];
+
+    fn of(word: &str) -> Option<Self> {
+        match word.strip_prefix(HEADER_FORM) {
+            Some(name) => name.parse::<HeaderName>().ok().map(Self::Header),
+            None => Self::WORDS.iter().find(|(each, _)| *each == word).map(|(_, value)| value.clone()),
+        }
+    }
+}
+
+impl Word for Forwarded {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("off", Self::Off), ("x-forwarded", Self::XForwarded), ("forwarded", Self::Standard), ("both", Self::Both)];
+}
+
+/// The kinds of health check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CheckWord {
+    /// None.
+    Off,
+    /// Whether a connection is taken.
+    Connect,
+    /// Whether a GET is answered.
+    Http,
+}
+
+impl Word for CheckWord {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("off", Self::Off), ("connect", Self::Connect), ("http", Self::Http)];
 }
 
 /// The kinds of store.

@@ -10,6 +10,7 @@ pub mod idempotency;
 pub mod issued_tag;
 pub mod json;
 pub mod lease;
+pub mod path_mapping;
 pub mod policy;
 pub mod precondition;
 pub mod range;

@@ -8,14 +8,21 @@ use pingora::{
     connectors::http::Connector,
     http::{RequestHeader, ResponseHeader},
     protocols::http::client::HttpSession,
-    upstreams::peer::{HttpPeer, Peer as _},
+    upstreams::peer::HttpPeer,
 };
 use pingora_timeout::timeout;
 
-use super::{Body, Exchange, Failure};
-use crate::telemetry::{
-    exchange::Watch,
-    traces::{TRACEPARENT, TRACESTATE},
+use super::{
+    Body, Exchange, Failure,
+    balance::Slot,
+    http2::{is_unprocessed, to_http2},
+};
+use crate::{
+    config::Upstream,
+    telemetry::{
+        exchange::Watch,
+        traces::{TRACEPARENT, TRACESTATE},
+    },
 };
 
 /// Interim responses (1xx) accepted before the final one.
@@ -25,10 +32,20 @@ const INTERIM_RESPONSES_MAX: u8 = 16;
 pub(super) struct Link {
     connector: Arc<Connector>,
     peer: HttpPeer,
+    /// What the upstream is called where the client called it nothing.
+    fallback_host: String,
     pub(super) session: HttpSession,
     reuse_idle: Duration,
-    /// Bounds the way from the first byte to the response's head, and each wait for more of its body.
-    pub(super) timeout: Duration,
+    /// Bounds the way from the first byte to the response's head.
+    timeout: Duration,
+    /// Bounds each wait for more of its body.
+    pub(super) read_timeout: Duration,
+    /// Bounds each wait for room for more of the request's body.
+    write_timeout: Duration,
+    /// The place of this exchange among those that its server has at once.
+    slot: Option<Slot>,
+    /// The host that the server is sent in the place of the client's.
+    host: Option<String>,
     interim_responses: u8,
     /// Whether the head of the final response is here.
     answered: bool,
@@ -60,6 +77,7 @@ impl Lost {
     const fn word(&self) -> &'static str {
         match self.failure {
             Failure::NotSent { .. } => "not_sent",
+            Failure::Full => "overloaded",
             Failure::Abandoned { timed_out: true } => "timeout",
             Failure::Abandoned { timed_out: false } => "broken",
         }
@@ -82,6 +100,9 @@ pub(crate) fn trace(head: &mut RequestHeader, fields: Option<(String, Option<Str
 impl From<Box<pingora::Error>> for Lost {
     fn from(error: Box<pingora::Error>) -> Self {
         tracing::debug!(error = error.etype().as_str(), "an exchange with an upstream failed");
+        if is_unprocessed(&error) {
+            return Self { failure: Failure::NotSent { timed_out: false }, connection_died: true };
+        }
         let died = matches!(error.etype(), ErrorType::ConnectionClosed | ErrorType::ReadError | ErrorType::WriteError);
         Self { connection_died: died, ..Self::abandoned() }
     }
@@ -94,6 +115,17 @@ impl From<io::Error> for Lost {
     }
 }
 
+/// A connection before it is known which exchange it carries.
+pub(super) struct Dialled {
+    pub(super) link: Link,
+    /// Whether it has carried an exchange before.
+    pub(super) reused: bool,
+    /// The host that its server is sent in the place of the client's.
+    pub(super) host: Option<String>,
+    /// What is seen of its exchange.
+    pub(super) watch: Watch,
+}
+
 /// An open connection on which nothing has been sent.
 pub struct Connected {
     link: Box<Link>,
@@ -103,8 +135,10 @@ pub struct Connected {
 }
 
 impl Connected {
-    pub(super) fn new(link: Link, server: usize, reused: bool, watch: Watch) -> Self {
-        Self { link: Box::new(link), server, reused, watch }
+    /// To the server of this place; its exchange holds the slot.
+    pub(super) fn new(dialled: Dialled, server: usize, slot: Option<Slot>) -> Self {
+        let Dialled { link, reused, host, watch } = dialled;
+        Self { link: Box::new(Link { slot, host, ..link }), server, reused, watch }
     }
 
     /// The index of the server in [`Upstream::servers`](crate::config::Upstream::servers).
@@ -157,17 +191,22 @@ impl Connected {
 impl Link {
     pub(super) fn new(
         connector: Arc<Connector>,
-        peer: HttpPeer,
+        (peer, fallback_host): (HttpPeer, String),
         session: HttpSession,
         reuse_idle: Duration,
-        timeout: Duration,
+        upstream: &Upstream,
     ) -> Self {
         Self {
             connector,
             peer,
+            fallback_host,
             session,
             reuse_idle,
-            timeout,
+            timeout: upstream.timeout,
+            read_timeout: upstream.read_timeout,
+            write_timeout: upstream.write_timeout,
+            slot: None,
+            host: None,
             interim_responses: 0,
             answered: false,
             uploading: false,
@@ -176,23 +215,39 @@ impl Link {
     }
 
     async fn converse(&mut self, mut head: RequestHeader, body: &Body) -> Result<(), Lost> {
+        if let Some(host) = self.host.take() {
+            head.insert_header(header::HOST, host)?;
+        }
         // An HTTP/1.0 request may name no host; as HTTP/1.1 it has to (RFC 9112 section 3.2).
         if !head.headers.contains_key(header::HOST) {
-            head.insert_header(header::HOST, self.peer.address().to_string())?;
+            head.insert_header(header::HOST, self.fallback_host.clone())?;
         }
-        if let Err(error) = self.session.write_request_header(Box::new(head)).await {
+        if let Err(error) = self.write_head(head, body.len() == 0).await {
+            // Over HTTP/2 a stream that fails to begin has sent nothing.
             let unwritable = *error.etype() == ErrorType::InvalidHTTPHeader;
-            let lost = Lost::from(error);
-            return Err(if unwritable {
-                Lost { failure: Failure::NotSent { timed_out: false }, ..lost }
-            } else {
-                lost
+            let (lost, not_sent) = (Lost::from(error), Failure::NotSent { timed_out: false });
+            return Err(match (unwritable, self.session.as_http2()) {
+                (true, _) => Lost { failure: not_sent, connection_died: false },
+                (false, Some(_)) => Lost { failure: not_sent, connection_died: true },
+                (false, None) => lost,
             });
+        }
+        if self.request_complete {
+            return self.final_head().await;
         }
         self.uploading = true;
         self.upload(body).await?;
         self.uploading = false;
         if self.answered { Ok(()) } else { self.final_head().await }
+    }
+
+    async fn write_head(&mut self, mut head: RequestHeader, is_all: bool) -> pingora::Result<()> {
+        let HttpSession::H2(session) = &mut self.session else {
+            return self.session.write_request_header(Box::new(head)).await;
+        };
+        to_http2(&mut head, self.peer.is_tls())?;
+        self.request_complete = is_all;
+        session.write_request_header(Box::new(head), is_all)
     }
 
     /// Writes the body; ends before its end where the upstream has answered with an error.
@@ -205,8 +260,11 @@ impl Link {
             if self.refused() {
                 return Ok(());
             }
-            if let Err(error) = self.session.write_request_body(chunk, false).await {
-                return self.answer_despite(error).await;
+            match timeout(self.write_timeout, self.session.write_request_body(chunk, false)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return self.answer_despite(error).await,
+                // What it has left on the connection may say why it stopped reading.
+                Err(_) => return at_once(self.final_head()).await.unwrap_or(Err(Lost::timed_out())),
             }
             sent = true;
         }
@@ -220,7 +278,12 @@ impl Link {
     /// An upstream that answers early may close at once: its answer can be read although writing failed.
     async fn answer_despite(&mut self, error: Box<pingora::Error>) -> Result<(), Lost> {
         let lost = Lost::from(error);
-        if self.answered { Ok(()) } else { self.final_head().await.or(Err(lost)) }
+        if self.answered {
+            return Ok(());
+        }
+        // A server that refuses a stream says so where its answer would be.
+        let or_not_sent = |why: Lost| if matches!(why.failure, Failure::NotSent { .. }) { why } else { lost };
+        self.final_head().await.map_err(or_not_sent)
     }
 
     /// Reads up to the head of the final response. May be dropped and called again: what has come is kept.
@@ -248,8 +311,17 @@ impl Link {
                 .is_some_and(|head| head.status.is_client_error() || head.status.is_server_error())
     }
 
+    /// Lets another exchange with the server begin: this one has come to its end.
+    pub(super) fn leave_slot(&mut self) {
+        self.slot = None;
+    }
+
     /// Puts the connection back into its pool where both messages on it are complete; else closes it.
     pub(super) async fn release(mut self: Box<Self>) {
+        if let HttpSession::H2(session) = &mut self.session {
+            // Trailers are not forwarded, and the response is not over before them.
+            let _ = at_once(session.read_trailers()).await;
+        }
         if self.request_complete && !self.reuse_idle.is_zero() && self.session.response_done() {
             let Self { connector, session, peer, reuse_idle, .. } = *self;
             // Boxed, because it is large, and all that may end an exchange would have to make room for it.

@@ -1,12 +1,12 @@
 //! One exchange with an upstream: connect, send, receive, and give the connection back.
 //!
-//! This module knows HTTP/1.1 and pingora's connection pool, and nothing of stores, policies or preconditions. What it
+//! This module knows HTTP, TLS and pingora's connection pool, and nothing of stores, policies or preconditions. What it
 //! does guarantee is what the guard builds on: a failure says whether a byte may have been sent ([`Failure`]), nothing
 //! but a read is ever sent twice, and a connection goes back to the pool only when both messages on it are complete.
 //!
 //! Every future here may be dropped at any time. The connection is closed then, except where a method says otherwise.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use pingora::{
     ErrorType,
@@ -17,33 +17,42 @@ use thiserror::Error;
 
 use crate::{config::Upstream, telemetry::exchange::Watch};
 
+pub mod balance;
 mod body;
 mod budget;
 mod connection;
 pub mod fields;
+mod http2;
 pub(crate) mod peer;
 mod receive;
+pub mod references;
 mod response;
 mod signing;
 mod spool;
 #[cfg(test)]
 mod testing;
+mod tls;
 
+pub use balance::{Choice, ServerState, Upstreams};
 pub use body::{Body, BodyReader};
 pub use budget::BodyBudget;
 pub use connection::Connected;
 pub(crate) use connection::trace;
+pub use peer::Address;
 pub use receive::{BodyLimits, ReceiveError, receive};
 pub use response::{Begun, Exchange, Hashed, Whole, hash_whole, read_whole};
 pub use signing::{NoCredentials, Signer};
+pub use tls::UpstreamTls;
 
-use connection::Link;
+use balance::Full;
+use connection::{Dialled, Link};
 use peer::{Resolver, peer};
 
 /// Idle connections kept for each purpose, over all upstreams; the longest idle one is closed first.
 const POOLED_CONNECTIONS: usize = 512;
-/// How long a connection may be idle and carry a read. A read that meets a dead connection is sent again.
-const REUSE_IDLE_READS: Duration = Duration::from_secs(60);
+/// Each peer names its own authorities. Pingora would read those of the system for each pool, and panic at one that it
+/// cannot read.
+pub(crate) const NO_AUTHORITIES: &str = "/dev/null";
 /// Marks a peer whose pooled connections must not be used; any value but the default works.
 const FRESH: u64 = 1;
 
@@ -56,6 +65,9 @@ pub enum Failure {
         /// Whether connecting took too long, rather than failed.
         timed_out: bool,
     },
+    /// The upstream has not seen a byte of the request either: it has as many as it is given at once.
+    #[error("all connections to the upstream are in use")]
+    Full,
     /// A byte of the request may have been sent: whether the upstream acts on it cannot be known.
     #[error("no complete response from the upstream")]
     Abandoned {
@@ -79,6 +91,7 @@ pub struct Exchanger {
     reads: Arc<Connector>,
     writes: Arc<Connector>,
     resolver: Resolver,
+    upstreams: Arc<Upstreams>,
 }
 
 impl Default for Exchanger {
@@ -88,27 +101,42 @@ impl Default for Exchanger {
 }
 
 impl Exchanger {
-    /// Two empty pools.
+    /// Two empty pools, and upstreams of their own.
     pub fn new() -> Self {
-        let connector = || Arc::new(Connector::new(Some(ConnectorOptions::new(POOLED_CONNECTIONS))));
-        Self { reads: connector(), writes: connector(), resolver: Resolver::new() }
+        Self::to(Arc::default())
     }
 
-    /// A connection to one server of an upstream: `preferred_server` (an index into [`Upstream::servers`]), or where
-    /// it cannot be reached, one of the others in their order. Each attempt is bounded by the upstream's connect
-    /// timeout. The failure is always [`Failure::NotSent`].
+    /// Two empty pools, for these upstreams.
+    pub fn to(upstreams: Arc<Upstreams>) -> Self {
+        let connector = || {
+            let mut options = ConnectorOptions::new(POOLED_CONNECTIONS);
+            options.ca_file = Some(NO_AUTHORITIES.to_owned());
+            Arc::new(Connector::new(Some(options)))
+        };
+        Self { reads: connector(), writes: connector(), resolver: Resolver::new(), upstreams }
+    }
+
+    /// The upstreams that it connects to.
+    pub fn upstreams(&self) -> &Arc<Upstreams> {
+        &self.upstreams
+    }
+
+    /// A connection to one server of an upstream: the first one of this choice that can be reached. Each attempt is
+    /// bounded by the upstream's connect timeout, and the wait for a slot by its queue. The failure is
+    /// [`Failure::NotSent`] or [`Failure::Full`].
     pub async fn connect(
         &self,
         upstream: &Arc<Upstream>,
-        preferred_server: usize,
+        choice: Choice<'_>,
         purpose: Purpose,
     ) -> Result<Connected, Failure> {
-        let others = (0..upstream.servers.len()).filter(|server| *server != preferred_server);
         let mut failure = Failure::NotSent { timed_out: false };
-        for server in std::iter::once(preferred_server).chain(others) {
+        for server in self.upstreams.of(upstream).order(choice) {
             match self.open(upstream, server, purpose, false).await {
-                Ok(connected) => return Ok(connected),
+                // Who waited for this one would wait for the next one in vain too, and its resource is there.
+                Err(Failure::Full) => return Err(Failure::Full),
                 Err(refused) => failure = refused,
+                Ok(connected) => return Ok(connected),
             }
         }
         Err(failure)
@@ -119,11 +147,11 @@ impl Exchanger {
     pub async fn read(
         &self,
         upstream: &Arc<Upstream>,
-        preferred_server: usize,
+        choice: Choice<'_>,
         head: RequestHeader,
         body: &Body,
     ) -> Result<Exchange, Failure> {
-        let connected = self.connect(upstream, preferred_server, Purpose::Read).await?;
+        let connected = self.connect(upstream, choice, Purpose::Read).await?;
         if !connected.is_reused() {
             return connected.send(head, body).await;
         }
@@ -143,42 +171,60 @@ impl Exchanger {
         purpose: Purpose,
         fresh: bool,
     ) -> Result<Connected, Failure> {
+        let servers = self.upstreams.of(upstream);
         let name = upstream.servers.get(server).ok_or(Failure::NotSent { timed_out: false })?;
-        let addresses = self.resolver.addresses(name, upstream.connect_timeout).await.map_err(|error| {
-            tracing::warn!(upstream = %upstream.name, server = %name, %error, "the server's name cannot be resolved");
-            Failure::NotSent { timed_out: error.kind() == std::io::ErrorKind::TimedOut }
-        })?;
-        let (connector, reuse_idle) = match purpose {
-            Purpose::Read => (&self.reads, REUSE_IDLE_READS),
-            Purpose::Write => (&self.writes, upstream.reuse_idle_writes),
+        let slot = servers.slot(server, upstream).await.map_err(|Full| Failure::Full)?;
+        let connector = match purpose {
+            Purpose::Read => &self.reads,
+            Purpose::Write => &self.writes,
         };
-        let mut failure = Failure::NotSent { timed_out: false };
-        for address in addresses.as_slice() {
-            let mut peer = peer(upstream, *address);
-            let mut watch = Watch::begin(name, false, Some(*address));
-            let pooled = std::mem::replace(&mut peer.group_key, if fresh { FRESH } else { 0 });
-            match connector.get_http_session(&peer).await {
-                Ok((session, reused)) => {
-                    peer.group_key = pooled;
-                    let link = Link::new(Arc::clone(connector), peer, session, reuse_idle, upstream.timeout);
-                    return Ok(Connected::new(link, server, reused, watch));
-                }
-                Err(error) => {
-                    tracing::warn!(
-                        upstream = %upstream.name, server = %name, error = error.etype().as_str(),
-                        "the server cannot be reached"
-                    );
-                    failure = Failure::NotSent { timed_out: *error.etype() == ErrorType::ConnectTimedout };
-                    watch.failed(if *error.etype() == ErrorType::ConnectTimedout {
-                        "connect_timeout"
-                    } else {
-                        "connect"
-                    });
-                }
+        let dialled = dial((connector, purpose), &self.resolver, upstream, name, fresh).await;
+        servers.connected(server, dialled.is_ok());
+        Ok(Connected::new(dialled?, server, Some(slot)))
+    }
+}
+
+/// A connection to a server of this name, fresh or perhaps from the connector's pool.
+async fn dial(
+    (connector, purpose): (&Arc<Connector>, Purpose),
+    resolver: &Resolver,
+    upstream: &Arc<Upstream>,
+    name: &str,
+    fresh: bool,
+) -> Result<Dialled, Failure> {
+    let addresses = resolver.addresses(name, upstream.connect_timeout).await.map_err(|error| {
+        tracing::warn!(upstream = %upstream.name, server = %name, %error, "the server's name cannot be resolved");
+        Failure::NotSent { timed_out: error.kind() == std::io::ErrorKind::TimedOut }
+    })?;
+    let reuse_idle = match purpose {
+        Purpose::Read => upstream.connections.idle_timeout,
+        Purpose::Write => upstream.reuse_idle_writes,
+    };
+    let mut failure = Failure::NotSent { timed_out: false };
+    for address in addresses.as_slice() {
+        let Ok(mut peer) = peer(upstream, name, address) else { continue };
+        let mut watch = Watch::begin(name, upstream.tls.is_some(), Some(address.clone()));
+        let pooled = peer.group_key;
+        peer.group_key ^= if fresh { FRESH } else { 0 };
+        match connector.get_http_session(&peer).await {
+            Ok((session, reused)) => {
+                peer.group_key = pooled;
+                let link = Link::new(Arc::clone(connector), (peer, address.host()), session, reuse_idle, upstream);
+                let host = upstream.host_header.for_server(name).map(str::to_owned);
+                return Ok(Dialled { link, reused, host, watch });
+            }
+            Err(error) => {
+                tracing::warn!(
+                    upstream = %upstream.name, server = %name, error = error.etype().as_str(), cause = %error,
+                    "the server cannot be reached"
+                );
+                let timed_out = *error.etype() == ErrorType::ConnectTimedout;
+                failure = Failure::NotSent { timed_out };
+                watch.failed(if timed_out { "connect_timeout" } else { "connect" });
             }
         }
-        Err(failure)
     }
+    Err(failure)
 }
 
 #[cfg(test)]

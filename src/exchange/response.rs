@@ -63,15 +63,19 @@ impl Exchange {
     }
 
     /// The next bytes of the body, never empty; `None` at its end, and at once where the response has none (to HEAD,
-    /// 204, 304). Waits as long as the upstream's timeout. May be dropped and called again: no byte is lost.
+    /// 204, 304). Waits as long as the upstream's `read_timeout`. May be dropped and called again: no byte is lost.
     pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, Failure> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
         loop {
-            let failure = match timeout(self.link.timeout, self.link.session.read_response_body()).await {
+            let failure = match timeout(self.link.read_timeout, self.link.session.read_response_body()).await {
                 Ok(Ok(Some(chunk))) if chunk.is_empty() => continue,
-                Ok(Ok(chunk)) => return Ok(chunk),
+                Ok(Ok(Some(chunk))) => return Ok(Some(chunk)),
+                Ok(Ok(None)) => {
+                    self.link.leave_slot();
+                    return Ok(None);
+                }
                 Ok(Err(error)) => {
                     tracing::debug!(error = error.etype().as_str(), "the body of an upstream's response broke off");
                     Failure::Abandoned { timed_out: false }
@@ -240,6 +244,7 @@ async fn gather(
     mut keep: impl FnMut(Bytes) -> bool,
 ) -> Result<End, Failure> {
     if exchange.is_complete() {
+        exchange.link.leave_slot();
         return Ok(End::Complete);
     }
     if exchange.is_stream || exchange.declared.is_some_and(|declared| declared > max_bytes as u64) {

@@ -13,7 +13,7 @@ use tokio::{
 use super::{
     Body, BodyBudget, Exchange, Exchanger, Failure, Purpose, body::Content, budget::Share, fields::request_head,
 };
-use crate::config::Upstream;
+use crate::config::{Balance, Connections, Forwarded, HashBy, HostHeader, Upstream};
 
 /// Long enough for any exchange that is meant to succeed.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -40,6 +40,17 @@ pub(super) fn upstream(servers: &[&str]) -> Upstream {
         timeout: PATIENCE,
         late_max: PATIENCE,
         reuse_idle_writes: PATIENCE,
+        tls: None,
+        http2: false,
+        weights: Vec::new(),
+        balance: Balance::default(),
+        hash_by: HashBy::default(),
+        read_timeout: PATIENCE,
+        write_timeout: PATIENCE,
+        connections: Connections::default(),
+        health: None,
+        host_header: HostHeader::default(),
+        forwarded: Forwarded::default(),
     }
 }
 
@@ -63,7 +74,7 @@ pub(super) async fn write(
     method: Method,
     body: &Body,
 ) -> Result<Exchange, Failure> {
-    exchanger.connect(upstream, 0, Purpose::Write).await?.send(head(method, body), body).await
+    exchanger.connect(upstream, super::Choice::Turn, Purpose::Write).await?.send(head(method, body), body).await
 }
 
 /// Reads a request's head, byte by byte so that nothing after it is consumed; `None` where the connection ends.

@@ -1,8 +1,11 @@
 //! Connecting, pools, and reads that are sent again.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use http::Method;
@@ -15,6 +18,7 @@ use super::{
     testing::{SHORT, body, collect, head, listen, read_request, refusing_server, upstream, write},
     *,
 };
+use crate::config::Connections;
 
 const NO_CONTENT: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
 
@@ -42,7 +46,7 @@ async fn a_finished_exchange_leaves_its_connection_to_the_next_one() {
     let connections = answer_all(listener);
     let (exchanger, upstream) = (Exchanger::new(), Arc::new(upstream(&[&server])));
     for expected in [false, true] {
-        let connected = exchanger.connect(&upstream, 0, Purpose::Write).await.unwrap();
+        let connected = exchanger.connect(&upstream, Choice::Turn, Purpose::Write).await.unwrap();
         assert_eq!(connected.is_reused(), expected);
         connected.send(head(Method::PUT, &body("x")), &body("x")).await.unwrap().finish().await;
     }
@@ -55,8 +59,8 @@ async fn a_write_does_not_ride_on_the_connection_of_a_read() {
     answer_all(listener);
     let (exchanger, upstream) = (Exchanger::new(), Arc::new(upstream(&[&server])));
     let none = Body::empty();
-    exchanger.read(&upstream, 0, head(Method::GET, &none), &none).await.unwrap().finish().await;
-    let connected = exchanger.connect(&upstream, 0, Purpose::Write).await.unwrap();
+    exchanger.read(&upstream, Choice::Turn, head(Method::GET, &none), &none).await.unwrap().finish().await;
+    let connected = exchanger.connect(&upstream, Choice::Turn, Purpose::Write).await.unwrap();
     assert!(!connected.is_reused());
 }
 
@@ -82,32 +86,75 @@ async fn a_zero_idle_time_means_a_new_connection_for_each_write() {
     let upstream = Arc::new(Upstream { reuse_idle_writes: Duration::ZERO, ..upstream(&[&server]) });
     let exchanger = Exchanger::new();
     write(&exchanger, &upstream, Method::PUT, &body("x")).await.unwrap().finish().await;
-    assert!(!exchanger.connect(&upstream, 0, Purpose::Write).await.unwrap().is_reused());
+    assert!(!exchanger.connect(&upstream, Choice::Turn, Purpose::Write).await.unwrap().is_reused());
 }
 
 #[tokio::test]
 async fn an_unreachable_server_is_passed_over_for_the_next() {
     let (_listener, server) = listen().await;
     let refusing = refusing_server().await;
-    let upstream = Arc::new(upstream(&[&server, &refusing]));
-    let connected = Exchanger::new().connect(&upstream, 1, Purpose::Write).await.unwrap();
-    assert_eq!(connected.server(), 0);
+    let (exchanger, upstream) = (Exchanger::new(), Arc::new(upstream(&[&refusing, &server])));
+    let connected = exchanger.connect(&upstream, Choice::Turn, Purpose::Write).await.unwrap();
+    assert_eq!(connected.server(), 1);
+    assert!(exchanger.upstreams().states().iter().any(|state| state.server == refusing && state.comes_last));
 }
 
 #[tokio::test]
-async fn the_preferred_server_is_tried_first() {
+async fn what_concerns_one_server_goes_to_no_other() {
+    let (_listener, server) = listen().await;
+    let refusing = refusing_server().await;
+    let (exchanger, upstream) = (Exchanger::new(), Arc::new(upstream(&[&server, &refusing])));
+    let connected = exchanger.connect(&upstream, Choice::Only(0), Purpose::Write).await.unwrap();
+    assert_eq!(connected.server(), 0);
+    let failure = exchanger.connect(&upstream, Choice::Only(1), Purpose::Write).await.err();
+    assert_eq!(failure, Some(Failure::NotSent { timed_out: false }));
+}
+
+#[tokio::test]
+async fn what_hashes_to_a_server_goes_there_each_time() {
     let (_first, first) = listen().await;
     let (_second, second) = listen().await;
-    let upstream = Arc::new(upstream(&[&first, &second]));
-    let connected = Exchanger::new().connect(&upstream, 1, Purpose::Write).await.unwrap();
-    assert_eq!(connected.server(), 1);
+    let (exchanger, upstream) = (Exchanger::new(), Arc::new(upstream(&[&first, &second])));
+    let mut seen = [false; 2];
+    for number in 0..32 {
+        let key = format!("test:/{number}");
+        let choice = Choice::Hash(key.as_bytes());
+        let server = exchanger.connect(&upstream, choice, Purpose::Write).await.unwrap().server();
+        assert_eq!(exchanger.connect(&upstream, choice, Purpose::Write).await.unwrap().server(), server);
+        seen[server] = true;
+    }
+    assert_eq!(seen, [true; 2]);
+}
+
+#[tokio::test]
+async fn a_server_has_no_more_exchanges_at_once_than_it_is_given() {
+    let (listener, server) = listen().await;
+    answer_all(listener);
+    let connections = Connections { max: 1, queue_max_wait: SHORT, ..Connections::default() };
+    let (exchanger, upstream) = (Exchanger::new(), Arc::new(Upstream { connections, ..upstream(&[&server]) }));
+    let exchange = write(&exchanger, &upstream, Method::PUT, &body("x")).await.unwrap();
+    assert_eq!(exchanger.connect(&upstream, Choice::Turn, Purpose::Read).await.err(), Some(Failure::Full));
+    exchange.finish().await;
+    assert!(exchanger.connect(&upstream, Choice::Turn, Purpose::Read).await.is_ok());
+}
+
+/// What is read back after a write is read while the write's own response is not given back yet.
+#[tokio::test]
+async fn an_exchange_that_was_read_to_its_end_is_none_of_those_at_once() {
+    let (listener, server) = listen().await;
+    answer_all(listener);
+    let connections = Connections { max: 1, queue_max_wait: SHORT, ..Connections::default() };
+    let (exchanger, upstream) = (Exchanger::new(), Arc::new(Upstream { connections, ..upstream(&[&server]) }));
+    let mut exchange = write(&exchanger, &upstream, Method::PUT, &body("x")).await.unwrap();
+    collect(&mut exchange).await.unwrap();
+    assert!(exchanger.connect(&upstream, Choice::Turn, Purpose::Read).await.is_ok());
 }
 
 #[tokio::test]
 async fn nothing_is_sent_when_no_server_can_be_reached() {
     let refusing = refusing_server().await;
     let upstream = Arc::new(upstream(&[&refusing]));
-    let failure = Exchanger::new().connect(&upstream, 0, Purpose::Write).await.err();
+    let failure = Exchanger::new().connect(&upstream, Choice::Turn, Purpose::Write).await.err();
     assert_eq!(failure, Some(Failure::NotSent { timed_out: false }));
 }
 
@@ -116,7 +163,7 @@ async fn a_name_is_tried_at_each_of_its_addresses() {
     let (_listener, server) = listen().await;
     let by_name = server.replace("127.0.0.1", "localhost");
     let upstream = Arc::new(upstream(&[&by_name]));
-    assert!(Exchanger::new().connect(&upstream, 0, Purpose::Read).await.is_ok());
+    assert!(Exchanger::new().connect(&upstream, Choice::Turn, Purpose::Read).await.is_ok());
 }
 
 /// An upstream whose first connection answers one request and dies at the second, and whose next connection answers.
@@ -137,8 +184,8 @@ async fn a_read_that_a_pooled_connection_swallowed_is_sent_again() {
     let (listener, server) = listen().await;
     tokio::spawn(die_at_the_second_request(listener));
     let (exchanger, upstream, none) = (Exchanger::new(), Arc::new(upstream(&[&server])), Body::empty());
-    exchanger.read(&upstream, 0, head(Method::GET, &none), &none).await.unwrap().finish().await;
-    let mut exchange = exchanger.read(&upstream, 0, head(Method::GET, &none), &none).await.unwrap();
+    exchanger.read(&upstream, Choice::Turn, head(Method::GET, &none), &none).await.unwrap().finish().await;
+    let mut exchange = exchanger.read(&upstream, Choice::Turn, head(Method::GET, &none), &none).await.unwrap();
     assert_eq!(collect(&mut exchange).await.unwrap(), b"again");
 }
 
@@ -164,7 +211,7 @@ async fn a_read_is_not_sent_again_when_a_fresh_connection_dies() {
         second.write_all(NO_CONTENT).await.unwrap();
     });
     let (exchanger, upstream, none) = (Exchanger::new(), Arc::new(upstream(&[&server])), Body::empty());
-    let failure = exchanger.read(&upstream, 0, head(Method::GET, &none), &none).await.err();
+    let failure = exchanger.read(&upstream, Choice::Turn, head(Method::GET, &none), &none).await.err();
     assert_eq!(failure, Some(Failure::Abandoned { timed_out: false }));
     script.abort();
 }
@@ -175,5 +222,5 @@ fn futures_may_move_between_threads() {
     fn send<T: Send>(_: T) {}
     let (exchanger, upstream, body) = (Exchanger::new(), Arc::new(upstream(&[])), Body::empty());
     send(write(&exchanger, &upstream, Method::PUT, &body));
-    send(exchanger.read(&upstream, 0, head(Method::GET, &body), &body));
+    send(exchanger.read(&upstream, Choice::Turn, head(Method::GET, &body), &body));
 }

@@ -75,6 +75,7 @@ impl Guards {
         guard: &Guard,
         snapshot: &Snapshot,
     ) -> Result<Option<EntityTag>, Answer> {
+        request.stay.judge_anew();
         if self.may_be_removed(request, guard, snapshot).await {
             return self.judge_by_probe(request, guard, snapshot).await;
         }

@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode, header};
-use pingora::http::ResponseHeader;
+use pingora::http::{RequestHeader, ResponseHeader};
 
 use crate::{
+    config::Route,
     core::{entity_tag::EntityTag, policy::Guard, refusal::Refusal, validators::Validators},
-    exchange::{Begun, Exchange, Whole},
+    exchange::{Begun, Exchange, Whole, references::lead_back},
 };
 
 /// The end of a guarded request, before a byte of it is written.
@@ -68,6 +69,15 @@ impl Answer {
             Self::Relayed(relayed) => mirror_tag(&mut relayed.head, mirror),
             Self::Local(head, _) | Self::NotModified(head) => mirror_tag(head, mirror),
             Self::Refused(_) | Self::Broken(_) => Ok(()),
+        }
+    }
+
+    /// Makes what it refers to what the client knows it by.
+    pub(super) fn lead_back(&mut self, route: &Route, client: &RequestHeader) -> pingora::Result<()> {
+        match self {
+            Self::Relayed(relayed) => lead_back(&mut relayed.head, route, client),
+            Self::NotModified(head) => lead_back(head, route, client),
+            Self::Local(..) | Self::Refused(_) | Self::Broken(_) => Ok(()),
         }
     }
 

@@ -13,7 +13,7 @@ use super::{
     azure_containers::has_removed_nothing,
     lease::{Needs, fresh_id},
     memory::not_modified_fields,
-    request::Request,
+    request::{Received, Request, name_resource},
 };
 use crate::{
     core::{
@@ -46,7 +46,9 @@ impl Guards {
             fields: azure::common_fields(&received.headers, random_bytes().unwrap_or_default()),
             operation: call.operation,
         };
-        let head = (forwarded_head(received, &call)?, !session.is_body_empty());
+        let mut head = forwarded_head(received, &call)?;
+        name_resource(&mut head, guarded)?;
+        let head = Received::of(session, head);
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
         let conditions = call.conditions.clone();
         let request = Request::new(self.place(guarded), guard, key, method, head, conditions, call.lease_id);

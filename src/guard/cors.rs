@@ -23,7 +23,7 @@ use super::{
     Guards,
     answer::Answer,
     refusals,
-    request::{Request, leave_prefix, preferred_server},
+    request::{Request, name_resource},
 };
 use crate::{
     config::Route,
@@ -32,7 +32,7 @@ use crate::{
         policy::Guard,
     },
     exchange::{
-        Body, Exchange, Whole,
+        Body, Choice, Exchange, Whole,
         fields::{request_head, response_head},
     },
     proxy::guarded::GuardedRequest,
@@ -149,7 +149,7 @@ impl Guards {
     async fn ask_preflight(&self, request: &RequestHeader, guarded: &GuardedRequest) -> Option<Exchange> {
         let mut head = RequestHeader::build(Method::OPTIONS, b"/", Some(4)).ok()?;
         head.set_raw_path(request.raw_path()).ok()?;
-        leave_prefix(&mut head, guarded).ok()?;
+        name_resource(&mut head, guarded).ok()?;
         for name in [header::HOST, header::ORIGIN] {
             head.insert_header(name.clone(), request.headers.get(name)?.clone()).ok()?;
         }
@@ -157,7 +157,8 @@ impl Guards {
         head.insert_header(header::ACCESS_CONTROL_REQUEST_METHOD, method.as_str()).ok()?;
         let head = request_head(&head, 0).ok()?;
         let upstream = &guarded.route.upstream;
-        self.exchanger.read(upstream, preferred_server(&guarded.key, upstream), head, &Body::empty()).await.ok()
+        let choice = Choice::Hash(guarded.key.as_str().as_bytes());
+        self.exchanger.read(upstream, choice, head, &Body::empty()).await.ok()
     }
 
     /// Answers a preflight with what the upstream says, and with ours added: it is not asked about fields and
@@ -178,7 +179,7 @@ impl Guards {
         if is_lease {
             head.insert_header(header::ACCESS_CONTROL_REQUEST_METHOD, "GET")?;
         }
-        let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
+        let exchange = self.exchanger.read(request.upstream(), request.to_ask(), head, &body);
         let mut exchange = exchange.await.map_err(refusals::of_read)?;
         let mut head = response_head(exchange.take_head());
         if is_granted(&head.headers) {

@@ -140,7 +140,7 @@ mod tests {
 
     fn principal(name: &'static str) -> Principal {
         let headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static(name))]);
-        Principal::of(&headers, &[header::AUTHORIZATION])
+        Principal::of(&headers, &[header::AUTHORIZATION], None)
     }
 
     fn key(name: &str) -> ResourceKey {

@@ -20,13 +20,14 @@ use crate::{
         time::StoreTime,
     },
     dialect::{native::presented_id, s3},
-    exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, receive},
+    exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, Upstreams, receive},
     live::{Gate, Gates, new_gates},
     proxy::guarded::{GuardedPath, GuardedRequest},
     store::{Store, StoreError},
-    telemetry::{access::Entry, metrics::watch},
+    telemetry::{access::Entry, activity::Activity, metrics::watch},
 };
 
+mod administration;
 mod admit;
 mod answer;
 mod attempt;
@@ -60,11 +61,13 @@ mod relay;
 mod request;
 mod selection;
 mod send;
+mod stay;
 #[cfg(test)]
 mod testing;
 mod unclaimed;
 mod write;
 
+pub use administration::{Forgotten, NotBroken};
 use answer::Answer;
 use claim::{Marker, read};
 use cors::Origins;
@@ -78,7 +81,7 @@ use notices::Notices;
 use principal::Acquaintances;
 use queue::Queues;
 use related::Related;
-use request::{Request, leave_prefix};
+use request::{Received, Request, name_resource};
 
 /// Everything that guarded requests share.
 pub struct Guards {
@@ -98,6 +101,7 @@ pub struct Guards {
     notices: Notices,
     origins: Arc<Origins>,
     acquaintances: Arc<Acquaintances>,
+    activity: Option<Arc<Activity>>,
     body_limits: BodyLimits,
     body_budget: Arc<BodyBudget>,
     gates: Gates,
@@ -107,8 +111,14 @@ pub struct Guards {
 
 impl Guards {
     /// The guard of a proxy, which makes its marks in the name of `owner`, a random number, and holds guarded writes and
-    /// grants back until `held_until`.
-    pub fn new(config: &Config, store: Arc<dyn Store>, owner: u64, held_until: StoreTime) -> Self {
+    /// grants back until `held_until`. Requests go to servers of these upstreams.
+    pub fn new(
+        config: &Config,
+        upstreams: Arc<Upstreams>,
+        store: Arc<dyn Store>,
+        owner: u64,
+        held_until: StoreTime,
+    ) -> Self {
         let server = &config.server;
         Self {
             store_timeout: config.store.timeout,
@@ -118,7 +128,7 @@ impl Guards {
             lease_queues: Arc::new(Queues::for_leases(server.claim_waiters_max)),
             holdings: Arc::default(),
             replays: Arc::new(Replays::new()),
-            exchanger: Arc::default(),
+            exchanger: Arc::new(Exchanger::to(upstreams)),
             signer: None,
             memory: Arc::new(Memory::new()),
             issued: Arc::new(IssuedTags::new()),
@@ -127,11 +137,18 @@ impl Guards {
             notices: Notices::default(),
             origins: Arc::new(Origins::new()),
             acquaintances: Arc::new(Acquaintances::new()),
+            activity: None,
             body_limits: body_limits(server),
             body_budget: Arc::new(BodyBudget::new(server.body_memory_total_bytes, server.spool_total_bytes)),
             gates: new_gates(config.routes.len()),
             held_until,
         }
+    }
+
+    /// The same, where what happens is noted for an operator.
+    #[must_use]
+    pub fn noting(self, activity: Option<Arc<Activity>>) -> Self {
+        Self { activity, ..self }
     }
 
     /// The guard of another configuration in the same process. It shares with this one all that is known of resources and
@@ -156,11 +173,17 @@ impl Guards {
             notices: Notices::default(),
             origins: Arc::clone(&self.origins),
             acquaintances: Arc::clone(&self.acquaintances),
+            activity: self.activity.clone(),
             body_limits: body_limits(&config.server),
             body_budget: Arc::clone(&self.body_budget),
             gates,
             held_until: self.held_until,
         }
+    }
+
+    /// The servers of its upstreams.
+    pub fn upstreams(&self) -> &Arc<Upstreams> {
+        self.exchanger.upstreams()
     }
 
     /// Shows in the metrics what requests hold and wait for, by whatever generation they are handled.
@@ -189,7 +212,7 @@ impl Guards {
         let leases = guard.lease.as_ref();
         let lease_id = leases.map(|_| presented_id(&head.headers)).transpose()?.flatten();
         // From here on the request is about the resource.
-        leave_prefix(&mut head, guarded)?;
+        name_resource(&mut head, guarded)?;
         let mut stated = Cow::Borrowed(&head.headers);
         if guard.errors == ErrorShape::S3 {
             s3::refuse_unguardable(&guarded.method, head.raw_path(), &head.headers)?;
@@ -200,7 +223,7 @@ impl Guards {
             _ => Preconditions::parse(&stated)
                 .map_err(|malformed| Refusal::new(Code::MalformedPrecondition, malformed.to_string()))?,
         };
-        let head = (head, !session.is_body_empty());
+        let head = Received::of(session, head);
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
         let request = Request::new(self.place(guarded), guard, key, method, head, conditions, lease_id);
         match (class, leases) {
@@ -271,6 +294,7 @@ impl GuardedPath for Guards {
             Box::pin(self.answer_origin(request, guarded, guard, &mut answer)).await?;
         }
         answer.mirror_tag(guard)?;
+        answer.lead_back(&guarded.route, session.req_header())?;
         relay::send(session, answer, guard, entry).await
     }
 }

@@ -11,13 +11,16 @@ use crate::core::{lease::PrincipalName, record::VariantName, resource::ResourceK
 /// resources are. One that was dropped costs its principal a question to the upstream.
 const PAIRS_MAX: u64 = 200_000;
 
+/// Where others have the name of a field; no field has this one.
+const CERTIFICATE: &[u8] = b"client certificate";
+
 /// A client's identity: a hash of its credentials. All clients without credentials are one principal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Principal([u8; 16]);
 
 impl Principal {
-    /// The principal behind a request.
-    pub(super) fn of(headers: &HeaderMap, identity_headers: &[HeaderName]) -> Self {
+    /// The principal behind a request, whose client may have proved to have a certificate.
+    pub(super) fn of(headers: &HeaderMap, identity_headers: &[HeaderName], certificate: Option<&[u8]>) -> Self {
         let mut hasher = None;
         for name in identity_headers {
             for value in headers.get_all(name) {
@@ -25,6 +28,11 @@ impl Principal {
                 update(hasher, name.as_str().as_bytes());
                 update(hasher, value.as_bytes());
             }
+        }
+        if let Some(certificate) = certificate {
+            let hasher = hasher.get_or_insert_with(blake3::Hasher::new);
+            update(hasher, CERTIFICATE);
+            update(hasher, certificate);
         }
         hasher.map_or(Self([0; 16]), |hasher| Self(half(&hasher.finalize())))
     }
@@ -81,6 +89,11 @@ impl Acquaintances {
         }
     }
 
+    /// Nobody knows anything any more.
+    pub(super) fn forget_all(&self) {
+        self.0.invalidate_all();
+    }
+
     /// Whether the principal may know of the resource.
     pub(super) fn may_know(&self, key: &ResourceKey, principal: Principal, now: StoreTime) -> bool {
         self.0.get(&pair(key, principal)).is_some_and(|until| now < until)
@@ -102,7 +115,19 @@ mod tests {
 
     fn principal(fields: &[(HeaderName, &'static str)]) -> Principal {
         let headers = fields.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
-        Principal::of(&headers, &IDENTITY)
+        Principal::of(&headers, &IDENTITY, None)
+    }
+
+    #[test]
+    fn another_certificate_is_another_principal() {
+        let of = |certificate: Option<&[u8]>| {
+            let headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static("alice"))]);
+            Principal::of(&headers, &IDENTITY, certificate)
+        };
+        assert_eq!(of(Some(b"one")), of(Some(b"one")));
+        assert_ne!(of(Some(b"one")), of(Some(b"two")));
+        assert_ne!(of(Some(b"one")), of(None));
+        assert_ne!(Principal::of(&HeaderMap::new(), &IDENTITY, Some(b"one")), principal(&[]));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::{
     answer::{Answer, withhold_foreign_tag},
     body_tag::Tagged,
     evidence::{match_rule, selecting_number, version_tag_of},
+    refusals,
     request::{Request, remove_conditions},
     selection::Selection,
 };
@@ -147,11 +148,13 @@ impl Guards {
         }
         self.set_credentials(request, guard, &mut head)?;
         let (sent, body) = (head.clone(), Body::empty());
-        let exchange = self.exchanger.read(request.upstream(), request.preferred_server(), head, &body);
+        let exchange = self.exchanger.read(request.upstream(), request.to_ask(), head, &body);
         let exchange = exchange.await.map_err(|failure| match failure {
             Failure::NotSent { timed_out: true } | Failure::Abandoned { timed_out: true } => timed_out(),
+            Failure::Full => refusals::of_read(failure),
             Failure::NotSent { .. } | Failure::Abandoned { .. } => unreadable("it gave no answer"),
         })?;
+        request.stay.asked(exchange.server());
         let selection = Selection::of(guard, &sent, &exchange.head().headers);
         Ok(Asked { exchange, selection })
     }

@@ -2,10 +2,12 @@
 
 use std::{sync::Arc, time::SystemTime};
 
+use http::header;
 use pingora::http::RequestHeader;
 
 use super::{Guards, probe::unreadable, request::Request};
 use crate::{
+    config::HostHeader,
     core::{
         policy::{ErrorShape, Guard, ProbeAuth},
         refusal::Refusal,
@@ -51,6 +53,10 @@ impl Guards {
         let unusable = |_error| unreadable("its request head cannot be written");
         head.set_raw_path(&target).map_err(unusable)?;
         if guard.probe_auth == ProbeAuth::SigV4 {
+            // What is signed is what will be sent.
+            if let HostHeader::Named(host) = &request.upstream().host_header {
+                head.insert_header(header::HOST, host.as_str()).map_err(unusable)?;
+            }
             let signed = self.signer.as_ref().map(|own| own.sign(head, &guard.probe_region, SystemTime::now()));
             if !matches!(signed, Some(Ok(()))) {
                 return Err(unreadable("the question cannot be signed"));

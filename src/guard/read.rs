@@ -124,16 +124,18 @@ impl Guards {
         if let Some(fence) = fence {
             head.insert_header("Fencing-Token", fence.0)?;
         }
-        let (upstream, server) = (request.upstream(), request.preferred_server());
+        let upstream = request.upstream();
         let ask = async |head| {
             let exchange = match purpose {
-                Purpose::Read => self.exchanger.read(upstream, server, head, &body).await,
-                Purpose::Write => match self.exchanger.connect(upstream, server, purpose).await {
+                Purpose::Read => self.exchanger.read(upstream, request.to_send(), head, &body).await,
+                Purpose::Write => match self.exchanger.connect(upstream, request.to_send(), purpose).await {
                     Ok(connected) => connected.send(head, &body).await,
                     Err(failure) => Err(failure),
                 },
             };
-            exchange.map_err(refusals::of_read)
+            let exchange = exchange.map_err(refusals::of_read)?;
+            request.stay.asked(exchange.server());
+            Ok::<_, Refusal>(exchange)
         };
         if purpose == Purpose::Write {
             // It is sent once, whatever comes back.

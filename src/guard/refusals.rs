@@ -18,6 +18,7 @@ pub(super) const RETRY_SOON: Duration = Duration::from_secs(1);
 /// A read that got no response.
 pub(super) fn of_read(failure: Failure) -> Refusal {
     let code = match failure {
+        Failure::Full => return upstream_full(),
         Failure::NotSent { timed_out: true } => Code::UpstreamConnectTimeout,
         Failure::NotSent { timed_out: false } => Code::UpstreamUnreachable,
         Failure::Abandoned { timed_out: true } => Code::UpstreamTimeout,
@@ -26,9 +27,16 @@ pub(super) fn of_read(failure: Failure) -> Refusal {
     Refusal::new(code, "the upstream gave no complete answer; try again")
 }
 
+/// A request for which the server has no connection to spare.
+fn upstream_full() -> Refusal {
+    let detail = "the upstream has as many requests as it is given at once, and nothing was sent; try again";
+    Refusal::new(Code::Overloaded, detail).retry_after(RETRY_SOON)
+}
+
 /// A write that got no response. Whether it is in doubt follows from whether a byte of it was sent.
 pub(super) fn of_write(failure: Failure, late_max: Duration) -> Refusal {
     match failure {
+        Failure::Full => upstream_full(),
         Failure::NotSent { timed_out } => {
             let code = if timed_out { Code::UpstreamConnectTimeout } else { Code::UpstreamUnreachable };
             Refusal::new(code, "the upstream could not be reached: nothing was written; try again")

@@ -11,7 +11,7 @@
 //! *Why are the named ones not marked?* They become known by the response alone. They are touched before the write is
 //! settled, so that nobody is answered from memory as they were when its client has its answer.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode, header};
 use pingora::http::ResponseHeader;
@@ -34,6 +34,7 @@ use crate::{
         steps::{Outcome, take_over, touch},
         target::{PathParameters, normalize, same_origin_target, split_query},
     },
+    exchange::references::reference_to_client,
     proxy::routing::{Place, place, table},
     store::{StoreError, Swapped},
 };
@@ -60,13 +61,15 @@ impl Related {
         let found = self.table.find(host, &path)?;
         let Place::Resource(_, route) = place(&self.routes, found.index) else { return None };
         route.guard.as_ref().filter(|guard| !guard.observe)?;
-        let parts = KeyParts { host, path: &path, captures: &found.captures, query, headers };
+        let upstream_path = route.mapping.upstream_path(&path)?;
+        let parts = KeyParts { host, path: &upstream_path, captures: &found.captures, query, headers };
         route.key.key(&route.upstream.identity, &parts).ok()
     }
 
     /// The keys of what the route says that the write touches, each once, and without its own.
     fn touched(&self, request: &Request, guard: &Guard) -> Vec<ResourceKey> {
-        let (path, _) = split_query(request.head.raw_path());
+        let target = client_target(request);
+        let (path, _) = split_query(&target);
         let Ok(path) = normalize(path, PathParameters::Keep) else { return Vec::new() };
         let host = host(request);
         let Some(found) = self.table.find(host, &path) else { return Vec::new() };
@@ -79,8 +82,12 @@ impl Related {
     fn named(&self, request: &Request, response: &HeaderMap) -> Vec<ResourceKey> {
         let fields = [header::LOCATION, header::CONTENT_LOCATION];
         let references = fields.iter().filter_map(|name| response.get(name)?.to_str().ok());
-        let target = String::from_utf8_lossy(request.head.raw_path());
-        let targets = references.filter_map(|reference| same_origin_target(reference, host(request), &target));
+        let target = client_target(request);
+        let target = String::from_utf8_lossy(&target);
+        let targets = references.filter_map(|reference| {
+            let led_back = reference_to_client(reference, &request.route, host(request));
+            same_origin_target(led_back.as_deref().unwrap_or(reference), host(request), &target)
+        });
         others(request, targets.filter_map(|target| self.key(host(request), target.as_bytes(), &request.head.headers)))
     }
 }
@@ -172,6 +179,13 @@ fn is_success(status: StatusCode) -> bool {
 /// The host that the door has found the route by.
 fn host(request: &Request) -> &str {
     request.head.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
+}
+
+/// The target by which the client knows the resource.
+fn client_target(request: &Request) -> Cow<'_, [u8]> {
+    let (mapping, target) = (&request.route.mapping, request.head.raw_path());
+    let mapped = (!mapping.is_identity()).then(|| mapping.to_client(target)).flatten();
+    mapped.map_or(Cow::Borrowed(target), Cow::Owned)
 }
 
 /// Each key once, without that of the request itself.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Method, header};
-use pingora::http::RequestHeader;
+use pingora::{http::RequestHeader, proxy::Session};
 
-use super::{principal::Principal, refusals};
+use super::{principal::Principal, refusals, stay::Stay};
 use crate::{
     config::{Route, Upstream},
     core::{
@@ -17,8 +17,9 @@ use crate::{
         refusal::Refusal,
         resource::ResourceKey,
     },
+    exchange::Choice,
     live::{Gate, Pass},
-    proxy::guarded::GuardedRequest,
+    proxy::{client, guarded::GuardedRequest},
 };
 
 /// Conditional fields (RFC 9110 section 13.1).
@@ -35,7 +36,7 @@ pub(super) struct Request {
     pub(super) key: ResourceKey,
     /// The method that it is judged by.
     pub(super) method: Method,
-    /// Its head as received.
+    /// Its head as received, but for its target, which is the upstream's.
     pub(super) head: RequestHeader,
     /// Whether content follows the head.
     pub(super) has_content: bool,
@@ -47,6 +48,26 @@ pub(super) struct Request {
     pub(super) variant: VariantName,
     /// The lease that it names.
     pub(super) lease_id: Option<LeaseId>,
+    /// The server that it has dealt with.
+    pub(super) stay: Stay,
+}
+
+/// A request as it came.
+pub(super) struct Received {
+    /// Its head.
+    pub(super) head: RequestHeader,
+    /// Whether content follows the head.
+    pub(super) has_content: bool,
+    /// The hash of the certificate that its client has proved to have.
+    pub(super) certificate: Option<Vec<u8>>,
+}
+
+impl Received {
+    /// What a session holds, with this for its head.
+    pub(super) fn of(session: &mut Session, head: RequestHeader) -> Self {
+        let certificate = client::certificate(session).map(<[u8]>::to_vec);
+        Self { head, has_content: !session.is_body_empty(), certificate }
+    }
 }
 
 impl Request {
@@ -56,16 +77,18 @@ impl Request {
         guard: &Guard,
         key: ResourceKey,
         method: Method,
-        (mut head, has_content): (RequestHeader, bool),
+        received: Received,
         mut conditions: Preconditions,
         lease_id: Option<LeaseId>,
     ) -> Self {
+        let Received { mut head, has_content, certificate } = received;
         if conditions.restore(&guard.on_the_way) {
             show_restored(&mut head, &conditions);
         }
-        let principal = Principal::of(&head.headers, &guard.identity_headers);
+        let principal = Principal::of(&head.headers, &guard.identity_headers, certificate.as_deref());
         let variant = principal.variant(&key, head.raw_path(), &head.headers);
-        Self { route, gate, key, method, head, has_content, conditions, principal, variant, lease_id }
+        let stay = Stay::default();
+        Self { route, gate, key, method, head, has_content, conditions, principal, variant, lease_id, stay }
     }
 
     /// Whether it is a GET or HEAD, which select a representation.
@@ -89,23 +112,29 @@ impl Request {
         &self.route.upstream
     }
 
-    /// The server that all requests on this resource prefer: what one of them wrote, the next one reads there.
-    pub(super) fn preferred_server(&self) -> usize {
-        preferred_server(&self.key, self.upstream())
+    /// Where it asks about its resource.
+    pub(super) fn to_ask(&self) -> Choice<'_> {
+        self.stay.to_ask(self.key.as_str())
+    }
+
+    /// Where it is sent to.
+    pub(super) fn to_send(&self) -> Choice<'_> {
+        self.stay.to_send(self.key.as_str())
     }
 }
 
-/// The server of an upstream that all requests on a resource prefer.
-pub(super) fn preferred_server(key: &ResourceKey, upstream: &Upstream) -> usize {
-    usize::from(key.bucket()) % upstream.servers.len().max(1)
-}
-
-/// Makes the target of an operation on a lease that of the leased resource.
-pub(super) fn leave_prefix(head: &mut RequestHeader, guarded: &GuardedRequest) -> pingora::Result<()> {
+/// Makes the target of a request the one that the upstream knows its resource by: without the prefix of leases, and with
+/// the beginning that the route gives it.
+pub(super) fn name_resource(head: &mut RequestHeader, guarded: &GuardedRequest) -> pingora::Result<()> {
     let rules = guarded.route.guard.as_ref().and_then(|guard| guard.lease.as_ref());
     if let (Some(rules), true) = (rules, guarded.is_lease) {
         let target = head.raw_path().get(rules.prefix.len()..).unwrap_or_default();
         let target = if target.starts_with(b"/") { target.to_vec() } else { [b"/", target].concat() };
+        head.set_raw_path(&target)?;
+    }
+    let mapping = &guarded.route.mapping;
+    // The door lets nothing through that cannot be mapped.
+    if let Some(target) = (!mapping.is_identity()).then(|| mapping.to_upstream(head.raw_path())).flatten() {
         head.set_raw_path(&target)?;
     }
     Ok(())

@@ -55,19 +55,22 @@ impl Guards {
         body: &Body,
     ) -> Result<(Exchange, Claim), Refusal> {
         let upstream = request.upstream();
-        let failure = match self.exchanger.connect(upstream, request.preferred_server(), Purpose::Write).await {
+        let failure = match self.exchanger.connect(upstream, request.to_send(), Purpose::Write).await {
             Ok(_) if !claim.has_left(upstream.timeout).await => {
                 claim.settle(Outcome::NotApplied, None).await;
                 return Err(refusals::too_late_to_begin());
             }
-            Ok(connected) => match connected.send(head, body).await {
-                Ok(exchange) => return Ok((exchange, claim)),
-                Err(failure) => failure,
-            },
+            Ok(connected) => {
+                request.stay.sent(connected.server());
+                match connected.send(head, body).await {
+                    Ok(exchange) => return Ok((exchange, claim)),
+                    Err(failure) => failure,
+                }
+            }
             Err(failure) => failure,
         };
         let outcome = match failure {
-            Failure::NotSent { .. } => Outcome::NotApplied,
+            Failure::NotSent { .. } | Failure::Full => Outcome::NotApplied,
             Failure::Abandoned { .. } => Outcome::Doubt,
         };
         claim.settle(outcome, None).await;
@@ -78,7 +81,9 @@ impl Guards {
 /// When the owner of a mark made now must be dead: after all that it may wait for.
 pub(super) fn deadline(now: StoreTime, upstream: &Upstream, guard: &Guard) -> StoreTime {
     let servers = u32::try_from(upstream.servers.len()).unwrap_or(u32::MAX);
+    // A slot of a server and a connection to it; the questions before and after it wait for a slot too.
     let connecting = upstream.connect_timeout.saturating_mul(servers);
+    let connecting = connecting.saturating_add(upstream.connections.queue_max_wait.saturating_mul(3));
     let exchange = upstream.timeout.saturating_mul(2);
     // One before the write, in which the verdict was made, and one after it.
     let probes = guard.probe_timeout.saturating_mul(2);

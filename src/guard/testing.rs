@@ -182,4 +182,8 @@ impl Store for FaultyStore {
     async fn changed(&self, key: &ResourceKey, seen: Revision) {
         self.inner.changed(key, seen).await;
     }
+
+    async fn raise_floors(&self) -> Result<(), StoreError> {
+        self.carry_out(self.inner.raise_floors()).await
+    }
 }

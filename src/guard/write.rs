@@ -69,10 +69,14 @@ impl Guards {
     ) -> Result<Answer, Answer> {
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
         let pass = request.pass().await?;
-        let end = Instant::now() + guard.claim_max_wait;
+        let begun = Instant::now();
+        let end = begun + guard.claim_max_wait;
         let step = Step::begin("claim");
-        let turn = self.queues.turn(&request.key, guard.claim_max_waiters, end);
-        let turn = trail::waiting(turn).await.map_err(refusals::of_turn)?;
+        let turn = trail::waiting(self.queues.turn(&request.key, guard.claim_max_waiters, end)).await;
+        if let Some(activity) = &self.activity {
+            activity.waited(&request.key, begun.elapsed());
+        }
+        let turn = turn.map_err(refusals::of_turn)?;
         let admitted = self.admit(request, guard, end).await?;
         drop(step);
         let answer = self.exchange_under_claim(request, guard, admitted, head, body, attempt).await;

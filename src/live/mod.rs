@@ -53,7 +53,9 @@ pub struct Serving {
 impl Serving {
     /// That of a configuration, guarded by `guards`.
     pub fn new(config: Arc<Config>, guards: Arc<Guards>) -> Self {
-        Self { gates: guards.gates(), guards: Some(Arc::clone(&guards)), ..Self::guarded_by(config, guards) }
+        guards.upstreams().prepare(&config);
+        let servers = Servers::new(Arc::clone(guards.upstreams()));
+        Self { gates: guards.gates(), guards: Some(Arc::clone(&guards)), servers, ..Self::guarded_by(config, guards) }
     }
 
     /// That of a configuration whose guarded requests go anywhere.
@@ -63,7 +65,7 @@ impl Serving {
             table: routing::table(&config.routes),
             guarded,
             guards: None,
-            servers: Servers::new(routes),
+            servers: Servers::new(Arc::default()),
             gates: new_gates(routes),
             lingering: Vec::new(),
             config,

@@ -1,9 +1,10 @@
 //! What is kept of one request while pingora handles it.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use super::observe::Observation;
 use crate::{
+    exchange::{Address, balance::Slot},
     live::{Pass, Serving},
     server::Ticket,
     telemetry::{access::Entry, exchange::Watch},
@@ -24,12 +25,14 @@ pub struct Context {
     pub pass: Option<Pass>,
     /// What is seen of the request on a route that only watches.
     pub observation: Option<Observation>,
-    /// Where in the order of servers the request began.
-    pub turn: Option<usize>,
-    /// Servers that were tried, or are about to be.
-    pub servers_tried: usize,
-    /// Addresses of the last of them that were not tried, in reverse order.
-    pub untried: Vec<SocketAddr>,
+    /// The servers that were not tried, in reverse order, once it is known where the request begins.
+    pub servers: Option<Vec<usize>>,
+    /// The server that is tried now.
+    pub server: Option<usize>,
+    /// The place of the request among those that this server has at once.
+    pub(crate) slot: Option<Slot>,
+    /// Addresses of that server that were not tried, in reverse order.
+    pub untried: Vec<Address>,
     /// What is seen of the exchange with the last of them.
     pub watch: Watch,
     /// Whether a connection to a server was made: from here on one may have seen the request.
@@ -53,8 +56,9 @@ impl Context {
             route_index: None,
             pass: None,
             observation: None,
-            turn: None,
-            servers_tried: 0,
+            servers: None,
+            server: None,
+            slot: None,
             untried: Vec::new(),
             watch: Watch::nothing(),
             connected: false,

@@ -84,6 +84,9 @@ pub fn decide(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Doo
         Ok(normal) => normal,
         Err(ambiguous) => {
             return match spelled.and_then(|index| Some((index, routes.get(index)?))) {
+                Some((_, route)) if !route.mapping.is_identity() => {
+                    refuse(spelled, Refusal::new(Code::AmbiguousTarget, ambiguous.to_string()))
+                }
                 Some((route_index, route)) if route.guard.is_none() && !is_protected(route) => {
                     Door::Pass { route_index, upgrade: true }
                 }
@@ -103,6 +106,9 @@ pub fn decide(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Doo
     };
     if let Err(refusal) = check_readings(path, &normal, route, spelled.filter(|&index| index != found.index), routes) {
         return refuse(Some(route_index), refusal);
+    }
+    if lease.is_none() && !route.mapping.agrees(path, &normal) {
+        return refuse(Some(route_index), not_below(route));
     }
     let Some(guard) = &route.guard else { return Door::Pass { route_index, upgrade: true } };
     let taken = Taken { route_index, route, found: &found };
@@ -184,7 +190,20 @@ fn judge_lease(
     }
     let resource = normal.as_str().strip_prefix(&rules.prefix).filter(|path| !path.is_empty()).unwrap_or("/");
     let resource = normalize(resource.as_bytes(), PathParameters::Keep).map_err(|_cause| ambiguous())?;
+    let (path, _) = split_query(head.target.get(rules.prefix.len()..).unwrap_or_default());
+    let path = if path.is_empty() { b"/" } else { path };
+    if !taken.route.mapping.agrees(path, &resource) {
+        return Err(not_below(taken.route));
+    }
     taken.guarded(&resource, method, true, head)
+}
+
+/// The refusal of a path whose beginning cannot be replaced, or leads elsewhere when it is.
+fn not_below(route: &Route) -> Refusal {
+    let strip = route.mapping.strip();
+    let detail =
+        format!("send the path in normal form{}{strip}", if strip.is_empty() { "" } else { ", beginning with " });
+    Refusal::new(Code::AmbiguousTarget, detail)
 }
 
 /// The route that a request took.
@@ -199,7 +218,9 @@ impl Taken<'_> {
     fn guarded(&self, resource: &NormalPath, method: Method, is_lease: bool, head: &Head<'_>) -> Result<Door, Refusal> {
         let (_, query) = split_query(head.target);
         let captures = &self.found.captures;
-        let parts = KeyParts { host: head.host, path: resource, captures, query, headers: head.headers };
+        // One resource may be reached by two prefixes, and has one key.
+        let path = self.route.mapping.upstream_path(resource).ok_or_else(|| not_below(self.route))?;
+        let parts = KeyParts { host: head.host, path: &path, captures, query, headers: head.headers };
         let key = self
             .route
             .key

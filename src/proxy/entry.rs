@@ -180,6 +180,7 @@ pub(super) async fn leave(session: &mut Session, error: Option<&Error>, context:
     }
     // The answer is out; what follows must not hold up the end of the process.
     drop(context.ticket.take());
+    drop(context.slot.take());
     if error.is_none() || context.entry.refused.is_some() {
         answer::linger(session).await;
     }

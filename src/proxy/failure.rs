@@ -1,9 +1,15 @@
 //! What a failure of pingora's proxying means to the client.
 
+use std::time::Duration;
+
 use http::Method;
 use pingora::{Error, ErrorSource, ErrorType};
 
+use super::pass::OVERLOADED;
 use crate::core::refusal::{Code, Refusal};
+
+/// When to come back to a server that is busy.
+const RETRY_SOON: Duration = Duration::from_secs(1);
 
 /// The refusal that answers a failed exchange on an unguarded route; `None` where the client itself is gone.
 ///
@@ -33,6 +39,11 @@ fn downstream(kind: &ErrorType) -> Option<Refusal> {
 
 fn upstream(kind: &ErrorType) -> Refusal {
     match kind {
+        kind if *kind == OVERLOADED => Refusal::new(
+            Code::Overloaded,
+            "the upstream has as many requests as it is given at once, and nothing was sent; try again",
+        )
+        .retry_after(RETRY_SOON),
         ErrorType::ConnectTimedout => {
             Refusal::new(Code::UpstreamConnectTimeout, "no server could be connected to in time; try again later")
         }

@@ -9,11 +9,11 @@
 //! 5. `answer`: the writer of refusals and other local responses.
 //! 6. `entry` again: the line in the access log.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{StatusCode, Version};
+use http::{StatusCode, Version, header};
 use pingora::{
     Error,
     http::{RequestHeader, ResponseHeader},
@@ -23,9 +23,10 @@ use pingora::{
     upstreams::peer::HttpPeer,
 };
 
-use crate::live::Live;
+use crate::{live::Live, telemetry::activity::Activity};
 
 pub mod answer;
+pub mod client;
 mod context;
 pub mod door;
 mod entry;
@@ -52,6 +53,7 @@ pub(crate) use pass::Servers;
 pub struct Gateway {
     live: Arc<Live>,
     observer: Observer,
+    activity: Option<Arc<Activity>>,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -63,7 +65,13 @@ impl std::fmt::Debug for Gateway {
 impl Gateway {
     /// The proxy of whatever configuration is live.
     pub fn new(live: Arc<Live>) -> Self {
-        Self { live, observer: Observer::default() }
+        Self { live, observer: Observer::default(), activity: None }
+    }
+
+    /// The same, where what happens is noted for an operator.
+    #[must_use]
+    pub fn noting(self, activity: Option<Arc<Activity>>) -> Self {
+        Self { activity, ..self }
     }
 
     /// What it serves.
@@ -97,8 +105,9 @@ impl ProxyHttp for Gateway {
         entry::enter(&self.live, &self.observer, session, context).await
     }
 
-    async fn upstream_peer(&self, _session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
-        Arc::clone(&context.serving).servers.peer(context).await
+    async fn upstream_peer(&self, session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
+        let upgrade = session.req_header().headers.contains_key(header::UPGRADE);
+        Arc::clone(&context.serving).servers.peer(session, context, upgrade).await
     }
 
     fn fail_to_connect(
@@ -108,6 +117,9 @@ impl ProxyHttp for Gateway {
         context: &mut Context,
         mut error: Box<Error>,
     ) -> Box<Error> {
+        if context.untried.is_empty() {
+            context.serving.servers.connected(context, false);
+        }
         context.watch.failed("connect");
         error.set_retry(pass::may_connect_again(context));
         error
@@ -123,6 +135,7 @@ impl ProxyHttp for Gateway {
         context: &mut Context,
     ) -> pingora::Result<()> {
         context.connected = true;
+        context.serving.servers.connected(context, true);
         Ok(())
     }
 
@@ -149,10 +162,13 @@ impl ProxyHttp for Gateway {
 
     async fn upstream_response_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         response: &mut ResponseHeader,
         context: &mut Context,
     ) -> pingora::Result<()> {
+        if pass::is_bodiless(&session.req_header().method, response) {
+            context.slot = None;
+        }
         if let Some(observation) = &mut context.observation {
             observation.response(response.status, &response.headers);
         }
@@ -162,7 +178,21 @@ impl ProxyHttp for Gateway {
         if tells_outcome(response.status) {
             context.end_write();
         }
-        pass::response_from_upstream(response)
+        pass::response_from_upstream(session.req_header(), context, response)
+    }
+
+    /// The client's next request finds the place of this one free: it is before the end of the response reaches it.
+    fn upstream_response_body_filter(
+        &self,
+        _session: &mut Session,
+        _body: &mut Option<Bytes>,
+        end_of_stream: bool,
+        context: &mut Context,
+    ) -> pingora::Result<Option<Duration>> {
+        if end_of_stream {
+            context.slot = None;
+        }
+        Ok(None)
     }
 
     fn error_while_proxy(
@@ -176,6 +206,7 @@ impl ProxyHttp for Gateway {
         context.watch.failed(if failure::is_timeout(&error) { "timeout" } else { "broken" });
         if pass::may_send_again(session.req_header(), session.as_ref().retry_buffer_truncated()) {
             error.retry.decide_reuse(reused);
+            pass::stay(context);
         } else {
             error.set_retry(false);
         }
@@ -202,6 +233,9 @@ impl ProxyHttp for Gateway {
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut Context) {
+        if let Some(activity) = &self.activity {
+            activity.ended(&context.entry, session.response_written().map_or(0, |head| head.status.as_u16()));
+        }
         entry::leave(session, error, context).await;
     }
 }

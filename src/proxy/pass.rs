@@ -3,99 +3,152 @@
 //! End-to-end fields pass as they came (RFC 9110 section 7.6), `Via` is appended both ways (section 7.6.3), and a
 //! client's `Fencing-Token` is removed: upstreams trust that field, and only the proxy may write it.
 
-use std::{
-    net::SocketAddr,
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
-use http::{HeaderName, Method, Version, header};
+use http::{HeaderName, Method, StatusCode, Version, header};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
-    protocols::ALPN,
+    proxy::Session,
     upstreams::peer::{H1UpgradePolicy, HttpPeer, HttpUpstreamRequestPolicy},
 };
 
 use super::{context::Context, method};
 use crate::{
-    config::Upstream,
+    config::{Balance, HashBy, Route, Upstream},
+    core::target::{split_authority, split_query},
     exchange::{
+        Address, Choice, Upstreams,
+        balance::{self, Full},
         fields::{Head, end_hop, via},
-        peer::Resolver,
+        peer::{Resolver, peer},
+        references::lead_back,
         trace,
     },
     telemetry::exchange::Watch,
 };
 
-/// How long a connection to an upstream may be idle in the pool: shorter than the keep-alive of common servers.
-const POOL_IDLE: Duration = Duration::from_secs(55);
+/// How a server that has as many requests as it is given is told apart from one that cannot be reached.
+pub(super) const OVERLOADED: ErrorType = ErrorType::Custom("overloaded");
 /// The field by which upstreams recognise the newest holder of a lease.
 static FENCING_TOKEN: HeaderName = HeaderName::from_static("fencing-token");
 
 /// The field by which a client proves its lease to the guard; upstreams never see it.
 static LEASE_ID: HeaderName = HeaderName::from_static("lease-id");
 
-/// What spreads requests over the servers of upstreams.
+/// What finds the server of an unguarded request.
 #[derive(Debug)]
 pub(crate) struct Servers {
     resolver: Resolver,
-    /// For each route, the server that its next request begins with.
-    turns: Vec<AtomicUsize>,
+    upstreams: Arc<Upstreams>,
 }
 
 impl Servers {
-    /// That of so many routes.
-    pub(crate) fn new(routes: usize) -> Self {
-        Self { resolver: Resolver::new(), turns: (0..routes).map(|_| AtomicUsize::new(0)).collect() }
+    /// Those of these upstreams.
+    pub(crate) fn new(upstreams: Arc<Upstreams>) -> Self {
+        Self { resolver: Resolver::new(), upstreams }
     }
 
-    /// The next peer of a request: each request begins one server further than the last one on its route, and goes on
-    /// through all addresses of all servers.
-    pub(super) async fn peer(&self, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
+    /// The next peer of a request: it goes on through all addresses of all servers that are not down, beginning with the
+    /// one that `balance` says.
+    pub(super) async fn peer(
+        &self,
+        session: &Session,
+        context: &mut Context,
+        upgrade: bool,
+    ) -> pingora::Result<Box<HttpPeer>> {
         let no_server = || Error::explain(ErrorType::InternalError, "a request without a server");
-        let (route_index, route) = context.route_index.zip(context.entry.route.clone()).ok_or_else(no_server)?;
-        let upstream = &route.upstream;
-        let next_turn = || self.turns.get(route_index).map_or(0, |next| next.fetch_add(1, Ordering::Relaxed));
-        let turn = *context.turn.get_or_insert_with(next_turn);
-        let address = loop {
+        let upstream = Arc::clone(&context.entry.route.as_ref().ok_or_else(no_server)?.upstream);
+        let servers = self.upstreams.of(&upstream);
+        if context.servers.is_none() {
+            // In reverse order: the next one is at the end.
+            let mut order = order(&servers, &upstream, session);
+            order.reverse();
+            context.servers = Some(order);
+        }
+        let mut failure = Error::explain(ErrorType::ConnectNoRoute, "no server is up");
+        loop {
             if let Some(address) = context.untried.pop() {
-                break address;
+                let server = context.server.and_then(|server| upstream.servers.get(server)).ok_or_else(no_server)?;
+                let mut peer = http_peer(&upstream, server, &address)?;
+                if upgrade {
+                    // WebSocket begins with HTTP/1.1 (RFC 6455 section 4.1); over HTTP/2 it would need another handshake.
+                    peer.options.set_http_version(1, 1);
+                }
+                let is_tls = upstream.tls.is_some();
+                context.watch = Watch::begin_for(context.entry.trail.clone(), server, is_tls, Some(address.clone()));
+                context.entry.server = Some(address);
+                return Ok(Box::new(peer));
             }
-            let index = turn.wrapping_add(context.servers_tried).checked_rem(upstream.servers.len());
-            let server = index.and_then(|index| upstream.servers.get(index)).ok_or_else(no_server)?;
-            context.servers_tried += 1;
-            match self.resolver.addresses(server, upstream.connect_timeout).await {
-                Ok(addresses) => context.untried.extend(addresses.as_slice().iter().rev()),
-                Err(_) if context.servers_tried < upstream.servers.len() => {}
-                Err(error) => return Err(Error::because(ErrorType::ConnectNoRoute, "a server's name", error)),
+            // Before the next server is waited for.
+            context.slot = None;
+            let untried = context.servers.get_or_insert_default();
+            let takes_turns = upstream.balance == Balance::RoundRobin;
+            let Some(server) = next(untried, &servers, takes_turns) else { return Err(failure) };
+            let name = upstream.servers.get(server).ok_or_else(no_server)?;
+            let slot = servers.slot(server, &upstream).await;
+            context.slot = Some(slot.map_err(|Full| Error::explain(OVERLOADED, "as many requests as it is given"))?);
+            context.server = Some(server);
+            match self.resolver.addresses(name, upstream.connect_timeout).await {
+                Ok(addresses) => context.untried.extend(addresses.as_slice().iter().rev().cloned()),
+                Err(error) => {
+                    servers.connected(server, false);
+                    failure = Error::because(ErrorType::ConnectNoRoute, "a server's name", error);
+                }
             }
-        };
-        context.entry.server = Some(address);
-        let last = turn.wrapping_add(context.servers_tried.wrapping_sub(1)).checked_rem(upstream.servers.len());
-        let name = last.and_then(|index| upstream.servers.get(index)).map_or("", String::as_str);
-        context.watch = Watch::begin_for(context.entry.trail.clone(), name, false, Some(address));
-        Ok(Box::new(http_peer(address, upstream)))
+        }
+    }
+
+    /// Notes whether the server of a request could be connected to.
+    pub(super) fn connected(&self, context: &Context, succeeded: bool) {
+        if let Some((route, server)) = context.entry.route.as_ref().zip(context.server) {
+            self.upstreams.of(&route.upstream).connected(server, succeeded);
+        }
     }
 }
 
-fn http_peer(address: SocketAddr, upstream: &Upstream) -> HttpPeer {
-    let mut peer = HttpPeer::new(address, false, String::new());
+/// The servers of an upstream in the order in which a request tries them.
+fn order(servers: &balance::Servers, upstream: &Upstream, session: &Session) -> Vec<usize> {
+    if upstream.balance == Balance::RoundRobin {
+        return servers.order(Choice::Turn);
+    }
+    let request = session.req_header();
+    let path = || {
+        let (path, _) = split_query(request.raw_path());
+        [upstream.identity.as_bytes(), b":", path].concat()
+    };
+    let hashed = match &upstream.hash_by {
+        HashBy::Path => path(),
+        HashBy::Client => client_address(session).map_or_else(path, |address| address.to_string().into_bytes()),
+        HashBy::Header(name) => request.headers.get(name).map_or_else(path, |value| value.as_bytes().to_vec()),
+    };
+    servers.order(Choice::Hash(&hashed))
+}
+
+/// The next server: the first one; where they take turns, the first one that has room for another request, if there is one.
+fn next(untried: &mut Vec<usize>, servers: &balance::Servers, takes_turns: bool) -> Option<usize> {
+    let has_room = |server: &usize| takes_turns && servers.try_slot(*server).is_ok();
+    let free = untried.iter().rposition(has_room);
+    match free {
+        Some(place) => Some(untried.remove(place)),
+        None => untried.pop(),
+    }
+}
+
+fn http_peer(upstream: &Upstream, server: &str, address: &Address) -> pingora::Result<HttpPeer> {
+    let mut peer = peer(upstream, server, address)?;
     let options = &mut peer.options;
-    options.connection_timeout = Some(upstream.connect_timeout);
-    options.total_connection_timeout = Some(upstream.connect_timeout);
-    options.read_timeout = Some(upstream.timeout);
-    options.write_timeout = Some(upstream.timeout);
-    options.idle_timeout = Some(POOL_IDLE);
-    options.alpn = ALPN::H1;
+    options.read_timeout = Some(upstream.timeout.max(upstream.read_timeout));
+    options.write_timeout = Some(upstream.write_timeout);
+    options.idle_timeout = Some(upstream.connections.idle_timeout);
     options.http_upstream_request_policy = HttpUpstreamRequestPolicy {
         strip_hop_by_hop: true,
         strip_connection_nominated: true,
         reject_malformed_connection_nominations: true,
         h1_upgrade: H1UpgradePolicy::WebSocketOnly,
     };
-    peer
+    Ok(peer)
 }
 
 /// What the upstream sees differently from what the client sent.
@@ -110,21 +163,60 @@ pub(super) fn request_to_upstream(
     if context.entry.route.as_ref().is_some_and(|route| route.guard.is_some()) {
         request.remove(&LEASE_ID);
     }
+    if let Some(route) = context.entry.route.as_ref().filter(|route| !route.mapping.is_identity()) {
+        map_request(request, route)?;
+    }
+    let server = context.entry.route.as_ref().zip(context.server);
+    let server = server.and_then(|(route, server)| Some((route, route.upstream.servers.get(server)?)));
+    if let Some(host) = server.and_then(|(route, name)| route.upstream.host_header.for_server(name)) {
+        request.insert_header(header::HOST, host)?;
+    }
     // Pingora makes HTTP/1.1 of an HTTP/1.0 request, which may have no Host (RFC 9112 section 3.2).
-    if let Some(server) = context.entry.server.filter(|_| !request.headers.contains_key(header::HOST)) {
-        request.insert_header(header::HOST, server.to_string())?;
+    if let Some(server) = context.entry.server.as_ref().filter(|_| !request.headers.contains_key(header::HOST)) {
+        request.insert_header(header::HOST, server.host())?;
     }
     request.append_header("Via", via(received))?;
     Ok(())
 }
 
+/// Gives the target, and the second one of a COPY or MOVE (RFC 4918 section 10.3), the beginning that the upstream knows.
+fn map_request(request: &mut RequestHeader, route: &Route) -> pingora::Result<()> {
+    let cannot = || Error::explain(ErrorType::InvalidHTTPHeader, "a target without the prefix of its route");
+    let target = route.mapping.to_upstream(request.raw_path()).ok_or_else(cannot)?;
+    request.set_raw_path(&target)?;
+    let Some(destination) = request.headers.get("destination").and_then(|value| value.to_str().ok()) else {
+        return Ok(());
+    };
+    if let Some((beginning, _, path)) = split_authority(destination)
+        && let Some(path) = route.mapping.to_upstream(path.as_bytes())
+    {
+        let mapped = [beginning.as_bytes(), &path].concat();
+        request.insert_header("Destination", mapped)?;
+    }
+    Ok(())
+}
+
 /// What the client sees differently from what the upstream sent.
-pub(super) fn response_from_upstream(response: &mut ResponseHeader) -> pingora::Result<()> {
+pub(super) fn response_from_upstream(
+    client: &RequestHeader,
+    context: &Context,
+    response: &mut ResponseHeader,
+) -> pingora::Result<()> {
     if !response.status.is_informational() {
         end_hop(response);
+        if let Some(route) = &context.entry.route {
+            lead_back(response, route, client)?;
+        }
         response.append_header("Via", via(response.version))?;
     }
     Ok(())
+}
+
+/// Whether a final response has no body, so that its head is its end.
+pub(super) fn is_bodiless(method: &Method, response: &ResponseHeader) -> bool {
+    let is_empty = || response.headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0");
+    let never_has_one = || matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    !response.status.is_informational() && (*method == Method::HEAD || never_has_one() || is_empty())
 }
 
 /// Takes away an empty last chunk: pingora would end a chunked upload to an HTTP/1.1 upstream twice, and the stray
@@ -137,8 +229,15 @@ pub(super) fn request_body(body: &mut Option<Bytes>, end_of_stream: bool) {
 
 /// Whether a connection that failed may be followed by one to the next address, each once: nothing was sent.
 pub(super) fn may_connect_again(context: &Context) -> bool {
-    let servers = context.entry.route.as_ref().map_or(0, |route| route.upstream.servers.len());
-    !context.untried.is_empty() || context.servers_tried < servers
+    !context.untried.is_empty() || context.servers.as_ref().is_some_and(|untried| !untried.is_empty())
+}
+
+/// Lets a request that is sent again begin with the server that it went to.
+pub(super) fn stay(context: &mut Context) {
+    if let (Some(server), Some(untried)) = (context.server, &mut context.servers) {
+        context.untried.clear();
+        untried.push(server);
+    }
 }
 
 /// Whether an exchange that failed may be repeated where it rode on a pooled connection that was dead: only a read, and
@@ -146,4 +245,9 @@ pub(super) fn may_connect_again(context: &Context) -> bool {
 pub(super) fn may_send_again(request: &RequestHeader, body_truncated: bool) -> bool {
     let read = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
     read && !body_truncated && !method::is_named(&request.headers)
+}
+
+/// The address that a request came from.
+fn client_address(session: &Session) -> Option<IpAddr> {
+    Some(session.client_addr()?.as_inet()?.ip())
 }

@@ -15,8 +15,9 @@ use tokio::sync::watch;
 
 use super::{Gateway, GuardedPath, GuardedRequest, answer};
 use crate::{
-    config::{self, Config, Listen, Route, Upstream},
+    config::{self, Balance, Config, Connections, Forwarded, HashBy, HostHeader, Listen, Route, Upstream},
     core::{
+        path_mapping::PathMapping,
         policy::{
             Compare, ErrorShape, Guarantee, Guard, Idempotency, MethodOverride, OnTheWay, OnWrite, Policy, ProbeAuth,
             Require, TagAfterWrite, TagSource, Writers,
@@ -83,9 +84,22 @@ pub(crate) fn route(path: &str, guard: Option<Guard>, servers: &[SocketAddr]) ->
             timeout: Duration::from_secs(5),
             late_max: Duration::from_secs(5),
             reuse_idle_writes: Duration::from_secs(1),
+            tls: None,
+            http2: false,
+            weights: Vec::new(),
+            balance: Balance::default(),
+            hash_by: HashBy::default(),
+            read_timeout: Duration::from_secs(5),
+            write_timeout: Duration::from_secs(5),
+            connections: Connections::default(),
+            health: None,
+            host_header: HostHeader::default(),
+            forwarded: Forwarded::default(),
         }),
         policy: if guard.is_some() { Policy::Optimistic } else { Policy::LastWriterWins },
         guard,
+        mapping: PathMapping::default(),
+        upstream_path: PathPattern::parse(path).expect("a path pattern"),
         key: KeyTemplate::parse("{path}", &[]).expect("a template"),
         path_params: PathParameters::Refuse,
         beside_guarded: false,
@@ -110,6 +124,13 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             keepalive_timeout: Duration::from_secs(60),
             shutdown_timeout: Duration::from_secs(10),
             control_socket: None,
+            tls: config::ServerTls {
+                certificates: Vec::new(),
+                client_auth: config::ClientAuth::Off,
+                client_ca: None,
+                handshake_timeout: Duration::from_secs(10),
+                reload_interval: Duration::from_secs(10),
+            },
         },
         store: config::Store {
             kind: config::StoreKind::Memory,

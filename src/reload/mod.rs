@@ -22,6 +22,7 @@ use crate::{
     exchange::{NoCredentials, Signer},
     live::{Gate, Gates, Live, Serving},
     store::{Store, StoreError},
+    tls::{Downstream, FileError},
 };
 
 pub mod control;
@@ -36,6 +37,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 pub struct Reloader {
     live: Arc<Live>,
     store: Arc<dyn Store>,
+    /// `None` where no listener speaks TLS.
+    tls: Option<Arc<Downstream>>,
     /// `None` where the process was started without a file.
     file: Option<PathBuf>,
     one_at_a_time: Mutex<()>,
@@ -59,6 +62,9 @@ pub enum NotReloaded {
     /// The file has problems.
     #[error("the file has problems:\n\n{0}")]
     Problems(Problems),
+    /// The listeners could not shake hands with what it names.
+    #[error("the certificates of the listeners cannot be used")]
+    Certificates(#[from] FileError),
     /// A route probes with credentials that the process does not have.
     #[error(transparent)]
     NoCredentials(#[from] NoCredentials),
@@ -85,9 +91,9 @@ pub enum NotReloaded {
 }
 
 impl Reloader {
-    /// That of a proxy which was started with this file.
-    pub fn new(live: Arc<Live>, store: Arc<dyn Store>, file: Option<PathBuf>) -> Self {
-        Self { live, store, file, one_at_a_time: Mutex::default() }
+    /// That of a proxy which was started with this file, and whose listeners shake hands with this.
+    pub fn new(live: Arc<Live>, store: Arc<dyn Store>, tls: Option<Arc<Downstream>>, file: Option<PathBuf>) -> Self {
+        Self { live, store, tls, file, one_at_a_time: Mutex::default() }
     }
 
     /// Loads the file again and serves by it, or says why not. `force` insists on a change that takes leases from their
@@ -116,6 +122,9 @@ impl Reloader {
         let before = old.config.routes.iter().cloned().zip(old.gates.iter().cloned()).chain(lingering).collect();
         let closed = Closed::close(before, &plan);
         self.settle(&closed, &config, force).await?;
+        if let Some(tls) = self.tls.as_ref().filter(|_| !config.server.tls.certificates.is_empty()) {
+            tls.replace(&config.server.tls)?;
+        }
         self.swap(&old, config.beside(&old.config), signer, &plan, closed);
         let warnings = warnings.iter().map(ToString::to_string).collect();
         Ok(Reloaded { plan, warnings })

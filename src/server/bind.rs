@@ -21,7 +21,7 @@ use pingora::{
 };
 use thiserror::Error;
 
-use crate::config::Listen;
+use crate::{config::Listen, tls::Downstream};
 
 /// Who may connect to a Unix socket: its owner and group.
 const UNIX_SOCKET_MODE: u32 = 0o660;
@@ -35,6 +35,12 @@ pub struct BindError {
     source: io::Error,
 }
 
+impl BindError {
+    pub(crate) fn new(address: String, source: io::Error) -> Self {
+        Self { address, source }
+    }
+}
+
 /// Sockets that listen, not yet served.
 ///
 /// The file of a Unix socket stays when the process ends, and the next one replaces it: to remove it could take away
@@ -42,11 +48,12 @@ pub struct BindError {
 #[derive(Debug)]
 pub struct Listeners {
     sockets: Vec<Socket>,
+    tls: Option<Arc<Downstream>>,
 }
 
 #[derive(Debug)]
 enum Socket {
-    Tcp { address: String, listener: TcpListener },
+    Tcp { address: String, listener: TcpListener, is_tls: bool },
     Unix { path: PathBuf, listener: UnixListener },
 }
 
@@ -54,7 +61,19 @@ impl Listeners {
     /// Listens on each address, or on none of them.
     pub fn bind(listen: &[Listen]) -> Result<Self, BindError> {
         let sockets = listen.iter().map(bind).collect::<Result<_, _>>()?;
-        Ok(Self { sockets })
+        Ok(Self { sockets, tls: None })
+    }
+
+    /// With what those that speak TLS answer handshakes with; without it they are not served.
+    #[must_use]
+    pub fn secured(mut self, tls: Option<Arc<Downstream>>) -> Self {
+        self.tls = tls;
+        self
+    }
+
+    /// What handshakes are answered with.
+    pub(crate) fn tls(&self) -> Option<Arc<Downstream>> {
+        self.tls.clone()
     }
 
     /// The addresses, with the ports that were chosen where the configuration says port 0.
@@ -62,11 +81,16 @@ impl Listeners {
         self.sockets.iter().map(Socket::address)
     }
 
-    /// Makes a service serve these sockets: adds their addresses to it, and returns the table in which it finds them.
-    pub(crate) fn attach<A>(self, service: &mut Service<A>) -> ListenFds {
+    /// Makes two services serve these sockets, the second those that speak TLS: adds their addresses to it, and returns
+    /// the table in which they find them.
+    pub(crate) fn attach<A, B>(self, plain: &mut Service<A>, mut secure: Option<&mut Service<B>>) -> ListenFds {
         let mut descriptors = Fds::new();
         for socket in self.sockets {
-            let (address, descriptor) = socket.into_parts(service);
+            let (address, descriptor) = match (&socket, &mut secure) {
+                (Socket::Tcp { is_tls: true, .. }, Some(secure)) => socket.into_parts(secure),
+                (Socket::Tcp { is_tls: true, .. }, None) => continue,
+                _ => socket.into_parts(plain),
+            };
             descriptors.add(address, descriptor);
         }
         Arc::new(descriptors.into())
@@ -76,14 +100,14 @@ impl Listeners {
 impl Socket {
     fn address(&self) -> String {
         match self {
-            Self::Tcp { address, .. } => address.clone(),
+            Self::Tcp { address, is_tls, .. } => format!("{}{address}", if *is_tls { "tls:" } else { "" }),
             Self::Unix { path, .. } => format!("unix:{}", path.display()),
         }
     }
 
     fn into_parts<A>(self, service: &mut Service<A>) -> (String, RawFd) {
         match self {
-            Self::Tcp { address, listener } => {
+            Self::Tcp { address, listener, .. } => {
                 service.add_tcp(&address);
                 (address, listener.into_raw_fd())
             }
@@ -97,18 +121,22 @@ impl Socket {
 }
 
 fn bind(listen: &Listen) -> Result<Socket, BindError> {
+    let bind_tcp = |address: &String, is_tls| {
+        bind_tcp(address, is_tls).map_err(|source| BindError { address: address.clone(), source })
+    };
     match listen {
-        Listen::Tcp(address) => bind_tcp(address).map_err(|source| BindError { address: address.clone(), source }),
+        Listen::Tcp(address) => bind_tcp(address, false),
+        Listen::Tls(address) => bind_tcp(address, true),
         Listen::Unix(path) => {
             bind_unix(path).map_err(|source| BindError { address: format!("unix:{}", path.display()), source })
         }
     }
 }
 
-fn bind_tcp(address: &str) -> io::Result<Socket> {
+fn bind_tcp(address: &str, is_tls: bool) -> io::Result<Socket> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
-    Ok(Socket::Tcp { address: listener.local_addr()?.to_string(), listener })
+    Ok(Socket::Tcp { address: listener.local_addr()?.to_string(), listener, is_tls })
 }
 
 fn bind_unix(path: &Path) -> io::Result<Socket> {
@@ -121,12 +149,14 @@ fn bind_unix(path: &Path) -> io::Result<Socket> {
 
 /// Removes the file of a socket that nobody listens on any more; it is what a process leaves that was killed.
 fn remove_dead_socket(path: &Path) -> io::Result<()> {
+    if is_dead_socket(path) { fs::remove_file(path) } else { Ok(()) }
+}
+
+/// Whether this is the file of a socket that nobody listens on any more.
+pub(crate) fn is_dead_socket(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
     let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-    if is_socket && UnixStream::connect(path).err().as_ref().is_some_and(refused) {
-        fs::remove_file(path)?;
-    }
-    Ok(())
+    is_socket && UnixStream::connect(path).err().as_ref().is_some_and(refused)
 }
 
 #[cfg(test)]

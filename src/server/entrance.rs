@@ -33,7 +33,7 @@ pub(super) struct Entrance<A> {
 }
 
 /// An application for connections whose protocol is known.
-struct Speaking<A> {
+pub(super) struct Speaking<A> {
     application: Arc<A>,
     options: HttpServerOptions,
 }
@@ -47,6 +47,11 @@ impl<A> Entrance<A> {
             Arc::new(Speaking { application: Arc::clone(&application), options })
         };
         Self { http1: speaking(false), http2: speaking(true), silence_max }
+    }
+
+    /// The application for connections that have chosen their protocol with the handshake of TLS.
+    pub(super) fn negotiated(&self) -> Arc<Speaking<A>> {
+        Arc::clone(&self.http1)
     }
 }
 

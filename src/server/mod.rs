@@ -20,15 +20,18 @@ use pingora_runtime::RuntimeBuilder;
 use thiserror::Error;
 use tokio::sync::watch;
 
-use crate::{config, proxy::Gateway};
+use crate::{config, exchange::NO_AUTHORITIES, proxy::Gateway};
 
 mod bind;
 mod entrance;
 mod in_flight;
+mod secure;
 pub mod signals;
 
 use entrance::Entrance;
+use secure::Secure;
 
+pub(crate) use bind::is_dead_socket;
 pub use bind::{BindError, Listeners};
 pub use in_flight::{InFlight, Ticket};
 
@@ -83,14 +86,24 @@ pub async fn run(
     let options = http_options(server);
     proxy.server_options = Some(options.clone());
     proxy.h2_options = Some(h2_options());
-    let mut service = Service::new("ifmatch".to_owned(), Entrance::new(proxy, &options, server.keepalive_timeout));
-    let descriptors = listeners.attach(&mut service);
+    let entrance = Entrance::new(proxy, &options, server.keepalive_timeout);
+    let tls = listeners.tls();
+    let watching = tls.clone().map(|tls| AbortOnDrop(tokio::spawn(tls.watch())));
+    let mut secure = tls.map(|tls| Service::new("ifmatch over TLS".to_owned(), Secure::new(&entrance, tls)));
+    let mut service = Service::new("ifmatch".to_owned(), entrance);
+    let descriptors = listeners.attach(&mut service, secure.as_mut());
 
     // One single-threaded runtime a worker: measured cheaper than work stealing for short requests.
     let runtime = RuntimeBuilder::new(server.threads, "ifmatch").work_steal(false).build();
     let (shutdown, shutdown_watch) = watch::channel(false);
-    let mut serving =
-        runtime.get_handle().spawn(async move { service.start_service(Some(descriptors), shutdown_watch, 1).await });
+    let mut serving = runtime.get_handle().spawn(async move {
+        let over_tls = async {
+            if let Some(secure) = &mut secure {
+                secure.start_service(Some(Arc::clone(&descriptors)), shutdown_watch.clone(), 1).await;
+            }
+        };
+        tokio::join!(service.start_service(Some(Arc::clone(&descriptors)), shutdown_watch.clone(), 1), over_tls)
+    });
 
     let result = tokio::select! {
         ended = &mut serving => Err(ServeError::Listeners(ended.err())),
@@ -111,9 +124,19 @@ pub async fn run(
             Ok(())
         }
     };
+    drop(watching);
     // Tasks that are still running are dropped, so this takes no time; it blocks, which a runtime does not allow.
     let _ = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(Duration::ZERO)).await;
     result
+}
+
+/// A task that ends with its owner.
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// Waits until nothing is in flight, and looks twice for a request that is not counted yet.
@@ -138,6 +161,7 @@ fn configuration(server: &config::Server) -> ServerConf {
         work_stealing: false,
         upstream_keepalive_pool_size: POOL_CONNECTIONS,
         daemon: false,
+        ca_file: Some(NO_AUTHORITIES.to_owned()),
         ..ServerConf::default()
     }
 }

@@ -98,6 +98,10 @@ pub trait Store: Send + Sync {
         None
     }
 
+    /// Gives every absent record a later revision, and with it another version: nothing that was learned of a resource
+    /// without a record holds any longer. It is for an operator: an engine may take seconds for it.
+    async fn raise_floors(&self) -> Result<(), StoreError>;
+
     /// Ends the use of the store by this process, in good order.
     async fn close(&self) {}
 }

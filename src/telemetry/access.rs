@@ -28,6 +28,7 @@ use super::{
 use crate::{
     config::{LogForm as Form, Route, Word as _},
     core::{refusal::Code, resource::ResourceKey},
+    exchange,
 };
 
 /// What is known of a request by the time it is over, beside what its connection tells.
@@ -44,7 +45,7 @@ pub struct Entry {
     /// Why it was refused.
     pub refused: Option<Code>,
     /// The server that it was sent to, the last one if there were several.
-    pub server: Option<SocketAddr>,
+    pub server: Option<exchange::Address>,
     /// What is noted of it on its way, where anything is.
     pub trail: Option<Arc<Trail>>,
     /// How long it took: known at its end, before anybody is told of it.
@@ -153,8 +154,10 @@ fn fields(entry: &Entry, exchange: &Exchange<'_>, mut field: impl FnMut(&'static
     if let Some(verdict) = entry.decided() {
         field("verdict", Word(verdict));
     }
-    if let Some(server) = entry.server {
-        field("server", Address(server));
+    match &entry.server {
+        Some(exchange::Address::Tcp(address)) => field("server", Address(*address)),
+        Some(unix) => field("server", Text(&unix.to_string())),
+        None => {}
     }
     field("milliseconds", Time(entry.total));
     if let Some(time) = entry.upstream_time {
@@ -185,7 +188,7 @@ fn record(entry: &Entry, exchange: &Exchange<'_>) {
         key = entry.key.as_ref().map(ResourceKey::as_str),
         status = exchange.status,
         verdict = entry.decided(),
-        server = entry.server.map(tracing::field::display),
+        server = entry.server.as_ref().map(tracing::field::display),
         milliseconds = milliseconds(entry.total),
         upstream_milliseconds = entry.upstream_time.map(milliseconds),
         claim_milliseconds = entry.claim_wait.map(milliseconds),

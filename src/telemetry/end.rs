@@ -30,7 +30,7 @@ pub fn end(entry: &mut Entry, exchange: &Exchange<'_>) {
     entry.total = entry.started.elapsed();
     entry.claim_wait = trail.claim_wait();
     entry.upstream_time = trail.upstream_time();
-    entry.server = entry.server.or_else(|| trail.server());
+    entry.server = entry.server.take().or_else(|| trail.server());
     if let Some(metrics) = metrics::get() {
         metrics.request(&Ended {
             method: exchange.method,

@@ -1,7 +1,6 @@
 //! One exchange with a server, as it is seen from here: its span, its time, and what it tells the server of the trace.
 
 use std::{
-    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -17,6 +16,7 @@ use super::{
     traces::Step,
     trail::{Trail, current},
 };
+use crate::exchange::Address;
 
 /// An exchange that has begun; dropped unanswered, it was given up.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct Watched {
     /// `host:port`, as the configuration has it.
     server: String,
     is_tls: bool,
-    address: Option<SocketAddr>,
+    address: Option<Address>,
     started: Instant,
 }
 
@@ -42,12 +42,12 @@ impl Watch {
     }
 
     /// Watches an exchange on behalf of the request of this task, from before there is a connection.
-    pub fn begin(server: &str, is_tls: bool, address: Option<SocketAddr>) -> Self {
+    pub fn begin(server: &str, is_tls: bool, address: Option<Address>) -> Self {
         if is_on() { Self::begin_for(current(), server, is_tls, address) } else { Self(None) }
     }
 
     /// Watches an exchange on behalf of the request of this trail.
-    pub fn begin_for(trail: Option<Arc<Trail>>, server: &str, is_tls: bool, address: Option<SocketAddr>) -> Self {
+    pub fn begin_for(trail: Option<Arc<Trail>>, server: &str, is_tls: bool, address: Option<Address>) -> Self {
         if trail.is_none() && metrics::get().is_none() {
             return Self(None);
         }

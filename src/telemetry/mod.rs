@@ -26,6 +26,7 @@ use tracing_subscriber::{
 use crate::config::{self, LogForm, Word as _};
 
 pub mod access;
+pub mod activity;
 mod end;
 pub mod exchange;
 mod form;

@@ -7,7 +7,6 @@
 //! its trail there. Where nothing is observed there is none, and every note ends with that look.
 
 use std::{
-    net::SocketAddr,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -16,6 +15,7 @@ use std::{
 };
 
 use super::traces::Trace;
+use crate::exchange::Address;
 
 /// No duration was noted.
 const NOTHING: u64 = u64::MAX;
@@ -30,7 +30,7 @@ pub struct Trail {
     pub(super) trace: Trace,
     claim_wait_nanoseconds: AtomicU64,
     upstream_nanoseconds: AtomicU64,
-    server: Mutex<Option<SocketAddr>>,
+    server: Mutex<Option<Address>>,
 }
 
 impl Trail {
@@ -49,7 +49,7 @@ impl Trail {
     }
 
     /// A server took so long to begin its answer.
-    pub fn exchanged(&self, server: Option<SocketAddr>, took: Duration) {
+    pub fn exchanged(&self, server: Option<Address>, took: Duration) {
         add(&self.upstream_nanoseconds, took);
         if server.is_some() {
             *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
@@ -67,8 +67,8 @@ impl Trail {
     }
 
     /// The last server that answered.
-    pub fn server(&self) -> Option<SocketAddr> {
-        *self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn server(&self) -> Option<Address> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

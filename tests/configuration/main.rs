@@ -12,11 +12,14 @@ const MISTAKES: &str = include_str!("mistakes.toml");
 const MISTAKES_REPORTED: &str = include_str!("mistakes.txt");
 
 mod admin;
+#[path = "../certificates/mod.rs"]
+mod certificates;
 mod clients;
 mod leases;
 mod stores;
 mod tags;
 mod telemetry;
+mod tls;
 
 /// Two upstreams and a route, to which a test adds what it is about.
 const BASE: &str = r#"

@@ -12,6 +12,10 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod admin_access;
+mod admin_command;
+mod admin_health;
+mod admin_leases;
 mod azure_conditions;
 mod azure_files;
 mod azure_leases;
@@ -19,6 +23,7 @@ mod azure_operations;
 mod azure_ranges;
 mod azure_sdk;
 mod bad_input;
+mod balancing;
 mod clients_gone;
 mod collected;
 mod cors;
@@ -48,6 +53,7 @@ mod mutated_input;
 mod observe;
 mod outcomes;
 mod overlaps;
+mod path_prefixes;
 mod preconditions;
 mod races;
 mod ranges;
@@ -59,6 +65,7 @@ mod related;
 mod reload;
 mod requirements;
 mod s3;
+mod server_health;
 mod shared_store;
 mod slow_uploads;
 mod smuggling;

@@ -54,6 +54,7 @@ macro_rules! contract {
             a_wait_for_what_has_changed_already_is_over
             of_many_swaps_at_once_exactly_one_succeeds
             a_scan_finds_every_record_once
+            raised_floors_give_every_absence_a_later_revision
             a_full_store_says_so
         );
     };
@@ -180,6 +181,28 @@ pub async fn forgetting_gives_absence_a_later_revision<F: Fixture>() {
     assert!(held.revision == after.revision || matches!(late, Swapped::Conflict(_)));
     let again = put(&*store, "a", idle()).await;
     assert!(again.revision > after.revision);
+}
+
+/// Also of what was never there, and of what was forgotten before or is forgotten afterwards; what is there stays as it is.
+pub async fn raised_floors_give_every_absence_a_later_revision<F: Fixture>() {
+    let fixture = F::start(10).await;
+    let (store, other) = (fixture.store(), fixture.other().await);
+    put(&*store, "gone", idle()).await;
+    fixture.collect().await;
+    let now = store.now().await.unwrap();
+    let kept = put(&*store, "kept", busy(now)).await;
+    let going = put(&*store, "going", idle()).await;
+    let (never, gone) = (read(&*store, "never").await, read(&*store, "gone").await);
+    store.raise_floors().await.unwrap();
+    assert_same(&read(&*other, "kept").await, &kept);
+    fixture.collect().await;
+    for (name, before) in [("never", &never), ("gone", &gone), ("going", &going)] {
+        let raised = read(&*other, name).await;
+        assert!(raised.revision > before.revision && raised.version() > before.version(), "{name}: {raised:?}");
+        let late = store.swap(&key(name), before.revision, idle()).await.unwrap();
+        assert!(matches!(late, Swapped::Conflict(current) if current.revision == raised.revision), "{name}");
+        assert!(put(&*store, name, idle()).await.revision > raised.revision, "{name}");
+    }
 }
 
 pub async fn what_is_not_idle_is_not_forgotten<F: Fixture>() {

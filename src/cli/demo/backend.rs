@@ -26,7 +26,7 @@ struct Documents(Mutex<HashMap<String, Vec<u8>>>);
 /// Serves an empty set of documents until the shutdown.
 pub(super) async fn serve(listeners: Listeners, shutdown: ShutdownWatch) {
     let mut service = Service::new("backend".to_owned(), Documents::default());
-    let descriptors = listeners.attach(&mut service);
+    let descriptors = listeners.attach::<_, ()>(&mut service, None);
     service.start_service(Some(descriptors), shutdown, 1).await;
 }
 

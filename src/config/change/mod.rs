@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use super::{Config, Route, Server};
 use crate::core::{
+    path_mapping::PathMapping,
     policy::{LeaseGuards, Writers},
     resource::KeyTemplate,
     route::{Relation, relation},
@@ -48,6 +49,7 @@ pub struct Plan {
 #[derive(PartialEq, Eq)]
 struct Exclusion<'a> {
     identity: &'a str,
+    mapping: &'a PathMapping,
     key: &'a KeyTemplate,
     leases: Option<LeaseGuards>,
     reading_methods: Vec<&'a str>,
@@ -124,6 +126,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         keepalive_timeout,
         shutdown_timeout: _,
         control_socket,
+        tls: _,
     } = server;
     let differences = [
         ("server.listen", *listen != new.server.listen),
@@ -196,6 +199,7 @@ fn exclusion(route: &Route) -> Option<Exclusion<'_>> {
     reading_methods.sort_unstable();
     Some(Exclusion {
         identity: &route.upstream.identity,
+        mapping: &route.mapping,
         key: &route.key,
         leases: guard.lease.as_ref().map(|rules| rules.guards),
         reading_methods,

@@ -21,6 +21,13 @@ pub(super) fn admin(check: &mut Check<'_>, raw: &raw::Admin) -> Option<Admin> {
     let hosts = raw.hosts.as_ref().map(|hosts| check.each(hosts, host)).unwrap_or_default();
     let token = token(check, raw);
     let address = listener(check, listen)?;
+    if matches!(address, Listen::Tls(_)) {
+        check.hinted(
+            listen.span(),
+            "the admin listener does not speak TLS",
+            "listen on 127.0.0.1 or unix:/path, and put a route with TLS in front if it has to be reached from elsewhere",
+        );
+    }
     if token.is_none() && !is_local(&address) {
         check.hinted(
             listen.span(),

@@ -19,6 +19,7 @@ pub(super) struct Check<'a> {
     pub(super) source: Source<'a>,
     pub(super) written: &'a Written,
     pub(super) problems: Vec<Problem>,
+    pub(super) warnings: Vec<Problem>,
 }
 
 impl Check<'_> {
@@ -30,6 +31,11 @@ impl Check<'_> {
     /// Reports a problem with what would mend it.
     pub(super) fn hinted(&mut self, span: Range<usize>, message: impl Into<String>, hint: impl Into<String>) {
         self.problems.push(self.source.problem(span, message).hint(hint));
+    }
+
+    /// Tells of what is allowed but rarely meant.
+    pub(super) fn warn(&mut self, span: Range<usize>, message: impl Into<String>, hint: impl Into<String>) {
+        self.warnings.push(self.source.problem(span, message).hint(hint));
     }
 
     /// Reports a problem with the file as a whole.

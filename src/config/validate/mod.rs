@@ -4,17 +4,20 @@
 //! built from a file with problems is thrown away at the end.
 
 mod admin;
+mod balancing;
 mod check;
 mod clients;
 mod guard;
 mod lease;
 mod overlap;
+mod prefixes;
 mod routes;
 mod server;
 mod shared;
 mod store;
 mod tags;
 mod telemetry;
+mod tls;
 mod touches;
 mod upstreams;
 
@@ -33,7 +36,7 @@ pub(super) fn validate(
     written: &Written,
     problems: Vec<Problem>,
 ) -> Result<Loaded, Problems> {
-    let mut check = Check { source, written, problems };
+    let mut check = Check { source, written, problems, warnings: Vec::new() };
     let server = server::server(&mut check, &file.server);
     let admin = admin::admin(&mut check, &file.admin);
     let store = store::store(&mut check, &file.store);
@@ -47,7 +50,9 @@ pub(super) fn validate(
     if !check.problems.is_empty() {
         return Err(Problems::new(check.problems));
     }
-    let warnings = overlap::warnings(source, &routes);
+    let mut warnings = overlap::warnings(source, &routes);
+    warnings.append(&mut check.warnings);
+    warnings.sort();
     let routes = overlap::beside_guarded(routes);
     Ok(Loaded { config: Config { server, admin, store, telemetry, routes }, warnings })
 }

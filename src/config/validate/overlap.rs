@@ -110,23 +110,36 @@ pub(super) fn warnings(source: Source<'_>, routes: &[Placed]) -> Vec<Problem> {
         let (place, guarded) = whole().find(|(_, guarded)| reaches(route, guarded))?;
         let (name, other, line) = (&route.name, &guarded.name, source.line(place.start));
         let message = format!("route {name:?} is not guarded and reaches what route {other:?} (line {line}) guards");
-        Some(source.problem(span, message).hint(
+        let hint = if are_mapped(route, guarded) {
+            format!(
+                "the backend gets {} from the one and {} from the other; guard both, or change their prefixes",
+                route.upstream_path, guarded.upstream_path
+            )
+        } else {
             "the backend may serve the same resources under both hosts; guard both, give both the same host, or give \
-             them different upstreams",
-        ))
+             them different upstreams"
+                .to_owned()
+        };
+        Some(source.problem(span, message).hint(hint))
     };
     whole().filter_map(warning).collect()
 }
 
-/// Whether a request can reach through an unguarded route what a guarded one guards: the same path, under another
-/// host, at the same backend. Under the same host the more specific of the two routes takes all that both match.
+/// Whether one of these routes changes paths, so that common paths at the backend need not be common paths of clients.
+fn are_mapped(one: &Route, other: &Route) -> bool {
+    one.mapping != other.mapping
+}
+
+/// Whether a request can reach through an unguarded route what a guarded one guards: the same path at the same backend,
+/// under another host or with another prefix. Under the same host, and with the same prefix, the more specific of the two
+/// routes takes all that both match.
 fn reaches(unguarded: &Route, guarded: &Route) -> bool {
     let any = &HostPattern::Any;
     unguarded.guard.is_none()
         && guarded.guard.is_some()
         && unguarded.upstream.identity == guarded.upstream.identity
-        && unguarded.host != guarded.host
-        && relation((any, &unguarded.path), (any, &guarded.path)) != Relation::Disjoint
+        && (unguarded.host != guarded.host || are_mapped(unguarded, guarded))
+        && relation((any, &unguarded.upstream_path), (any, &guarded.upstream_path)) != Relation::Disjoint
 }
 
 /// The routes, each knowing whether one that enforces its guard sends to the same backend.

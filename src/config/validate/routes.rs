@@ -13,7 +13,7 @@ use super::{
     },
     check::Check,
     guard::{self, guard},
-    lease, touches,
+    lease, prefixes, touches,
     upstreams::Upstreams,
 };
 use crate::core::{
@@ -27,7 +27,8 @@ use crate::core::{
 const DEFAULT_KEY: &str = "{path}";
 
 /// The keys that mean something on a route which is not guarded.
-const UNGUARDED_KEYS: [&str; 6] = ["name", "host", "path", "upstream", "policy", "path_params"];
+const UNGUARDED_KEYS: [&str; 8] =
+    ["name", "host", "path", "upstream", "strip_prefix", "add_prefix", "policy", "path_params"];
 
 /// The key of the table that only a pessimistic route has.
 const LEASE_KEY: &str = "lease";
@@ -109,6 +110,7 @@ fn defaults(check: &mut Check<'_>, defaults: &raw::Route, upstreams: &Upstreams)
     let _ = check.word::<Policy>("policy", defaults.policy.as_ref());
     let _ = check.word::<PathParameters>("path_params", defaults.path_params.as_ref());
     let _ = defaults.upstream.as_ref().and_then(|name| upstream(check, name, upstreams));
+    prefixes::values(check, keys);
     let _ = guard::values(check, keys, Policy::Optimistic);
     let _ = lease::values(check, keys);
 }
@@ -138,17 +140,23 @@ fn route(check: &mut Check<'_>, table: &Table, keys: Keys<'_>, upstreams: &Upstr
     };
     let (host, path) = (host?, path?);
     let key = key(check, keys, guard.is_some(), &path);
+    let mapping = prefixes::mapping(check, keys, &path);
     let touches = touches::read(check, keys.own.touches.as_ref().filter(|_| guard.is_some()), &path);
     let templates = || touches.iter().map(|touch| touch.get_ref().clone()).collect();
     let guard = guard.map(|guard| Guard { touches: templates(), ..guard });
-    let whole = upstream.zip(policy).zip(key);
-    let route = whole.map(|((upstream, policy), key)| Route {
+    if let (Some(upstream), Some(guard)) = (&upstream, &guard) {
+        prefixes::refuse_unsignable(check, keys, upstream, guard);
+    }
+    let whole = upstream.zip(policy).zip(key).zip(mapping);
+    let route = whole.map(|(((upstream, policy), key), (mapping, upstream_path))| Route {
         name: name(keys.own),
         host: host.clone(),
         path: path.clone(),
         upstream,
         policy,
         guard,
+        mapping,
+        upstream_path,
         key,
         path_params: path_params.unwrap_or(PathParameters::Refuse),
         beside_guarded: false,

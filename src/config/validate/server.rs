@@ -5,6 +5,7 @@ use std::{path::PathBuf, thread};
 use super::{
     super::{Listen, Server, limits, raw, raw::Text, units::show_size},
     check::Check,
+    tls,
     upstreams::host_and_port,
 };
 
@@ -28,7 +29,9 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
         keepalive_timeout: check.duration(raw.keepalive_timeout.as_ref(), limits::KEEPALIVE_TIMEOUT),
         shutdown_timeout: check.duration(raw.shutdown_timeout.as_ref(), limits::SHUTDOWN_TIMEOUT),
         control_socket: raw.control_socket.as_ref().map(|value| control_socket(check, value)),
+        tls: tls::server(check, &raw.tls),
     };
+    tls::refuse_missing(check, raw, &server);
     totals(check, raw, &server);
     server
 }
@@ -60,7 +63,8 @@ fn listeners(check: &mut Check<'_>, raw: &raw::Server) -> Vec<Listen> {
 
 /// One address to listen on.
 pub(super) fn listener(check: &mut Check<'_>, text: &Text) -> Option<Listen> {
-    const HINT: &str = r#"write "127.0.0.1:8080", "0.0.0.0:80", "[::]:80" or "unix:/run/ifmatch.sock""#;
+    const HINT: &str =
+        r#"write "127.0.0.1:8080", "0.0.0.0:80", "[::]:80", "tls:0.0.0.0:443" or "unix:/run/ifmatch.sock""#;
     let address = text.get_ref();
     if let Some(path) = address.strip_prefix("unix:") {
         let path = PathBuf::from(path);
@@ -69,8 +73,12 @@ pub(super) fn listener(check: &mut Check<'_>, text: &Text) -> Option<Listen> {
         }
         return Some(Listen::Unix(path));
     }
-    match host_and_port(address) {
-        Ok(_) => Some(Listen::Tcp(address.to_ascii_lowercase())),
+    let over_tls = address.strip_prefix("tls:");
+    match host_and_port(over_tls.unwrap_or(address)) {
+        Ok(_) => Some(over_tls.map_or_else(
+            || Listen::Tcp(address.to_ascii_lowercase()),
+            |address| Listen::Tls(address.to_ascii_lowercase()),
+        )),
         Err(what) => {
             check.hinted(text.span(), format!("listen address {address:?} {what}"), HINT);
             None

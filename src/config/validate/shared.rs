@@ -146,7 +146,7 @@ fn tls(check: &mut Check<'_>, raw: &raw::Store, is_secure: bool) -> Option<Tls> 
     tls
 }
 
-fn path(check: &mut Check<'_>, key: &str, value: Option<&Text>) -> Option<PathBuf> {
+pub(super) fn path(check: &mut Check<'_>, key: &str, value: Option<&Text>) -> Option<PathBuf> {
     let value = value.filter(|text| !text.get_ref().is_empty())?;
     let path = PathBuf::from(value.get_ref());
     if !path.is_absolute() {

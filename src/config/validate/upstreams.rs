@@ -1,13 +1,20 @@
 //! The `[upstreams.NAME]` tables.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use http::uri::Authority;
 use toml::Spanned;
 
 use super::{
-    super::{Upstream, limits, raw, raw::Text},
+    super::{
+        Upstream,
+        limits::{self, Limit},
+        raw,
+        raw::Text,
+    },
+    balancing,
     check::Check,
+    tls,
 };
 
 /// All upstreams of the file by their names.
@@ -30,14 +37,29 @@ fn upstream(check: &mut Check<'_>, name: &Text, spanned: &Spanned<raw::Upstream>
     if let Some(identity) = &raw.identity {
         check.name("identity", identity);
     }
+    let servers = servers(check, name, spanned);
+    let (balance, hash_by) = balancing::balance(check, raw);
+    let timeout = check.duration(raw.timeout.as_ref(), limits::UPSTREAM_TIMEOUT);
+    let or_timeout = |limit: Limit<Duration>| Limit { default: timeout, ..limit };
     Upstream {
         name: name.get_ref().clone(),
         identity: raw.identity.as_ref().map_or(name, |identity| identity).get_ref().clone(),
-        servers: servers(check, name, spanned),
+        tls: tls::upstream(check, raw),
+        http2: raw.http2.as_ref().is_some_and(|flag| *flag.get_ref()),
+        weights: balancing::weights(check, raw, &servers),
+        servers,
+        balance,
+        hash_by,
         connect_timeout: check.duration(raw.connect_timeout.as_ref(), limits::CONNECT_TIMEOUT),
-        timeout: check.duration(raw.timeout.as_ref(), limits::UPSTREAM_TIMEOUT),
+        timeout,
+        read_timeout: check.duration(raw.read_timeout.as_ref(), or_timeout(limits::READ_TIMEOUT)),
+        write_timeout: check.duration(raw.write_timeout.as_ref(), or_timeout(limits::WRITE_TIMEOUT)),
         late_max: check.duration(raw.late_max.as_ref(), limits::LATE_MAX),
         reuse_idle_writes: check.duration(raw.reuse_idle_writes.as_ref(), limits::REUSE_IDLE_WRITES),
+        connections: balancing::connections(check, raw),
+        health: balancing::health(check, &raw.health),
+        host_header: balancing::host_header(check, raw.host_header.as_ref()),
+        forwarded: check.word("forwarded", raw.forwarded.as_ref()).unwrap_or_default(),
     }
 }
 
@@ -58,6 +80,14 @@ fn servers(check: &mut Check<'_>, name: &Text, spanned: &Spanned<raw::Upstream>)
 
 fn server(check: &mut Check<'_>, text: &Text) -> Option<String> {
     let address = text.get_ref().as_str();
+    if let Some(path) = address.strip_prefix("unix:") {
+        if !path.starts_with('/') {
+            let hint = r#"write "unix:/run/backend.sock""#;
+            check.hinted(text.span(), format!("server {address:?} has no absolute path"), hint);
+        }
+        return Some(address.to_owned());
+    }
+    let address = &address_of(address);
     match host_and_port(address) {
         Ok(0) => check.problem(text.span(), format!("server {address:?} has the port 0, which nothing listens on")),
         Ok(_) => return Some(address.to_ascii_lowercase()),
@@ -76,6 +106,14 @@ fn server(check: &mut Check<'_>, text: &Text) -> Option<String> {
         }
     }
     None
+}
+
+/// The `host:port` that a server's `https://` stands for.
+fn address_of(server: &str) -> String {
+    let Some(address) = server.strip_prefix(tls::SCHEME) else { return server.to_owned() };
+    let address = address.strip_suffix('/').unwrap_or(address);
+    let has_port = address.parse::<Authority>().is_ok_and(|authority| authority.port().is_some());
+    if has_port { address.to_owned() } else { format!("{address}:443") }
 }
 
 /// The port of a `host:port`, or what is wrong with it.
@@ -98,7 +136,9 @@ fn refuse_shared_servers(check: &mut Check<'_>, raw: &BTreeMap<Text, Spanned<raw
     for (name, table) in in_file_order {
         let Some(upstream) = upstreams.get(name.get_ref()) else { continue };
         for text in table.get_ref().servers.iter().flat_map(Spanned::get_ref) {
-            let address = text.get_ref().to_ascii_lowercase();
+            let written = text.get_ref();
+            let address =
+                if written.starts_with("unix:") { written.clone() } else { address_of(written).to_ascii_lowercase() };
             let Some(server) = upstream.servers.iter().find(|server| **server == address) else { continue };
             let earlier = seen.iter().find(|(other, at, _)| other == server && at.identity != upstream.identity);
             if let Some((_, other, line)) = earlier {

@@ -1,5 +1,7 @@
 //! Key templates: `{host}`, `{path}`, `{NAME}`, `{query.NAME}`, `{header.NAME}`, and literal text between them.
 
+use std::fmt;
+
 use http::HeaderName;
 
 use super::super::{route::PatternProblem, target::is_segment_character};
@@ -73,6 +75,20 @@ impl KeyTemplate {
     /// Whether the query names resources.
     pub fn needs_query(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Query(_)))
+    }
+}
+
+/// As a configuration spells it.
+impl fmt::Display for KeyTemplate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parts.iter().try_for_each(|part| match part {
+            Part::Literal(text) => formatter.write_str(text),
+            Part::Host => formatter.write_str("{host}"),
+            Part::Path => formatter.write_str("{path}"),
+            Part::Capture { name, .. } => write!(formatter, "{{{name}}}"),
+            Part::Query(parameter) => write!(formatter, "{{query.{parameter}}}"),
+            Part::Header(field) => write!(formatter, "{{header.{field}}}"),
+        })
     }
 }
 

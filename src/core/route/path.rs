@@ -66,6 +66,17 @@ impl PathPattern {
         Self { segments: literals.chain(self.segments.iter().cloned()).collect() }
     }
 
+    /// The same paths without this beginning; `None` if they do not all have it.
+    pub fn without(&self, prefix: &NormalPath) -> Option<Self> {
+        let mut segments = self.segments.iter();
+        for literal in prefix.segments() {
+            if !matches!(segments.next(), Some(Segment::Literal(text)) if text == literal) {
+                return None;
+            }
+        }
+        Some(Self { segments: segments.cloned().collect() })
+    }
+
     pub(super) fn segments(&self) -> &[Segment] {
         &self.segments
     }
@@ -164,6 +175,17 @@ mod tests {
         let prefix = normalize(b"/.leases/v1", PathParameters::Refuse).unwrap();
         for (spelled, shown) in [("/", "/.leases/v1"), ("/documents/{id}", "/.leases/v1/documents/{id}")] {
             assert_eq!(PathPattern::parse(spelled).unwrap().under(&prefix).to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn a_pattern_can_be_taken_from_below_a_path() {
+        let prefix = normalize(b"/api", PathParameters::Refuse).unwrap();
+        let without = |spelled| PathPattern::parse(spelled).unwrap().without(&prefix).map(|left| left.to_string());
+        assert_eq!(without("/api/documents/{id}").as_deref(), Some("/documents/{id}"));
+        assert_eq!(without("/api").as_deref(), Some("/"));
+        for spelled in ["/apis/{id}", "/{api}/x", "/{*rest}", "/"] {
+            assert_eq!(without(spelled), None, "{spelled}");
         }
     }
 

@@ -33,7 +33,7 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
-pub use reference::same_origin_target;
+pub use reference::{same_origin_target, split_authority};
 
 /// What becomes of `;` in a path (`path_params`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

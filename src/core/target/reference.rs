@@ -27,6 +27,15 @@ pub fn same_origin_target(reference: &str, host: &str, target: &str) -> Option<S
     })
 }
 
+/// A reference in three: its scheme and authority with what introduces them, the authority alone where it names one, and
+/// what follows. `None` for schemes other than `http` and `https`.
+pub fn split_authority(reference: &str) -> Option<(&str, Option<&str>, &str)> {
+    let Some(rest) = hierarchy(reference)? else { return Some(("", None, reference)) };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (beginning, rest_of_it) = reference.split_at_checked(reference.len() - rest.len() + end)?;
+    Some((beginning, rest.get(..end), rest_of_it))
+}
+
 /// What follows `//` where a reference names an authority, `Some(None)` where it names none; `None` for other schemes.
 #[expect(clippy::option_option, reason = "another scheme, and no authority, are two things")]
 fn hierarchy(reference: &str) -> Option<Option<&str>> {

@@ -145,7 +145,10 @@ async fn the_connection_of_an_early_refusal_is_not_used_again() {
     assert_eq!(collect(&mut exchange).await.unwrap(), b"no");
     exchange.finish().await;
     assert!(!rest.await.unwrap().is_empty(), "the connection ended after a part of the body");
-    assert!(exchanger.connect(&upstream, 0, Purpose::Write).await.is_err(), "the listener is gone: nothing was pooled");
+    assert!(
+        exchanger.connect(&upstream, super::super::Choice::Turn, Purpose::Write).await.is_err(),
+        "the listener is gone: nothing was pooled"
+    );
 }
 
 #[tokio::test]
@@ -192,7 +195,7 @@ async fn an_upstream_that_closes_without_an_answer_leaves_the_outcome_unknown() 
 async fn a_head_that_cannot_be_written_is_not_sent() {
     let (_listener, server) = listen().await;
     let upstream = Arc::new(upstream(&[&server]));
-    let connected = Exchanger::new().connect(&upstream, 0, Purpose::Write).await.unwrap();
+    let connected = Exchanger::new().connect(&upstream, super::super::Choice::Turn, Purpose::Write).await.unwrap();
     let mut head = head(Method::PUT, &body("x"));
     head.set_version(http::Version::HTTP_3);
     let failure = connected.send(head, &body("x")).await.err();

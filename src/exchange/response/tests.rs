@@ -33,8 +33,8 @@ impl Case {
             let _ = keep.send(open.then_some(stream));
         });
         let (exchanger, none) = (Exchanger::new(), Body::empty());
-        let upstream = Arc::new(Upstream { timeout, ..upstream(&[&server]) });
-        let exchange = exchanger.read(&upstream, 0, head(method, &none), &none).await.unwrap();
+        let upstream = Arc::new(Upstream { timeout, read_timeout: timeout, ..upstream(&[&server]) });
+        let exchange = exchanger.read(&upstream, super::super::Choice::Turn, head(method, &none), &none).await.unwrap();
         Self { exchange, exchanger, upstream, _held: held.await.unwrap() }
     }
 
@@ -59,7 +59,7 @@ impl Case {
     }
 
     async fn is_pooled(exchanger: &Exchanger, upstream: &Arc<Upstream>) -> bool {
-        match exchanger.connect(upstream, 0, Purpose::Read).await {
+        match exchanger.connect(upstream, super::super::Choice::Turn, Purpose::Read).await {
             Ok(connected) => connected.is_reused(),
             Err(_) => false,
         }
@@ -231,7 +231,8 @@ async fn a_body_that_is_too_slow_can_be_streamed_on() {
         stream.write_all(b"rld\r\n0\r\n\r\n").await.unwrap();
     });
     let (upstream, none) = (Arc::new(upstream(&[&server])), Body::empty());
-    let mut exchange = Exchanger::new().read(&upstream, 0, head(Method::GET, &none), &none).await.unwrap();
+    let mut exchange =
+        Exchanger::new().read(&upstream, super::super::Choice::Turn, head(Method::GET, &none), &none).await.unwrap();
     let Ok(Whole::TooSlow(beginning)) = read_whole(&mut exchange, 1000, SHORT, &budget(1000)).await else {
         panic!("the upstream waits for us");
     };

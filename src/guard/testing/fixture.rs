@@ -119,7 +119,7 @@ impl Fixture {
         });
         let store = Arc::new(FaultyStore::new());
         let started = store.now().await.unwrap();
-        let guards = Guards::new(&config, Arc::<FaultyStore>::clone(&store), 1, started);
+        let guards = Guards::new(&config, Arc::default(), Arc::<FaultyStore>::clone(&store), 1, started);
         Self { store, guards, route: Arc::clone(&config.routes[0]), backend }
     }
 

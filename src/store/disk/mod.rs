@@ -110,6 +110,11 @@ impl Store for DiskStore {
         self.memory.changed(key, seen).await;
     }
 
+    async fn raise_floors(&self) -> Result<(), StoreError> {
+        let awaited = self.memory.raise_floors_now()?;
+        if all_committed(awaited.unwrap_or_default()).await { Ok(()) } else { Err(StoreError::Unavailable) }
+    }
+
     fn count(&self) -> Option<Counts> {
         self.memory.count()
     }

@@ -21,6 +21,7 @@
 mod batch;
 mod client;
 mod collect;
+mod floors;
 mod keys;
 mod sights;
 mod txn;
@@ -273,5 +274,9 @@ impl Store for EtcdStore {
         if let Ok(None) = timeout(WATCH_MAX, self.shared.changed(key, seen)).await {
             sleep(WATCH_FAILED_PAUSE).await;
         }
+    }
+
+    async fn raise_floors(&self) -> Result<(), StoreError> {
+        self.shared.raise_floors().await
     }
 }

@@ -88,6 +88,12 @@ pub(super) fn forget(keys: &Keys, key: &ResourceKey, revision: Revision) -> Txn 
     Txn::new().when(vec![is_same]).and_then(vec![TxnOp::delete(record, None::<DeleteOptions>), raise])
 }
 
+/// Raises the floors of these buckets.
+pub(super) fn raise(keys: &Keys, buckets: &[u16]) -> Txn {
+    Txn::new()
+        .and_then(buckets.iter().map(|bucket| TxnOp::put(keys.floor(*bucket), "raised", None)).collect::<Vec<_>>())
+}
+
 /// The records after that of `after`, in the order of their keys.
 pub(super) fn page(keys: &Keys, after: Option<&ResourceKey>, limit: usize) -> Txn {
     let (start, end) = keys.records_after(after);

@@ -29,7 +29,7 @@ use super::{Counts, Incarnation, Store, StoreError, Swapped};
 use crate::{
     clock::Clock,
     core::{
-        record::{Record, Revision, Snapshot},
+        record::{Record, Revision, Snapshot, Stamp},
         resource::ResourceKey,
         time::StoreTime,
     },
@@ -145,6 +145,23 @@ impl<J: Journal> MemoryStore<J> {
         }
     }
 
+    /// Raises the floors of all buckets; with the journal's word of it.
+    pub(super) fn raise_floors_now(&self) -> Result<Option<J::Entry>, StoreError> {
+        // The record of no resource: it has a later revision than any floor, and the journal hears of that.
+        let none = ResourceKey::from_text("raised floors");
+        loop {
+            let before = self.shard(&none).ok_or(StoreError::Unavailable)?.lock().snapshot(&none, self.clock.now());
+            let next = Record { version: Stamp::Itself, ..before.record.clone() };
+            if let (Swapped::Done(snapshot), entry) = self.swap_now(&none, before.revision, next)? {
+                for shard in &self.shards {
+                    shard.lock().raise_floors(snapshot.revision);
+                    shard.change.notify_waiters();
+                }
+                return Ok(entry);
+            }
+        }
+    }
+
     fn shard(&self, key: &ResourceKey) -> Option<&Shard> {
         self.shards.get(usize::from(key.bucket() % SHARDS))
     }
@@ -234,6 +251,10 @@ impl<J: Journal> Store for MemoryStore<J> {
         if shard.lock().snapshot(key, self.clock.now()).revision == seen {
             change.await;
         }
+    }
+
+    async fn raise_floors(&self) -> Result<(), StoreError> {
+        self.raise_floors_now().map(drop)
     }
 }
 

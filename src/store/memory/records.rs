@@ -122,6 +122,12 @@ impl Records {
         true
     }
 
+    /// Raises the floors of all buckets to this revision.
+    pub(super) fn raise_floors(&mut self, to: Revision) {
+        self.floors.retain(|_, floor| *floor > to);
+        self.least_floor = self.least_floor.max(to);
+    }
+
     /// Forgets some of the records that have been idle for `idle_ttl`, and says how many.
     pub(super) fn forget_aged(&mut self, now: StoreTime, idle_ttl: Duration, journal: &impl Journal) -> usize {
         let is_aged = |entry: &Entry| entry.since.plus(idle_ttl) <= now;

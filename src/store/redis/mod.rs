@@ -18,6 +18,7 @@
 
 mod client;
 mod collect;
+mod floors;
 mod keys;
 mod reply;
 mod waiters;
@@ -288,5 +289,9 @@ impl Store for RedisStore {
         if !self.shared.read(key).await.is_ok_and(|current| current.revision != seen) {
             let _ = timeout(WAIT_MAX, change).await;
         }
+    }
+
+    async fn raise_floors(&self) -> Result<(), StoreError> {
+        self.shared.raise_floors().await
     }
 }

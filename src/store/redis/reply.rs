@@ -18,6 +18,7 @@ script!(CLOCK, "scripts/clock.lua");
 script!(AGED, "scripts/aged.lua");
 script!(FORGET, "scripts/forget.lua");
 script!(PAGE, "scripts/page.lua");
+script!(RAISE, "scripts/raise.lua");
 
 /// What a script answers: what it did, the record, the floor of its bucket, the counter of revisions, and the time as
 /// seconds and microseconds.

@@ -19,6 +19,7 @@
 //! * [`raw`] and [`h2c`] are clients that can do what no decent client does.
 //! * [`backend`] is an HTTP/1.1 server whose every step a test can order; [`nginx`] is the real one.
 //! * [`leases`] are operations on leases, in the native dialect.
+//! * [`admin`] speaks to the admin listener of a proxy.
 //! * [`azure`] are requests in the azure dialect.
 //! * [`engines`] are the real servers of stores that proxies share.
 //! * [`scene`] is a proxy with a route for each way of knowing tags, for what must hold in all of them.
@@ -27,6 +28,7 @@
 
 #![allow(dead_code, reason = "support offers what scenarios need; not each helper has a user at every moment")]
 
+pub mod admin;
 pub mod azure;
 pub mod backend;
 pub mod child;

@@ -1,0 +1,171 @@
+//! Who may ask what: the checks before any answer.
+//!
+//! # Design
+//!
+//! *What can a page in a browser on the same machine do?* It can send requests to any address. Under its own name, when
+//! that name is made to lead here (DNS rebinding): so names are known, or refused. Across origins: so every unsafe method
+//! needs a field that a page of another origin cannot send without asking first, and nothing here ever answers such a
+//! question. And `Origin`, which browsers add by themselves, must name this very listener.
+
+use std::net::IpAddr;
+
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri,
+    header::{self, AsHeaderName},
+    uri::Authority,
+};
+
+use super::{answer::Problem, token::Token};
+use crate::config::Listen;
+
+/// The field of every request that changes something; its value says nothing.
+pub const ADMIN_FIELD: HeaderName = HeaderName::from_static("ifmatch-admin");
+
+/// What browsers say of the page that a request comes from (Fetch Metadata).
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// What needs no token: probes have none, and the page holds nothing before it was given one.
+const OPEN: [&str; 3] = ["/livez", "/readyz", "/"];
+
+/// By what requests are let in.
+pub(super) struct Access {
+    names: Vec<String>,
+    /// Whether any address of the machine is listened on.
+    any_address: bool,
+    token: Option<Token>,
+}
+
+impl Access {
+    /// The rules of a listener.
+    pub(super) fn new(listen: &Listen, hosts: &[String], token: Option<Token>) -> Self {
+        let mut names = vec!["localhost".to_owned()];
+        names.extend_from_slice(hosts);
+        let mut any_address = false;
+        if let Listen::Tcp(address) = listen {
+            let host = address.parse::<Authority>().map(|authority| authority.host().to_owned()).unwrap_or_default();
+            any_address = address_of(&host).is_some_and(|address| address.is_unspecified());
+            names.push(host);
+        }
+        Self { names, any_address, token }
+    }
+
+    /// Lets a request in, or says why not.
+    pub(super) fn judge(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+        let host = host(uri, headers).filter(|host| self.is_known(host.host()));
+        let Some(host) = host else {
+            return Err(Problem::new(
+                StatusCode::MISDIRECTED_REQUEST,
+                "unknown-host",
+                "the admin listener is not known by this name: use localhost or its address, or add the name to \
+                 admin.hosts",
+            ));
+        };
+        if self.token.as_ref().is_some_and(|token| !OPEN.contains(&uri.path()) && !token.is_in(headers)) {
+            let problem = Problem::new(
+                StatusCode::UNAUTHORIZED,
+                "token-required",
+                "send the token of the admin listener as Authorization: Bearer",
+            );
+            return Err(problem.with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        }
+        if method.is_safe() { Ok(()) } else { is_own(&host, headers) }
+    }
+
+    fn is_known(&self, host: &str) -> bool {
+        let address = address_of(host);
+        address.is_some_and(|address| address.is_loopback() || self.any_address)
+            || self.names.iter().any(|name| name.eq_ignore_ascii_case(host))
+    }
+}
+
+/// Whether a request that changes something comes from a tool, or from a page of ours.
+fn is_own(host: &Authority, headers: &HeaderMap) -> Result<(), Problem> {
+    let origin = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
+    let own = ["http", "https"].map(|scheme| format!("{scheme}://{host}"));
+    let is_of_own_page = origin.is_none_or(|origin| own.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(origin)));
+    let is_of_own_site = headers.get(SITE).is_none_or(|site| site == "same-origin" || site == "none");
+    if !is_of_own_page || !is_of_own_site {
+        return Err(Problem::new(StatusCode::FORBIDDEN, "other-origin", "a page of another origin may change nothing"));
+    }
+    if !headers.contains_key(ADMIN_FIELD) {
+        let detail = "add the header field Ifmatch-Admin: 1, which pages of other origins cannot send";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "admin-field-missing", detail));
+    }
+    Ok(())
+}
+
+/// What a request calls the listener.
+fn host(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
+    let field = only(headers, header::HOST)?.to_str().ok()?.parse::<Authority>().ok()?;
+    let is_same = uri.authority().is_none_or(|authority| *authority == field);
+    (is_same && !field.as_str().contains('@')).then_some(field)
+}
+
+fn only(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    values.next().filter(|_| values.next().is_none())
+}
+
+fn address_of(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(listen: &str) -> Access {
+        Access::new(&Listen::Tcp(listen.to_owned()), &["admin.example".to_owned()], None)
+    }
+
+    fn judged(access: &Access, method: &Method, fields: &[(&str, &str)]) -> Result<(), u16> {
+        let headers = fields.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+        access.judge(method, &Uri::from_static("/leases"), &headers).map_err(|problem| problem.status().as_u16())
+    }
+
+    #[test]
+    fn only_known_names_lead_here() {
+        let access = access("192.0.2.7:9901");
+        for host in ["localhost", "LOCALHOST:1", "127.0.0.1:9901", "127.8.8.8", "[::1]:9901", "192.0.2.7:9901"] {
+            assert_eq!(judged(&access, &Method::GET, &[("host", host)]), Ok(()), "{host}");
+        }
+        assert_eq!(judged(&access, &Method::GET, &[("host", "Admin.example:443")]), Ok(()));
+        for host in ["evil.example", "localhost.evil.example", "192.0.2.8", "a@localhost", "", "127.0.0.1.evil.example"]
+        {
+            assert_eq!(judged(&access, &Method::GET, &[("host", host)]), Err(421), "{host}");
+        }
+        assert_eq!(judged(&access, &Method::GET, &[]), Err(421));
+        assert_eq!(judged(&access, &Method::GET, &[("host", "localhost"), ("host", "localhost")]), Err(421));
+    }
+
+    /// A kubelet asks under the address of the pod; a page always has a name.
+    #[test]
+    fn where_all_addresses_are_listened_on_each_is_known() {
+        assert_eq!(judged(&access("0.0.0.0:9901"), &Method::GET, &[("host", "198.51.100.4:9901")]), Ok(()));
+        assert_eq!(judged(&access("[::]:9901"), &Method::GET, &[("host", "evil.example")]), Err(421));
+    }
+
+    #[test]
+    fn what_changes_something_needs_the_field() {
+        let access = access("127.0.0.1:9901");
+        for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
+            assert_eq!(judged(&access, &method, &[("host", "localhost")]), Err(403));
+            assert_eq!(judged(&access, &method, &[("host", "localhost"), ("ifmatch-admin", "1")]), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_page_of_another_origin_changes_nothing() {
+        let access = access("127.0.0.1:9901");
+        let post = |name, value| {
+            judged(&access, &Method::POST, &[("host", "localhost:9901"), ("ifmatch-admin", "1"), (name, value)])
+        };
+        for origin in ["http://localhost:3000", "http://evil.example", "null", "", "http://localhost", "file://"] {
+            assert_eq!(post("origin", origin), Err(403), "{origin}");
+        }
+        assert_eq!(post("origin", "http://localhost:9901"), Ok(()));
+        assert_eq!(post("sec-fetch-site", "cross-site"), Err(403));
+        assert_eq!(post("sec-fetch-site", "same-site"), Err(403));
+        assert_eq!(post("sec-fetch-site", "same-origin"), Ok(()));
+    }
+}

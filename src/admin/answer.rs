@@ -1,0 +1,94 @@
+//! Answers of the admin listener: JSON, and problem documents (RFC 9457).
+
+use axum::{
+    Json,
+    extract::rejection::{JsonRejection, QueryRejection},
+    response::{IntoResponse, Response},
+};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use serde_json::json;
+
+use crate::{guard::NotBroken, store::StoreError};
+
+/// An answer that says what went wrong, and what to do.
+#[derive(Debug)]
+pub(super) struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    field: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, code, detail: detail.into(), field: None }
+    }
+
+    /// A request that cannot be understood.
+    pub(super) fn malformed(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "malformed-request", detail)
+    }
+
+    /// The same with a header field.
+    pub(super) fn with(self, name: HeaderName, value: HeaderValue) -> Self {
+        Self { field: Some((name, value)), ..self }
+    }
+
+    #[cfg(test)]
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let document = json!({
+            "type": format!("urn:ifmatch:problem:{}", self.code),
+            "status": self.status.as_u16(),
+            "code": self.code,
+            "detail": self.detail,
+        });
+        let mut response = (self.status, Json(document)).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        response.headers_mut().extend(self.field);
+        response
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Full => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "store-full",
+                "the store has no room for another record: set store.capacity higher",
+            ),
+            StoreError::Unavailable => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "the store does not answer; try again")
+            }
+        }
+    }
+}
+
+impl From<NotBroken> for Problem {
+    fn from(error: NotBroken) -> Self {
+        match error {
+            NotBroken::NoLease => {
+                Self::new(StatusCode::NOT_FOUND, "lease-not-present", "this resource has no lease that could be broken")
+            }
+            NotBroken::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<JsonRejection> for Problem {
+    fn from(rejection: JsonRejection) -> Self {
+        Self::new(rejection.status(), "malformed-request", rejection.body_text())
+    }
+}
+
+impl From<QueryRejection> for Problem {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::malformed(rejection.body_text())
+    }
+}

@@ -1,0 +1,213 @@
+//! Leases: who holds what, and taking it away.
+
+use std::time::Duration;
+
+use axum::{
+    Extension, Json,
+    extract::{
+        Query, State,
+        rejection::{JsonRejection, QueryRejection},
+    },
+    response::IntoResponse as _,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{
+    Answer, Shared,
+    answer::Problem,
+    key, milliseconds,
+    serve::Caller,
+    sweep::{Cursor, sweep},
+};
+use crate::{
+    core::{
+        lease::{HolderLabel, Lease, LeaseDuration, LeaseState, PrincipalName},
+        record::{Availability, Snapshot},
+        resource::ResourceKey,
+    },
+    store::Incarnation,
+};
+
+/// Leases in one answer, where nothing is said.
+const LIMIT: usize = 100;
+/// The most.
+const LIMIT_MAX: usize = 1_000;
+/// The longest time that a holder is given to finish.
+const PERIOD_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// A lease as operators see it; its id is nobody's but its holder's.
+#[derive(Debug, Serialize)]
+pub(super) struct LeaseView {
+    pub(super) state: &'static str,
+    /// What the holder calls itself.
+    pub(super) holder: Option<String>,
+    /// Two leases of one client have the same.
+    pub(super) principal: Option<String>,
+    pub(super) fence: u64,
+    /// Since it was granted.
+    pub(super) age_ms: u64,
+    /// Until it ends, unless it is renewed; nothing for one without an end.
+    pub(super) remaining_ms: Option<u64>,
+    /// For how long it was granted; nothing for one without an end.
+    pub(super) duration_ms: Option<u64>,
+}
+
+/// A lease with its resource.
+#[derive(Debug, Serialize)]
+struct Row {
+    key: String,
+    #[serde(flatten)]
+    lease: LeaseView,
+    write_in_flight: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Filter {
+    prefix: Option<String>,
+    state: Option<String>,
+    holder: Option<String>,
+    cursor: Option<String>,
+    limit: Option<usize>,
+}
+
+/// Words for the states of a lease that is there.
+const STATES: [(&str, LeaseState); 4] = [
+    ("leased", LeaseState::Leased),
+    ("breaking", LeaseState::Breaking),
+    ("broken", LeaseState::Broken),
+    ("expired", LeaseState::Expired),
+];
+
+/// The leases that there are, as far as the filter lets them through.
+pub(super) async fn list(State(admin): Shared, filter: Result<Query<Filter>, QueryRejection>) -> Answer {
+    let Query(filter) = filter?;
+    let states = states(filter.state.as_deref())?;
+    let limit = limit(filter.limit)?;
+    let cursor = filter.cursor.as_deref().map(Cursor::read).transpose()?;
+    let guards = admin.guards()?;
+    let incarnation = guards.incarnation();
+    let holds = |lease: &LeaseView| {
+        filter.holder.as_ref().is_none_or(|part| lease.holder.as_ref().is_some_and(|holder| holder.contains(part)))
+    };
+    let row = |key: &ResourceKey, snapshot: &Snapshot| {
+        let is_wanted = states.contains(&snapshot.lease_state())
+            && filter.prefix.as_ref().is_none_or(|prefix| key.as_str().starts_with(prefix));
+        let lease = is_wanted.then(|| view(snapshot, incarnation)).flatten().filter(holds)?;
+        let write_in_flight = matches!(snapshot.availability(), Availability::Busy { .. } | Availability::Orphaned);
+        Some(Row { key: key.to_string(), lease, write_in_flight })
+    };
+    let swept = sweep(&guards, cursor, limit, row).await?;
+    let cursor = swept.cursor.as_ref().map(Cursor::shown);
+    Ok(Json(json!({ "leases": swept.found, "cursor": cursor, "looked_at": swept.looked_at })).into_response())
+}
+
+/// The states that a list of words names; all of them where nothing is said.
+fn states(words: Option<&str>) -> Result<Vec<LeaseState>, Problem> {
+    let Some(words) = words.filter(|words| !words.is_empty()) else {
+        return Ok(STATES.iter().map(|(_, state)| *state).collect());
+    };
+    let state = |word: &str| STATES.iter().find(|(each, _)| *each == word).map(|(_, state)| *state);
+    let states = words.split(',').map(|word| state(word.trim())).collect::<Option<_>>();
+    states.ok_or_else(|| Problem::malformed("state is one or more of leased, breaking, broken, expired, with commas"))
+}
+
+pub(super) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
+    let limit = asked.unwrap_or(LIMIT);
+    let is_fit = (1..=LIMIT_MAX).contains(&limit);
+    is_fit.then_some(limit).ok_or_else(|| Problem::malformed(format!("limit is from 1 to {LIMIT_MAX}")))
+}
+
+/// The lease of a record, as long as it is held or remembered.
+pub(super) fn view(snapshot: &Snapshot, incarnation: Incarnation) -> Option<LeaseView> {
+    let lease = snapshot.lease()?;
+    let state = snapshot.lease_state();
+    let (state, _) = STATES.iter().find(|(_, each)| *each == state)?;
+    Some(LeaseView {
+        state,
+        holder: lease.holder.as_ref().map(HolderLabel::as_str).map(str::to_owned),
+        principal: lease.principal.map(|principal| pseudonym(principal, incarnation)),
+        fence: snapshot.fence().0,
+        age_ms: milliseconds(lease.granted.until(snapshot.now)),
+        remaining_ms: lease.remaining(snapshot.now).map(milliseconds),
+        duration_ms: duration(lease).map(milliseconds),
+    })
+}
+
+fn duration(lease: &Lease) -> Option<Duration> {
+    match lease.duration {
+        LeaseDuration::Fixed(duration) => Some(duration),
+        LeaseDuration::Infinite => None,
+    }
+}
+
+/// A short name for a client, the same in all processes of a store and another in every other store: too short to try
+/// credentials against it.
+fn pseudonym(principal: PrincipalName, incarnation: Incarnation) -> String {
+    if principal == PrincipalName::default() {
+        return "anonymous".to_owned();
+    }
+    let hash = blake3::hash(&[&principal[..], &incarnation.0.to_be_bytes()].concat());
+    hash.to_hex().chars().take(6).collect()
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Break {
+    key: String,
+    period: Option<String>,
+}
+
+/// Breaks a lease, and says so in the log.
+pub(super) async fn break_one(
+    State(admin): Shared,
+    Extension(Caller(caller)): Extension<Caller>,
+    request: Result<Json<Break>, JsonRejection>,
+) -> Answer {
+    let Json(request) = request?;
+    let key = key(&request.key)?;
+    let period = period(request.period.as_deref())?;
+    let guards = admin.guards()?;
+    let snapshot = guards.break_lease(&key, period).await?;
+    let lease = view(&snapshot, guards.incarnation());
+    let holder = lease.as_ref().and_then(|lease| lease.holder.as_deref());
+    tracing::info!(target: "ifmatch::audit", by = %caller, key = %key, holder, ?period, "a lease was broken");
+    Ok(Json(json!({ "key": key.as_str(), "lease": lease })).into_response())
+}
+
+fn period(text: Option<&str>) -> Result<Duration, Problem> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(Duration::ZERO) };
+    let period = humantime::parse_duration(text).ok().filter(|period| *period <= PERIOD_MAX);
+    period.ok_or_else(|| Problem::malformed("period is a duration up to a day: \"0s\", \"30s\", \"5m\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_named_by_words() {
+        assert_eq!(states(None).map(|states| states.len()).ok(), Some(4));
+        assert_eq!(states(Some("leased, broken")).ok(), Some(vec![LeaseState::Leased, LeaseState::Broken]));
+        assert!(states(Some("leased,available")).is_err());
+    }
+
+    #[test]
+    fn a_period_has_a_unit_and_an_end() {
+        assert_eq!(period(None).ok(), Some(Duration::ZERO));
+        assert_eq!(period(Some("1m 30s")).ok(), Some(Duration::from_secs(90)));
+        for text in ["30", "soon", "25h", "-1s"] {
+            assert!(period(Some(text)).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pseudonym_is_the_same_in_one_store_alone() {
+        let (one, other) = (Incarnation(1), Incarnation(2));
+        assert_eq!(pseudonym([7; 16], one), pseudonym([7; 16], one));
+        assert_ne!(pseudonym([7; 16], one), pseudonym([7; 16], other));
+        assert_ne!(pseudonym([7; 16], one), pseudonym([8; 16], one));
+        assert_eq!(pseudonym([0; 16], one), "anonymous");
+    }
+}

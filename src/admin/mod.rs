@@ -1,0 +1,175 @@
+//! The admin listener: health, metrics, leases and records, and a console, for operators (docs/admin.md).
+//!
+//! A request comes through `serve` (limits on connections), `access` (known names, the token, no pages of other origins)
+//! to one of the answers: `health`, `leases`, `records`, `shown` (configuration and routes), `console`. They use what the
+//! guard lets an operator do ([`Guards`](crate::guard::Guards)), and never show a lease id.
+//!
+//! # Design
+//!
+//! *Why hyper and not pingora?* The listener must answer when all workers of the proxy are busy, so it has a runtime
+//! that carries no requests; and nothing here needs what a proxy needs.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, Request, State},
+    middleware::{self, Next},
+    response::{IntoResponse as _, Response},
+    routing::{get, post},
+};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use tokio::{sync::watch, time::timeout};
+
+use crate::{
+    config::{self, Config},
+    core::resource::ResourceKey,
+    guard::Guards,
+    live::Live,
+    server::Stop,
+    telemetry::activity::Activity,
+};
+
+mod access;
+mod answer;
+mod bind;
+mod console;
+mod health;
+mod leases;
+mod records;
+mod serve;
+mod shown;
+mod sweep;
+mod token;
+
+pub use access::ADMIN_FIELD;
+pub use bind::AdminSocket;
+pub use token::{NoToken, Token};
+
+use access::Access;
+use answer::Problem;
+
+/// Bytes of a request's body: keys are short.
+const BODY_BYTES: usize = 64 * 1024;
+/// How long an answer may take that only looks.
+const LOOK_MAX: Duration = Duration::from_secs(15);
+/// How long one may take that changes something: to forget a prefix takes an engine a while.
+const CHANGE_MAX: Duration = Duration::from_secs(90);
+
+/// What every answer carries: nothing here is to be kept, framed, guessed at, or read by pages of other origins.
+const FIELDS: [(HeaderName, &str); 6] = [
+    (header::CACHE_CONTROL, "no-store"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+];
+const NO_CONTENT_POLICY: HeaderValue = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
+
+/// What the admin listener is about.
+pub struct Subject {
+    /// What is served.
+    pub live: Arc<Live>,
+    /// What has happened.
+    pub activity: Arc<Activity>,
+    /// Where clients connect.
+    pub listeners: Vec<String>,
+    /// Whether the server is asked to stop.
+    pub stop: watch::Receiver<Stop>,
+    /// The metrics in the text format of Prometheus.
+    pub metrics: Box<dyn Fn() -> String + Send + Sync>,
+}
+
+/// The admin listener of a process.
+pub(crate) struct Admin {
+    subject: Subject,
+    access: Access,
+    started: Instant,
+}
+
+type Answer = Result<Response, Problem>;
+type Shared = State<Arc<Admin>>;
+
+/// Serves for ever. Must be called on a runtime.
+///
+/// # Errors
+///
+/// The socket cannot be used.
+pub async fn serve(
+    socket: AdminSocket,
+    settings: &config::Admin,
+    token: Option<Token>,
+    subject: Subject,
+) -> std::io::Result<()> {
+    let access = Access::new(&settings.listen, &settings.hosts, token);
+    let admin = Arc::new(Admin { subject, access, started: Instant::now() });
+    serve::serve(socket, router(admin)).await
+}
+
+fn router(admin: Arc<Admin>) -> Router {
+    Router::new()
+        .route("/", get(console::page))
+        .route("/livez", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(console::metrics))
+        .route("/activity", get(console::activity))
+        .route("/leases", get(leases::list))
+        .route("/leases/break", post(leases::break_one))
+        .route("/doubts", get(records::doubts))
+        .route("/records", get(records::one))
+        .route("/forget", post(records::forget))
+        .route("/config", get(shown::config))
+        .route("/routes", get(shown::routes))
+        .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "not-found", "there is nothing here") })
+        .method_not_allowed_fallback(|| async {
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "see docs/admin.md for what is there")
+        })
+        .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .layer(middleware::from_fn_with_state(Arc::clone(&admin), enter))
+        .with_state(admin)
+}
+
+/// Judges a request, answers it in time, and adds what every answer carries.
+async fn enter(State(admin): Shared, request: Request, next: Next) -> Response {
+    let limit = if request.method().is_safe() { LOOK_MAX } else { CHANGE_MAX };
+    let mut response = match admin.access.judge(request.method(), request.uri(), request.headers()) {
+        Ok(()) => timeout(limit, next.run(request)).await.unwrap_or_else(|_elapsed| {
+            Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", "this took too long; try again").into_response()
+        }),
+        Err(problem) => problem.into_response(),
+    };
+    let headers = response.headers_mut();
+    headers.extend(FIELDS.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(NO_CONTENT_POLICY);
+    response
+}
+
+impl Admin {
+    /// The configuration that is served now.
+    fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.subject.live.serving().config)
+    }
+
+    /// The guard that is in use now.
+    fn guards(&self) -> Result<Arc<Guards>, Problem> {
+        let unavailable = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-guard", "nothing is guarded here");
+        self.subject.live.serving().guards.clone().ok_or_else(unavailable)
+    }
+}
+
+/// A key as a request names it.
+fn key(text: &str) -> Result<ResourceKey, Problem> {
+    let is_key = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_key.then(|| ResourceKey::from_text(text)).ok_or_else(|| {
+        Problem::malformed("key is that of a resource as /leases and the access log show it: visible ASCII")
+    })
+}
+
+/// A duration in milliseconds.
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,168 @@
+//! Records: what is known of a resource, which writes are in doubt, and forgetting.
+
+use axum::{
+    Extension, Json,
+    extract::{
+        Query, State,
+        rejection::{JsonRejection, QueryRejection},
+    },
+    response::IntoResponse as _,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    Admin, Answer, Shared,
+    answer::Problem,
+    key,
+    leases::{limit, view},
+    milliseconds,
+    serve::Caller,
+    sweep::{Cursor, sweep},
+};
+use crate::{
+    core::{
+        issued_tag::version_tag,
+        record::{Doubt, Snapshot},
+        resource::ResourceKey,
+        validators::{Representation, Validators},
+    },
+    guard::Guards,
+    store::Incarnation,
+};
+
+/// Resources of a prefix that are forgotten in one request; the answer says where to go on.
+const FORGOTTEN_AT_ONCE: usize = 1_000;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct One {
+    key: String,
+}
+
+/// What is known of one resource. One that was never written, or long ago, has no record; what absence stands for is
+/// shown then.
+pub(super) async fn one(State(admin): Shared, asked: Result<Query<One>, QueryRejection>) -> Answer {
+    let Query(asked) = asked?;
+    let key = key(&asked.key)?;
+    let guards = admin.guards()?;
+    let snapshot = guards.look(&key).await?;
+    Ok(Json(record(&admin, &key, &snapshot, guards.incarnation())).into_response())
+}
+
+fn record(admin: &Admin, key: &ResourceKey, snapshot: &Snapshot, incarnation: Incarnation) -> Value {
+    let record = &snapshot.record;
+    let known = snapshot.known().map(|known| match &known.representation {
+        Representation::Unknown => json!({ "representation": "unknown" }),
+        Representation::Absent => json!({ "representation": "absent" }),
+        Representation::Present(validators) => present(validators),
+    });
+    let deadline = |mark: &crate::core::record::Mark| milliseconds(snapshot.now.until(mark.deadline));
+    json!({
+        "key": key.as_str(),
+        "revision": snapshot.revision.0,
+        "version": snapshot.version().0,
+        "version_tag": version_tag(incarnation.0, snapshot.version(), 0).and_then(|tag| text(&tag.to_header_value())),
+        "last_write": snapshot.touched().0,
+        "fence": snapshot.fence().0,
+        "known": known,
+        "write_in_flight": record.claim.as_ref().map(|mark| json!({ "deadline_ms": deadline(mark) })),
+        "unclaimed_writes_in_flight": record.unclaimed.len(),
+        "doubt": record.doubt.filter(|doubt| snapshot.now < doubt.until).map(|doubt| shown(admin, key, snapshot, doubt)),
+        "lease": view(snapshot, incarnation),
+    })
+}
+
+fn present(validators: &Validators) -> Value {
+    json!({
+        "representation": "present",
+        "tag": validators.tag.as_ref().and_then(|tag| text(&tag.to_header_value())),
+        "last_modified": validators.modified.map(|modified| modified.date.to_string()),
+    })
+}
+
+fn text(value: &http::HeaderValue) -> Option<String> {
+    value.to_str().ok().map(str::to_owned)
+}
+
+/// A doubt: for how long it goes on, and how long ago it began, which follows from what the configuration says now.
+fn shown(admin: &Admin, key: &ResourceKey, snapshot: &Snapshot, doubt: Doubt) -> Value {
+    let remaining = snapshot.now.until(doubt.until);
+    let config = admin.config();
+    let mut upstreams = config.routes.iter().map(|route| &route.upstream);
+    let is_its = |identity: &str| key.as_str().strip_prefix(identity).is_some_and(|rest| rest.starts_with(':'));
+    let late_max = upstreams.find(|upstream| is_its(&upstream.identity)).map(|upstream| upstream.late_max);
+    let since = late_max.map(|late_max| milliseconds(late_max.saturating_sub(remaining)));
+    json!({ "since_ms": since, "remaining_ms": milliseconds(remaining) })
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Page {
+    cursor: Option<String>,
+    limit: Option<usize>,
+}
+
+/// The resources of which a write is in doubt.
+pub(super) async fn doubts(State(admin): Shared, page: Result<Query<Page>, QueryRejection>) -> Answer {
+    let Query(page) = page?;
+    let cursor = page.cursor.as_deref().map(Cursor::read).transpose()?;
+    let guards = admin.guards()?;
+    let row = |key: &ResourceKey, snapshot: &Snapshot| {
+        let doubt = snapshot.record.doubt.filter(|doubt| snapshot.now < doubt.until)?;
+        let mut row = shown(&admin, key, snapshot, doubt);
+        row["key"] = key.as_str().into();
+        Some(row)
+    };
+    let swept = sweep(&guards, cursor, limit(page.limit)?, row).await?;
+    let cursor = swept.cursor.as_ref().map(Cursor::shown);
+    Ok(Json(json!({ "doubts": swept.found, "cursor": cursor, "looked_at": swept.looked_at })).into_response())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Forget {
+    key: Option<String>,
+    prefix: Option<String>,
+    cursor: Option<String>,
+}
+
+/// Forgets what is known of a resource, or of all whose keys begin with a prefix.
+pub(super) async fn forget(
+    State(admin): Shared,
+    Extension(Caller(caller)): Extension<Caller>,
+    request: Result<Json<Forget>, JsonRejection>,
+) -> Answer {
+    let Json(request) = request?;
+    let guards = admin.guards()?;
+    let (keys, cursor) = match (&request.key, &request.prefix) {
+        (Some(text), None) if request.cursor.is_none() => (vec![key(text)?], None),
+        (None, Some(prefix)) => {
+            let cursor = request.cursor.as_deref().map(Cursor::read).transpose()?;
+            if cursor.is_none() {
+                guards.forget_absent().await?;
+            }
+            let of_prefix = |key: &ResourceKey, _: &Snapshot| key.as_str().starts_with(prefix).then(|| key.clone());
+            let swept = sweep(&guards, cursor, FORGOTTEN_AT_ONCE, of_prefix).await?;
+            (swept.found, swept.cursor)
+        }
+        _ => return Err(Problem::malformed("name a key, or a prefix and from the second request on a cursor")),
+    };
+    let busy = forget_all(&guards, &keys).await?;
+    guards.forget_acquaintances();
+    let (key, prefix) = (request.key.as_deref(), request.prefix.as_deref());
+    tracing::info!(target: "ifmatch::audit", by = %caller, key, prefix, records = keys.len(), "knowledge was forgotten");
+    let cursor = cursor.as_ref().map(Cursor::shown);
+    Ok(Json(json!({ "forgotten": keys.len(), "busy": busy, "cursor": cursor })).into_response())
+}
+
+/// Forgets these, and says which of them had a write in flight or in doubt.
+async fn forget_all(guards: &Guards, keys: &[ResourceKey]) -> Result<Vec<String>, Problem> {
+    let mut busy = Vec::new();
+    for key in keys {
+        if guards.forget(key).await?.was_busy {
+            busy.push(key.to_string());
+        }
+    }
+    Ok(busy)
+}

@@ -1,0 +1,250 @@
+//! The configuration that is served, with every default, in the words of the file. It holds no secret: passwords and
+//! tokens stand in files or in the environment, whose names alone are shown.
+
+use axum::{Json, extract::State, response::IntoResponse as _};
+use serde_json::{Value, json};
+
+use super::{Answer, Shared, health::kind};
+use crate::{
+    config::{
+        Admin, Config, Listen, Route, Server, Store, StoreKind, Tls, TokenSource, Upstream, Word as _, guard_words,
+        show_duration, show_size,
+    },
+    core::{
+        policy::{Guard, LeaseRules},
+        target::PathParameters,
+    },
+};
+
+/// All of it.
+pub(super) async fn config(State(admin): Shared) -> Answer {
+    Ok(Json(whole(&admin.config())).into_response())
+}
+
+/// The routes alone, in the order in which the file has them.
+pub(super) async fn routes(State(admin): Shared) -> Answer {
+    let config = admin.config();
+    let routes = config.routes.iter().map(|route| self::route(route)).collect::<Vec<_>>();
+    Ok(Json(json!({ "routes": routes })).into_response())
+}
+
+fn whole(config: &Config) -> Value {
+    let mut upstreams = serde_json::Map::new();
+    for route in &config.routes {
+        upstreams.entry(route.upstream.name.clone()).or_insert_with(|| upstream(&route.upstream));
+    }
+    json!({
+        "server": server(&config.server),
+        "admin": config.admin.as_ref().map(admin),
+        "store": store(&config.store),
+        "upstreams": upstreams,
+        "routes": config.routes.iter().map(|one| route(one)).collect::<Vec<_>>(),
+    })
+}
+
+fn server(server: &Server) -> Value {
+    json!({
+        "listen": server.listen.iter().map(address).collect::<Vec<_>>(),
+        "threads": server.threads,
+        "body_memory": show_size(server.body_memory_bytes as u64),
+        "body_memory_total": show_size(server.body_memory_total_bytes as u64),
+        "body_max": show_size(server.body_max_bytes),
+        "spool_total": show_size(server.spool_total_bytes),
+        "body_timeout": show_duration(server.body_timeout),
+        "spool_dir": server.spool_dir,
+        "claim_waiters_max": server.claim_waiters_max,
+        "keepalive_timeout": show_duration(server.keepalive_timeout),
+        "shutdown_timeout": show_duration(server.shutdown_timeout),
+    })
+}
+
+fn address(listen: &Listen) -> String {
+    match listen {
+        Listen::Tcp(address) => address.clone(),
+        Listen::Tls(address) => format!("tls:{address}"),
+        Listen::Unix(path) => format!("unix:{}", path.display()),
+    }
+}
+
+fn admin(admin: &Admin) -> Value {
+    let (file, variable) = match &admin.token {
+        Some(TokenSource::File(path)) => (Some(path), None),
+        Some(TokenSource::Environment(name)) => (None, Some(name)),
+        None => (None, None),
+    };
+    json!({ "listen": address(&admin.listen), "hosts": admin.hosts, "token_file": file, "token_env": variable })
+}
+
+fn store(store: &Store) -> Value {
+    let mut shown = json!({
+        "kind": kind(&store.kind),
+        "capacity": store.capacity,
+        "idle_ttl": show_duration(store.idle_ttl),
+        "timeout": show_duration(store.timeout),
+        "start_grace": show_duration(store.start_grace),
+    });
+    let login = match &store.kind {
+        StoreKind::Memory => None,
+        StoreKind::Disk { path } => {
+            shown["path"] = json!(path);
+            None
+        }
+        StoreKind::Etcd(etcd) => {
+            shown["endpoints"] = json!(etcd.endpoints);
+            shown["prefix"] = json!(etcd.prefix);
+            shown["tls"] = json!(etcd.tls.as_ref().map(tls));
+            etcd.login.as_ref()
+        }
+        StoreKind::Redis(redis) => {
+            shown["url"] = json!(redis.url);
+            shown["prefix"] = json!(redis.prefix);
+            shown["tls"] = json!(redis.tls.as_ref().map(tls));
+            redis.login.as_ref()
+        }
+    };
+    if let Some(login) = login {
+        shown["user"] = json!(login.user);
+        shown["password_file"] = json!(login.password_file);
+    }
+    shown
+}
+
+fn tls(tls: &Tls) -> Value {
+    let (certificate, key) = tls.identity.as_ref().map(|(certificate, key)| (certificate, key)).unzip();
+    json!({ "ca": tls.ca, "cert": certificate, "key": key })
+}
+
+fn upstream(upstream: &Upstream) -> Value {
+    json!({
+        "servers": upstream.servers,
+        "identity": upstream.identity,
+        "connect_timeout": show_duration(upstream.connect_timeout),
+        "timeout": show_duration(upstream.timeout),
+        "late_max": show_duration(upstream.late_max),
+        "reuse_idle_writes": show_duration(upstream.reuse_idle_writes),
+    })
+}
+
+fn route(route: &Route) -> Value {
+    let mut shown = json!({
+        "name": route.name,
+        "host": route.host.to_string(),
+        "path": route.path.to_string(),
+        "upstream": route.upstream.name,
+        "policy": route.policy.word(),
+        "key": route.key.to_string(),
+        "path_params": PathParameters::word(&route.path_params),
+    });
+    let guarded = route.guard.as_ref().map(guard).into_iter().flatten();
+    if let Some(shown) = shown.as_object_mut() {
+        shown.extend(guarded);
+    }
+    shown
+}
+
+/// The keys of a guarded route.
+fn guard(guard: &Guard) -> serde_json::Map<String, Value> {
+    let names = |names: &[http::HeaderName]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let methods = |methods: &[http::Method]| methods.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let texts = |texts: &mut dyn Iterator<Item = String>| texts.collect::<Vec<_>>();
+    let shown = json!({
+        "etag": guard.etag.spelled(),
+        "ignore_json": texts(&mut guard.ignored_json.iter().map(ToString::to_string)),
+        "etag_suffixes": guard.on_the_way.suffixes,
+        "accept_weak_own": guard.on_the_way.weakens,
+        "mirror_header": guard.on_the_way.mirror.as_ref().map(ToString::to_string),
+        "compare": guard.compare.word(),
+        "writers": guard.writers.word(),
+        "require": guard.require.word(),
+        "require_methods": methods(&guard.require_methods),
+        "allow_any": guard.allow_any,
+        "on_write": guard.on_write.word(),
+        "etag_after_write": guard.tag_after_write.word(),
+        "safe_methods": methods(&guard.safe_methods),
+        "unclaimed_methods": methods(&guard.unclaimed_methods),
+        "method_override": guard.method_override.word(),
+        "guarantee": guard.guarantee.word(),
+        "observe": guard.observe,
+        "hash_max": show_size(guard.hash_max_bytes as u64),
+        "hash_wait": show_duration(guard.hash_wait),
+        "identity_headers": names(&guard.identity_headers),
+        "identity_ttl": show_duration(guard.identity_ttl),
+        "claim": { "max_wait": show_duration(guard.claim_max_wait), "max_waiters": guard.claim_max_waiters },
+        "probe": { "timeout": show_duration(guard.probe_timeout) },
+        "probe_auth": guard.probe_auth.word(),
+        "probe_region": guard.probe_region,
+        "idempotency": guard.idempotency.word(),
+        "idempotency_ttl": show_duration(guard.idempotency_ttl),
+        "errors": guard.errors.word(),
+        "touches": texts(&mut guard.touches.iter().map(|template| template.pattern().to_string())),
+        "lease": guard.lease.as_ref().map(leases),
+    });
+    match shown {
+        Value::Object(shown) => shown,
+        _ => serde_json::Map::new(),
+    }
+}
+
+fn leases(rules: &LeaseRules) -> Value {
+    json!({
+        "dialect": rules.dialect.word(),
+        "prefix": rules.prefix,
+        "guards": guard_words(rules.guards),
+        "auth": rules.auth.word(),
+        "bind": rules.bind,
+        "acquire_on_read": rules.acquire_on_read,
+        "client_break": rules.client_break,
+        "absent": rules.absent.word(),
+        "remember": show_duration(rules.remember),
+        "max_per_principal": rules.max_per_principal,
+        "default": show_duration(rules.default),
+        "min": show_duration(rules.min),
+        "max": show_duration(rules.max),
+        "infinite": rules.infinite,
+        "required": rules.required,
+        "max_wait": show_duration(rules.max_wait),
+        "max_waiters": rules.max_waiters,
+        "hold_max": show_duration(rules.hold_max),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// What is shown for each key of the reference is what a file can say there.
+    #[test]
+    fn every_key_of_the_file_is_shown() {
+        let reference = include_str!("../../config/ifmatch.toml");
+        let text = reference.replace("policy = \"optimistic\"", "policy = \"pessimistic\"");
+        let loaded = crate::config::parse("config/ifmatch.toml", &text).unwrap_or_else(|problems| panic!("{problems}"));
+        let mut config = loaded.config;
+        config.admin = Some(Admin { listen: Listen::Tcp(String::new()), hosts: Vec::new(), token: None });
+        let mut shown = BTreeSet::new();
+        names(&whole(&config), &mut shown);
+        let is_name =
+            |name: &str| !name.is_empty() && name.chars().all(|each| each.is_ascii_lowercase() || each == '_');
+        let keys = reference.lines().filter_map(|line| line.trim_start_matches('#').split_once(" = "));
+        let keys = keys.map(|(key, _)| key).filter(|key| is_name(key)).collect::<BTreeSet<_>>();
+        assert!(keys.len() > 60, "the reference is read: {keys:?}");
+        // Those of other kinds of store.
+        let elsewhere = ["endpoints", "url", "prefix", "user", "password_file", "tls", "path"];
+        let missing = keys.into_iter().filter(|key| !shown.contains(*key) && !elsewhere.contains(key));
+        assert_eq!(missing.collect::<Vec<_>>(), [""; 0]);
+    }
+
+    fn names(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    found.insert(name.clone());
+                    names(value, found);
+                }
+            }
+            Value::Array(values) => values.iter().for_each(|value| names(value, found)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The admin listener of `ifmatch run`: opened before anything is served, so that what is wrong with it is told at once.
+
+use std::error::Error;
+
+use super::Exit;
+use crate::{
+    admin::{self, AdminSocket, Subject, Token},
+    config::{self, Config},
+};
+
+/// A listener that is bound, and its token.
+pub(super) struct Desk {
+    socket: AdminSocket,
+    settings: config::Admin,
+    token: Option<Token>,
+}
+
+impl Desk {
+    /// The listener that a configuration asks for; or why there is none, and how the process ends then.
+    pub(super) fn open(config: &Config) -> Result<Option<Self>, (Box<dyn Error>, Exit)> {
+        let Some(settings) = config.admin.clone() else { return Ok(None) };
+        let token = settings.token.as_ref().map(Token::read).transpose();
+        let token = token.map_err(|error| (error.into(), Exit::Configuration))?;
+        let socket = AdminSocket::bind(&settings.listen).map_err(|error| (error.into(), Exit::Unavailable))?;
+        Ok(Some(Self { socket, settings, token }))
+    }
+
+    /// Serves on the current runtime, which carries none of the proxy's requests, for as long as that lives.
+    pub(super) fn serve(self, subject: Subject) {
+        tracing::info!(listen = self.socket.address(), "admin listener");
+        tokio::spawn(async move {
+            if let Err(error) = admin::serve(self.socket, &self.settings, self.token, subject).await {
+                tracing::error!(%error, "the admin listener cannot be served");
+            }
+        });
+    }
+}

@@ -1,0 +1,177 @@
+//! A client of the admin listener: one request over a connection of its own.
+
+use std::{env, error::Error, fs, io, path::Path, path::PathBuf, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, Uri, header};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::{body::Incoming, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpStream, UnixStream},
+    time::timeout,
+};
+
+use crate::admin::ADMIN_FIELD;
+
+/// Where a token is looked for that no file has.
+const TOKEN_VARIABLE: &str = "IFMATCH_ADMIN_TOKEN";
+/// How long a connection may take to be made.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// How long an answer may take: a little more than the listener takes itself.
+const ANSWER_MAX: Duration = Duration::from_secs(100);
+/// Bytes of an answer.
+const ANSWER_BYTES: usize = 16 * 1024 * 1024;
+
+/// Where an admin listener is, and what it asks for.
+pub(super) struct Client {
+    place: Place,
+    token: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    /// `host:port`.
+    Tcp(String),
+    Unix(PathBuf),
+}
+
+/// What went wrong, as it is told to the user.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("{0:?} is no address of an admin listener: write http://127.0.0.1:9901 or unix:/path")]
+    Address(String),
+    #[error("the token cannot be read from {}", .0.display())]
+    Token(PathBuf, #[source] io::Error),
+    #[error("the admin listener at {0} cannot be reached; is it configured ([admin] listen), and is this its address?")]
+    Unreachable(String, #[source] Option<io::Error>),
+    #[error("the admin listener gave no answer")]
+    NoAnswer(#[source] Option<Box<dyn Error + Send + Sync>>),
+    #[error("{code}: {detail}")]
+    Refused { code: String, detail: String },
+}
+
+impl Client {
+    /// The client of a listener, with the token of a file or of the environment, if there is one.
+    pub(super) fn new(address: &str, token_file: Option<&Path>) -> Result<Self, Failure> {
+        let token = match token_file {
+            Some(path) => {
+                let text = fs::read_to_string(path).map_err(|error| Failure::Token(path.to_owned(), error))?;
+                Some(text.trim_end_matches(['\r', '\n']).to_owned())
+            }
+            None => env::var(TOKEN_VARIABLE).ok(),
+        };
+        Ok(Self { place: place(address).ok_or_else(|| Failure::Address(address.to_owned()))?, token })
+    }
+
+    /// The JSON of a GET.
+    pub(super) async fn get(&self, target: &str) -> Result<Value, Failure> {
+        self.ask(Method::GET, target, None).await
+    }
+
+    /// The JSON of a POST.
+    pub(super) async fn post(&self, target: &str, document: &Value) -> Result<Value, Failure> {
+        self.ask(Method::POST, target, Some(document)).await
+    }
+
+    async fn ask(&self, method: Method, target: &str, document: Option<&Value>) -> Result<Value, Failure> {
+        let request = self.request(method, target, document).map_err(|error| Failure::NoAnswer(Some(error.into())))?;
+        let answered = async {
+            match &self.place {
+                Place::Tcp(address) => exchange(self.reach(TcpStream::connect(address)).await?, request).await,
+                Place::Unix(path) => exchange(self.reach(UnixStream::connect(path)).await?, request).await,
+            }
+        };
+        let (status, body) = timeout(ANSWER_MAX, answered).await.map_err(|_elapsed| Failure::NoAnswer(None))??;
+        let document: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if status == StatusCode::OK && !document.is_null() {
+            return Ok(document);
+        }
+        let text = |member: &str| document.get(member).and_then(Value::as_str).map(str::to_owned);
+        let code = text("code").unwrap_or_else(|| status.to_string());
+        Err(Failure::Refused {
+            code,
+            detail: text("detail").unwrap_or_else(|| "is this an admin listener?".to_owned()),
+        })
+    }
+
+    async fn reach<S>(&self, connection: impl Future<Output = io::Result<S>>) -> Result<S, Failure> {
+        let place = match &self.place {
+            Place::Tcp(address) => address.clone(),
+            Place::Unix(path) => format!("unix:{}", path.display()),
+        };
+        match timeout(CONNECT_MAX, connection).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => Err(Failure::Unreachable(place, Some(error))),
+            Err(_elapsed) => Err(Failure::Unreachable(place, None)),
+        }
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        target: &str,
+        document: Option<&Value>,
+    ) -> Result<Request<Full<Bytes>>, http::Error> {
+        let host = match &self.place {
+            Place::Tcp(address) => address.as_str(),
+            Place::Unix(_) => "localhost",
+        };
+        let mut request =
+            Request::builder().method(method).uri(target).header(header::HOST, host).header(ADMIN_FIELD, "1");
+        if let Some(token) = &self.token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        match document {
+            Some(document) => request
+                .header(header::CONTENT_TYPE, "application/json")
+                .body(Full::new(Bytes::from(document.to_string()))),
+            None => request.body(Full::default()),
+        }
+    }
+}
+
+fn place(address: &str) -> Option<Place> {
+    if let Some(path) = address.strip_prefix("unix:") {
+        return (!path.is_empty()).then(|| Place::Unix(PathBuf::from(path)));
+    }
+    let with_scheme = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
+    let uri = with_scheme.parse::<Uri>().ok().filter(|uri| uri.scheme_str() == Some("http") && uri.path() == "/")?;
+    let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
+    Some(Place::Tcp(format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80))))
+}
+
+/// Sends a request, and reads its answer up to a limit.
+async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), Failure>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let lost = |error: hyper::Error| Failure::NoAnswer(Some(error.into()));
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
+    // It ends with the answer; how, the request is told.
+    tokio::spawn(async move { drop(connection.await) });
+    let response: Response<Incoming> = sender.send_request(request).await.map_err(lost)?;
+    let status = response.status();
+    let body = Limited::new(response.into_body(), ANSWER_BYTES).collect().await;
+    Ok((status, body.map_err(|error| Failure::NoAnswer(Some(error)))?.to_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_urls_or_sockets() {
+        let tcp = |address: &str| Some(Place::Tcp(address.to_owned()));
+        assert_eq!(place("http://127.0.0.1:9901"), tcp("127.0.0.1:9901"));
+        assert_eq!(place("http://[::1]:9901/"), tcp("[::1]:9901"));
+        assert_eq!(place("localhost:9901"), tcp("localhost:9901"));
+        assert_eq!(place("http://admin.example"), tcp("admin.example:80"));
+        assert_eq!(place("unix:/run/admin"), Some(Place::Unix(PathBuf::from("/run/admin"))));
+        for address in ["", "unix:", "https://a:1", "http://a:1/b", "http://a@b:1", "http://"] {
+            assert_eq!(place(address), None, "{address}");
+        }
+    }
+}

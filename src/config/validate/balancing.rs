@@ -1,0 +1,123 @@
+//! How the servers of an upstream share its load, how they are checked, and what they are sent of the client.
+
+use http::{HeaderValue, uri::PathAndQuery};
+
+use super::{
+    super::{
+        Balance, Connections, HashBy, Health, HostHeader, Question, limits,
+        raw::{self, Text},
+        units::status_range,
+        words::{CheckWord, Word as _},
+    },
+    check::Check,
+};
+
+/// What a check asks for where nothing is said.
+const DEFAULT_PATH: &str = "/";
+/// Which statuses are good where nothing is said.
+const DEFAULT_STATUS: &str = "2xx";
+
+/// The weight of each server, in their order.
+pub(super) fn weights(check: &mut Check<'_>, raw: &raw::Upstream, servers: &[String]) -> Vec<u32> {
+    let mut weights = vec![1; servers.len()];
+    for (server, weight) in &raw.weights {
+        let place = servers.iter().position(|known| known.eq_ignore_ascii_case(server.get_ref()));
+        match place.and_then(|place| weights.get_mut(place)) {
+            Some(known) => {
+                *known = u32::try_from(check.count(Some(weight), limits::WEIGHT)).unwrap_or(1);
+            }
+            // A server that could not be read was reported.
+            None if servers.is_empty() => {}
+            None => {
+                let hint = format!("the servers are {}", servers.join(", "));
+                check.hinted(server.span(), format!("weights names {:?}, which is no server", server.get_ref()), hint);
+            }
+        }
+    }
+    weights
+}
+
+/// What decides which server an unguarded request goes to. What a hash is made of means nothing without a hash.
+pub(super) fn balance(check: &mut Check<'_>, raw: &raw::Upstream) -> (Balance, HashBy) {
+    let balance = check.word("balance", raw.balance.as_ref()).unwrap_or_default();
+    let hash_by = check.word("hash_by", raw.hash_by.as_ref()).unwrap_or_default();
+    if let Some(text) = raw.hash_by.as_ref().filter(|text| balance == Balance::RoundRobin && text.get_ref() != "path") {
+        let hint = format!("write balance = {:?}, or leave hash_by out", Balance::ConsistentHash.word());
+        check.hinted(text.span(), "hash_by has no effect on servers that take turns", hint);
+    }
+    (balance, hash_by)
+}
+
+pub(super) fn connections(check: &mut Check<'_>, raw: &raw::Upstream) -> Connections {
+    Connections {
+        max: check.count(raw.max_connections.as_ref(), limits::MAX_CONNECTIONS),
+        queue_max_wait: check.duration(raw.queue.max_wait.as_ref(), limits::QUEUE_MAX_WAIT),
+        queue_max_waiters: check.count(raw.queue.max_waiters.as_ref(), limits::QUEUE_MAX_WAITERS),
+        idle_timeout: check.duration(raw.idle_timeout.as_ref(), limits::IDLE_TIMEOUT),
+    }
+}
+
+/// The active checks; `None` where they are off.
+pub(super) fn health(check: &mut Check<'_>, raw: &raw::Health) -> Option<Health> {
+    let kind = check.word("health.check", raw.check.as_ref()).unwrap_or(CheckWord::Off);
+    let path = path(check, raw.path.as_ref());
+    let status = raw.status.as_ref();
+    let statuses = status_range(status.map_or(DEFAULT_STATUS, |text| text.get_ref())).unwrap_or_else(|| {
+        let message = format!("health.status is {:?}", status.map_or("", |text| text.get_ref()));
+        if let Some(text) = status {
+            check.hinted(text.span(), message, r#"write "2xx", "204", or another status or class"#);
+        }
+        200..=299
+    });
+    for (key, text, default) in
+        [("health.path", &raw.path, DEFAULT_PATH), ("health.status", &raw.status, DEFAULT_STATUS)]
+    {
+        if let Some(text) = text.as_ref().filter(|text| kind != CheckWord::Http && text.get_ref() != default) {
+            let message = format!("{key} has no effect where health.check is {:?}", kind.word());
+            check.hinted(text.span(), message, "write check = \"http\"");
+        }
+    }
+    let health = Health {
+        question: match kind {
+            CheckWord::Off | CheckWord::Connect => Question::Connect,
+            CheckWord::Http => Question::Http { path, status: statuses },
+        },
+        interval: check.duration(raw.interval.as_ref(), limits::HEALTH_INTERVAL),
+        timeout: check.duration(raw.timeout.as_ref(), limits::HEALTH_TIMEOUT),
+        healthy_after: check.count(raw.healthy_after.as_ref(), limits::HEALTHY_AFTER),
+        unhealthy_after: check.count(raw.unhealthy_after.as_ref(), limits::UNHEALTHY_AFTER),
+    };
+    (kind != CheckWord::Off).then_some(health)
+}
+
+fn path(check: &mut Check<'_>, value: Option<&Text>) -> String {
+    let Some(value) = value else { return DEFAULT_PATH.to_owned() };
+    let path = value.get_ref();
+    let is_target = path.starts_with('/') && !path.contains('#') && path.parse::<PathAndQuery>().is_ok();
+    if !is_target {
+        check.hinted(value.span(), format!("health.path is {path:?}, which is no path"), "write \"/healthz\"");
+        return DEFAULT_PATH.to_owned();
+    }
+    path.clone()
+}
+
+/// A word, or the name of a host.
+pub(super) fn host_header(check: &mut Check<'_>, value: Option<&Text>) -> HostHeader {
+    const HINT: &str = r#"it is "preserve", "upstream", or the name of a host: "docs.internal", "localhost:80""#;
+    let Some(value) = value else { return HostHeader::Preserve };
+    match value.get_ref().as_str() {
+        "preserve" => HostHeader::Preserve,
+        "upstream" => HostHeader::Upstream,
+        // A single word is rather a misspelt one than a host.
+        name if name.contains(['.', ':']) && is_authority(name) => HostHeader::Named(name.to_owned()),
+        name => {
+            check.hinted(value.span(), format!("host_header cannot be {name:?}"), HINT);
+            HostHeader::Preserve
+        }
+    }
+}
+
+fn is_authority(name: &str) -> bool {
+    let authority = name.parse::<http::uri::Authority>();
+    authority.is_ok_and(|authority| !authority.as_str().contains('@')) && HeaderValue::from_str(name).is_ok()
+}

@@ -1,0 +1,71 @@
+//! What routes do to paths on their way to the upstream (`strip_prefix`, `add_prefix`).
+
+use super::{
+    super::{HostHeader, Upstream, raw::Text},
+    check::Check,
+    routes::Keys,
+};
+use crate::core::{
+    path_mapping::PathMapping,
+    policy::{Guard, ProbeAuth},
+    route::PathPattern,
+    target::{NormalPath, PathParameters, normalize},
+};
+
+/// The mapping of a route, and the paths that the upstream gets by it.
+pub(super) fn mapping(check: &mut Check<'_>, keys: Keys<'_>, path: &PathPattern) -> Option<(PathMapping, PathPattern)> {
+    let strip = keys.get(|raw| raw.strip_prefix.as_ref());
+    let stripped = prefix(check, "strip_prefix", strip)?;
+    let added = prefix(check, "add_prefix", keys.get(|raw| raw.add_prefix.as_ref()))?;
+    let Some(rest) = path.without(&stripped) else {
+        if let Some(text) = strip {
+            let message = format!("the path {path} does not begin with strip_prefix {:?}", text.get_ref());
+            let hint = format!("write path = \"{}{path}\", or another strip_prefix", stripped.as_str());
+            check.hinted(text.span(), message, hint);
+        }
+        return None;
+    };
+    Some((PathMapping::new(&stripped, &added), rest.under(&added)))
+}
+
+/// Checks the prefixes of `[defaults]` by themselves.
+pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>) {
+    let _ = prefix(check, "strip_prefix", keys.get(|raw| raw.strip_prefix.as_ref()));
+    let _ = prefix(check, "add_prefix", keys.get(|raw| raw.add_prefix.as_ref()));
+}
+
+/// A signature covers the host, which is not known before a server is chosen.
+pub(super) fn refuse_unsignable(check: &mut Check<'_>, keys: Keys<'_>, upstream: &Upstream, guard: &Guard) {
+    if guard.probe_auth == ProbeAuth::SigV4
+        && upstream.host_header == HostHeader::Upstream
+        && let Some(text) = keys.get(|raw| raw.probe_auth.as_ref())
+    {
+        let message =
+            format!("probes are signed for a host, and upstream {:?} has host_header = \"upstream\"", upstream.name);
+        check.hinted(
+            text.span(),
+            message,
+            "write the host that the servers answer to: host_header = \"s3.example.com\"",
+        );
+    }
+}
+
+/// A prefix, which is the root where there is none; `None` if a problem with it was reported.
+fn prefix(check: &mut Check<'_>, key: &str, value: Option<&Text>) -> Option<NormalPath> {
+    let root = normalize(b"/", PathParameters::Refuse).ok();
+    let Some(value) = value.filter(|text| !text.get_ref().is_empty()) else { return root };
+    let text = value.get_ref();
+    match normalize(text.as_bytes(), PathParameters::Refuse) {
+        Ok(normal) if normal.as_str() == text && text != "/" && !text.contains(['{', '}']) => Some(normal),
+        Ok(normal) if normal.as_str() != "/" && !text.contains(['{', '}']) => {
+            let message = format!("{key} is {text:?}, which is not in normal form");
+            check.hinted(value.span(), message, format!("write {:?}", normal.as_str()));
+            None
+        }
+        Ok(_) | Err(_) => {
+            let message = format!("{key} is {text:?}, which is no path to put before others");
+            check.hinted(value.span(), message, "write a path such as \"/api\", or leave it out");
+            None
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Paths that an upstream knows by another beginning (`strip_prefix`, `add_prefix`).
+//!
+//! # Design
+//!
+//! *Which path is in the key of a resource?* The upstream's. Two routes with different prefixes may lead to one
+//! resource, and one resource has one key.
+//!
+//! *Why must the beginning be spelled as configured?* The target is forwarded as it was received, so what is taken off
+//! is octets; in another spelling the same octets would be something else. [`PathMapping::agrees`] compares what the
+//! upstream would read with what was meant, dot segments and all.
+
+use super::target::{NormalPath, PathParameters, normalize, split_authority, split_query};
+
+/// How paths are changed on their way to an upstream. Both prefixes are empty or in normal form.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathMapping {
+    strip: String,
+    add: String,
+}
+
+impl PathMapping {
+    /// Takes one prefix off and puts the other one on; the root stands for none.
+    pub fn new(strip: &NormalPath, add: &NormalPath) -> Self {
+        let text = |prefix: &NormalPath| prefix.as_str().trim_end_matches('/').to_owned();
+        Self { strip: text(strip), add: text(add) }
+    }
+
+    /// Whether paths stay as they are.
+    pub fn is_identity(&self) -> bool {
+        self.strip.is_empty() && self.add.is_empty()
+    }
+
+    /// What is taken off.
+    pub fn strip(&self) -> &str {
+        &self.strip
+    }
+
+    /// What is put on.
+    pub fn add(&self) -> &str {
+        &self.add
+    }
+
+    /// A target (path, and query if there is one) as the upstream gets it; `None` if it does not begin with what is to
+    /// be taken off.
+    pub fn to_upstream(&self, target: &[u8]) -> Option<Vec<u8>> {
+        replace(target, &self.strip, &self.add)
+    }
+
+    /// A path in normal form as the upstream reads it.
+    pub fn upstream_path(&self, path: &NormalPath) -> Option<NormalPath> {
+        if self.is_identity() {
+            return Some(path.clone());
+        }
+        normalize(&self.to_upstream(path.as_str().as_bytes())?, PathParameters::Keep).ok()
+    }
+
+    /// Whether the upstream reads a path as received as what its normal form becomes.
+    pub fn agrees(&self, received: &[u8], normal: &NormalPath) -> bool {
+        self.is_identity()
+            || self.to_upstream(received).is_some_and(|mapped| {
+                normalize(&mapped, PathParameters::Keep).ok().as_ref() == self.upstream_path(normal).as_ref()
+            })
+    }
+
+    /// A target of the upstream as its client knows it; `None` if it is none of those that lead there.
+    pub fn to_client(&self, target: &[u8]) -> Option<Vec<u8>> {
+        replace(target, &self.add, &self.strip)
+    }
+
+    /// A reference in a response (RFC 3986 section 4.1) as the client is to follow it; `None` if it stays as it is. The
+    /// upstream knows itself by the client's host, or by a name `is_own`, which the client is not told.
+    pub fn reference_to_client(&self, reference: &str, host: &str, is_own: impl Fn(&str) -> bool) -> Option<String> {
+        let (beginning, authority, rest) = split_authority(reference)?;
+        let beginning = match authority {
+            Some(authority) if authority.eq_ignore_ascii_case(host) => beginning,
+            Some(authority) if is_own(authority) => "",
+            Some(_) => return None,
+            None => "",
+        };
+        if authority.is_none() && !rest.starts_with('/') {
+            // Relative to the target, which keeps its end.
+            return None;
+        }
+        let slash = if rest.starts_with('/') { "" } else { "/" };
+        let mapped = String::from_utf8(self.to_client(format!("{slash}{rest}").as_bytes())?).ok()?;
+        let mapped = format!("{beginning}{mapped}");
+        (mapped != reference).then_some(mapped)
+    }
+}
+
+/// A target with another beginning.
+fn replace(target: &[u8], old: &str, new: &str) -> Option<Vec<u8>> {
+    let rest = target.strip_prefix(old.as_bytes())?;
+    let (path, _) = split_query(rest);
+    if !path.is_empty() && !path.starts_with(b"/") && !path.starts_with(b"#") {
+        return None;
+    }
+    let slash = if new.is_empty() && !path.starts_with(b"/") { "/" } else { "" };
+    Some([new.as_bytes(), slash.as_bytes(), rest].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(path: &str) -> NormalPath {
+        normalize(path.as_bytes(), PathParameters::Keep).unwrap()
+    }
+
+    fn mapping(strip: &str, add: &str) -> PathMapping {
+        PathMapping::new(&normal(strip), &normal(add))
+    }
+
+    fn there(strip: &str, add: &str, target: &str) -> Option<String> {
+        mapping(strip, add).to_upstream(target.as_bytes()).map(|mapped| String::from_utf8(mapped).unwrap())
+    }
+
+    #[test]
+    fn a_target_gets_another_beginning() {
+        for (strip, add, target, expected) in [
+            ("/api", "/", "/api/docs/1?a=/api", Some("/docs/1?a=/api")),
+            ("/api", "/", "/api", Some("/")),
+            ("/api", "/", "/api?a", Some("/?a")),
+            ("/api", "/", "/api/", Some("/")),
+            ("/api", "/v1", "/api/docs", Some("/v1/docs")),
+            ("/api", "/v1", "/api", Some("/v1")),
+            ("/", "/v1", "/docs", Some("/v1/docs")),
+            ("/", "/v1", "/", Some("/v1/")),
+            ("/api", "/", "/apis", None),
+            ("/api", "/", "/%61pi/docs", None),
+            ("/", "/", "/docs", Some("/docs")),
+        ] {
+            assert_eq!(there(strip, add, target).as_deref(), expected, "{strip} {add} {target}");
+        }
+    }
+
+    #[test]
+    fn a_target_comes_back_as_it_went() {
+        for (strip, add) in [("/api", "/"), ("/", "/v1"), ("/api", "/v1"), ("/a/b", "/c/d")] {
+            let client = format!("{}/docs/1?x", mapping(strip, add).strip());
+            let upstream = mapping(strip, add).to_upstream(client.as_bytes()).unwrap();
+            assert_eq!(mapping(strip, add).to_client(&upstream), Some(client.into_bytes()));
+        }
+    }
+
+    /// What walks out of the prefix would be another resource than the one whose claim was taken.
+    #[test]
+    fn a_path_that_the_upstream_reads_otherwise_does_not_agree() {
+        let api = mapping("/api", "/v1");
+        assert!(api.agrees(b"/api/docs/1", &normal("/api/docs/1")));
+        assert!(api.agrees(b"/api/docs/../docs/%31", &normal("/api/docs/1")));
+        for received in ["/api/../api/docs/1", "/x/../api/docs/1", "/%61pi/docs/1", "/api/../../api/docs/1"] {
+            assert!(!api.agrees(received.as_bytes(), &normal("/api/docs/1")), "{received}");
+        }
+        assert!(!mapping("/", "/v1").agrees(b"/a/../../docs", &normal("/docs")));
+    }
+
+    /// RFC 9110 sections 10.2.2 and 8.7.
+    #[test]
+    fn references_of_the_upstream_lead_its_client_back() {
+        let api = mapping("/api", "/v1");
+        let back = |reference: &str| api.reference_to_client(reference, "docs.test", |host| host == "10.0.0.1:80");
+        for (reference, expected) in [
+            ("/v1/docs/2", Some("/api/docs/2")),
+            ("/v1", Some("/api")),
+            ("/v1?page=2#a", Some("/api?page=2#a")),
+            ("https://docs.test/v1/docs/2", Some("https://docs.test/api/docs/2")),
+            ("http://10.0.0.1:80/v1/docs/2", Some("/api/docs/2")),
+            ("//10.0.0.1:80/v1/docs/2", Some("/api/docs/2")),
+            ("2", None),
+            ("?page=2", None),
+            ("/login", None),
+            ("/v12", None),
+            ("http://other.test/v1/docs/2", None),
+            ("mailto:a@docs.test", None),
+        ] {
+            assert_eq!(back(reference).as_deref(), expected, "{reference}");
+        }
+    }
+
+    #[test]
+    fn an_own_name_of_the_upstream_is_not_told_even_where_paths_stay() {
+        let same = PathMapping::default();
+        let back = same.reference_to_client("http://10.0.0.1/docs/2", "docs.test", |host| host == "10.0.0.1");
+        assert_eq!(back.as_deref(), Some("/docs/2"));
+    }
+}

@@ -1,0 +1,191 @@
+//! One server of an upstream: whether it is well, and how many exchanges are under way with it.
+
+use std::{
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError},
+    time::timeout,
+};
+
+use crate::config::Connections;
+
+/// How long a server that could not be connected to comes after all others: long enough that a server which is gone
+/// costs few requests a second attempt, short enough that one which came back has its share soon.
+const LAST_AFTER_FAILURE: Duration = Duration::from_secs(2);
+
+/// When the process began, about.
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// What is known of a server, shared by all configurations that name it.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) name: String,
+    /// Whether its health checks failed.
+    down: AtomicBool,
+    /// Until when it comes last, in milliseconds since the start; 0 for never.
+    last_until: AtomicU64,
+    max: usize,
+    slots: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+/// One exchange of those that a server has at once; over when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Slot(#[expect(dead_code, reason = "it is held, and dropped")] OwnedSemaphorePermit);
+
+/// A server that has as many exchanges as it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+impl Server {
+    pub(super) fn new(name: &str, max: usize) -> Self {
+        let max = max.min(Semaphore::MAX_PERMITS);
+        Self {
+            name: name.to_owned(),
+            down: AtomicBool::new(false),
+            last_until: AtomicU64::new(0),
+            max,
+            slots: Arc::new(Semaphore::new(max)),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) fn max(&self) -> usize {
+        self.max
+    }
+
+    /// Exchanges under way.
+    pub(super) fn in_use(&self) -> usize {
+        self.max.saturating_sub(self.slots.available_permits())
+    }
+
+    /// Requests that wait for one to end.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        self.down.load(Ordering::Relaxed)
+    }
+
+    /// Notes what its health checks say; true if that is news.
+    pub(super) fn set_down(&self, down: bool) -> bool {
+        self.down.swap(down, Ordering::Relaxed) != down
+    }
+
+    /// Whether it could not be connected to a moment ago.
+    pub(super) fn comes_last(&self) -> bool {
+        let until = self.last_until.load(Ordering::Relaxed);
+        until != 0 && since_start() < until
+    }
+
+    /// Notes whether it could be connected to.
+    pub(super) fn connected(&self, succeeded: bool) {
+        if !succeeded {
+            let until = since_start().saturating_add(u64::try_from(LAST_AFTER_FAILURE.as_millis()).unwrap_or(u64::MAX));
+            self.last_until.store(until, Ordering::Relaxed);
+        } else if self.last_until.load(Ordering::Relaxed) != 0 {
+            self.last_until.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// A slot, if one is free.
+    pub(super) fn try_slot(&self) -> Result<Slot, Full> {
+        match Arc::clone(&self.slots).try_acquire_owned() {
+            Ok(permit) => Ok(Slot(permit)),
+            Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => Err(Full),
+        }
+    }
+
+    /// A slot, when one is free: those who wait get theirs in the order in which they came.
+    pub(super) async fn slot(&self, limits: &Connections) -> Result<Slot, Full> {
+        if let Ok(slot) = self.try_slot() {
+            return Ok(slot);
+        }
+        let waiter = Waiter::of(self, limits.queue_max_waiters).ok_or(Full)?;
+        let permit = timeout(limits.queue_max_wait, Arc::clone(&self.slots).acquire_owned()).await;
+        drop(waiter);
+        match permit {
+            Ok(Ok(permit)) => Ok(Slot(permit)),
+            Ok(Err(_)) | Err(_) => Err(Full),
+        }
+    }
+}
+
+/// One request that waits for a slot.
+struct Waiter<'a>(&'a AtomicUsize);
+
+impl<'a> Waiter<'a> {
+    fn of(server: &'a Server, max: usize) -> Option<Self> {
+        let waiter = Self(&server.waiting);
+        (server.waiting.fetch_add(1, Ordering::Relaxed) < max).then_some(waiter)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn since_start() -> u64 {
+    u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(queue_max_waiters: usize) -> Connections {
+        Connections { queue_max_wait: Duration::from_millis(20), queue_max_waiters, ..Connections::default() }
+    }
+
+    #[tokio::test]
+    async fn a_slot_is_free_again_when_its_exchange_is_over() {
+        let server = Server::new("a:1", 1);
+        let slot = server.slot(&limits(0)).await.expect("it is idle");
+        assert_eq!((server.in_use(), server.try_slot().err()), (1, Some(Full)));
+        drop(slot);
+        assert!(server.try_slot().is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_wait_for_a_slot_is_bounded() {
+        let server = Server::new("a:1", 1);
+        let _slot = server.try_slot().expect("it is idle");
+        assert_eq!(server.slot(&limits(1)).await.err(), Some(Full));
+        assert_eq!(server.waiting(), 0);
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_served_when_a_slot_is_free() {
+        let server = Server::new("a:1", 1);
+        let limits = Connections { queue_max_wait: Duration::from_secs(10), ..limits(1) };
+        let slot = server.try_slot().expect("it is idle");
+        let (waited, ()) = tokio::join!(server.slot(&limits), async move { drop(slot) });
+        assert!(waited.is_ok());
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_beyond_the_most_who_may() {
+        let server = Server::new("a:1", 1);
+        let _slot = server.try_slot().expect("it is idle");
+        let limits = Connections { queue_max_wait: Duration::from_secs(600), ..limits(0) };
+        assert_eq!(server.slot(&limits).await.err(), Some(Full));
+    }
+
+    #[test]
+    fn a_server_that_refused_comes_last_until_it_takes_a_connection() {
+        let server = Server::new("a:1", 1);
+        server.connected(false);
+        assert!(server.comes_last());
+        server.connected(true);
+        assert!(!server.comes_last());
+    }
+}

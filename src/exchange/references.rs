@@ -1,0 +1,110 @@
+//! References in responses, which name resources as the upstream knows them (RFC 9110 sections 10.2.2 and 8.7, RFC 8288).
+
+use http::{HeaderName, HeaderValue, header};
+use pingora::http::{RequestHeader, ResponseHeader};
+
+use crate::config::{HostHeader, Route};
+
+/// Fields that hold one reference.
+const SINGLE: [HeaderName; 2] = [header::LOCATION, header::CONTENT_LOCATION];
+
+/// Makes the references in a response lead the client back, where the route changes paths or the upstream knows itself
+/// by another host: those of `Location`, `Content-Location` and `Link`.
+pub fn lead_back(response: &mut ResponseHeader, route: &Route, client: &RequestHeader) -> pingora::Result<()> {
+    if route.mapping.is_identity() && route.upstream.host_header == HostHeader::Preserve {
+        return Ok(());
+    }
+    let host = client.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    for name in &SINGLE {
+        let value = response.headers.get(name).and_then(|value| value.to_str().ok());
+        if let Some(changed) = value.and_then(|reference| reference_to_client(reference, route, host)) {
+            response.insert_header(name.clone(), changed)?;
+        }
+    }
+    let links = response.headers.get_all(header::LINK).iter().cloned().collect::<Vec<_>>();
+    if links.is_empty() {
+        return Ok(());
+    }
+    response.remove_header(&header::LINK);
+    for line in links {
+        let changed =
+            line.to_str().ok().map(|line| links_to_client(line, |each| reference_to_client(each, route, host)));
+        let changed = changed.and_then(|changed| HeaderValue::from_str(&changed).ok());
+        response.append_header(header::LINK, changed.unwrap_or(line))?;
+    }
+    Ok(())
+}
+
+/// A reference as the client is to follow it; `None` if it stays as it is.
+pub fn reference_to_client(reference: &str, route: &Route, host: &str) -> Option<String> {
+    let upstream = &route.upstream;
+    let is_own = |authority: &str| match &upstream.host_header {
+        HostHeader::Preserve => false,
+        HostHeader::Upstream => upstream.servers.iter().any(|server| is_same(server, authority)),
+        HostHeader::Named(name) => is_same(name, authority),
+    };
+    route.mapping.reference_to_client(reference, host, is_own)
+}
+
+/// Whether two authorities are the same, be their default ports named or not.
+fn is_same(one: &str, other: &str) -> bool {
+    let bare = |authority: &str| authority.strip_suffix(":80").or(authority.strip_suffix(":443")).map(str::to_owned);
+    one.eq_ignore_ascii_case(other)
+        || bare(one).unwrap_or(one.to_owned()).eq_ignore_ascii_case(&bare(other).unwrap_or(other.to_owned()))
+}
+
+/// The value of `Link` with other references: what stands between `<` and `>`, outside of quoted parameters.
+fn links_to_client(line: &str, change: impl Fn(&str) -> Option<String>) -> String {
+    let (mut changed, mut rest, mut is_quoted) = (String::with_capacity(line.len()), line, false);
+    while let Some(at) = rest.find(['<', '"', '\\']) {
+        let (before, from) = rest.split_at(at);
+        changed.push_str(before);
+        let mut after = from.chars();
+        match after.next() {
+            Some('<') if !is_quoted => {
+                let Some((reference, behind)) = after.as_str().split_once('>') else {
+                    changed.push_str(from);
+                    return changed;
+                };
+                changed.push('<');
+                changed.push_str(change(reference).as_deref().unwrap_or(reference));
+                changed.push('>');
+                rest = behind;
+                continue;
+            }
+            // A quoted pair: what follows stands for itself.
+            Some('\\') if is_quoted => {
+                changed.push('\\');
+                changed.extend(after.next());
+            }
+            Some(other) => {
+                is_quoted ^= other == '"';
+                changed.push(other);
+            }
+            None => {}
+        }
+        rest = after.as_str();
+    }
+    changed + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 8288 section 3.
+    #[test]
+    fn each_link_is_changed_and_its_parameters_are_not() {
+        let line = r#"</v1/a?b=1,2>; rel="next"; title="a <b> \"c\" </v1>", <x>; rel=prev, </v1/b>;rel=last"#;
+        let changed = links_to_client(line, |each| each.strip_prefix("/v1").map(|rest| format!("/api{rest}")));
+        let expected = r#"</api/a?b=1,2>; rel="next"; title="a <b> \"c\" </v1>", <x>; rel=prev, </api/b>;rel=last"#;
+        assert_eq!(changed, expected);
+    }
+
+    #[test]
+    fn what_is_no_link_stays() {
+        for line in ["<", "</v1/a", "\"<", "a\\"] {
+            assert_eq!(links_to_client(line, |_| Some("x".to_owned())), line);
+        }
+    }
+}

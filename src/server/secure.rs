@@ -1,0 +1,58 @@
+//! Connections over TLS: the handshake, within its time, before anything else.
+//!
+//! # Design
+//!
+//! *Why not pingora's own listeners with TLS?* They build their handshakes once, so that authorities of clients could not
+//! be changed, and give a client a minute. What it does of the handshake itself is used.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pingora::{
+    apps::{HttpServerApp, ServerApp},
+    listeners::tls::Acceptor,
+    protocols::{GetSocketDigest as _, Stream, l4::stream::Stream as Connection},
+    server::ShutdownWatch,
+};
+use tokio::time::timeout;
+
+use super::entrance::{Entrance, Speaking};
+use crate::tls::Downstream;
+
+/// An application whose clients choose HTTP/1.1 or HTTP/2 with the handshake of TLS (ALPN, RFC 7301).
+pub(super) struct Secure<A> {
+    application: Arc<Speaking<A>>,
+    tls: Arc<Downstream>,
+}
+
+impl<A> Secure<A> {
+    /// The same application as that behind an entrance without TLS.
+    pub(super) fn new(entrance: &Entrance<A>, tls: Arc<Downstream>) -> Self {
+        Self { application: entrance.negotiated(), tls }
+    }
+
+    async fn shake_hands(&self, connection: Connection) -> Option<Stream> {
+        let client = connection.get_socket_digest().and_then(|digest| digest.peer_addr().cloned());
+        let client = client.as_ref().map(tracing::field::display);
+        let acceptor = Acceptor::from_server_config(self.tls.handshakes());
+        match timeout(self.tls.handshake_timeout(), acceptor.tls_handshake(connection)).await {
+            Ok(Ok(stream)) => return Some(Box::new(stream)),
+            Ok(Err(error)) => tracing::debug!(client, %error, "a TLS handshake failed"),
+            Err(_) => tracing::debug!(client, "a TLS handshake took too long"),
+        }
+        None
+    }
+}
+
+#[async_trait]
+impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Secure<A> {
+    async fn process_new(self: &Arc<Self>, stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
+        let connection = stream.into_any().downcast::<Connection>().ok()?;
+        let stream = self.shake_hands(*connection).await?;
+        self.application.process_new(stream, shutdown).await
+    }
+
+    async fn cleanup(&self) {
+        self.application.cleanup().await;
+    }
+}

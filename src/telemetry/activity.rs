@@ -1,0 +1,267 @@
+//! What has happened lately, for an operator who looks: outcomes by route, and the resources that clients fight over.
+//!
+//! # Design
+//!
+//! *What does it cost a request?* One lock that its thread has to itself, and one small map. Nothing at all where there
+//! is no admin listener.
+//!
+//! *How does a table of a fixed size find the hot ones among millions?* By the space-saving rule: a newcomer takes the
+//! place of the least one and inherits its weight, so what comes often stays, and what comes once goes with the next.
+//! Counts are those since a resource got its place: never too high.
+
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use super::access::Entry;
+use crate::core::{refusal::Code, resource::ResourceKey};
+
+/// Tallies, one for each of so many threads before two share one.
+const TALLIES: usize = 16;
+
+/// Parts of the table of hot resources, each under its lock.
+const PARTS: usize = 8;
+
+/// Resources in one part.
+const PLACES: usize = 48;
+
+/// How long the table looks back, at the least; twice that at the most.
+const WINDOW: Duration = Duration::from_secs(300);
+
+/// A shorter wait for the claim is none.
+const WAIT_MIN: Duration = Duration::from_millis(1);
+
+/// What has happened since the start, and lately.
+#[derive(Debug)]
+pub struct Activity {
+    tallies: Vec<Mutex<HashMap<Box<str>, Tally>>>,
+    parts: Vec<Mutex<Part>>,
+}
+
+/// How the requests of one route ended, since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// By verdict or code of refusal.
+    pub outcomes: BTreeMap<&'static str, u64>,
+    /// How many were answered with 412, by whomever.
+    pub conflicts: u64,
+    /// How many were answered with a status of 500 or more, or not at all.
+    pub failures: u64,
+}
+
+/// A resource that clients fight over, lately.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hot {
+    /// Its key.
+    pub key: ResourceKey,
+    /// How many requests were answered with 412.
+    pub conflicts: u64,
+    /// How many writes waited for the claim.
+    pub waits: u64,
+    /// The longest of these waits.
+    pub longest_wait: Duration,
+}
+
+/// One part of the table: what it looks at now, and before.
+#[derive(Debug)]
+struct Part {
+    began: Instant,
+    current: HashMap<ResourceKey, Heat>,
+    before: HashMap<ResourceKey, Heat>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Heat {
+    weight: u64,
+    conflicts: u64,
+    waits: u64,
+    longest_wait: Duration,
+}
+
+impl Default for Activity {
+    fn default() -> Self {
+        let part = || Part { began: Instant::now(), current: HashMap::new(), before: HashMap::new() };
+        Self {
+            tallies: (0..TALLIES).map(|_| Mutex::default()).collect(),
+            parts: (0..PARTS).map(|_| Mutex::new(part())).collect(),
+        }
+    }
+}
+
+impl Activity {
+    /// A request has ended, answered with this status; 0 where it got no answer.
+    pub fn ended(&self, entry: &Entry, status: u16) {
+        let outcome = entry.refused.map(Code::as_str).or(entry.verdict).unwrap_or("failed");
+        let route = entry.route.as_deref().map_or("", |route| route.name.as_str());
+        if let Some(tallies) = self.tallies.get(own_number() % TALLIES) {
+            let mut tallies = lock(tallies);
+            if !tallies.contains_key(route) {
+                tallies.insert(route.into(), Tally::default());
+            }
+            if let Some(tally) = tallies.get_mut(route) {
+                *tally.outcomes.entry(outcome).or_default() += 1;
+                tally.conflicts += u64::from(status == 412);
+                tally.failures += u64::from(status >= 500 || status == 0);
+            }
+        }
+        if let (412, Some(key)) = (status, &entry.key) {
+            self.heat(key, |heat| heat.conflicts += 1);
+        }
+    }
+
+    /// A write has waited for its turn at the claim.
+    pub fn waited(&self, key: &ResourceKey, wait: Duration) {
+        if wait >= WAIT_MIN {
+            self.heat(key, |heat| {
+                heat.waits += 1;
+                heat.longest_wait = heat.longest_wait.max(wait);
+            });
+        }
+    }
+
+    /// How the requests of each route ended; those that took none are under the empty name.
+    pub fn routes(&self) -> BTreeMap<String, Tally> {
+        let mut routes = BTreeMap::<String, Tally>::new();
+        for tallies in &self.tallies {
+            for (route, tally) in lock(tallies).iter() {
+                let sum = routes.entry(route.to_string()).or_default();
+                tally.outcomes.iter().for_each(|(outcome, count)| *sum.outcomes.entry(outcome).or_default() += count);
+                sum.conflicts += tally.conflicts;
+                sum.failures += tally.failures;
+            }
+        }
+        routes
+    }
+
+    /// The hottest resources, at most `limit`, the hottest first.
+    pub fn hottest(&self, limit: usize) -> Vec<Hot> {
+        let mut all = Vec::new();
+        for part in &self.parts {
+            let mut part = lock(part);
+            part.turn();
+            for (key, heat) in &part.current {
+                all.push((key.clone(), heat.plus(part.before.get(key).copied().unwrap_or_default())));
+            }
+            let old = part.before.iter().filter(|(key, _)| !part.current.contains_key(*key));
+            all.extend(old.map(|(key, heat)| (key.clone(), *heat)));
+        }
+        let rank = |heat: &Heat| (heat.conflicts + heat.waits, heat.longest_wait);
+        all.sort_by(|(one, left), (other, right)| rank(right).cmp(&rank(left)).then_with(|| one.cmp(other)));
+        let shown = |(key, Heat { conflicts, waits, longest_wait, .. })| Hot { key, conflicts, waits, longest_wait };
+        all.into_iter().take(limit).map(shown).collect()
+    }
+
+    fn heat(&self, key: &ResourceKey, add: impl FnOnce(&mut Heat)) {
+        if let Some(part) = self.parts.get(usize::from(key.bucket()) % PARTS) {
+            let mut part = lock(part);
+            part.turn();
+            let heat = part.place(key);
+            heat.weight += 1;
+            add(heat);
+        }
+    }
+}
+
+impl Part {
+    /// Begins a new window where the current one is over.
+    fn turn(&mut self) {
+        let windows = self.began.elapsed().as_secs() / WINDOW.as_secs();
+        if windows > 0 {
+            self.before = if windows == 1 { std::mem::take(&mut self.current) } else { HashMap::new() };
+            self.current.clear();
+            self.began = Instant::now();
+        }
+    }
+
+    /// The place of a resource; where there is none left, that of the least one.
+    fn place(&mut self, key: &ResourceKey) -> &mut Heat {
+        let mut weight = 0;
+        if self.current.len() >= PLACES && !self.current.contains_key(key) {
+            let least = self.current.iter().min_by_key(|(_, heat)| heat.weight);
+            if let Some((least, heat)) = least.map(|(least, heat)| (least.clone(), *heat)) {
+                self.current.remove(&least);
+                weight = heat.weight;
+            }
+        }
+        self.current.entry(key.clone()).or_insert(Heat { weight, ..Heat::default() })
+    }
+}
+
+impl Heat {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            weight: self.weight + other.weight,
+            conflicts: self.conflicts + other.conflicts,
+            waits: self.waits + other.waits,
+            longest_wait: self.longest_wait.max(other.longest_wait),
+        }
+    }
+}
+
+/// A panic under the lock leaves counts behind, of which each is one step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The number of this thread among those that have asked.
+fn own_number() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static OWN: Cell<Option<usize>> = const { Cell::new(None) };
+    }
+    OWN.with(|own| {
+        let number = own.get().unwrap_or_else(|| NEXT.fetch_add(1, Ordering::Relaxed));
+        own.set(Some(number));
+        number
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conflict(key: &str) -> Entry {
+        Entry { key: Some(ResourceKey::from_text(key)), refused: Some(Code::PreconditionFailed), ..Entry::default() }
+    }
+
+    #[test]
+    fn outcomes_are_counted_by_their_word() {
+        let activity = Activity::default();
+        activity.ended(&conflict("a"), 412);
+        activity.ended(&Entry { verdict: Some("passed"), ..Entry::default() }, 200);
+        activity.ended(&Entry { verdict: Some("passed"), ..Entry::default() }, 502);
+        activity.ended(&Entry::default(), 0);
+        let outcomes = BTreeMap::from([("failed", 1), ("passed", 2), ("precondition-failed", 1)]);
+        let expected = Tally { outcomes, conflicts: 1, failures: 2 };
+        assert_eq!(activity.routes(), BTreeMap::from([(String::new(), expected)]));
+    }
+
+    #[test]
+    fn what_is_hot_stays_among_many_that_come_once() {
+        let activity = Activity::default();
+        for round in 0..2_000 {
+            activity.ended(&conflict(&format!("once {round}")), 412);
+            activity.ended(&conflict("hot"), 412);
+        }
+        let hottest = activity.hottest(1);
+        assert_eq!(hottest.iter().map(|hot| (hot.key.as_str(), hot.conflicts)).collect::<Vec<_>>(), [("hot", 2_000)]);
+        assert!(activity.hottest(usize::MAX).len() <= PARTS * PLACES);
+    }
+
+    #[test]
+    fn who_did_not_have_to_wait_is_not_counted() {
+        let (activity, key) = (Activity::default(), ResourceKey::from_text("a"));
+        activity.waited(&key, Duration::from_micros(900));
+        assert_eq!(activity.hottest(1), []);
+        activity.waited(&key, Duration::from_millis(7));
+        activity.waited(&key, Duration::from_millis(5));
+        let expected = Hot { key, conflicts: 0, waits: 2, longest_wait: Duration::from_millis(7) };
+        assert_eq!(activity.hottest(1), [expected]);
+    }
+}

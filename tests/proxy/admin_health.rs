@@ -1,0 +1,175 @@
+//! Health, activity and what is configured (docs/admin.md).
+
+use std::{
+    io::{Read as _, Write as _},
+    os::unix::{fs::PermissionsExt as _, net::UnixStream},
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    admin::{ask, look, start, start_with},
+    backend::{Answer, Backend},
+    engines,
+    proxy::Proxy,
+    raw::{get, put_if_match, send},
+    wait::until,
+};
+
+#[tokio::test]
+async fn a_proxy_that_serves_is_alive_and_ready() {
+    let backend = Backend::start().await;
+    let (proxy, admin) = start(&Proxy::to(backend.addr())).await;
+    assert_eq!(ask(admin, "/livez").await, json!({ "alive": true }));
+    let expected = json!({
+        "ready": true,
+        "store": { "kind": "memory", "available": true },
+        "listeners": [proxy.addr().to_string()],
+        "draining": false,
+        "start_grace": { "over": true, "remaining_ms": 0 },
+    });
+    assert_eq!(ask(admin, "/readyz").await, expected);
+}
+
+/// Reads are served during it.
+#[tokio::test]
+async fn the_grace_of_a_start_is_told_and_is_no_reason_to_send_nothing() {
+    let backend = Backend::start().await;
+    let (_proxy, admin) = start(&Proxy::to(backend.addr()).store("start_grace = \"1h\"")).await;
+    let ready = ask(admin, "/readyz").await;
+    assert_eq!((&ready["ready"], &ready["start_grace"]["over"]), (&json!(true), &json!(false)));
+    assert!(ready["start_grace"]["remaining_ms"].as_u64().is_some_and(|left| left > 3_000_000), "{ready}");
+}
+
+/// The process is alive all the same: to restart it would help nobody.
+#[tokio::test]
+async fn a_proxy_whose_store_does_not_answer_is_not_ready_until_it_does() {
+    let (backend, redis) = (Backend::start().await, engines::Redis::start().await);
+    let store = format!("kind = \"redis\"\nurl = \"{}\"\ntimeout = \"1s\"", redis.url());
+    let (_proxy, admin) = start(&Proxy::to(backend.addr()).store(&store)).await;
+    assert_eq!(ask(admin, "/readyz").await["store"], json!({ "kind": "redis", "available": true }));
+    redis.signal("STOP");
+    let answer = look(admin, "/readyz").await;
+    assert_eq!(answer.status, 503);
+    let document: Value = serde_json::from_slice(&answer.body).expect("JSON");
+    assert_eq!((&document["ready"], &document["store"]["available"]), (&json!(false), &json!(false)));
+    assert_eq!(look(admin, "/livez").await.status, 200);
+    assert_eq!(look(admin, "/leases").await.status, 503);
+    redis.signal("CONT");
+    let end = tokio::time::Instant::now() + crate::support::wait::DEADLINE;
+    while look(admin, "/readyz").await.status != 200 {
+        assert!(tokio::time::Instant::now() < end, "it is ready again");
+    }
+}
+
+/// A balancer must hear of it while requests are still ending.
+#[tokio::test]
+async fn a_proxy_that_ends_is_not_ready() {
+    let backend = Backend::start().await;
+    let (mut proxy, admin) = start(&Proxy::to(backend.addr())).await;
+    let addr = proxy.addr();
+    let held = backend.hold("GET", "/slow");
+    let reader = tokio::spawn(async move { get(addr, "/slow").await });
+    let read = held.arrived().await;
+    proxy.signal("TERM");
+    until("the signal to be seen", || proxy.log().contains("asked to stop")).await;
+    let answer = look(admin, "/readyz").await;
+    assert_eq!(answer.status, 503);
+    let document: Value = serde_json::from_slice(&answer.body).expect("JSON");
+    assert_eq!((&document["draining"], &document["store"]["available"]), (&json!(true), &json!(true)));
+    read.answer(Answer::status(204)).await;
+    assert_eq!(reader.await.unwrap().status, 204);
+    assert!(proxy.exit_status().await.success());
+}
+
+#[tokio::test]
+async fn outcomes_and_hot_resources_are_counted() {
+    let backend = Backend::start().await;
+    backend.put("/hot", "one");
+    let (proxy, admin) = start(&Proxy::to(backend.addr())).await;
+    let addr = proxy.addr();
+    let tag = get(addr, "/hot").await.etag();
+    for _ in 0..3 {
+        put_if_match(addr, "/hot", "\"stale\"", "x").await.refused(412, "precondition-failed");
+    }
+    put_if_match(addr, "/cold", "\"stale\"", "x").await.refused(412, "precondition-failed");
+    send(addr, "PUT", "/hot", &[], "x").await.refused(428, "precondition-required");
+    // One waits for the other's claim.
+    let held = backend.hold("PUT", "/hot");
+    let first = tag.clone();
+    let first = tokio::spawn(async move { put_if_match(addr, "/hot", &first, "two").await });
+    let mut write = held.arrived().await;
+    let second = tokio::spawn(async move { put_if_match(addr, "/hot", &tag, "three").await });
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    write.apply().await;
+    write.answer(Answer::status(204)).await;
+    assert_eq!(first.await.unwrap().status, 204);
+    second.await.unwrap().refused(412, "precondition-failed");
+    let activity = ask(admin, "/activity").await;
+    let route = &activity["routes"][0];
+    assert_eq!((route["route"].as_str(), route["policy"].as_str()), (Some("all"), Some("optimistic")));
+    assert_eq!(route["outcomes"], json!({ "passed": 2, "precondition-failed": 5, "precondition-required": 1 }));
+    assert_eq!((&route["requests"], &route["conflicts"], &route["failures"]), (&json!(8), &json!(5), &json!(0)));
+    let hot = &activity["hot"];
+    assert_eq!((&hot[0]["key"], &hot[0]["conflicts"]), (&json!("backend:/hot"), &json!(4)));
+    assert_eq!((&hot[1]["key"], &hot[1]["conflicts"]), (&json!("backend:/cold"), &json!(1)));
+    assert!(hot[0]["waits"] == 1 && hot[0]["longest_wait_ms"].as_u64().is_some_and(|wait| wait >= 10), "{hot}");
+}
+
+#[tokio::test]
+async fn the_configuration_is_shown_with_its_defaults() {
+    let backend = Backend::start().await;
+    let (_proxy, admin) = start(&Proxy::to(backend.addr()).route("hash_max = \"2MiB\"")).await;
+    let config = ask(admin, "/config").await;
+    assert_eq!(config["server"]["body_max"], "1GiB");
+    assert_eq!(config["upstreams"]["backend"]["servers"], json!([backend.addr().to_string()]));
+    assert_eq!(config["store"]["kind"], "memory");
+    let route = &config["routes"][0];
+    assert_eq!(
+        (&route["hash_max"], &route["etag"], &route["key"]),
+        (&json!("2MiB"), &json!("content"), &json!("{path}"))
+    );
+    assert_eq!(ask(admin, "/routes").await["routes"][0], *route);
+}
+
+#[tokio::test]
+async fn a_unix_socket_is_for_its_owner() {
+    let backend = Backend::start().await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("admin");
+    let table = format!("\n[admin]\nlisten = \"unix:{}\"\n", path.display());
+    let proxy = Proxy::start(&(Proxy::to(backend.addr()).configuration() + &table)).await;
+    until("the admin listener to be told of", || proxy.log().contains("admin listener")).await;
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut stream = UnixStream::connect(path).unwrap();
+    stream.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+}
+
+/// Found out at the start, and not by the first who asks.
+#[tokio::test]
+async fn a_token_that_is_not_there_ends_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("ifmatch.toml");
+    let backend = Backend::start().await;
+    let base = Proxy::to(backend.addr()).configuration().replace("{listen}", "listen = [\"127.0.0.1:0\"]");
+    let base = base.replace("{spool}", "/var/tmp") + "\n[admin]\nlisten = \"127.0.0.1:0\"\n";
+    for token in ["token_env = \"NOT_SET_ANYWHERE\"", "token_file = \"/nowhere/token\""] {
+        std::fs::write(&file, format!("{base}{token}\n")).unwrap();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_ifmatch"));
+        let output = command.arg("run").arg(&file).env("RUST_LOG", "info").output().unwrap();
+        assert_eq!(output.status.code(), Some(78), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("token of the admin listener"), "{output:?}");
+    }
+}
+
+/// Nothing is listened on that nobody has asked for.
+#[tokio::test]
+async fn the_metrics_are_text_for_prometheus() {
+    let backend = Backend::start().await;
+    let (_proxy, admin) = start_with(&Proxy::to(backend.addr()), "", &[]).await;
+    let answer = look(admin, "/metrics").await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/plain; version=0.0.4; charset=utf-8")));
+}
