@@ -65,6 +65,7 @@ mod related;
 mod reload;
 mod requirements;
 mod s3;
+mod scraped;
 mod server_health;
 mod shared_store;
 mod slow_uploads;
