@@ -43,7 +43,10 @@ fn what_telemetry_cannot_be_is_said() {
         ("sampling = -0.1", "sampling is -0.1"),
         ("service_name = \"\"", "service_name is \"\": a name has no blanks and is not empty"),
         ("resource = [\"production\"]", "resource: \"production\" is no attribute"),
-        ("otlp = { endpoint = \"collector:4317\" }", "otlp.endpoint \"collector:4317\" is no URL of a collector"),
+        (
+            "otlp = { endpoint = \"collector:4317\" }",
+            "otlp.endpoint \"collector:4317\" is no URL of a collector over plain HTTP/2",
+        ),
         (
             "otlp = { protocol = \"http/protobuf\" }",
             "otlp.protocol = \"http/protobuf\" is not in this version of ifmatch",

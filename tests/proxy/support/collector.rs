@@ -159,7 +159,7 @@ impl TraceService for Kept {
             self.resources.lock().unwrap().extend(sent.resource);
             self.spans.lock().unwrap().extend(sent.scope_spans.into_iter().flat_map(|scope| scope.spans));
         }
-        Ok(Response::new(Default::default()))
+        Ok(Response::new(ExportTraceServiceResponse::default()))
     }
 }
 
@@ -173,7 +173,7 @@ impl MetricsService for Kept {
             self.resources.lock().unwrap().extend(sent.resource);
             self.metrics.lock().unwrap().extend(sent.scope_metrics.into_iter().flat_map(|scope| scope.metrics));
         }
-        Ok(Response::new(Default::default()))
+        Ok(Response::new(ExportMetricsServiceResponse::default()))
     }
 }
 
@@ -187,6 +187,6 @@ impl LogsService for Kept {
             self.resources.lock().unwrap().extend(sent.resource);
             self.logs.lock().unwrap().extend(sent.scope_logs.into_iter().flat_map(|scope| scope.log_records));
         }
-        Ok(Response::new(Default::default()))
+        Ok(Response::new(ExportLogsServiceResponse::default()))
     }
 }
