@@ -76,6 +76,7 @@ def pairs(name, server, kind, base=""):
 
 PASS, LARGE_PASS, WRITE_PASS = "bare pingora", "bare pingora, 64 KiB", "bare pingora, PUT"
 BARE_304, BARE_412, BARE_PAIR = "bare pingora, local 304", "bare pingora, local 412", "bare pingora, two local 304"
+SILENT_412, SILENT_GET = "ifmatch, 412, silent", "ifmatch, GET, silent"
 GROUPS = {
     "reads": ("Reads of 1 KiB", [
         get(PASS, "bare", "/plain/small"),
@@ -123,6 +124,14 @@ GROUPS = {
         update("nginx with the Lua check, PUT", "lua", "/plain/w", WRITE_PASS),
         update("HAProxy, PUT", "haproxy", "/plain/w", WRITE_PASS),
     ]),
+    "telemetry": ("Metrics, access log and 1 % of traces", [
+        stale(SILENT_412, "guarded", "/version/small"),
+        stale("ifmatch, 412, with all of them", "telling", "/version/small", SILENT_412, 1.15),
+        stale("ifmatch, 412, with metrics alone", "counting", "/version/small", SILENT_412),
+        get(SILENT_GET, "guarded", "/version/small"),
+        get("ifmatch, GET, with all of them", "telling", "/version/small", SILENT_GET, 1.15),
+        get("ifmatch, GET, with metrics alone", "counting", "/version/small", SILENT_GET),
+    ]),
     "leases": ("A lease: acquired and released, a pair of requests", [
         pairs(BARE_PAIR, "bare_304", "/version/small"),
         pairs("ifmatch, `version`, exclusive, two local 304", "guarded", "/version/small", BARE_PAIR),
@@ -138,7 +147,7 @@ class Servers:
     def __init__(self, directory):
         self.directory = directory
         self.processes = {}
-        names = ["backend", "bare", "bare_304", "bare_412", "unguarded", "logged", "guarded", "leases", "redis", "nginx"]
+        names = ["backend", "bare", "bare_304", "bare_412", "unguarded", "logged", "guarded", "telling", "counting", "leases", "redis", "nginx"]
         names += ["lua", "haproxy", "bare_streams", "streams", *stores.NAMES]
         self.ports = dict(zip(names, free_ports(len(names))))
 
@@ -158,6 +167,8 @@ class Servers:
         self.spawn("unguarded", ifmatch("unguarded.toml"), RUST_LOG="warn")
         self.spawn("logged", ifmatch("unguarded.toml", unguarded=self.ports["logged"]))
         self.spawn("guarded", ifmatch("guarded.toml"), RUST_LOG="warn")
+        self.spawn("telling", [RELEASE / "ifmatch", "run", self.telling("telling")])
+        self.spawn("counting", [RELEASE / "ifmatch", "run", self.telling("counting")], RUST_LOG="warn")
         self.spawn("leases", ifmatch("leases.toml"), RUST_LOG="warn")
         self.spawn("nginx", nginx("nginx"))
         self.spawn("lua", nginx("lua"))
@@ -178,6 +189,15 @@ class Servers:
             text = text.replace(f"@{name.upper()}@", str(port))
         path = self.directory / f"{'other-' if ports else ''}{template}"
         path.write_text(text)
+        return path
+
+    def telling(self, name):
+        """A guarded proxy whose metrics could be read, and whose traces go to a collector that is not there."""
+        traces = 'sampling = 0.01\notlp = { endpoint = "http://127.0.0.1:1", signals = ["traces"] }\n'
+        text = self.file("guarded.toml", guarded=self.ports[name]).read_text()
+        text += f'\n[admin]\nlisten = "unix:{self.directory}/{name}.sock"\n'
+        path = self.directory / f"{name}.toml"
+        path.write_text(text + "\n[telemetry]\n" + (traces if name == "telling" else ""))
         return path
 
     def spawn(self, name, command, **environment):
@@ -329,7 +349,7 @@ def print_group(title, rows, times):
         quarters = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
         ratio = statistics.median(ratios)
         goal = f"≤ {row.goal:.2f} | {'met' if ratio <= row.goal else 'missed'}" if row.goal else "|"
-        of = "" if row.base == rows[0].name else " of unguarded"
+        of = "" if row.base == rows[0].name else f" of {row.base.removeprefix('ifmatch, ')}"
         print(line + f"| {ratio:.2f}{of} | {quarters[0]:.2f} to {quarters[2]:.2f} | {goal} |")
     sys.stdout.flush()
 

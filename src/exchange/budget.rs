@@ -12,8 +12,8 @@ use crate::telemetry::metrics::Gauged;
 pub struct BodyBudget {
     memory_free_bytes: AtomicU64,
     spool_free_bytes: AtomicU64,
-    memory_total_bytes: u64,
-    spool_total_bytes: u64,
+    /// What is free where nothing is held: bytes of memory, and bytes of spool files.
+    total: (u64, u64),
 }
 
 impl BodyBudget {
@@ -22,8 +22,7 @@ impl BodyBudget {
         Self {
             memory_free_bytes: AtomicU64::new(memory_total_bytes as u64),
             spool_free_bytes: AtomicU64::new(spool_total_bytes),
-            memory_total_bytes: memory_total_bytes as u64,
-            spool_total_bytes,
+            total: (memory_total_bytes as u64, spool_total_bytes),
         }
     }
 }
@@ -31,7 +30,7 @@ impl BodyBudget {
 impl Gauged for BodyBudget {
     fn body_bytes(&self) -> (u64, u64) {
         let held = |total: u64, free: &AtomicU64| total.saturating_sub(free.load(Ordering::Relaxed));
-        (held(self.memory_total_bytes, &self.memory_free_bytes), held(self.spool_total_bytes, &self.spool_free_bytes))
+        (held(self.total.0, &self.memory_free_bytes), held(self.total.1, &self.spool_free_bytes))
     }
 }
 

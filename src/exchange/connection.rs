@@ -89,13 +89,11 @@ impl Lost {
 pub(crate) fn trace(head: &mut RequestHeader, fields: Option<(String, Option<String>)>) -> pingora::Result<()> {
     let Some((parent, state)) = fields else { return Ok(()) };
     head.insert_header(TRACEPARENT, parent)?;
-    match state {
-        Some(state) => head.insert_header(TRACESTATE, state),
-        None => {
-            head.remove_header(TRACESTATE);
-            Ok(())
-        }
+    if let Some(state) = state {
+        return head.insert_header(TRACESTATE, state);
     }
+    head.remove_header(TRACESTATE);
+    Ok(())
 }
 
 impl From<Box<pingora::Error>> for Lost {

@@ -31,7 +31,7 @@ use crate::{
     entropy::random_bytes,
     live::Gate,
     store::Swapped,
-    telemetry::metrics,
+    telemetry::{Step, metrics},
 };
 
 /// A step that was done.
@@ -105,6 +105,7 @@ impl Guards {
         action: Action,
         wait: Option<Duration>,
     ) -> Result<Stepped, Answer> {
+        let mut span = Step::begin("lease");
         let now = Instant::now();
         // Where nobody may wait, nobody does.
         let patience = wait.filter(|_| rules.max_waiters > 0).map(|wait| now + wait.min(rules.max_wait));
@@ -141,6 +142,7 @@ impl Guards {
                     let swapped = swap(&*self.store, self.store_timeout, &request.key, snapshot.revision, record).await;
                     if let Swapped::Done(snapshot) = swapped.map_err(|error| refusals::of_store(&error))? {
                         self.note_lease(request, &snapshot, done);
+                        span.set("ifmatch.lease.event", done.word());
                         if let Some(metrics) = metrics::get() {
                             metrics.lease(&request.route.name, done.word());
                         }

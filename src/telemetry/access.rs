@@ -100,7 +100,7 @@ pub struct Exchange<'a> {
 }
 
 /// The target of its lines.
-pub const TARGET: &str = "ifmatch::access";
+pub(super) const TARGET: &str = "ifmatch::access";
 
 /// What becomes of the lines: 0 for nothing, 1 for text, 2 for JSON, and [`RECORDS`] more where they are records too.
 static LINES: AtomicU8 = AtomicU8::new(0);

@@ -13,7 +13,7 @@ use opentelemetry_appender_tracing::layer::OpenTelemetryTracingBridge;
 use opentelemetry_sdk::{error::OTelSdkError, logs::SdkLoggerProvider};
 use thiserror::Error;
 use tokio::runtime::Runtime;
-use tracing::{Level, Metadata};
+use tracing::{Level, Metadata, subscriber::with_default};
 use tracing_subscriber::{
     EnvFilter, Layer as _,
     filter::filter_fn,
@@ -88,7 +88,7 @@ pub fn init(settings: &config::Telemetry, scraped: bool) -> Result<Telemetry, In
     let resource = otlp::resource(settings);
     let Sending { metrics, traces, logs, runtime } = otlp::open(settings, &resource)?;
     log(settings, logs.as_ref())?;
-    let has_access_log = settings.access_log && tracing::enabled!(target: "ifmatch::access", Level::INFO);
+    let has_access_log = settings.access_log && wants_access_lines(settings);
     if has_access_log {
         access::start(settings.log, logs.is_some());
     }
@@ -121,8 +121,6 @@ impl Drop for Telemetry {
 /// Sends our records from the configured level on, and those of pingora, to standard error, and to a collector if there is
 /// one; `RUST_LOG` overrides the level.
 fn log(settings: &config::Telemetry, collector: Option<&SdkLoggerProvider>) -> Result<(), TryInitError> {
-    let default = || EnvFilter::new(format!("{},{PINGORA}", settings.level.word()));
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| default());
     lines::start();
     let lines = fmt::layer()
         .with_writer(lines::Records)
@@ -140,7 +138,19 @@ fn log(settings: &config::Telemetry, collector: Option<&SdkLoggerProvider>) -> R
         OpenTelemetryTracingBridge::new(provider).with_filter(filter_fn(|record| !is_of_exporter(record.target())))
     });
     let secret = filter_fn(|record| !shows_credentials(record));
-    registry().with(filter).with(secret).with(lines).with(collected).try_init()
+    registry().with(filter(settings)).with(secret).with(lines).with(collected).try_init()
+}
+
+/// What is logged: what `RUST_LOG` says, else what the configuration does.
+fn filter(settings: &config::Telemetry) -> EnvFilter {
+    let default = || EnvFilter::new(format!("{},{PINGORA}", settings.level.word()));
+    EnvFilter::try_from_default_env().unwrap_or_else(|_| default())
+}
+
+/// Whether lines of the access log are among that. Asked of a filter alone: the question would leave its answer behind in
+/// the filters of single layers, for the next record.
+fn wants_access_lines(settings: &config::Telemetry) -> bool {
+    with_default(registry().with(filter(settings)), || tracing::enabled!(target: "ifmatch::access", Level::INFO))
 }
 
 /// Whether a record is of what carries records to a collector.

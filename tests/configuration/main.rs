@@ -18,6 +18,7 @@ mod clients;
 mod leases;
 mod stores;
 mod tags;
+mod telemetry;
 mod tls;
 mod upstreams;
 

@@ -59,12 +59,10 @@ fn endpoint(check: &mut Check<'_>, text: &Text) -> Option<String> {
         return None;
     }
     let parsed = url.parse::<Uri>().ok().filter(|uri| uri.host().is_some_and(|host| !host.is_empty()));
-    match parsed.as_ref().and_then(Uri::scheme_str) {
-        Some("http" | "https") => Some(url.clone()),
-        _ => {
-            let message = format!("otlp.endpoint {url:?} is no URL of a collector");
-            check.hinted(text.span(), message, "write it as http://127.0.0.1:4317");
-            None
-        }
+    let is_url = parsed.as_ref().and_then(Uri::scheme_str) == Some("http");
+    if !is_url {
+        let message = format!("otlp.endpoint {url:?} is no URL of a collector over plain HTTP/2");
+        check.hinted(text.span(), message, "write it as http://127.0.0.1:4317");
     }
+    is_url.then(|| url.clone())
 }

@@ -87,7 +87,7 @@ pub const CLIENT_DURATION: Metric = metric(
     Kind::Histogram,
     "s",
     &[METHOD, SCHEME, STATUS, SERVER, PORT, ERROR],
-    "From the first byte of a request to a server to the head of its response; probes too",
+    "From connecting to a server to the head of its response; probes too",
 );
 /// What was decided.
 pub const VERDICTS: Metric =

@@ -37,6 +37,7 @@ pub mod certificates;
 pub mod child;
 pub mod chromium;
 pub mod clients;
+pub mod collector;
 pub mod curl;
 #[path = "../../engines/mod.rs"]
 pub mod engines;

@@ -1,0 +1,59 @@
+//! Telemetry in the configuration.
+
+use std::time::Duration;
+
+use ifmatch::config::{LogForm, LogLevel, Otlp, OtlpProtocol, Signal, Telemetry};
+
+use super::{BASE, config, problems};
+
+fn mistakes(lines: &str) -> Vec<String> {
+    problems(&format!("{BASE}[telemetry]\n{lines}\n"))
+}
+
+#[test]
+fn what_is_said_of_telemetry_is_what_it_is() {
+    let lines = "log = \"json\"\nlevel = \"debug\"\naccess_log = false\nmetrics = false\nservice_name = \"docs\"\n\
+                 resource = [\"zone = a=b\"]\nsampling = 1\n\
+                 otlp = { endpoint = \"http://collector:4317\", signals = [\"logs\"], timeout = \"1s\" }";
+    let expected = Telemetry {
+        log: LogForm::Json,
+        level: LogLevel::Debug,
+        access_log: false,
+        metrics: false,
+        service_name: "docs".to_owned(),
+        resource: vec![("zone".to_owned(), "a=b".to_owned())],
+        sampling: 1.0,
+        otlp: Otlp {
+            endpoint: Some("http://collector:4317".to_owned()),
+            protocol: OtlpProtocol::Grpc,
+            signals: vec![Signal::Logs],
+            timeout: Duration::from_secs(1),
+        },
+    };
+    assert_eq!(config(&format!("{BASE}[telemetry]\n{lines}\n")).telemetry, expected);
+    assert_eq!(config(BASE).telemetry, Telemetry::default());
+}
+
+#[test]
+fn what_telemetry_cannot_be_is_said() {
+    for (lines, problem) in [
+        ("log = \"xml\"", "log cannot be \"xml\""),
+        ("level = \"loud\"", "level cannot be \"loud\""),
+        ("sampling = 1.5", "sampling is 1.5"),
+        ("sampling = -0.1", "sampling is -0.1"),
+        ("service_name = \"\"", "service_name is \"\": a name has no blanks and is not empty"),
+        ("resource = [\"production\"]", "resource: \"production\" is no attribute"),
+        (
+            "otlp = { endpoint = \"collector:4317\" }",
+            "otlp.endpoint \"collector:4317\" is no URL of a collector over plain HTTP/2",
+        ),
+        (
+            "otlp = { protocol = \"http/protobuf\" }",
+            "otlp.protocol = \"http/protobuf\" is not in this version of ifmatch",
+        ),
+        ("otlp = { signals = [\"spans\"] }", "otlp.signals cannot be \"spans\""),
+        ("otlp = { timeout = \"2m\" }", "otlp.timeout is 2m, the limit is 1m"),
+    ] {
+        assert_eq!(mistakes(lines), [problem], "{lines}");
+    }
+}

@@ -1,0 +1,96 @@
+//! What Prometheus is told, read by its own parser (docs/telemetry.md).
+
+use std::{collections::BTreeMap, io::Write as _, net::SocketAddr, process::Stdio};
+
+use crate::support::{
+    admin::{look, start},
+    backend::Backend,
+    clients::python,
+    leases::{acquire, leasing},
+    proxy::Proxy,
+    raw::{put_if_match, send},
+    wait::DEADLINE,
+};
+
+/// A sample: its type, name, labels and value.
+type Sample = (String, String, BTreeMap<String, String>, f64);
+
+/// What `/metrics` says now.
+async fn scrape(admin: SocketAddr) -> Vec<Sample> {
+    let text = look(admin, "/metrics").await.text().to_owned();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/metrics/samples.py");
+    let mut command = python();
+    command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut parser = command.spawn().expect("python starts");
+    parser.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("it reads");
+    let output = parser.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "this is not the text form of Prometheus:\n{text}");
+    let lines = String::from_utf8(output.stdout).expect("text");
+    lines.lines().map(|line| serde_json::from_str(line).expect("a sample")).collect()
+}
+
+/// The value of the one sample of this name with these labels.
+fn value(samples: &[Sample], name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    let has = |sample: &&Sample| {
+        sample.1 == name && labels.iter().all(|(label, value)| sample.2.get(*label).is_some_and(|is| is == value))
+    };
+    let found: Vec<f64> = samples.iter().filter(has).map(|sample| sample.3).collect();
+    assert!(found.len() <= 1, "{name} {labels:?} is not one sample: {found:?}");
+    found.first().copied()
+}
+
+#[tokio::test]
+async fn a_known_series_of_requests_gives_known_numbers() {
+    let backend = Backend::start().await;
+    backend.put("/doc", "one");
+    let (proxy, admin) = start(&Proxy::to(backend.addr())).await;
+    let tag = send(proxy.addr(), "GET", "/doc", &[], "").await.etag();
+    for status in [204, 412, 412, 412] {
+        assert_eq!(put_if_match(proxy.addr(), "/doc", &tag, "two").await.status, status);
+    }
+    send(proxy.addr(), "PROPFIND", "/doc", &[], "").await;
+    let end = tokio::time::Instant::now() + DEADLINE;
+    // The last request is counted when its answer is out.
+    let samples = loop {
+        let samples = scrape(admin).await;
+        let counted =
+            value(&samples, "http_server_request_duration_seconds_count", &[("http_request_method", "_OTHER")]);
+        if counted == Some(1.0) {
+            break samples;
+        }
+        assert!(tokio::time::Instant::now() < end, "the requests are not counted: {samples:?}");
+    };
+    let verdicts =
+        |word| value(&samples, "ifmatch_verdicts_total", &[("ifmatch_verdict", word), ("ifmatch_route", "all")]);
+    assert_eq!(verdicts("precondition-failed"), Some(3.0));
+    let put = [("http_request_method", "PUT"), ("http_response_status_code", "412"), ("http_route", "/{*rest}")];
+    assert_eq!(value(&samples, "http_server_request_duration_seconds_count", &put), Some(3.0));
+    let within_10_s = [&put[..], &[("le", "10")]].concat();
+    assert_eq!(value(&samples, "http_server_request_duration_seconds_bucket", &within_10_s), Some(3.0));
+    let port = backend.addr().port().to_string();
+    let sent = [("http_request_method", "PUT"), ("server_address", "127.0.0.1"), ("server_port", port.as_str())];
+    assert_eq!(value(&samples, "http_client_request_duration_seconds_count", &sent), Some(1.0));
+    assert_eq!(value(&samples, "ifmatch_probes_total", &[("ifmatch_probe_found", "present")]), Some(4.0));
+    assert_eq!(value(&samples, "ifmatch_records", &[]), Some(1.0));
+    assert_eq!(value(&samples, "ifmatch_doubts", &[]), Some(0.0));
+    assert_eq!(value(&samples, "http_server_active_requests", &[]), Some(0.0));
+    assert_eq!(value(&samples, "ifmatch_log_dropped_total", &[]), Some(0.0));
+    // A path is told nowhere, nor anything else of requests.
+    assert!(samples.iter().all(|sample| sample.2.values().all(|value| !value.contains("doc"))));
+}
+
+/// DESIGN, section 3, rule 11.
+#[tokio::test]
+async fn leases_are_counted_and_never_named() {
+    let backend = Backend::start().await;
+    backend.put("/doc", "one");
+    let (proxy, admin) = start(&leasing(&backend)).await;
+    let id = acquire(proxy.addr(), "/doc", "30").await.id;
+    send(proxy.addr(), "PUT", "/.leases/doc", &[("Lease-Id", &id)], "").await;
+    let samples = scrape(admin).await;
+    assert_eq!(value(&samples, "ifmatch_leases", &[("ifmatch_lease_state", "leased")]), Some(1.0));
+    for (event, times) in [("granted", 1.0), ("renewed", 1.0)] {
+        assert_eq!(value(&samples, "ifmatch_lease_events_total", &[("ifmatch_lease_event", event)]), Some(times));
+    }
+    assert!(!look(admin, "/metrics").await.text().contains(&id));
+}
