@@ -17,7 +17,8 @@ use std::{
 
 mod compose;
 mod image;
-//mod kubernetes;
+mod kubernetes;
+mod observability;
 #[path = "../proxy/support/mod.rs"]
 mod support;
 mod systemd;

@@ -1,0 +1,19 @@
+//! Every program in docs/clients.md, run as it stands there: many at once against one proxy with the real nginx behind it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    unreachable_pub,
+    dead_code,
+    reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
+)]
+
+mod counter;
+mod document;
+mod lease;
+mod program;
+mod relay;
+#[path = "../proxy/support/mod.rs"]
+mod support;
