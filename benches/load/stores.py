@@ -26,6 +26,11 @@ CLIENTS = (1, 16, 64)
 GOAL = 1.5
 # Pairs that store_load makes before its time begins, one of each resource.
 PREPARED = 1_024
+# The database of Redis that its own benchmark works in, and how many keys are there for each that it deletes at random:
+# so that most of them are still there.
+BENCHMARK_DATABASE, KEYS_PER_DELETION = "1", 10
+# About as long as the record of a write in flight.
+RECORD = "x" * 250
 # What is asked of the proxies: a name, connections, and what a request of it is.
 READ, WRITE, WRITE_8, LEASE = "a read, 1 connection", "a write, 1 connection", "writes, 8 connections", "leases, 32 connections"
 REQUESTS = (READ, WRITE, WRITE_8, LEASE)
@@ -76,18 +81,37 @@ def configuration(servers, kind, user):
 def print_swaps(servers, rounds, seconds):
     """At the store alone: pairs of swaps a second, and the engine's own."""
     work = {kind: ("leases" if kind == "disk" else "marks", configuration(servers, kind, "swaps")) for kind in KINDS}
-    floors = {kind: ("redis", f"redis://127.0.0.1:{servers.ports[kind]}") for kind in ("redis", "redis_aof")}
-    floors |= {"etcd": ("etcd", f"http://127.0.0.1:{servers.ports['etcd']}"), "disk": ("file", servers.directory / "file")}
+    floors = {"etcd": ("etcd", f"http://127.0.0.1:{servers.ports['etcd']}"), "disk": ("file", servers.directory / "file")}
+    pipelined = {kind: ("redis", f"redis://127.0.0.1:{servers.ports[kind]}") for kind in ("redis", "redis_aof")}
     pairs, cpu = {}, {}
     for round_number in range(rounds):
         print(f"stores: round {round_number + 1} of {rounds}", file=sys.stderr)
         for clients in CLIENTS:
             for kind in KINDS:
-                for side, what in (("store", work[kind]), ("floor", floors.get(kind))):
+                for side, what in (("store", work[kind]), ("floor", floors.get(kind)), ("pipelined", pipelined.get(kind))):
                     if what:
                         rate, used = run_pairs(servers, kind, [*what, clients, seconds], side, seconds)
-                        pairs.setdefault((kind, clients, side), []).append(rate)
-                        cpu.setdefault((kind, clients, side), []).append(used)
+                    elif side == "floor" and kind in pipelined:
+                        rate, used = redis_benchmark(servers, kind, clients, seconds)
+                    else:
+                        continue
+                    pairs.setdefault((kind, clients, side), []).append(rate)
+                    cpu.setdefault((kind, clients, side), []).append(used)
+    print_pairs(pairs, cpu)
+    print("\n### Redis beside what its client does without scripts, all clients on one connection\n")
+    print("| store | clients | pairs a second | of `SET NX PX` and `DEL` | ratio | spread | CPU of the latter |")
+    print("|---|---|---|---|---|---|---|")
+    for kind in pipelined:
+        for clients in CLIENTS:
+            own, other = pairs[kind, clients, "store"], pairs[kind, clients, "pipelined"]
+            ratio, spread = compared(other, own)
+            line = f"| {KINDS[kind]} | {clients} | {statistics.median(own):,.0f} | {statistics.median(other):,.0f} "
+            print(line + f"| {ratio:.2f} | {spread} | {both(cpu[kind, clients, 'pipelined'])} |")
+    sys.stdout.flush()
+
+
+def print_pairs(pairs, cpu):
+    """The stores beside the floors that they are measured against."""
     print("\n### Pairs of swaps a second, and pairs of the engine's own\n")
     print("CPU is that of the client and of the engine, in µs a pair.\n")
     print("| store | clients | pairs a second | the engine's own | ratio | spread | goal | | CPU | the engine's own |")
@@ -103,7 +127,6 @@ def print_swaps(servers, rounds, seconds):
             ratio, spread = compared(floor, own)
             goal = f"≤ {GOAL:.1f} | {'met' if ratio <= GOAL else 'missed'}"
             print(line + f"| {statistics.median(floor):,.0f} | {ratio:.2f} | {spread} | {goal} | {own_cpu} | {floor_cpu} |")
-    sys.stdout.flush()
 
 
 def run_pairs(servers, kind, arguments, side, seconds):
@@ -114,6 +137,35 @@ def run_pairs(servers, kind, arguments, side, seconds):
     done = int(output) * seconds + (PREPARED if side == "store" else 0)
     engine = servers.cpu_seconds(kind) - engine if kind in ENGINES else 0
     return int(output), ((children_seconds() - client) / done, engine / done)
+
+
+def redis_benchmark(servers, kind, clients, seconds):
+    """The pairs a second that Redis's own benchmark makes of `SET NX PX` and `DEL`, each client on a connection of its
+    own, and the CPU seconds of a pair. Each SET finds no key, and nearly each DEL one: what changes nothing costs less.
+    """
+    port = str(servers.ports[kind])
+    redis = ["redis-cli", "-p", port, "-n", BENCHMARK_DATABASE]
+    fill = "for number = 0, ARGV[1] - 1 do redis.call('SET', string.format('key:%012d', number), ARGV[2]) end"
+    set_command = ["SET", "key:__rand_int__", RECORD, "NX", "PX", "3600000"]
+    count, elapsed, used = 200 * clients, {}, {}
+    for attempt in ("to see how many", "to measure"):
+        for name, command, keys in ("SET", set_command, 10**12), ("DEL", ["DEL", "key:__rand_int__"], count * KEYS_PER_DELETION):
+            run(redis + ["FLUSHDB"])
+            if name == "DEL":
+                run(redis + ["EVAL", fill, "0", str(keys), RECORD])
+            options = ["-c", str(clients), "-n", str(count), "-r", str(keys), "--dbnum", BENCHMARK_DATABASE, "--csv"]
+            client, engine = children_seconds(), servers.cpu_seconds(kind)
+            output = run(["redis-benchmark", "-p", port, *options, *command])
+            used[name] = ((children_seconds() - client) / count, (servers.cpu_seconds(kind) - engine) / count)
+            elapsed[name] = 1 / float(output.splitlines()[-1].split('","')[1])
+        count = max(count, int(seconds / 2 / max(elapsed.values())))
+    run(redis + ["FLUSHDB"])
+    return 1 / (elapsed["SET"] + elapsed["DEL"]), tuple(map(sum, zip(*used.values())))
+
+
+def run(command):
+    """What a program prints."""
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def children_seconds():

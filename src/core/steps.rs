@@ -76,6 +76,11 @@ impl Settlement {
     pub fn is_undisturbed(&self, snapshot: &Snapshot) -> bool {
         snapshot.touched() == self.marked_at
     }
+
+    /// Whether settling this record depends on what time it is.
+    pub fn needs_time(&self, record: &Record) -> bool {
+        self.outcome == Outcome::Doubt || record.doubt.is_some() || record.lease.is_some()
+    }
 }
 
 /// Marks the resource as claimed, if nothing is in the way.

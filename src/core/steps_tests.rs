@@ -197,6 +197,30 @@ fn no_version_that_was_read_during_a_doubt_comes_back_when_the_record_is_forgott
     assert_ne!(forgotten.version.resolve(resource.snapshot.revision), during);
 }
 
+/// Where a settlement says that it needs no time it is the same at all times, and where it does it is not.
+#[test]
+fn a_settlement_knows_whether_it_depends_on_the_time() {
+    let doubt = Doubt { until: at(1_050), version: Stamp::Itself };
+    for (doubt, outcome, depends) in [
+        (None, Outcome::Applied, false),
+        (None, Outcome::Unclear, false),
+        (None, Outcome::NotApplied, false),
+        (None, Outcome::NotAppliedAsKnown, false),
+        (None, Outcome::Doubt, true),
+        (Some(doubt), Outcome::Applied, true),
+    ] {
+        let mut resource = Resource::new();
+        resource.snapshot.record.doubt = doubt;
+        let marked_at = resource.append(1);
+        let mark = resource.mark(1);
+        let settlement = Settlement { mark, marked_at, outcome, removes: false, learned: None, late_max: LATE_MAX };
+        let early = settle(&resource.snapshot, settlement.clone());
+        assert_eq!(settlement.needs_time(&resource.snapshot.record), depends, "{outcome:?} {doubt:?}");
+        resource.pass(60_000);
+        assert_eq!(early != settle(&resource.snapshot, settlement), depends, "{outcome:?} {doubt:?}");
+    }
+}
+
 #[test]
 fn a_second_doubt_never_shortens_the_first() {
     let mut resource = Resource::new();

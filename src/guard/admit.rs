@@ -1,11 +1,13 @@
 //! Judging a write and taking its claim: one verdict, bound to one revision (DESIGN, section 4, steps 5 and 6).
 
+use std::time::Duration;
+
 use tokio::time::{Instant, timeout};
 
 use super::{
     Guards,
     answer::Answer,
-    claim::{Claim, MarkKind, Marked, swap},
+    claim::{Claim, MarkKind, Marked, now, swap},
     elsewhere::Open,
     evidence::{evidence, match_rule},
     lease_use::conditions_go_first,
@@ -41,31 +43,90 @@ pub(super) struct Admitted {
     pub(super) fence: Revision,
 }
 
+/// The record that a write was judged by before its body was received.
+pub(super) struct Early {
+    /// It.
+    pub(super) snapshot: Snapshot,
+    /// When it was asked for.
+    pub(super) since: Instant,
+}
+
+/// How long the time of a record without moments may lie back: a mark's deadline is counted from it, and is longer than
+/// all that its owner may wait for by more than this.
+const EARLY_AGE_MAX: Duration = Duration::from_secs(1);
+
 impl Guards {
     /// Takes the claim: judges the write against the record as it stands, and swaps the mark in against that very
     /// revision. Whatever changes the record in between makes the swap fail, and the write is judged again.
-    pub(super) async fn admit(&self, request: &Request, guard: &Guard, end: Instant) -> Result<Admitted, Answer> {
+    ///
+    /// The first attempt is made by the record that was read early: passing counts if the swap shows that it still
+    /// stands, a refusal if another read does.
+    pub(super) async fn admit(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        early: Option<Early>,
+        end: Instant,
+    ) -> Result<Admitted, Answer> {
+        let (mut early, mut last) = (self.as_of_now(early).await?, None);
         loop {
-            let snapshot = self.record(request).await?;
+            let is_early = early.is_some();
+            let snapshot = match early.take().or(last.take()) {
+                Some(known) => known,
+                None => self.record(request).await?,
+            };
             self.may_write(&snapshot)?;
             if snapshot.availability() != Availability::Free {
                 self.wait_until_free(request, &snapshot, end).await?;
                 continue;
             }
-            let by_lease = Self::judge_write_by_lease(request, guard, &snapshot);
-            if !conditions_go_first(request) {
-                // Whoever may not write at all need not know what there is.
-                by_lease.as_ref().map_err(Refusal::clone)?;
-            }
-            let judged = self.judge(request, guard, &snapshot).await?;
-            let standing = by_lease?;
+            let (judged, standing) = match self.judge_wholly(request, guard, &snapshot).await {
+                Err(refused) if is_early => {
+                    let current = self.record(request).await?;
+                    if current.revision == snapshot.revision {
+                        return Err(refused);
+                    }
+                    last = Some(current);
+                    continue;
+                }
+                judged => judged?,
+            };
             let marked = self.mark(request, guard, &snapshot, MarkKind::Claim, standing).await;
             match marked.map_err(|error| refusals::of_store(&error))? {
                 Marked::Done(claim) => return Ok(Admitted { claim, judged, standing, fence: snapshot.fence() }),
-                Marked::Conflict | Marked::Full if Instant::now() < end => {}
-                Marked::Conflict | Marked::Full => return Err(refusals::write_in_flight(refusals::RETRY_SOON).into()),
+                Marked::Conflict(current) if Instant::now() < end => last = Some(*current),
+                Marked::Full if Instant::now() < end => {}
+                Marked::Conflict(_) | Marked::Full => {
+                    return Err(refusals::write_in_flight(refusals::RETRY_SOON).into());
+                }
             }
         }
+    }
+
+    /// A record that was read early, if nothing was in its way then, with the time that it is now: no lease is judged by
+    /// an earlier one.
+    async fn as_of_now(&self, early: Option<Early>) -> Result<Option<Snapshot>, Refusal> {
+        let Some(Early { mut snapshot, since }) = early else { return Ok(None) };
+        if snapshot.record.has_moments() || since.elapsed() > EARLY_AGE_MAX {
+            snapshot.now = now(&*self.store, self.store_timeout).await.map_err(|error| refusals::of_store(&error))?;
+        }
+        Ok((snapshot.availability() == Availability::Free).then_some(snapshot))
+    }
+
+    /// The whole verdict: on passing, the tag that the request was judged by, and its right to write.
+    async fn judge_wholly(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+    ) -> Result<(Option<EntityTag>, Standing), Answer> {
+        let by_lease = Self::judge_write_by_lease(request, guard, snapshot);
+        if !conditions_go_first(request) {
+            // Whoever may not write at all need not know what there is.
+            by_lease.as_ref().map_err(Refusal::clone)?;
+        }
+        let judged = self.judge(request, guard, snapshot).await?;
+        Ok((judged, by_lease?))
     }
 
     /// The verdict on the preconditions; on passing, the tag that the request was judged by.

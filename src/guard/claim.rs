@@ -66,8 +66,8 @@ pub(super) struct Intent {
 pub(super) enum Marked {
     /// The mark is in the record.
     Done(Claim),
-    /// The record has changed meanwhile: judge again.
-    Conflict,
+    /// The record is another: judge again by what it is now.
+    Conflict(Box<Snapshot>),
     /// There are too many unclaimed writes in flight.
     Full,
 }
@@ -116,12 +116,16 @@ impl Marker {
             MarkKind::Unclaimed => add_unclaimed(snapshot, mark),
         };
         let Some(next) = next else {
-            return Ok(if kind == MarkKind::Claim { Marked::Conflict } else { Marked::Full });
+            return Ok(if kind == MarkKind::Claim {
+                Marked::Conflict(Box::new(snapshot.clone()))
+            } else {
+                Marked::Full
+            });
         };
         let had_doubt = snapshot.record.doubt.is_some();
         let attempt = Attempt::new(&self.store, self.store_timeout, key, mark, snapshot);
         Ok(match attempt.make(next).await? {
-            Swapped::Conflict(_) => Marked::Conflict,
+            Swapped::Conflict(current) => Marked::Conflict(Box::new(current)),
             Swapped::Done(marked) => {
                 if let (true, None, Some(metrics)) = (had_doubt, marked.record.doubt, metrics::get()) {
                     metrics.doubt_resolved();
@@ -146,14 +150,8 @@ impl Claim {
     /// Whether `needed` is left before others may take the owner of this mark for dead. To be asked directly before
     /// the first byte of the write (rule 7).
     pub(super) async fn has_left(&self, needed: Duration) -> bool {
-        matches!(self.now().await, Ok(now) if now.plus(needed) < self.mark.deadline)
-    }
-
-    /// The store's time.
-    async fn now(&self) -> Result<StoreTime, StoreError> {
-        let now =
-            async { timeout(self.store_timeout, self.store.now()).await.map_err(|_elapsed| StoreError::Unavailable)? };
-        measured(Operation::Now, now).await
+        let now = now(&*self.store, self.store_timeout).await;
+        now.is_ok_and(|now| now.plus(needed) < self.mark.deadline)
     }
 
     /// Puts another mark of the same write under this one.
@@ -185,9 +183,11 @@ impl Claim {
             learned,
             late_max: self.late_max,
         };
-        let now = self.now().await?;
         // Where nobody came between, the record need not be read again; else the swap tells what it is.
-        let mut snapshot = Snapshot { now, ..Snapshot::clone(&self.marked) };
+        let mut snapshot = Snapshot::clone(&self.marked);
+        if settlement.needs_time(&snapshot.record) {
+            snapshot.now = now(&*self.store, self.store_timeout).await?;
+        }
         for _ in 0..SETTLE_ATTEMPTS_MAX {
             let undisturbed = settlement.is_undisturbed(&snapshot);
             let Some(next) = settle(&snapshot, settlement.clone()) else { return Ok(None) };
@@ -239,6 +239,12 @@ fn count_doubt(outcome: Outcome) {
 pub(super) async fn read(store: &dyn Store, limit: Duration, key: &ResourceKey) -> Result<Snapshot, StoreError> {
     let read = async { timeout(limit, store.read(key)).await.map_err(|_elapsed| StoreError::Unavailable)? };
     measured(Operation::Read, read).await
+}
+
+/// The store's time, if it tells it within its time limit.
+pub(super) async fn now(store: &dyn Store, limit: Duration) -> Result<StoreTime, StoreError> {
+    let now = async { timeout(limit, store.now()).await.map_err(|_elapsed| StoreError::Unavailable)? };
+    measured(Operation::Now, now).await
 }
 
 /// Swaps a record within the store's time limit.

@@ -51,6 +51,14 @@ pub(super) enum NoTurn {
 pub(super) struct Turn {
     _permit: OwnedSemaphorePermit,
     _place: Place,
+    came_after_others: bool,
+}
+
+impl Turn {
+    /// Whether others had their turn while it was waited for.
+    pub(super) const fn came_after_others(&self) -> bool {
+        self.came_after_others
+    }
 }
 
 /// A place in a line, given up by dropping it, whatever happens to its write.
@@ -80,11 +88,11 @@ impl Queues {
     ) -> Result<Turn, NoTurn> {
         let semaphore = self.join(key, line_max)?;
         let place = Place { queues: Arc::clone(self), key: key.clone() };
-        let permit = match Arc::clone(&semaphore).try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => self.wait(semaphore, end).await?,
+        let (permit, came_after_others) = match Arc::clone(&semaphore).try_acquire_owned() {
+            Ok(permit) => (permit, false),
+            Err(_) => (self.wait(semaphore, end).await?, true),
         };
-        Ok(Turn { _permit: permit, _place: place })
+        Ok(Turn { _permit: permit, _place: place, came_after_others })
     }
 
     async fn wait(&self, turn: Arc<Semaphore>, end: Instant) -> Result<OwnedSemaphorePermit, NoTurn> {

@@ -130,7 +130,7 @@ impl Guards {
             match self.marker.mark(key, &snapshot, intent).await.map_err(|error| refusals::of_store(&error))? {
                 Marked::Done(mark) => return Ok(mark),
                 Marked::Full => return Err(refusals::too_many_unclaimed()),
-                Marked::Conflict => {}
+                Marked::Conflict(_) => {}
             }
         }
         Err(refusals::write_in_flight(refusals::RETRY_SOON))

@@ -82,12 +82,21 @@ pub(super) enum When {
     From(u64),
 }
 
+/// How often a store was asked, for what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) reads: u64,
+    pub(super) swaps: u64,
+    pub(super) times: u64,
+}
+
 /// A memory store that fails when it is told to, with a clock that the test turns.
 pub(super) struct FaultyStore {
     inner: MemoryStore,
     clock: Arc<TestClock>,
     plan: Mutex<(Fault, When)>,
     operations: AtomicU64,
+    asked: Mutex<Asked>,
 }
 
 impl FaultyStore {
@@ -96,13 +105,19 @@ impl FaultyStore {
         let day_seconds = Duration::from_secs(24 * 3600);
         let inner = MemoryStore::new(Arc::<TestClock>::clone(&clock), Incarnation(7), 1000, day_seconds);
         let plan = Mutex::new((Fault::Unavailable, When::Never));
-        Self { inner, clock, plan, operations: AtomicU64::new(0) }
+        Self { inner, clock, plan, operations: AtomicU64::new(0), asked: Mutex::default() }
     }
 
     /// Fails like this from now on.
     pub(super) fn fail(&self, fault: Fault, when: When) {
         *self.plan.lock().unwrap() = (fault, when);
         self.operations.store(0, Ordering::Relaxed);
+        *self.asked.lock().unwrap() = Asked::default();
+    }
+
+    /// What they were.
+    pub(super) fn asked(&self) -> Asked {
+        *self.asked.lock().unwrap()
     }
 
     /// How many operations were asked for since then.
@@ -160,14 +175,17 @@ impl Store for FaultyStore {
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {
+        self.asked.lock().unwrap().times += 1;
         self.carry_out(self.inner.now()).await
     }
 
     async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
+        self.asked.lock().unwrap().reads += 1;
         self.carry_out(self.inner.read(key)).await
     }
 
     async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
+        self.asked.lock().unwrap().swaps += 1;
         self.carry_out(self.inner.swap(key, expected, next)).await
     }
 

@@ -84,8 +84,8 @@ impl Guards {
             match self.mark(request, guard, &snapshot, MarkKind::Unclaimed, standing).await {
                 Ok(Marked::Done(claim)) => return Ok(claim),
                 Ok(Marked::Full) => return Err(refusals::too_many_unclaimed()),
-                Ok(Marked::Conflict) if Instant::now() < end => {}
-                Ok(Marked::Conflict) => return Err(refusals::write_in_flight(refusals::RETRY_SOON)),
+                Ok(Marked::Conflict(_)) if Instant::now() < end => {}
+                Ok(Marked::Conflict(_)) => return Err(refusals::write_in_flight(refusals::RETRY_SOON)),
                 Err(error) => return Err(refusals::of_store(&error)),
             }
         }

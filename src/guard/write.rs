@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{
     Guards,
-    admit::Admitted,
+    admit::{Admitted, Early},
     answer::{Answer, set_tag},
     idempotency::{Attempt, Name, name_of},
     lease_use::{conditions_go_first, send_fence},
@@ -39,11 +39,13 @@ impl Guards {
     ) -> Result<Answer, Answer> {
         let name = name_of(session.req_header(), request, guard)?;
         // The answer to a retry goes before the verdict on its preconditions: its own success made them false.
-        if !self.may_be_retry(name.as_ref()) {
-            self.judge_early(session, request, guard).await?;
-        }
+        let early = if self.may_be_retry(name.as_ref()) {
+            None
+        } else {
+            Some(self.judge_early(session, request, guard).await?)
+        };
         // Boxed, so that a refusal from memory need not make room for an exchange.
-        Box::pin(self.write_named(session, request, guard, name)).await
+        Box::pin(self.write_named(session, request, guard, name, early)).await
     }
 
     async fn write_named(
@@ -52,10 +54,11 @@ impl Guards {
         request: &Request,
         guard: &Guard,
         name: Option<Name>,
+        early: Option<Early>,
     ) -> Result<Answer, Answer> {
         let body = self.receive(session).await?;
         let mut attempt = self.begin(name, session.req_header(), request, guard, &body)?;
-        let answer = self.write_to_upstream(request, guard, &body, &mut attempt).await;
+        let answer = self.write_to_upstream(request, guard, early, &body, &mut attempt).await;
         attempt.end(&answer);
         answer
     }
@@ -64,6 +67,7 @@ impl Guards {
         &self,
         request: &Request,
         guard: &Guard,
+        early: Option<Early>,
         body: &Body,
         attempt: &mut Attempt,
     ) -> Result<Answer, Answer> {
@@ -77,7 +81,9 @@ impl Guards {
             activity.waited(&request.key, begun.elapsed());
         }
         let turn = turn.map_err(refusals::of_turn)?;
-        let admitted = self.admit(request, guard, end).await?;
+        // Whoever had the turn meanwhile has changed the record.
+        let early = early.filter(|_| !turn.came_after_others());
+        let admitted = self.admit(request, guard, early, end).await?;
         drop(step);
         let answer = self.exchange_under_claim(request, guard, admitted, head, body, attempt).await;
         drop((turn, pass));
@@ -85,8 +91,9 @@ impl Guards {
     }
 
     /// The verdict before the body is asked for, so that an upload in vain is never sent. Passing decides nothing: the
-    /// write is judged again under the claim.
-    async fn judge_early(&self, session: &Session, request: &Request, guard: &Guard) -> Result<(), Answer> {
+    /// write is judged again under the claim, by the record that was read here if it still stands then.
+    async fn judge_early(&self, session: &Session, request: &Request, guard: &Guard) -> Result<Early, Answer> {
+        let since = Instant::now();
         let snapshot = self.record(request).await?;
         self.may_write(&snapshot)?;
         let by_lease = Self::judge_write_by_lease(request, guard, &snapshot);
@@ -110,7 +117,8 @@ impl Guards {
             }
             Verdict::Pass | Verdict::Missing | Verdict::AskUpstream => Ok(()),
         }?;
-        Ok(by_lease.map(drop)?)
+        by_lease?;
+        Ok(Early { snapshot, since })
     }
 
     /// Sends an admitted write, learns what became of it, and settles it before the answer goes out.

@@ -145,16 +145,16 @@ async fn swaps_that_travel_together_succeed_and_fail_each_by_itself() {
     let revisions: BTreeSet<_> = made.iter().collect();
     assert!(revisions.len() < RECORDS, "none went with another");
     // Every third one expects what was there before, and every one is tried twice at once.
-    let expected = |number: usize| if number % 3 == 0 { Revision::default() } else { made[number] };
+    let expected = |number: usize| if number.is_multiple_of(3) { Revision::default() } else { made[number] };
     let swaps = (0..2 * RECORDS).map(|number| number % RECORDS);
     let swapped = join_all(swaps.map(|number| store.swap(&keys[number], expected(number), idle()))).await;
     for number in 0..RECORDS {
         let current = store.read(&keys[number]).await.unwrap().revision;
         let outcomes = [&swapped[number], &swapped[number + RECORDS]];
         let wins = outcomes.iter().filter(|swapped| matches!(swapped, Ok(Swapped::Done(_)))).count();
-        assert_eq!(wins, usize::from(number % 3 != 0), "{number}");
+        assert_eq!(wins, usize::from(!number.is_multiple_of(3)), "{number}");
         for swapped in outcomes {
-            let (Ok(Swapped::Done(told)) | Ok(Swapped::Conflict(told))) = swapped else { panic!("{swapped:?}") };
+            let Ok(Swapped::Done(told) | Swapped::Conflict(told)) = swapped else { panic!("{swapped:?}") };
             assert_eq!(told.revision, current, "{number}: each is told what there is");
         }
     }

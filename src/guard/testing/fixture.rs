@@ -16,7 +16,7 @@ use tokio::{
     sync::Mutex,
 };
 
-use super::FaultyStore;
+use super::{Asked, Fault, FaultyStore, When};
 use crate::{
     config::Route,
     core::{
@@ -133,15 +133,53 @@ impl Fixture {
     }
 
     async fn exchange(&self, resource: &str, path: &str, method: Method, fields: &str, body: &str) -> Response {
+        self.exchange_slowly((resource, path), method, fields, body, async {}).await
+    }
+
+    /// A PUT whose body comes after something else has happened, and after the head was judged.
+    pub(in crate::guard) async fn put_slowly(
+        &self,
+        fields: &str,
+        body: &str,
+        before_body: impl Future<Output = ()>,
+    ) -> Response {
+        let judged = async {
+            while self.store.asked() == Asked::default() {
+                tokio::task::yield_now().await;
+            }
+            before_body.await;
+        };
+        self.store.fail(Fault::Unavailable, When::Never);
+        self.exchange_slowly(("doc", "/doc"), Method::PUT, fields, body, judged).await
+    }
+
+    async fn exchange_slowly(
+        &self,
+        (resource, path): (&str, &str),
+        method: Method,
+        fields: &str,
+        body: &str,
+        before_body: impl Future<Output = ()>,
+    ) -> Response {
         let (mut client, server) = duplex(1 << 16);
         let length = body.len();
-        let request = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{fields}\r\n{body}");
-        client.write_all(request.as_bytes()).await.unwrap();
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{fields}\r\n");
+        client.write_all(head.as_bytes()).await.unwrap();
         let mut session = Session::new_h1(Box::new(server));
         assert!(session.read_request().await.unwrap());
         let (route, key) = (Arc::clone(&self.route), ResourceKey::from_text(resource));
         let request = GuardedRequest { route, route_index: 0, key, method, is_lease: path == LEASE };
-        self.guards.handle(&mut session, &request, &mut Entry::default()).await.unwrap();
+        let (handled, ()) = tokio::join!(
+            async {
+                let mut entry = Entry::default();
+                self.guards.handle(&mut session, &request, &mut entry).await
+            },
+            async {
+                before_body.await;
+                client.write_all(body.as_bytes()).await.unwrap();
+            }
+        );
+        handled.unwrap();
         drop(session);
         let mut response = String::new();
         client.read_to_string(&mut response).await.unwrap();

@@ -9,6 +9,7 @@ use std::{
         mpsc::{Receiver, Sender, channel},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 use redb::Database;
@@ -26,6 +27,12 @@ use crate::{
 
 /// Operations in one commit at most, so that the first of them does not wait for ever.
 const BATCH_MAX: usize = 10_000;
+
+/// Those who were answered together come again one after the other: so far apart at most, on a machine that is not busy.
+const COMPANY_GAP: Duration = Duration::from_micros(50);
+
+/// How long a commit waits for them, as a share of what the last one took.
+const COMPANY_WAIT: u32 = 3;
 
 /// The answer to whoever waits for a commit: whether it was made.
 pub(super) type Committed = oneshot::Receiver<bool>;
@@ -145,11 +152,32 @@ fn lasting(record: &Record) -> Option<(&Lease, Stamp)> {
     Some((lease, record.fence))
 }
 
+/// What goes into one commit: what has come, and what still comes of those who were answered together, with no longer
+/// gaps than this and within this time. Without that they would come in two halves, each of which waits for the commit of
+/// the other.
+fn batch(first: Job, queue: &Receiver<Job>, (gap, patience): (Duration, Duration)) -> Vec<Job> {
+    let end = Instant::now() + patience;
+    let mut jobs = vec![first];
+    loop {
+        jobs.extend(queue.try_iter().take(BATCH_MAX - jobs.len()));
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() || jobs.len() == BATCH_MAX {
+            return jobs;
+        }
+        match queue.recv_timeout(left.min(gap)) {
+            Ok(job) => jobs.push(job),
+            Err(_) => return jobs,
+        }
+    }
+}
+
 impl Backlog {
     fn write_all(&mut self, queue: &Receiver<Job>) {
+        let mut last = Duration::ZERO;
         while let Ok(first) = queue.recv() {
-            let jobs: Vec<Job> = std::iter::once(first).chain(queue.try_iter().take(BATCH_MAX)).collect();
+            let jobs = batch(first, queue, (COMPANY_GAP, last / COMPANY_WAIT));
             let waiting: Vec<_> = jobs.into_iter().filter_map(|job| self.add(job)).collect();
+            let began = Instant::now();
             let committed = match self.commit() {
                 Ok(()) => true,
                 Err(error) => {
@@ -157,6 +185,8 @@ impl Backlog {
                     false
                 }
             };
+            // Whoever was alone is not waited for.
+            last = if waiting.len() > 1 { began.elapsed() } else { Duration::ZERO };
             for waiter in waiting {
                 // Who has gone does not care.
                 let _ = waiter.send(committed);
@@ -202,5 +232,43 @@ impl Backlog {
             self.reserved.fetch_max(revision, Ordering::Release);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job() -> Job {
+        Job { operation: Operation::InUse(true), committed: None }
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn what_has_come_goes_into_one_commit_and_nobody_else_is_waited_for() {
+        let (jobs, queue) = channel();
+        for _ in 0..3 {
+            jobs.send(job()).expect("the queue is there");
+        }
+        assert_eq!(batch(job(), &queue, (LONG, Duration::ZERO)).len(), 4);
+    }
+
+    #[test]
+    fn who_comes_a_little_later_is_waited_for() {
+        let (jobs, queue) = channel();
+        let later = thread::spawn(move || jobs.send(job()).expect("the queue is there"));
+        assert_eq!(batch(job(), &queue, (LONG, LONG)).len(), 2);
+        later.join().expect("it was sent");
+    }
+
+    #[test]
+    fn a_commit_has_an_end_however_many_come() {
+        let (jobs, queue) = channel();
+        for _ in 0..BATCH_MAX + 5 {
+            jobs.send(job()).expect("the queue is there");
+        }
+        assert_eq!(batch(job(), &queue, (LONG, LONG)).len(), BATCH_MAX);
+        assert_eq!(queue.try_iter().count(), 6);
     }
 }

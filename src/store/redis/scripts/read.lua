@@ -1,5 +1,5 @@
 -- KEYS: record, floors, counter. ARGV: bucket.
 local time = redis.call('TIME')
-local floor = redis.call('HGET', KEYS[2], ARGV[1]) or '0'
-local counter = redis.call('GET', KEYS[3]) or '0'
-return { 'read', redis.call('GET', KEYS[1]), floor, counter, time[1], time[2] }
+local record = redis.call('GET', KEYS[1])
+local floor = record and '0' or redis.call('HGET', KEYS[2], ARGV[1]) or '0'
+return { 'read', record, floor, redis.call('GET', KEYS[3]) or '0', time[1], time[2] }

@@ -2,7 +2,8 @@
 -- ARGV: bucket, expected revision, text, from when on it is idle or '', resource, capacity, channel.
 local time = redis.call('TIME')
 local record = redis.call('GET', KEYS[1])
-local floor = redis.call('HGET', KEYS[2], ARGV[1]) or '0'
+-- The floor is of interest only where there is no record.
+local floor = record and '0' or redis.call('HGET', KEYS[2], ARGV[1]) or '0'
 local function answer(what, counter)
     return { what, record, floor, counter, time[1], time[2] }
 end
@@ -18,7 +19,9 @@ end
 -- As digits: Lua would write a large number with an exponent.
 local revision = string.format('%.0f', redis.call('INCR', KEYS[3]))
 redis.call('SET', KEYS[1], revision .. ' ' .. ARGV[3])
-redis.call('ZADD', KEYS[4], 0, ARGV[5])
+if not record then
+    redis.call('ZADD', KEYS[4], 0, ARGV[5])
+end
 if ARGV[4] == '' then
     redis.call('ZREM', KEYS[5], ARGV[5])
 else

@@ -1,0 +1,136 @@
+//! How often a guarded request asks the store, and what a record that was read early may be used for.
+
+use std::time::Duration;
+
+use http::Method;
+
+use super::testing::{Asked, Fault, Fixture, When};
+use crate::{
+    core::{
+        lease::testing::rules,
+        policy::{Guard, LeaseRules, Require, TagSource, Writers},
+    },
+    proxy::testing::guard,
+};
+
+/// A pessimistic route, on which leases of one second are granted.
+async fn with_leases() -> Fixture {
+    let rules = LeaseRules { min: Duration::from_secs(1), ..rules() };
+    let (etag, writers, require) = (TagSource::Version, Writers::Exclusive, Require::Never);
+    Fixture::with(Guard { etag, writers, require, lease: Some(rules), ..guard() }).await
+}
+
+/// What was asked for since the fixture was begun anew.
+fn begin(fixture: &Fixture) {
+    fixture.store.fail(Fault::Unavailable, When::Never);
+}
+
+/// The record is read once, marked and settled; the time is asked for directly before the first byte.
+#[tokio::test]
+async fn a_write_that_nobody_disturbs_reads_once_and_swaps_twice() {
+    for (etag, writers) in [
+        (TagSource::Version, Writers::Exclusive),
+        (TagSource::Content, Writers::Exclusive),
+        (TagSource::Content, Writers::Shared),
+    ] {
+        let fixture = Fixture::with(Guard { etag: etag.clone(), writers, ..guard() }).await;
+        let tag = fixture.tag().await;
+        begin(&fixture);
+        assert_eq!(fixture.put(&tag, "two").await.status, 204, "{etag:?}");
+        assert_eq!(fixture.store.asked(), Asked { reads: 1, swaps: 2, times: 1 }, "{etag:?} {writers:?}");
+    }
+}
+
+/// A lease is judged by the time after the body has come, and what becomes of it by the time of the end.
+#[tokio::test]
+async fn a_write_under_a_lease_asks_for_the_time_and_reads_no_more() {
+    let fixture = with_leases().await;
+    let grant = fixture.lease("doc", Method::POST, "Lease-Duration: 60\r\n").await;
+    let id = format!("Lease-Id: {}\r\n", grant.field("lease-id").expect("an id"));
+    begin(&fixture);
+    assert_eq!(fixture.send(Method::PUT, &id, "two").await.status, 204);
+    assert_eq!(fixture.store.asked(), Asked { reads: 1, swaps: 2, times: 3 });
+}
+
+#[tokio::test]
+async fn a_write_that_is_refused_early_costs_one_read() {
+    let fixture = Fixture::new(TagSource::Version).await;
+    let tag = fixture.tag().await;
+    assert_eq!(fixture.put(&tag, "two").await.status, 204);
+    begin(&fixture);
+    assert_eq!(fixture.put(&tag, "three").await.status, 412);
+    assert_eq!(fixture.store.asked(), Asked { reads: 1, swaps: 0, times: 0 });
+}
+
+/// The failed swap tells what the record is now: the write is judged by that.
+#[tokio::test]
+async fn a_write_whose_record_changed_while_its_body_came_is_judged_by_what_it_is_then() {
+    let fixture = Fixture::new(TagSource::Version).await;
+    let tag = fixture.tag().await;
+    let late = async {
+        fixture.put(&tag, "two").await;
+        begin(&fixture);
+    };
+    let response = fixture.put_slowly(&format!("If-Match: {tag}\r\n"), "three", late).await;
+    assert_eq!((response.status, fixture.writes()), (412, 1), "{}", response.head);
+    assert_eq!(fixture.store.asked(), Asked { reads: 0, swaps: 1, times: 0 });
+    assert_eq!(fixture.content().await, "two");
+}
+
+/// A refusal by a record that was read early counts only if that still stands. The client may know nothing from memory,
+/// so that the upstream is asked after its body has come; by the early record, its tag is one of the future.
+#[tokio::test]
+async fn a_refusal_by_an_early_record_is_judged_again_where_that_has_changed() {
+    let tag_of_two = {
+        let fixture = Fixture::new(TagSource::Version).await;
+        assert_eq!(fixture.put(&fixture.tag().await, "two").await.status, 204);
+        fixture.tag().await
+    };
+    let by = |who: &str, tag: &str| format!("Authorization: {who}\r\nIf-Match: {tag}\r\n");
+    let fixture = Fixture::new(TagSource::Version).await;
+    let tag = fixture.tag().await;
+    let late = async { assert_eq!(fixture.put(&tag, "two").await.status, 204) };
+    let response = fixture.put_slowly(&by("one", &tag_of_two), "three", late).await;
+    assert_eq!((response.status, fixture.writes()), (204, 2), "{}", response.head);
+    begin(&fixture);
+    assert_eq!(fixture.send(Method::PUT, &by("other", "\"x\""), "four").await.status, 412);
+    assert_eq!(fixture.store.asked(), Asked { reads: 2, swaps: 0, times: 0 }, "it was read before and after");
+}
+
+/// The lease is there when the request begins, and has ended when its body has come.
+#[tokio::test]
+async fn a_lease_that_ends_while_the_body_comes_is_no_right_to_write() {
+    let fixture = with_leases().await;
+    let grant = fixture.lease("doc", Method::POST, "Lease-Duration: 60\r\n").await;
+    let id = format!("Lease-Id: {}\r\n", grant.field("lease-id").expect("an id"));
+    let response = fixture.put_slowly(&id, "two", async { fixture.store.pass(60_000) }).await;
+    assert_eq!((response.status, fixture.writes()), (412, 0), "{}", response.head);
+}
+
+/// A mark's deadline is counted from when it is made: the owner has the time that it needs, however long the body took.
+#[tokio::test]
+async fn a_body_that_took_long_leaves_the_write_its_time() {
+    let fixture = Fixture::new(TagSource::Version).await;
+    let tag = fixture.tag().await;
+    let late = async {
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        fixture.store.pass(10 * 60 * 1000);
+        begin(&fixture);
+    };
+    let response = fixture.put_slowly(&format!("If-Match: {tag}\r\n"), "two", late).await;
+    assert_eq!((response.status, fixture.writes()), (204, 1), "{}", response.head);
+    assert_eq!(fixture.store.asked(), Asked { reads: 0, swaps: 2, times: 2 });
+}
+
+/// A writer that had to wait behind another reads the record anew, which costs the store less than a swap in vain.
+#[tokio::test]
+async fn a_write_that_came_after_another_reads_the_record_anew() {
+    let fixture = Fixture::new(TagSource::Version).await;
+    let tag = fixture.tag().await;
+    begin(&fixture);
+    let (one, other) = tokio::join!(fixture.put(&tag, "two"), fixture.put(&tag, "three"));
+    let mut statuses = [one.status, other.status];
+    statuses.sort_unstable();
+    assert_eq!((statuses, fixture.writes()), ([204, 412], 1));
+    assert_eq!(fixture.store.asked(), Asked { reads: 3, swaps: 2, times: 1 });
+}
