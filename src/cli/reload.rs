@@ -14,16 +14,16 @@ pub(super) fn execute(options: &ReloadOptions) -> ExitCode {
         Some(socket) => socket.clone(),
         None => match config::load(file) {
             Err(problems) => return report(&problems),
-            Ok(loaded) => match loaded.config.server.control_socket {
-                Some(socket) => socket,
-                None => {
+            Ok(loaded) => {
+                let Some(socket) = loaded.config.server.control_socket else {
                     complain(format_args!(
                         "ifmatch: {} names no server.control_socket: set it and start the process again, or send it SIGHUP",
                         file.display()
                     ));
                     return Exit::Configuration.into();
-                }
-            },
+                };
+                socket
+            }
         },
     };
     match control::ask(&socket, options.force) {

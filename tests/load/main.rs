@@ -13,6 +13,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::cast_precision_loss,
     missing_docs,
     unreachable_pub,
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"

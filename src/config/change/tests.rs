@@ -1,9 +1,12 @@
 //! What a reload has to wait for, route by route.
 
-use std::sync::Arc;
+use std::{fmt::Write as _, sync::Arc};
 
 use super::{Plan, plan};
 use crate::config::{Config, Route, parse};
+
+/// What it is about, the old routes, the new ones, and the places among the old ones that are expected.
+type Case<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [usize]);
 
 /// A file with these routes, each a table without its head, to the upstreams `a` and `b`.
 fn config(routes: &[&str]) -> Config {
@@ -11,7 +14,7 @@ fn config(routes: &[&str]) -> Config {
         "[upstreams.a]\nservers = [\"127.0.0.1:1\"]\n[upstreams.b]\nservers = [\"127.0.0.1:2\"]\n".to_owned();
     for route in routes {
         let upstream = if route.contains("upstream =") { "" } else { "upstream = \"a\"" };
-        text.push_str(&format!("[[routes]]\n{upstream}\n{route}\n"));
+        write!(text, "[[routes]]\n{upstream}\n{route}\n").expect("a String takes all");
     }
     parse("test.toml", &text).unwrap_or_else(|problems| panic!("{text}\n{problems}")).config
 }
@@ -62,7 +65,7 @@ fn writes_settle_where_others_would_no_longer_see_them() {
     let narrow_open = "name = \"one\"\npath = \"/docs/1\"\npolicy = \"last-writer-wins\"";
     let narrow_same = "name = \"one\"\npath = \"/docs/1\"\npolicy = \"optimistic\"";
     let wide_same = "name = \"all\"\npath = \"/docs/{*rest}\"\npolicy = \"optimistic\"";
-    let cases: &[(&str, &[&str], &[&str], &[usize])] = &[
+    let cases: &[Case<'_>] = &[
         ("another key", &[DOCS], &[&key], &[0]),
         ("another upstream", &[DOCS], &[&elsewhere], &[0]),
         ("guarded from now on", &[OPEN_DOCS], &[DOCS], &[0]),
@@ -108,7 +111,7 @@ fn other_servers_of_one_identity_are_the_same_upstream() {
 fn leases_are_looked_for_where_their_route_ends_or_loses_targets() {
     let guards = with(LEASED, "lease.guards = [\"delete\"]");
     let narrow = "name = \"one\"\npath = \"/docs/1\"\npolicy = \"optimistic\"";
-    let cases: &[(&str, &[&str], &[&str], &[usize])] = &[
+    let cases: &[Case<'_>] = &[
         ("another policy", &[LEASED], &[DOCS], &[0]),
         ("another key", &[LEASED], &[&with(LEASED, "key = \"{id}\"")], &[0]),
         ("they guard something else", &[LEASED], &[&guards], &[0]),
