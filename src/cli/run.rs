@@ -38,8 +38,6 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(telemetry) => telemetry,
         Err(error) => return fail(&error, Exit::Configuration),
     };
-    // The first record after the set-up of the logs is lost at the moment; the one that matters comes later.
-    tracing::info!("starting");
     let signer = match reload::signer(&config) {
         Ok(signer) => signer,
         Err(error) => return fail(&error, Exit::Configuration),

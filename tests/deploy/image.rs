@@ -45,6 +45,9 @@ async fn the_proxy_in_the_image_finds_a_backend_by_its_name() {
     let backend = Backend::start().await;
     backend.put("/document", "found");
     let root = image();
+    // Every engine brings it along.
+    fs::create_dir(root.path().join("dev")).expect("a directory");
+    fs::write(root.path().join("dev/null"), "").expect("a file");
     fs::write(root.path().join("etc/hosts"), "127.0.0.1 backend\n").expect("a file");
     let listen = ports::free();
     let configuration = format!(

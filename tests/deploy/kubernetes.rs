@@ -26,7 +26,7 @@ fn of_kind<'a>(documents: &'a [Value], kind: &str) -> &'a Value {
 fn configuration(documents: &[Value]) -> Config {
     let text = of_kind(documents, "ConfigMap")["data"]["ifmatch.toml"].as_str().expect("a file");
     let loaded = parse("ifmatch.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
-    assert_eq!(loaded.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(), [String::new(); 0]);
+    assert_eq!(loaded.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(), Vec::<String>::new());
     loaded.config
 }
 

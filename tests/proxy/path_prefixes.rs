@@ -4,6 +4,7 @@ use crate::support::{
     backend::{Answer, Backend},
     proxy::Proxy,
     raw::{get, put_if_match, send},
+    wait::until,
 };
 
 const API: &str = "path = \"/api/docs/{*rest}\"\nstrip_prefix = \"/api\"\nadd_prefix = \"/v1\"";
@@ -38,7 +39,7 @@ async fn a_guarded_resource_is_asked_for_and_written_below_the_prefix() {
     // The read; the question, the write and what it made; the question that refuses.
     let expected = ["GET", "GET", "PUT", "GET", "GET"].map(|method| format!("{method} {own}"));
     assert_eq!(targets(&backend), expected);
-    assert!(proxy.log().contains("key=\"backend:/v1/docs/a\""), "the key is of the backend's path");
+    until("the line with the key, of the backend's path", || proxy.log().contains("key=\"backend:/v1/docs/a\"")).await;
 }
 
 /// RFC 9110 sections 10.2.2 and 8.7, RFC 8288.

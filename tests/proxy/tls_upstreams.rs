@@ -13,6 +13,7 @@ use crate::{
         proxy::Proxy,
         raw::{get, put, put_if_match, race, request_bytes, send},
         tls::{Office, nginx, nginx_tls},
+        wait::until,
     },
 };
 
@@ -127,7 +128,7 @@ async fn both_paths_go_to_a_unix_socket() {
     let proxy = proxy(&format!("unix:{}", socket.display()), "", "").await;
     carries_everything(&proxy, &nginx, "HTTP/1.1").await;
     one_writer_wins(&proxy).await;
-    assert!(proxy.log().contains("backend.sock"), "the access log names the server");
+    until("the access log to name the server", || proxy.log().contains("backend.sock")).await;
 }
 
 /// The server's certificate is refused: both paths say so, nothing of a request has reached it, and the log has the reason.

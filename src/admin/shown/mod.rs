@@ -56,6 +56,8 @@ fn server(server: &Server) -> Value {
         "claim_waiters_max": server.claim_waiters_max,
         "keepalive_timeout": show_duration(server.keepalive_timeout),
         "shutdown_timeout": show_duration(server.shutdown_timeout),
+        "trusted_proxies": server.trusted_proxies.networks.iter().map(ToString::to_string)
+            .chain(server.trusted_proxies.over_unix.then(|| "unix".to_owned())).collect::<Vec<_>>(),
         "control_socket": server.control_socket,
         "tls": handshakes(&server.tls),
     })

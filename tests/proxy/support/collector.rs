@@ -106,8 +106,8 @@ impl Collector {
             Some(Data::Gauge(gauge)) => Some(&gauge.data_points),
             _ => None,
         });
-        let matching = points.flatten().filter(|point| has(&attributes(&point.attributes), with));
-        matching.last().and_then(|point| match point.value {
+        let mut matching = points.flatten().filter(|point| has(&attributes(&point.attributes), with));
+        matching.next_back().and_then(|point| match point.value {
             Some(number_data_point::Value::AsInt(value)) => Some(value),
             _ => None,
         })
@@ -120,7 +120,7 @@ impl Collector {
             Some(Data::Histogram(histogram)) => Some(&histogram.data_points),
             _ => None,
         });
-        points.flatten().filter(|point| has(&attributes(&point.attributes), with)).last().map(|point| point.count)
+        points.flatten().rfind(|point| has(&attributes(&point.attributes), with)).map(|point| point.count)
     }
 }
 
