@@ -2,7 +2,7 @@
 //!
 //! A request comes through `serve` (limits on connections), `access` (known names, the token, no pages of other origins)
 //! to one of the answers: `health`, `leases`, `records`, `shown` (configuration and routes), `console`. They use what the
-//! guard lets an operator do ([`Guards`](crate::guard::Guards)), and never show a lease id.
+//! guard lets an operator do ([`Guards`]), and never show a lease id.
 //!
 //! # Design
 //!

@@ -112,7 +112,7 @@ pub(super) fn start(form: Form, records: bool) {
     LINES.store(lines | if records { RECORDS } else { 0 }, Ordering::Relaxed);
 }
 
-/// Whether [`write()`] would write anything.
+/// Whether `write` would write anything.
 pub fn enabled() -> bool {
     LINES.load(Ordering::Relaxed) != 0
 }

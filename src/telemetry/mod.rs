@@ -1,7 +1,7 @@
 //! What the program tells its operator: logs, one line a request, metrics and traces (`docs/telemetry.md`).
 //!
 //! Everything here is the process's own and is started once, by [`init`]. What is not asked for costs a request one look
-//! at a flag ([`is_on`]).
+//! at a flag (`is_on`).
 
 use std::{
     io::IsTerminal as _,
