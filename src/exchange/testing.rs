@@ -7,7 +7,7 @@ use http::Method;
 use pingora::http::RequestHeader;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
 };
 
 use super::{
@@ -26,9 +26,12 @@ pub(super) async fn listen() -> (TcpListener, String) {
     (listener, server)
 }
 
-/// An address on which nobody listens.
-pub(super) async fn refusing_server() -> String {
-    listen().await.1
+/// An address on which nobody listens, nor can as long as the socket lives.
+pub(super) fn refusing_server() -> (TcpSocket, String) {
+    let deaf = TcpSocket::new_v4().unwrap();
+    deaf.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let address = deaf.local_addr().unwrap().to_string();
+    (deaf, address)
 }
 
 pub(super) fn upstream(servers: &[&str]) -> Upstream {

@@ -92,7 +92,7 @@ async fn a_zero_idle_time_means_a_new_connection_for_each_write() {
 #[tokio::test]
 async fn an_unreachable_server_is_passed_over_for_the_next() {
     let (_listener, server) = listen().await;
-    let refusing = refusing_server().await;
+    let (_deaf, refusing) = refusing_server();
     let (exchanger, upstream) = (Exchanger::new(), Arc::new(upstream(&[&refusing, &server])));
     let connected = exchanger.connect(&upstream, Choice::Turn, Purpose::Write).await.unwrap();
     assert_eq!(connected.server(), 1);
@@ -102,7 +102,7 @@ async fn an_unreachable_server_is_passed_over_for_the_next() {
 #[tokio::test]
 async fn what_concerns_one_server_goes_to_no_other() {
     let (_listener, server) = listen().await;
-    let refusing = refusing_server().await;
+    let (_deaf, refusing) = refusing_server();
     let (exchanger, upstream) = (Exchanger::new(), Arc::new(upstream(&[&server, &refusing])));
     let connected = exchanger.connect(&upstream, Choice::Only(0), Purpose::Write).await.unwrap();
     assert_eq!(connected.server(), 0);
@@ -152,7 +152,7 @@ async fn an_exchange_that_was_read_to_its_end_is_none_of_those_at_once() {
 
 #[tokio::test]
 async fn nothing_is_sent_when_no_server_can_be_reached() {
-    let refusing = refusing_server().await;
+    let (_deaf, refusing) = refusing_server();
     let upstream = Arc::new(upstream(&[&refusing]));
     let failure = Exchanger::new().connect(&upstream, Choice::Turn, Purpose::Write).await.err();
     assert_eq!(failure, Some(Failure::NotSent { timed_out: false }));

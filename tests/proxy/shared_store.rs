@@ -127,6 +127,10 @@ async fn a_waiter_at_one_proxy_wakes_when_the_lease_is_released_at_the_other() {
         let probes = backend.count("HEAD", DOC);
         let waiter = tokio::spawn(async move { lease(other, "POST", DOC, &[("Prefer", "wait=20")]).await });
         backend.reached("HEAD", DOC, probes + 1).await;
+        // It is in the line when what came later was answered.
+        for _ in 0..3 {
+            assert_eq!(view(other, DOC).await["state"], "leased");
+        }
         assert!(!waiter.is_finished());
         release(one, DOC, &first.id).await;
         let granted = within("the waiter to be granted the lease", waiter).await.unwrap();
