@@ -26,6 +26,7 @@ use crate::{
     guard::Guards,
     proxy::{GuardedPath, Servers, routing},
     server::InFlight,
+    telemetry::metrics,
 };
 
 mod gate;
@@ -60,6 +61,9 @@ impl Serving {
     /// That of a configuration, guarded by `guards`.
     pub fn new(config: Arc<Config>, guards: Arc<Guards>) -> Self {
         guards.upstreams().prepare(&config);
+        if let Some(metrics) = metrics::get() {
+            metrics.begin_at_zero(config.routes.iter().map(|route| route.name.as_str()));
+        }
         Self {
             gates: guards.gates(),
             servers: Servers::new(Arc::clone(guards.upstreams())),

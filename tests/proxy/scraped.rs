@@ -39,6 +39,23 @@ fn value(samples: &[Sample], name: &str, labels: &[(&str, &str)]) -> Option<f64>
     found.first().copied()
 }
 
+/// Prometheus sees no growth in a series that begins with one.
+#[tokio::test]
+async fn what_alerts_wait_for_stands_at_zero_before() {
+    let backend = Backend::start().await;
+    let (_proxy, admin) = start(&Proxy::to(backend.addr())).await;
+    let samples = scrape(admin).await;
+    for (name, labels) in [
+        ("ifmatch_doubts_made_total", &[][..]),
+        ("ifmatch_store_errors_total", &[("ifmatch_store_operation", "swap"), ("error_type", "unavailable")]),
+        ("ifmatch_lease_events_total", &[("ifmatch_lease_event", "lost"), ("ifmatch_route", "all")]),
+        ("ifmatch_tags_flapping_total", &[("ifmatch_route", "all")]),
+        ("ifmatch_verdicts_total", &[("ifmatch_verdict", "overloaded"), ("ifmatch_route", "all")]),
+    ] {
+        assert_eq!(value(&samples, name, labels), Some(0.0), "{name}");
+    }
+}
+
 #[tokio::test]
 async fn a_known_series_of_requests_gives_known_numbers() {
     let backend = Backend::start().await;

@@ -34,6 +34,8 @@ pub mod store;
 use definitions as define;
 use definitions::{BOUNDARIES, Metric};
 
+use crate::core::refusal::Code;
+
 pub use gauges::{Gauged, watch};
 pub use store::{Operation, count_records, measured};
 
@@ -124,6 +126,23 @@ impl Metrics {
     /// Where all of it comes together, for the last export.
     pub(super) fn provider(&self) -> &SdkMeterProvider {
         &self.provider
+    }
+
+    /// Lets what is watched for its first occurrence stand at zero before it: Prometheus sees no growth in a series that
+    /// begins with one.
+    pub fn begin_at_zero<'a>(&self, routes: impl Iterator<Item = &'a str>) {
+        self.doubts_made.add(0, &[]);
+        self.doubts_resolved.add(0, &[]);
+        for failure in store::failures() {
+            self.store_errors.add(0, &failure);
+        }
+        for route in routes.map(route_attribute) {
+            self.flapping.add(0, std::slice::from_ref(&route));
+            self.lease_events.add(0, &[route.clone(), KeyValue::new(define::LEASE_EVENT, "lost")]);
+            for limit in [Code::Overloaded, Code::StoreFull] {
+                self.verdicts.add(0, &[route.clone(), KeyValue::new(define::VERDICT, limit.as_str())]);
+            }
+        }
     }
 
     /// A probe, and what it has found.

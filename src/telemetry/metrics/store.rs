@@ -19,6 +19,10 @@ const PAGE: usize = 500;
 /// With more records than this a store elsewhere is not counted: its own metrics tell its size.
 const SCANNED_MAX: u64 = 100_000;
 
+/// What the errors of a store are called.
+const UNAVAILABLE: &str = "unavailable";
+const FULL: &str = "full";
+
 /// What a store is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -63,10 +67,19 @@ pub async fn measured<T>(
 
 impl Metrics {
     fn store_failed(&self, operation: Operation, error: &StoreError) {
-        let word = if *error == StoreError::Full { "full" } else { "unavailable" };
-        let operation = KeyValue::new(define::STORE_OPERATION, operation.word());
-        self.store_errors.add(1, &[operation, KeyValue::new(define::ERROR, word)]);
+        let word = if *error == StoreError::Full { FULL } else { UNAVAILABLE };
+        self.store_errors.add(1, &failure(operation, word));
     }
+}
+
+fn failure(operation: Operation, word: &'static str) -> [KeyValue; 2] {
+    [KeyValue::new(define::STORE_OPERATION, operation.word()), KeyValue::new(define::ERROR, word)]
+}
+
+/// The attributes of everything that can go wrong.
+pub(super) fn failures() -> impl Iterator<Item = [KeyValue; 2]> {
+    let unavailable = Operation::ALL.map(|operation| failure(operation, UNAVAILABLE));
+    unavailable.into_iter().chain([failure(Operation::Swap, FULL)])
 }
 
 /// The store that is counted, and the last count.
