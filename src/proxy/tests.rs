@@ -229,7 +229,7 @@ fn an_upload_that_ends_with_an_empty_frame_is_framed_once() {
 /// A server that cannot be connected to has seen nothing: the next one may be tried, also with a write.
 #[test]
 fn a_write_goes_to_the_next_server_when_one_is_down() {
-    // Bound, so that nobody else gets its port, and socket.
+    // Bound, so that nobody else gets its port, and listening to nobody.
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
     socket.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
     let dead = socket.local_addr().expect("its address");
