@@ -2,6 +2,7 @@
 
 use std::{fs, process::Command};
 
+use rustix::process::geteuid;
 use tempfile::TempDir;
 
 use super::{
@@ -16,10 +17,18 @@ fn image() -> TempDir {
     root
 }
 
-/// The program in the image, as the user that the image names.
+/// The program in the image: as the user that the image names, or as whoever runs this test, who may become nobody else.
 fn run(root: &TempDir, arguments: &[&str]) -> Command {
-    let mut command = Command::new("unshare");
-    command.args(["--map-root-user", "--root"]).arg(root.path()).arg("/ifmatch").args(arguments).env_clear();
+    let mut command = if geteuid().is_root() {
+        let mut chroot = Command::new("/usr/sbin/chroot");
+        chroot.arg("--userspec=65532:65532");
+        chroot
+    } else {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--map-root-user", "--root"]);
+        unshare
+    };
+    command.arg(root.path()).arg("/ifmatch").args(arguments).env_clear();
     command
 }
 
@@ -58,7 +67,7 @@ async fn the_proxy_in_the_image_finds_a_backend_by_its_name() {
     fs::write(root.path().join("etc/ifmatch/ifmatch.toml"), configuration).expect("a file");
     let log = tempfile::tempdir().expect("a directory");
     let mut command = run(&root, &["run", "/etc/ifmatch/ifmatch.toml"]);
-    let mut proxy = Child::spawn("unshare", &mut command, log.path().join("log"));
+    let mut proxy = Child::spawn("the image", &mut command, log.path().join("log"));
     proxy.accepts(listen).await.unwrap_or_else(|status| panic!("it ended: {status}"));
     assert_eq!(get(listen, "/document").await.text(), "found");
 }
