@@ -3,23 +3,21 @@
 use std::fs;
 
 use super::{
-    file, output,
+    file,
     support::{
-        clients::python,
         engines::Etcd,
         nginx::Nginx,
         proxy::Proxy,
         raw::{get, put, send},
     },
+    yaml,
 };
 
 /// Files that the composition names exist, and each name that the configuration looks up is a service.
 #[test]
 fn the_composition_names_what_is_there() {
     let path = file("deploy/docker/compose.yaml");
-    let script = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
-    let text = output(python().args(["-c", script]).arg(&path));
-    let composition: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let composition = yaml(&path);
     let services = composition["services"].as_object().expect("services");
     assert_eq!(services.keys().collect::<Vec<_>>(), ["backend", "etcd", "ifmatch", "second"]);
     let directory = path.parent().expect("a directory");

@@ -23,9 +23,18 @@ mod observability;
 mod support;
 mod systemd;
 
+use serde_json::Value;
+use support::clients::python;
+
 /// A file of the repository.
 fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// What a YAML file of one document says.
+fn yaml(path: &Path) -> Value {
+    let script = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
+    serde_json::from_str(&output(python().args(["-c", script]).arg(path))).expect("JSON")
 }
 
 /// What a program prints, which must succeed.

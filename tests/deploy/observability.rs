@@ -9,7 +9,7 @@ use promql_parser::{
 };
 use serde_json::Value;
 
-use super::{file, output, support::clients::python};
+use super::{file, output, yaml};
 
 /// Labels that Prometheus gives to everything that it scrapes.
 const OF_PROMETHEUS: [&str; 2] = ["instance", "job"];
@@ -90,9 +90,7 @@ fn asks_for_what_exists(query: &str) {
 
 /// The rules of the alerts.
 fn alerts() -> Vec<Value> {
-    let script = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
-    let text = output(python().args(["-c", script]).arg(file("deploy/prometheus/alerts.yaml")));
-    let alerts: Value = serde_json::from_str(&text).expect("JSON");
+    let alerts = yaml(&file("deploy/prometheus/alerts.yaml"));
     alerts["groups"][0]["rules"].as_array().expect("rules").clone()
 }
 

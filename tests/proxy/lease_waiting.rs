@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use crate::support::{
     backend::Backend,
     h2c,
-    leases::{Grant, acquire, lease, leasing_versions, release, view},
+    leases::{Grant, acquire, is_in_line, lease, leasing_versions, release, view},
     proxy::{Proxy, Setup},
     raw::Connection,
     response::Response,
@@ -43,12 +43,10 @@ async fn begin_wait(backend: &Backend, addr: SocketAddr, label: &str, seconds: u
     waiter
 }
 
-/// Waits until the client that comes after so many probes is in the line: what comes later is answered later.
+/// Waits until the client that comes after so many probes is in the line.
 async fn settle_down(backend: &Backend, addr: SocketAddr, probes: usize) {
     backend.reached("HEAD", DOC, probes + 1).await;
-    for _ in 0..3 {
-        assert_eq!(view(addr, DOC).await["state"], "leased");
-    }
+    is_in_line(addr, DOC).await;
 }
 
 #[track_caller]

@@ -77,6 +77,13 @@ pub async fn view(addr: SocketAddr, target: &str) -> serde_json::Value {
     serde_json::from_slice(&response.body).expect("JSON")
 }
 
+/// Waits until who has asked this proxy for a held lease is in the line for it: what comes later is answered later.
+pub async fn is_in_line(addr: SocketAddr, target: &str) {
+    for _ in 0..3 {
+        assert_eq!(view(addr, target).await["state"], "leased");
+    }
+}
+
 /// Waits until the lease of a target is in a state.
 pub async fn reaches(addr: SocketAddr, target: &str, state: &str) {
     let end = tokio::time::Instant::now() + super::wait::DEADLINE;
