@@ -1,6 +1,10 @@
 //! The name of a resource: its key, and the template that a route makes it by (DESIGN, section 3, rule 10; section 9).
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use thiserror::Error;
 
@@ -15,11 +19,18 @@ pub use values::KeyParts;
 
 /// The one spelling of a resource's name: the identity of its upstream, `:`, and what the template makes of the request.
 /// Equal keys are the same resource.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourceKey {
     text: Arc<str>,
-    /// Asked for several times a request, and a hash of the text.
-    bucket: u16,
+    /// The first bytes of the text's BLAKE3 hash: asked for several times a request.
+    hash: u64,
+}
+
+/// Nobody can choose keys whose hashes are equal, so that of the text is as good for a table as the text.
+impl Hash for ResourceKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
 }
 
 impl ResourceKey {
@@ -36,8 +47,8 @@ impl ResourceKey {
 
     fn new(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
-        let [first, second, ..] = *blake3::hash(text.as_bytes()).as_bytes();
-        Self { text, bucket: u16::from_be_bytes([first, second]) }
+        let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(text.as_bytes()).as_bytes();
+        Self { text, hash: u64::from_be_bytes([a, b, c, d, e, f, g, h]) }
     }
 
     /// The key as text: visible ASCII.
@@ -47,7 +58,8 @@ impl ResourceKey {
 
     /// Which of the store's 65,536 floor buckets it belongs to. It never changes for a key: stores write it down.
     pub fn bucket(&self) -> u16 {
-        self.bucket
+        let [first, second, ..] = self.hash.to_be_bytes();
+        u16::from_be_bytes([first, second])
     }
 }
 

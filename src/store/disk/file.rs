@@ -1,20 +1,18 @@
-//! The file: its format, how it is created, opened and read.
+//! The file of a log: how it is created, locked, opened and put in the place of another.
 //!
 //! Lease ids are secrets: it is made as a temporary file is, which only its owner can read.
 
 use std::{
-    fs::{File, OpenOptions},
-    io,
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
 };
 
-use redb::{
-    Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
-    backends::{FileBackend, InMemoryBackend},
-};
-
+use rustix::fs::{FlockOperation, flock};
 use tempfile::NamedTempFile;
 
+use super::log::{self, Log, Medium, REGION_BYTES};
 use crate::{
     core::{
         record::{Record, Revision, Stamp},
@@ -24,23 +22,6 @@ use crate::{
     entropy::random_u64,
     store::{Incarnation, encoding},
 };
-
-/// What [`Contents`] are written in.
-const FORMAT: u64 = 1;
-
-/// How many revisions are reserved at once: at a million writes a second, two commits a second are spent on it.
-pub(super) const RESERVED_AT_ONCE: u64 = 1 << 20;
-
-/// The resource's key, and the record with its lease as JSON.
-pub(super) const LEASES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("leases");
-/// Single numbers by their names.
-pub(super) const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
-const FORMAT_NUMBER: &str = "format";
-const INCARNATION: &str = "incarnation";
-/// No greater revision was ever given.
-pub(super) const RESERVED: &str = "reserved";
-/// 1 while a process uses the file.
-pub(super) const IN_USE: &str = "in_use";
 
 /// Why a file is of no use as a store. Nothing was changed in it.
 #[derive(Debug, thiserror::Error)]
@@ -79,106 +60,108 @@ pub(super) struct Contents {
     pub(super) records: Vec<(ResourceKey, Record)>,
 }
 
-/// Opens the store in a file, which is created where there is none, and reads it: moments are counted from `now`.
-pub(super) fn open(path: &Path, now: StoreTime) -> Result<(Database, Contents), DiskError> {
-    let at = |source| DiskError::Io { path: path.to_owned(), source };
-    if !path.try_exists().map_err(at)? {
-        create(path)?;
-    }
-    rehearse(path, now)?;
-    let file = OpenOptions::new().read(true).write(true).open(path).map_err(at)?;
-    let database = database(FileBackend::new(file).map_err(|error| of_database(path, error))?)
-        .map_err(|error| of_database(path, error))?;
-    let contents = read(&database, now).map_err(|what| DiskError::Damaged { path: path.to_owned(), what })?;
-    Ok((database, contents))
+/// A file with its lock, which lasts as long as it is open.
+struct LogFile {
+    path: PathBuf,
+    file: File,
+    /// Whether its name would survive a loss of power.
+    is_named: bool,
 }
 
-/// Opens and reads a copy in memory. The engine repairs what a crash has left; what it cannot read it must not touch.
-fn rehearse(path: &Path, now: StoreTime) -> Result<(), DiskError> {
-    let damaged = |what: String| DiskError::Damaged { path: path.to_owned(), what };
-    if let Err(DatabaseError::DatabaseAlreadyOpen) = Builder::new().open_read_only(path) {
+/// Opens the store in a file, which is created where there is none, and reads it: moments are counted from `now`.
+pub(super) fn open(path: &Path, now: StoreTime) -> Result<(Log, Contents), DiskError> {
+    let at = |source| DiskError::Io { path: path.to_owned(), source };
+    if !path.try_exists().map_err(at)? {
+        create(path, random_u64()?).map_err(at)?;
+    }
+    let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(at)?;
+    lock(&file).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => DiskError::InUse(path.to_owned()),
+        _ => at(error),
+    })?;
+    // Whoever had it may have put another one in its place just before its end.
+    if fs::metadata(path).map_err(at)?.ino() != file.metadata().map_err(at)?.ino() {
         return Err(DiskError::InUse(path.to_owned()));
     }
-    let bytes = std::fs::read(path).map_err(|source| DiskError::Io { path: path.to_owned(), source })?;
-    if bytes.is_empty() {
-        // An engine takes an empty file for a new one; this one has lost what it held.
-        return Err(damaged("it is empty".to_owned()));
-    }
-    let copy = InMemoryBackend::new();
-    let copied = copy.set_len(bytes.len() as u64).and_then(|()| copy.write(0, &bytes));
-    copied.map_err(|error| damaged(error.to_string()))?;
-    let database = database(copy).map_err(|error| damaged(error.to_string()))?;
-    read(&database, now).map(drop).map_err(damaged)
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(at)?;
+    let read = read(Box::new(LogFile { path: path.to_owned(), file, is_named: true }), &bytes, now);
+    read.map_err(|what| DiskError::Damaged { path: path.to_owned(), what })
+}
+
+/// The log that these bytes of a medium are, and what it says. The error says what is wrong.
+pub(super) fn read(medium: Box<dyn Medium>, bytes: &[u8], now: StoreTime) -> Result<(Log, Contents), String> {
+    let found = log::read(bytes)?;
+    let record = |(key, text): (&String, &String)| {
+        let record = encoding::decode(text.as_bytes(), now).map_err(|error| error.to_string())?;
+        let record = Record { version: Stamp::Itself, touched: Stamp::Itself, ..record };
+        Ok((ResourceKey::from_text(key), record))
+    };
+    let contents = Contents {
+        incarnation: Incarnation(found.incarnation),
+        reserved: Revision(found.numbers.reserved),
+        was_closed: !found.numbers.in_use,
+        records: found.leases.iter().map(record).collect::<Result<_, String>>()?,
+    };
+    Ok((Log::new(medium, &found), contents))
 }
 
 /// Makes a new store without a name, and names it when it is whole: a crash meanwhile leaves no half of it.
-fn create(path: &Path) -> Result<(), DiskError> {
-    let at = |source| DiskError::Io { path: path.to_owned(), source };
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let unnamed = NamedTempFile::new_in(directory).map_err(at)?;
-    let backend = FileBackend::new(unnamed.reopen().map_err(at)?).map_err(|error| of_database(path, error))?;
-    let database = database(backend).map_err(|error| of_database(path, error))?;
-    begin(&database, random_u64()?).map_err(|error| at(io::Error::other(error)))?;
-    drop(database);
-    match unnamed.persist_noclobber(path) {
-        Err(taken) if taken.error.kind() != io::ErrorKind::AlreadyExists => return Err(at(taken.error)),
+fn create(path: &Path, incarnation: u64) -> io::Result<()> {
+    let (beginning, length) = log::new(incarnation, REGION_BYTES)?;
+    match write_unnamed(path, &beginning, length)?.persist_noclobber(path) {
+        Err(taken) if taken.error.kind() != io::ErrorKind::AlreadyExists => return Err(taken.error),
         // Another process was faster: then this one finds its file in use.
         _ => {}
     }
-    // The name itself must survive a loss of power.
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(at)
+    sync_name(path)
 }
 
-pub(super) fn database(backend: impl StorageBackend) -> Result<Database, DatabaseError> {
-    Builder::new().set_check_integrity_on_open(true).create_with_backend(backend)
+/// A file without a name yet, in the same directory.
+fn write_unnamed(path: &Path, beginning: &[u8], length: u64) -> io::Result<NamedTempFile> {
+    let mut unnamed = NamedTempFile::new_in(directory(path))?;
+    unnamed.write_all(beginning)?;
+    // Zeros that are written: a hole would have to be filled in when the log comes to it, and each sync would wait.
+    io::copy(&mut io::repeat(0).take(length.saturating_sub(beginning.len() as u64)), unnamed.as_file_mut())?;
+    unnamed.as_file().sync_all()?;
+    Ok(unnamed)
 }
 
-pub(super) fn begin(database: &Database, incarnation: u64) -> Result<(), redb::Error> {
-    let transaction = database.begin_write()?;
-    transaction.open_table(LEASES)?;
-    let mut numbers = transaction.open_table(NUMBERS)?;
-    numbers.insert(FORMAT_NUMBER, FORMAT)?;
-    numbers.insert(INCARNATION, incarnation)?;
-    numbers.insert(RESERVED, 0)?;
-    numbers.insert(IN_USE, 0)?;
-    drop(numbers);
-    Ok(transaction.commit()?)
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn of_database(path: &Path, error: DatabaseError) -> DiskError {
-    let path = path.to_owned();
-    match error {
-        DatabaseError::DatabaseAlreadyOpen | DatabaseError::LockProtocolMismatch => DiskError::InUse(path),
-        DatabaseError::Storage(redb::StorageError::Io(source)) => DiskError::Io { path, source },
-        error => DiskError::Damaged { path, what: error.to_string() },
+/// The name itself must survive a loss of power.
+fn sync_name(path: &Path) -> io::Result<()> {
+    File::open(directory(path))?.sync_all()
+}
+
+fn lock(file: &File) -> io::Result<()> {
+    Ok(flock(file, FlockOperation::NonBlockingLockExclusive)?)
+}
+
+impl Medium for LogFile {
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(bytes, offset)
     }
-}
 
-/// Reads all of it. The error says what is wrong.
-pub(super) fn read(database: &Database, now: StoreTime) -> Result<Contents, String> {
-    let engine = |error: redb::Error| error.to_string();
-    let transaction = database.begin_read().map_err(|error| engine(error.into()))?;
-    let numbers = transaction.open_table(NUMBERS).map_err(|error| engine(error.into()))?;
-    let number = |name: &str| {
-        let number = numbers.get(name).map_err(|error| engine(error.into()))?;
-        number.map(|number| number.value()).ok_or_else(|| format!("it does not tell its {name}"))
-    };
-    let format = number(FORMAT_NUMBER)?;
-    if format != FORMAT {
-        return Err(format!("its format is {format}, and this version knows {FORMAT}"));
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
     }
-    let leases = transaction.open_table(LEASES).map_err(|error| engine(error.into()))?;
-    let mut records = Vec::new();
-    for row in leases.iter().map_err(|error| engine(error.into()))? {
-        let (key, text) = row.map_err(|error| engine(error.into()))?;
-        let record = encoding::decode(text.value(), now).map_err(|error| error.to_string())?;
-        let record = Record { version: Stamp::Itself, touched: Stamp::Itself, ..record };
-        records.push((ResourceKey::from_text(key.value()), record));
+
+    fn sync(&mut self) -> io::Result<()> {
+        if !self.is_named {
+            sync_name(&self.path)?;
+            self.is_named = true;
+        }
+        self.file.sync_data()
     }
-    Ok(Contents {
-        incarnation: Incarnation(number(INCARNATION)?),
-        reserved: Revision(number(RESERVED)?),
-        was_closed: number(IN_USE)? == 0,
-        records,
-    })
+
+    fn replace(&mut self, beginning: &[u8], length: u64) -> io::Result<()> {
+        let unnamed = write_unnamed(&self.path, beginning, length)?;
+        lock(unnamed.as_file())?;
+        self.file = unnamed.persist(&self.path)?;
+        self.is_named = false;
+        Ok(())
+    }
 }

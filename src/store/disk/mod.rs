@@ -19,7 +19,6 @@
 use std::{io, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use redb::Database;
 
 use super::{
     Counts, Incarnation, Store, StoreError, Swapped,
@@ -35,11 +34,16 @@ use crate::{
 };
 
 mod file;
+mod frame;
+mod log;
+mod queue;
 mod writer;
 
 use file::Contents;
 pub use file::DiskError;
-use writer::{Committed, Writer};
+use log::Log;
+use queue::Commit;
+use writer::Writer;
 
 /// Records in memory, with leases on disk.
 pub struct DiskStore {
@@ -55,22 +59,17 @@ impl DiskStore {
         capacity: usize,
         idle_ttl: Duration,
     ) -> Result<(Self, bool), DiskError> {
-        let (database, contents) = file::open(path, clock.now())?;
+        let (log, contents) = file::open(path, clock.now())?;
         let unclean = !contents.was_closed;
-        let store = Self::begin(database, contents, clock, (capacity, idle_ttl)).await;
+        let store = Self::begin(log, contents, clock, (capacity, idle_ttl)).await;
         Ok((store.map_err(|source| DiskError::Io { path: path.to_owned(), source })?, unclean))
     }
 
     /// Goes on from what a file held.
-    async fn begin(
-        database: Database,
-        contents: Contents,
-        clock: Arc<dyn Clock>,
-        limits: (usize, Duration),
-    ) -> io::Result<Self> {
+    async fn begin(log: Log, contents: Contents, clock: Arc<dyn Clock>, limits: (usize, Duration)) -> io::Result<Self> {
         let Contents { incarnation, reserved, records, .. } = contents;
-        let writer = Writer::start(database, reserved.0)?;
-        if !all_committed(vec![writer.begin()]).await {
+        let writer = Writer::start(log, reserved.0)?;
+        if !writer.begin().is_made().await {
             return Err(io::Error::other("it cannot be written"));
         }
         let inheritance = Inheritance { revision: reserved, records };
@@ -95,7 +94,7 @@ impl Store for DiskStore {
 
     async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
         let (swapped, awaited) = self.memory.swap_now(key, expected, next)?;
-        if all_committed(awaited.unwrap_or_default()).await { Ok(swapped) } else { Err(StoreError::Unavailable) }
+        if is_made(awaited.flatten()).await { Ok(swapped) } else { Err(StoreError::Unavailable) }
     }
 
     async fn scan(
@@ -112,7 +111,7 @@ impl Store for DiskStore {
 
     async fn raise_floors(&self) -> Result<(), StoreError> {
         let awaited = self.memory.raise_floors_now()?;
-        if all_committed(awaited.unwrap_or_default()).await { Ok(()) } else { Err(StoreError::Unavailable) }
+        if is_made(awaited.flatten()).await { Ok(()) } else { Err(StoreError::Unavailable) }
     }
 
     fn count(&self) -> Option<Counts> {
@@ -121,23 +120,24 @@ impl Store for DiskStore {
 
     async fn close(&self) {
         if self.memory.is_quiet() {
-            all_committed(vec![self.memory.journal().give_back()]).await;
+            self.memory.journal().give_back().is_made().await;
         } else {
             tracing::warn!("the process ends with writes in flight or in doubt: the next start waits for them");
         }
     }
 }
 
-/// Waits until all of it is on disk.
-async fn all_committed(awaited: Vec<Committed>) -> bool {
-    for committed in awaited {
-        // A writer that is gone has committed nothing.
-        if !committed.await.unwrap_or(false) {
-            return false;
-        }
+/// Waits until a swap is on the disk, if it has to be there.
+async fn is_made(commit: Option<Arc<Commit>>) -> bool {
+    match commit {
+        Some(commit) => commit.is_made().await,
+        None => true,
     }
-    true
 }
 
+#[cfg(test)]
+mod log_tests;
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod torn_tests;

@@ -10,8 +10,8 @@ pub trait Journal: Send + Sync {
     /// What whoever swapped has to wait for.
     type Entry: Send;
 
-    /// A record took the place of another.
-    fn swapped(&self, key: &ResourceKey, before: &Record, after: &Snapshot) -> Self::Entry;
+    /// A record took the place of another, or of none.
+    fn swapped(&self, key: &ResourceKey, before: Option<&Record>, after: &Snapshot) -> Self::Entry;
 
     /// An idle record was forgotten.
     fn forgotten(&self, key: &ResourceKey, record: &Record);
@@ -23,7 +23,7 @@ pub struct NoJournal;
 impl Journal for NoJournal {
     type Entry = ();
 
-    fn swapped(&self, _key: &ResourceKey, _before: &Record, _after: &Snapshot) {}
+    fn swapped(&self, _key: &ResourceKey, _before: Option<&Record>, _after: &Snapshot) {}
 
     fn forgotten(&self, _key: &ResourceKey, _record: &Record) {}
 }

@@ -124,21 +124,21 @@ impl<J: Journal> MemoryStore<J> {
             let mut records = shard.lock();
             let now = self.clock.now();
             records.rest(now);
-            let current = records.snapshot(key, now);
-            if current.revision != expected {
-                return Ok((Swapped::Conflict(current), None));
+            let current = records.revision(key);
+            if current.unwrap_or_else(|| records.floor(key)) != expected {
+                return Ok((Swapped::Conflict(records.snapshot(key, now)), None));
             }
-            if !records.holds(key) && !self.take_place() {
+            if current.is_none() && !self.take_place() {
                 drop(records);
                 self.make_room(key.bucket())?;
                 continue;
             }
             let revision = self.next_revision();
             let record = next.resolved(revision);
-            records.put(key, Entry { revision, record: record.clone(), since: now });
+            let before = records.put(key, Entry { revision, record: record.clone(), since: now });
             self.give_places(records.forget_aged(now, self.idle_ttl, &self.journal));
             let snapshot = Snapshot { revision, record, now };
-            let entry = self.journal.swapped(key, &current.record, &snapshot);
+            let entry = self.journal.swapped(key, before.as_ref(), &snapshot);
             drop(records);
             shard.change.notify_waiters();
             return Ok((Swapped::Done(snapshot), Some(entry)));

@@ -49,12 +49,18 @@ impl Records {
         if let Some(entry) = self.busy.get(key).or_else(|| self.idle.get(key)) {
             return Snapshot { revision: entry.revision, record: entry.record.clone(), now };
         }
-        let floor = self.floors.get(&key.bucket()).copied().unwrap_or(self.least_floor);
+        let floor = self.floor(key);
         Snapshot { revision: floor, record: Record::absent(floor), now }
     }
 
-    pub(super) fn holds(&self, key: &ResourceKey) -> bool {
-        self.busy.contains_key(key) || self.idle.contains(key)
+    /// The revision of a record that is there.
+    pub(super) fn revision(&self, key: &ResourceKey) -> Option<Revision> {
+        self.busy.get(key).or_else(|| self.idle.peek(key)).map(|entry| entry.revision)
+    }
+
+    /// The revision of one that is not.
+    pub(super) fn floor(&self, key: &ResourceKey) -> Revision {
+        self.floors.get(&key.bucket()).copied().unwrap_or(self.least_floor)
     }
 
     pub(super) fn is_quiet(&self, now: StoreTime) -> bool {
@@ -82,8 +88,8 @@ impl Records {
         page.into_iter().take(limit).map(|(key, entry)| (key.clone(), snapshot(entry))).collect()
     }
 
-    /// Puts a record in its place.
-    pub(super) fn put(&mut self, key: &ResourceKey, entry: Entry) {
+    /// Puts a record in its place, and gives the one back that was there.
+    pub(super) fn put(&mut self, key: &ResourceKey, entry: Entry) -> Option<Record> {
         let earlier = self.busy.remove(key).or_else(|| self.idle.pop(key));
         if let Some(Entry { revision, record, .. }) = &earlier
             && let Some(from) = record.idle_from()
@@ -98,6 +104,7 @@ impl Records {
             }
             self.busy.insert(key.clone(), entry);
         }
+        earlier.map(|entry| entry.record)
     }
 
     /// Lets go of records that time alone has made idle.

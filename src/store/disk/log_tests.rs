@@ -1,0 +1,144 @@
+//! What a log says after damage, and after a disk that failed and went on.
+
+use std::{collections::BTreeMap, io};
+
+use super::{
+    frame::HEAD_BYTES,
+    log::{Changes, Found, Log, new, read},
+    testing::{Disk, REGION_BYTES, Random, place},
+};
+use crate::core::resource::ResourceKey;
+
+/// A new log on a disk of its own.
+fn begin() -> (Disk, Log) {
+    let (mut bytes, length) = new(7, REGION_BYTES).unwrap();
+    bytes.resize(place(length), 0);
+    let disk = Disk::holding(bytes);
+    let log = Log::new(Box::new(disk.clone()), &found(&disk).unwrap());
+    (disk, log)
+}
+
+/// What is found without power.
+fn found(disk: &Disk) -> Result<Found, String> {
+    read(&disk.platter().synced)
+}
+
+fn grant(log: &mut Log, name: &str, text: &str) -> io::Result<()> {
+    log.commit(&Changes::from([(ResourceKey::from_text(name), Some(text.to_owned()))]), 1, true)
+}
+
+#[test]
+fn a_log_goes_on_where_it_ended() {
+    let (disk, mut log) = begin();
+    grant(&mut log, "a", "one").unwrap();
+    let mut log = Log::new(Box::new(disk.clone()), &found(&disk).unwrap());
+    log.commit(&Changes::from([(ResourceKey::from_text("a"), None)]), 2, true).unwrap();
+    grant(&mut log, "b", "two").unwrap();
+    log.commit(&Changes::new(), 3, false).unwrap();
+    let found = found(&disk).unwrap();
+    assert_eq!(found.leases, [("b".to_owned(), "two".to_owned())].into());
+    assert_eq!((found.incarnation, found.numbers.reserved, found.numbers.in_use), (7, 3, false));
+}
+
+#[test]
+fn what_does_not_fit_begins_anew_and_grows_with_what_there_is() {
+    let (disk, mut log) = begin();
+    let (mut expected, text) = (BTreeMap::new(), "x".repeat(100));
+    let first_length = disk.platter().synced.len();
+    for round in 0..300 {
+        let name = format!("item {}", round % 40);
+        grant(&mut log, &name, &format!("{text}{round}")).unwrap();
+        expected.insert(name, format!("{text}{round}"));
+        let found: BTreeMap<_, _> = found(&disk).unwrap().leases.into_iter().collect();
+        assert_eq!(found, expected, "round {round}");
+    }
+    let length = disk.platter().synced.len();
+    // Two regions, each of which has room for twice what there is, and up to a power of two.
+    assert!(length > first_length && length <= 8 * 40 * 150 + 4_096, "{length} bytes");
+}
+
+/// A bit that turns in any frame but the last is told from a crash.
+#[test]
+fn damage_in_the_middle_is_found() {
+    let (disk, mut log) = begin();
+    for (name, text) in [("a", "one"), ("b", "two"), ("c", "three")] {
+        grant(&mut log, name, text).unwrap();
+    }
+    let whole = disk.platter().synced.clone();
+    // An empty frame, and two with a lease: 8 bytes of lengths, a key of a byte and a text of three, and zeros.
+    let (first, second, last) = (4_096, 4_096 + HEAD_BYTES, 4_096 + 5 * HEAD_BYTES);
+    let mut refused = 0;
+    for place in first..last {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 0x10;
+        match read(&bytes) {
+            Ok(found) => {
+                assert!(place >= second && (place - second) % (2 * HEAD_BYTES) >= HEAD_BYTES + 12, "byte {place}");
+                assert_eq!(found.leases.len(), 3, "byte {place} means nothing");
+            }
+            Err(what) => {
+                assert!(what.contains("is lost") || what.contains("has a beginning"), "byte {place}: {what}");
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!(refused, HEAD_BYTES + 2 * (HEAD_BYTES + 12));
+    // Of the last one nobody can tell: it is as if its commit had not ended.
+    let mut bytes = whole;
+    bytes[last + HEAD_BYTES] ^= 0x10;
+    assert_eq!(read(&bytes).unwrap().leases.len(), 2);
+}
+
+#[test]
+fn a_header_that_was_not_written_here_is_refused() {
+    let (disk, _) = begin();
+    let whole = disk.platter().synced.clone();
+    for place in 0..4_096 {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 1;
+        assert!(read(&bytes).is_err(), "byte {place}");
+    }
+    let what = read(&whole[..whole.len() - 1]).unwrap_err();
+    assert_eq!(what, "it has 8191 bytes in place of 8192");
+}
+
+/// Commits that fail, in whatever step, and go on: what was said to be there is there, whenever the power fails.
+#[test]
+fn what_failed_is_made_good_by_what_follows() {
+    let (mut failures, mut begun) = (0, 0);
+    for seed in 1..=200 {
+        let mut random = Random(u64::wrapping_mul(seed, 0x9e37_79b9_7f4a_7c15));
+        let (disk, mut log) = begin();
+        let (mut changes, mut told) = (Changes::new(), BTreeMap::new());
+        // What was tried since then, in vain as far as anybody was told.
+        let mut tried: BTreeMap<String, Vec<Option<String>>> = BTreeMap::new();
+        for round in 0..60 {
+            let name = format!("item {}", random.below(6));
+            let text = (random.below(3) > 0).then(|| format!("{round} {}", "x".repeat(place(random.below(200)))));
+            tried.entry(name.clone()).or_default().push(text.clone());
+            changes.insert(ResourceKey::from_text(&name), text);
+            let power = random.below(6);
+            // The disk fails in this commit, or in none.
+            disk.platter().power = (power < 2).then_some(power);
+            let committed = log.commit(&changes, 1, true).is_ok();
+            disk.platter().power = None;
+            let bytes = disk.after_crash(&mut random);
+            let there = read(&bytes).unwrap_or_else(|error| panic!("seed {seed}, round {round}: {error}")).leases;
+            if committed {
+                for (key, text) in changes.drain() {
+                    told.insert(key.as_str().to_owned(), text);
+                }
+                tried.clear();
+            } else {
+                failures += 1;
+            }
+            for (name, text) in &told {
+                let kept = there.get(name);
+                let is_unclear = tried.get(name).is_some_and(|texts| texts.iter().any(|text| text.as_ref() == kept));
+                assert!(kept == text.as_ref() || is_unclear, "seed {seed}, round {round}: {name}");
+            }
+        }
+        begun += usize::from(disk.platter().synced.len() > place(new(7, REGION_BYTES).unwrap().1));
+    }
+    assert!(failures > 0 && begun > 0, "{failures} failures, {begun} larger files");
+}

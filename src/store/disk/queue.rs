@@ -1,0 +1,250 @@
+//! What waits for the writer, and how those who wait for a commit hear of it.
+//!
+//! # Design
+//!
+//! *Why no channel, with an answer of its own for each job?* Each job would wake the writer and each answer the runtime:
+//! with 64 clients that takes longer than the sync. Here the writer is woken when as many have come as it expects, and
+//! it wakes one of those who wait for it, who wakes the others from within the runtime.
+
+use std::{
+    mem,
+    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::Notify;
+
+use super::log::Changes;
+
+/// What is to be written.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    /// The last word on each lease.
+    pub(super) leases: Changes,
+    /// Revisions up to this one may be given.
+    pub(super) reserve: u64,
+    /// Whether no process uses the file any longer, and the last one leaves it in good order.
+    pub(super) gives_back: bool,
+}
+
+/// A commit to come, or one that was tried.
+#[derive(Debug, Default)]
+pub(super) struct Commit {
+    is_made: OnceLock<bool>,
+    ended: Notify,
+}
+
+/// The next commit, and what goes into it.
+///
+/// It has no limit of its own: a request in flight has one word in it, and a swap forgets few records.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    next: Mutex<Next>,
+    came: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Next {
+    /// `None` as long as there is nothing to write.
+    words: Option<Words>,
+    /// Those who wait for the commit, or will.
+    callers: usize,
+    commit: Arc<Commit>,
+    awaited: Awaited,
+    /// Whether nobody is left who adds to it, or nobody who takes from it.
+    is_closed: bool,
+}
+
+/// What the writer waits for.
+#[derive(Clone, Copy, Debug, Default)]
+enum Awaited {
+    #[default]
+    Nothing,
+    Anything,
+    Callers(usize),
+}
+
+/// What the writer has taken. Whoever waits for it is told that it was not written, unless [`Taken::end`] says so.
+pub(super) struct Taken {
+    pub(super) words: Words,
+    pub(super) callers: usize,
+    commit: Arc<Commit>,
+}
+
+impl Commit {
+    /// Waits for its end, and tells whether it was made.
+    pub(super) async fn is_made(&self) -> bool {
+        loop {
+            let ended = self.ended.notified();
+            if let Some(is_made) = self.is_made.get() {
+                self.ended.notify_waiters();
+                return *is_made;
+            }
+            // Who is woken and goes away before it looks passes it on.
+            ended.await;
+        }
+    }
+
+    fn end(&self, is_made: bool) {
+        // The first word stands.
+        let _ = self.is_made.set(is_made);
+        self.ended.notify_one();
+    }
+}
+
+impl Queue {
+    /// Adds to what is written next, for somebody who waits for it.
+    pub(super) fn ask(&self, add: impl FnOnce(&mut Words)) -> Arc<Commit> {
+        self.put(1, add)
+    }
+
+    /// Adds to what is written next, for nobody.
+    pub(super) fn note(&self, add: impl FnOnce(&mut Words)) {
+        self.put(0, add);
+    }
+
+    fn put(&self, callers: usize, add: impl FnOnce(&mut Words)) -> Arc<Commit> {
+        let mut next = self.lock();
+        add(next.words.get_or_insert_default());
+        next.callers += callers;
+        let commit = Arc::clone(&next.commit);
+        if next.is_closed {
+            commit.end(false);
+        }
+        let is_enough = match next.awaited {
+            Awaited::Nothing => false,
+            Awaited::Anything => true,
+            Awaited::Callers(expected) => next.callers >= expected,
+        };
+        if is_enough {
+            next.awaited = Awaited::Nothing;
+            drop(next);
+            self.came.notify_one();
+        }
+        commit
+    }
+
+    /// Those who wait for the next commit already.
+    pub(super) fn callers(&self) -> usize {
+        self.lock().callers
+    }
+
+    /// Waits until there is something to write; and until so many callers have come, unless this time is over by then.
+    /// `None` when nothing will come any more.
+    pub(super) fn take(&self, expected: usize, patience: Duration) -> Option<Taken> {
+        let (began, mut next) = (Instant::now(), self.lock());
+        next.awaited = Awaited::Anything;
+        let is_idle = |next: &mut Next| next.words.is_none() && !next.is_closed;
+        next = self.came.wait_while(next, is_idle).unwrap_or_else(PoisonError::into_inner);
+        if next.callers < expected && !next.is_closed {
+            next.awaited = Awaited::Callers(expected);
+            let is_early = |next: &mut Next| next.callers < expected && !next.is_closed;
+            let left = patience.saturating_sub(began.elapsed());
+            let waited = self.came.wait_timeout_while(next, left, is_early);
+            next = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        next.awaited = Awaited::Nothing;
+        let words = next.words.take()?;
+        Some(Taken { words, callers: mem::take(&mut next.callers), commit: mem::take(&mut next.commit) })
+    }
+
+    /// Ends the waiting on either side.
+    pub(super) fn close(&self) {
+        let mut next = self.lock();
+        next.is_closed = true;
+        next.commit.end(false);
+        drop(next);
+        self.came.notify_one();
+    }
+
+    /// A panic under the lock leaves each word in its place or not.
+    fn lock(&self) -> MutexGuard<'_, Next> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    /// Tells whoever waits for it whether it was written.
+    pub(super) fn end(self, is_made: bool) {
+        self.commit.end(is_made);
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.commit.end(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::{Future, poll_fn},
+        task::Poll,
+        thread,
+    };
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn reserve(revision: u64) -> impl FnOnce(&mut Words) {
+        move |words| words.reserve = words.reserve.max(revision)
+    }
+
+    #[test]
+    fn what_has_come_goes_into_one_commit_and_nobody_else_is_waited_for() {
+        let queue = Queue::default();
+        let commits: Vec<_> = (1..=3).map(|revision| queue.ask(reserve(revision))).collect();
+        queue.note(reserve(9));
+        let taken = queue.take(0, LONG).expect("there is something");
+        assert_eq!((taken.callers, taken.words.reserve), (3, 9));
+        assert!(commits.iter().all(|commit| Arc::ptr_eq(commit, &taken.commit)));
+    }
+
+    #[test]
+    fn those_who_are_expected_are_waited_for_and_no_longer_than_patience_lasts() {
+        let queue = Arc::new(Queue::default());
+        queue.ask(reserve(1));
+        let (other, start) = (Arc::clone(&queue), Instant::now());
+        let later = thread::spawn(move || drop(other.ask(reserve(2))));
+        assert_eq!(queue.take(2, LONG).expect("there is something").callers, 2);
+        assert!(start.elapsed() < LONG);
+        later.join().expect("it was sent");
+        queue.ask(reserve(3));
+        assert_eq!(queue.take(2, Duration::from_millis(1)).expect("there is something").callers, 1);
+    }
+
+    #[tokio::test]
+    async fn all_who_wait_hear_of_the_end_whoever_goes_away() {
+        for is_made in [true, false] {
+            let queue = Queue::default();
+            let commits: Vec<_> = (0..5).map(|_| queue.ask(reserve(1))).collect();
+            let mut waiting: Vec<_> = commits.iter().map(|commit| Box::pin(commit.is_made())).collect();
+            for wait in &mut waiting {
+                assert!(poll_fn(|context| Poll::Ready(wait.as_mut().poll(context).is_pending())).await);
+            }
+            queue.take(0, LONG).expect("there is something").end(is_made);
+            // The one that was woken does not look any more.
+            drop(waiting.remove(0));
+            for wait in waiting {
+                assert_eq!(tokio::time::timeout(LONG, wait).await, Ok(is_made));
+            }
+            assert_eq!(commits[0].is_made().await, is_made, "who asks late is told too");
+        }
+    }
+
+    #[tokio::test]
+    async fn without_a_writer_nothing_is_written() {
+        let queue = Queue::default();
+        let before = queue.ask(reserve(1));
+        drop(queue.take(0, LONG));
+        assert!(!before.is_made().await, "it was taken and lost");
+        let waiting = queue.ask(reserve(2));
+        queue.close();
+        assert!(!waiting.is_made().await);
+        assert!(!queue.ask(reserve(3)).is_made().await);
+        assert!(queue.take(0, LONG).is_some_and(|taken| taken.words.reserve == 3), "what is left is taken");
+        assert!(queue.take(0, LONG).is_none());
+    }
+}

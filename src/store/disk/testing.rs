@@ -1,0 +1,134 @@
+//! A disk that forgets what was not synced, for tests: its power fails, or its syncs do.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use super::log::Medium;
+
+/// So small that the log often begins anew, and soon needs larger ones.
+pub(super) const REGION_BYTES: usize = 2_048;
+const SECTOR_BYTES: usize = 512;
+
+/// What a disk is given while it caches.
+#[derive(Clone, Debug)]
+enum Change {
+    Write(u64, Vec<u8>),
+    /// Another file in the place of this one.
+    Replacement(Vec<u8>),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Platter {
+    /// What a reader sees.
+    pub(super) current: Vec<u8>,
+    /// What is there without power.
+    pub(super) synced: Vec<u8>,
+    /// What was changed since.
+    unsynced: Vec<Change>,
+    /// How many more operations there is power for.
+    pub(super) power: Option<u64>,
+}
+
+/// A disk that loses its power after so many operations.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Disk(Arc<Mutex<Platter>>);
+
+impl Disk {
+    pub(super) fn holding(bytes: Vec<u8>) -> Self {
+        Self(Arc::new(Mutex::new(Platter { synced: bytes.clone(), current: bytes, ..Platter::default() })))
+    }
+
+    pub(super) fn platter(&self) -> MutexGuard<'_, Platter> {
+        self.0.lock().unwrap()
+    }
+
+    fn change(&self, change: Change) -> io::Result<()> {
+        let mut platter = self.powered()?;
+        match &change {
+            Change::Write(offset, data) => put(&mut platter.current, *offset, data),
+            Change::Replacement(bytes) => platter.current = bytes.clone(),
+        }
+        platter.unsynced.push(change);
+        Ok(())
+    }
+
+    fn powered(&self) -> io::Result<MutexGuard<'_, Platter>> {
+        let mut platter = self.platter();
+        match &mut platter.power {
+            Some(0) => return Err(io::Error::other("there is no power")),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        Ok(platter)
+    }
+
+    /// What is found when the power is back: of each unsynced write all sectors are there, or none, or some.
+    pub(super) fn after_crash(&self, random: &mut Random) -> Vec<u8> {
+        let platter = self.platter();
+        let mut found = platter.synced.clone();
+        for change in &platter.unsynced {
+            let (all, some) = (random.below(3) == 0, random.below(2) == 0);
+            match change {
+                Change::Replacement(bytes) if all || some => found.clone_from(bytes),
+                // The old name, and so the old file; the new one is lost, with all that was written to it.
+                Change::Replacement(_) => return found,
+                Change::Write(offset, data) => {
+                    let mut at = *offset;
+                    for sector in data.chunks(SECTOR_BYTES) {
+                        if all || (some && random.below(2) == 0) {
+                            put(&mut found, at, sector);
+                        }
+                        at += sector.len() as u64;
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+fn put(bytes: &mut [u8], offset: u64, data: &[u8]) {
+    bytes[place(offset)..][..data.len()].copy_from_slice(data);
+}
+
+pub(super) fn place(number: u64) -> usize {
+    usize::try_from(number).unwrap()
+}
+
+impl Medium for Disk {
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        bytes.copy_from_slice(&self.platter().current[place(offset)..][..bytes.len()]);
+        Ok(())
+    }
+
+    fn write_at(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.change(Change::Write(offset, data.to_vec()))
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let mut platter = self.powered()?;
+        platter.synced = platter.current.clone();
+        platter.unsynced.clear();
+        Ok(())
+    }
+
+    fn replace(&mut self, beginning: &[u8], length: u64) -> io::Result<()> {
+        let mut bytes = beginning.to_vec();
+        bytes.resize(place(length), 0);
+        self.change(Change::Replacement(bytes))
+    }
+}
+
+/// Numbers that look random and follow from a seed (xorshift).
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
