@@ -47,8 +47,9 @@ impl ResourceKey {
 
     fn new(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
-        let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(text.as_bytes()).as_bytes();
-        Self { text, hash: u64::from_be_bytes([a, b, c, d, e, f, g, h]) }
+        let (mut first, hash) = ([0; 8], blake3::hash(text.as_bytes()));
+        first.iter_mut().zip(hash.as_bytes()).for_each(|(to, from)| *to = *from);
+        Self { text, hash: u64::from_be_bytes(first) }
     }
 
     /// The key as text: visible ASCII.

@@ -92,7 +92,7 @@ pub(super) fn open(path: &Path, now: StoreTime) -> Result<(Log, Contents), DiskE
 /// The log that these bytes of a medium are, and what it says. The error says what is wrong.
 pub(super) fn read(medium: Box<dyn Medium>, bytes: &[u8], now: StoreTime) -> Result<(Log, Contents), String> {
     let found = log::read(bytes)?;
-    let record = |(key, text): (&String, &String)| {
+    let record = |(key, text): (&&str, &&str)| {
         let record = encoding::decode(text.as_bytes(), now).map_err(|error| error.to_string())?;
         let record = Record { version: Stamp::Itself, touched: Stamp::Itself, ..record };
         Ok((ResourceKey::from_text(key), record))

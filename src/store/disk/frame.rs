@@ -51,7 +51,7 @@ pub(super) fn encode<'a>(
         bytes.extend(key.as_bytes());
         bytes.extend(text.unwrap_or_default().as_bytes());
     }
-    let entries = u32::try_from(bytes.len() - HEAD_BYTES).map_err(|_| TooLong)?;
+    let entries = short(bytes.len() - HEAD_BYTES)?;
     let mut head = [0; HEAD_BYTES];
     put(&mut head, 4, &entries.to_le_bytes());
     put(&mut head, 8, &numbers.sequence.to_le_bytes());
@@ -70,7 +70,11 @@ pub(super) fn encode<'a>(
 pub(super) struct TooLong;
 
 fn length(text: &str) -> Result<u32, TooLong> {
-    u32::try_from(text.len()).ok().filter(|length| *length < NONE).ok_or(TooLong)
+    short(text.len())
+}
+
+fn short(length: usize) -> Result<u32, TooLong> {
+    u32::try_from(length).ok().filter(|length| *length < NONE).ok_or(TooLong)
 }
 
 fn put(bytes: &mut [u8], at: usize, what: &[u8]) {

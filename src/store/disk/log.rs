@@ -47,14 +47,17 @@ pub(super) trait Medium: Send {
 
 /// What was found in a file.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct Found<'a> {
     pub(super) incarnation: u64,
     /// The last word of its last frame.
     pub(super) numbers: Numbers,
     /// The texts of the leases, by their keys.
-    pub(super) leases: HashMap<String, String>,
+    pub(super) leases: Leases<'a>,
     end: End,
 }
+
+/// Texts by their keys.
+type Leases<'a> = HashMap<&'a str, &'a str>;
 
 /// Where the next frame goes.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +105,7 @@ fn file_bytes(region_bytes: usize) -> u64 {
 }
 
 /// Reads a whole file. The error says what is wrong with it.
-pub(super) fn read(bytes: &[u8]) -> Result<Found, String> {
+pub(super) fn read(bytes: &[u8]) -> Result<Found<'_>, String> {
     let (incarnation, region_bytes) = read_header(bytes)?;
     if bytes.len() as u64 != file_bytes(region_bytes) {
         return Err(format!("it has {} bytes in place of {}", bytes.len(), file_bytes(region_bytes)));
@@ -111,7 +114,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Found, String> {
     let first_numbers = |region: &[u8]| frame::decode(region).map(|frame| frame.numbers.sequence);
     let newest = regions.clone().enumerate().max_by_key(|(_, region)| first_numbers(region));
     let (region, newest) = newest.ok_or("it has no log")?;
-    let (mut leases, mut position, mut last) = (HashMap::new(), 0, None);
+    let (mut leases, mut position, mut last) = (Leases::new(), 0, None);
     for frame in frames(newest) {
         apply(&mut leases, &frame).ok_or("it has a frame that is none of this version's")?;
         position += frame.length();
@@ -160,19 +163,23 @@ fn has_later(region: &[u8], than: u64) -> bool {
     places.any(|bytes| frame::decode(bytes).is_some_and(|frame| frame.numbers.sequence > than))
 }
 
-fn apply(leases: &mut HashMap<String, String>, frame: &Frame<'_>) -> Option<()> {
+fn apply<'a>(leases: &mut Leases<'a>, frame: &Frame<'a>) -> Option<()> {
     for (key, text) in frame.entries()? {
-        match text {
-            Some(text) => leases.insert(key.to_owned(), text.to_owned()),
-            None => leases.remove(key),
-        };
+        change(leases, key, text);
     }
     Some(())
 }
 
+fn change<'a>(leases: &mut Leases<'a>, key: &'a str, text: Option<&'a str>) {
+    match text {
+        Some(text) => leases.insert(key, text),
+        None => leases.remove(key),
+    };
+}
+
 impl Log {
     /// Goes on with what was found.
-    pub(super) fn new(medium: Box<dyn Medium>, found: &Found) -> Self {
+    pub(super) fn new(medium: Box<dyn Medium>, found: &Found<'_>) -> Self {
         Self { medium, incarnation: found.incarnation, last: found.numbers, end: found.end, is_half_begun: false }
     }
 
@@ -194,14 +201,13 @@ impl Log {
 
     /// Begins with everything in the other region, or in larger ones.
     fn begin_anew(&mut self, changes: &Changes, numbers: Numbers) -> io::Result<()> {
-        let mut leases = self.leases()?;
+        let mut bytes = vec![0; self.end.position];
+        self.medium.read_at(End { position: 0, ..self.end }.offset(), &mut bytes)?;
+        let mut leases = self.leases(&bytes)?;
         for (key, text) in changes {
-            match text {
-                Some(text) => leases.insert(key.as_str().to_owned(), text.clone()),
-                None => leases.remove(key.as_str()),
-            };
+            change(&mut leases, key.as_str(), text.as_deref());
         }
-        let entries = leases.iter().map(|(key, text)| (key.as_str(), Some(text.as_str())));
+        let entries = leases.into_iter().map(|(key, text)| (key, Some(text)));
         let bytes = frame::encode(numbers, entries).map_err(io::Error::other)?;
         let room = bytes.len().saturating_mul(ROOM);
         if room > self.end.region_bytes {
@@ -226,14 +232,11 @@ impl Log {
         self.medium.sync()
     }
 
-    /// All leases, as the log has them.
-    fn leases(&self) -> io::Result<HashMap<String, String>> {
-        let mut bytes = vec![0; self.end.position];
-        self.medium.read_at(End { position: 0, ..self.end }.offset(), &mut bytes)?;
-        let (mut leases, mut last) = (HashMap::new(), None);
-        for frame in frames(&bytes) {
-            apply(&mut leases, &frame).ok_or_else(|| io::Error::other("the log is damaged"))?;
-            last = Some(frame.numbers);
+    /// All leases, as these bytes of the log have them.
+    fn leases<'a>(&self, bytes: &'a [u8]) -> io::Result<Leases<'a>> {
+        let (mut leases, mut last) = (Leases::new(), None);
+        for frame in frames(bytes) {
+            last = apply(&mut leases, &frame).map(|()| frame.numbers);
         }
         if last == Some(self.last) { Ok(leases) } else { Err(io::Error::other("the log is damaged")) }
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io};
 
 use super::{
     frame::HEAD_BYTES,
-    log::{Changes, Found, Log, new, read},
+    log::{Changes, Log, new, read},
     testing::{Disk, REGION_BYTES, Random, place},
 };
 use crate::core::resource::ResourceKey;
@@ -14,13 +14,13 @@ fn begin() -> (Disk, Log) {
     let (mut bytes, length) = new(7, REGION_BYTES).unwrap();
     bytes.resize(place(length), 0);
     let disk = Disk::holding(bytes);
-    let log = Log::new(Box::new(disk.clone()), &found(&disk).unwrap());
+    let log = go_on(&disk);
     (disk, log)
 }
 
-/// What is found without power.
-fn found(disk: &Disk) -> Result<Found, String> {
-    read(&disk.platter().synced)
+/// The log that is found without power.
+fn go_on(disk: &Disk) -> Log {
+    Log::new(Box::new(disk.clone()), &read(&disk.platter().synced).unwrap())
 }
 
 fn grant(log: &mut Log, name: &str, text: &str) -> io::Result<()> {
@@ -31,12 +31,13 @@ fn grant(log: &mut Log, name: &str, text: &str) -> io::Result<()> {
 fn a_log_goes_on_where_it_ended() {
     let (disk, mut log) = begin();
     grant(&mut log, "a", "one").unwrap();
-    let mut log = Log::new(Box::new(disk.clone()), &found(&disk).unwrap());
+    let mut log = go_on(&disk);
     log.commit(&Changes::from([(ResourceKey::from_text("a"), None)]), 2, true).unwrap();
     grant(&mut log, "b", "two").unwrap();
     log.commit(&Changes::new(), 3, false).unwrap();
-    let found = found(&disk).unwrap();
-    assert_eq!(found.leases, [("b".to_owned(), "two".to_owned())].into());
+    let bytes = disk.platter().synced.clone();
+    let found = read(&bytes).unwrap();
+    assert_eq!(found.leases, [("b", "two")].into());
     assert_eq!((found.incarnation, found.numbers.reserved, found.numbers.in_use), (7, 3, false));
 }
 
@@ -49,8 +50,10 @@ fn what_does_not_fit_begins_anew_and_grows_with_what_there_is() {
         let name = format!("item {}", round % 40);
         grant(&mut log, &name, &format!("{text}{round}")).unwrap();
         expected.insert(name, format!("{text}{round}"));
-        let found: BTreeMap<_, _> = found(&disk).unwrap().leases.into_iter().collect();
-        assert_eq!(found, expected, "round {round}");
+        let bytes = disk.platter().synced.clone();
+        let found: BTreeMap<_, _> = read(&bytes).unwrap().leases.into_iter().collect();
+        let expected = expected.iter().map(|(key, text): (&String, &String)| (key.as_str(), text.as_str()));
+        assert_eq!(found, expected.collect(), "round {round}");
     }
     let length = disk.platter().synced.len();
     // Two regions, each of which has room for twice what there is, and up to a power of two.
@@ -133,9 +136,9 @@ fn what_failed_is_made_good_by_what_follows() {
                 failures += 1;
             }
             for (name, text) in &told {
-                let kept = there.get(name);
-                let is_unclear = tried.get(name).is_some_and(|texts| texts.iter().any(|text| text.as_ref() == kept));
-                assert!(kept == text.as_ref() || is_unclear, "seed {seed}, round {round}: {name}");
+                let kept = there.get(name.as_str()).copied();
+                let is_unclear = tried.get(name).is_some_and(|texts| texts.iter().any(|text| text.as_deref() == kept));
+                assert!(kept == text.as_deref() || is_unclear, "seed {seed}, round {round}: {name}");
             }
         }
         begun += usize::from(disk.platter().synced.len() > place(new(7, REGION_BYTES).unwrap().1));
