@@ -27,8 +27,10 @@ GOAL = 1.5
 # Pairs that store_load makes before its time begins, one of each resource.
 PREPARED = 1_024
 # The database of Redis that its own benchmark works in, and how many keys are there for each that it deletes at random:
-# so that most of them are still there.
-BENCHMARK_DATABASE, KEYS_PER_DELETION = "1", 10
+# so that most of them are still there. It takes numbers below 2^31, and all larger ones for no number: one key for all.
+BENCHMARK_DATABASE, KEYS_PER_DELETION, MANY_KEYS = "1", 10, 2_000_000_000
+# What part of its commands must have changed something.
+EFFECTIVE = 0.9
 # About as long as the record of a write in flight.
 RECORD = "x" * 250
 # What is asked of the proxies: a name, connections, and what a request of it is.
@@ -149,7 +151,7 @@ def redis_benchmark(servers, kind, clients, seconds):
     set_command = ["SET", "key:__rand_int__", RECORD, "NX", "PX", "3600000"]
     count, elapsed, used = 200 * clients, {}, {}
     for attempt in ("to see how many", "to measure"):
-        for name, command, keys in ("SET", set_command, 10**12), ("DEL", ["DEL", "key:__rand_int__"], count * KEYS_PER_DELETION):
+        for name, command, keys in ("SET", set_command, MANY_KEYS), ("DEL", ["DEL", "key:__rand_int__"], count * KEYS_PER_DELETION):
             run(redis + ["FLUSHDB"])
             if name == "DEL":
                 run(redis + ["EVAL", fill, "0", str(keys), RECORD])
@@ -158,6 +160,9 @@ def redis_benchmark(servers, kind, clients, seconds):
             output = run(["redis-benchmark", "-p", port, *options, *command])
             used[name] = ((children_seconds() - client) / count, (servers.cpu_seconds(kind) - engine) / count)
             elapsed[name] = 1 / float(output.splitlines()[-1].split('","')[1])
+            left = int(run(redis + ["DBSIZE"]))
+            changed = left if name == "SET" else keys - left
+            assert changed >= EFFECTIVE * count, f"{name}: {changed} of {count} changed something"
         count = max(count, int(seconds / 2 / max(elapsed.values())))
     run(redis + ["FLUSHDB"])
     return 1 / (elapsed["SET"] + elapsed["DEL"]), tuple(map(sum, zip(*used.values())))
