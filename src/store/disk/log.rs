@@ -101,7 +101,7 @@ fn header(incarnation: u64, region_bytes: usize) -> Vec<u8> {
 }
 
 fn file_bytes(region_bytes: usize) -> u64 {
-    (HEADER_BYTES + 2 * region_bytes) as u64
+    region_bytes.saturating_mul(2).saturating_add(HEADER_BYTES) as u64
 }
 
 /// Reads a whole file. The error says what is wrong with it.

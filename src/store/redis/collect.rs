@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::StreamExt as _;
-use tokio::time::{sleep, timeout};
+use redis::aio::PubSub;
+use tokio::time::{interval, sleep, timeout};
 
 use super::{
     Shared,
@@ -27,6 +28,10 @@ const FULL_PAUSE: Duration = Duration::from_secs(1);
 /// Passes within an `idle_ttl`.
 const PASSES: u32 = 8;
 
+/// Who has listened for this long, while nobody waited, listens no more: where nobody listens, a change costs Redis and all
+/// processes less. Who has waited will often wait again.
+const LISTEN_ON: Duration = Duration::from_secs(10);
+
 /// The pause before listening again after the connection was lost.
 const LISTEN_PAUSE: Duration = Duration::from_millis(200);
 
@@ -46,18 +51,14 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Wakes those who wait for a change, for ever.
+/// Wakes those who wait for a change, for ever; as long as nobody waits, nothing is listened to.
 pub(super) async fn listen(shared: Arc<Shared>) {
     loop {
+        shared.waiters.arrival().await;
         if let Some(notifications) = shared.engine.listen(&shared.keys.channel).await {
             // Changes may have been missed until now, and will be from the end on.
             shared.waiters.wake_all();
-            let mut messages = notifications.into_on_message();
-            while let Some(message) = messages.next().await {
-                if let Ok(resource) = message.get_payload::<String>() {
-                    shared.waiters.wake(&ResourceKey::from_text(&resource));
-                }
-            }
+            shared.wake_waiters(notifications).await;
             shared.waiters.wake_all();
         }
         sleep(LISTEN_PAUSE).await;
@@ -65,6 +66,24 @@ pub(super) async fn listen(shared: Arc<Shared>) {
 }
 
 impl Shared {
+    /// Wakes those who wait, until the connection is lost, or nobody has waited for a while.
+    async fn wake_waiters(&self, notifications: PubSub) {
+        let (mut messages, mut looks) = (notifications.into_on_message(), interval(LISTEN_ON));
+        loop {
+            tokio::select! {
+                message = messages.next() => {
+                    let Some(message) = message else { return };
+                    if let Ok(resource) = message.get_payload::<String>() {
+                        self.waiters.wake(&ResourceKey::from_text(&resource));
+                    }
+                }
+                _ = looks.tick() => if !self.waiters.were_there() {
+                    return;
+                },
+            }
+        }
+    }
+
     /// Forgets at most `most` of the records that have been idle for `idle_ttl`, and says how many.
     pub(super) async fn collect(&self, idle_ttl: Duration, most: usize) -> Result<usize, StoreError> {
         let idle_milliseconds = u64::try_from(idle_ttl.as_millis()).unwrap_or(u64::MAX);

@@ -13,8 +13,8 @@
 //! *Whose time?* The server's, in the same script: one clock for all processes. It is a wall clock, and a step of it
 //! moves every end.
 //!
-//! *Why is each change published?* So that who waits need not ask. Notifications may be lost: the wait ends by itself
-//! after a second, and the record is read again.
+//! *Why is each change published?* So that who waits need not ask. A process listens while somebody waits in it, and a
+//! little longer. Notifications may be lost: the wait ends by itself after a second, and the record is read again.
 
 mod client;
 mod collect;

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use tokio::sync::Notify;
@@ -13,6 +16,9 @@ use crate::core::resource::ResourceKey;
 #[derive(Default)]
 pub(super) struct Waiters {
     waiting: Mutex<HashMap<ResourceKey, Arc<Notify>>>,
+    arrived: Notify,
+    /// Whether somebody has come since it was last asked.
+    has_come: AtomicBool,
 }
 
 /// One of them: from when on it is made, no change is missed.
@@ -25,7 +31,25 @@ pub(super) struct Waiter<'a> {
 impl Waiters {
     pub(super) fn join<'a>(&'a self, key: &'a ResourceKey) -> Waiter<'a> {
         let change = Arc::clone(self.lock().entry(key.clone()).or_default());
+        self.has_come.store(true, Ordering::Relaxed);
+        self.arrived.notify_waiters();
         Waiter { waiters: self, key, change }
+    }
+
+    /// Waits until somebody waits.
+    pub(super) async fn arrival(&self) {
+        loop {
+            let arrived = self.arrived.notified();
+            if !self.lock().is_empty() {
+                return;
+            }
+            arrived.await;
+        }
+    }
+
+    /// Whether somebody waits, or has come since this was last asked.
+    pub(super) fn were_there(&self) -> bool {
+        self.has_come.swap(false, Ordering::Relaxed) || !self.lock().is_empty()
     }
 
     /// Tells those who wait for a resource.
