@@ -194,6 +194,7 @@ impl Guards {
         watch(&self.queues);
         watch(&self.lease_queues);
         watch(&self.body_budget);
+        watch(self.upstreams());
     }
 
     /// The gates of its routes.

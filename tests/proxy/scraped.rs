@@ -1,14 +1,23 @@
 //! What Prometheus is told, read by its own parser (docs/telemetry.md).
 
-use std::{collections::BTreeMap, io::Write as _, net::SocketAddr, process::Stdio};
+use std::{
+    collections::BTreeMap,
+    io::Write as _,
+    net::SocketAddr,
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use crate::support::{
     admin::{look, start},
-    backend::Backend,
+    backend::{Answer, Backend},
     clients::python,
     leases::{acquire, leasing},
     proxy::Proxy,
-    raw::{put_if_match, send},
+    raw::{get, put_if_match, send},
     wait::DEADLINE,
 };
 
@@ -54,6 +63,42 @@ async fn what_alerts_wait_for_stands_at_zero_before() {
     ] {
         assert_eq!(value(&samples, name, labels), Some(0.0), "{name}");
     }
+}
+
+/// Up, down after a check that failed, and how many exchanges are under way.
+#[tokio::test]
+async fn how_servers_are_is_told() {
+    let backend = Backend::start().await;
+    let (well, slow) = (Arc::new(AtomicBool::new(true)), backend.hold("GET", "/slow"));
+    let switch = Arc::clone(&well);
+    let status = move || if switch.load(Ordering::SeqCst) { 204 } else { 503 };
+    backend.always("GET", "/healthz", move |_| Answer::status(status()));
+    let checks = "health.check = \"http\"\nhealth.path = \"/healthz\"\nhealth.status = \"204\"\n\
+                  health.interval = \"50ms\"\nhealth.healthy_after = 1\nhealth.unhealthy_after = 1";
+    let (proxy, admin) = start(&Proxy::to(backend.addr()).upstream(checks)).await;
+    let port = backend.addr().port().to_string();
+    let server = [("ifmatch_upstream", "backend"), ("server_port", port.as_str())];
+    let is = async |name: &str, expected: f64| {
+        let end = tokio::time::Instant::now() + DEADLINE;
+        loop {
+            let samples = scrape(admin).await;
+            if value(&samples, name, &server) == Some(expected) {
+                return;
+            }
+            assert!(tokio::time::Instant::now() < end, "{name} is not {expected}: {samples:?}");
+        }
+    };
+    is("ifmatch_upstream_up", 1.0).await;
+    is("ifmatch_upstream_active_requests", 0.0).await;
+    is("ifmatch_upstream_waiters", 0.0).await;
+    let addr = proxy.addr();
+    let reading = tokio::spawn(async move { get(addr, "/slow").await.status });
+    is("ifmatch_upstream_active_requests", 1.0).await;
+    slow.arrived().await.answer(Answer::status(204)).await;
+    assert_eq!(reading.await.expect("it is answered"), 204);
+    is("ifmatch_upstream_active_requests", 0.0).await;
+    well.store(false, Ordering::SeqCst);
+    is("ifmatch_upstream_up", 0.0).await;
 }
 
 #[tokio::test]

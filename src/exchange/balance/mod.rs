@@ -19,7 +19,10 @@ use std::{
 
 use tokio::runtime::Handle;
 
-use crate::config::{Config, Upstream};
+use crate::{
+    config::{Config, Upstream},
+    telemetry::metrics::{Gauged, ServerGauge},
+};
 
 mod check;
 mod order;
@@ -136,6 +139,19 @@ impl Upstreams {
         states.sort_by(|one, other| (&one.upstream, &one.server).cmp(&(&other.upstream, &other.server)));
         states.dedup_by(|one, other| (&one.upstream, &one.server) == (&other.upstream, &other.server));
         states
+    }
+}
+
+impl Gauged for Upstreams {
+    fn servers(&self) -> Vec<ServerGauge> {
+        let gauge = |state: ServerState| ServerGauge {
+            upstream: state.upstream,
+            server: state.server,
+            is_up: !state.is_down,
+            active: state.in_use,
+            waiting: state.waiting,
+        };
+        self.states().into_iter().map(gauge).collect()
     }
 }
 

@@ -43,6 +43,8 @@ pub const ERROR: &str = "error.type";
 pub const SERVER: &str = "server.address";
 /// The port of a server.
 pub const PORT: &str = "server.port";
+/// The name of an upstream.
+pub const UPSTREAM: &str = "ifmatch.upstream";
 /// The name of a route.
 pub const ROUTE: &str = "ifmatch.route";
 /// What was decided of a request: the code of a refusal, or a word of the access log.
@@ -88,6 +90,30 @@ pub const CLIENT_DURATION: Metric = metric(
     "s",
     &[METHOD, SCHEME, STATUS, SERVER, PORT, ERROR],
     "From connecting to a server to the head of its response; probes too",
+);
+/// Whether servers are well.
+pub const UPSTREAM_UP: Metric = metric(
+    "ifmatch.upstream.up",
+    Kind::Gauge,
+    "{server}",
+    &[UPSTREAM, SERVER, PORT],
+    "1 for a server that gets requests, 0 for one whose health checks fail",
+);
+/// What is under way with servers.
+pub const UPSTREAM_ACTIVE: Metric = metric(
+    "ifmatch.upstream.active_requests",
+    Kind::Gauge,
+    "{request}",
+    &[UPSTREAM, SERVER, PORT],
+    "Exchanges that are under way with a server",
+);
+/// What waits for servers.
+pub const UPSTREAM_WAITERS: Metric = metric(
+    "ifmatch.upstream.waiters",
+    Kind::Gauge,
+    "{request}",
+    &[UPSTREAM, SERVER, PORT],
+    "Requests that wait because a server has as many exchanges as it may",
 );
 /// What was decided.
 pub const VERDICTS: Metric =
@@ -202,6 +228,9 @@ pub const ALL: &[Metric] = &[
     SERVER_DURATION,
     ACTIVE_REQUESTS,
     CLIENT_DURATION,
+    UPSTREAM_UP,
+    UPSTREAM_ACTIVE,
+    UPSTREAM_WAITERS,
     VERDICTS,
     OBSERVED,
     CLAIM_WAIT,

@@ -9,9 +9,25 @@ use opentelemetry::{
 
 use super::{
     definitions::{self as define, Metric},
+    requests::server_attributes,
     store::counted,
 };
 use crate::telemetry::lines;
+
+/// How it stands with one server.
+#[derive(Clone, Debug)]
+pub struct ServerGauge {
+    /// The name of its upstream.
+    pub upstream: String,
+    /// `host:port`, or the path of a socket.
+    pub server: String,
+    /// Whether it gets requests.
+    pub is_up: bool,
+    /// Exchanges under way with it.
+    pub active: usize,
+    /// Requests that wait for one of those to end.
+    pub waiting: usize,
+}
 
 /// Whoever holds something that is counted.
 pub trait Gauged: Send + Sync {
@@ -29,6 +45,11 @@ pub trait Gauged: Send + Sync {
     fn body_bytes(&self) -> (u64, u64) {
         (0, 0)
     }
+
+    /// The servers of all upstreams.
+    fn servers(&self) -> Vec<ServerGauge> {
+        Vec::new()
+    }
 }
 
 /// Who is asked, as long as they live.
@@ -42,10 +63,14 @@ pub fn watch<T: Gauged + 'static>(owner: &Arc<T>) {
     owners.push(owner);
 }
 
-/// The sum over all owners.
-fn sum(of: impl Fn(&dyn Gauged) -> u64) -> u64 {
+/// What each owner says.
+fn each<T>(of: impl Fn(&dyn Gauged) -> T) -> Vec<T> {
     let owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
-    owners.iter().filter_map(Weak::upgrade).map(|owner| of(owner.as_ref())).sum()
+    owners.iter().filter_map(Weak::upgrade).map(|owner| of(owner.as_ref())).collect()
+}
+
+fn sum(of: impl Fn(&dyn Gauged) -> u64) -> u64 {
+    each(of).into_iter().sum()
 }
 
 /// Makes the gauges.
@@ -59,6 +84,9 @@ pub(super) fn observe(meter: &Meter) {
         gauge.observe(sum(|owner| owner.body_bytes().0), &[KeyValue::new(define::PLACE, "memory")]);
         gauge.observe(sum(|owner| owner.body_bytes().1), &[KeyValue::new(define::PLACE, "spool")]);
     });
+    gauge(meter, &define::UPSTREAM_UP, |gauge| observe_servers(gauge, |server| server.is_up.into()));
+    gauge(meter, &define::UPSTREAM_ACTIVE, |gauge| observe_servers(gauge, |server| server.active as u64));
+    gauge(meter, &define::UPSTREAM_WAITERS, |gauge| observe_servers(gauge, |server| server.waiting as u64));
     gauge(meter, &define::DOUBTS, |gauge| {
         if let Some(counts) = counted() {
             gauge.observe(counts.doubts, &[]);
@@ -79,6 +107,14 @@ pub(super) fn observe(meter: &Meter) {
     let dropped = &define::LINES_DROPPED;
     let counter = meter.u64_observable_counter(dropped.name).with_unit(dropped.unit).with_description(dropped.about);
     counter.with_callback(|counter| counter.observe(lines::dropped(), &[])).build();
+}
+
+fn observe_servers(gauge: &dyn AsyncInstrument<u64>, of: impl Fn(&ServerGauge) -> u64) {
+    for server in each(|owner| owner.servers()).iter().flatten() {
+        let mut attributes = vec![KeyValue::new(define::UPSTREAM, server.upstream.clone())];
+        attributes.extend(server_attributes(&server.server));
+        gauge.observe(of(server), &attributes);
+    }
 }
 
 fn gauge(meter: &Meter, metric: &Metric, read: impl Fn(&dyn AsyncInstrument<u64>) + Send + Sync + 'static) {

@@ -153,9 +153,7 @@ impl Metrics {
             KeyValue::new(define::METHOD, exchanged.method),
             KeyValue::new(define::SCHEME, scheme(exchanged.is_tls)),
         ];
-        let (host, port) = host_and_port(server);
-        attributes.push(KeyValue::new(define::SERVER, host.to_owned()));
-        attributes.extend(port.map(|port| KeyValue::new(define::PORT, i64::from(port))));
+        attributes.extend(server_attributes(server));
         match exchanged.status {
             Ok(status) => {
                 attributes.push(KeyValue::new(define::STATUS, i64::from(status)));
@@ -167,6 +165,13 @@ impl Metrics {
         }
         self.client_duration.bind(&attributes)
     }
+}
+
+/// What names a server.
+pub(super) fn server_attributes(server: &str) -> impl Iterator<Item = KeyValue> {
+    let (host, port) = host_and_port(server);
+    let port = port.map(|port| KeyValue::new(define::PORT, i64::from(port)));
+    std::iter::once(KeyValue::new(define::SERVER, host.to_owned())).chain(port)
 }
 
 /// The parts of `host:port`; a Unix socket has no port.
