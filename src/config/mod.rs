@@ -240,7 +240,7 @@ pub struct Login {
     pub password_file: Option<PathBuf>,
 }
 
-/// Certificates for connections to a store, in files in PEM form.
+/// Certificates for connections to a store or a collector, in files in PEM form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     /// Whose certificates the servers may have.

@@ -121,6 +121,7 @@ pub(super) struct Otlp {
     pub(super) protocol: Option<Text>,
     pub(super) signals: Option<Texts>,
     pub(super) timeout: Option<Text>,
+    pub(super) tls: Tls,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -313,7 +314,14 @@ impl Section for Telemetry {
     }
 }
 
-impl Section for Otlp {}
+impl Section for Otlp {
+    fn shape(key: &str) -> Shape {
+        match key {
+            "tls" => Shape::Table(clean::<Tls>),
+            _ => Shape::Value,
+        }
+    }
+}
 
 impl Section for Upstream {
     fn shape(key: &str) -> Shape {

@@ -58,6 +58,7 @@ fn shows_every_key_and_no_other() {
         known::<raw::Tls>("store.tls."),
         known::<raw::Telemetry>("telemetry."),
         known::<raw::Otlp>("telemetry.otlp."),
+        known::<raw::Tls>("telemetry.otlp.tls."),
         known::<raw::Upstream>("upstreams.docs."),
         known::<raw::Queue>("upstreams.docs.queue."),
         known::<raw::Health>("upstreams.docs.health."),

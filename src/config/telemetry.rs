@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::words::Word;
+use super::{Tls, words::Word};
 
 /// What the program tells, and to whom.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +42,7 @@ impl Default for Telemetry {
                 protocol: OtlpProtocol::Grpc,
                 signals: vec![Signal::Traces, Signal::Metrics, Signal::Logs],
                 timeout: Duration::from_secs(10),
+                tls: None,
             },
         }
     }
@@ -58,6 +59,8 @@ pub struct Otlp {
     pub signals: Vec<Signal>,
     /// How long a batch may take to be sent.
     pub timeout: Duration,
+    /// For a collector of https; without it the authorities of the system are trusted.
+    pub tls: Option<Tls>,
 }
 
 /// The form of log lines.

@@ -12,10 +12,13 @@
 //! *What of the environment?* The variables of OpenTelemetry win over the file, as they do everywhere: whoever deploys
 //! the program knows the collector, and often the file is not theirs to change.
 
-use std::env;
+use std::{env, fs, io, path::PathBuf};
 
 use opentelemetry::KeyValue;
-use opentelemetry_otlp::{ExporterBuildError, LogExporter, MetricExporter, SpanExporter, WithExportConfig};
+use opentelemetry_otlp::{
+    ExporterBuildError, LogExporter, MetricExporter, SpanExporter, WithExportConfig, WithTonicConfig,
+    tonic_types::transport::{Certificate, ClientTlsConfig, Identity},
+};
 use opentelemetry_sdk::{
     Resource,
     logs::SdkLoggerProvider,
@@ -35,7 +38,15 @@ pub enum OtlpError {
     Exporter(#[from] ExporterBuildError),
     /// There can be no thread for it.
     #[error("otlp: no thread")]
-    Thread(#[source] std::io::Error),
+    Thread(#[source] io::Error),
+    /// A certificate or a key cannot be read.
+    #[error("otlp: {path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
 }
 
 /// What goes to the collector.
@@ -81,10 +92,10 @@ pub(super) fn open(settings: &Telemetry, resource: &Resource) -> Result<Sending,
     let entered = runtime.enter();
     if wanted(Signal::Metrics) && settings.metrics {
         let exporter = MetricExporter::builder().with_tonic();
-        sending.metrics = Some(Quiet::new(configured(exporter, &settings.otlp, "METRICS").build()?, "metrics"));
+        sending.metrics = Some(Quiet::new(configured(exporter, &settings.otlp, "METRICS")?.build()?, "metrics"));
     }
     if wanted(Signal::Traces) {
-        let exporter = configured(SpanExporter::builder().with_tonic(), &settings.otlp, "TRACES").build()?;
+        let exporter = configured(SpanExporter::builder().with_tonic(), &settings.otlp, "TRACES")?.build()?;
         let exporter = Quiet::new(exporter, "traces");
         let mut provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource.clone());
         // Without a word here it is that of the environment.
@@ -95,7 +106,7 @@ pub(super) fn open(settings: &Telemetry, resource: &Resource) -> Result<Sending,
         sending.traces = Some(provider.build());
     }
     if wanted(Signal::Logs) {
-        let exporter = configured(LogExporter::builder().with_tonic(), &settings.otlp, "LOGS").build()?;
+        let exporter = configured(LogExporter::builder().with_tonic(), &settings.otlp, "LOGS")?.build()?;
         let exporter = Quiet::new(exporter, "logs");
         let provider = SdkLoggerProvider::builder().with_batch_exporter(exporter).with_resource(resource.clone());
         sending.logs = Some(provider.build());
@@ -106,15 +117,46 @@ pub(super) fn open(settings: &Telemetry, resource: &Resource) -> Result<Sending,
 }
 
 /// An exporter with what the file says, where the environment says nothing.
-fn configured<T: WithExportConfig>(exporter: T, otlp: &Otlp, signal: &str) -> T {
-    let says = |what: &str| {
-        is_set(&format!("OTEL_EXPORTER_OTLP_{what}")) || is_set(&format!("OTEL_EXPORTER_OTLP_{signal}_{what}"))
+fn configured<T: WithExportConfig + WithTonicConfig>(exporter: T, otlp: &Otlp, signal: &str) -> Result<T, OtlpError> {
+    let exporter = match said("TIMEOUT", signal) {
+        Some(_) => exporter,
+        None => exporter.with_timeout(otlp.timeout),
     };
-    let exporter = if says("TIMEOUT") { exporter } else { exporter.with_timeout(otlp.timeout) };
-    match &otlp.endpoint {
-        Some(endpoint) if !says("ENDPOINT") => exporter.with_endpoint(endpoint.clone()),
+    let of_environment = said("ENDPOINT", signal);
+    let endpoint = of_environment.as_ref().or(otlp.endpoint.as_ref());
+    let is_secure = endpoint.is_some_and(|url| url.starts_with("https://"));
+    let exporter = if is_secure { exporter.with_tls_config(tls(otlp, signal)?) } else { exporter };
+    Ok(match endpoint {
+        Some(endpoint) if of_environment.is_none() => exporter.with_endpoint(endpoint.clone()),
         _ => exporter,
-    }
+    })
+}
+
+/// Whom to trust, and who we are.
+fn tls(otlp: &Otlp, signal: &str) -> Result<ClientTlsConfig, OtlpError> {
+    let file = |what: &str, of_file: Option<&PathBuf>| {
+        let path = said(what, signal).map(PathBuf::from).or_else(|| of_file.cloned());
+        path.map(|path| fs::read(&path).map_err(|source| OtlpError::File { path, source })).transpose()
+    };
+    let settings = otlp.tls.as_ref();
+    let identity = settings.and_then(|tls| tls.identity.as_ref());
+    let mut tls = ClientTlsConfig::new();
+    tls = match file("CERTIFICATE", settings.and_then(|tls| tls.ca.as_ref()))? {
+        Some(ca) => tls.ca_certificate(Certificate::from_pem(ca)),
+        None => tls.with_native_roots(),
+    };
+    let certificate = file("CLIENT_CERTIFICATE", identity.map(|(certificate, _)| certificate))?;
+    let key = file("CLIENT_KEY", identity.map(|(_, key)| key))?;
+    Ok(match certificate.zip(key) {
+        Some((certificate, key)) => tls.identity(Identity::from_pem(certificate, key)),
+        None => tls,
+    })
+}
+
+/// What the environment says of this, for one signal or for all.
+fn said(what: &str, signal: &str) -> Option<String> {
+    let variables = [format!("OTEL_EXPORTER_OTLP_{signal}_{what}"), format!("OTEL_EXPORTER_OTLP_{what}")];
+    variables.iter().find(|variable| is_set(variable)).and_then(|variable| env::var(variable).ok())
 }
 
 /// Whether this kind of telemetry goes to a collector.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ifmatch::config::{LogForm, LogLevel, Otlp, OtlpProtocol, Signal, Telemetry};
+use ifmatch::config::{LogForm, LogLevel, Otlp, OtlpProtocol, Signal, Telemetry, Tls};
 
 use super::{BASE, config, problems};
 
@@ -14,7 +14,8 @@ fn mistakes(lines: &str) -> Vec<String> {
 fn what_is_said_of_telemetry_is_what_it_is() {
     let lines = "log = \"json\"\nlevel = \"debug\"\naccess_log = false\nmetrics = false\nservice_name = \"docs\"\n\
                  resource = [\"zone = a=b\"]\nsampling = 1\n\
-                 otlp = { endpoint = \"http://collector:4317\", signals = [\"logs\"], timeout = \"1s\" }";
+                 otlp = { endpoint = \"https://collector:4317\", signals = [\"logs\"], timeout = \"1s\", \
+                 tls = { ca = \"/ca.pem\" } }";
     let expected = Telemetry {
         log: LogForm::Json,
         level: LogLevel::Debug,
@@ -24,10 +25,11 @@ fn what_is_said_of_telemetry_is_what_it_is() {
         resource: vec![("zone".to_owned(), "a=b".to_owned())],
         sampling: 1.0,
         otlp: Otlp {
-            endpoint: Some("http://collector:4317".to_owned()),
+            endpoint: Some("https://collector:4317".to_owned()),
             protocol: OtlpProtocol::Grpc,
             signals: vec![Signal::Logs],
             timeout: Duration::from_secs(1),
+            tls: Some(Tls { ca: Some("/ca.pem".into()), identity: None }),
         },
     };
     assert_eq!(config(&format!("{BASE}[telemetry]\n{lines}\n")).telemetry, expected);
@@ -43,10 +45,12 @@ fn what_telemetry_cannot_be_is_said() {
         ("sampling = -0.1", "sampling is -0.1"),
         ("service_name = \"\"", "service_name is \"\": a name has no blanks and is not empty"),
         ("resource = [\"production\"]", "resource: \"production\" is no attribute"),
+        ("otlp = { endpoint = \"collector:4317\" }", "otlp.endpoint \"collector:4317\" is no URL of a collector"),
         (
-            "otlp = { endpoint = \"collector:4317\" }",
-            "otlp.endpoint \"collector:4317\" is no URL of a collector over plain HTTP/2",
+            "otlp = { endpoint = \"http://collector:4317\", tls = { ca = \"/ca.pem\" } }",
+            "otlp.tls is set, and the collector is reached without it",
         ),
+        ("otlp = { tls = { cert = \"/cert.pem\" } }", "otlp.tls.cert and otlp.tls.key belong together"),
         (
             "otlp = { protocol = \"http/protobuf\" }",
             "otlp.protocol = \"http/protobuf\" is not in this version of ifmatch",

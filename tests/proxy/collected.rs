@@ -1,13 +1,17 @@
 //! What a collector of OTLP is told: spans, metrics and logs of requests (docs/telemetry.md).
 
+use std::path::Path;
+
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind};
 
 use crate::support::{
     backend::Backend,
     collector::{Collector, attributes, has, text},
     leases::acquire,
+    ports,
     proxy::Proxy,
     raw::send,
+    tls::Office,
     wait::{until, until_some, within},
 };
 
@@ -217,6 +221,33 @@ async fn the_standard_variables_win() {
     let expected = [("service.name", "of-environment"), ("team", "of-environment"), ("zone", "of-file")];
     assert!(has(&resource, &expected), "{resource:?}");
     assert_eq!(collector.count("http.server.request.duration", &[]), None, "metrics are switched off");
+}
+
+/// Over TLS, to a collector whose authority is named in the file, or in the environment; and to no other.
+#[tokio::test]
+async fn a_collector_proves_who_it_is() {
+    let (office, backend) = (Office::new(), Backend::start().await);
+    let (certificate, key) = office.issue(&[&ports::free().ip().to_string()]);
+    let read = |path: &Path| std::fs::read(path).expect("a file");
+    let collector = Collector::secure(&read(&certificate), &read(&key)).await;
+    let endpoint = format!("endpoint = \"{}\"", collector.url());
+    let otlp = |tls: &str| format!("\n[telemetry]\nsampling = 1\notlp = {{ {endpoint}{tls} }}\n");
+    let configuration = Proxy::to(backend.addr()).configuration();
+    let start = async |tls: &str, variables: &[(&str, &str)]| {
+        let proxy = Proxy::start_with(&(configuration.clone() + &otlp(tls)), &[&SOON, variables].concat()).await;
+        send(proxy.addr(), "GET", "/doc", &[], "").await;
+        proxy
+    };
+    let strict = start("", &[]).await;
+    until("the certificate to be refused", || strict.log().contains("the collector takes no traces")).await;
+    drop(strict);
+    assert!(collector.spans().is_empty() && collector.resources().is_empty());
+    let ca = office.ca();
+    let _of_file = start(&format!(", tls = {{ ca = {ca:?} }}"), &[]).await;
+    trace_of(&collector, "GET /{*rest}", 404).await;
+    let sent = collector.spans().len();
+    let _of_environment = start("", &[("OTEL_EXPORTER_OTLP_CERTIFICATE", ca.to_str().expect("UTF-8"))]).await;
+    until("more spans", || collector.spans().len() > sent).await;
 }
 
 #[tokio::test]

@@ -146,6 +146,7 @@ fn telemetry(telemetry: &Telemetry) -> Value {
             "protocol": otlp.protocol.word(),
             "signals": otlp.signals.iter().map(Word::word).collect::<Vec<_>>(),
             "timeout": show_duration(otlp.timeout),
+            "tls": otlp.tls.as_ref().map(tls),
         },
     })
 }

@@ -129,19 +129,30 @@ fn login(check: &mut Check<'_>, raw: &raw::Store) -> Option<Login> {
 }
 
 fn tls(check: &mut Check<'_>, raw: &raw::Store, is_secure: bool) -> Option<Tls> {
-    let ca = path(check, "tls.ca", raw.tls.ca.as_ref());
-    let certificate = path(check, "tls.cert", raw.tls.cert.as_ref());
-    let key = path(check, "tls.key", raw.tls.key.as_ref());
-    let alone = if certificate.is_some() { raw.tls.cert.as_ref() } else { raw.tls.key.as_ref() };
+    let unused = ("tls is set, and the store is reached without it", "begin its URLs with https:// or rediss://");
+    client_tls(check, "tls", &raw.tls, (!is_secure).then_some(unused))
+}
+
+/// The certificates of a client; with what to say, and to write instead, where they are of no use.
+pub(super) fn client_tls(
+    check: &mut Check<'_>,
+    name: &str,
+    raw: &raw::Tls,
+    unused: Option<(&str, &str)>,
+) -> Option<Tls> {
+    let ca = path(check, &format!("{name}.ca"), raw.ca.as_ref());
+    let certificate = path(check, &format!("{name}.cert"), raw.cert.as_ref());
+    let key = path(check, &format!("{name}.key"), raw.key.as_ref());
+    let alone = if certificate.is_some() { raw.cert.as_ref() } else { raw.key.as_ref() };
     if let Some(alone) = alone.filter(|_| certificate.is_some() != key.is_some()) {
-        check.hinted(alone.span(), "tls.cert and tls.key belong together", "write both, or neither");
+        let message = format!("{name}.cert and {name}.key belong together");
+        check.hinted(alone.span(), message, "write both, or neither");
     }
     let identity = certificate.zip(key);
     let tls = (ca.is_some() || identity.is_some()).then_some(Tls { ca, identity });
-    let span = [&raw.tls.ca, &raw.tls.cert].into_iter().flatten().map(Text::span).next();
-    if let Some(span) = span.filter(|_| tls.is_some() && !is_secure) {
-        let hint = "begin its URLs with https:// or rediss://";
-        check.hinted(span, "tls is set, and the store is reached without it", hint);
+    let span = [&raw.ca, &raw.cert].into_iter().flatten().map(Text::span).next();
+    if let Some(((message, hint), span)) = unused.zip(span).filter(|_| tls.is_some()) {
+        check.hinted(span, message, hint);
     }
     tls
 }

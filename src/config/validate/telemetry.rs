@@ -8,6 +8,7 @@ use super::{
         raw::{self, Ratio, Text},
     },
     check::Check,
+    shared::client_tls,
 };
 
 pub(super) fn telemetry(check: &mut Check<'_>, raw: &raw::Telemetry) -> Telemetry {
@@ -23,14 +24,24 @@ pub(super) fn telemetry(check: &mut Check<'_>, raw: &raw::Telemetry) -> Telemetr
         }),
         resource: raw.resource.as_ref().map(|list| check.each(list, attribute)).unwrap_or_default(),
         sampling: raw.sampling.as_ref().map_or(default.sampling, |ratio| sampling(check, ratio)),
-        otlp: Otlp {
-            endpoint: raw.otlp.endpoint.as_ref().and_then(|text| endpoint(check, text)),
-            protocol: check.word("otlp.protocol", raw.otlp.protocol.as_ref()).unwrap_or(default.otlp.protocol),
-            signals: raw.otlp.signals.as_ref().map_or(default.otlp.signals, |list| {
-                check.each(list, |check, text| check.word("otlp.signals", Some(text)))
-            }),
-            timeout: check.duration(raw.otlp.timeout.as_ref(), limits::OTLP_TIMEOUT),
-        },
+        otlp: otlp(check, &raw.otlp, default.otlp),
+    }
+}
+
+fn otlp(check: &mut Check<'_>, raw: &raw::Otlp, default: Otlp) -> Otlp {
+    let endpoint = raw.endpoint.as_ref().and_then(|text| endpoint(check, text));
+    // Without an endpoint of the file that of the environment may need them.
+    let is_plain = endpoint.as_ref().is_some_and(|url| url.starts_with("http://"));
+    let unused = ("otlp.tls is set, and the collector is reached without it", "begin otlp.endpoint with https://");
+    Otlp {
+        endpoint,
+        protocol: check.word("otlp.protocol", raw.protocol.as_ref()).unwrap_or(default.protocol),
+        signals: raw
+            .signals
+            .as_ref()
+            .map_or(default.signals, |list| check.each(list, |check, text| check.word("otlp.signals", Some(text)))),
+        timeout: check.duration(raw.timeout.as_ref(), limits::OTLP_TIMEOUT),
+        tls: client_tls(check, "otlp.tls", &raw.tls, is_plain.then_some(unused)),
     }
 }
 
@@ -59,10 +70,10 @@ fn endpoint(check: &mut Check<'_>, text: &Text) -> Option<String> {
         return None;
     }
     let parsed = url.parse::<Uri>().ok().filter(|uri| uri.host().is_some_and(|host| !host.is_empty()));
-    let is_url = parsed.as_ref().and_then(Uri::scheme_str) == Some("http");
+    let is_url = matches!(parsed.as_ref().and_then(Uri::scheme_str), Some("http" | "https"));
     if !is_url {
-        let message = format!("otlp.endpoint {url:?} is no URL of a collector over plain HTTP/2");
-        check.hinted(text.span(), message, "write it as http://127.0.0.1:4317");
+        let message = format!("otlp.endpoint {url:?} is no URL of a collector");
+        check.hinted(text.span(), message, "write it as http://127.0.0.1:4317, or with https");
     }
     is_url.then(|| url.clone())
 }

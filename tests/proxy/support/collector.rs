@@ -28,7 +28,10 @@ use opentelemetry_proto::tonic::{
     trace::v1::Span,
 };
 use tokio::{sync::oneshot, task::JoinHandle};
-use tonic::{Request, Response, Status, async_trait, transport::Server};
+use tonic::{
+    Request, Response, Status, async_trait,
+    transport::{Identity, Server, ServerTlsConfig},
+};
 
 /// Attributes by their names, their values as text.
 pub type Attributes = BTreeMap<String, String>;
@@ -44,6 +47,7 @@ struct Kept {
 /// A running collector, which goes away when it is dropped.
 pub struct Collector {
     addr: SocketAddr,
+    scheme: &'static str,
     kept: Kept,
     stop: Option<oneshot::Sender<()>>,
     _server: JoinHandle<()>,
@@ -56,9 +60,20 @@ impl Collector {
 
     /// The same at this address.
     pub async fn on(addr: SocketAddr) -> Self {
+        Self::serve(addr, "http", Server::builder()).await
+    }
+
+    /// One that speaks TLS, with a certificate and its key in PEM form.
+    pub async fn secure(certificate: &[u8], key: &[u8]) -> Self {
+        let tls = ServerTlsConfig::new().identity(Identity::from_pem(certificate, key));
+        let server = Server::builder().tls_config(tls).expect("a certificate and its key");
+        Self::serve(super::ports::free(), "https", server).await
+    }
+
+    async fn serve(addr: SocketAddr, scheme: &'static str, mut server: Server) -> Self {
         let kept = Kept::default();
         let (stop, stopped) = oneshot::channel();
-        let server = Server::builder()
+        let server = server
             .add_service(TraceServiceServer::new(kept.clone()))
             .add_service(MetricsServiceServer::new(kept.clone()))
             .add_service(LogsServiceServer::new(kept.clone()));
@@ -72,11 +87,11 @@ impl Collector {
             }
         })
         .await;
-        Self { addr, kept, stop: Some(stop), _server: server }
+        Self { addr, scheme, kept, stop: Some(stop), _server: server }
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.addr)
+        format!("{}://{}", self.scheme, self.addr)
     }
 
     pub fn addr(&self) -> SocketAddr {
