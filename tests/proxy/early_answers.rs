@@ -64,3 +64,12 @@ async fn an_upload_goes_on_after_an_early_success() {
     resource.put(&resource.tag, "two").await.refused(412, "precondition-failed");
     assert_eq!(resource.writes(), 2);
 }
+
+/// An upstream that takes nothing more of the body is given up after `write_timeout`, long before `timeout`.
+#[tokio::test]
+async fn an_upload_that_stands_still_is_given_up() {
+    let scene = Scene::start(|setup| setup.upstream("timeout = \"1h\"\nwrite_timeout = \"300ms\"")).await;
+    let resource = Resource::create(&scene, Mode::VersionExclusive, "large").await;
+    let (response, _open) = large_write(&resource, async |held| held).await;
+    assert!(response.refused(504, "upstream-timeout").in_doubt);
+}

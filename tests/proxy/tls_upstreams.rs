@@ -13,7 +13,7 @@ use crate::{
         proxy::Proxy,
         raw::{get, put, put_if_match, race, request_bytes, send},
         tls::{Office, nginx, nginx_tls},
-        wait::until,
+        wait::{until, within},
     },
 };
 
@@ -223,4 +223,25 @@ async fn a_server_that_asks_for_a_certificate_gets_it_on_both_paths() {
     let (certificate, key) = office.issue(&["the proxy"]);
     let known = proxy(&server, "", &format!("{tls}\ncert = {certificate:?}\nkey = {key:?}")).await;
     carries_everything(&known, &nginx, "HTTP/1.1").await;
+}
+
+/// A check asks over TLS what requests are sent over, and believes the same certificates.
+#[tokio::test]
+async fn a_server_over_tls_is_checked_over_tls() {
+    let (office, other) = (Office::new(), Office::new());
+    let (nginx, addr) = nginx("", &office.issue(&["backend.example"]), "").await;
+    fill(&nginx);
+    let checks = "health.check = \"http\"\nhealth.path = \"/open/1\"\nhealth.interval = \"50ms\"\n\
+                  health.unhealthy_after = 1";
+    let tls = |office: &Office| format!("{}\nserver_name = \"backend.example\"", trusting(office));
+    let trusting = proxy(&format!("https://{addr}"), checks, &tls(&office)).await;
+    let asked = async || nginx.access_lines().await.iter().filter(|line| line.contains("/open/1")).count();
+    let before = asked().await;
+    within("further checks", async { while asked().await < before + 3 {} }).await;
+    assert_eq!(get(trusting.addr(), "/docs/1").await.text(), "guarded");
+    assert!(!trusting.log().contains("is down"), "{}", trusting.log());
+
+    let strict = proxy(&format!("https://{addr}"), checks, &tls(&other)).await;
+    until("the server to be down", || strict.log().contains("the server is down")).await;
+    assert_eq!(get(strict.addr(), "/docs/1").await.status, 502);
 }
