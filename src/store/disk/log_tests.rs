@@ -92,6 +92,37 @@ fn damage_in_the_middle_is_found() {
     assert_eq!(read(&bytes).unwrap().leases.len(), 2);
 }
 
+/// Whatever a disk makes of a byte: what is read is what was committed last, or the state before it, or refused.
+#[test]
+fn no_damage_makes_another_state() {
+    let (disk, mut log) = begin();
+    let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let (mut refused, mut lost) = (0, 0);
+    for round in 0..60 {
+        before.clone_from(&after);
+        after.insert(format!("item {}", round % 5), format!("{round}"));
+        grant(&mut log, &format!("item {}", round % 5), &format!("{round}")).unwrap();
+        let whole = disk.platter().synced.clone();
+        for _ in 0..100 {
+            let mut bytes = whole.clone();
+            let at = place(4_096 + random.below(bytes.len() as u64 - 4_096));
+            bytes[at] ^= u8::try_from(1 + random.below(255)).unwrap();
+            let Ok(found) = read(&bytes) else {
+                refused += 1;
+                continue;
+            };
+            let is = |state: &BTreeMap<String, String>| {
+                found.leases.len() == state.len()
+                    && state.iter().all(|(key, text)| found.leases.get(key.as_str()) == Some(&text.as_str()))
+            };
+            assert!(is(&after) || is(&before), "round {round}: {:?}", found.leases);
+            lost += usize::from(!is(&after));
+        }
+    }
+    assert!(refused > 0 && lost > 0, "{refused} refused, {lost} lost");
+}
+
 #[test]
 fn a_header_that_was_not_written_here_is_refused() {
     let (disk, _) = begin();
