@@ -13,7 +13,7 @@ use pingora::{
 use pingora_timeout::timeout;
 
 use super::{
-    Body, Exchange, Failure,
+    Address, Body, Exchange, Failure,
     balance::Slot,
     http2::{is_unprocessed, to_http2},
 };
@@ -33,7 +33,7 @@ pub(super) struct Link {
     connector: Arc<Connector>,
     peer: HttpPeer,
     /// What the upstream is called where the client called it nothing.
-    fallback_host: String,
+    address: Address,
     pub(super) session: HttpSession,
     reuse_idle: Duration,
     /// Bounds the way from the first byte to the response's head.
@@ -116,7 +116,7 @@ impl From<io::Error> for Lost {
 
 /// A connection before it is known which exchange it carries.
 pub(super) struct Dialled {
-    pub(super) link: Link,
+    pub(super) link: Box<Link>,
     /// Whether it has carried an exchange before.
     pub(super) reused: bool,
     /// The host that its server is sent in the place of the client's.
@@ -136,8 +136,9 @@ pub struct Connected {
 impl Connected {
     /// To the server of this place; its exchange holds the slot.
     pub(super) fn new(dialled: Dialled, server: usize, slot: Option<Slot>) -> Self {
-        let Dialled { link, reused, own_host, watch } = dialled;
-        Self { link: Box::new(Link { slot, own_host, ..link }), server, reused, watch }
+        let Dialled { mut link, reused, own_host, watch } = dialled;
+        (link.slot, link.own_host) = (slot, own_host);
+        Self { link, server, reused, watch }
     }
 
     /// The index of the server in [`Upstream::servers`](crate::config::Upstream::servers).
@@ -190,7 +191,7 @@ impl Connected {
 impl Link {
     pub(super) fn new(
         connector: Arc<Connector>,
-        (peer, fallback_host): (HttpPeer, String),
+        (peer, address): (HttpPeer, Address),
         session: HttpSession,
         reuse_idle: Duration,
         upstream: &Upstream,
@@ -198,7 +199,7 @@ impl Link {
         Self {
             connector,
             peer,
-            fallback_host,
+            address,
             session,
             reuse_idle,
             timeout: upstream.timeout,
@@ -219,7 +220,7 @@ impl Link {
         }
         // An HTTP/1.0 request may name no host; as HTTP/1.1 it has to (RFC 9112 section 3.2).
         if !head.headers.contains_key(header::HOST) {
-            head.insert_header(header::HOST, self.fallback_host.clone())?;
+            head.insert_header(header::HOST, self.address.host())?;
         }
         if let Err(error) = self.write_head(head, body.is_empty()).await {
             // Over HTTP/2 a stream that fails to begin has sent nothing.

@@ -15,6 +15,7 @@ use super::{
     request::{Request, remove_conditions},
 };
 use crate::{
+    boxed::boxed,
     core::{
         entity_tag::EntityTag,
         policy::{ErrorShape, Guard, TagSource, Writers},
@@ -100,7 +101,7 @@ impl Guards {
             return Ok(answer);
         }
         // Boxed, so that an answer from memory need not make room for an exchange.
-        Box::pin(self.read_from_upstream(session, request, guard, snapshot.as_ref(), (fence, purpose))).await
+        boxed(|| self.read_from_upstream(session, request, guard, snapshot.as_ref(), (fence, purpose))).await
     }
 
     /// Whether memory must not answer a read.
