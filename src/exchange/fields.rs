@@ -63,10 +63,8 @@ pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<RequestHead
         head.set_raw_path(&target)?;
     }
     head.set_version(Version::HTTP_11);
-    remove_hop_by_hop(&mut head);
-    for name in &OURS {
-        head.remove(name);
-    }
+    let named = named_by_connection(&head.headers);
+    head.remove_all(|name| HOP_BY_HOP.contains(name) || OURS.contains(name) || named.contains(name));
     set_host(&mut head, client)?;
     join_cookies(&mut head)?;
     let sends_length = body_len > 0 || matches!(client.method, Method::PUT | Method::POST | Method::PATCH);
@@ -82,7 +80,8 @@ pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<RequestHead
 /// The head of an upstream's response without what ends at this hop, and with Via. Pingora writes Date and Connection.
 /// Its framing is settled by [`frame_response`], when its final status and body are known.
 pub fn response_head(mut head: ResponseHeader) -> ResponseHeader {
-    remove_hop_by_hop(&mut head);
+    let named = named_by_connection(&head.headers);
+    head.remove_all(|name| HOP_BY_HOP.contains(name) || named.contains(name));
     // The one failure is a header map with more fields than it can hold, which was bounded when it was read.
     let _ = head.append_header("Via", via(head.version));
     head
@@ -185,6 +184,14 @@ pub(crate) trait Head {
             self.take_out(name);
         }
     }
+
+    /// Removes the fields that are unwanted: a message has fewer fields than there are names to look for.
+    fn remove_all(&mut self, is_unwanted: impl Fn(&HeaderName) -> bool) {
+        let unwanted: Vec<HeaderName> = self.fields().keys().filter(|name| is_unwanted(name)).cloned().collect();
+        for name in &unwanted {
+            self.take_out(name);
+        }
+    }
 }
 
 impl Head for RequestHeader {
@@ -207,19 +214,11 @@ impl Head for ResponseHeader {
     }
 }
 
-fn remove_hop_by_hop(head: &mut impl Head) {
-    for name in named_by_connection(head.fields()).iter().chain(&HOP_BY_HOP) {
-        head.remove(name);
-    }
-}
-
 /// Removes what ends at this hop from a response that pingora frames and relays: all but its framing.
 pub(crate) fn end_hop(response: &mut ResponseHeader) {
-    let is_framing = |name: &&HeaderName| [header::TRANSFER_ENCODING, header::CONTENT_LENGTH].contains(name);
+    let is_framing = |name: &HeaderName| [header::TRANSFER_ENCODING, header::CONTENT_LENGTH].contains(name);
     let named = named_by_connection(&response.headers);
-    for name in named.iter().chain(&HOP_BY_HOP).filter(|name| !is_framing(name)) {
-        response.remove(name);
-    }
+    response.remove_all(|name| (HOP_BY_HOP.contains(name) || named.contains(name)) && !is_framing(name));
 }
 
 fn named_by_connection(fields: &HeaderMap) -> Vec<HeaderName> {
