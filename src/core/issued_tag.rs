@@ -57,8 +57,10 @@ pub fn is_version_tag(incarnation: u64, tag: &EntityTag) -> bool {
 }
 
 fn push_hexadecimal(text: &mut String, number: u64, digits: u32) {
-    let digit = |place: u32| char::from_digit(u32::try_from((number >> (4 * place)) & 15).unwrap_or(0), 16);
-    text.extend((0..digits).rev().filter_map(digit));
+    for place in (0..digits).rev() {
+        let digit = u32::try_from((number >> (4 * place)) & 15).unwrap_or_default();
+        text.push(char::from_digit(digit, 16).unwrap_or_default());
+    }
 }
 
 #[cfg(test)]

@@ -116,9 +116,9 @@ pub(super) fn withhold_foreign_tag(head: &mut ResponseHeader, guard: &Guard) -> 
 
 /// Puts a tag, or none, in the place of whatever tags a response has: exactly one leaves us.
 pub(super) fn set_tag(head: &mut ResponseHeader, tag: Option<&EntityTag>) -> pingora::Result<()> {
-    head.remove_header(&header::ETAG);
-    match tag {
-        Some(tag) => head.insert_header("ETag", tag.to_header_value()),
-        None => Ok(()),
-    }
+    let Some(tag) = tag else {
+        head.remove_header(&header::ETAG);
+        return Ok(());
+    };
+    head.insert_header("ETag", tag.to_header_value())
 }

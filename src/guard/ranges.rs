@@ -30,7 +30,7 @@ use crate::{
         precondition::{RangeCondition, range_applies},
         range::{Wanted, wanted},
         record::Snapshot,
-        validators::{Representation, Validators, tag_from_field},
+        validators::{Modified, Representation, Validators, tag_from_field},
     },
     exchange::{Exchange, Whole},
 };
@@ -87,7 +87,7 @@ impl Guards {
         let applies = if let Some(RangeCondition::Tag(_)) = &request.conditions.if_range {
             self.version_range_applies(request, snapshot)
         } else {
-            let modified = Validators::from_headers(&response.headers).0.modified;
+            let modified = Modified::from_headers(&response.headers);
             range_applies(&request.conditions, &Representation::Present(Validators { tag: None, modified }))
         };
         let mut part = whole.clone();
@@ -112,7 +112,7 @@ impl Guards {
         match (&guard.etag, response.status) {
             (TagSource::Upstream | TagSource::Delegate, _) => false,
             (TagSource::Header(field), StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE) => {
-                let modified = Validators::from_headers(&response.headers).0.modified;
+                let modified = Modified::from_headers(&response.headers);
                 let tag = tag_from_field(&response.headers, field);
                 !range_applies(&request.conditions, &Representation::Present(Validators { tag, modified }))
             }
