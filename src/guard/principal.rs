@@ -5,7 +5,12 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use moka::sync::Cache;
 
-use crate::core::{lease::PrincipalName, record::VariantName, resource::ResourceKey, time::StoreTime};
+use crate::core::{
+    lease::PrincipalName,
+    record::VariantName,
+    resource::{KeyDigest, ResourceKey},
+    time::StoreTime,
+};
 
 /// How many pairs of a principal and a resource are remembered: some 100 bytes each, however long the names of the
 /// resources are. One that was dropped costs its principal a question to the upstream.
@@ -70,7 +75,7 @@ fn half(hash: &blake3::Hash) -> [u8; 16] {
 }
 
 /// Which principal the upstream has let read which resource, and until when that counts.
-pub(super) struct Acquaintances(Cache<[u8; 32], StoreTime>);
+pub(super) struct Acquaintances(Cache<(Principal, KeyDigest), StoreTime>);
 
 impl Acquaintances {
     /// Nobody knows anything.
@@ -81,7 +86,7 @@ impl Acquaintances {
     /// The upstream has let the principal read the resource.
     pub(super) fn was_let_read(&self, key: &ResourceKey, principal: Principal, now: StoreTime, identity_ttl: Duration) {
         let until = now.plus(identity_ttl);
-        let pair = pair(key, principal);
+        let pair = (principal, key.digest());
         // Each insertion costs the cache's bookkeeping; one for each quarter of the time is enough.
         let is_fresh = self.0.get(&pair).is_some_and(|known| known.until(until) < identity_ttl / 4);
         if !is_fresh {
@@ -96,15 +101,8 @@ impl Acquaintances {
 
     /// Whether the principal may know of the resource.
     pub(super) fn may_know(&self, key: &ResourceKey, principal: Principal, now: StoreTime) -> bool {
-        self.0.get(&pair(key, principal)).is_some_and(|until| now < until)
+        self.0.get(&(principal, key.digest())).is_some_and(|until| now < until)
     }
-}
-
-fn pair(key: &ResourceKey, principal: Principal) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&principal.0);
-    hasher.update(key.as_str().as_bytes());
-    *hasher.finalize().as_bytes()
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! The name of a resource: its key, and the template that a route makes it by (DESIGN, section 3, rule 10; section 9).
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use thiserror::Error;
 
@@ -15,12 +19,15 @@ pub use values::KeyParts;
 
 /// The one spelling of a resource's name: the identity of its upstream, `:`, and what the template makes of the request.
 /// Equal keys are the same resource.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourceKey {
     text: Arc<str>,
     /// Asked for several times a request, and a hash of the text.
-    bucket: u16,
+    digest: KeyDigest,
 }
+
+/// Half of the hash of a key: as good as the key itself where keys are told apart, and of a fixed size.
+pub type KeyDigest = [u8; 16];
 
 impl ResourceKey {
     /// The key with this text: one that a store has kept, or of a test that does not care how keys are made.
@@ -36,8 +43,9 @@ impl ResourceKey {
 
     fn new(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
-        let [first, second, ..] = *blake3::hash(text.as_bytes()).as_bytes();
-        Self { text, bucket: u16::from_be_bytes([first, second]) }
+        let mut digest = KeyDigest::default();
+        digest.iter_mut().zip(blake3::hash(text.as_bytes()).as_bytes()).for_each(|(to, from)| *to = *from);
+        Self { text, digest }
     }
 
     /// The key as text: visible ASCII.
@@ -47,7 +55,19 @@ impl ResourceKey {
 
     /// Which of the store's 65,536 floor buckets it belongs to. It never changes for a key: stores write it down.
     pub fn bucket(&self) -> u16 {
-        self.bucket
+        let [first, second, ..] = self.digest;
+        u16::from_be_bytes([first, second])
+    }
+
+    /// Half of the hash of its text.
+    pub fn digest(&self) -> KeyDigest {
+        self.digest
+    }
+}
+
+impl Hash for ResourceKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.digest.hash(state);
     }
 }
 
