@@ -159,11 +159,11 @@ impl Connected {
     /// sent; with anything else it is, because the upstream may be reading still.
     ///
     /// [`fields::request_head`]: super::fields::request_head
-    pub async fn send(self, head: RequestHeader, body: &Body) -> Result<Exchange, Failure> {
+    pub async fn send(self, head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Failure> {
         self.transmit(head, body).await.map_err(|lost| lost.failure)
     }
 
-    pub(super) async fn transmit(mut self, mut head: RequestHeader, body: &Body) -> Result<Exchange, Lost> {
+    pub(super) async fn transmit(mut self, mut head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Lost> {
         self.watch.asks(&head.method);
         trace(&mut head, self.watch.trace_fields())?;
         let (mut watch, outcome) =
@@ -175,7 +175,7 @@ impl Connected {
         outcome
     }
 
-    async fn exchange(mut self, head: RequestHeader, body: &Body) -> Result<Exchange, Lost> {
+    async fn exchange(mut self, head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Lost> {
         match timeout(self.link.timeout, self.link.converse(head, body)).await {
             Ok(outcome) => outcome?,
             // An upstream that answered and then stopped reading has left its answer on the connection.
@@ -214,7 +214,7 @@ impl Link {
         }
     }
 
-    async fn converse(&mut self, mut head: RequestHeader, body: &Body) -> Result<(), Lost> {
+    async fn converse(&mut self, mut head: Box<RequestHeader>, body: &Body) -> Result<(), Lost> {
         if let Some(host) = self.own_host.take() {
             head.insert_header(header::HOST, host)?;
         }
@@ -241,13 +241,13 @@ impl Link {
         if self.answered { Ok(()) } else { self.final_head().await }
     }
 
-    async fn write_head(&mut self, mut head: RequestHeader, is_all: bool) -> pingora::Result<()> {
+    async fn write_head(&mut self, mut head: Box<RequestHeader>, is_all: bool) -> pingora::Result<()> {
         let HttpSession::H2(session) = &mut self.session else {
-            return self.session.write_request_header(Box::new(head)).await;
+            return self.session.write_request_header(head).await;
         };
         to_http2(&mut head, self.peer.is_tls())?;
         self.request_complete = is_all;
-        session.write_request_header(Box::new(head), is_all)
+        session.write_request_header(head, is_all)
     }
 
     /// Writes the body; ends before its end where the upstream has answered with an error.

@@ -53,12 +53,12 @@ pub enum HeadError {
 /// The target is the one received, in origin form. Hop-by-hop fields, `Expect`, `Fencing-Token` and `Lease-Id` are
 /// removed, Host (where the client named one) and Content-Length are right, and Via names this proxy (RFC 9110 section
 /// 7.6.3).
-pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<RequestHeader, HeadError> {
+pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<Box<RequestHeader>, HeadError> {
     let codings = &mut client.headers.get_all(header::TRANSFER_ENCODING).iter();
     if codings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked")) {
         return Err(HeadError::TransferCoding);
     }
-    let mut head = client.clone();
+    let mut head = Box::new(client.clone());
     if let Some(target) = origin_form(client)? {
         head.set_raw_path(&target)?;
     }
@@ -79,7 +79,7 @@ pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<RequestHead
 
 /// The head of an upstream's response without what ends at this hop, and with Via. Pingora writes Date and Connection.
 /// Its framing is settled by [`frame_response`], when its final status and body are known.
-pub fn response_head(mut head: ResponseHeader) -> ResponseHeader {
+pub fn response_head(mut head: Box<ResponseHeader>) -> Box<ResponseHeader> {
     let named = named_by_connection(&head.headers);
     head.remove_all(|name| HOP_BY_HOP.contains(name) || named.contains(name));
     // The one failure is a header map with more fields than it can hold, which was bounded when it was read.
@@ -224,8 +224,10 @@ pub(crate) fn end_hop(response: &mut ResponseHeader) {
 fn named_by_connection(fields: &HeaderMap) -> Vec<HeaderName> {
     let lines = fields.get_all(header::CONNECTION).iter();
     lines
-        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
-        .filter_map(|option| HeaderName::from_bytes(option.trim_ascii()).ok())
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii))
+        // Said by most, and the field of that name is one of the listed.
+        .filter(|option| !option.eq_ignore_ascii_case(b"keep-alive"))
+        .filter_map(|option| HeaderName::from_bytes(option).ok())
         .filter(|name| fields.contains_key(name))
         .collect()
 }

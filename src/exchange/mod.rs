@@ -148,7 +148,7 @@ impl Exchanger {
         &self,
         upstream: &Arc<Upstream>,
         choice: Choice<'_>,
-        head: RequestHeader,
+        head: Box<RequestHeader>,
         body: &Body,
     ) -> Result<Exchange, Failure> {
         let connected = self.connect(upstream, choice, Purpose::Read).await?;

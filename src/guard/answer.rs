@@ -27,7 +27,7 @@ pub(super) enum Answer {
 /// A response of the upstream on its way.
 pub(super) struct Relayed {
     /// Its head as the client gets it.
-    pub(super) head: ResponseHeader,
+    pub(super) head: Box<ResponseHeader>,
     /// The part of its body that was read already.
     pub(super) begun: Begun,
     /// Where the rest comes from, if there is one.
@@ -48,7 +48,11 @@ impl From<Box<pingora::Error>> for Answer {
 
 impl Answer {
     /// A response whose body was read up to some point. Where that was the end its length is known.
-    pub(super) async fn read_so_far(mut head: ResponseHeader, whole: Whole, exchange: Exchange) -> Result<Self, Self> {
+    pub(super) async fn read_so_far(
+        mut head: Box<ResponseHeader>,
+        whole: Whole,
+        exchange: Exchange,
+    ) -> Result<Self, Self> {
         let (begun, rest) = match whole {
             Whole::Complete(body) => {
                 exchange.finish().await;
@@ -82,12 +86,11 @@ impl Answer {
     }
 
     /// A 304 with these fields, those of a 304 alone (see [`not_modified_fields`](super::memory::not_modified_fields)).
-    pub(super) fn not_modified(fields: &HeaderMap) -> Result<Self, Self> {
-        let mut head = ResponseHeader::build_no_case(StatusCode::NOT_MODIFIED, Some(fields.len()))?;
-        for (name, value) in fields {
-            head.append_header(name.clone(), value.clone())?;
-        }
-        Ok(Self::NotModified(Box::new(head)))
+    pub(super) fn not_modified(fields: &HeaderMap) -> Self {
+        let (mut head, ()) = http::Response::new(()).into_parts();
+        head.status = StatusCode::NOT_MODIFIED;
+        head.headers = fields.clone();
+        Self::NotModified(Box::new(head.into()))
     }
 }
 

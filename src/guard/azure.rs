@@ -152,7 +152,7 @@ impl Guards {
         };
         let begun = match outcome {
             Outcome::NotModified => {
-                let not_modified = Answer::not_modified(&not_modified_fields(&head.headers))?;
+                let not_modified = Answer::not_modified(&not_modified_fields(&head.headers));
                 return Box::pin(self.tell_in_azure(request, guard, told, not_modified)).await;
             }
             Outcome::Failed(error) => write_error(&mut head, error)?,

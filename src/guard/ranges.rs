@@ -53,9 +53,9 @@ const OF_REPRESENTATION: [header::HeaderName; 6] = [
 ];
 
 /// The same request for the whole, where the client wants a part.
-pub(super) fn whole_head(request: &Request, head: &RequestHeader) -> Option<RequestHeader> {
+pub(super) fn whole_head(request: &Request, head: &RequestHeader) -> Option<Box<RequestHeader>> {
     request.head.headers.contains_key(header::RANGE).then(|| {
-        let mut whole = head.clone();
+        let mut whole = Box::new(head.clone());
         whole.remove_header(&header::RANGE);
         whole
     })
@@ -71,7 +71,7 @@ impl Guards {
         snapshot: Option<&Snapshot>,
         whole: &RequestHeader,
         response: &ResponseHeader,
-    ) -> Option<RequestHeader> {
+    ) -> Option<Box<RequestHeader>> {
         let length = response.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse::<u64>().ok()?;
         let is_too_large = names_bytes(guard) && length > guard.hash_max_bytes as u64;
         let fields = &request.head.headers;
@@ -90,7 +90,7 @@ impl Guards {
             let modified = Modified::from_headers(&response.headers);
             range_applies(&request.conditions, &Representation::Present(Validators { tag: None, modified }))
         };
-        let mut part = whole.clone();
+        let mut part = Box::new(whole.clone());
         part.insert_header(header::RANGE, fields.get(header::RANGE)?.clone()).ok().filter(|()| applies)?;
         if let (Some(RangeCondition::Date(_)), Some(date)) =
             (&request.conditions.if_range, fields.get(header::IF_RANGE))
@@ -130,7 +130,7 @@ impl Guards {
 pub(super) async fn whole_or_part(
     request: &Request,
     guard: &Guard,
-    mut head: ResponseHeader,
+    mut head: Box<ResponseHeader>,
     whole: Whole,
     exchange: Exchange,
     current: &Representation,

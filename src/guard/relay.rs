@@ -61,7 +61,7 @@ async fn relay(session: &mut Session, relayed: Relayed, guard: &Guard) -> pingor
         withhold_weak_date(&mut head);
     }
     frame_response(&mut head, session.req_header());
-    session.write_response_header(Box::new(head), false).await?;
+    session.write_response_header(head, false).await?;
     if !is_head {
         for chunk in begun.chunks() {
             session.write_response_body(Some(chunk.clone()), false).await?;

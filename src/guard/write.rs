@@ -129,7 +129,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
         admitted: Admitted,
-        mut head: RequestHeader,
+        mut head: Box<RequestHeader>,
         body: &Body,
         attempt: &mut Attempt,
     ) -> Result<Answer, Answer> {
