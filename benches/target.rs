@@ -52,7 +52,8 @@ fn route(criterion: &mut Criterion) {
 fn key(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("key");
     let path = normalize(b"/documents/42", PathParameters::Refuse).expect("a normal form");
-    let found = table(10).find(HOST, &path).expect("a route");
+    let table = table(10);
+    let found = table.find(HOST, &path).expect("a route");
     let headers = HeaderMap::new();
     let query = Some(&b"a=1&part=b+c"[..]);
     let parts = KeyParts { host: HOST, path: &path, captures: &found.captures, query, headers: &headers };

@@ -48,6 +48,7 @@
 //! And no lock is held across an exchange: a claim is data in a record.
 
 pub mod admin;
+mod boxed;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -42,13 +42,13 @@ pub enum MalformedTag {
 
 impl EntityTag {
     /// A strong tag of the bytes that stand between the quotes.
-    pub fn strong(opaque: impl Into<Bytes>) -> Result<Self, MalformedTag> {
-        Self::new(false, &opaque.into())
+    pub fn strong(opaque: impl AsRef<[u8]>) -> Result<Self, MalformedTag> {
+        Self::new(false, opaque.as_ref())
     }
 
     /// A weak tag of the bytes that stand between the quotes.
-    pub fn weak(opaque: impl Into<Bytes>) -> Result<Self, MalformedTag> {
-        Self::new(true, &opaque.into())
+    pub fn weak(opaque: impl AsRef<[u8]>) -> Result<Self, MalformedTag> {
+        Self::new(true, opaque.as_ref())
     }
 
     /// Reads a field value that is exactly one tag, with optional whitespace around it.
@@ -105,8 +105,13 @@ impl EntityTag {
             return Err(MalformedTag::ForbiddenByte);
         }
         let mark: &[u8] = if weak { b"W/" } else { b"" };
-        let spelling = Bytes::from([mark, b"\"", opaque, b"\""].concat());
-        let spelling = HeaderValue::from_maybe_shared(spelling).map_err(|_invalid| MalformedTag::ForbiddenByte)?;
+        let mut spelling = Vec::with_capacity(mark.len() + opaque.len() + 2);
+        spelling.extend_from_slice(mark);
+        spelling.push(b'"');
+        spelling.extend_from_slice(opaque);
+        spelling.push(b'"');
+        let spelling =
+            HeaderValue::from_maybe_shared(Bytes::from(spelling)).map_err(|_invalid| MalformedTag::ForbiddenByte)?;
         Ok(Self { weak, spelling })
     }
 

@@ -1,7 +1,5 @@
 //! The tags that ifmatch issues itself (DESIGN, section 6).
 
-use std::fmt::Write;
-
 use super::{entity_tag::EntityTag, record::Revision};
 
 /// The hexadecimal digits of a hash in a content tag.
@@ -13,7 +11,7 @@ const VARIANT_DIGITS: usize = 8;
 /// The tag of a representation with these bytes: 128 bits of their hash, as 32 hexadecimal digits.
 pub fn content_tag(hash: &blake3::Hash) -> Option<EntityTag> {
     let bytes = hash.as_bytes().iter().take(16);
-    let digits = bytes.fold(String::with_capacity(CONTENT_DIGITS), |mut digits, byte| {
+    let digits = bytes.fold(Vec::with_capacity(CONTENT_DIGITS), |mut digits, byte| {
         push_hexadecimal(&mut digits, u64::from(*byte), 2);
         digits
     });
@@ -23,9 +21,9 @@ pub fn content_tag(hash: &blake3::Hash) -> Option<EntityTag> {
 /// The tag of a variant with these bytes: that of the bytes, `-`, and the number of the variant.
 pub fn variant_content_tag(hash: &blake3::Hash, variant: u32) -> Option<EntityTag> {
     let bytes = content_tag(hash)?;
-    let mut text = String::with_capacity(CONTENT_DIGITS + 1 + VARIANT_DIGITS);
-    text.push_str(std::str::from_utf8(bytes.opaque()).ok()?);
-    text.push('-');
+    let mut text = Vec::with_capacity(CONTENT_DIGITS + 1 + VARIANT_DIGITS);
+    text.extend_from_slice(bytes.opaque());
+    text.push(b'-');
     push_hexadecimal(&mut text, u64::from(variant), 8);
     EntityTag::strong(text).ok()
 }
@@ -40,25 +38,37 @@ pub fn bytes_of_content_tag(opaque: &[u8]) -> Option<&[u8]> {
 
 /// The tag of a version: `<incarnation>-<version>-<variant>`, of which `If-Match` compares the first two parts.
 pub fn version_tag(incarnation: u64, version: Revision, variant: u32) -> Option<EntityTag> {
-    let mut text = String::with_capacity(16 + 1 + 20 + 1 + 8);
+    let mut text = Vec::with_capacity(16 + 1 + 20 + 1 + 8);
     push_hexadecimal(&mut text, incarnation, 16);
-    // Writing to a string cannot fail.
-    let _ = write!(text, "-{}-", version.0);
+    text.push(b'-');
+    push_decimal(&mut text, version.0);
+    text.push(b'-');
     push_hexadecimal(&mut text, u64::from(variant), 8);
     EntityTag::strong(text).ok()
 }
 
 /// Whether a tag has the form of a version tag of this incarnation; a content tag never has.
 pub fn is_version_tag(incarnation: u64, tag: &EntityTag) -> bool {
-    let mut prefix = String::with_capacity(17);
+    let mut prefix = Vec::with_capacity(17);
     push_hexadecimal(&mut prefix, incarnation, 16);
-    prefix.push('-');
-    tag.opaque().starts_with(prefix.as_bytes())
+    prefix.push(b'-');
+    tag.opaque().starts_with(&prefix)
 }
 
-fn push_hexadecimal(text: &mut String, number: u64, digits: u32) {
-    let digit = |place: u32| char::from_digit(u32::try_from((number >> (4 * place)) & 15).unwrap_or(0), 16);
-    text.extend((0..digits).rev().filter_map(digit));
+fn push_hexadecimal(text: &mut Vec<u8>, number: u64, digits: u32) {
+    for place in (0..digits).rev() {
+        let [.., digit] = (number >> (4 * place) & 15).to_be_bytes();
+        text.push(if digit < 10 { b'0' + digit } else { b'a' + digit - 10 });
+    }
+}
+
+/// By hand, because formatting takes as long as all the rest of a tag, and a write makes three of them.
+fn push_decimal(text: &mut Vec<u8>, number: u64) {
+    if number >= 10 {
+        push_decimal(text, number / 10);
+    }
+    let [.., digit] = (number % 10).to_be_bytes();
+    text.push(b'0' + digit);
 }
 
 #[cfg(test)]

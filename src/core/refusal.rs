@@ -273,7 +273,7 @@ impl Refusal {
     /// The problem document (RFC 9457), as JSON.
     pub fn problem(&self) -> String {
         let document = Problem {
-            kind: format!("urn:ifmatch:problem:{}", self.code.as_str()),
+            kind: ["urn:ifmatch:problem:", self.code.as_str()].concat(),
             title: self.code.title(),
             status: self.code.status().as_u16(),
             detail: &self.detail,
@@ -288,7 +288,7 @@ impl Refusal {
 
     /// The `Proxy-Status` field (RFC 9209); made of our own words alone, never of a request's.
     pub fn proxy_status(&self) -> String {
-        format!("ifmatch; error={}; details=\"{}\"", self.code.proxy_status_error(), self.code.as_str())
+        ["ifmatch; error=", self.code.proxy_status_error(), "; details=\"", self.code.as_str(), "\""].concat()
     }
 }
 

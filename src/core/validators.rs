@@ -19,6 +19,14 @@ pub struct Modified {
     pub strong: bool,
 }
 
+impl Modified {
+    /// The modification date of a response.
+    pub fn from_headers(headers: &HeaderMap) -> Option<Self> {
+        let date = single_date(headers, &LAST_MODIFIED)?;
+        Some(Self { date, strong: single_date(headers, &DATE).is_some_and(|sent| date < sent) })
+    }
+}
+
 /// The validators of one representation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Validators {
@@ -57,8 +65,7 @@ impl Validators {
     /// `ETag` lines that are all the same are one, and quotes that are missing are supplied. A modification date needs exactly one readable `Last-Modified`
     /// line, and is strong where exactly one readable `Date` line is at least a second later.
     pub fn from_headers(headers: &HeaderMap) -> (Self, Option<UnusableTag>) {
-        let modified = single_date(headers, &LAST_MODIFIED)
-            .map(|date| Modified { date, strong: single_date(headers, &DATE).is_some_and(|sent| date < sent) });
+        let modified = Modified::from_headers(headers);
         match tag(headers) {
             Ok(tag) => (Self { tag, modified }, None),
             Err(reason) => (Self { tag: None, modified }, Some(reason)),

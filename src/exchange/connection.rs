@@ -13,7 +13,7 @@ use pingora::{
 use pingora_timeout::timeout;
 
 use super::{
-    Body, Exchange, Failure,
+    Address, Body, Exchange, Failure,
     balance::Slot,
     http2::{is_unprocessed, to_http2},
 };
@@ -33,7 +33,7 @@ pub(super) struct Link {
     connector: Arc<Connector>,
     peer: HttpPeer,
     /// What the upstream is called where the client called it nothing.
-    fallback_host: String,
+    address: Address,
     pub(super) session: HttpSession,
     reuse_idle: Duration,
     /// Bounds the way from the first byte to the response's head.
@@ -116,7 +116,7 @@ impl From<io::Error> for Lost {
 
 /// A connection before it is known which exchange it carries.
 pub(super) struct Dialled {
-    pub(super) link: Link,
+    pub(super) link: Box<Link>,
     /// Whether it has carried an exchange before.
     pub(super) reused: bool,
     /// The host that its server is sent in the place of the client's.
@@ -136,8 +136,9 @@ pub struct Connected {
 impl Connected {
     /// To the server of this place; its exchange holds the slot.
     pub(super) fn new(dialled: Dialled, server: usize, slot: Option<Slot>) -> Self {
-        let Dialled { link, reused, own_host, watch } = dialled;
-        Self { link: Box::new(Link { slot, own_host, ..link }), server, reused, watch }
+        let Dialled { mut link, reused, own_host, watch } = dialled;
+        (link.slot, link.own_host) = (slot, own_host);
+        Self { link, server, reused, watch }
     }
 
     /// The index of the server in [`Upstream::servers`](crate::config::Upstream::servers).
@@ -158,11 +159,11 @@ impl Connected {
     /// sent; with anything else it is, because the upstream may be reading still.
     ///
     /// [`fields::request_head`]: super::fields::request_head
-    pub async fn send(self, head: RequestHeader, body: &Body) -> Result<Exchange, Failure> {
+    pub async fn send(self, head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Failure> {
         self.transmit(head, body).await.map_err(|lost| lost.failure)
     }
 
-    pub(super) async fn transmit(mut self, mut head: RequestHeader, body: &Body) -> Result<Exchange, Lost> {
+    pub(super) async fn transmit(mut self, mut head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Lost> {
         self.watch.asks(&head.method);
         trace(&mut head, self.watch.trace_fields())?;
         let (mut watch, outcome) =
@@ -174,7 +175,7 @@ impl Connected {
         outcome
     }
 
-    async fn exchange(mut self, head: RequestHeader, body: &Body) -> Result<Exchange, Lost> {
+    async fn exchange(mut self, head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Lost> {
         match timeout(self.link.timeout, self.link.converse(head, body)).await {
             Ok(outcome) => outcome?,
             // An upstream that answered and then stopped reading has left its answer on the connection.
@@ -190,7 +191,7 @@ impl Connected {
 impl Link {
     pub(super) fn new(
         connector: Arc<Connector>,
-        (peer, fallback_host): (HttpPeer, String),
+        (peer, address): (HttpPeer, Address),
         session: HttpSession,
         reuse_idle: Duration,
         upstream: &Upstream,
@@ -198,7 +199,7 @@ impl Link {
         Self {
             connector,
             peer,
-            fallback_host,
+            address,
             session,
             reuse_idle,
             timeout: upstream.timeout,
@@ -213,13 +214,13 @@ impl Link {
         }
     }
 
-    async fn converse(&mut self, mut head: RequestHeader, body: &Body) -> Result<(), Lost> {
+    async fn converse(&mut self, mut head: Box<RequestHeader>, body: &Body) -> Result<(), Lost> {
         if let Some(host) = self.own_host.take() {
             head.insert_header(header::HOST, host)?;
         }
         // An HTTP/1.0 request may name no host; as HTTP/1.1 it has to (RFC 9112 section 3.2).
         if !head.headers.contains_key(header::HOST) {
-            head.insert_header(header::HOST, self.fallback_host.clone())?;
+            head.insert_header(header::HOST, self.address.host())?;
         }
         if let Err(error) = self.write_head(head, body.is_empty()).await {
             // Over HTTP/2 a stream that fails to begin has sent nothing.
@@ -240,13 +241,13 @@ impl Link {
         if self.answered { Ok(()) } else { self.final_head().await }
     }
 
-    async fn write_head(&mut self, mut head: RequestHeader, is_all: bool) -> pingora::Result<()> {
+    async fn write_head(&mut self, mut head: Box<RequestHeader>, is_all: bool) -> pingora::Result<()> {
         let HttpSession::H2(session) = &mut self.session else {
-            return self.session.write_request_header(Box::new(head)).await;
+            return self.session.write_request_header(head).await;
         };
         to_http2(&mut head, self.peer.is_tls())?;
         self.request_complete = is_all;
-        session.write_request_header(Box::new(head), is_all)
+        session.write_request_header(head, is_all)
     }
 
     /// Writes the body; ends before its end where the upstream has answered with an error.

@@ -53,20 +53,18 @@ pub enum HeadError {
 /// The target is the one received, in origin form. Hop-by-hop fields, `Expect`, `Fencing-Token` and `Lease-Id` are
 /// removed, Host (where the client named one) and Content-Length are right, and Via names this proxy (RFC 9110 section
 /// 7.6.3).
-pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<RequestHeader, HeadError> {
+pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<Box<RequestHeader>, HeadError> {
     let codings = &mut client.headers.get_all(header::TRANSFER_ENCODING).iter();
     if codings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked")) {
         return Err(HeadError::TransferCoding);
     }
-    let mut head = client.clone();
+    let mut head = Box::new(client.clone());
     if let Some(target) = origin_form(client)? {
         head.set_raw_path(&target)?;
     }
     head.set_version(Version::HTTP_11);
-    remove_hop_by_hop(&mut head);
-    for name in &OURS {
-        head.remove(name);
-    }
+    let named = named_by_connection(&head.headers);
+    head.remove_all(|name| HOP_BY_HOP.contains(name) || OURS.contains(name) || named.contains(name));
     set_host(&mut head, client)?;
     join_cookies(&mut head)?;
     let sends_length = body_len > 0 || matches!(client.method, Method::PUT | Method::POST | Method::PATCH);
@@ -81,8 +79,9 @@ pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<RequestHead
 
 /// The head of an upstream's response without what ends at this hop, and with Via. Pingora writes Date and Connection.
 /// Its framing is settled by [`frame_response`], when its final status and body are known.
-pub fn response_head(mut head: ResponseHeader) -> ResponseHeader {
-    remove_hop_by_hop(&mut head);
+pub fn response_head(mut head: Box<ResponseHeader>) -> Box<ResponseHeader> {
+    let named = named_by_connection(&head.headers);
+    head.remove_all(|name| HOP_BY_HOP.contains(name) || named.contains(name));
     // The one failure is a header map with more fields than it can hold, which was bounded when it was read.
     let _ = head.append_header("Via", via(head.version));
     head
@@ -185,6 +184,14 @@ pub(crate) trait Head {
             self.take_out(name);
         }
     }
+
+    /// Removes the fields that are unwanted: a message has fewer fields than there are names to look for.
+    fn remove_all(&mut self, is_unwanted: impl Fn(&HeaderName) -> bool) {
+        let unwanted: Vec<HeaderName> = self.fields().keys().filter(|name| is_unwanted(name)).cloned().collect();
+        for name in &unwanted {
+            self.take_out(name);
+        }
+    }
 }
 
 impl Head for RequestHeader {
@@ -207,26 +214,20 @@ impl Head for ResponseHeader {
     }
 }
 
-fn remove_hop_by_hop(head: &mut impl Head) {
-    for name in named_by_connection(head.fields()).iter().chain(&HOP_BY_HOP) {
-        head.remove(name);
-    }
-}
-
 /// Removes what ends at this hop from a response that pingora frames and relays: all but its framing.
 pub(crate) fn end_hop(response: &mut ResponseHeader) {
-    let is_framing = |name: &&HeaderName| [header::TRANSFER_ENCODING, header::CONTENT_LENGTH].contains(name);
+    let is_framing = |name: &HeaderName| [header::TRANSFER_ENCODING, header::CONTENT_LENGTH].contains(name);
     let named = named_by_connection(&response.headers);
-    for name in named.iter().chain(&HOP_BY_HOP).filter(|name| !is_framing(name)) {
-        response.remove(name);
-    }
+    response.remove_all(|name| (HOP_BY_HOP.contains(name) || named.contains(name)) && !is_framing(name));
 }
 
 fn named_by_connection(fields: &HeaderMap) -> Vec<HeaderName> {
     let lines = fields.get_all(header::CONNECTION).iter();
     lines
-        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
-        .filter_map(|option| HeaderName::from_bytes(option.trim_ascii()).ok())
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii))
+        // Said by most, and the field of that name is one of the listed.
+        .filter(|option| !option.eq_ignore_ascii_case(b"keep-alive"))
+        .filter_map(|option| HeaderName::from_bytes(option).ok())
         .filter(|name| fields.contains_key(name))
         .collect()
 }

@@ -15,7 +15,7 @@ use pingora::{
 };
 use thiserror::Error;
 
-use crate::{config::Upstream, telemetry::exchange::Watch};
+use crate::{boxed::boxed, config::Upstream, telemetry::exchange::Watch};
 
 pub mod balance;
 mod body;
@@ -130,8 +130,9 @@ impl Exchanger {
         purpose: Purpose,
     ) -> Result<Connected, Failure> {
         let mut failure = Failure::NotSent { timed_out: false };
-        for server in self.upstreams.of(upstream).order(choice) {
-            match self.open(upstream, server, purpose, false).await {
+        let servers = self.upstreams.of(upstream);
+        for server in servers.order(choice) {
+            match self.open(upstream, (&servers, server), purpose, false).await {
                 // Who waited for this one would wait for the next one in vain too, and its resource is there.
                 Err(Failure::Full) => return Err(Failure::Full),
                 Err(refused) => failure = refused,
@@ -147,7 +148,7 @@ impl Exchanger {
         &self,
         upstream: &Arc<Upstream>,
         choice: Choice<'_>,
-        head: RequestHeader,
+        head: Box<RequestHeader>,
         body: &Body,
     ) -> Result<Exchange, Failure> {
         let connected = self.connect(upstream, choice, Purpose::Read).await?;
@@ -157,7 +158,8 @@ impl Exchanger {
         let server = connected.server();
         match connected.transmit(head.clone(), body).await {
             Err(lost) if lost.connection_died => {
-                self.open(upstream, server, Purpose::Read, true).await?.send(head, body).await
+                let servers = self.upstreams.of(upstream);
+                self.open(upstream, (&servers, server), Purpose::Read, true).await?.send(head, body).await
             }
             outcome => outcome.map_err(|lost| lost.failure),
         }
@@ -166,11 +168,10 @@ impl Exchanger {
     async fn open(
         &self,
         upstream: &Arc<Upstream>,
-        server: usize,
+        (servers, server): (&balance::Servers, usize),
         purpose: Purpose,
         fresh: bool,
     ) -> Result<Connected, Failure> {
-        let servers = self.upstreams.of(upstream);
         let name = upstream.servers.get(server).ok_or(Failure::NotSent { timed_out: false })?;
         let slot = servers.slot(server, upstream).await.map_err(|Full| Failure::Full)?;
         let connector = match purpose {
@@ -212,10 +213,12 @@ async fn dial(
         let mut watch = Watch::begin(name, upstream.tls.is_some(), Some(address.clone()));
         let pooled = peer.group_key;
         peer.group_key ^= if fresh { FRESH } else { 0 };
-        match connector.get_http_session(&peer).await {
+        // Boxed, because it has room for a handshake, and mostly a pooled connection is there.
+        match boxed(|| connector.get_http_session(&peer)).await {
             Ok((session, reused)) => {
                 peer.group_key = pooled;
-                let link = Link::new(Arc::clone(connector), (peer, address.host()), session, reuse_idle, upstream);
+                let peer = (peer, address.clone());
+                let link = Box::new(Link::new(Arc::clone(connector), peer, session, reuse_idle, upstream));
                 let own_host = upstream.host_header.for_server(name).map(str::to_owned);
                 return Ok(Dialled { link, reused, own_host, watch });
             }

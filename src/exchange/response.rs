@@ -23,7 +23,7 @@ const UNWANTED_BODY_WAIT: Duration = Duration::from_millis(50);
 /// An exchange whose response has begun. Dropping it closes the connection; [`Exchange::finish`] keeps it.
 pub struct Exchange {
     link: Box<Link>,
-    head: ResponseHeader,
+    head: Box<ResponseHeader>,
     /// The length of the body by the head.
     declared: Option<u64>,
     is_stream: bool,
@@ -34,7 +34,7 @@ pub struct Exchange {
 
 impl Exchange {
     pub(super) fn begin(link: Box<Link>, server: usize) -> Option<Self> {
-        let head = link.session.response_header()?.clone();
+        let head = Box::new(link.session.response_header()?.clone());
         let declared = content_length(&head.headers);
         let is_stream = is_stream(&head.headers);
         Some(Self { link, head, declared, is_stream, server, failure: None })
@@ -46,10 +46,10 @@ impl Exchange {
     }
 
     /// Takes the head out, to be changed and sent on; [`Exchange::head`] keeps its status.
-    pub fn take_head(&mut self) -> ResponseHeader {
+    pub fn take_head(&mut self) -> Box<ResponseHeader> {
         let (mut left, ()) = http::Response::new(()).into_parts();
         left.status = self.head.status;
-        std::mem::replace(&mut self.head, left.into())
+        std::mem::replace(&mut self.head, Box::new(left.into()))
     }
 
     /// Whether its body is meant to be read as it comes, and perhaps never ends: it is never waited for.

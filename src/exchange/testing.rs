@@ -64,7 +64,7 @@ pub(super) fn body(bytes: impl Into<Bytes>) -> Body {
 }
 
 /// The head of a request as the upstream gets it.
-pub(super) fn head(method: Method, body: &Body) -> RequestHeader {
+pub(super) fn head(method: Method, body: &Body) -> Box<RequestHeader> {
     let mut client = RequestHeader::build(method, b"/thing", None).unwrap();
     client.insert_header("Host", "example.com").unwrap();
     request_head(&client, body.len()).unwrap()

@@ -27,7 +27,7 @@ pub(super) enum Answer {
 /// A response of the upstream on its way.
 pub(super) struct Relayed {
     /// Its head as the client gets it.
-    pub(super) head: ResponseHeader,
+    pub(super) head: Box<ResponseHeader>,
     /// The part of its body that was read already.
     pub(super) begun: Begun,
     /// Where the rest comes from, if there is one.
@@ -48,7 +48,11 @@ impl From<Box<pingora::Error>> for Answer {
 
 impl Answer {
     /// A response whose body was read up to some point. Where that was the end its length is known.
-    pub(super) async fn read_so_far(mut head: ResponseHeader, whole: Whole, exchange: Exchange) -> Result<Self, Self> {
+    pub(super) async fn read_so_far(
+        mut head: Box<ResponseHeader>,
+        whole: Whole,
+        exchange: Exchange,
+    ) -> Result<Self, Self> {
         let (begun, rest) = match whole {
             Whole::Complete(body) => {
                 exchange.finish().await;
@@ -82,12 +86,11 @@ impl Answer {
     }
 
     /// A 304 with these fields, those of a 304 alone (see [`not_modified_fields`](super::memory::not_modified_fields)).
-    pub(super) fn not_modified(fields: &HeaderMap) -> Result<Self, Self> {
-        let mut head = ResponseHeader::build_no_case(StatusCode::NOT_MODIFIED, Some(fields.len()))?;
-        for (name, value) in fields {
-            head.append_header(name.clone(), value.clone())?;
-        }
-        Ok(Self::NotModified(Box::new(head)))
+    pub(super) fn not_modified(fields: &HeaderMap) -> Self {
+        let (mut head, ()) = http::Response::new(()).into_parts();
+        head.status = StatusCode::NOT_MODIFIED;
+        head.headers = fields.clone();
+        Self::NotModified(Box::new(head.into()))
     }
 }
 
@@ -116,9 +119,9 @@ pub(super) fn withhold_foreign_tag(head: &mut ResponseHeader, guard: &Guard) -> 
 
 /// Puts a tag, or none, in the place of whatever tags a response has: exactly one leaves us.
 pub(super) fn set_tag(head: &mut ResponseHeader, tag: Option<&EntityTag>) -> pingora::Result<()> {
-    head.remove_header(&header::ETAG);
-    match tag {
-        Some(tag) => head.insert_header("ETag", tag.to_header_value()),
-        None => Ok(()),
-    }
+    let Some(tag) = tag else {
+        head.remove_header(&header::ETAG);
+        return Ok(());
+    };
+    head.insert_header("ETag", tag.to_header_value())
 }

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     core::{
         policy::{AbsentLease, Guard, LeaseGuards, LeaseRules},
-        validators::Validators,
+        validators::{Modified, Validators},
     },
     dialect::{
         azure::{self, AzureError, Body, Call, ERROR_CODE, Operation, Outcome},
@@ -152,7 +152,7 @@ impl Guards {
         };
         let begun = match outcome {
             Outcome::NotModified => {
-                let not_modified = Answer::not_modified(&not_modified_fields(&head.headers))?;
+                let not_modified = Answer::not_modified(&not_modified_fields(&head.headers));
                 return Box::pin(self.tell_in_azure(request, guard, told, not_modified)).await;
             }
             Outcome::Failed(error) => write_error(&mut head, error)?,
@@ -174,7 +174,7 @@ impl Guards {
                 head.insert_header(name, value)?;
             }
         }
-        if let Some(modified) = Validators::from_headers(&head.headers).0.modified {
+        if let Some(modified) = Modified::from_headers(&head.headers) {
             head.insert_header(header::LAST_MODIFIED, azure::told_date(modified).to_string())?;
         }
         told.write_to(&mut head)?;

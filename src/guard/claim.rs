@@ -1,10 +1,13 @@
 //! A mark that this process has put into a record, and its end (DESIGN, section 3, rules 1 and 3).
 
 use std::{
+    future::poll_fn,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
@@ -235,16 +238,23 @@ fn count_doubt(outcome: Outcome) {
     }
 }
 
+/// The answer of the store within its time limit. One in memory answers at once, and no clock is asked for that.
+async fn within<T>(limit: Duration, answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let mut answer = pin!(answer);
+    match poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => timeout(limit, answer).await.map_err(|_elapsed| StoreError::Unavailable)?,
+    }
+}
+
 /// Reads a record within the store's time limit.
 pub(super) async fn read(store: &dyn Store, limit: Duration, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-    let read = async { timeout(limit, store.read(key)).await.map_err(|_elapsed| StoreError::Unavailable)? };
-    measured(Operation::Read, read).await
+    measured(Operation::Read, within(limit, store.read(key))).await
 }
 
 /// The store's time, if it tells it within its time limit.
 pub(super) async fn now(store: &dyn Store, limit: Duration) -> Result<StoreTime, StoreError> {
-    let now = async { timeout(limit, store.now()).await.map_err(|_elapsed| StoreError::Unavailable)? };
-    measured(Operation::Now, now).await
+    measured(Operation::Now, within(limit, store.now())).await
 }
 
 /// Swaps a record within the store's time limit.
@@ -255,9 +265,7 @@ pub(super) async fn swap(
     expected: Revision,
     next: Record,
 ) -> Result<Swapped, StoreError> {
-    let swap =
-        async { timeout(limit, store.swap(key, expected, next)).await.map_err(|_elapsed| StoreError::Unavailable)? };
-    measured(Operation::Swap, swap).await
+    measured(Operation::Swap, within(limit, store.swap(key, expected, next))).await
 }
 
 #[cfg(test)]

@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn changes_are_counted_as_long_as_nothing_is_written_and_each_tag_is_new() {
         let flapping = Flapping::new();
-        let tag = |text: &str| EntityTag::strong(text.to_owned()).unwrap();
+        let tag = |text: &str| EntityTag::strong(text).unwrap();
         for (variant, touched, text, changes) in [
             (1, 1, "a", 0),
             (1, 1, "a", 0),

@@ -228,7 +228,7 @@ fn whole_body(relayed: &Relayed) -> Option<Bytes> {
 }
 
 fn replay(success: Success) -> pingora::Result<Answer> {
-    let mut head = ResponseHeader::build(success.status, Some(success.fields.len() + 1))?;
+    let mut head = Box::new(ResponseHeader::build(success.status, Some(success.fields.len() + 1))?);
     for (name, value) in &success.fields {
         head.append_header(name.clone(), value.clone())?;
     }

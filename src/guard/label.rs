@@ -15,7 +15,7 @@ use crate::{
     core::{
         policy::{Guard, TagSource, Writers},
         record::Snapshot,
-        validators::{Validators, tag_from_field},
+        validators::{Modified, Validators, tag_from_field},
     },
     exchange::Whole,
 };
@@ -38,9 +38,9 @@ impl Guards {
             let number = selecting_number(request.variant, selecting.unwrap_or_default());
             version_tag_of(self.store.incarnation(), snapshot?.version(), number).tag
         };
-        let (validators, unusable) = Validators::from_headers(&head.headers);
         let tag = match (&guard.etag, whole) {
             (TagSource::Upstream | TagSource::Delegate, _) => {
+                let (validators, unusable) = Validators::from_headers(&head.headers);
                 if let Some(reason) = unusable {
                     tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
                 }
@@ -57,7 +57,7 @@ impl Guards {
         if let (Some(tag), Some(snapshot), Some(selection)) = (&tag, snapshot, selection) {
             self.issued.remember(request, tag, snapshot.version(), selection);
         }
-        Validators { tag, modified: validators.modified }
+        Validators { tag, modified: Modified::from_headers(&head.headers) }
     }
 
     /// Keeps in this process what a response taught, for the principal that was given it.

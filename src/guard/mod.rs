@@ -9,6 +9,7 @@ use http::header;
 use pingora::proxy::Session;
 
 use crate::{
+    boxed::boxed,
     config::{self, Config, Route},
     core::{
         cors::is_preflight,
@@ -24,7 +25,7 @@ use crate::{
     live::{Gate, Gates, new_gates},
     proxy::{
         end_connection,
-        guarded::{GuardedPath, GuardedRequest},
+        guarded::{GuardedPath, GuardedRequest, Handling},
     },
     store::{Store, StoreError},
     telemetry::{access::Entry, activity::Activity, metrics::watch},
@@ -207,9 +208,30 @@ impl Guards {
         (Arc::clone(&guarded.route), self.gates.get(guarded.route_index).cloned().unwrap_or_default())
     }
 
+    async fn handle_request(
+        &self,
+        session: &mut Session,
+        guarded: &GuardedRequest,
+        entry: &mut Entry,
+    ) -> pingora::Result<()> {
+        // The door sends only guarded routes here.
+        let Some(guard) = guarded.route.guard.as_ref() else { return Ok(()) };
+        let mut answer = self.answer(session, guarded, guard).await.unwrap_or_else(|answer| answer);
+        let request = session.req_header();
+        if request.headers.contains_key(header::ORIGIN) {
+            Box::pin(self.answer_origin(request, guarded, guard, &mut answer)).await?;
+        }
+        answer.mirror_tag(guard)?;
+        answer.lead_back(&guarded.route, session.req_header())?;
+        if self.gates.get(guarded.route_index).is_some_and(|gate| gate.is_hurried()) {
+            end_connection(session);
+        }
+        relay::send(session, answer, guard, entry).await
+    }
+
     async fn answer(&self, session: &mut Session, guarded: &GuardedRequest, guard: &Guard) -> Result<Answer, Answer> {
         if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.dialect == Dialect::Azure) {
-            return self.answer_in_azure(session, guarded, guard, rules).await;
+            return Box::pin(self.answer_in_azure(session, guarded, guard, rules)).await;
         }
         let mut head = session.req_header().clone();
         let class = guard.class_of(&guarded.method);
@@ -287,22 +309,14 @@ fn body_limits(server: &config::Server) -> BodyLimits {
     }
 }
 
-#[async_trait::async_trait]
 impl GuardedPath for Guards {
-    async fn handle(&self, session: &mut Session, guarded: &GuardedRequest, entry: &mut Entry) -> pingora::Result<()> {
-        // The door sends only guarded routes here.
-        let Some(guard) = guarded.route.guard.as_ref() else { return Ok(()) };
-        let mut answer = self.answer(session, guarded, guard).await.unwrap_or_else(|answer| answer);
-        let request = session.req_header();
-        if request.headers.contains_key(header::ORIGIN) {
-            Box::pin(self.answer_origin(request, guarded, guard, &mut answer)).await?;
-        }
-        answer.mirror_tag(guard)?;
-        answer.lead_back(&guarded.route, session.req_header())?;
-        if self.gates.get(guarded.route_index).is_some_and(|gate| gate.is_hurried()) {
-            end_connection(session);
-        }
-        relay::send(session, answer, guard, entry).await
+    fn handle<'a>(
+        &'a self,
+        session: &'a mut Session,
+        guarded: &'a GuardedRequest,
+        entry: &'a mut Entry,
+    ) -> Handling<'a> {
+        boxed(|| self.handle_request(session, guarded, entry))
     }
 }
 

@@ -262,7 +262,7 @@ fn names_tags(conditions: &Preconditions) -> bool {
 }
 
 /// The head of a probe for what a write is about.
-fn probe_head(request: &Request, method: Method, for_bytes: bool) -> Option<RequestHeader> {
+fn probe_head(request: &Request, method: Method, for_bytes: bool) -> Option<Box<RequestHeader>> {
     let mut head = request_head(&request.head, 0).ok()?;
     let describes_body = |name: &&HeaderName| name.as_str().starts_with("content-");
     let of_body: Vec<HeaderName> = head.headers.keys().filter(describes_body).cloned().collect();

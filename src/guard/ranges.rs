@@ -30,7 +30,7 @@ use crate::{
         precondition::{RangeCondition, range_applies},
         range::{Wanted, wanted},
         record::Snapshot,
-        validators::{Representation, Validators, tag_from_field},
+        validators::{Modified, Representation, Validators, tag_from_field},
     },
     exchange::{Exchange, Whole},
 };
@@ -53,9 +53,9 @@ const OF_REPRESENTATION: [header::HeaderName; 6] = [
 ];
 
 /// The same request for the whole, where the client wants a part.
-pub(super) fn whole_head(request: &Request, head: &RequestHeader) -> Option<RequestHeader> {
+pub(super) fn whole_head(request: &Request, head: &RequestHeader) -> Option<Box<RequestHeader>> {
     request.head.headers.contains_key(header::RANGE).then(|| {
-        let mut whole = head.clone();
+        let mut whole = Box::new(head.clone());
         whole.remove_header(&header::RANGE);
         whole
     })
@@ -71,7 +71,7 @@ impl Guards {
         snapshot: Option<&Snapshot>,
         whole: &RequestHeader,
         response: &ResponseHeader,
-    ) -> Option<RequestHeader> {
+    ) -> Option<Box<RequestHeader>> {
         let length = response.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse::<u64>().ok()?;
         let is_too_large = names_bytes(guard) && length > guard.hash_max_bytes as u64;
         let fields = &request.head.headers;
@@ -87,10 +87,10 @@ impl Guards {
         let applies = if let Some(RangeCondition::Tag(_)) = &request.conditions.if_range {
             self.version_range_applies(request, snapshot)
         } else {
-            let modified = Validators::from_headers(&response.headers).0.modified;
+            let modified = Modified::from_headers(&response.headers);
             range_applies(&request.conditions, &Representation::Present(Validators { tag: None, modified }))
         };
-        let mut part = whole.clone();
+        let mut part = Box::new(whole.clone());
         part.insert_header(header::RANGE, fields.get(header::RANGE)?.clone()).ok().filter(|()| applies)?;
         if let (Some(RangeCondition::Date(_)), Some(date)) =
             (&request.conditions.if_range, fields.get(header::IF_RANGE))
@@ -112,7 +112,7 @@ impl Guards {
         match (&guard.etag, response.status) {
             (TagSource::Upstream | TagSource::Delegate, _) => false,
             (TagSource::Header(field), StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE) => {
-                let modified = Validators::from_headers(&response.headers).0.modified;
+                let modified = Modified::from_headers(&response.headers);
                 let tag = tag_from_field(&response.headers, field);
                 !range_applies(&request.conditions, &Representation::Present(Validators { tag, modified }))
             }
@@ -130,7 +130,7 @@ impl Guards {
 pub(super) async fn whole_or_part(
     request: &Request,
     guard: &Guard,
-    mut head: ResponseHeader,
+    mut head: Box<ResponseHeader>,
     whole: Whole,
     exchange: Exchange,
     current: &Representation,

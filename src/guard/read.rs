@@ -15,6 +15,7 @@ use super::{
     request::{Request, remove_conditions},
 };
 use crate::{
+    boxed::boxed,
     core::{
         entity_tag::EntityTag,
         policy::{ErrorShape, Guard, TagSource, Writers},
@@ -95,12 +96,12 @@ impl Guards {
         let snapshot = self.snapshot(&request.key).await.ok();
         if purpose == Purpose::Read
             && !self.is_outdated(request, guard, snapshot.as_ref()).await
-            && let Some(answer) = self.read_from_memory(request, guard, snapshot.as_ref())?
+            && let Some(answer) = self.read_from_memory(request, guard, snapshot.as_ref())
         {
             return Ok(answer);
         }
         // Boxed, so that an answer from memory need not make room for an exchange.
-        Box::pin(self.read_from_upstream(session, request, guard, snapshot.as_ref(), (fence, purpose))).await
+        boxed(|| self.read_from_upstream(session, request, guard, snapshot.as_ref(), (fence, purpose))).await
     }
 
     /// Whether memory must not answer a read.
@@ -158,25 +159,18 @@ impl Guards {
     }
 
     /// A local verdict, where the record is authoritative and the same principal was given the same variant before.
-    fn read_from_memory(
-        &self,
-        request: &Request,
-        guard: &Guard,
-        snapshot: Option<&Snapshot>,
-    ) -> Result<Option<Answer>, Answer> {
+    fn read_from_memory(&self, request: &Request, guard: &Guard, snapshot: Option<&Snapshot>) -> Option<Answer> {
         let may_answer = guard.writers == Writers::Exclusive
             && !request.conditions.is_empty()
             && request.is_named_by_head()
             && !wants_upstream(&request.head.headers);
-        let Some(snapshot) = snapshot.filter(|_| may_answer) else { return Ok(None) };
-        let Some(remembered) = self.memory.current(request.variant, snapshot, &request.head.headers) else {
-            return Ok(None);
-        };
+        let snapshot = snapshot.filter(|_| may_answer)?;
+        let remembered = self.memory.current(request.variant, snapshot, &request.head.headers)?;
         let current = Representation::Present(remembered.validators.clone());
         match judge(&request.method, &request.conditions, &current, match_rule(guard)) {
-            Judgement::NotModified => Answer::not_modified(&remembered.fields).map(Some),
-            Judgement::Failed { .. } => Ok(Some(refusals::of_read_condition().into())),
-            Judgement::Pass | Judgement::Unknowable => Ok(None),
+            Judgement::NotModified => Some(Answer::not_modified(&remembered.fields)),
+            Judgement::Failed { .. } => Some(refusals::of_read_condition().into()),
+            Judgement::Pass | Judgement::Unknowable => None,
         }
     }
 
@@ -187,7 +181,7 @@ impl Guards {
         guard: &Guard,
         snapshot: Option<&Snapshot>,
         body: &Body,
-    ) -> Result<RequestHeader, Refusal> {
+    ) -> Result<Box<RequestHeader>, Refusal> {
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
         if guard.etag.is_upstreams_own() {
             return Ok(head);
@@ -263,7 +257,7 @@ impl Guards {
         };
         let unwanted = match judgement {
             Judgement::NotModified if !names_older_state(guard, snapshot, &whole) => {
-                Answer::not_modified(&not_modified_fields(&head.headers))?
+                Answer::not_modified(&not_modified_fields(&head.headers))
             }
             Judgement::Failed { .. } => refusals::of_read_condition().into(),
             Judgement::Pass | Judgement::NotModified | Judgement::Unknowable => {

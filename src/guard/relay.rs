@@ -8,7 +8,7 @@ use crate::{
     core::{
         idempotency::REPLAYED,
         policy::{Guard, TagSource},
-        validators::Validators,
+        validators::Modified,
     },
     exchange::fields::frame_response,
     proxy::answer,
@@ -61,7 +61,7 @@ async fn relay(session: &mut Session, relayed: Relayed, guard: &Guard) -> pingor
         withhold_weak_date(&mut head);
     }
     frame_response(&mut head, session.req_header());
-    session.write_response_header(Box::new(head), false).await?;
+    session.write_response_header(head, false).await?;
     if !is_head {
         for chunk in begun.chunks() {
             session.write_response_body(Some(chunk.clone()), false).await?;
@@ -90,7 +90,7 @@ async fn relay(session: &mut Session, relayed: Relayed, guard: &Guard) -> pingor
 /// and keep the date, and If-Unmodified-Since could then not tell the two states apart (RFC 9110 section 8.8.2.2).
 /// Without a `Date` nothing tells how old it is. Where the upstream judges, dates are its own matter.
 fn withhold_weak_date(head: &mut ResponseHeader) {
-    let modified = Validators::from_headers(&head.headers).0.modified;
+    let modified = Modified::from_headers(&head.headers);
     if modified.is_some_and(|modified| !modified.strong) && head.headers.contains_key(header::DATE) {
         head.remove_header(&header::LAST_MODIFIED);
     }

@@ -17,7 +17,7 @@ use crate::{
         refusal::Refusal,
         resource::ResourceKey,
     },
-    exchange::Choice,
+    exchange::{Choice, fields::Head as _},
     live::{Gate, Pass},
     proxy::{client, guarded::GuardedRequest},
 };
@@ -157,7 +157,5 @@ fn show_restored(head: &mut RequestHeader, conditions: &Preconditions) {
 
 /// Takes out the conditions that an upstream cannot judge because it does not know our tags.
 pub(super) fn remove_conditions(head: &mut RequestHeader) {
-    for name in &CONDITIONS {
-        head.remove_header(name);
-    }
+    head.remove_all(|name| CONDITIONS.contains(name));
 }

@@ -51,7 +51,7 @@ impl Guards {
         &self,
         request: &Request,
         claim: Claim,
-        head: RequestHeader,
+        head: Box<RequestHeader>,
         body: &Body,
     ) -> Result<(Exchange, Claim), Refusal> {
         let upstream = request.upstream();

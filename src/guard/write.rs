@@ -16,6 +16,7 @@ use super::{
     send::forward_conditions,
 };
 use crate::{
+    boxed::boxed,
     core::{
         policy::Guard, precondition::Combination, refusal::Refusal, steps::Outcome, validators::Validators,
         verdict::Verdict,
@@ -45,7 +46,7 @@ impl Guards {
             Some(self.judge_early(session, request, guard).await?)
         };
         // Boxed, so that a refusal from memory need not make room for an exchange.
-        Box::pin(self.write_named(session, request, guard, name, early)).await
+        boxed(|| self.write_named(session, request, guard, name, early)).await
     }
 
     async fn write_named(
@@ -128,7 +129,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
         admitted: Admitted,
-        mut head: RequestHeader,
+        mut head: Box<RequestHeader>,
         body: &Body,
         attempt: &mut Attempt,
     ) -> Result<Answer, Answer> {

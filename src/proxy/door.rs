@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, Method, Version, header};
+use http::{HeaderMap, HeaderName, Method, Version, header};
 
 use super::{
     guarded::GuardedRequest,
@@ -30,6 +30,9 @@ use crate::{
         target::{NormalPath, PathParameters, normalize, split_query},
     },
 };
+
+/// The field that names the second resource of a COPY or MOVE (RFC 4918 section 10.3).
+static DESTINATION: HeaderName = HeaderName::from_static("destination");
 
 /// The head of a request, its target in origin-form.
 #[derive(Clone, Copy, Debug)]
@@ -77,12 +80,13 @@ pub enum Door {
 /// Decides where a request goes. `routes` are those that the table was made of.
 pub fn decide(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Door {
     let (path, _) = split_query(head.target);
-    let spelled = table.find_raw(head.host, path);
+    let spelled = || table.find_raw(head.host, path);
     let refuse = |route_index, refusal| Door::Refuse { refusal, route_index };
     // Whether path parameters are kept is for the route to say, which is not found yet.
     let normal = match normalize(path, PathParameters::Keep) {
         Ok(normal) => normal,
         Err(ambiguous) => {
+            let spelled = spelled();
             return match spelled.and_then(|index| Some((index, routes.get(index)?))) {
                 Some((_, route)) if !route.mapping.is_identity() => {
                     refuse(spelled, Refusal::new(Code::AmbiguousTarget, ambiguous.to_string()))
@@ -104,7 +108,9 @@ pub fn decide(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Doo
         Place::Lease(index, route, rules) => (index, route, Some(rules)),
         Place::Nothing => return refuse(None, no_route()),
     };
-    if let Err(refusal) = check_readings(path, &normal, route, spelled.filter(|&index| index != found.index), routes) {
+    // A path in normal form is spelled like the route that it takes.
+    let other = if path == normal.as_str().as_bytes() { None } else { spelled().filter(|&index| index != found.index) };
+    if let Err(refusal) = check_readings(path, &normal, route, other, routes) {
         return refuse(Some(route_index), refusal);
     }
     if lease.is_none() && !route.mapping.agrees(path, &normal) {
@@ -160,7 +166,7 @@ fn judge(guard: &Guard, taken: &Taken<'_>, normal: &NormalPath, head: &Head<'_>)
     match guard.class_of(&method) {
         MethodClass::NotAllowed => return Err(Refusal::new(Code::MethodNotAllowed, "use another method")),
         MethodClass::NotSupported => return Err(second_resource()),
-        _ if head.headers.contains_key("destination") => return Err(second_resource()),
+        _ if head.headers.contains_key(&DESTINATION) => return Err(second_resource()),
         // What is on no list of operations does not pass.
         _ if guard.speaks_azure() => return taken.guarded(normal, method, false, head),
         MethodClass::Unjudged if is_preflight(head.headers) && !guard.observe => {

@@ -58,20 +58,19 @@ pub(super) async fn enter(
 ) -> pingora::Result<bool> {
     telemetry::begin(&mut context.entry, &session.req_header().headers);
     let origin_form = target::to_origin_form(session.req_header_mut());
-    let door = loop {
+    let (serving, door) = loop {
         let serving = Arc::clone(&context.serving);
         let door = origin_form.clone().and_then(|()| decide(&serving, session));
         let door = door.unwrap_or_else(|refusal| Door::Refuse { refusal, route_index: None });
         match pass_gate(&serving, &door, session).await {
             Ok(pass) => {
                 context.pass = pass;
-                break door;
+                break (serving, door);
             }
             // Nothing was done with it yet: it may as well begin anew.
             Err(Retired) => context.serving = live.serving(),
         }
     };
-    let serving = Arc::clone(&context.serving);
     let routes = serving.routes();
     let route_index = match &door {
         Door::Refuse { .. } => None,

@@ -1,8 +1,7 @@
 //! The seam between the door and the guard: what the door found out, and who handles it.
 
-use std::sync::Arc;
+use std::{pin::Pin, sync::Arc};
 
-use async_trait::async_trait;
 use http::Method;
 use pingora::proxy::Session;
 
@@ -23,11 +22,18 @@ pub struct GuardedRequest {
     pub is_lease: bool,
 }
 
+/// The handling of one guarded request.
+pub type Handling<'a> = Pin<Box<dyn Future<Output = pingora::Result<()>> + Send + 'a>>;
+
 /// Whoever handles guarded requests.
-#[async_trait]
 pub trait GuardedPath: Send + Sync {
     /// Handles one request to its end: afterwards its response was sent, or its connection is broken.
     ///
     /// Fills in what the access log is to say of it.
-    async fn handle(&self, session: &mut Session, request: &GuardedRequest, entry: &mut Entry) -> pingora::Result<()>;
+    fn handle<'a>(
+        &'a self,
+        session: &'a mut Session,
+        request: &'a GuardedRequest,
+        entry: &'a mut Entry,
+    ) -> Handling<'a>;
 }

@@ -21,7 +21,7 @@ pub static METHOD_FIELDS: [HeaderName; 3] = [
 
 /// Whether a field names a method.
 pub(super) fn is_named(headers: &HeaderMap) -> bool {
-    METHOD_FIELDS.iter().any(|field| headers.contains_key(field))
+    headers.keys().any(|name| METHOD_FIELDS.contains(name))
 }
 
 /// The method that a request on this route is judged by.

@@ -44,7 +44,7 @@ mod tests;
 
 pub use context::Context;
 pub(crate) use entry::end_connection;
-pub use guarded::{GuardedPath, GuardedRequest};
+pub use guarded::{GuardedPath, GuardedRequest, Handling};
 pub use method::METHOD_FIELDS;
 pub use observe::Observation;
 use observe::Observer;

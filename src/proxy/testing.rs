@@ -8,12 +8,11 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
 use http::{HeaderName, Method};
 use pingora::proxy::Session;
 use tokio::sync::watch;
 
-use super::{Gateway, GuardedPath, GuardedRequest, answer};
+use super::{Gateway, GuardedPath, GuardedRequest, Handling, answer};
 use crate::{
     config::{self, Balance, Config, Connections, Forwarded, HashBy, HostHeader, Listen, Route, Upstream},
     core::{
@@ -147,12 +146,11 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
 /// A guard that refuses every request with 412.
 pub(crate) struct RefuseAll;
 
-#[async_trait]
 impl GuardedPath for RefuseAll {
-    async fn handle(&self, session: &mut Session, _: &GuardedRequest, entry: &mut Entry) -> pingora::Result<()> {
+    fn handle<'a>(&'a self, session: &'a mut Session, _: &'a GuardedRequest, entry: &'a mut Entry) -> Handling<'a> {
         let refusal = Refusal::new(Code::PreconditionFailed, "read it again, then send its new tag in If-Match");
         entry.refused = Some(refusal.code);
-        answer::refuse(session, &refusal, ErrorShape::Problem).await
+        Box::pin(async move { answer::refuse(session, &refusal, ErrorShape::Problem).await })
     }
 }
 

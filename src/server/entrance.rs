@@ -6,7 +6,7 @@
 //! requests are shorter, such as the health checks of load balancers, and were never answered; and a connection on
 //! which nothing comes was never closed. Four bytes tell as much: `PRI ` is the beginning of no request.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, pin::Pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use pingora::{
@@ -81,12 +81,18 @@ async fn speaks_http2(stream: &mut Stream) -> io::Result<bool> {
 
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Speaking<A> {
-    async fn process_new_http(
-        self: &Arc<Self>,
+    /// What the macro makes of the trait, spelled out: each request would have a second future around its own.
+    fn process_new_http<'life0, 'life1, 'async_trait>(
+        self: &'life0 Arc<Self>,
         session: ServerSession,
-        shutdown: &ShutdownWatch,
-    ) -> Option<ReusedHttpStream> {
-        self.application.process_new_http(session, shutdown).await
+        shutdown: &'life1 ShutdownWatch,
+    ) -> Pin<Box<dyn Future<Output = Option<ReusedHttpStream>> + Send + 'async_trait>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        Self: 'async_trait,
+    {
+        self.application.process_new_http(session, shutdown)
     }
 
     fn h2_options(&self) -> Option<H2Options> {

@@ -15,7 +15,7 @@ use std::{
         Arc,
         atomic::{AtomicU8, Ordering},
     },
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use http::Method;
@@ -32,10 +32,8 @@ use crate::{
 };
 
 /// What is known of a request by the time it is over, beside what its connection tells.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Entry {
-    /// When its head had been read.
-    pub started: Instant,
     /// The route that it took.
     pub route: Option<Arc<Route>>,
     /// The resource that it acts on, on a guarded route.
@@ -54,23 +52,6 @@ pub struct Entry {
     pub claim_wait: Option<Duration>,
     /// How long servers took to begin their answers, if any was asked; known at its end.
     pub upstream_time: Option<Duration>,
-}
-
-impl Default for Entry {
-    fn default() -> Self {
-        Self {
-            started: Instant::now(),
-            route: None,
-            key: None,
-            verdict: None,
-            refused: None,
-            server: None,
-            trail: None,
-            total: Duration::ZERO,
-            claim_wait: None,
-            upstream_time: None,
-        }
-    }
 }
 
 impl Entry {

@@ -27,7 +27,7 @@ pub fn begin(entry: &mut Entry, headers: &HeaderMap) {
 /// Tells of a request that is over: in its entry, in the metrics, in its span, and in the log.
 pub fn end(entry: &mut Entry, exchange: &Exchange<'_>) {
     let Some(trail) = entry.trail.clone() else { return };
-    entry.total = entry.started.elapsed();
+    entry.total = trail.started.elapsed();
     entry.claim_wait = trail.claim_wait();
     entry.upstream_time = trail.upstream_time();
     entry.server = entry.server.take().or_else(|| trail.server());

@@ -28,6 +28,8 @@ tokio::task_local! {
 #[derive(Debug)]
 pub struct Trail {
     pub(super) trace: Trace,
+    /// When the head of the request had been read.
+    pub(super) started: Instant,
     claim_wait_nanoseconds: AtomicU64,
     upstream_nanoseconds: AtomicU64,
     server: Mutex<Option<Address>>,
@@ -37,6 +39,7 @@ impl Trail {
     pub(super) fn new(trace: Trace) -> Self {
         Self {
             trace,
+            started: Instant::now(),
             claim_wait_nanoseconds: AtomicU64::new(NOTHING),
             upstream_nanoseconds: AtomicU64::new(NOTHING),
             server: Mutex::default(),

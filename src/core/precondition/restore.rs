@@ -31,11 +31,11 @@ fn earlier_forms(tag: &EntityTag, suffixes: &[String], strengthens: bool) -> Vec
     let opaques = suffixes.iter().filter_map(without);
     if !strengthens || !tag.is_weak() {
         let spelled = |opaque: &[u8]| {
-            if tag.is_weak() { EntityTag::weak(opaque.to_vec()) } else { EntityTag::strong(opaque.to_vec()) }
+            if tag.is_weak() { EntityTag::weak(opaque) } else { EntityTag::strong(opaque) }
         };
         return opaques.filter_map(|opaque| spelled(opaque).ok()).collect();
     }
-    opaques.chain([tag.opaque()]).filter_map(|opaque| EntityTag::strong(opaque.to_vec()).ok()).collect()
+    opaques.chain([tag.opaque()]).filter_map(|opaque| EntityTag::strong(opaque).ok()).collect()
 }
 
 #[cfg(test)]

@@ -22,16 +22,12 @@ pub use values::KeyParts;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourceKey {
     text: Arc<str>,
-    /// The first bytes of the text's BLAKE3 hash: asked for several times a request.
-    hash: u64,
+    /// Asked for several times a request, and a hash of the text.
+    digest: KeyDigest,
 }
 
-/// Nobody can choose keys whose hashes are equal, so that of the text is as good for a table as the text.
-impl Hash for ResourceKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.hash);
-    }
-}
+/// Half of the hash of a key: as good as the key itself where keys are told apart, and of a fixed size.
+pub type KeyDigest = [u8; 16];
 
 impl ResourceKey {
     /// The key with this text: one that a store has kept, or of a test that does not care how keys are made.
@@ -47,9 +43,9 @@ impl ResourceKey {
 
     fn new(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
-        let (mut first, hash) = ([0; 8], blake3::hash(text.as_bytes()));
-        first.iter_mut().zip(hash.as_bytes()).for_each(|(to, from)| *to = *from);
-        Self { text, hash: u64::from_be_bytes(first) }
+        let mut digest = KeyDigest::default();
+        digest.iter_mut().zip(blake3::hash(text.as_bytes()).as_bytes()).for_each(|(to, from)| *to = *from);
+        Self { text, digest }
     }
 
     /// The key as text: visible ASCII.
@@ -59,8 +55,20 @@ impl ResourceKey {
 
     /// Which of the store's 65,536 floor buckets it belongs to. It never changes for a key: stores write it down.
     pub fn bucket(&self) -> u16 {
-        let [first, second, ..] = self.hash.to_be_bytes();
+        let [first, second, ..] = self.digest;
         u16::from_be_bytes([first, second])
+    }
+
+    /// Half of the hash of its text.
+    pub fn digest(&self) -> KeyDigest {
+        self.digest
+    }
+}
+
+impl Hash for ResourceKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // A table hashes it again, with a key of its own: no length before it is needed.
+        state.write(&self.digest);
     }
 }
 

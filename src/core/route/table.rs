@@ -1,7 +1,5 @@
 //! The table of all routes, in the order in which they are tried.
 
-use std::sync::Arc;
-
 use super::{
     super::target::NormalPath,
     host::{HostPattern, host_name},
@@ -24,7 +22,7 @@ struct HostRoutes {
 
 #[derive(Clone, Debug)]
 struct TableRoute {
-    path: Arc<PathPattern>,
+    path: PathPattern,
     index: usize,
 }
 
@@ -38,9 +36,9 @@ pub struct RouteMatch<'a> {
 }
 
 /// The parts of a path that the captures of its route's pattern name, in normal form. They are cut out when asked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Captures<'a> {
-    pattern: Arc<PathPattern>,
+    pattern: &'a PathPattern,
     path: &'a NormalPath,
 }
 
@@ -49,7 +47,7 @@ impl RouteTable {
     pub fn new(patterns: Vec<(HostPattern, PathPattern)>) -> Self {
         let mut hosts: Vec<HostRoutes> = Vec::new();
         for (index, (host, path)) in patterns.into_iter().enumerate() {
-            let route = TableRoute { path: Arc::new(path), index };
+            let route = TableRoute { path, index };
             match hosts.iter_mut().find(|group| group.host == host) {
                 Some(group) => group.routes.push(route),
                 None => hosts.push(HostRoutes { host, routes: vec![route] }),
@@ -63,9 +61,9 @@ impl RouteTable {
     }
 
     /// The route of a request, by its host as received and its path in normal form.
-    pub fn find<'a>(&self, host: &str, path: &'a NormalPath) -> Option<RouteMatch<'a>> {
+    pub fn find<'a>(&'a self, host: &str, path: &'a NormalPath) -> Option<RouteMatch<'a>> {
         let route = self.first_match(host, path.as_str().as_bytes(), |_| true)?;
-        Some(RouteMatch { index: route.index, captures: Captures { pattern: Arc::clone(&route.path), path } })
+        Some(RouteMatch { index: route.index, captures: Captures { pattern: &route.path, path } })
     }
 
     /// The index of the route that a path takes as it is spelled: cut at each `/`, its literals compared octet by octet.

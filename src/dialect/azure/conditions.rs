@@ -105,7 +105,7 @@ fn split(list: &[u8]) -> Vec<&[u8]> {
 
 fn tag(member: &[u8]) -> Result<EntityTag, ()> {
     let is_spelled_out = member.contains(&b'"');
-    let tag = if is_spelled_out { EntityTag::parse(member) } else { EntityTag::strong(member.to_vec()) };
+    let tag = if is_spelled_out { EntityTag::parse(member) } else { EntityTag::strong(member) };
     tag.ok().filter(|_| member != b"*").ok_or(())
 }
 

@@ -86,7 +86,7 @@ async fn ask(
     let Question::Http { path, status } = question else { return Ok(()) };
     let head = head(upstream.host_header.for_server(name).unwrap_or(name), path).map_err(|error| error.to_string())?;
     // The connection is closed with the exchange: a kept one would hide that no new one can be made.
-    let exchange = Connected::new(dialled, index, None).send(head, &Body::empty()).await.map_err(failed)?;
+    let exchange = Connected::new(dialled, index, None).send(Box::new(head), &Body::empty()).await.map_err(failed)?;
     let found = exchange.head().status.as_u16();
     if status.contains(&found) { Ok(()) } else { Err(format!("it answered {found}")) }
 }

@@ -210,7 +210,7 @@ fn hop_by_hop_fields_of_a_response_end_here() {
         ("Upgrade", "h2c"),
         ("ETag", "\"a\""),
     ];
-    let head = response_head(response(200, &fields));
+    let head = response_head(Box::new(response(200, &fields)));
     let mut names: Vec<_> = head.headers.keys().map(HeaderName::as_str).collect();
     names.sort_unstable();
     assert_eq!(names, ["etag", "via"]);
@@ -220,7 +220,7 @@ fn hop_by_hop_fields_of_a_response_end_here() {
 fn framed(status: u16, fields: &[(&'static str, &'static str)], method: Method, version: Version) -> String {
     let mut client = request(method, "/a", &[]);
     client.set_version(version);
-    let mut head = response_head(response(status, fields));
+    let mut head = response_head(Box::new(response(status, fields)));
     frame_response(&mut head, &client);
     assert_eq!(head.version, Version::HTTP_11, "the proxy speaks for itself");
     let fields = [values(&head.headers, "content-length"), values(&head.headers, "transfer-encoding")];
