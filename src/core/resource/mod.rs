@@ -67,7 +67,7 @@ impl ResourceKey {
 
 impl Hash for ResourceKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // A table hashes it again, with a key of its own: no length before it is needed.
+        // Without its length, which is always the same.
         state.write(&self.digest);
     }
 }
