@@ -35,23 +35,41 @@ pub(super) struct Frame<'a> {
     entries: &'a [u8],
 }
 
-/// The bytes of a frame with these entries.
-///
-/// # Errors
-///
-/// The key or text that is too long.
-pub(super) fn encode<'a>(
-    numbers: Numbers,
-    entries: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
-) -> Result<Vec<u8>, TooLong> {
-    let mut bytes = vec![0; HEAD_BYTES];
-    for (key, text) in entries {
-        bytes.extend(length(key)?.to_le_bytes());
-        bytes.extend(text.map_or(Ok(NONE), length)?.to_le_bytes());
-        bytes.extend(key.as_bytes());
-        bytes.extend(text.unwrap_or_default().as_bytes());
+/// Entries one after the other, as they stand in a frame: the later one of two with the same key counts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Entries(Vec<u8>);
+
+impl Entries {
+    /// Adds the text of a key, or that it has none. What is longer than 4 GiB is an error when it is written.
+    pub(super) fn push(&mut self, key: &str, text: Option<&str>) {
+        self.0.extend(length(key).to_le_bytes());
+        self.0.extend(text.map_or(NONE, length).to_le_bytes());
+        self.0.extend(key.as_bytes());
+        self.0.extend(text.unwrap_or_default().as_bytes());
     }
-    let entries = short(bytes.len() - HEAD_BYTES)?;
+
+    /// Adds them all, after these.
+    pub(super) fn append(&mut self, later: &Self) {
+        self.0.extend(&later.0);
+    }
+
+    /// Takes all of them out.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// All of them, in their order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        read(&self.0).unwrap_or_default().into_iter()
+    }
+}
+
+/// The bytes of a frame with these entries.
+pub(super) fn encode(numbers: Numbers, entries: &Entries) -> Result<Vec<u8>, TooLong> {
+    let mut bytes = Vec::with_capacity((HEAD_BYTES + entries.0.len()).next_multiple_of(HEAD_BYTES));
+    bytes.resize(HEAD_BYTES, 0);
+    bytes.extend(&entries.0);
+    let entries = u32::try_from(entries.0.len()).ok().filter(|length| *length < NONE).ok_or(TooLong)?;
     let mut head = [0; HEAD_BYTES];
     put(&mut head, 4, &entries.to_le_bytes());
     put(&mut head, 8, &numbers.sequence.to_le_bytes());
@@ -69,12 +87,9 @@ pub(super) fn encode<'a>(
 #[error("too much for one commit")]
 pub(super) struct TooLong;
 
-fn length(text: &str) -> Result<u32, TooLong> {
-    short(text.len())
-}
-
-fn short(length: usize) -> Result<u32, TooLong> {
-    u32::try_from(length).ok().filter(|length| *length < NONE).ok_or(TooLong)
+/// All entries together are longer than one of them, so one that is too long is found when they are written.
+fn length(text: &str) -> u32 {
+    u32::try_from(text.len()).unwrap_or(NONE)
 }
 
 fn put(bytes: &mut [u8], at: usize, what: &[u8]) {
@@ -112,22 +127,26 @@ impl<'a> Frame<'a> {
 
     /// Its entries, in their order. `None` where they are not what [`encode`] writes.
     pub(super) fn entries(&self) -> Option<Vec<(&'a str, Option<&'a str>)>> {
-        let (mut entries, mut left) = (Vec::new(), self.entries);
-        while !left.is_empty() {
-            let (key_bytes, text_bytes) = (number(left)?, number(left.get(4..)?)?);
-            let key;
-            (key, left) = left.get(8..)?.split_at_checked(usize::try_from(key_bytes).ok()?)?;
-            let text = if text_bytes == NONE {
-                None
-            } else {
-                let text;
-                (text, left) = left.split_at_checked(usize::try_from(text_bytes).ok()?)?;
-                Some(std::str::from_utf8(text).ok()?)
-            };
-            entries.push((std::str::from_utf8(key).ok()?, text));
-        }
-        Some(entries)
+        read(self.entries)
     }
+}
+
+fn read(mut left: &[u8]) -> Option<Vec<(&str, Option<&str>)>> {
+    let mut entries = Vec::new();
+    while !left.is_empty() {
+        let (key_bytes, text_bytes) = (number(left)?, number(left.get(4..)?)?);
+        let key;
+        (key, left) = left.get(8..)?.split_at_checked(usize::try_from(key_bytes).ok()?)?;
+        let text = if text_bytes == NONE {
+            None
+        } else {
+            let text;
+            (text, left) = left.split_at_checked(usize::try_from(text_bytes).ok()?)?;
+            Some(std::str::from_utf8(text).ok()?)
+        };
+        entries.push((std::str::from_utf8(key).ok()?, text));
+    }
+    Some(entries)
 }
 
 #[cfg(test)]
@@ -138,7 +157,9 @@ mod tests {
     const ENTRIES: [(&str, Option<&str>); 4] = [("a", Some("one")), ("b", None), ("", Some("")), ("ü", Some("zwei"))];
 
     fn frame() -> Vec<u8> {
-        encode(NUMBERS, ENTRIES).expect("it is short")
+        let mut entries = Entries::default();
+        ENTRIES.into_iter().for_each(|(key, text)| entries.push(key, text));
+        encode(NUMBERS, &entries).expect("it is short")
     }
 
     #[test]

@@ -18,8 +18,7 @@
 
 use std::{collections::HashMap, io};
 
-use super::frame::{self, Frame, HEAD_BYTES, Numbers};
-use crate::core::resource::ResourceKey;
+use super::frame::{self, Entries, Frame, HEAD_BYTES, Numbers};
 
 /// Another layout of the file has another number.
 const FORMAT: u32 = 2;
@@ -78,14 +77,11 @@ pub(super) struct Log {
     is_half_begun: bool,
 }
 
-/// The last word on leases: their texts, or that there are none.
-pub(super) type Changes = HashMap<ResourceKey, Option<String>>;
-
 /// The beginning of a file without leases, with regions of this size, and how long the file is.
 pub(super) fn new(incarnation: u64, region_bytes: usize) -> io::Result<(Vec<u8>, u64)> {
     let numbers = Numbers { sequence: 1, reserved: 0, in_use: false };
     let mut bytes = header(incarnation, region_bytes);
-    bytes.extend(frame::encode(numbers, []).map_err(io::Error::other)?);
+    bytes.extend(frame::encode(numbers, &Entries::default()).map_err(io::Error::other)?);
     Ok((bytes, file_bytes(region_bytes)))
 }
 
@@ -185,10 +181,9 @@ impl Log {
 
     /// Writes what has changed, and how it stands with the file; returns when it is there without power. What failed
     /// may be there or not, until all of it is given again.
-    pub(super) fn commit(&mut self, changes: &Changes, reserved: u64, in_use: bool) -> io::Result<()> {
+    pub(super) fn commit(&mut self, changes: &Entries, reserved: u64, in_use: bool) -> io::Result<()> {
         let numbers = Numbers { sequence: self.last.sequence + 1, reserved, in_use };
-        let entries = changes.iter().map(|(key, text)| (key.as_str(), text.as_deref()));
-        let bytes = frame::encode(numbers, entries).map_err(io::Error::other)?;
+        let bytes = frame::encode(numbers, changes).map_err(io::Error::other)?;
         if self.is_half_begun || bytes.len() > self.end.region_bytes - self.end.position {
             return self.begin_anew(changes, numbers);
         }
@@ -200,15 +195,14 @@ impl Log {
     }
 
     /// Begins with everything in the other region, or in larger ones.
-    fn begin_anew(&mut self, changes: &Changes, numbers: Numbers) -> io::Result<()> {
+    fn begin_anew(&mut self, changes: &Entries, numbers: Numbers) -> io::Result<()> {
         let mut bytes = vec![0; self.end.position];
         self.medium.read_at(End { position: 0, ..self.end }.offset(), &mut bytes)?;
         let mut leases = self.leases(&bytes)?;
-        for (key, text) in changes {
-            change(&mut leases, key.as_str(), text.as_deref());
-        }
-        let entries = leases.into_iter().map(|(key, text)| (key, Some(text)));
-        let bytes = frame::encode(numbers, entries).map_err(io::Error::other)?;
+        changes.iter().for_each(|(key, text)| change(&mut leases, key, text));
+        let mut everything = Entries::default();
+        leases.into_iter().for_each(|(key, text)| everything.push(key, Some(text)));
+        let bytes = frame::encode(numbers, &everything).map_err(io::Error::other)?;
         let room = bytes.len().saturating_mul(ROOM);
         if room > self.end.region_bytes {
             return self.grow(&bytes, room.next_power_of_two(), numbers);

@@ -3,11 +3,10 @@
 use std::{collections::BTreeMap, io};
 
 use super::{
-    frame::HEAD_BYTES,
-    log::{Changes, Log, new, read},
+    frame::{Entries, HEAD_BYTES},
+    log::{Log, new, read},
     testing::{Disk, REGION_BYTES, Random, place},
 };
-use crate::core::resource::ResourceKey;
 
 /// A new log on a disk of its own.
 fn begin() -> (Disk, Log) {
@@ -23,8 +22,14 @@ fn go_on(disk: &Disk) -> Log {
     Log::new(Box::new(disk.clone()), &read(&disk.platter().synced).unwrap())
 }
 
+fn entry(name: &str, text: Option<&str>) -> Entries {
+    let mut entries = Entries::default();
+    entries.push(name, text);
+    entries
+}
+
 fn grant(log: &mut Log, name: &str, text: &str) -> io::Result<()> {
-    log.commit(&Changes::from([(ResourceKey::from_text(name), Some(text.to_owned()))]), 1, true)
+    log.commit(&entry(name, Some(text)), 1, true)
 }
 
 #[test]
@@ -32,9 +37,9 @@ fn a_log_goes_on_where_it_ended() {
     let (disk, mut log) = begin();
     grant(&mut log, "a", "one").unwrap();
     let mut log = go_on(&disk);
-    log.commit(&Changes::from([(ResourceKey::from_text("a"), None)]), 2, true).unwrap();
+    log.commit(&entry("a", None), 2, true).unwrap();
     grant(&mut log, "b", "two").unwrap();
-    log.commit(&Changes::new(), 3, false).unwrap();
+    log.commit(&Entries::default(), 3, false).unwrap();
     let bytes = disk.platter().synced.clone();
     let found = read(&bytes).unwrap();
     assert_eq!(found.leases, [("b", "two")].into());
@@ -143,14 +148,14 @@ fn what_failed_is_made_good_by_what_follows() {
     for seed in 1..=200 {
         let mut random = Random(u64::wrapping_mul(seed, 0x9e37_79b9_7f4a_7c15));
         let (disk, mut log) = begin();
-        let (mut changes, mut told) = (Changes::new(), BTreeMap::new());
+        let (mut changes, mut told) = (Entries::default(), BTreeMap::new());
         // What was tried since then, in vain as far as anybody was told.
         let mut tried: BTreeMap<String, Vec<Option<String>>> = BTreeMap::new();
         for round in 0..60 {
             let name = format!("item {}", random.below(6));
             let text = (random.below(3) > 0).then(|| format!("{round} {}", "x".repeat(place(random.below(200)))));
             tried.entry(name.clone()).or_default().push(text.clone());
-            changes.insert(ResourceKey::from_text(&name), text);
+            changes.push(&name, text.as_deref());
             let power = random.below(6);
             // The disk fails in this commit, or in none.
             disk.platter().power = (power < 2).then_some(power);
@@ -159,9 +164,8 @@ fn what_failed_is_made_good_by_what_follows() {
             let bytes = disk.after_crash(&mut random);
             let there = read(&bytes).unwrap_or_else(|error| panic!("seed {seed}, round {round}: {error}")).leases;
             if committed {
-                for (key, text) in changes.drain() {
-                    told.insert(key.as_str().to_owned(), text);
-                }
+                told.extend(changes.iter().map(|(key, text)| (key.to_owned(), text.map(str::to_owned))));
+                changes.clear();
                 tried.clear();
             } else {
                 failures += 1;

@@ -14,13 +14,13 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::log::Changes;
+use super::frame::Entries;
 
 /// What is to be written.
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    /// The last word on each lease.
-    pub(super) leases: Changes,
+    /// The last words on leases: their texts, or that there are none.
+    pub(super) leases: Entries,
     /// Revisions up to this one may be given.
     pub(super) reserve: u64,
     /// Whether no process uses the file any longer, and the last one leaves it in good order.

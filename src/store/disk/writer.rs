@@ -1,6 +1,7 @@
 //! The one writer of the file: a thread that commits whatever has come meanwhile, all in one (group commit).
 
 use std::{
+    collections::HashMap,
     io,
     sync::{
         Arc,
@@ -11,7 +12,8 @@ use std::{
 };
 
 use super::{
-    log::{Changes, Log},
+    frame::Entries,
+    log::Log,
     queue::{Commit, Queue, Words},
 };
 use crate::{
@@ -38,8 +40,8 @@ pub(super) struct Writer {
 /// What is not in the file yet, and what is reserved there.
 struct Backlog {
     log: Log,
-    /// The last word on each lease: one that could not be committed is tried again with the next.
-    leases: Changes,
+    /// The last words on leases: those that could not be committed are tried again with the next.
+    leases: Entries,
     /// What the file is to say next.
     reserve: u64,
     in_use: bool,
@@ -56,7 +58,7 @@ impl Writer {
         let reserved = Arc::new(AtomicU64::new(reserved));
         let mut backlog = Backlog {
             log,
-            leases: Changes::new(),
+            leases: Entries::default(),
             reserve: requested.load(Ordering::Relaxed),
             in_use: true,
             reserved: Arc::clone(&reserved),
@@ -113,13 +115,13 @@ impl Journal for Writer {
             let record = Record { lease: Some(lease.clone()), fence, ..Record::absent(Revision(0)) };
             encoding::encode(&record, after.now)
         });
-        Some(self.queue.ask(|words| drop(words.leases.insert(key.clone(), text))))
+        Some(self.queue.ask(|words| words.leases.push(key.as_str(), text.as_deref())))
     }
 
     /// Most records have no lease, and nothing in the file that a commit would have to take out.
     fn forgotten(&self, key: &ResourceKey, record: &Record) {
         if lasting(record).is_some() {
-            self.queue.note(|words| drop(words.leases.insert(key.clone(), None)));
+            self.queue.note(|words| words.leases.push(key.as_str(), None));
         }
     }
 }
@@ -140,12 +142,13 @@ impl Backlog {
     /// of which waits for the commit of the other.
     fn write_all(&mut self, queue: &Queue) {
         let (mut expected, mut patience) = (0, Duration::ZERO);
-        while let Some(mut taken) = queue.take(expected, patience) {
+        while let Some(taken) = queue.take(expected, patience) {
             let began = Instant::now();
-            self.add(std::mem::take(&mut taken.words));
+            self.add(&taken.words);
             let committed = self.commit();
             if let Err(error) = &committed {
                 tracing::error!(%error, "leases cannot be written; they are refused until they can");
+                self.forget_earlier_words();
             }
             // Before they are answered: some come again at once.
             (expected, patience) = (queue.callers() + taken.callers, began.elapsed());
@@ -153,14 +156,18 @@ impl Backlog {
         }
     }
 
-    fn add(&mut self, words: Words) {
-        if self.leases.is_empty() {
-            self.leases = words.leases;
-        } else {
-            self.leases.extend(words.leases);
-        }
+    fn add(&mut self, words: &Words) {
+        self.leases.append(&words.leases);
         self.reserve = self.reserve.max(words.reserve);
         self.in_use &= !words.gives_back;
+    }
+
+    /// Keeps the last word on each lease alone: whatever fails, and however often, there are no more of them than leases.
+    fn forget_earlier_words(&mut self) {
+        let last: HashMap<_, _> = self.leases.iter().collect();
+        let mut leases = Entries::default();
+        last.into_iter().for_each(|(key, text)| leases.push(key, text));
+        self.leases = leases;
     }
 
     /// Writes what there is, and waits until the disk has it.
