@@ -31,19 +31,27 @@ const PAUSES: u32 = 40;
 
 /// Connections that all operations share. One alone is a limit where each change goes to the disk: Redis syncs once for
 /// what it has read of all connections, and reads 16 KiB of each. With more each carries less at a time, which costs
-/// both sides CPU time.
+/// both sides CPU time. An operation takes the one with fewer in flight: so while Redis works for those of one, this
+/// process works for those of the other.
 const CONNECTIONS: usize = 2;
 
 /// A client of one Redis.
 pub(super) struct Engine {
     client: Client,
-    /// The connections, and how many there were before each.
-    connections: [Mutex<(u64, ConnectionManager)>; CONNECTIONS],
-    /// Operations so far, each of which takes the connection after that of the last.
-    turns: AtomicUsize,
+    connections: [Connection; CONNECTIONS],
     timeout: Duration,
     health: Health,
 }
+
+struct Connection {
+    /// The connection itself, and how many there were before it.
+    current: Mutex<(u64, ConnectionManager)>,
+    /// Operations that wait for an answer.
+    in_flight: AtomicUsize,
+}
+
+/// An operation that is counted among those in flight, until it is dropped.
+struct Flight<'a>(&'a Connection);
 
 /// An answer to a question.
 pub(super) struct Answer<T> {
@@ -71,9 +79,12 @@ impl Engine {
     /// A client, not connected yet.
     pub(super) fn new(settings: &config::Redis, limit: Duration) -> Result<Self, OpenError> {
         let client = client(settings, limit)?;
-        let first = || connection(&client, limit).map(|connection| Mutex::new((0, connection))).map_err(unusable);
+        let first = || {
+            let current = Mutex::new((0, connection(&client, limit).map_err(unusable)?));
+            Ok::<_, OpenError>(Connection { current, in_flight: AtomicUsize::new(0) })
+        };
         let connections = [first()?, first()?];
-        Ok(Self { client, connections, turns: AtomicUsize::new(0), timeout: limit, health: Health::of("Redis") })
+        Ok(Self { client, connections, timeout: limit, health: Health::of("Redis") })
     }
 
     /// Runs a script, again if no answer comes: for those that are the same when they are run twice.
@@ -100,14 +111,15 @@ impl Engine {
         // A part of the time is left to whoever waits for this.
         let end = Instant::now() + self.timeout * 9 / 10;
         let mut is_repeated = false;
-        let turn = self.turns.fetch_add(1, Ordering::Relaxed) % CONNECTIONS;
-        let Some(shared) = self.connections.get(turn) else { return Err(StoreError::Unavailable) };
+        let in_flight = |connection: &&Connection| connection.in_flight.load(Ordering::Relaxed);
+        let Some(shared) = self.connections.iter().min_by_key(in_flight) else { return Err(StoreError::Unavailable) };
+        let _flight = Flight::on(shared);
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(StoreError::Unavailable);
             }
-            let (number, mut connection) = shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let (number, mut connection) = shared.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
             match timeout(left.min(self.timeout / ATTEMPTS), question.put_to(&mut connection)).await {
                 Ok(Ok(reply)) => {
                     self.health.answers();
@@ -124,8 +136,8 @@ impl Engine {
 
     /// Takes another connection, if nobody has yet: the one of this number may lead to a server that is no longer the
     /// primary, or to nowhere.
-    fn replace(&self, shared: &Mutex<(u64, ConnectionManager)>, number: u64) {
-        let mut current = shared.lock().unwrap_or_else(PoisonError::into_inner);
+    fn replace(&self, shared: &Connection, number: u64) {
+        let mut current = shared.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.0 == number
             && let Ok(connection) = connection(&self.client, self.timeout)
         {
@@ -134,11 +146,25 @@ impl Engine {
     }
 }
 
+impl<'a> Flight<'a> {
+    fn on(connection: &'a Connection) -> Self {
+        connection.in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(connection)
+    }
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 fn connection(client: &Client, limit: Duration) -> Result<ConnectionManager, RedisError> {
     let config = ConnectionManagerConfig::new()
         .set_number_of_retries(0)
         .set_connection_timeout(Some(limit))
-        .set_response_timeout(Some(limit));
+        // Whoever asks has a limit of its own.
+        .set_response_timeout(None);
     // It connects when it is asked for the first time.
     ConnectionManager::new_lazy_with_config(client.clone(), config)
 }

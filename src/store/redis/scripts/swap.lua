@@ -26,7 +26,7 @@ if ARGV[4] == '' then
     redis.call('ZREM', KEYS[5], ARGV[5])
 else
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
-    redis.call('ZADD', KEYS[5], string.format('%.0f', math.max(now, tonumber(ARGV[4]))), ARGV[5])
+    redis.call('ZADD', KEYS[5], math.max(now, tonumber(ARGV[4])), ARGV[5])
 end
 redis.call('PUBLISH', ARGV[7], ARGV[5])
 return { 'done', false, floor, revision, time[1], time[2] }
