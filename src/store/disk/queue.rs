@@ -9,7 +9,7 @@
 use std::{
     mem,
     sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tokio::sync::Notify;
@@ -129,20 +129,20 @@ impl Queue {
         self.lock().callers
     }
 
-    /// Waits until there is something to write; and until so many callers have come, unless this time is over by then.
-    /// `None` when nothing will come any more.
+    /// Waits for so many callers, and no longer than this; and then until there is something to write. `None` when nothing
+    /// will come any more.
     pub(super) fn take(&self, expected: usize, patience: Duration) -> Option<Taken> {
-        let (began, mut next) = (Instant::now(), self.lock());
+        let mut next = self.lock();
+        // One caller is something to write.
+        if expected > 1 {
+            next.awaited = Awaited::Callers(expected);
+            let is_early = |next: &mut Next| next.callers < expected && !next.is_closed;
+            let waited = self.came.wait_timeout_while(next, patience, is_early);
+            next = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
         next.awaited = Awaited::Anything;
         let is_idle = |next: &mut Next| next.words.is_none() && !next.is_closed;
         next = self.came.wait_while(next, is_idle).unwrap_or_else(PoisonError::into_inner);
-        if next.callers < expected && !next.is_closed {
-            next.awaited = Awaited::Callers(expected);
-            let is_early = |next: &mut Next| next.callers < expected && !next.is_closed;
-            let left = patience.saturating_sub(began.elapsed());
-            let waited = self.came.wait_timeout_while(next, left, is_early);
-            next = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
         next.awaited = Awaited::Nothing;
         let words = next.words.take()?;
         Some(Taken { words, callers: mem::take(&mut next.callers), commit: mem::take(&mut next.commit) })
@@ -182,6 +182,7 @@ mod tests {
         future::{Future, poll_fn},
         task::Poll,
         thread,
+        time::Instant,
     };
 
     use super::*;
