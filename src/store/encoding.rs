@@ -26,6 +26,9 @@ use crate::core::{
 /// What [`decode`] reads. A record of a later format is refused: it may say what this program does not know.
 const FORMAT: u32 = 1;
 
+/// A record with a lease or a mark is seldom longer: one that is costs another allocation.
+const USUAL_BYTES: usize = 512;
+
 /// A record that cannot be read. The text names what is wrong and nothing of the record's content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a record in the store cannot be read: {0}")]
@@ -63,8 +66,10 @@ pub fn encode_labelled(record: &Record, base: StoreTime, label: Option<Label>) -
         lease: record.lease.as_ref().map(|lease| WrittenLease::of(lease, base)),
         label,
     };
-    // Numbers, strings and lists have nothing that JSON cannot say.
-    serde_json::to_string(&written).unwrap_or_default()
+    let mut text = Vec::with_capacity(USUAL_BYTES);
+    // Numbers, strings and lists have nothing that JSON cannot say, and JSON is UTF-8.
+    let _ = serde_json::to_writer(&mut text, &written);
+    String::from_utf8(text).unwrap_or_default()
 }
 
 /// The record that [`encode`] made this text of, its moments counted from `base`.

@@ -40,6 +40,16 @@ pub(super) struct Frame<'a> {
 pub(super) struct Entries(Vec<u8>);
 
 impl Entries {
+    /// None yet, and room for so many bytes of them.
+    pub(super) fn with_capacity(bytes: usize) -> Self {
+        Self(Vec::with_capacity(bytes))
+    }
+
+    /// All of them, in bytes.
+    pub(super) fn length(&self) -> usize {
+        self.0.len()
+    }
+
     /// Adds the text of a key, or that it has none. What is longer than 4 GiB is an error when it is written.
     pub(super) fn push(&mut self, key: &str, text: Option<&str>) {
         self.0.extend(length(key).to_le_bytes());

@@ -47,6 +47,8 @@ pub(super) struct Queue {
 struct Next {
     /// `None` as long as there is nothing to write.
     words: Option<Words>,
+    /// As many bytes of leases as the last commit had.
+    usual_bytes: usize,
     /// Those who wait for the commit, or will.
     callers: usize,
     commit: Arc<Commit>,
@@ -105,7 +107,8 @@ impl Queue {
 
     fn put(&self, callers: usize, add: impl FnOnce(&mut Words)) -> Arc<Commit> {
         let mut next = self.lock();
-        add(next.words.get_or_insert_default());
+        let room = next.usual_bytes;
+        add(next.words.get_or_insert_with(|| Words { leases: Entries::with_capacity(room), ..Words::default() }));
         next.callers += callers;
         let commit = Arc::clone(&next.commit);
         if next.is_closed {
@@ -145,6 +148,7 @@ impl Queue {
         next = self.came.wait_while(next, is_idle).unwrap_or_else(PoisonError::into_inner);
         next.awaited = Awaited::Nothing;
         let words = next.words.take()?;
+        next.usual_bytes = words.leases.length();
         Some(Taken { words, callers: mem::take(&mut next.callers), commit: mem::take(&mut next.commit) })
     }
 
