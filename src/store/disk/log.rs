@@ -201,7 +201,9 @@ impl Log {
         let mut leases = self.leases(&bytes)?;
         changes.iter().for_each(|(key, text)| change(&mut leases, key, text));
         let mut everything = Entries::default();
-        leases.into_iter().for_each(|(key, text)| everything.push(key, Some(text)));
+        for (key, text) in leases {
+            everything.push(key, Some(text));
+        }
         let bytes = frame::encode(numbers, &everything).map_err(io::Error::other)?;
         let room = bytes.len().saturating_mul(ROOM);
         if room > self.end.region_bytes {

@@ -166,7 +166,9 @@ impl Backlog {
     fn forget_earlier_words(&mut self) {
         let last: HashMap<_, _> = self.leases.iter().collect();
         let mut leases = Entries::default();
-        last.into_iter().for_each(|(key, text)| leases.push(key, text));
+        for (key, text) in last {
+            leases.push(key, text);
+        }
         self.leases = leases;
     }
 
