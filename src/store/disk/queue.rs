@@ -107,13 +107,15 @@ impl Queue {
 
     fn put(&self, callers: usize, add: impl FnOnce(&mut Words)) -> Arc<Commit> {
         let mut next = self.lock();
+        if next.is_closed {
+            // It must not grow for ever where nobody takes from it.
+            next.commit.end(false);
+            return Arc::clone(&next.commit);
+        }
         let room = next.usual_bytes;
         add(next.words.get_or_insert_with(|| Words { leases: Entries::with_capacity(room), ..Words::default() }));
         next.callers += callers;
         let commit = Arc::clone(&next.commit);
-        if next.is_closed {
-            commit.end(false);
-        }
         let is_enough = match next.awaited {
             Awaited::Nothing => false,
             Awaited::Anything => true,
@@ -249,7 +251,8 @@ mod tests {
         queue.close();
         assert!(!waiting.is_made().await);
         assert!(!queue.ask(reserve(3)).is_made().await);
-        assert!(queue.take(0, LONG).is_some_and(|taken| taken.words.reserve == 3), "what is left is taken");
+        assert!(queue.take(0, LONG).is_some_and(|taken| taken.words.reserve == 2), "what came before is taken");
         assert!(queue.take(0, LONG).is_none());
+        assert!(!queue.ask(reserve(4)).is_made().await);
     }
 }
