@@ -184,12 +184,7 @@ impl Drop for Taken {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        future::{Future, poll_fn},
-        task::Poll,
-        thread,
-        time::Instant,
-    };
+    use std::{future::poll_fn, task::Poll, thread, time::Instant};
 
     use super::*;
 
@@ -213,10 +208,10 @@ mod tests {
     fn those_who_are_expected_are_waited_for_and_no_longer_than_patience_lasts() {
         let queue = Arc::new(Queue::default());
         queue.ask(reserve(1));
-        let (other, start) = (Arc::clone(&queue), Instant::now());
+        let (other, began) = (Arc::clone(&queue), Instant::now());
         let later = thread::spawn(move || drop(other.ask(reserve(2))));
         assert_eq!(queue.take(2, LONG).expect("there is something").callers, 2);
-        assert!(start.elapsed() < LONG);
+        assert!(began.elapsed() < LONG);
         later.join().expect("it was sent");
         queue.ask(reserve(3));
         assert_eq!(queue.take(2, Duration::from_millis(1)).expect("there is something").callers, 1);
