@@ -168,7 +168,9 @@ mod tests {
 
     fn frame() -> Vec<u8> {
         let mut entries = Entries::default();
-        ENTRIES.into_iter().for_each(|(key, text)| entries.push(key, text));
+        for (key, text) in ENTRIES {
+            entries.push(key, text);
+        }
         encode(NUMBERS, &entries).expect("it is short")
     }
 
