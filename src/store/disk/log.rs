@@ -110,13 +110,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Found<'_>, String> {
     let first_numbers = |region: &[u8]| frame::decode(region).map(|frame| frame.numbers.sequence);
     let newest = regions.clone().enumerate().max_by_key(|(_, region)| first_numbers(region));
     let (region, newest) = newest.ok_or("it has no log")?;
-    let (mut leases, mut position, mut last) = (Leases::new(), 0, None);
-    for frame in frames(newest) {
-        apply(&mut leases, &frame).ok_or("it has a frame that is none of this version's")?;
-        position += frame.length();
-        last = Some(frame.numbers);
-    }
-    let numbers = last.ok_or("neither of its logs has a beginning")?;
+    let (leases, last) = replay(newest).ok_or("it has a frame that is none of this version's")?;
+    let (numbers, position) = last.ok_or("neither of its logs has a beginning")?;
     if regions.clone().any(|region| has_later(region, numbers.sequence)) {
         return Err("something in the middle of its log is lost".to_owned());
     }
@@ -159,11 +154,17 @@ fn has_later(region: &[u8], than: u64) -> bool {
     places.any(|bytes| frame::decode(bytes).is_some_and(|frame| frame.numbers.sequence > than))
 }
 
-fn apply<'a>(leases: &mut Leases<'a>, frame: &Frame<'a>) -> Option<()> {
-    for (key, text) in frame.entries()? {
-        change(leases, key, text);
+/// The leases that a log tells of, what its last frame says, and where that ends. `None` where a frame cannot be read.
+fn replay(region: &[u8]) -> Option<(Leases<'_>, Option<(Numbers, usize)>)> {
+    let (mut leases, mut position, mut last) = (Leases::new(), 0, None);
+    for frame in frames(region) {
+        for (key, text) in frame.entries()? {
+            change(&mut leases, key, text);
+        }
+        position += frame.length();
+        last = Some((frame.numbers, position));
     }
-    Some(())
+    Some((leases, last))
 }
 
 fn change<'a>(leases: &mut Leases<'a>, key: &'a str, text: Option<&'a str>) {
@@ -198,7 +199,8 @@ impl Log {
     fn begin_anew(&mut self, changes: &Entries, numbers: Numbers) -> io::Result<()> {
         let mut bytes = vec![0; self.end.position];
         self.medium.read_at(End { position: 0, ..self.end }.offset(), &mut bytes)?;
-        let mut leases = self.leases(&bytes)?;
+        let replayed = replay(&bytes).filter(|(_, last)| *last == Some((self.last, self.end.position)));
+        let (mut leases, _) = replayed.ok_or_else(|| io::Error::other("the log is damaged"))?;
         changes.iter().for_each(|(key, text)| change(&mut leases, key, text));
         let mut everything = Entries::default();
         for (key, text) in leases {
@@ -226,15 +228,6 @@ impl Log {
         self.end = End { region_bytes, region: 0, position: frame.len() };
         (self.last, self.is_half_begun) = (numbers, false);
         self.medium.sync()
-    }
-
-    /// All leases, as these bytes of the log have them.
-    fn leases<'a>(&self, bytes: &'a [u8]) -> io::Result<Leases<'a>> {
-        let (mut leases, mut last) = (Leases::new(), None);
-        for frame in frames(bytes) {
-            last = apply(&mut leases, &frame).map(|()| frame.numbers);
-        }
-        if last == Some(self.last) { Ok(leases) } else { Err(io::Error::other("the log is damaged")) }
     }
 }
 
