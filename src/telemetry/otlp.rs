@@ -166,9 +166,7 @@ fn goes(otlp: &Otlp, signal: Signal) -> bool {
         Signal::Metrics => "METRICS",
         Signal::Logs => "LOGS",
     };
-    let has_collector = otlp.endpoint.is_some()
-        || is_set("OTEL_EXPORTER_OTLP_ENDPOINT")
-        || is_set(&format!("OTEL_EXPORTER_OTLP_{name}_ENDPOINT"));
+    let has_collector = otlp.endpoint.is_some() || said("ENDPOINT", name).is_some();
     match env::var(format!("OTEL_{name}_EXPORTER")).as_deref() {
         Ok("none") => false,
         Ok("otlp") => true,
