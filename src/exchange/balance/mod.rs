@@ -21,7 +21,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     config::{Config, Upstream},
-    telemetry::metrics::{Gauged, ServerGauge},
+    telemetry::metrics::Gauged,
 };
 
 mod check;
@@ -143,15 +143,8 @@ impl Upstreams {
 }
 
 impl Gauged for Upstreams {
-    fn servers(&self) -> Vec<ServerGauge> {
-        let gauge = |state: ServerState| ServerGauge {
-            upstream: state.upstream,
-            server: state.server,
-            is_up: !state.is_down,
-            active: state.in_use,
-            waiting: state.waiting,
-        };
-        self.states().into_iter().map(gauge).collect()
+    fn servers(&self) -> Vec<ServerState> {
+        self.states()
     }
 }
 

@@ -12,22 +12,7 @@ use super::{
     requests::server_attributes,
     store::counted,
 };
-use crate::telemetry::lines;
-
-/// How it stands with one server.
-#[derive(Clone, Debug)]
-pub struct ServerGauge {
-    /// The name of its upstream.
-    pub upstream: String,
-    /// `host:port`, or the path of a socket.
-    pub server: String,
-    /// Whether it gets requests.
-    pub is_up: bool,
-    /// Exchanges under way with it.
-    pub active: usize,
-    /// Requests that wait for one of those to end.
-    pub waiting: usize,
-}
+use crate::{exchange::ServerState, telemetry::lines};
 
 /// Whoever holds something that is counted.
 pub trait Gauged: Send + Sync {
@@ -47,7 +32,7 @@ pub trait Gauged: Send + Sync {
     }
 
     /// The servers of all upstreams.
-    fn servers(&self) -> Vec<ServerGauge> {
+    fn servers(&self) -> Vec<ServerState> {
         Vec::new()
     }
 }
@@ -84,8 +69,8 @@ pub(super) fn observe(meter: &Meter) {
         gauge.observe(sum(|owner| owner.body_bytes().0), &[KeyValue::new(define::PLACE, "memory")]);
         gauge.observe(sum(|owner| owner.body_bytes().1), &[KeyValue::new(define::PLACE, "spool")]);
     });
-    gauge(meter, &define::UPSTREAM_UP, |gauge| observe_servers(gauge, |server| server.is_up.into()));
-    gauge(meter, &define::UPSTREAM_ACTIVE, |gauge| observe_servers(gauge, |server| server.active as u64));
+    gauge(meter, &define::UPSTREAM_UP, |gauge| observe_servers(gauge, |server| (!server.is_down).into()));
+    gauge(meter, &define::UPSTREAM_ACTIVE, |gauge| observe_servers(gauge, |server| server.in_use as u64));
     gauge(meter, &define::UPSTREAM_WAITERS, |gauge| observe_servers(gauge, |server| server.waiting as u64));
     gauge(meter, &define::DOUBTS, |gauge| {
         if let Some(counts) = counted() {
@@ -109,7 +94,7 @@ pub(super) fn observe(meter: &Meter) {
     counter.with_callback(|counter| counter.observe(lines::dropped(), &[])).build();
 }
 
-fn observe_servers(gauge: &dyn AsyncInstrument<u64>, of: impl Fn(&ServerGauge) -> u64) {
+fn observe_servers(gauge: &dyn AsyncInstrument<u64>, of: impl Fn(&ServerState) -> u64) {
     for server in each(|owner| owner.servers()).iter().flatten() {
         let mut attributes = vec![KeyValue::new(define::UPSTREAM, server.upstream.clone())];
         attributes.extend(server_attributes(&server.server));

@@ -36,7 +36,7 @@ use definitions::{BOUNDARIES, Metric};
 
 use crate::core::refusal::Code;
 
-pub use gauges::{Gauged, ServerGauge, watch};
+pub use gauges::{Gauged, watch};
 pub use store::{Operation, count_records, measured};
 
 static METRICS: OnceLock<Metrics> = OnceLock::new();
