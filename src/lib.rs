@@ -25,7 +25,7 @@
 //!    it was sent.
 //! 9. The response to a read gets its tag (`guard/label.rs`). After a write the new state is learned
 //!    (`guard/new_state.rs`), and the claim is settled: applied, not applied, unclear, or in doubt.
-//! 10. The answer goes out: the upstream's through `guard/relay.rs`, a refusal ([`core::refusal`]) through
+//! 10. The answer goes out through `proxy/relay.rs`, a refusal ([`core::refusal`]) among them through
 //!     [`proxy::answer`], the one writer of local responses. The access log gets its line ([`telemetry::access`]).
 //!
 //! Steps 2 to 10 are done by one generation of the configuration, which [`live`] hands to each request as a whole.
@@ -43,7 +43,7 @@
 //!   network nor disk. Every decision is a function there, over plain data.
 //! * [`store`] knows records, their time and their swaps; nothing of HTTP, and nothing of who uses it.
 //! * pingora is named only in [`proxy`], [`exchange`], [`guard`], [`server`] and [`cli`].
-//! * A response is written only in [`proxy`] and, where it is the upstream's, in `guard/relay.rs`.
+//! * A response is written only in [`proxy`]; the guard gives its answer, and names no session.
 //!
 //! And no lock is held across an exchange: a claim is data in a record.
 
@@ -58,6 +58,7 @@ pub mod entropy;
 pub mod exchange;
 pub mod guard;
 pub mod live;
+mod patience;
 pub mod proxy;
 pub mod reload;
 pub mod server;

@@ -62,9 +62,15 @@ const WALLS: &[Wall] = &[
     },
     Wall {
         inside: &["src/"],
-        except: &["src/proxy/", "src/guard/relay"],
+        except: &["src/proxy/"],
         forbidden: &[".write_response_header", ".write_response_body"],
         because: "`proxy::answer` is the one writer of local responses; a relay writes the upstream's",
+    },
+    Wall {
+        inside: &["src/guard/"],
+        except: &["src/guard/testing/"],
+        forbidden: &["Session"],
+        because: "the guard takes a client and gives an answer, so that a simulation can drive it",
     },
     Wall {
         inside: &["src/"],

@@ -2,6 +2,7 @@
 
 use std::{future::poll_fn, io, pin::pin, sync::Arc, task::Poll, time::Duration};
 
+use bytes::Bytes;
 use http::{StatusCode, header};
 use pingora::{
     ErrorType,
@@ -13,11 +14,12 @@ use pingora::{
 use pingora_timeout::timeout;
 
 use super::{
-    Address, Body, Exchange, Failure,
+    Address, Body, Connection, Exchange, Failure, Waiting, Wire,
     balance::Slot,
     http2::{is_unprocessed, to_http2},
 };
 use crate::{
+    boxed::boxed,
     config::Upstream,
     telemetry::{
         exchange::Watch,
@@ -34,12 +36,12 @@ pub(super) struct Link {
     peer: HttpPeer,
     /// What the upstream is called where the client called it nothing.
     address: Address,
-    pub(super) session: HttpSession,
+    session: HttpSession,
     reuse_idle: Duration,
     /// Bounds the way from the first byte to the response's head.
     timeout: Duration,
     /// Bounds each wait for more of its body.
-    pub(super) read_timeout: Duration,
+    read_timeout: Duration,
     /// Bounds each wait for room for more of the request's body.
     write_timeout: Duration,
     /// The place of this exchange among those that its server has at once.
@@ -184,7 +186,18 @@ impl Connected {
             }
             Err(_) => return Err(Lost::timed_out()),
         }
-        Exchange::begin(self.link, self.server).ok_or(Lost::abandoned())
+        let head = self.link.session.response_header().cloned().ok_or(Lost::abandoned())?;
+        Ok(Exchange::of(self.link, Box::new(head), self.server))
+    }
+}
+
+impl Connection for Connected {
+    fn server(&self) -> usize {
+        self.server
+    }
+
+    fn send<'a>(self: Box<Self>, head: Box<RequestHeader>, body: &'a Body) -> Waiting<'a, Result<Exchange, Failure>> {
+        boxed(move || Self::send(*self, head, body))
     }
 }
 
@@ -311,13 +324,22 @@ impl Link {
                 .is_some_and(|head| head.status.is_client_error() || head.status.is_server_error())
     }
 
-    /// Lets another exchange with the server begin: this one has come to its end.
-    pub(super) fn leave_slot(&mut self) {
-        self.slot = None;
+    /// The next bytes of the response's body. Waits as long as the upstream's `read_timeout`.
+    async fn read_body(&mut self) -> Result<Option<Bytes>, Failure> {
+        loop {
+            return match timeout(self.read_timeout, self.session.read_response_body()).await {
+                Ok(Ok(Some(chunk))) if chunk.is_empty() => continue,
+                Ok(Ok(chunk)) => Ok(chunk),
+                Ok(Err(error)) => {
+                    tracing::debug!(error = error.etype().as_str(), "the body of an upstream's response broke off");
+                    Err(Failure::Abandoned { timed_out: false })
+                }
+                Err(_) => Err(Failure::Abandoned { timed_out: true }),
+            };
+        }
     }
 
-    /// Puts the connection back into its pool where both messages on it are complete; else closes it.
-    pub(super) async fn release(mut self: Box<Self>) {
+    async fn put_back(mut self: Box<Self>) {
         if let HttpSession::H2(session) = &mut self.session {
             // Trailers are not forwarded, and the response is not over before them.
             let _ = at_once(session.read_trailers()).await;
@@ -327,6 +349,24 @@ impl Link {
             // Boxed, because it is large, and all that may end an exchange would have to make room for it.
             Box::pin(connector.release_http_session(session, &peer, Some(reuse_idle))).await;
         }
+    }
+}
+
+impl Wire for Link {
+    fn next_chunk(&mut self) -> Waiting<'_, Result<Option<Bytes>, Failure>> {
+        boxed(|| self.read_body())
+    }
+
+    fn is_complete(&mut self) -> bool {
+        self.session.response_done()
+    }
+
+    fn leave_slot(&mut self) {
+        self.slot = None;
+    }
+
+    fn release(self: Box<Self>) -> Waiting<'static, ()> {
+        boxed(|| self.put_back())
     }
 }
 

@@ -32,6 +32,7 @@ mod spool;
 #[cfg(test)]
 mod testing;
 mod tls;
+mod transport;
 
 pub use balance::{Choice, ServerState, Upstreams};
 pub use body::{Body, BodyReader};
@@ -43,6 +44,7 @@ pub use receive::{BodyLimits, ReceiveError, receive};
 pub use response::{Begun, Exchange, Hashed, Whole, hash_whole, read_whole};
 pub use signing::{NoCredentials, Signer};
 pub use tls::UpstreamTls;
+pub use transport::{Client, Connection, Transport, Waiting, Wire};
 
 use balance::Full;
 use connection::{Dialled, Link};
@@ -181,6 +183,30 @@ impl Exchanger {
         let dialled = dial((connector, purpose), &self.resolver, upstream, name, fresh).await;
         servers.connected(server, dialled.is_ok());
         Ok(Connected::new(dialled?, server, Some(slot)))
+    }
+}
+
+impl Transport for Exchanger {
+    fn connect<'a>(
+        &'a self,
+        upstream: &'a Arc<Upstream>,
+        choice: Choice<'a>,
+        purpose: Purpose,
+    ) -> Waiting<'a, Result<Box<dyn Connection>, Failure>> {
+        boxed(move || async move {
+            let connected = Self::connect(self, upstream, choice, purpose).await?;
+            Ok(Box::new(connected) as Box<dyn Connection>)
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        upstream: &'a Arc<Upstream>,
+        choice: Choice<'a>,
+        head: Box<RequestHeader>,
+        body: &'a Body,
+    ) -> Waiting<'a, Result<Exchange, Failure>> {
+        boxed(move || Self::read(self, upstream, choice, head, body))
     }
 }
 

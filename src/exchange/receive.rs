@@ -4,15 +4,16 @@ use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, Version, header};
-use pingora::{ErrorType, http::RequestHeader, proxy::Session};
-use pingora_timeout::timeout;
+use pingora::{ErrorType, http::RequestHeader};
 use thiserror::Error;
 
 use super::{
+    Client,
     body::{Body, Content},
     budget::{BodyBudget, Share},
     spool::SpoolWriter,
 };
+use crate::patience::within;
 
 /// What one request body may cost.
 #[derive(Clone, Debug)]
@@ -54,25 +55,22 @@ pub enum ReceiveError {
 /// waits for `100 Continue` (RFC 9110 section 10.1.1) gets it directly before reading begins; over HTTP/2 pingora
 /// sends no interim responses, and such a client goes on after its own timeout.
 pub async fn receive(
-    session: &mut Session,
+    client: &mut dyn Client,
     limits: &BodyLimits,
     budget: &Arc<BodyBudget>,
 ) -> Result<Body, ReceiveError> {
-    if session.is_body_empty() {
+    if !client.has_content() {
         return Ok(Body::empty());
     }
-    let head = session.req_header();
+    let head = client.head();
     let (declared, expects_continue) = (content_length(&head.headers), expects_continue(head));
     if declared.is_some_and(|declared| declared > limits.max_bytes) {
         return Err(ReceiveError::TooLarge);
     }
     if expects_continue {
-        // Writing any head before the body is read makes pingora close the connection afterwards.
-        let keepalive_seconds = session.get_keepalive();
-        session.write_continue_response().await.map_err(ReceiveError::Client)?;
-        session.set_keepalive(keepalive_seconds);
+        client.invite_content().await.map_err(ReceiveError::Client)?;
     }
-    timeout(limits.timeout, gather(session, declared, limits, budget)).await.unwrap_or(Err(ReceiveError::TimedOut))
+    within(limits.timeout, gather(client, declared, limits, budget)).await.unwrap_or(Err(ReceiveError::TimedOut))
 }
 
 fn expects_continue(head: &RequestHeader) -> bool {
@@ -87,13 +85,13 @@ pub(super) fn content_length(fields: &HeaderMap) -> Option<u64> {
 }
 
 async fn gather(
-    session: &mut Session,
+    client: &mut dyn Client,
     declared: Option<u64>,
     limits: &BodyLimits,
     budget: &Arc<BodyBudget>,
 ) -> Result<Body, ReceiveError> {
     let mut gathering = Gathering::new(declared, limits, budget);
-    while let Some(chunk) = session.read_request_body().await.map_err(client_error)? {
+    while let Some(chunk) = client.next_chunk().await.map_err(client_error)? {
         if !chunk.is_empty() {
             gathering.push(chunk).await?;
         }

@@ -5,15 +5,14 @@ use std::{ops::Range, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use pingora::http::ResponseHeader;
-use pingora_timeout::timeout;
 use tokio::time::Instant;
 
 use super::{
-    Failure,
+    Failure, Wire,
     budget::{BodyBudget, Share},
-    connection::Link,
     receive::content_length,
 };
+use crate::patience::within;
 
 /// How much of an unwanted body is read: about what comes in one piece with the head.
 const UNWANTED_BODY_BYTES: usize = 64 * 1024;
@@ -22,7 +21,7 @@ const UNWANTED_BODY_WAIT: Duration = Duration::from_millis(50);
 
 /// An exchange whose response has begun. Dropping it closes the connection; [`Exchange::finish`] keeps it.
 pub struct Exchange {
-    link: Box<Link>,
+    wire: Box<dyn Wire>,
     head: Box<ResponseHeader>,
     /// The length of the body by the head.
     declared: Option<u64>,
@@ -33,11 +32,11 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    pub(super) fn begin(link: Box<Link>, server: usize) -> Option<Self> {
-        let head = Box::new(link.session.response_header()?.clone());
+    /// The response of the server of this place, whose head is here, and whose content comes over `wire`.
+    pub fn of(wire: Box<dyn Wire>, head: Box<ResponseHeader>, server: usize) -> Self {
         let declared = content_length(&head.headers);
         let is_stream = is_stream(&head.headers);
-        Some(Self { link, head, declared, is_stream, server, failure: None })
+        Self { wire, head, declared, is_stream, server, failure: None }
     }
 
     /// The head of the final response, as it came; without fields once it was taken.
@@ -68,29 +67,19 @@ impl Exchange {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
-        loop {
-            let failure = match timeout(self.link.read_timeout, self.link.session.read_response_body()).await {
-                Ok(Ok(Some(chunk))) if chunk.is_empty() => continue,
-                Ok(Ok(Some(chunk))) => return Ok(Some(chunk)),
-                Ok(Ok(None)) => {
-                    self.link.leave_slot();
-                    return Ok(None);
-                }
-                Ok(Err(error)) => {
-                    tracing::debug!(error = error.etype().as_str(), "the body of an upstream's response broke off");
-                    Failure::Abandoned { timed_out: false }
-                }
-                Err(_) => Failure::Abandoned { timed_out: true },
-            };
-            self.failure = Some(failure);
-            return Err(failure);
+        let chunk = self.wire.next_chunk().await;
+        match &chunk {
+            Ok(Some(_)) => {}
+            Ok(None) => self.wire.leave_slot(),
+            Err(failure) => self.failure = Some(*failure),
         }
+        chunk
     }
 
     /// Ends the exchange. Where the body was read to its end the connection may carry another one.
     pub async fn finish(self) {
         if self.failure.is_none() {
-            self.link.release().await;
+            self.wire.release().await;
         }
     }
 
@@ -104,7 +93,7 @@ impl Exchange {
 
     /// Whether the response's body has been read to its end, or there is none.
     fn is_complete(&mut self) -> bool {
-        self.failure.is_none() && self.link.session.response_done()
+        self.failure.is_none() && self.wire.is_complete()
     }
 }
 
@@ -244,7 +233,7 @@ async fn gather(
     mut keep: impl FnMut(Bytes) -> bool,
 ) -> Result<End, Failure> {
     if exchange.is_complete() {
-        exchange.link.leave_slot();
+        exchange.wire.leave_slot();
         return Ok(End::Complete);
     }
     if exchange.is_stream || exchange.declared.is_some_and(|declared| declared > max_bytes as u64) {
@@ -253,7 +242,7 @@ async fn gather(
     let (deadline, mut len) = (Instant::now() + wait, 0_usize);
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let Ok(chunk) = timeout(left, exchange.next_chunk()).await else { return Ok(End::TooSlow) };
+        let Ok(chunk) = within(left, exchange.next_chunk()).await else { return Ok(End::TooSlow) };
         let Some(chunk) = chunk? else { return Ok(End::Complete) };
         len += chunk.len();
         if !keep(chunk) || len > max_bytes {

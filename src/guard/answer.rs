@@ -6,12 +6,17 @@ use pingora::http::{RequestHeader, ResponseHeader};
 
 use crate::{
     config::Route,
-    core::{entity_tag::EntityTag, policy::Guard, refusal::Refusal, validators::Validators},
+    core::{
+        entity_tag::EntityTag,
+        policy::{Guard, TagSource},
+        refusal::Refusal,
+        validators::{Modified, Validators},
+    },
     exchange::{Begun, Exchange, Whole, references::lead_back},
 };
 
 /// The end of a guarded request, before a byte of it is written.
-pub(super) enum Answer {
+pub enum Answer {
     /// ifmatch answers instead of the backend.
     Refused(Refusal),
     /// ifmatch answers, and it is no refusal.
@@ -25,13 +30,13 @@ pub(super) enum Answer {
 }
 
 /// A response of the upstream on its way.
-pub(super) struct Relayed {
+pub struct Relayed {
     /// Its head as the client gets it.
-    pub(super) head: Box<ResponseHeader>,
+    pub head: Box<ResponseHeader>,
     /// The part of its body that was read already.
-    pub(super) begun: Begun,
+    pub begun: Begun,
     /// Where the rest comes from, if there is one.
-    pub(super) rest: Option<Exchange>,
+    pub rest: Option<Exchange>,
 }
 
 impl From<Refusal> for Answer {
@@ -82,6 +87,20 @@ impl Answer {
             Self::Relayed(relayed) => lead_back(&mut relayed.head, route, client),
             Self::NotModified(head) => lead_back(head, route, client),
             Self::Local(..) | Self::Refused(_) | Self::Broken(_) => Ok(()),
+        }
+    }
+
+    /// Takes away a modification date that is not older than the response: the resource may change again within that
+    /// second and keep the date, and If-Unmodified-Since could then not tell the two states apart (RFC 9110 section
+    /// 8.8.2.2). Without a `Date` nothing tells how old it is. Where the upstream judges, dates are its own matter.
+    pub(super) fn withhold_weak_date(&mut self, guard: &Guard) {
+        let Self::Relayed(relayed) = self else { return };
+        let modified = Modified::from_headers(&relayed.head.headers);
+        if guard.etag != TagSource::Delegate
+            && modified.is_some_and(|modified| !modified.strong)
+            && relayed.head.headers.contains_key(header::DATE)
+        {
+            relayed.head.remove_header(&header::LAST_MODIFIED);
         }
     }
 

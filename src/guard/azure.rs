@@ -2,10 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use pingora::{
-    http::{RequestHeader, ResponseHeader},
-    proxy::Session,
-};
+use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{
     Guards,
@@ -25,7 +22,7 @@ use crate::{
         xml,
     },
     entropy::random_bytes,
-    exchange::Begun,
+    exchange::{Begun, Client},
     proxy::guarded::GuardedRequest,
 };
 
@@ -33,12 +30,12 @@ impl Guards {
     /// Handles a request in the azure dialect.
     pub(super) async fn answer_in_azure(
         &self,
-        session: &mut Session,
+        client: &mut dyn Client,
         guarded: &GuardedRequest,
         guard: &Guard,
         rules: &LeaseRules,
     ) -> Result<Answer, Answer> {
-        let received = session.req_header();
+        let received = client.head();
         let containers = rules.guards == LeaseGuards::Delete;
         let call = Call::read(&guarded.method, received.raw_path(), &received.headers, containers)?;
         // A number that could be guessed does no harm here.
@@ -48,17 +45,17 @@ impl Guards {
         };
         let mut head = forwarded_head(received, &call)?;
         name_resource(&mut head, guarded)?;
-        let head = Received::of(session, head);
+        let head = Received::of(client, head);
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
         let conditions = call.conditions.clone();
         let request = Request::new(self.place(guarded), guard, key, method, head, conditions, call.lease_id);
         let answer = match call.operation {
             operation if operation.is_lease() => {
-                Box::pin(self.lease_in_azure(session, &request, guard, rules, &call)).await
+                Box::pin(self.lease_in_azure(client, &request, guard, rules, &call)).await
             }
-            operation if operation.is_read() => self.read(session, &request, guard).await,
-            Operation::DeleteContainer => self.remove_container(session, &request, guard).await,
-            _ => self.write(session, &request, guard).await,
+            operation if operation.is_read() => self.read(client, &request, guard).await,
+            Operation::DeleteContainer => self.remove_container(client, &request, guard).await,
+            _ => self.write(client, &request, guard).await,
         };
         self.tell_in_azure(&request, guard, &told, answer.unwrap_or_else(|answer| answer)).await
     }
@@ -66,12 +63,12 @@ impl Guards {
     /// Removes a container, and with it what is known of its blobs.
     async fn remove_container(
         &self,
-        session: &mut Session,
+        client: &mut dyn Client,
         request: &Request,
         guard: &Guard,
     ) -> Result<Answer, Answer> {
         self.note_removal(request).await?;
-        let answer = self.write(session, request, guard).await;
+        let answer = self.write(client, request, guard).await;
         if !has_removed_nothing(&answer) {
             self.note_removal(request).await?;
         }
@@ -81,16 +78,16 @@ impl Guards {
     /// Does a lease operation. Its answer has the validators of the resource, which no lease changes.
     async fn lease_in_azure(
         &self,
-        session: &mut Session,
+        client: &mut dyn Client,
         request: &Request,
         guard: &Guard,
         rules: &LeaseRules,
         call: &Call,
     ) -> Result<Answer, Answer> {
-        let action = azure::action(&session.req_header().headers, rules, fresh_id)?;
+        let action = azure::action(&client.head().headers, rules, fresh_id)?;
         let needs = Needs { presence: rules.absent == AbsentLease::Refuse, tag: true };
         let seen = self.authorize(request, guard, rules, needs).await?;
-        let stepped = self.take_step(session, request, guard, rules, action, None).await?;
+        let stepped = self.take_step(client, request, guard, rules, action, None).await?;
         let (status, field) = azure::done(stepped.done, call.lease_id)?;
         let mut head = ResponseHeader::build(status, Some(8))?;
         if let Some((name, value)) = field {

@@ -1,17 +1,13 @@
 //! A mark that this process has put into a record, and its end (DESIGN, section 3, rules 1 and 3).
 
 use std::{
-    future::poll_fn,
-    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::Poll,
     time::Duration,
 };
 
-use pingora_timeout::timeout;
 use tokio::runtime::Handle;
 
 use super::attempt::Attempt;
@@ -22,6 +18,7 @@ use crate::{
         steps::{Outcome, Settlement, add_unclaimed, claim, settle},
         time::StoreTime,
     },
+    patience::within,
     store::{Store, StoreError, Swapped},
     telemetry::{
         Step,
@@ -238,23 +235,19 @@ fn count_doubt(outcome: Outcome) {
     }
 }
 
-/// The answer of the store within its time limit. One in memory answers at once, and no clock is asked for that.
-async fn within<T>(limit: Duration, answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-    let mut answer = pin!(answer);
-    match poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await {
-        Poll::Ready(answer) => answer,
-        Poll::Pending => timeout(limit, answer).await.map_err(|_elapsed| StoreError::Unavailable)?,
-    }
+/// The answer of the store within its time limit.
+async fn in_time<T>(limit: Duration, answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    within(limit, answer).await.map_err(|_elapsed| StoreError::Unavailable)?
 }
 
 /// Reads a record within the store's time limit.
 pub(super) async fn read(store: &dyn Store, limit: Duration, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-    measured(Operation::Read, within(limit, store.read(key))).await
+    measured(Operation::Read, in_time(limit, store.read(key))).await
 }
 
 /// The store's time, if it tells it within its time limit.
 pub(super) async fn now(store: &dyn Store, limit: Duration) -> Result<StoreTime, StoreError> {
-    measured(Operation::Now, within(limit, store.now())).await
+    measured(Operation::Now, in_time(limit, store.now())).await
 }
 
 /// Swaps a record within the store's time limit.
@@ -265,7 +258,7 @@ pub(super) async fn swap(
     expected: Revision,
     next: Record,
 ) -> Result<Swapped, StoreError> {
-    measured(Operation::Swap, within(limit, store.swap(key, expected, next))).await
+    measured(Operation::Swap, in_time(limit, store.swap(key, expected, next))).await
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ async fn until(what: &str, condition: impl AsyncFn() -> bool) {
             tokio::task::yield_now().await;
         }
     };
-    timeout(Duration::from_secs(10), met).await.unwrap_or_else(|_| panic!("waited too long for {what}"));
+    within(Duration::from_secs(10), met).await.unwrap_or_else(|_| panic!("waited too long for {what}"));
 }
 
 struct Fixture {

@@ -13,10 +13,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderValue, Method, header};
 use moka::sync::Cache;
-use pingora::{
-    http::{RequestHeader, ResponseHeader},
-    proxy::Session,
-};
+use pingora::http::{RequestHeader, ResponseHeader};
 use tokio::time::timeout;
 
 use super::{
@@ -32,7 +29,7 @@ use crate::{
         policy::Guard,
     },
     exchange::{
-        Body, Choice, Exchange, Whole,
+        Body, Choice, Client, Exchange, Whole,
         fields::{request_head, response_head},
     },
     proxy::guarded::GuardedRequest,
@@ -165,12 +162,12 @@ impl Guards {
     /// operations that it does not know.
     pub(super) async fn preflight(
         &self,
-        session: &mut Session,
+        client: &mut dyn Client,
         request: &Request,
         guard: &Guard,
         is_lease: bool,
     ) -> Result<Answer, Answer> {
-        let body = self.receive(session).await?;
+        let body = self.receive(client).await?;
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
         match cors::asked_of_upstream(&head.headers) {
             Some(left) => head.insert_header(header::ACCESS_CONTROL_REQUEST_HEADERS, left)?,

@@ -9,13 +9,16 @@
 //! *Why is a tag known only to the principal that it was given to?* A query may hold credentials, and the question to the
 //! upstream repeats it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{principal::Principal, request::Request, selection::Selection};
 use crate::core::{entity_tag::EntityTag, record::Revision, resource::ResourceKey};
 
-/// How many tags are remembered; a further one takes the place of another.
-const SLOTS: usize = 1 << 16;
+/// How many tags are remembered, together with [`SHELF_SLOTS`]; a further one takes the place of another.
+const SHELVES: usize = 256;
+
+/// The slots of one shelf, which takes its memory with the first tag in it.
+const SHELF_SLOTS: usize = 256;
 
 /// The largest selection that is remembered, in bytes: in all 64 MiB at the most, and usually a tenth of that.
 const SELECTION_BYTES_MAX: usize = 1024;
@@ -31,13 +34,16 @@ struct Issued {
     selection: Arc<Selection>,
 }
 
+/// A part of the slots.
+type Shelf = Box<[Mutex<Option<Issued>>]>;
+
 /// The latest tags that were issued.
-pub(super) struct IssuedTags(Vec<Mutex<Option<Issued>>>);
+pub(super) struct IssuedTags(Vec<OnceLock<Shelf>>);
 
 impl IssuedTags {
     /// None was.
     pub(super) fn new() -> Self {
-        Self((0..SLOTS).map(|_| Mutex::new(None)).collect())
+        Self((0..SHELVES).map(|_| OnceLock::new()).collect())
     }
 
     /// A tag goes out, of the representation that this selects.
@@ -73,8 +79,10 @@ impl IssuedTags {
     }
 
     fn slot(&self, name: Name) -> Option<&Mutex<Option<Issued>>> {
-        let [low, high, ..] = name;
-        self.0.get(usize::from(u16::from_le_bytes([low, high])))
+        let [shelf, slot, ..] = name;
+        let shelf = self.0.get(usize::from(shelf))?;
+        let shelf = shelf.get_or_init(|| (0..SHELF_SLOTS).map(|_| Mutex::default()).collect());
+        shelf.get(usize::from(slot))
     }
 }
 

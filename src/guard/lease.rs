@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::header;
-use pingora::{http::ResponseHeader, proxy::Session};
+use pingora::http::ResponseHeader;
 use tokio::time::{Instant, timeout};
 
 use super::{
@@ -29,6 +29,7 @@ use crate::{
         native::{self, Response},
     },
     entropy::random_bytes,
+    exchange::Client,
     live::Gate,
     store::Swapped,
     telemetry::{Step, metrics},
@@ -71,7 +72,7 @@ impl Guards {
     /// Handles an operation on the lease of a resource, in the native dialect.
     pub(super) async fn lease(
         &self,
-        session: &mut Session,
+        client: &mut dyn Client,
         request: &Request,
         guard: &Guard,
         rules: &LeaseRules,
@@ -84,7 +85,7 @@ impl Guards {
             let snapshot = self.record(request).await?;
             return answer(native::show(&snapshot));
         };
-        let stepped = self.take_step(session, request, guard, rules, action, wait).await?;
+        let stepped = self.take_step(client, request, guard, rules, action, wait).await?;
         let mut response = native::done(stepped.done, &stepped.snapshot, stepped.waited);
         if let (Done::Acquired { .. }, Some(seen)) = (stepped.done, seen)
             && let Some(tag) = seen.still_current(&stepped.snapshot).and_then(|validators| validators.tag)
@@ -98,7 +99,7 @@ impl Guards {
     /// first served, and only the first of the line looks at the store.
     pub(super) async fn take_step(
         &self,
-        session: &mut Session,
+        client: &mut dyn Client,
         request: &Request,
         guard: &Guard,
         rules: &LeaseRules,
@@ -114,7 +115,7 @@ impl Guards {
                 // Whoever has its turn waits too, for the lease itself.
                 let turn = self.lease_queues.turn(&request.key, rules.max_waiters - 1, end);
                 let turn = unless_hurried(&request.gate, turn);
-                match while_client_waits(session, turn).await?.unwrap_or(Err(NoTurn::TimedOut)) {
+                match while_client_waits(client, turn).await?.unwrap_or(Err(NoTurn::TimedOut)) {
                     Ok(turn) => Some(turn),
                     Err(no_turn) => return Err(self.refuse_turn(request, rules, action, no_turn).await.into()),
                 }
@@ -155,7 +156,7 @@ impl Guards {
                 Err(Denied::Busy(_)) => {
                     drop(pass);
                     self.may_write(&snapshot)?;
-                    while_client_waits(session, self.wait_until_free(request, &snapshot, end)).await??;
+                    while_client_waits(client, self.wait_until_free(request, &snapshot, end)).await??;
                 }
                 Err(Denied::Held { remaining, .. })
                     if patience.is_some_and(|end| Instant::now() < end) && !request.gate.is_hurried() =>
@@ -166,7 +167,7 @@ impl Guards {
                     let change = self.store.changed(&request.key, snapshot.revision);
                     // Expiry changes no record: the wait ends by itself when the lease does.
                     let change = timeout(remaining.map_or(left, |remaining| remaining.min(left)), change);
-                    let _ = while_client_waits(session, unless_hurried(&request.gate, change)).await?;
+                    let _ = while_client_waits(client, unless_hurried(&request.gate, change)).await?;
                 }
                 Err(denied) => return Err(refuse(rules, denied).into()),
             }
@@ -279,36 +280,18 @@ pub(super) fn bound_to(request: &Request, rules: &LeaseRules) -> Option<Principa
 /// Waits unless nobody is to wait any more on this route.
 async fn unless_hurried<T>(gate: &Gate, wait: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
+        biased;
         output = wait => Some(output),
         () = gate.hurried() => None,
     }
 }
 
-/// Waits while the client does. Only a request without a body can tell that its client is gone.
-async fn while_client_waits<T>(session: &mut Session, wait: impl Future<Output = T>) -> Result<T, Answer> {
-    if !session.is_body_done() {
-        return Ok(wait.await);
-    }
-    // One that only half-closes looks the same over HTTP/1.1. A lease that is granted to nobody would keep everybody
-    // else away, so it counts as gone.
-    session.set_abort_on_close(true);
-    let waited = tokio::select! {
+/// Waits while the client does.
+async fn while_client_waits<T>(client: &mut dyn Client, wait: impl Future<Output = T>) -> Result<T, Answer> {
+    tokio::select! {
+        biased;
         output = wait => Ok(output),
-        gone = gone(session) => Err(Answer::Broken(gone)),
-    };
-    session.set_abort_on_close(false);
-    waited
-}
-
-/// Comes to an end when the client has gone.
-async fn gone(session: &mut Session) -> Box<pingora::Error> {
-    if let Some(stream) = session.watch_h2_stream_close() {
-        let _ = stream.await;
-        return pingora::Error::new_down(pingora::ErrorType::ConnectionClosed);
-    }
-    match session.read_body_or_idle(true).await {
-        Ok(_) => pingora::Error::new_down(pingora::ErrorType::ConnectionClosed),
-        Err(error) => error.into_down(),
+        gone = client.gone() => Err(Answer::Broken(gone)),
     }
 }
 

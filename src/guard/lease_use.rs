@@ -1,10 +1,7 @@
 //! The word of a lease on reads and writes of its resource (DESIGN, section 4, step 5).
 
 use http::Method;
-use pingora::{
-    http::{RequestHeader, ResponseHeader},
-    proxy::Session,
-};
+use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{
     Guards,
@@ -21,6 +18,7 @@ use crate::{
         refusal::Refusal,
     },
     dialect::{azure, native},
+    exchange::Client,
 };
 
 /// A lease that a read has taken.
@@ -63,14 +61,14 @@ impl Guards {
     /// Takes the lease of what a GET is about to read, if it asks for that (`lease.acquire_on_read`).
     pub(super) async fn acquire_on_read(
         &self,
-        session: &mut Session,
+        client: &mut dyn Client,
         request: &Request,
         guard: &Guard,
     ) -> Result<Option<Receipt>, Answer> {
         let Some(rules) = guard.lease.as_ref().filter(|_| request.method == Method::GET) else { return Ok(None) };
         let Some(wanted) = native::read_on_get(&request.head.headers, rules, fresh_id)? else { return Ok(None) };
         let wait = native::wait(&request.head.headers);
-        let stepped = self.take_step(session, request, guard, rules, Action::Acquire(wanted), wait).await?;
+        let stepped = self.take_step(client, request, guard, rules, Action::Acquire(wanted), wait).await?;
         match stepped.done {
             Done::Acquired { id, duration, .. } => Ok(Some(Receipt { id, duration, snapshot: stepped.snapshot })),
             _ => Ok(None),
@@ -80,13 +78,13 @@ impl Guards {
     /// Gives back the lease of a read that came to nothing. Where that fails the lease runs out.
     pub(super) async fn return_receipt(
         &self,
-        session: &mut Session,
+        client: &mut dyn Client,
         request: &Request,
         guard: &Guard,
         receipt: &Receipt,
     ) {
         let Some(rules) = &guard.lease else { return };
-        let _ = self.take_step(session, request, guard, rules, Action::Release { id: receipt.id }, None).await;
+        let _ = self.take_step(client, request, guard, rules, Action::Release { id: receipt.id }, None).await;
     }
 }
 

@@ -6,7 +6,7 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use http::header;
-use pingora::proxy::Session;
+use pingora::{ErrorType, http::RequestHeader};
 
 use crate::{
     boxed::boxed,
@@ -21,14 +21,11 @@ use crate::{
         time::StoreTime,
     },
     dialect::{native::presented_id, s3},
-    exchange::{Body, BodyBudget, BodyLimits, Exchanger, Signer, Upstreams, receive},
+    exchange::{Body, BodyBudget, BodyLimits, Client, Exchanger, Signer, Transport, Upstreams, receive},
     live::{Gate, Gates, new_gates},
-    proxy::{
-        end_connection,
-        guarded::{GuardedPath, GuardedRequest, Handling},
-    },
+    proxy::guarded::{GuardedPath, GuardedRequest, Handling},
     store::{Store, StoreError},
-    telemetry::{access::Entry, activity::Activity, metrics::watch},
+    telemetry::{activity::Activity, metrics::watch},
 };
 
 mod administration;
@@ -61,7 +58,6 @@ mod ranges;
 mod read;
 mod refusals;
 mod related;
-mod relay;
 mod request;
 mod selection;
 mod send;
@@ -72,7 +68,7 @@ mod unclaimed;
 mod write;
 
 pub use administration::{Forgotten, NotBroken};
-use answer::Answer;
+pub use answer::{Answer, Relayed};
 use claim::{Marker, read};
 use cors::Origins;
 use flapping::Flapping;
@@ -96,7 +92,8 @@ pub struct Guards {
     lease_queues: Arc<Queues>,
     holdings: Arc<Holdings>,
     replays: Arc<Replays>,
-    exchanger: Arc<Exchanger>,
+    upstreams: Arc<Upstreams>,
+    exchanger: Arc<dyn Transport>,
     signer: Option<Arc<Signer>>,
     memory: Arc<Memory>,
     issued: Arc<IssuedTags>,
@@ -123,6 +120,18 @@ impl Guards {
         owner: u64,
         held_until: StoreTime,
     ) -> Self {
+        let exchanger = Arc::new(Exchanger::to(Arc::clone(&upstreams)));
+        Self::over((upstreams, exchanger), config, store, owner, held_until)
+    }
+
+    /// The same, where exchanges with these upstreams take this way.
+    pub fn over(
+        (upstreams, exchanger): (Arc<Upstreams>, Arc<dyn Transport>),
+        config: &Config,
+        store: Arc<dyn Store>,
+        owner: u64,
+        held_until: StoreTime,
+    ) -> Self {
         let server = &config.server;
         Self {
             store_timeout: config.store.timeout,
@@ -132,7 +141,8 @@ impl Guards {
             lease_queues: Arc::new(Queues::for_leases(server.claim_waiters_max)),
             holdings: Arc::default(),
             replays: Arc::new(Replays::new()),
-            exchanger: Arc::new(Exchanger::to(upstreams)),
+            upstreams,
+            exchanger,
             signer: None,
             memory: Arc::new(Memory::new()),
             issued: Arc::new(IssuedTags::new()),
@@ -168,6 +178,7 @@ impl Guards {
             lease_queues: Arc::clone(&self.lease_queues),
             holdings: Arc::clone(&self.holdings),
             replays: Arc::clone(&self.replays),
+            upstreams: Arc::clone(&self.upstreams),
             exchanger: Arc::clone(&self.exchanger),
             signer: self.signer.clone(),
             memory: Arc::clone(&self.memory),
@@ -187,7 +198,7 @@ impl Guards {
 
     /// The servers of its upstreams.
     pub fn upstreams(&self) -> &Arc<Upstreams> {
-        self.exchanger.upstreams()
+        &self.upstreams
     }
 
     /// Shows in the metrics what requests hold and wait for, by whatever generation they are handled.
@@ -208,32 +219,26 @@ impl Guards {
         (Arc::clone(&guarded.route), self.gates.get(guarded.route_index).cloned().unwrap_or_default())
     }
 
-    async fn handle_request(
-        &self,
-        session: &mut Session,
-        guarded: &GuardedRequest,
-        entry: &mut Entry,
-    ) -> pingora::Result<()> {
-        // The door sends only guarded routes here.
-        let Some(guard) = guarded.route.guard.as_ref() else { return Ok(()) };
-        let mut answer = self.answer(session, guarded, guard).await.unwrap_or_else(|answer| answer);
-        let request = session.req_header();
+    async fn handle_request(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> pingora::Result<Answer> {
+        let Some(guard) = guarded.route.guard.as_ref() else {
+            return pingora::Error::e_explain(ErrorType::InternalError, "the door sends only guarded routes here");
+        };
+        let mut answer = self.answer(client, guarded, guard).await.unwrap_or_else(|answer| answer);
+        let request = client.head();
         if request.headers.contains_key(header::ORIGIN) {
             Box::pin(self.answer_origin(request, guarded, guard, &mut answer)).await?;
         }
         answer.mirror_tag(guard)?;
-        answer.lead_back(&guarded.route, session.req_header())?;
-        if self.gates.get(guarded.route_index).is_some_and(|gate| gate.is_hurried()) {
-            end_connection(session);
-        }
-        relay::send(session, answer, guard, entry).await
+        answer.lead_back(&guarded.route, client.head())?;
+        answer.withhold_weak_date(guard);
+        Ok(answer)
     }
 
-    async fn answer(&self, session: &mut Session, guarded: &GuardedRequest, guard: &Guard) -> Result<Answer, Answer> {
+    async fn answer(&self, client: &mut dyn Client, guarded: &GuardedRequest, guard: &Guard) -> Result<Answer, Answer> {
         if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.dialect == Dialect::Azure) {
-            return Box::pin(self.answer_in_azure(session, guarded, guard, rules)).await;
+            return Box::pin(self.answer_in_azure(client, guarded, guard, rules)).await;
         }
-        let mut head = session.req_header().clone();
+        let mut head = client.head().clone();
         let class = guard.class_of(&guarded.method);
         let leases = guard.lease.as_ref();
         let lease_id = leases.map(|_| presented_id(&head.headers)).transpose()?.flatten();
@@ -249,27 +254,27 @@ impl Guards {
             _ => Preconditions::parse(&stated)
                 .map_err(|malformed| Refusal::new(Code::MalformedPrecondition, malformed.to_string()))?,
         };
-        let head = Received::of(session, head);
+        let head = Received::of(client, head);
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
         let request = Request::new(self.place(guarded), guard, key, method, head, conditions, lease_id);
         match (class, leases) {
             (MethodClass::Unjudged, _) if is_preflight(&request.head.headers) => {
-                Box::pin(self.preflight(session, &request, guard, guarded.is_lease)).await
+                Box::pin(self.preflight(client, &request, guard, guarded.is_lease)).await
             }
-            (_, Some(rules)) if guarded.is_lease => Box::pin(self.lease(session, &request, guard, rules)).await,
+            (_, Some(rules)) if guarded.is_lease => Box::pin(self.lease(client, &request, guard, rules)).await,
             (MethodClass::Read, _) if !request.is_get_or_head() => {
                 // Whether that method reads is for this configuration to say; the next one may call it a write.
                 let pass = request.pass().await?;
-                let answer = self.read(session, &request, guard).await;
+                let answer = self.read(client, &request, guard).await;
                 drop(pass);
                 answer
             }
-            (MethodClass::Read, _) => self.read(session, &request, guard).await,
+            (MethodClass::Read, _) => self.read(client, &request, guard).await,
             _ if is_free_to_append(&request, guard, class) => {
-                Box::pin(self.write_unclaimed(session, &request, guard)).await
+                Box::pin(self.write_unclaimed(client, &request, guard)).await
             }
             // The door lets no other class through to here.
-            _ => self.write(session, &request, guard).await,
+            _ => self.write(client, &request, guard).await,
         }
     }
 
@@ -283,13 +288,13 @@ impl Guards {
     }
 
     /// Receives the request body, all of it.
-    async fn receive(&self, session: &mut Session) -> Result<Body, Answer> {
-        receive(session, &self.body_limits, &self.body_budget).await.map_err(refusals::of_body)
+    async fn receive(&self, client: &mut dyn Client) -> Result<Body, Answer> {
+        receive(client, &self.body_limits, &self.body_budget).await.map_err(refusals::of_body)
     }
 
     /// Whether the body of a request is worth a question to the upstream before it is received.
-    fn is_costly(&self, session: &Session) -> bool {
-        let headers = &session.req_header().headers;
+    fn is_costly(&self, head: &RequestHeader) -> bool {
+        let headers = &head.headers;
         let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
         headers.contains_key(header::EXPECT)
             || length.is_some_and(|length| length > self.body_limits.memory_bytes as u64)
@@ -310,13 +315,8 @@ fn body_limits(server: &config::Server) -> BodyLimits {
 }
 
 impl GuardedPath for Guards {
-    fn handle<'a>(
-        &'a self,
-        session: &'a mut Session,
-        guarded: &'a GuardedRequest,
-        entry: &'a mut Entry,
-    ) -> Handling<'a> {
-        boxed(|| self.handle_request(session, guarded, entry))
+    fn handle<'a>(&'a self, client: &'a mut dyn Client, guarded: &'a GuardedRequest) -> Handling<'a> {
+        boxed(|| self.handle_request(client, guarded))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The life of a guarded read (DESIGN, section 4, "Read"). Reads never write to the store.
 
 use http::{Method, StatusCode, header};
-use pingora::{http::RequestHeader, proxy::Session};
+use pingora::http::RequestHeader;
 
 use super::{
     Guards,
@@ -25,7 +25,7 @@ use crate::{
         validators::Representation,
     },
     exchange::{
-        Body, Exchange, Purpose, Whole,
+        Body, Client, Exchange, Purpose, Whole,
         fields::{request_head, response_head},
         read_whole,
     },
@@ -33,10 +33,15 @@ use crate::{
 
 impl Guards {
     /// Handles a read, with the lease that it may need or take.
-    pub(super) async fn read(&self, session: &mut Session, request: &Request, guard: &Guard) -> Result<Answer, Answer> {
+    pub(super) async fn read(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        guard: &Guard,
+    ) -> Result<Answer, Answer> {
         if guard.lease.as_ref().is_some_and(|rules| rules.acquire_on_read)
             // Boxed, so that other reads need not make room for it.
-            && let Some(answer) = Box::pin(self.acquire_and_read(session, request, guard)).await?
+            && let Some(answer) = Box::pin(self.acquire_and_read(client, request, guard)).await?
         {
             return Ok(answer);
         }
@@ -46,25 +51,25 @@ impl Guards {
             }
             fence => fence?,
         };
-        self.read_resource(session, request, guard, fence, Purpose::Read).await
+        self.read_resource(client, request, guard, fence, Purpose::Read).await
     }
 
     /// Handles a read that asks for the lease of what it reads; `None` if it does not. Who asks does not need to have
     /// it already.
     async fn acquire_and_read(
         &self,
-        session: &mut Session,
+        client: &mut dyn Client,
         request: &Request,
         guard: &Guard,
     ) -> Result<Option<Answer>, Answer> {
-        let Some(receipt) = self.acquire_on_read(session, request, guard).await? else { return Ok(None) };
-        match self.read_resource(session, request, guard, Some(receipt.fence()), Purpose::Write).await {
+        let Some(receipt) = self.acquire_on_read(client, request, guard).await? else { return Ok(None) };
+        match self.read_resource(client, request, guard, Some(receipt.fence()), Purpose::Write).await {
             Ok(Answer::Relayed(mut relayed)) if relayed.head.status == StatusCode::OK => {
                 receipt.write_to(&mut relayed.head)?;
                 Ok(Some(Answer::Relayed(relayed)))
             }
             nothing => {
-                self.return_receipt(session, request, guard, &receipt).await;
+                self.return_receipt(client, request, guard, &receipt).await;
                 nothing.map(Some)
             }
         }
@@ -86,7 +91,7 @@ impl Guards {
     /// and never answered from memory.
     async fn read_resource(
         &self,
-        session: &mut Session,
+        client: &mut dyn Client,
         request: &Request,
         guard: &Guard,
         fence: Option<Revision>,
@@ -101,7 +106,7 @@ impl Guards {
             return Ok(answer);
         }
         // Boxed, so that an answer from memory need not make room for an exchange.
-        boxed(|| self.read_from_upstream(session, request, guard, snapshot.as_ref(), (fence, purpose))).await
+        boxed(|| self.read_from_upstream(client, request, guard, snapshot.as_ref(), (fence, purpose))).await
     }
 
     /// Whether memory must not answer a read.
@@ -114,13 +119,13 @@ impl Guards {
 
     async fn read_from_upstream(
         &self,
-        session: &mut Session,
+        client: &mut dyn Client,
         request: &Request,
         guard: &Guard,
         snapshot: Option<&Snapshot>,
         (fence, purpose): (Option<Revision>, Purpose),
     ) -> Result<Answer, Answer> {
-        let body = self.receive(session).await?;
+        let body = self.receive(client).await?;
         let mut head = self.upstream_read_head(request, guard, snapshot, &body)?;
         if let Some(fence) = fence {
             head.insert_header("Fencing-Token", fence.0)?;

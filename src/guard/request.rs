@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Method, header};
-use pingora::{http::RequestHeader, proxy::Session};
+use pingora::http::RequestHeader;
 
 use super::{principal::Principal, refusals, stay::Stay};
 use crate::{
@@ -17,9 +17,9 @@ use crate::{
         refusal::Refusal,
         resource::ResourceKey,
     },
-    exchange::{Choice, fields::Head as _},
+    exchange::{Choice, Client, fields::Head as _},
     live::{Gate, Pass},
-    proxy::{client, guarded::GuardedRequest},
+    proxy::guarded::GuardedRequest,
 };
 
 /// Conditional fields (RFC 9110 section 13.1).
@@ -63,10 +63,10 @@ pub(super) struct Received {
 }
 
 impl Received {
-    /// What a session holds, with this for its head.
-    pub(super) fn of(session: &mut Session, head: RequestHeader) -> Self {
-        let certificate = client::certificate(session).map(<[u8]>::to_vec);
-        Self { head, has_content: !session.is_body_empty(), certificate }
+    /// The request of a client, with this for its head.
+    pub(super) fn of(client: &mut dyn Client, head: RequestHeader) -> Self {
+        let certificate = client.certificate().map(<[u8]>::to_vec);
+        Self { head, has_content: client.has_content(), certificate }
     }
 }
 

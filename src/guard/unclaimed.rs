@@ -1,6 +1,5 @@
 //! The life of an unclaimed write: it appends rather than replaces, and runs beside others (DESIGN, section 4).
 
-use pingora::proxy::Session;
 use tokio::time::Instant;
 
 use super::{
@@ -14,7 +13,7 @@ use super::{
 use crate::{
     core::{policy::Guard, record::Availability, refusal::Refusal, steps::Outcome},
     exchange::{
-        Body, Whole,
+        Body, Client, Whole,
         fields::{request_head, response_head},
         read_whole,
     },
@@ -24,13 +23,13 @@ impl Guards {
     /// Handles a write that is judged by nothing: its mark tells all others that the resource may change meanwhile.
     pub(super) async fn write_unclaimed(
         &self,
-        session: &mut Session,
+        client: &mut dyn Client,
         request: &Request,
         guard: &Guard,
     ) -> Result<Answer, Answer> {
-        let name = name_of(session.req_header(), request, guard)?;
-        let body = self.receive(session).await?;
-        let mut attempt = self.begin(name, session.req_header(), request, guard, &body)?;
+        let name = name_of(client.head(), request, guard)?;
+        let body = self.receive(client).await?;
+        let mut attempt = self.begin(name, client.head(), request, guard, &body)?;
         let answer = self.append(request, guard, &body, &mut attempt).await;
         attempt.end(&answer);
         answer

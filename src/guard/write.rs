@@ -1,7 +1,7 @@
 //! The life of a guarded write (DESIGN, section 4, "Write"): one function from the first verdict to the answer.
 
 use http::{Method, header};
-use pingora::{http::RequestHeader, proxy::Session};
+use pingora::http::RequestHeader;
 use tokio::time::Instant;
 
 use super::{
@@ -22,7 +22,7 @@ use crate::{
         verdict::Verdict,
     },
     exchange::{
-        Body, Whole,
+        Body, Client, Whole,
         fields::{request_head, response_head},
         read_whole,
     },
@@ -34,31 +34,31 @@ impl Guards {
     /// the whole body is here before it is taken, and it is given back before the answer is written.
     pub(super) async fn write(
         &self,
-        session: &mut Session,
+        client: &mut dyn Client,
         request: &Request,
         guard: &Guard,
     ) -> Result<Answer, Answer> {
-        let name = name_of(session.req_header(), request, guard)?;
+        let name = name_of(client.head(), request, guard)?;
         // The answer to a retry goes before the verdict on its preconditions: its own success made them false.
         let early = if self.may_be_retry(name.as_ref()) {
             None
         } else {
-            Some(self.judge_early(session, request, guard).await?)
+            Some(self.judge_early(request, guard, self.is_costly(client.head())).await?)
         };
         // Boxed, so that a refusal from memory need not make room for an exchange.
-        boxed(|| self.write_named(session, request, guard, name, early)).await
+        boxed(|| self.write_named(client, request, guard, name, early)).await
     }
 
     async fn write_named(
         &self,
-        session: &mut Session,
+        client: &mut dyn Client,
         request: &Request,
         guard: &Guard,
         name: Option<Name>,
         early: Option<Early>,
     ) -> Result<Answer, Answer> {
-        let body = self.receive(session).await?;
-        let mut attempt = self.begin(name, session.req_header(), request, guard, &body)?;
+        let body = self.receive(client).await?;
+        let mut attempt = self.begin(name, client.head(), request, guard, &body)?;
         let answer = self.write_to_upstream(request, guard, early, &body, &mut attempt).await;
         attempt.end(&answer);
         answer
@@ -94,7 +94,7 @@ impl Guards {
 
     /// The verdict before the body is asked for, so that an upload in vain is never sent. Passing decides nothing: the
     /// write is judged again under the claim, by the record that was read here if it still stands then.
-    async fn judge_early(&self, session: &Session, request: &Request, guard: &Guard) -> Result<Early, Answer> {
+    async fn judge_early(&self, request: &Request, guard: &Guard, is_costly: bool) -> Result<Early, Answer> {
         let since = Instant::now();
         let snapshot = self.record(request).await?;
         self.may_write(&snapshot)?;
@@ -112,7 +112,7 @@ impl Guards {
             Verdict::Missing | Verdict::AskUpstream if by_lease.is_err() => {
                 Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop)
             }
-            Verdict::Missing | Verdict::AskUpstream if self.is_costly(session) && snapshot.is_quiet() => {
+            Verdict::Missing | Verdict::AskUpstream if is_costly && snapshot.is_quiet() => {
                 let verdict = Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop);
                 // What the upstream shows while it is written may be half of it, and decides nothing.
                 if verdict.is_err() && !self.is_untouched(request, &snapshot).await { Ok(()) } else { verdict }

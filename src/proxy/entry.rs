@@ -16,7 +16,7 @@ use super::{
     guarded::GuardedRequest,
     method,
     observe::{Observation, Observer},
-    target,
+    relay, target,
 };
 use crate::{
     config::Route,
@@ -45,7 +45,7 @@ pub(super) fn prepare(session: &mut Session, keepalive_timeout: Duration) {
 
 /// Lets the next answer be the last one of its connection, and say so (RFC 9112 section 9.6). Nothing changes over
 /// HTTP/2, where the connection says so itself.
-pub(crate) fn end_connection(session: &mut Session) {
+pub(super) fn end_connection(session: &mut Session) {
     session.set_keepalive(None);
 }
 
@@ -112,10 +112,25 @@ pub(super) async fn enter(
             context.entry.route = Some(Arc::clone(&request.route));
             context.entry.key = Some(request.key.clone());
             let trail = context.entry.trail.clone();
-            trail::along(trail.as_ref(), serving.guarded.handle(session, &request, &mut context.entry)).await?;
+            trail::along(trail.as_ref(), handle(&serving, &request, session, context)).await?;
             Ok(true)
         }
     }
+}
+
+/// Handles a guarded request, and sends its answer.
+async fn handle(
+    serving: &Serving,
+    request: &GuardedRequest,
+    session: &mut Session,
+    context: &mut Context,
+) -> pingora::Result<()> {
+    let answer = serving.guarded.handle(session, request).await?;
+    if serving.gates.get(request.route_index).is_some_and(|gate| gate.is_hurried()) {
+        end_connection(session);
+    }
+    let shape = request.route.guard.as_ref().map_or(ErrorShape::Problem, |guard| guard.errors);
+    relay::send(session, answer, shape, &mut context.entry).await
 }
 
 /// Lets a write through the gate of its route. A guarded one only waits for it here: it goes through when its body is

@@ -2,10 +2,8 @@
 
 use std::{pin::Pin, sync::Arc};
 
+use crate::{config::Route, core::resource::ResourceKey, exchange::Client, guard::Answer};
 use http::Method;
-use pingora::proxy::Session;
-
-use crate::{config::Route, core::resource::ResourceKey, telemetry::access::Entry};
 
 /// A request on a guarded route.
 #[derive(Clone, Debug)]
@@ -23,17 +21,10 @@ pub struct GuardedRequest {
 }
 
 /// The handling of one guarded request.
-pub type Handling<'a> = Pin<Box<dyn Future<Output = pingora::Result<()>> + Send + 'a>>;
+pub type Handling<'a> = Pin<Box<dyn Future<Output = pingora::Result<Answer>> + Send + 'a>>;
 
 /// Whoever handles guarded requests.
 pub trait GuardedPath: Send + Sync {
-    /// Handles one request to its end: afterwards its response was sent, or its connection is broken.
-    ///
-    /// Fills in what the access log is to say of it.
-    fn handle<'a>(
-        &'a self,
-        session: &'a mut Session,
-        request: &'a GuardedRequest,
-        entry: &'a mut Entry,
-    ) -> Handling<'a>;
+    /// Handles one request, up to the answer that its client is to get. An error: there is nobody to answer.
+    fn handle<'a>(&'a self, client: &'a mut dyn Client, request: &'a GuardedRequest) -> Handling<'a>;
 }

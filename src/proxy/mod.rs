@@ -6,7 +6,8 @@
 //! 2. `target`, `door`, `method`: which route, and refuse, pass on, or guard.
 //! 3. `guarded`: the seam to whoever handles guarded requests.
 //! 4. `pass`: the unguarded path; `observe`: routes that only watch; `failure`: what its failures mean to the client.
-//! 5. `answer`: the writer of refusals and other local responses.
+//! 5. `session`: the client as the guard sees it; `relay`: the way of the guard's answer to it; `answer`: the writer of
+//!    refusals and other local responses.
 //! 6. `entry` again: the line in the access log.
 
 use std::{sync::Arc, time::Duration};
@@ -35,7 +36,9 @@ pub mod guarded;
 mod method;
 mod observe;
 mod pass;
+pub(crate) mod relay;
 pub mod routing;
+mod session;
 mod target;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -43,7 +46,6 @@ pub(crate) mod testing;
 mod tests;
 
 pub use context::Context;
-pub(crate) use entry::end_connection;
 pub use guarded::{GuardedPath, GuardedRequest, Handling};
 pub use method::METHOD_FIELDS;
 pub use observe::Observation;

@@ -9,10 +9,9 @@ use std::{
 };
 
 use http::{HeaderName, Method};
-use pingora::proxy::Session;
 use tokio::sync::watch;
 
-use super::{Gateway, GuardedPath, GuardedRequest, Handling, answer};
+use super::{Gateway, GuardedPath, GuardedRequest, Handling};
 use crate::{
     config::{self, Balance, Config, Connections, Forwarded, HashBy, HostHeader, Listen, Route, Upstream},
     core::{
@@ -26,9 +25,9 @@ use crate::{
         route::{HostPattern, PathPattern},
         target::PathParameters,
     },
+    exchange::Client,
     live::{Live, Serving},
     server::{self, Listeners, Stop},
-    telemetry::access::Entry,
 };
 
 /// No test waits longer for the other side.
@@ -147,10 +146,9 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
 pub(crate) struct RefuseAll;
 
 impl GuardedPath for RefuseAll {
-    fn handle<'a>(&'a self, session: &'a mut Session, _: &'a GuardedRequest, entry: &'a mut Entry) -> Handling<'a> {
+    fn handle<'a>(&'a self, _: &'a mut dyn Client, _: &'a GuardedRequest) -> Handling<'a> {
         let refusal = Refusal::new(Code::PreconditionFailed, "read it again, then send its new tag in If-Match");
-        entry.refused = Some(refusal.code);
-        Box::pin(async move { answer::refuse(session, &refusal, ErrorShape::Problem).await })
+        Box::pin(async move { Ok(refusal.into()) })
     }
 }
 

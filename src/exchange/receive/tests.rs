@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use pingora::proxy::Session;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 

@@ -20,12 +20,12 @@ use super::{Asked, Fault, FaultyStore, When};
 use crate::{
     config::Route,
     core::{
-        policy::{Guard, TagSource, Writers},
+        policy::{ErrorShape, Guard, TagSource, Writers},
         resource::ResourceKey,
     },
     guard::Guards,
     proxy::{
-        GuardedPath, GuardedRequest,
+        GuardedPath, GuardedRequest, relay,
         testing::{config, guard, route},
     },
     store::Store as _,
@@ -172,7 +172,8 @@ impl Fixture {
         let (handled, ()) = tokio::join!(
             async {
                 let mut entry = Entry::default();
-                self.guards.handle(&mut session, &request, &mut entry).await
+                let answer = self.guards.handle(&mut session, &request).await?;
+                relay::send(&mut session, answer, ErrorShape::Problem, &mut entry).await
             },
             async {
                 before_body.await;

@@ -1,31 +1,26 @@
 //! Sending the answer to a guarded request.
 
-use http::header;
-use pingora::{http::ResponseHeader, proxy::Session};
+use pingora::proxy::Session;
 
-use super::answer::{Answer, Relayed};
+use super::answer;
 use crate::{
-    core::{
-        idempotency::REPLAYED,
-        policy::{Guard, TagSource},
-        validators::Modified,
-    },
+    core::{idempotency::REPLAYED, policy::ErrorShape},
     exchange::fields::frame_response,
-    proxy::answer,
+    guard::{Answer, Relayed},
     telemetry::access::Entry,
 };
 
 /// Sends an answer to its end, and tells the access log what it was.
-pub(super) async fn send(
+pub(crate) async fn send(
     session: &mut Session,
     answer: Answer,
-    guard: &Guard,
+    shape: ErrorShape,
     entry: &mut Entry,
 ) -> pingora::Result<()> {
     match answer {
         Answer::Refused(refusal) => {
             entry.refused = Some(refusal.code);
-            answer::refuse(session, &refusal, guard.errors).await
+            answer::refuse(session, &refusal, shape).await
         }
         Answer::Local(head, body) => {
             entry.verdict = Some("answered");
@@ -38,7 +33,7 @@ pub(super) async fn send(
         Answer::Relayed(relayed) => {
             let is_replayed = relayed.head.headers.contains_key(&REPLAYED);
             entry.verdict = Some(if is_replayed { "replayed" } else { "passed" });
-            relay(session, *relayed, guard).await
+            relay(session, *relayed).await
         }
         Answer::Broken(error) => Err(error),
     }
@@ -46,7 +41,7 @@ pub(super) async fn send(
 
 /// Sends the upstream's response on. What breaks off there breaks off here: the client must not take a part for the
 /// whole.
-async fn relay(session: &mut Session, relayed: Relayed, guard: &Guard) -> pingora::Result<()> {
+async fn relay(session: &mut Session, relayed: Relayed) -> pingora::Result<()> {
     let Relayed { mut head, begun, rest } = relayed;
     let is_head = session.req_header().method == http::Method::HEAD;
     let rest = match rest {
@@ -57,9 +52,6 @@ async fn relay(session: &mut Session, relayed: Relayed, guard: &Guard) -> pingor
         }
         rest => rest,
     };
-    if guard.etag != TagSource::Delegate {
-        withhold_weak_date(&mut head);
-    }
     frame_response(&mut head, session.req_header());
     session.write_response_header(head, false).await?;
     if !is_head {
@@ -84,14 +76,4 @@ async fn relay(session: &mut Session, relayed: Relayed, guard: &Guard) -> pingor
         }
     }
     session.write_response_body(None, true).await
-}
-
-/// Takes away a modification date that is not older than the response: the resource may change again within that second
-/// and keep the date, and If-Unmodified-Since could then not tell the two states apart (RFC 9110 section 8.8.2.2).
-/// Without a `Date` nothing tells how old it is. Where the upstream judges, dates are its own matter.
-fn withhold_weak_date(head: &mut ResponseHeader) {
-    let modified = Modified::from_headers(&head.headers);
-    if modified.is_some_and(|modified| !modified.strong) && head.headers.contains_key(header::DATE) {
-        head.remove_header(&header::LAST_MODIFIED);
-    }
 }
