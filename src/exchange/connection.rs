@@ -196,7 +196,7 @@ impl Connection for Connected {
         self.server
     }
 
-    fn send<'a>(self: Box<Self>, head: Box<RequestHeader>, body: &'a Body) -> Waiting<'a, Result<Exchange, Failure>> {
+    fn send(self: Box<Self>, head: Box<RequestHeader>, body: &Body) -> Waiting<'_, Result<Exchange, Failure>> {
         boxed(move || Self::send(*self, head, body))
     }
 }

@@ -67,7 +67,7 @@ pub trait Connection: Send {
     fn server(&self) -> usize;
 
     /// Sends a request, once, and reads the head of its final response.
-    fn send<'a>(self: Box<Self>, head: Box<RequestHeader>, body: &'a Body) -> Waiting<'a, Result<Exchange, Failure>>;
+    fn send(self: Box<Self>, head: Box<RequestHeader>, body: &Body) -> Waiting<'_, Result<Exchange, Failure>>;
 }
 
 /// The content of a response on its way, and the connection that carries it. Dropping it closes the connection.

@@ -79,10 +79,9 @@ impl IssuedTags {
     }
 
     fn slot(&self, name: Name) -> Option<&Mutex<Option<Issued>>> {
-        let [shelf, slot, ..] = name;
-        let shelf = self.0.get(usize::from(shelf))?;
-        let shelf = shelf.get_or_init(|| (0..SHELF_SLOTS).map(|_| Mutex::default()).collect());
-        shelf.get(usize::from(slot))
+        let [high, low, ..] = name;
+        let shelf = self.0.get(usize::from(high))?;
+        shelf.get_or_init(|| (0..SHELF_SLOTS).map(|_| Mutex::default()).collect()).get(usize::from(low))
     }
 }
 

@@ -133,7 +133,7 @@ impl Fixture {
     }
 
     async fn exchange(&self, resource: &str, path: &str, method: Method, fields: &str, body: &str) -> Response {
-        self.exchange_slowly((resource, path), method, fields, body, async {}).await
+        Box::pin(self.exchange_slowly((resource, path), method, fields, body, async {})).await
     }
 
     /// A PUT whose body comes after something else has happened, and after the head was judged.
@@ -150,7 +150,7 @@ impl Fixture {
             before_body.await;
         };
         self.store.fail(Fault::Unavailable, When::Never);
-        self.exchange_slowly(("doc", "/doc"), Method::PUT, fields, body, judged).await
+        Box::pin(self.exchange_slowly(("doc", "/doc"), Method::PUT, fields, body, judged)).await
     }
 
     async fn exchange_slowly(

@@ -1,0 +1,183 @@
+//! The backend: a few resources that change when it acts on a write, and the tags that it shows of them.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+
+use crate::world::{Response, Sent};
+
+/// How good the backend's own tags are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tags {
+    /// Each state has its own.
+    Precise,
+    /// A modification time in seconds.
+    Seconds,
+    /// Two tags that take turns.
+    Alternating,
+}
+
+/// What a backend is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    pub tags: Tags,
+    /// Whether the answer to a write states the new tag.
+    pub tells_tag: bool,
+    /// Whether it judges `If-Match` itself.
+    pub judges: bool,
+    /// Whether the body shows the tag too.
+    pub tag_in_body: bool,
+    /// Whether content comes back: one in so many states is written again.
+    pub contents: u32,
+    /// Whether a write of an item changes its document too, and the other way round.
+    pub item_touches_document: bool,
+    pub document_touches_item: bool,
+}
+
+/// How a resource was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// By a write that replaces what it was based on.
+    Replaced,
+    /// By a write that appends, or one of another resource: beside whatever else is in flight.
+    Beside,
+}
+
+/// One change of a resource.
+#[derive(Clone, Copy, Debug, Hash)]
+pub struct Change {
+    pub by: Option<usize>,
+    pub kind: Kind,
+    /// What is there then.
+    pub content: Option<u32>,
+    pub second: u64,
+}
+
+#[derive(Clone, Debug, Default, Hash)]
+pub struct Resource {
+    pub changes: Vec<Change>,
+}
+
+impl Resource {
+    pub fn content(&self) -> Option<u32> {
+        self.changes.last().and_then(|change| change.content)
+    }
+
+    /// How often it was changed.
+    pub fn serial(&self) -> u64 {
+        self.changes.len() as u64
+    }
+}
+
+pub struct Backend {
+    pub style: Style,
+    pub resources: BTreeMap<String, Resource>,
+}
+
+/// The resource behind a target, by whatever path it is reached: `/docs/1`, `/alias/1` and `/docs/1/parts/2` are one.
+pub fn resource_of(target: &str) -> String {
+    let path = target.split('?').next().unwrap();
+    let path = path.strip_prefix("/.leases").unwrap_or(path);
+    let mut segments = path.split('/').skip(1);
+    let (collection, id) = (segments.next().unwrap(), segments.next().unwrap_or_default());
+    format!("{}{id}", if collection == "items" { "item " } else { "document " })
+}
+
+impl Backend {
+    pub fn new(style: Style) -> Self {
+        Self { style, resources: BTreeMap::new() }
+    }
+
+    pub fn resource(&self, name: &str) -> Resource {
+        self.resources.get(name).cloned().unwrap_or_default()
+    }
+
+    /// Acts on a request at this second. What a write has changed: its resource first.
+    pub fn act(&mut self, sent: &Sent, second: u64) -> (Response, Vec<String>) {
+        let name = resource_of(&sent.target);
+        let resource = self.resource(&name);
+        let current = resource.content().map(|_| self.tag(&resource));
+        if self.style.judges && !passes(sent, current.as_deref()) {
+            let status = if !sent.writes() && sent.if_match.is_none() { 304 } else { 412 };
+            return (response(status), Vec::new());
+        }
+        if !sent.writes() {
+            return (self.show(&resource), Vec::new());
+        }
+        if resource.content().is_none() && (sent.method == Method::PATCH || sent.method == Method::DELETE) {
+            return (response(404), Vec::new());
+        }
+        let created = resource.content().is_none();
+        let is_part = sent.target.contains("/parts/");
+        let content = sent.value.map(|value| value % self.style.contents);
+        let content = if sent.method == Method::DELETE && !is_part { None } else { content.or(resource.content()) };
+        let kind = if sent.method == Method::POST { Kind::Beside } else { Kind::Replaced };
+        self.change(&name, Change { by: sent.request, kind, content, second });
+        let mut changed = vec![name.clone()];
+        let other = match name.split_once(' ').unwrap() {
+            ("item", id) if self.style.item_touches_document => Some(format!("document {id}")),
+            ("document", id) if self.style.document_touches_item => Some(format!("item {id}")),
+            _ => None,
+        };
+        if let Some(other) = other.filter(|other| self.resource(other).content().is_some()) {
+            let content = self.resource(&other).content();
+            self.change(&other, Change { by: sent.request, kind: Kind::Beside, content, second });
+            changed.push(other);
+        }
+        let resource = self.resource(&name);
+        let mut answer = response(if created { 201 } else { 204 });
+        answer.fields.push(("x-serial", resource.serial().to_string()));
+        if self.style.tells_tag && content.is_some() && sent.method != Method::POST {
+            answer.fields.extend(self.tag_fields(&resource));
+        }
+        (answer, changed)
+    }
+
+    fn change(&mut self, name: &str, change: Change) {
+        self.resources.entry(name.to_owned()).or_default().changes.push(change);
+    }
+
+    fn show(&self, resource: &Resource) -> Response {
+        let Some(content) = resource.content() else { return response(404) };
+        let tag = self.tag(resource);
+        let body = if self.style.tag_in_body {
+            format!("{{\"is\":{content},\"rev\":\"{tag}\"}}")
+        } else {
+            content.to_string()
+        };
+        let mut fields = self.tag_fields(resource);
+        fields.push(("x-serial", resource.serial().to_string()));
+        Response { status: 200, fields, body }
+    }
+
+    fn tag_fields(&self, resource: &Resource) -> Vec<(&'static str, String)> {
+        let tag = self.tag(resource);
+        vec![("etag", format!("\"{tag}\"")), ("x-rev", tag)]
+    }
+
+    fn tag(&self, resource: &Resource) -> String {
+        match self.style.tags {
+            Tags::Precise => format!("s{}", resource.serial()),
+            Tags::Seconds => format!("t{}", resource.changes.last().map_or(0, |change| change.second)),
+            Tags::Alternating => format!("a{}", resource.serial() % 2),
+        }
+    }
+}
+
+/// The content that a body shows.
+pub fn content_in(body: &str) -> Option<u32> {
+    let digits = body.strip_prefix("{\"is\":").and_then(|rest| rest.split(',').next()).unwrap_or(body);
+    digits.parse().ok()
+}
+
+fn response(status: u16) -> Response {
+    Response { status, fields: Vec::new(), body: String::new() }
+}
+
+fn passes(sent: &Sent, current: Option<&str>) -> bool {
+    let names = |list: &str| match current {
+        Some(current) => list == "*" || list.split(", ").any(|tag| tag == format!("\"{current}\"")),
+        None => false,
+    };
+    sent.if_match.as_deref().is_none_or(names) && !sent.if_none_match.as_deref().is_some_and(names)
+}

@@ -1,0 +1,146 @@
+//! The client's seam: a request as it comes, and the answer as its client sees it.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Version};
+use ifmatch::{
+    exchange::{Client, Waiting},
+    guard::{Answer, Relayed},
+    proxy::{
+        GuardedPath,
+        door::{Door, Head, decide},
+    },
+};
+use pingora::http::RequestHeader;
+
+use crate::{
+    process::Process,
+    upstream::text,
+    world::{REQUEST, World},
+};
+
+/// What a client sends.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: Method,
+    pub target: String,
+    pub fields: Vec<(&'static str, String)>,
+    pub body: Option<String>,
+}
+
+/// What a client is told.
+#[derive(Clone, Debug, Default, Hash)]
+pub struct Told {
+    pub status: u16,
+    /// The code of a refusal: ifmatch answered instead of the backend.
+    pub code: Option<&'static str>,
+    pub in_doubt: bool,
+    pub tag: Option<String>,
+    /// Which change of the resource the backend speaks of.
+    pub serial: Option<u64>,
+    pub body: String,
+    pub lease_id: Option<String>,
+    pub fence: Option<u64>,
+}
+
+struct Caller {
+    head: RequestHeader,
+    body: Option<Bytes>,
+}
+
+impl Client for Caller {
+    fn head(&self) -> &RequestHeader {
+        &self.head
+    }
+
+    fn has_content(&mut self) -> bool {
+        self.body.is_some()
+    }
+
+    fn certificate(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn invite_content(&mut self) -> Waiting<'_, pingora::Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn next_chunk(&mut self) -> Waiting<'_, pingora::Result<Option<Bytes>>> {
+        let chunk = self.body.take();
+        Box::pin(async { Ok(chunk) })
+    }
+
+    fn gone(&mut self) -> Waiting<'_, Box<pingora::Error>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// Sends a request through the door and the guard of a process, and notes its answer.
+pub async fn send(world: World, process: std::sync::Arc<Process>, number: usize, request: Request) {
+    let told = REQUEST.scope(number, answer(&process, &request)).await;
+    let at = tokio::time::Instant::now();
+    world.note(|| format!("request {number} is answered {told:?}"));
+    world.lock().answered(number, told, at);
+    world.stir();
+}
+
+async fn answer(process: &Process, request: &Request) -> Told {
+    let mut head = RequestHeader::build(request.method.clone(), request.target.as_bytes(), None).unwrap();
+    head.insert_header("host", "x").unwrap();
+    for (name, value) in &request.fields {
+        head.insert_header(*name, value.as_str()).unwrap();
+    }
+    if let Some(body) = &request.body {
+        head.insert_header("content-length", body.len()).unwrap();
+    }
+    let door = decide(
+        &process.table,
+        &process.config.routes,
+        &Head {
+            method: &head.method,
+            version: Version::HTTP_11,
+            host: "x",
+            target: head.raw_path(),
+            headers: &head.headers,
+        },
+    );
+    let body = request.body.clone().map(Bytes::from);
+    let mut caller = Caller { head: head.clone(), body };
+    match door {
+        Door::Guarded(guarded) => {
+            let answer = process.guards.handle(&mut caller, &guarded).await;
+            read(answer.unwrap_or_else(|error| panic!("{request:?}: {error}"))).await
+        }
+        Door::Refuse { refusal, .. } => read(refusal.into()).await,
+        other => panic!("{request:?} is not guarded: {other:?}"),
+    }
+}
+
+async fn read(answer: Answer) -> Told {
+    match answer {
+        Answer::Refused(refusal) => Told {
+            status: refusal.code.status().as_u16(),
+            code: Some(refusal.code.as_str()),
+            in_doubt: refusal.in_doubt,
+            ..Told::default()
+        },
+        Answer::Local(head, _) | Answer::NotModified(head) => told(head.status.as_u16(), &head.headers, String::new()),
+        Answer::Relayed(relayed) => {
+            let Relayed { head, begun, rest } = *relayed;
+            let mut body = begun.chunks().concat();
+            if let Some(mut exchange) = rest {
+                while let Some(chunk) = exchange.next_chunk().await.unwrap() {
+                    body.extend_from_slice(&chunk);
+                }
+            }
+            told(head.status.as_u16(), &head.headers, String::from_utf8(body).unwrap())
+        }
+        Answer::Broken(error) => panic!("{error}"),
+    }
+}
+
+fn told(status: u16, fields: &HeaderMap, body: String) -> Told {
+    let number = |name| text(fields, name).map(|number| number.parse().unwrap());
+    let (tag, lease_id) = (text(fields, "etag"), text(fields, "lease-id"));
+    let (serial, fence) = (number("x-serial"), number("fencing-token"));
+    Told { status, tag, serial, body, lease_id, fence, ..Told::default() }
+}

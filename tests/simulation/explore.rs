@@ -1,0 +1,81 @@
+//! Every schedule of a setting, by running it again and again.
+//!
+//! A run cannot be copied: its futures are the production's own. So each way is run from the beginning, by the choices
+//! that lead to it. Where a run comes to a state that was seen before, it ends: what can happen from there on is known.
+
+use std::{collections::HashSet, sync::Arc};
+
+use crate::{
+    run::{Choose, Run, Setting, run},
+    schedule::Event,
+};
+
+/// What an exploration has seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Size {
+    pub runs: usize,
+    pub states: usize,
+    pub events: usize,
+}
+
+/// Goes a way that is given, and then the first of all that can happen; notes the others.
+struct Way<'a> {
+    given: &'a [Event],
+    gone: Vec<Event>,
+    others: Vec<Vec<Event>>,
+    seen: &'a mut HashSet<u64>,
+}
+
+impl Choose for Way<'_> {
+    fn choose(&mut self, run: &Run, events: &[Event]) -> Option<Event> {
+        let event = match self.given.get(self.gone.len()) {
+            Some(given) => *given,
+            None => {
+                if !self.seen.insert(run.state()) {
+                    return None;
+                }
+                let (first, others) = events.split_first()?;
+                // Time need not pass while somebody can be answered: whatever may come late has an event of its own.
+                let goes_on = events.iter().any(|event| matches!(event, Event::Do(_) | Event::Begin(_)));
+                let is_needed = |event: &&Event| !goes_on || **event != Event::Flow;
+                let others = others.iter().filter(is_needed);
+                self.others.extend(others.map(|other| self.gone.iter().copied().chain([*other]).collect()));
+                *first
+            }
+        };
+        self.gone.push(event);
+        Some(event)
+    }
+}
+
+/// Explores a setting; the error is how the promise is broken, and the way there.
+pub fn explore(setting: &Arc<Setting>, runs_max: usize) -> Result<Size, (String, Vec<Event>)> {
+    let (mut seen, mut ways, mut size) = (HashSet::new(), vec![Vec::new()], Size::default());
+    while let Some(given) = ways.pop() {
+        let mut way = Way { given: &given, gone: Vec::new(), others: Vec::new(), seen: &mut seen };
+        let outcome = run(setting, &mut way, false);
+        let Way { gone, others, .. } = way;
+        size.runs += 1;
+        size.events += outcome.events;
+        if let Some(broken) = outcome.broken {
+            return Err((broken, gone));
+        }
+        ways.extend(others);
+        if size.runs == runs_max {
+            break;
+        }
+    }
+    size.states = seen.len();
+    Ok(size)
+}
+
+/// Goes one way again, and tells its story.
+pub struct Again<'a>(pub &'a [Event], pub usize);
+
+impl Choose for Again<'_> {
+    fn choose(&mut self, _run: &Run, events: &[Event]) -> Option<Event> {
+        let event = self.0.get(self.1).copied().or(events.first().copied());
+        self.1 += 1;
+        event
+    }
+}

@@ -1,0 +1,126 @@
+//! Settings by chance: a configuration, a backend, and what clients do.
+
+use std::sync::Arc;
+
+use fastrand::Rng;
+
+use crate::{
+    backend::Tags,
+    operation::{ALL, Manner, Operation},
+    options::{Guards, Options, SOURCES, Source},
+    process::Keeping,
+    run::{Setting, Step, config},
+    schedule::Faults,
+};
+
+/// A setting that follows from a seed.
+pub fn setting(random: &mut Rng) -> Setting {
+    let keeping = match random.u32(..20) {
+        0..2 => Keeping::Disk,
+        2..8 => Keeping::Memory,
+        _ => Keeping::Shared,
+    };
+    let options = options(random, keeping);
+    let proxies = if keeping == Keeping::Shared { random.usize(1..3) } else { 1 };
+    let clients = random.usize(2..4);
+    let mut steps = vec![Vec::new(); clients];
+    for number in 0..random.usize(3..7) {
+        let client = if number < clients { number } else { random.usize(..clients) };
+        steps[client].push(step(random, &options));
+    }
+    let prologue = steps.iter().enumerate().map(|(client, steps)| prologue(random, client, steps)).collect();
+    Setting {
+        config: config(&options.text()),
+        style: options.style(),
+        keeping,
+        proxies,
+        prologue,
+        steps,
+        faults: Faults { left: random.u32(..4), kills: true, fails: true },
+        guards_reads: options.guards == Guards::ReadAndWrite,
+        guards_deletes_alone: options.guards == Guards::Delete,
+        equal_content_is_one_state: options.source == Source::Content,
+    }
+}
+
+fn options(random: &mut Rng, keeping: Keeping) -> Options {
+    let source = SOURCES[random.usize(..SOURCES.len())];
+    let tags = match random.u32(..4) {
+        0 => Tags::Seconds,
+        1 => Tags::Alternating,
+        _ => Tags::Precise,
+    };
+    let plain = Options::plain(source);
+    let (late_max, timeout) = ((random.u64(1..20), random.u64(1..20)), (random.u64(1..20), random.u64(1..20)));
+    // What survives in no store is waited for at the start.
+    let start_grace = if keeping == Keeping::Memory { late_max.0.max(late_max.1) + 20 } else { 0 };
+    Options {
+        exclusive: plain.exclusive || source != Source::Delegate && random.bool(),
+        tags,
+        tells_tag: random.bool(),
+        judges: plain.judges || random.bool(),
+        contents: if random.bool() { 2 } else { u32::MAX },
+        require: ["always", "existing", "never"][random.usize(..3)],
+        omits: random.u32(..4) == 0,
+        leased: (random.bool(), random.bool()),
+        guards: [Guards::Write, Guards::Write, Guards::ReadAndWrite, Guards::Delete][random.usize(..4)],
+        required: random.u32(..4) == 0,
+        idempotent: random.bool(),
+        item_touches_document: random.bool(),
+        document_touches_item: random.u32(..4) == 0,
+        late_max,
+        timeout,
+        start_grace,
+        ..plain
+    }
+}
+
+fn step(random: &mut Rng, options: &Options) -> Step {
+    let can_lease = options.leased.0 || options.leased.1;
+    let operation = loop {
+        let operation = ALL[random.usize(..ALL.len())];
+        if can_lease || !operation.is_of_lease() {
+            break operation;
+        }
+    };
+    let target = if operation.is_of_lease() {
+        let paths = [("/docs/1", options.leased.0), ("/alias/1", options.leased.1)];
+        let leased: Vec<_> = paths.iter().filter(|(_, leased)| *leased).collect();
+        leased[random.usize(..leased.len())].0
+    } else {
+        ["/docs/1", "/docs/1", "/alias/1", "/docs/1/parts/2", "/items/1"][random.usize(..5)]
+    };
+    let manner = Manner {
+        is_conditional: random.bool(),
+        proposes: random.bool(),
+        lasts: random.bool().then(|| random.u64(15..60)),
+        waits: if random.bool() { 0 } else { random.u64(1..40) },
+        has_key: options.idempotent && random.bool(),
+        as_other: random.u32(..4) == 0,
+    };
+    Step { operation, target: target.to_owned(), manner }
+}
+
+/// What a client does before: the first one makes the resources, and each reads most of what it will need.
+fn prologue(random: &mut Rng, client: usize, steps: &[Step]) -> Vec<Step> {
+    let step = |operation, target: &str| Step { operation, target: target.to_owned(), manner: Manner::default() };
+    let mut before = Vec::new();
+    if client == 0 {
+        before.extend(["/docs/1", "/items/1"].map(|target| step(Operation::Create, target)));
+    }
+    for needed in steps {
+        if !needed.operation.is_of_lease() && random.u32(..5) > 0 {
+            before.push(step(Operation::Read, &needed.target));
+        }
+        if needed.operation.needs_lease() && random.bool() {
+            let lease = Step { operation: Operation::Acquire, manner: needed.manner, ..needed.clone() };
+            before.push(lease);
+        }
+    }
+    before
+}
+
+/// The same setting for many runs.
+pub fn shared(random: &mut Rng) -> Arc<Setting> {
+    Arc::new(setting(random))
+}

@@ -1,0 +1,305 @@
+//! What must hold: of each write that the backend applies, of each answer, and at the end.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use http::Method;
+use tokio::time::Instant;
+
+use crate::{
+    backend::{Kind, content_in, resource_of},
+    client::{Request, Told},
+    operation::Operation,
+    world::{Inner, Response, Sent},
+};
+
+/// What is known of the requests and of those who sent them.
+#[derive(Default)]
+pub struct Ledger {
+    pub requests: Vec<Entry>,
+    pub clients: Vec<Knowledge>,
+    pub grants: Vec<Grant>,
+    /// How the promise was broken, first of all.
+    pub broken: Option<String>,
+    /// What leases keep others from.
+    pub guards_reads: bool,
+    pub guards_deletes_alone: bool,
+    /// Whether one content is one state, whatever was there in between.
+    pub equal_content_is_one_state: bool,
+    /// Which tags a write was applied on, by resource.
+    used: BTreeMap<(String, String), usize>,
+    moments: u64,
+}
+
+/// One request of a client.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub client: usize,
+    pub process: usize,
+    pub operation: Operation,
+    pub request: Request,
+    pub resource: String,
+    /// The state that it is based on, by the client's knowledge.
+    pub base: Option<Seen>,
+    pub lease: Option<String>,
+    pub invoked: u64,
+    pub invoked_at: Instant,
+    pub answered: Option<(u64, Told)>,
+    /// Nobody waits for its answer any more.
+    pub is_given_up: bool,
+    /// Whether any of its content has reached the backend.
+    pub arrived: bool,
+    pub applied: usize,
+}
+
+/// What a client was shown of a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub tag: String,
+    pub serial: u64,
+    pub content: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Knowledge {
+    pub seen: BTreeMap<String, Seen>,
+    /// By resource, the id of the lease that the client has or had.
+    pub leases: BTreeMap<String, String>,
+}
+
+/// A lease that a client was told of.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    pub resource: String,
+    pub ids: Vec<String>,
+    pub fence: u64,
+    /// How long it lasts, from when on; none is without an end.
+    pub lasts: Option<Duration>,
+    pub since: Instant,
+    /// When its client was first told of it.
+    pub answered: u64,
+    /// Somebody asked for its end.
+    pub is_over: bool,
+}
+
+impl Grant {
+    fn is_held(&self, at: Instant) -> bool {
+        !self.is_over && self.lasts.is_none_or(|lasts| at < self.since + lasts)
+    }
+}
+
+impl Ledger {
+    fn moment(&mut self) -> u64 {
+        self.moments += 1;
+        self.moments
+    }
+
+    pub fn breaks(&mut self, how: String) {
+        self.broken.get_or_insert(how);
+    }
+
+    /// A client sends a request.
+    pub fn begin(&mut self, mut entry: Entry) -> usize {
+        entry.invoked = self.moment();
+        let is_own = |grant: &Grant| entry.lease.as_ref().is_some_and(|id| grant.ids.contains(id));
+        for grant in self.grants.iter_mut().filter(|grant| grant.resource == entry.resource) {
+            grant.is_over |= match entry.operation {
+                Operation::Release => is_own(grant),
+                Operation::Break => true,
+                _ => false,
+            };
+        }
+        if let (Operation::Change, Some(proposed)) = (entry.operation, field(&entry.request, "proposed-lease-id")) {
+            let mut grants = self.grants.iter_mut().filter(|grant| grant.resource == entry.resource);
+            if let Some(grant) =
+                grants.next_back().filter(|grant| entry.lease.as_ref().is_some_and(|id| grant.ids.contains(id)))
+            {
+                grant.ids.push(proposed);
+            }
+        }
+        self.requests.push(entry);
+        self.requests.len() - 1
+    }
+}
+
+/// The value of a field of a request.
+pub fn field(request: &Request, name: &str) -> Option<String> {
+    request.fields.iter().find(|(other, _)| *other == name).map(|(_, value)| value.clone())
+}
+
+impl Inner {
+    /// The backend acts on a request.
+    pub fn act(&mut self, sent: &Sent, now: Instant, second: u64) -> Response {
+        let resource = resource_of(&sent.target);
+        let before = self.backend.resource(&resource);
+        let (response, changed) = self.backend.act(sent, second);
+        let is_own = sent.request.is_some_and(|number| sent.method == self.ledger.requests[number].request.method);
+        if sent.writes()
+            && let Some(number) = sent.request.filter(|_| is_own)
+        {
+            self.ledger.requests[number].arrived = true;
+            if !changed.is_empty() {
+                self.ledger.requests[number].applied += 1;
+                let entry = self.ledger.requests[number].clone();
+                if let Some(how) = self.ledger.application(number, &entry, &before, now) {
+                    self.ledger.breaks(how);
+                }
+            }
+        }
+        response
+    }
+
+    /// A client gets its answer.
+    pub fn answered(&mut self, number: usize, told: Told, at: Instant) {
+        let ledger = &mut self.ledger;
+        let moment = ledger.moment();
+        ledger.requests[number].answered = Some((moment, told.clone()));
+        let entry = ledger.requests[number].clone();
+        let is_refused = told.code.is_some() && !told.in_doubt;
+        if is_refused && entry.arrived {
+            ledger.breaks(format!("request {number} was refused with {told:?}, and has reached the backend"));
+        }
+        let writes = entry.operation.writes();
+        if writes && (200..300).contains(&told.status) && entry.applied != 1 {
+            ledger.breaks(format!("request {number} was acknowledged, and was applied {} times", entry.applied));
+        }
+        if ledger.guards_reads && entry.operation == Operation::Read && told.status == 200 {
+            let is_foreign = |grant: &&Grant| {
+                grant.resource == entry.resource
+                    && grant.answered < entry.invoked
+                    && grant.is_held(at)
+                    && !entry.lease.as_ref().is_some_and(|id| grant.ids.contains(id))
+            };
+            if ledger.grants.iter().any(|grant| is_foreign(&grant)) {
+                ledger.breaks(format!("request {number} reads what a lease keeps from it"));
+            }
+        }
+        ledger.learn(&entry, &told, at);
+    }
+}
+
+impl Ledger {
+    /// What is wrong with the application of a write.
+    fn application(
+        &mut self,
+        number: usize,
+        entry: &Entry,
+        before: &crate::backend::Resource,
+        now: Instant,
+    ) -> Option<String> {
+        if entry.applied > 1 {
+            return Some(format!("request {number} was applied twice"));
+        }
+        let deletes = entry.request.method == Method::DELETE;
+        let keeps_off = |grant: &Grant| {
+            grant.resource == entry.resource
+                && grant.is_held(now)
+                && (deletes || !self.guards_deletes_alone)
+                && !entry.lease.as_ref().is_some_and(|id| grant.ids.contains(id))
+        };
+        if let Some(grant) = self.grants.iter().find(|grant| keeps_off(grant)) {
+            return Some(format!("request {number} is applied while another client holds the lease {}", grant.fence));
+        }
+        if deletes && !entry.request.target.contains("/parts/") {
+            let mut ended = self.grants.iter_mut().filter(|grant| grant.resource == entry.resource);
+            ended.by_ref().for_each(|grant| grant.is_over = true);
+        }
+        if entry.operation == Operation::Create {
+            let is_lost = before.content().is_some() && !self.is_beside(number, before, 0);
+            return is_lost.then(|| format!("request {number} creates what is there already"));
+        }
+        if entry.operation == Operation::Unless {
+            let base = entry.base.as_ref().filter(|base| base.serial == before.serial());
+            return base.map(|base| format!("request {number} is applied on the state that it excludes, {}", base.tag));
+        }
+        let base = entry.base.clone().filter(|_| field(&entry.request, "if-match").is_some())?;
+        let is_same = before.content() == base.content && self.equal_content_is_one_state;
+        if !is_same && !self.is_beside(number, before, base.serial) {
+            return Some(format!(
+                "request {number} is based on change {} and replaces change {}: an update is lost",
+                base.serial,
+                before.serial()
+            ));
+        }
+        let used = self.used.insert((entry.resource.clone(), base.tag.clone()), number);
+        if let Some(other) = used.filter(|_| !self.equal_content_is_one_state) {
+            return Some(format!("requests {other} and {number} were both applied on the tag {}", base.tag));
+        }
+        None
+    }
+
+    /// Whether all changes since `serial` came from writes that ran beside this one: it may replace what they did.
+    fn is_beside(&self, number: usize, resource: &crate::backend::Resource, serial: u64) -> bool {
+        let invoked = self.requests[number].invoked;
+        let since = usize::try_from(serial).unwrap().min(resource.changes.len());
+        resource.changes[since..].iter().all(|change| {
+            let answered = change.by.and_then(|by| self.requests[by].answered.as_ref());
+            change.kind == Kind::Beside && answered.is_none_or(|(at, _)| *at > invoked)
+        })
+    }
+
+    fn learn(&mut self, entry: &Entry, told: &Told, at: Instant) {
+        let known = &mut self.clients[entry.client];
+        if let (Some(tag), Some(serial)) = (&told.tag, told.serial)
+            && matches!(told.status, 200 | 201 | 204)
+        {
+            let written = entry.request.body.as_deref().and_then(content_in);
+            let content = if entry.operation == Operation::Read { content_in(&told.body) } else { written };
+            let seen = Seen { tag: tag.clone(), serial, content };
+            known.seen.insert(entry.request.target.clone(), seen);
+        }
+        if told.status == 404 {
+            known.seen.remove(&entry.request.target);
+        }
+        match (entry.operation, &told.lease_id) {
+            (Operation::Acquire, Some(id)) if told.status == 201 || told.status == 200 => {
+                known.leases.insert(entry.resource.clone(), id.clone());
+                let fence = told.fence.unwrap();
+                let lasts = field(&entry.request, "lease-duration").and_then(|seconds| seconds.parse().ok());
+                let same =
+                    self.grants.iter_mut().find(|grant| grant.fence == fence && grant.resource == entry.resource);
+                if let Some(grant) = same {
+                    (grant.since, grant.lasts) = (entry.invoked_at, lasts.map(Duration::from_secs));
+                    return;
+                }
+                let earlier = self.grants.iter().filter(|grant| grant.resource == entry.resource);
+                let is_held = lasts.is_none_or(|seconds| at < entry.invoked_at + Duration::from_secs(seconds));
+                let mut earlier =
+                    earlier.filter(|grant| is_held && grant.is_held(at) || grant.answered < entry.invoked);
+                let wrong =
+                    earlier.find(|grant| grant.is_held(at) && is_held || grant.fence >= fence).map(|other| other.fence);
+                if let Some(other) = wrong {
+                    self.breaks(format!("the leases {other} and {fence} are held at once, or in the other order"));
+                }
+                let answered = self.moment();
+                let is_over = self.requests.iter().any(|other| {
+                    let ended = other.answered.as_ref().map(|(at, _)| *at);
+                    let ends = other.operation == Operation::Break && other.resource == entry.resource;
+                    ends && ended.is_none_or(|ended| ended > entry.invoked)
+                });
+                self.grants.push(Grant {
+                    resource: entry.resource.clone(),
+                    ids: vec![id.clone()],
+                    fence,
+                    lasts: lasts.map(Duration::from_secs),
+                    since: entry.invoked_at,
+                    answered,
+                    is_over,
+                });
+            }
+            (Operation::Change, _) if told.status == 200 => {
+                let proposed = field(&entry.request, "proposed-lease-id").unwrap();
+                self.clients[entry.client].leases.insert(entry.resource.clone(), proposed);
+            }
+            (Operation::Renew, _) if told.status == 200 => {
+                let mut own = self
+                    .grants
+                    .iter_mut()
+                    .filter(|grant| entry.lease.as_ref().is_some_and(|id| grant.ids.contains(id)));
+                if let Some(grant) = own.next_back().filter(|grant| !grant.is_over) {
+                    grant.since = grant.since.max(entry.invoked_at);
+                }
+            }
+            _ => {}
+        }
+    }
+}

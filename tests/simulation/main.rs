@@ -1,0 +1,183 @@
+//! The production guard over simulated clients, upstream, store and clock (docs/simulation.md).
+//!
+//! `world` is what stands on the other side of the guard's seams: `client`, `upstream`, `store`. `backend` is the data
+//! behind it. `schedule` says what can happen next and lets it happen, `run` is one run from its beginning to its end,
+//! `judge` what must hold in it. `explore` goes through all schedules of a setting, `random` chooses one; `generate` and
+//! `scenarios` make the settings.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::struct_excessive_bools,
+    missing_docs,
+    unreachable_pub,
+    reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
+)]
+
+mod backend;
+mod client;
+mod explore;
+mod generate;
+mod judge;
+mod operation;
+mod options;
+mod process;
+mod random;
+mod run;
+mod scenarios;
+mod schedule;
+mod store;
+mod upstream;
+mod world;
+
+use std::{
+    collections::BTreeMap,
+    env,
+    ops::AddAssign,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::Instant,
+};
+
+use explore::{Again, Size, explore};
+use fastrand::Rng;
+use random::Chance;
+use run::{Outcome, run};
+use scenarios::Scenario;
+
+/// How much is run: what every run of the tests has time for, or all of it (`SIMULATE=full`).
+struct Extent {
+    random_runs: u64,
+    /// Faults in an explored schedule, and how many runs each scenario has at the most.
+    faults: u32,
+    runs_max: usize,
+    /// One of so many scenarios is explored.
+    one_of: usize,
+}
+
+const SHORT: Extent = Extent { random_runs: 600, faults: 1, runs_max: 40, one_of: 41 };
+const FULL: Extent = Extent { random_runs: 2_000_000, faults: 2, runs_max: usize::MAX, one_of: 1 };
+
+fn extent() -> Extent {
+    match env::var("SIMULATE") {
+        Err(_) => SHORT,
+        Ok(word) if word == "full" => FULL,
+        Ok(word) => panic!("SIMULATE is {word:?}; it is `full`, or not set"),
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, which is no number")))
+}
+
+/// One run by chance.
+fn random_run(seed: u64, story: bool) -> Outcome {
+    let mut random = Rng::with_seed(seed);
+    let setting = generate::shared(&mut random);
+    if story {
+        println!("{setting:#?}");
+    }
+    run(&setting, &mut Chance(random), story)
+}
+
+/// Does `count` things on all cores, and gives what each gave.
+fn on_all_cores<T: Send>(count: u64, each: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let (next, all) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= count {
+                        break;
+                    }
+                    let given = each(number);
+                    all.lock().unwrap().push(given);
+                }
+            });
+        }
+    });
+    all.into_inner().unwrap()
+}
+
+#[test]
+fn random_schedules_keep_the_promise() {
+    let again = number("IFMATCH_SEED");
+    let first = again.unwrap_or_else(|| fastrand::u64(..1 << 48));
+    let count = number("SIMULATE_RUNS").unwrap_or(if again.is_some() { 1 } else { extent().random_runs });
+    println!("IFMATCH_SEED={first}, {count} runs");
+    let begun = Instant::now();
+    let outcomes = on_all_cores(count, |number| {
+        let outcome = random_run(first + number, count == 1);
+        if let Some(how) = &outcome.broken {
+            println!("IFMATCH_SEED={}: {how}", first + number);
+        }
+        if let (Some(story), Some(_)) = (&outcome.story, &outcome.broken) {
+            println!("{}", story.join("\n"));
+        }
+        (outcome.events, outcome.broken.is_some())
+    });
+    let events: usize = outcomes.iter().map(|(events, _)| events).sum();
+    let broken = outcomes.iter().filter(|(_, broken)| *broken).count();
+    println!("{count} runs, {events} events, {broken} broken, {} s", begun.elapsed().as_secs());
+    assert_eq!(broken, 0, "the promise is broken");
+    assert!(count < SHORT.random_runs || events as u64 > count * 20, "a run has some dozens of events");
+}
+
+impl AddAssign for Size {
+    fn add_assign(&mut self, other: Self) {
+        (self.runs, self.states, self.events) =
+            (self.runs + other.runs, self.states + other.states, self.events + other.events);
+    }
+}
+
+/// Explores a scenario; the way on which the promise is broken is told as a story.
+fn holds(scenario: &Scenario, runs_max: usize) -> Option<Size> {
+    let setting = scenario.setting();
+    match explore(&setting, runs_max) {
+        Ok(size) => Some(size),
+        Err((broken, way)) => {
+            let again = run(&setting, &mut Again(&way, 0), true);
+            println!("{scenario}: {broken}");
+            if env::var("SIMULATE_ONLY").is_ok() {
+                println!("{}", again.story.unwrap_or_default().join("\n"));
+            }
+            None
+        }
+    }
+}
+
+#[test]
+fn every_schedule_of_two_requests_keeps_the_promise() {
+    let Extent { faults, runs_max, one_of, .. } = extent();
+    let faults = number("SIMULATE_FAULTS").map_or(faults, |faults| u32::try_from(faults).unwrap());
+    let wanted = env::var("SIMULATE_ONLY");
+    let scenarios = scenarios::all(faults);
+    let is_wanted = |(place, scenario): &(usize, &Scenario)| match &wanted {
+        Ok(wanted) => scenario.to_string().contains(wanted.as_str()),
+        Err(_) => place % one_of == 0,
+    };
+    let scenarios: Vec<_> = scenarios.iter().enumerate().filter(is_wanted).map(|(_, scenario)| scenario).collect();
+    let begun = Instant::now();
+    let sizes = on_all_cores(scenarios.len() as u64, |number| {
+        let scenario = scenarios[usize::try_from(number).unwrap()];
+        (scenario.meeting, holds(scenario, runs_max))
+    });
+    let broken = sizes.iter().filter(|(_, size)| size.is_none()).count();
+    let mut whole: BTreeMap<String, (usize, Size)> = BTreeMap::new();
+    for (meeting, size) in sizes {
+        let (scenarios, sum) = whole.entry(format!("{meeting:?}")).or_default();
+        *scenarios += 1;
+        *sum += size.unwrap_or_default();
+    }
+    for (meeting, (scenarios, Size { runs, states, events })) in whole {
+        println!("| {meeting} | {scenarios} | {faults} | {states} | {runs} | {events} |");
+    }
+    println!("{} scenarios, {broken} broken, {} s", scenarios.len(), begun.elapsed().as_secs());
+    assert_eq!(broken, 0, "the promise is broken");
+}

@@ -1,0 +1,136 @@
+//! What clients ask for, as requests.
+
+use http::Method;
+
+use crate::{
+    client::Request,
+    judge::{Knowledge, Seen},
+};
+
+/// An operation of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Operation {
+    Read,
+    Create,
+    Put,
+    /// Replaces, unless the state is the one that its client knows.
+    Unless,
+    Patch,
+    Post,
+    Delete,
+    Acquire,
+    Renew,
+    Change,
+    Release,
+    Break,
+}
+
+pub const ALL: [Operation; 12] = [
+    Operation::Read,
+    Operation::Create,
+    Operation::Put,
+    Operation::Unless,
+    Operation::Patch,
+    Operation::Post,
+    Operation::Delete,
+    Operation::Acquire,
+    Operation::Renew,
+    Operation::Change,
+    Operation::Release,
+    Operation::Break,
+];
+
+/// How an operation is asked for, where that is left open.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Manner {
+    /// Whether a read brings the tag that its client has.
+    pub is_conditional: bool,
+    /// Whether an acquisition names its id.
+    pub proposes: bool,
+    /// Seconds that a lease is wanted for; none is without an end.
+    pub lasts: Option<u64>,
+    /// Seconds that an acquisition may wait.
+    pub waits: u64,
+    /// Whether a write comes with an idempotency key.
+    pub has_key: bool,
+    /// Whether it comes with other credentials than its client's reads.
+    pub as_other: bool,
+}
+
+impl Operation {
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Create | Self::Put | Self::Unless | Self::Patch | Self::Post | Self::Delete)
+    }
+
+    pub fn is_of_lease(self) -> bool {
+        matches!(self, Self::Acquire | Self::Renew | Self::Change | Self::Release | Self::Break)
+    }
+
+    /// Whether it needs to know the resource.
+    pub fn needs_tag(self) -> bool {
+        matches!(self, Self::Put | Self::Unless | Self::Patch | Self::Delete)
+    }
+
+    /// Whether it needs to hold the lease.
+    pub fn needs_lease(self) -> bool {
+        matches!(self, Self::Renew | Self::Change | Self::Release)
+    }
+
+    fn method(self) -> Method {
+        match self {
+            Self::Read => Method::GET,
+            Self::Create | Self::Put | Self::Unless | Self::Renew => Method::PUT,
+            Self::Patch | Self::Change => Method::PATCH,
+            Self::Post | Self::Acquire => Method::POST,
+            Self::Delete | Self::Release | Self::Break => Method::DELETE,
+        }
+    }
+
+    /// The request number `number` of a client who knows this.
+    pub fn request(
+        self,
+        number: usize,
+        target: &str,
+        known: &Knowledge,
+        lease: Option<&String>,
+        manner: Manner,
+    ) -> Request {
+        let mut fields = vec![("authorization", if manner.as_other { "other" } else { "usual" }.to_owned())];
+        let seen = known.seen.get(target);
+        let mut tagged = |name, seen: Option<&Seen>| fields.extend(seen.map(|seen| (name, seen.tag.clone())));
+        match self {
+            Self::Read if manner.is_conditional => tagged("if-none-match", seen),
+            Self::Put | Self::Patch | Self::Delete => tagged("if-match", seen),
+            Self::Unless => tagged("if-none-match", seen),
+            Self::Create => fields.push(("if-none-match", "*".to_owned())),
+            Self::Acquire => {
+                let lasts = manner.lasts.map_or("infinite".to_owned(), |seconds| seconds.to_string());
+                fields.push(("lease-duration", lasts));
+                if manner.waits > 0 {
+                    fields.push(("prefer", format!("wait={}", manner.waits)));
+                }
+            }
+            Self::Change => fields.push(("proposed-lease-id", id(number))),
+            Self::Break => fields.push(("lease-break-period", "0".to_owned())),
+            _ => {}
+        }
+        let lease_id = match self {
+            Self::Acquire => manner.proposes.then(|| id(number)),
+            Self::Break => None,
+            Self::Renew | Self::Change | Self::Release => Some(lease.cloned().unwrap_or_else(|| id(999))),
+            _ => lease.cloned(),
+        };
+        fields.extend(lease_id.map(|id| ("lease-id", id)));
+        if self.writes() && manner.has_key {
+            fields.push(("idempotency-key", format!("\"{number}\"")));
+        }
+        let target = if self.is_of_lease() { format!("/.leases{target}") } else { target.to_owned() };
+        let body = (self.writes() && self != Self::Delete).then(|| number.to_string());
+        Request { method: self.method(), target, fields, body }
+    }
+}
+
+/// A lease id of a client's own choice.
+fn id(number: usize) -> String {
+    format!("00000000-0000-4000-8000-{number:012}")
+}

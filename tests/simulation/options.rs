@@ -1,0 +1,163 @@
+//! Configurations: what decides them, and their text.
+
+use std::fmt::Write as _;
+
+use crate::backend::{Style, Tags};
+
+/// Where tags come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    Content,
+    Version,
+    Upstream,
+    Header,
+    Json,
+    Delegate,
+}
+
+pub const SOURCES: [Source; 6] =
+    [Source::Content, Source::Version, Source::Upstream, Source::Header, Source::Json, Source::Delegate];
+
+impl Source {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Content => "content",
+            Self::Version => "version",
+            Self::Upstream => "upstream",
+            Self::Header => "header:X-Rev",
+            Self::Json => "json:/rev",
+            Self::Delegate => "delegate",
+        }
+    }
+}
+
+/// What a lease keeps others from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guards {
+    Write,
+    ReadAndWrite,
+    Delete,
+}
+
+/// The choices behind a configuration of four routes: documents, the same documents by another path and through another
+/// upstream, their parts, and items.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub source: Source,
+    pub exclusive: bool,
+    pub tags: Tags,
+    pub tells_tag: bool,
+    pub judges: bool,
+    pub contents: u32,
+    pub require: &'static str,
+    pub omits: bool,
+    /// Whether documents can be leased, and whether they can by their other path.
+    pub leased: (bool, bool),
+    pub guards: Guards,
+    pub required: bool,
+    pub idempotent: bool,
+    pub item_touches_document: bool,
+    pub document_touches_item: bool,
+    /// Seconds: those of the first and the second upstream.
+    pub late_max: (u64, u64),
+    pub timeout: (u64, u64),
+    pub start_grace: u64,
+}
+
+impl Options {
+    /// Documents alone, with good tags and no lease.
+    pub fn plain(source: Source) -> Self {
+        Self {
+            source,
+            exclusive: source == Source::Version,
+            tags: Tags::Precise,
+            tells_tag: false,
+            judges: source == Source::Delegate,
+            contents: u32::MAX,
+            require: "always",
+            omits: false,
+            leased: (false, false),
+            guards: Guards::Write,
+            required: false,
+            idempotent: false,
+            item_touches_document: false,
+            document_touches_item: false,
+            late_max: (5, 5),
+            timeout: (10, 10),
+            start_grace: 0,
+        }
+    }
+
+    pub fn style(&self) -> Style {
+        Style {
+            tags: self.tags,
+            tells_tag: self.tells_tag,
+            judges: self.judges,
+            tag_in_body: self.source == Source::Json,
+            contents: self.contents,
+            item_touches_document: self.item_touches_document,
+            document_touches_item: self.document_touches_item,
+        }
+    }
+
+    /// The text of the configuration.
+    pub fn text(&self) -> String {
+        let mut text = format!("[store]\nkind = \"memory\"\nstart_grace = \"{}s\"\n", self.start_grace);
+        for (name, late_max, timeout) in
+            [("one", self.late_max.0, self.timeout.0), ("two", self.late_max.1, self.timeout.1)]
+        {
+            let _ = write!(
+                text,
+                "[upstreams.{name}]\nservers = [\"127.0.0.1:9\"]\nidentity = \"backend\"\nlate_max = \"{late_max}s\"\n\
+                 timeout = \"{timeout}s\"\n"
+            );
+        }
+        let writers = if self.exclusive { "exclusive" } else { "shared" };
+        let _ = write!(
+            text,
+            "[defaults]\netag = \"{}\"\nwriters = \"{writers}\"\nrequire = \"{}\"\non_write = \"{}\"\nidempotency = \"{}\"\n",
+            self.source.word(),
+            self.require,
+            if self.omits { "omit" } else { "probe" },
+            if self.idempotent { "accept" } else { "off" },
+        );
+        let (documents, items) = ("/docs/{id}", "/items/{id}");
+        let touches =
+            |touches: bool, what: &str| if touches { format!("touches = [\"{what}\"]\n") } else { String::new() };
+        let of_document = touches(self.document_touches_item, items);
+        let part = "/docs/{id}/parts/{part}";
+        self.route(&mut text, ("documents", documents, documents), "one", self.leased.0, &of_document);
+        self.route(&mut text, ("alias", "/alias/{id}", documents), "two", self.leased.1, &of_document);
+        self.route(&mut text, ("parts", part, documents), "one", self.leased.0, &of_document);
+        self.route(&mut text, ("items", items, items), "two", false, &touches(self.item_touches_document, documents));
+        text
+    }
+
+    fn route(
+        &self,
+        text: &mut String,
+        (name, path, key): (&str, &str, &str),
+        upstream: &str,
+        leased: bool,
+        more: &str,
+    ) {
+        let policy = if leased { "pessimistic" } else { "optimistic" };
+        let _ = write!(
+            text,
+            "[[routes]]\nname = \"{name}\"\npath = \"{path}\"\nkey = \"{key}\"\nupstream = \"{upstream}\"\n\
+             policy = \"{policy}\"\n{more}"
+        );
+        if leased {
+            let guards = match self.guards {
+                Guards::Write => "[\"write\"]",
+                Guards::ReadAndWrite => "[\"read\", \"write\"]",
+                Guards::Delete => "[\"delete\"]",
+            };
+            let _ = write!(
+                text,
+                "[routes.lease]\nguards = {guards}\nrequired = {}\ninfinite = true\nclient_break = true\nauth = \"none\"\n",
+                self.required
+            );
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! A process: a configuration, a guard of its own, and the store as it reaches it.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use ifmatch::{
+    config::Config,
+    core::{route::RouteTable, time::StoreTime},
+    guard::Guards,
+    proxy::routing,
+    store::{Incarnation, Store, disk::DiskStore, memory::MemoryStore},
+};
+use tempfile::TempDir;
+
+use crate::{
+    store::{SeamStore, VirtualClock, complete},
+    upstream::Way,
+    world::World,
+};
+
+/// How records outlive their process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeping {
+    /// They do not.
+    Memory,
+    /// Leases do, in a file.
+    Disk,
+    /// All do: the store is a server of its own, and several proxies use it.
+    Shared,
+}
+
+pub struct Process {
+    pub config: Arc<Config>,
+    pub table: RouteTable,
+    pub guards: Guards,
+}
+
+/// Where processes find their records.
+pub struct Cellar {
+    keeping: Keeping,
+    pub store: Arc<dyn Store>,
+    disk: Option<(TempDir, PathBuf)>,
+    starts: u64,
+}
+
+impl Cellar {
+    pub fn new(keeping: Keeping, world: &World) -> Self {
+        let disk = (keeping == Keeping::Disk).then(|| {
+            let directory = tempfile::tempdir_in(memory_directory()).unwrap();
+            let path = directory.path().join("leases");
+            (directory, path)
+        });
+        let mut cellar = Self { keeping, store: memory(world, 1), disk, starts: 1 };
+        if cellar.disk.is_some() {
+            cellar.open(world);
+        }
+        cellar
+    }
+
+    /// What a process finds that starts after another has died; and whether that one left it in disorder.
+    pub fn restart(&mut self, world: &World) -> bool {
+        self.starts += 1;
+        match self.keeping {
+            Keeping::Memory => self.store = memory(world, self.starts),
+            Keeping::Disk => {
+                // The dead process held the file; what it had written is all that is found.
+                let (directory, path) = self.disk.as_mut().unwrap();
+                let next = directory.path().join(format!("leases{}", self.starts));
+                std::fs::copy(&*path, &next).unwrap();
+                *path = next;
+                return self.open(world);
+            }
+            Keeping::Shared => {}
+        }
+        self.keeping == Keeping::Memory
+    }
+
+    fn open(&mut self, world: &World) -> bool {
+        let (_, path) = self.disk.as_ref().unwrap();
+        let clock = Arc::new(VirtualClock(world.begun));
+        let (store, unclean) = complete(DiskStore::open(path, clock, 1_000, Duration::from_secs(86_400))).unwrap();
+        self.store = Arc::new(store);
+        unclean
+    }
+}
+
+/// A directory whose syncs cost nothing, where there is one: what survives is decided by the schedule.
+fn memory_directory() -> PathBuf {
+    let shared = PathBuf::from("/dev/shm");
+    if shared.is_dir() { shared } else { std::env::temp_dir() }
+}
+
+fn memory(world: &World, incarnation: u64) -> Arc<dyn Store> {
+    let clock = Arc::new(VirtualClock(world.begun));
+    Arc::new(MemoryStore::new(clock, Incarnation(incarnation), 1_000, Duration::from_secs(86_400)))
+}
+
+impl Process {
+    /// Starts a process. After a death writes are held back for as long as one of the dead process may come late.
+    pub fn start(world: &World, config: &Arc<Config>, cellar: &Cellar, hold: Duration) -> (usize, Arc<Self>) {
+        let number = {
+            let mut inner = world.lock();
+            inner.alive.push(true);
+            inner.alive.len() - 1
+        };
+        let store: Arc<dyn Store> =
+            Arc::new(SeamStore { world: Arc::clone(world), process: number, store: Arc::clone(&cellar.store) });
+        let way = Arc::new(Way { world: Arc::clone(world), process: number });
+        let now: StoreTime = complete(cellar.store.now()).unwrap();
+        let guards = Guards::over((Arc::default(), way), config, store, number as u64 + 1, now.plus(hold));
+        let table = routing::table(&config.routes);
+        (number, Arc::new(Self { config: Arc::clone(config), table, guards }))
+    }
+}

@@ -1,0 +1,127 @@
+//! The settings that are explored in every schedule: two requests on related resources, over each pair of operations,
+//! each source of tags, and each way in which the two meet.
+
+use std::{fmt, sync::Arc};
+
+use crate::{
+    operation::{ALL, Manner, Operation},
+    options::{Options, SOURCES, Source},
+    process::Keeping,
+    run::{Setting, Step, config},
+    schedule::Faults,
+};
+
+/// How two requests meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meeting {
+    /// On one path, in one process.
+    InProcess,
+    /// On one path, in two processes.
+    Between,
+    /// On one resource by two paths, whose routes have two upstreams.
+    ByAlias,
+    /// On two resources, one of which changes with the other.
+    ByTouch,
+    /// The same, and the other one is leased, in a file.
+    OnDisk,
+}
+
+const MEETINGS: [Meeting; 5] =
+    [Meeting::InProcess, Meeting::Between, Meeting::ByAlias, Meeting::ByTouch, Meeting::OnDisk];
+
+impl Meeting {
+    /// Whether the first request is on an item, with which the document changes.
+    fn is_by_touch(self) -> bool {
+        matches!(self, Self::ByTouch | Self::OnDisk)
+    }
+
+    /// Whether a pair can meet so, and is not the same as another one.
+    fn is_of_interest(self, (one, other): (Operation, Operation)) -> bool {
+        let changes = one.writes() || other.writes() || one.is_of_lease() && other.is_of_lease();
+        match self {
+            Self::InProcess | Self::Between => changes && one <= other,
+            Self::ByAlias => changes,
+            Self::ByTouch => one.writes() && !one.is_of_lease(),
+            Self::OnDisk => one.writes() && other.is_of_lease(),
+        }
+    }
+}
+
+/// Two requests, and where they meet.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    pub source: Source,
+    pub pair: (Operation, Operation),
+    pub meeting: Meeting,
+    pub faults: u32,
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { source, pair: (one, other), meeting, faults } = self;
+        write!(formatter, "{one:?} and {other:?}, {source:?}, {meeting:?}, {faults} faults")
+    }
+}
+
+/// All of them, with up to so many faults.
+pub fn all(faults: u32) -> Vec<Scenario> {
+    let mut scenarios = Vec::new();
+    for (meeting, source) in MEETINGS.into_iter().flat_map(|meeting| SOURCES.map(|source| (meeting, source))) {
+        let pairs = ALL.into_iter().flat_map(|one| ALL.map(|other| (one, other)));
+        let pairs = pairs.filter(|pair| meeting.is_of_interest(*pair));
+        scenarios.extend(pairs.map(|pair| Scenario { source, pair, meeting, faults }));
+    }
+    scenarios
+}
+
+impl Scenario {
+    pub fn setting(&self) -> Arc<Setting> {
+        let Self { source, pair: (one, other), meeting, .. } = *self;
+        let has_lease = one.is_of_lease() || other.is_of_lease();
+        let options = Options {
+            leased: (has_lease, has_lease),
+            item_touches_document: meeting.is_by_touch(),
+            late_max: (5, 3),
+            ..Options::plain(source)
+        };
+        let first = match meeting {
+            Meeting::InProcess | Meeting::Between => "/docs/1",
+            Meeting::ByAlias => "/alias/1",
+            Meeting::ByTouch | Meeting::OnDisk => "/items/1",
+        };
+        let steps = [(first, one), ("/docs/1", other)];
+        let step = |operation, target: &str| Step { operation, target: target.to_owned(), manner: Manner::default() };
+        let mut prologue: Vec<Vec<Step>> = vec![Vec::new(); 2];
+        if (one, other) != (Operation::Create, Operation::Create) {
+            prologue[0].push(step(Operation::Create, "/docs/1"));
+        }
+        if meeting.is_by_touch() {
+            prologue[0].push(step(Operation::Create, "/items/1"));
+        }
+        for (client, (target, operation)) in steps.iter().enumerate() {
+            if operation.needs_tag() {
+                prologue[client].push(step(Operation::Read, target));
+            }
+            if operation.needs_lease() || meeting == Meeting::OnDisk && client == 1 {
+                prologue[client].push(step(Operation::Acquire, target));
+            }
+        }
+        let (keeping, proxies) = match meeting {
+            Meeting::InProcess => (Keeping::Memory, 1),
+            Meeting::OnDisk => (Keeping::Disk, 1),
+            Meeting::Between | Meeting::ByAlias | Meeting::ByTouch => (Keeping::Shared, 2),
+        };
+        Arc::new(Setting {
+            config: config(&options.text()),
+            style: options.style(),
+            keeping,
+            proxies,
+            prologue,
+            steps: steps.iter().map(|(target, operation)| vec![step(*operation, target)]).collect(),
+            faults: Faults { left: self.faults, kills: keeping != Keeping::Memory, fails: false },
+            guards_reads: false,
+            guards_deletes_alone: false,
+            equal_content_is_one_state: source == Source::Content,
+        })
+    }
+}

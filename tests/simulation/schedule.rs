@@ -1,0 +1,304 @@
+//! What can happen next, and how it happens.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use ifmatch::{core::record::Snapshot, exchange::Failure, store::StoreError};
+use tokio::time::{Instant, advance};
+
+use crate::{
+    run::Run,
+    store::complete,
+    world::{Inner, Late, Pending, Response, Sent, What},
+};
+
+/// Something that can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// A client sends its next request.
+    Begin(usize),
+    /// What was asked for happens, and who asked hears of it.
+    Do(u64),
+    /// It happens, and the answer is lost.
+    Lose(u64),
+    /// It does not happen now, and who asked hears of a failure: it may still happen later.
+    Miss(u64),
+    /// It happens, and whoever asked was stopped: it hears of it when all that the records wait for is over.
+    Stop(u64),
+    /// The backend fails with this status, and does nothing.
+    Fail(u64, u16),
+    /// The backend applies a write that was given up.
+    Apply(usize),
+    /// A swap arrives that was given up.
+    Arrive(usize),
+    /// Nobody waits for the answer of this request any more.
+    GiveUp(usize),
+    /// A process dies, and another one takes its place.
+    Kill(usize),
+    /// Time passes until something else can happen.
+    Flow,
+}
+
+impl Event {
+    /// Whether it is something that goes wrong.
+    pub fn is_fault(self) -> bool {
+        !matches!(self, Self::Begin(_) | Self::Do(_) | Self::Apply(_) | Self::Arrive(_) | Self::Flow)
+    }
+}
+
+/// What may go wrong in a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Faults {
+    /// How much, in all.
+    pub left: u32,
+    /// Whether processes die.
+    pub kills: bool,
+    /// Whether the backend answers with errors.
+    pub fails: bool,
+}
+
+/// No process is stopped for longer.
+const STOP_MAX: Duration = Duration::from_secs(600);
+
+impl Run {
+    /// All that can happen now, in a fixed order: what is usual first.
+    pub fn events(&self) -> Vec<Event> {
+        let inner = self.world.lock();
+        let mut events: Vec<Event> = inner.pending.iter().map(|pending| Event::Do(pending.number)).collect();
+        events.extend((0..self.clients.len()).filter(|client| self.may_begin(&inner, *client)).map(Event::Begin));
+        events.extend((0..inner.late.len()).map(Event::Apply));
+        events.extend((0..inner.stray.len()).map(Event::Arrive));
+        if self.faults.left > 0 {
+            for pending in &inner.pending {
+                let number = pending.number;
+                events.extend([Event::Lose(number), Event::Miss(number), Event::Stop(number)]);
+                if let (What::Exchange { sent, .. }, true) = (&pending.what, self.faults.fails) {
+                    events.extend([409, 500, 502].map(|status| Event::Fail(number, status)));
+                    if !sent.writes() {
+                        events.push(Event::Fail(number, 403));
+                    }
+                }
+            }
+            events.extend(self.running(&inner).map(Event::GiveUp));
+            if self.faults.kills {
+                events.extend(self.living(&inner).map(Event::Kill));
+            }
+        }
+        if !self.is_over(&inner) || !inner.late.is_empty() {
+            events.push(Event::Flow);
+        }
+        events
+    }
+
+    /// Lets something happen. False: time has passed, and nothing came of it.
+    pub async fn happen(&mut self, event: Event) -> bool {
+        self.world.note(|| format!("{event:?}{}", self.about(event)));
+        if event.is_fault() {
+            self.faults.left -= 1;
+        }
+        match event {
+            Event::Begin(client) => self.begin_next(client),
+            Event::Do(number) => self.answer(number, Fate::Answered).await,
+            Event::Lose(number) => self.answer(number, Fate::Lost).await,
+            Event::Miss(number) => self.answer(number, Fate::Missed).await,
+            Event::Stop(number) => self.answer(number, Fate::Stopped).await,
+            Event::Fail(number, status) => self.answer(number, Fate::Failed(status)).await,
+            Event::Apply(place) => {
+                let late = self.world.lock().late.remove(place);
+                self.act(&late.sent);
+            }
+            Event::Arrive(place) => {
+                let (key, expected, next) = self.world.lock().stray.remove(place);
+                let _ = complete(self.cellar.store.swap(&key, expected, next));
+            }
+            Event::GiveUp(request) => {
+                self.world.lock().ledger.requests[request].is_given_up = true;
+                self.tasks[request].abort();
+            }
+            Event::Kill(process) => self.kill(process),
+            Event::Flow => return self.flow().await,
+        }
+        true
+    }
+
+    fn about(&self, event: Event) -> String {
+        let (Event::Do(number)
+        | Event::Lose(number)
+        | Event::Miss(number)
+        | Event::Stop(number)
+        | Event::Fail(number, _)) = event
+        else {
+            return String::new();
+        };
+        let inner = self.world.lock();
+        let Some(pending) = inner.pending.iter().find(|pending| pending.number == number) else { return String::new() };
+        let what = match &pending.what {
+            What::Read { key, .. } => format!("read {key:?}"),
+            What::Swap { key, expected, next, .. } => format!("swap {key:?} at {expected:?} for {next:?}"),
+            What::Exchange { sent, .. } => format!("{sent:?}"),
+        };
+        format!(" of request {:?}, process {}: {what}", pending.request, pending.process)
+    }
+
+    async fn answer(&mut self, number: u64, fate: Fate) {
+        let place = self.world.lock().pending.iter().position(|pending| pending.number == number).unwrap();
+        let pending = self.world.lock().pending.remove(place);
+        if fate == Fate::Stopped {
+            let stop = self.longest_wait();
+            self.reply(pending, Fate::Answered);
+            // What was asked for is answered, and the one who asked does not run yet.
+            advance(stop).await;
+        } else {
+            self.reply(pending, fate);
+        }
+    }
+
+    fn reply(&mut self, pending: Pending, fate: Fate) {
+        let Pending { request, what, .. } = pending;
+        match what {
+            What::Read { key, reply } => {
+                let result = complete(self.cellar.store.read(&key));
+                let result = if fate == Fate::Answered { result } else { Err(StoreError::Unavailable) };
+                self.tell(request, &result.as_ref().map(state_of).map_err(ToString::to_string));
+                let _ = reply.send(result);
+            }
+            What::Swap { key, expected, next, reply } => {
+                if fate == Fate::Missed {
+                    self.world.lock().stray.push((key, expected, *next));
+                    self.tell(request, &"missed");
+                    let _ = reply.send(Err(StoreError::Unavailable));
+                    return;
+                }
+                let result = complete(self.cellar.store.swap(&key, expected, *next));
+                let result = if fate == Fate::Answered { result } else { Err(StoreError::Unavailable) };
+                self.tell(request, &format!("{result:?}"));
+                let _ = reply.send(result);
+            }
+            What::Exchange { sent, reply } => {
+                let result = match fate {
+                    Fate::Answered => Ok(self.act(&sent)),
+                    Fate::Lost | Fate::Stopped => {
+                        self.act(&sent);
+                        Err(Failure::Abandoned { timed_out: false })
+                    }
+                    Fate::Missed => {
+                        self.give_up(sent, Duration::ZERO);
+                        Err(Failure::Abandoned { timed_out: false })
+                    }
+                    Fate::Failed(status) => {
+                        if status == 502 {
+                            self.give_up(sent, Duration::ZERO);
+                        } else {
+                            self.arrived(&sent);
+                        }
+                        Ok(Response { status, fields: Vec::new(), body: String::new() })
+                    }
+                };
+                self.tell(request, &result.as_ref().map_err(ToString::to_string));
+                let _ = reply.send(result);
+            }
+        }
+    }
+
+    fn act(&self, sent: &Sent) -> Response {
+        let second = self.world.now() / 1_000;
+        self.world.lock().act(sent, Instant::now(), second)
+    }
+
+    fn arrived(&self, sent: &Sent) {
+        if let (true, Some(request)) = (sent.writes(), sent.request) {
+            self.world.lock().ledger.requests[request].arrived = true;
+        }
+    }
+
+    /// The connection of a request is closed so much later: the backend may still act on it for a while.
+    fn give_up(&self, sent: Sent, closed_after: Duration) {
+        if sent.writes() {
+            self.arrived(&sent);
+            let until = Instant::now() + closed_after + sent.late_max;
+            self.world.lock().late.push(Late { sent, until });
+        }
+    }
+
+    fn tell(&self, request: Option<usize>, what: &impl std::hash::Hash) {
+        self.world.lock().tell(request, what);
+    }
+
+    /// How long it is until the owner of every mark must be dead.
+    pub fn last_deadline(&self) -> Duration {
+        let records = complete(self.cellar.store.scan(None, 100)).unwrap();
+        let ends = records.iter().flat_map(|(_, snapshot)| {
+            let marks = snapshot.record.claim.iter().chain(&snapshot.record.unclaimed);
+            marks.map(|mark| snapshot.now.until(mark.deadline))
+        });
+        ends.max().unwrap_or_default()
+    }
+
+    /// How long it is until all is over that records wait for.
+    fn longest_wait(&self) -> Duration {
+        let records = complete(self.cellar.store.scan(None, 100)).unwrap();
+        let ends = records.iter().flat_map(|(_, snapshot)| {
+            let record = &snapshot.record;
+            let marks = record.claim.iter().chain(&record.unclaimed).map(|mark| mark.deadline);
+            let doubt = record.doubt.iter().map(|doubt| doubt.until);
+            let ends: Vec<_> = marks.chain(doubt).map(|end| snapshot.now.until(end)).collect();
+            ends.into_iter().chain(snapshot.lease().and_then(|lease| lease.remaining(snapshot.now)))
+        });
+        let longest = ends.max().unwrap_or(Duration::from_secs(1));
+        longest.min(STOP_MAX) + Duration::from_millis(1)
+    }
+
+    /// What nobody waits for any more is not answered.
+    pub fn sweep(&self) {
+        let mut inner = self.world.lock();
+        let (mut kept, mut left) = (Vec::new(), Vec::new());
+        for pending in std::mem::take(&mut inner.pending) {
+            let is_awaited = match &pending.what {
+                What::Read { reply, .. } => !reply.is_closed(),
+                What::Swap { reply, .. } => !reply.is_closed(),
+                What::Exchange { reply, .. } => !reply.is_closed(),
+            };
+            if is_awaited { kept.push(pending) } else { left.push(pending) }
+        }
+        inner.pending = kept;
+        let now = Instant::now();
+        inner.late.retain(|late| now < late.until);
+        drop(inner);
+        for pending in left {
+            self.abandon(pending, Duration::ZERO);
+        }
+    }
+
+    /// Nobody waits for this any more, and its connection is closed so much later.
+    pub fn abandon(&self, pending: Pending, closed_after: Duration) {
+        match pending.what {
+            What::Read { .. } => {}
+            What::Swap { key, expected, next, .. } => self.world.lock().stray.push((key, expected, *next)),
+            What::Exchange { sent, .. } => self.give_up(sent, closed_after),
+        }
+    }
+
+    fn running<'a>(&'a self, inner: &'a Inner) -> impl Iterator<Item = usize> + 'a {
+        let requests = inner.ledger.requests.iter().enumerate();
+        requests.filter(|(_, entry)| entry.answered.is_none() && !entry.is_given_up).map(|(number, _)| number)
+    }
+
+    fn living<'a>(&'a self, inner: &'a Inner) -> impl Iterator<Item = usize> + 'a {
+        let busy: BTreeSet<usize> = self.running(inner).map(|request| inner.ledger.requests[request].process).collect();
+        busy.into_iter().filter(|process| inner.alive[*process])
+    }
+}
+
+/// What becomes of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Answered,
+    Lost,
+    Missed,
+    Stopped,
+    Failed(u16),
+}
+
+/// A record as it tells those apart who read it.
+fn state_of(snapshot: &Snapshot) -> String {
+    format!("{snapshot:?}")
+}

@@ -1,0 +1,98 @@
+//! The store's seam: each operation waits until the schedule lets it happen, and happens then in a real store.
+
+use std::{
+    future::Future,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, Thread},
+};
+
+use async_trait::async_trait;
+use ifmatch::{
+    clock::Clock,
+    core::{
+        record::{Record, Revision, Snapshot},
+        resource::ResourceKey,
+        time::StoreTime,
+    },
+    store::{Incarnation, Store, StoreError, Swapped},
+};
+use tokio::time::Instant;
+
+use crate::world::{What, World};
+
+/// The clock of the simulated machine.
+pub struct VirtualClock(pub Instant);
+
+impl Clock for VirtualClock {
+    fn now(&self) -> StoreTime {
+        let milliseconds = u64::try_from(self.0.elapsed().as_millis()).unwrap();
+        StoreTime::from_milliseconds(1_000_000 + milliseconds)
+    }
+}
+
+/// The store as one process sees it.
+pub struct SeamStore {
+    pub world: World,
+    pub process: usize,
+    pub store: Arc<dyn Store>,
+}
+
+#[async_trait]
+impl Store for SeamStore {
+    fn incarnation(&self) -> Incarnation {
+        self.store.incarnation()
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        self.store.now().await
+    }
+
+    async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
+        self.world.ask(self.process, |reply| What::Read { key: key.clone(), reply }).await
+    }
+
+    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
+        let next = Box::new(next);
+        self.world.ask(self.process, |reply| What::Swap { key: key.clone(), expected, next, reply }).await
+    }
+
+    async fn scan(
+        &self,
+        after: Option<&ResourceKey>,
+        limit: usize,
+    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+        self.store.scan(after, limit).await
+    }
+
+    async fn changed(&self, key: &ResourceKey, seen: Revision) {
+        self.store.changed(key, seen).await;
+    }
+
+    async fn raise_floors(&self) -> Result<(), StoreError> {
+        self.store.raise_floors().await
+    }
+}
+
+/// Wakes a thread.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs an operation of a real store to its end. That of the disk has a thread of its own to wait for.
+pub fn complete<F: Future>(operation: F) -> F::Output {
+    let mut operation = pin!(operation);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match operation.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The upstream's seam: a request waits until the schedule lets the backend act on it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use ifmatch::{
+    config::Upstream,
+    exchange::{Body, Choice, Connection, Exchange, Failure, Purpose, Transport, Waiting, Wire},
+};
+use pingora::http::{RequestHeader, ResponseHeader};
+use tokio::time::timeout;
+
+use crate::world::{Response, Sent, What, World, current_request};
+
+/// The way of one process to the backend.
+pub struct Way {
+    pub world: World,
+    pub process: usize,
+}
+
+impl Transport for Way {
+    fn connect<'a>(
+        &'a self,
+        upstream: &'a Arc<Upstream>,
+        _choice: Choice<'a>,
+        _purpose: Purpose,
+    ) -> Waiting<'a, Result<Box<dyn Connection>, Failure>> {
+        Box::pin(async move { Ok(Box::new(self.line(upstream)) as Box<dyn Connection>) })
+    }
+
+    fn read<'a>(
+        &'a self,
+        upstream: &'a Arc<Upstream>,
+        _choice: Choice<'a>,
+        head: Box<RequestHeader>,
+        body: &'a Body,
+    ) -> Waiting<'a, Result<Exchange, Failure>> {
+        Box::new(self.line(upstream)).send(head, body)
+    }
+}
+
+impl Way {
+    fn line(&self, upstream: &Arc<Upstream>) -> Line {
+        Line { world: Arc::clone(&self.world), process: self.process, upstream: Arc::clone(upstream) }
+    }
+}
+
+struct Line {
+    world: World,
+    process: usize,
+    upstream: Arc<Upstream>,
+}
+
+impl Connection for Line {
+    fn server(&self) -> usize {
+        0
+    }
+
+    fn send(self: Box<Self>, head: Box<RequestHeader>, body: &Body) -> Waiting<'_, Result<Exchange, Failure>> {
+        let mut reader = body.reader();
+        Box::pin(async move {
+            let mut text = Vec::new();
+            while let Ok(Some(chunk)) = reader.next_chunk().await {
+                text.extend_from_slice(&chunk);
+            }
+            let sent = self.sent(&head, &text);
+            let asked = self.world.ask(self.process, |reply| What::Exchange { sent, reply });
+            match timeout(self.upstream.timeout, asked).await {
+                Ok(Ok(response)) => Ok(exchange(&head, response)),
+                Ok(Err(failure)) => Err(failure),
+                Err(_elapsed) => Err(Failure::Abandoned { timed_out: true }),
+            }
+        })
+    }
+}
+
+impl Line {
+    fn sent(&self, head: &RequestHeader, body: &[u8]) -> Sent {
+        let field = |name: &str| text(&head.headers, name);
+        Sent {
+            method: head.method.clone(),
+            target: String::from_utf8(head.raw_path().to_vec()).unwrap(),
+            value: std::str::from_utf8(body).unwrap().parse().ok(),
+            if_match: field("if-match"),
+            if_none_match: field("if-none-match"),
+            fence: field("fencing-token").map(|fence| fence.parse().unwrap()),
+            late_max: self.upstream.late_max,
+            request: current_request(),
+        }
+    }
+}
+
+/// The value of a field.
+pub fn text(fields: &HeaderMap, name: &str) -> Option<String> {
+    fields.get(name).map(|value| value.to_str().unwrap().to_owned())
+}
+
+fn exchange(request: &RequestHeader, response: Response) -> Exchange {
+    let mut head = ResponseHeader::build(StatusCode::from_u16(response.status).unwrap(), None).unwrap();
+    for (name, value) in response.fields {
+        head.insert_header(name, value).unwrap();
+    }
+    let has_body = request.method != http::Method::HEAD && !matches!(response.status, 204 | 304);
+    let body = Some(Bytes::from(response.body)).filter(|body| has_body && !body.is_empty());
+    if let Some(body) = &body {
+        head.insert_header("content-length", body.len()).unwrap();
+    }
+    Exchange::of(Box::new(Content(body)), Box::new(head), 0)
+}
+
+/// What is left of a response's body.
+struct Content(Option<Bytes>);
+
+impl Wire for Content {
+    fn next_chunk(&mut self) -> Waiting<'_, Result<Option<Bytes>, Failure>> {
+        let chunk = self.0.take();
+        Box::pin(async move { Ok(chunk) })
+    }
+
+    fn is_complete(&mut self) -> bool {
+        self.0.is_none()
+    }
+
+    fn leave_slot(&mut self) {}
+
+    fn release(self: Box<Self>) -> Waiting<'static, ()> {
+        Box::pin(async {})
+    }
+}

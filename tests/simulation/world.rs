@@ -1,0 +1,197 @@
+//! The world on the other side of the guard's four seams: what it was asked for and has not answered, and what happened.
+
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use http::Method;
+use ifmatch::{
+    core::{
+        record::{Record, Revision, Snapshot},
+        resource::ResourceKey,
+    },
+    exchange::Failure,
+    store::{StoreError, Swapped},
+};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::Instant,
+};
+
+use crate::{backend::Backend, judge::Ledger};
+
+/// The world, shared by all that stands at a seam.
+pub type World = Arc<Shared>;
+
+pub struct Shared {
+    inner: Mutex<Inner>,
+    /// Something came that can be answered, or something ended.
+    pub stirred: Notify,
+    pub begun: Instant,
+}
+
+pub struct Inner {
+    pub backend: Backend,
+    pub ledger: Ledger,
+    /// What waits for an answer, in the order of asking.
+    pub pending: Vec<Pending>,
+    /// Writes that nobody waits for any more, and that the backend may still apply.
+    pub late: Vec<Late>,
+    /// Swaps that nobody waits for any more, and that may still arrive at the store.
+    pub stray: Vec<(ResourceKey, Revision, Record)>,
+    /// Which processes live, by their numbers.
+    pub alive: Vec<bool>,
+    /// By the number of its request, what each one was answered at the seams: equal hashes behave alike from here on.
+    pub told: BTreeMap<usize, u64>,
+    next: u64,
+    /// Counts all that is asked and ended.
+    pub stirs: u64,
+    /// What has happened, for a reader; nothing is kept unless somebody will read it.
+    pub story: Option<Vec<String>>,
+}
+
+/// A question at a seam.
+pub struct Pending {
+    pub number: u64,
+    pub process: usize,
+    /// The request that asks; none for what a process does in the background.
+    pub request: Option<usize>,
+    pub what: What,
+}
+
+pub enum What {
+    Read {
+        key: ResourceKey,
+        reply: oneshot::Sender<Result<Snapshot, StoreError>>,
+    },
+    Swap {
+        key: ResourceKey,
+        expected: Revision,
+        next: Box<Record>,
+        reply: oneshot::Sender<Result<Swapped, StoreError>>,
+    },
+    Exchange {
+        sent: Sent,
+        reply: oneshot::Sender<Result<Response, Failure>>,
+    },
+}
+
+/// A request as the backend gets it.
+#[derive(Clone, Debug, Hash)]
+pub struct Sent {
+    pub method: Method,
+    pub target: String,
+    /// The write's number in its body.
+    pub value: Option<u32>,
+    pub if_match: Option<String>,
+    pub if_none_match: Option<String>,
+    pub fence: Option<u64>,
+    /// How long after it was abandoned the backend may still apply it.
+    pub late_max: Duration,
+    /// The client's request that it belongs to.
+    pub request: Option<usize>,
+}
+
+impl Sent {
+    pub fn writes(&self) -> bool {
+        !matches!(self.method, Method::GET | Method::HEAD | Method::OPTIONS)
+    }
+}
+
+/// What the backend answers.
+#[derive(Clone, Debug, Hash)]
+pub struct Response {
+    pub status: u16,
+    pub fields: Vec<(&'static str, String)>,
+    pub body: String,
+}
+
+/// A write that was given up and may still be applied.
+pub struct Late {
+    pub sent: Sent,
+    pub until: Instant,
+}
+
+impl Shared {
+    pub fn new(backend: Backend, story: bool) -> World {
+        let inner = Inner {
+            backend,
+            ledger: Ledger::default(),
+            pending: Vec::new(),
+            late: Vec::new(),
+            stray: Vec::new(),
+            alive: Vec::new(),
+            told: BTreeMap::new(),
+            next: 0,
+            stirs: 0,
+            story: story.then(Vec::new),
+        };
+        Arc::new(Self { inner: Mutex::new(inner), stirred: Notify::new(), begun: Instant::now() })
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap()
+    }
+
+    /// Milliseconds since the beginning.
+    pub fn now(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap()
+    }
+
+    /// Asks the world for something on behalf of whoever runs now. What a dead process asks for is never answered.
+    pub async fn ask<T>(&self, process: usize, what: impl FnOnce(oneshot::Sender<T>) -> What) -> T {
+        let (reply, answer) = oneshot::channel();
+        let request = current_request();
+        {
+            let mut inner = self.lock();
+            if inner.alive[process] {
+                inner.next += 1;
+                let number = inner.next;
+                inner.pending.push(Pending { number, process, request, what: what(reply) });
+            }
+        }
+        self.stir();
+        match answer.await {
+            Ok(answer) => answer,
+            Err(_dropped) => std::future::pending().await,
+        }
+    }
+
+    pub fn stir(&self) {
+        self.lock().stirs += 1;
+        self.stirred.notify_one();
+    }
+
+    pub fn note(&self, line: impl FnOnce() -> String) {
+        if self.lock().story.is_none() {
+            return;
+        }
+        let line = format!("{:>7} ms  {}", self.now(), line());
+        self.lock().story.get_or_insert_default().push(line);
+    }
+}
+
+impl Inner {
+    /// A request was answered something at a seam.
+    pub fn tell(&mut self, request: Option<usize>, what: &impl Hash) {
+        let Some(request) = request else { return };
+        let told = self.told.entry(request).or_default();
+        let mut hasher = DefaultHasher::new();
+        told.hash(&mut hasher);
+        what.hash(&mut hasher);
+        *told = hasher.finish();
+    }
+}
+
+tokio::task_local! {
+    /// The number of the client's request that a task handles.
+    pub static REQUEST: usize;
+}
+
+/// The request that runs now; none in the background.
+pub fn current_request() -> Option<usize> {
+    REQUEST.try_with(|request| *request).ok()
+}
