@@ -323,6 +323,8 @@ impl GuardedPath for Guards {
 #[cfg(test)]
 mod lease_clock_tests;
 #[cfg(test)]
+mod lost_grant_tests;
+#[cfg(test)]
 mod store_cost_tests;
 #[cfg(test)]
 mod store_failure_tests;

@@ -48,7 +48,7 @@ impl Survey {
         key: &ResourceKey,
         snapshot: &Snapshot,
     ) -> Result<(), StoreError> {
-        if let Some(next) = take_over(snapshot, route.upstream.late_max) {
+        if let Some(next) = take_over(snapshot) {
             store.swap(key, snapshot.revision, next).await?;
         }
         if snapshot.availability() != Availability::Free {
