@@ -14,7 +14,7 @@ use std::{
 use super::{
     frame::Entries,
     log::Log,
-    queue::{Commit, Queue, Words},
+    queue::{Commit, Queue, Taken},
 };
 use crate::{
     core::{
@@ -48,7 +48,7 @@ struct Backlog {
     leases: Entries,
     /// The words that take the place of those that cannot be: nobody was told of these.
     earlier: Entries,
-    /// Whether it is to be found out if there is room for more.
+    /// Whether the next commit is to find out if there is room for more.
     tries: bool,
     is_failing: bool,
     /// What the file is to say next.
@@ -175,7 +175,7 @@ impl Backlog {
         let (mut expected, mut patience) = (0, Duration::ZERO);
         while let Some(taken) = queue.take(expected, patience, self.is_failing.then_some(PAUSE)) {
             let began = Instant::now();
-            self.add(&taken.words);
+            self.add(&taken);
             let committed = self.commit();
             self.tell(committed.as_ref().err());
             if committed.is_err() {
@@ -187,10 +187,12 @@ impl Backlog {
         }
     }
 
-    fn add(&mut self, words: &Words) {
+    fn add(&mut self, taken: &Taken) {
+        let words = &taken.words;
         self.leases.append(&words.leases);
         self.earlier.append(&words.earlier);
-        self.tries = words.tries;
+        // What is to be written may take the last room that there is.
+        self.tries = (words.tries || taken.callers == 0) && self.leases.length() == 0;
         self.reserve = self.reserve.max(words.reserve);
         self.in_use &= !words.gives_back;
     }
@@ -222,7 +224,7 @@ impl Backlog {
 
     /// Writes what there is, and waits until the disk has it.
     fn commit(&mut self) -> io::Result<()> {
-        if self.tries || self.is_failing {
+        if self.tries {
             self.log.commit_with_room(&self.leases, self.reserve, self.in_use)?;
         } else {
             self.log.commit(&self.leases, self.reserve, self.in_use)?;
