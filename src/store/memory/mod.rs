@@ -175,19 +175,20 @@ impl<J: Journal> MemoryStore<J> {
             let snapshot = Snapshot { revision, record: next.clone().resolved(revision), now };
             let entry = Entry { revision, record: snapshot.record.clone(), since: now };
             let until = self.journal.swaps(key, records.written(key), &snapshot);
-            match until.clone() {
-                Some(until) => records.hold_back(key, entry, until),
-                None => records.put(key, entry),
-            }
+            let is_over = until.is_none();
+            let begun = if let Some(until) = until {
+                records.hold_back(key, entry, until.clone());
+                Begun::HeldBack(snapshot, until)
+            } else {
+                records.put(key, entry);
+                Begun::Over(Swapped::Done(snapshot))
+            };
             self.give_places(records.forget_aged(now, self.idle_ttl, &self.journal));
             drop(records);
-            return Ok(match until {
-                Some(until) => Begun::HeldBack(snapshot, until),
-                None => {
-                    shard.change.notify_waiters();
-                    Begun::Over(Swapped::Done(snapshot))
-                }
-            });
+            if is_over {
+                shard.change.notify_waiters();
+            }
+            return Ok(begun);
         }
     }
 
