@@ -28,9 +28,23 @@ impl Clock for BootClock {
     }
 }
 
+/// The number of this start of the machine, if it tells one: another one than an earlier process has seen says that the
+/// machine was started since, and that nobody may have closed the connections of that process.
+pub fn boot() -> Option<u128> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    u128::from_str_radix(&text.trim().replace('-', ""), 16).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_start_of_the_machine_has_one_number() {
+        assert!(boot().is_some_and(|number| number > 0));
+        assert_eq!(boot(), boot());
+    }
 
     #[test]
     fn time_does_not_run_backwards() {

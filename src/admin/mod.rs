@@ -88,6 +88,7 @@ pub struct Subject {
 pub(crate) struct Admin {
     subject: Subject,
     access: Access,
+    durability: health::Durability,
     started: Instant,
 }
 
@@ -106,7 +107,7 @@ pub async fn serve(
     subject: Subject,
 ) -> std::io::Result<()> {
     let access = Access::new(&settings.listen, &settings.hosts, token);
-    let admin = Arc::new(Admin { subject, access, started: Instant::now() });
+    let admin = Arc::new(Admin { subject, access, durability: health::Durability::default(), started: Instant::now() });
     serve::serve(socket, router(admin)).await
 }
 

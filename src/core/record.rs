@@ -13,6 +13,8 @@
 //! not be labelled with a version that outlives the doubt. When the doubt is over, the state needs a new version; and
 //! since reads never write to the store, the doubt brings that version along, to take effect by the store's time.
 
+use std::time::Duration;
+
 use super::{
     lease::{Lease, LeaseState},
     time::StoreTime,
@@ -51,8 +53,11 @@ pub struct Mark {
     pub nonce: u64,
     /// When its owner must be dead if it is still there.
     pub deadline: StoreTime,
+    /// How long after it was abandoned the upstream of this write may still apply it, whoever takes it over.
+    pub late_max: Duration,
     /// Whether the write leaves a lease that has ended as it is: it is the holder's own, or one that the lease does not
-    /// guard. Any other write takes the ended lease from its holder, who could not know that it was written.
+    /// guard. Any other write takes the ended lease from its holder, who could not know that it was written. No write
+    /// takes a lease that is held ([`Mark::takes`]).
     pub leaves_lease: bool,
 }
 
@@ -60,6 +65,11 @@ impl Mark {
     /// Whether the two are marks of one write.
     pub const fn is_same_write(&self, other: &Self) -> bool {
         self.owner == other.owner && self.nonce == other.nonce
+    }
+
+    /// Whether its write, if it ended now, would take this lease from whoever held it last.
+    pub fn takes(&self, lease: &Lease, now: StoreTime) -> bool {
+        !self.leaves_lease && !lease.state(now).is_held()
     }
 }
 
@@ -188,6 +198,11 @@ impl Record {
         !self.has_no_marks() || self.doubt.is_some() || self.lease.is_some()
     }
 
+    /// The marks of all writes in flight.
+    pub fn marks(&self) -> impl Iterator<Item = &Mark> + Clone {
+        self.claim.iter().chain(&self.unclaimed)
+    }
+
     fn has_no_marks(&self) -> bool {
         self.claim.is_none() && self.unclaimed.is_empty()
     }
@@ -235,7 +250,7 @@ impl Snapshot {
 
     /// What a write finds that would like to claim the resource.
     pub fn availability(&self) -> Availability {
-        let marks = self.record.claim.iter().chain(&self.record.unclaimed);
+        let marks = self.record.marks();
         match (marks.clone().map(|mark| mark.deadline).max(), self.record.doubt) {
             _ if marks.clone().any(|mark| mark.deadline <= self.now) => Availability::Orphaned,
             (Some(deadline), _) => Availability::Busy { deadline },

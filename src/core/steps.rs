@@ -3,8 +3,6 @@
 //! Each takes the record as it was read and gives the record to swap in; none of them does anything. Forgetting is
 //! the store's own step, since it raises a floor ([`Record::is_idle`] says when it may).
 
-use std::time::Duration;
-
 use http::StatusCode;
 
 use super::{
@@ -12,7 +10,7 @@ use super::{
     time::StoreTime,
 };
 
-/// The most unclaimed writes in flight on one resource: each costs 40 bytes in its record, and every swap copies them.
+/// The most unclaimed writes in flight on one resource: each costs 56 bytes in its record, and every swap copies them.
 pub const UNCLAIMED_MARKS_MAX: usize = 1_000;
 
 /// What became of a write, as far as the record is concerned.
@@ -67,8 +65,6 @@ pub struct Settlement {
     pub removes: bool,
     /// What was learned of the new state under the claim.
     pub learned: Option<Known>,
-    /// How long after now the upstream may still apply it, if it is in doubt.
-    pub late_max: Duration,
 }
 
 impl Settlement {
@@ -131,25 +127,25 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
             change_version(&mut record);
             record.known = None;
         }
-        Outcome::Doubt => doubt(&mut record, snapshot.now.plus(settlement.late_max)),
+        Outcome::Doubt => doubt(&mut record, snapshot.now.plus(mark.late_max)),
     }
     Some(record)
 }
 
-/// Makes a doubt of every mark whose owner must be dead, `late_max` counted from now. `None` if there is none.
-pub fn take_over(snapshot: &Snapshot, late_max: Duration) -> Option<Record> {
+/// Makes a doubt of every mark whose owner must be dead, the `late_max` of each counted from now. `None` if there is
+/// none.
+pub fn take_over(snapshot: &Snapshot) -> Option<Record> {
     let is_dead = |mark: &Mark| mark.deadline <= snapshot.now;
     if snapshot.availability() != Availability::Orphaned {
         return None;
     }
     let mut record = Record { touched: Stamp::Itself, ..without_past(snapshot) };
-    let marks = record.claim.iter().chain(&record.unclaimed).copied();
-    for mark in marks.filter(is_dead).collect::<Vec<_>>() {
-        take_ended_lease(&mut record, mark, snapshot.now);
-    }
     record.claim = record.claim.filter(|mark| !is_dead(mark));
     record.unclaimed.retain(|mark| !is_dead(mark));
-    doubt(&mut record, snapshot.now.plus(late_max));
+    for mark in snapshot.record.marks().copied().filter(is_dead) {
+        take_ended_lease(&mut record, mark, snapshot.now);
+        doubt(&mut record, snapshot.now.plus(mark.late_max));
+    }
     Some(record)
 }
 
@@ -172,7 +168,7 @@ fn doubt(record: &mut Record, until: StoreTime) {
 /// Forgets a lease that has ended, where somebody else than its holder has written, or may have: from then on a renewal
 /// would prove what is not so.
 fn take_ended_lease(record: &mut Record, mark: Mark, now: StoreTime) {
-    record.lease = record.lease.take().filter(|lease| mark.leaves_lease || lease.state(now).is_held());
+    record.lease = record.lease.take().filter(|lease| !mark.takes(lease, now));
 }
 
 /// The record with a doubt that is over written out, and without a lease that is forgotten.

@@ -1,5 +1,7 @@
 //! The steps against the rules of DESIGN section 3.
 
+use std::time::Duration;
+
 use super::*;
 use crate::core::{
     entity_tag::EntityTag,
@@ -35,7 +37,8 @@ impl Resource {
     }
 
     fn mark(&self, nonce: u64) -> Mark {
-        Mark { owner: 1, nonce, deadline: self.snapshot.now.plus(Duration::from_millis(100)), leaves_lease: false }
+        let deadline = self.snapshot.now.plus(Duration::from_millis(100));
+        Mark { owner: 1, nonce, deadline, late_max: LATE_MAX, leaves_lease: false }
     }
 
     fn claim(&mut self, nonce: u64) -> Revision {
@@ -49,8 +52,7 @@ impl Resource {
     }
 
     fn settle(&mut self, nonce: u64, marked_at: Revision, outcome: Outcome, learned: Option<Known>) {
-        let settlement =
-            Settlement { mark: self.mark(nonce), marked_at, outcome, removes: false, learned, late_max: LATE_MAX };
+        let settlement = Settlement { mark: self.mark(nonce), marked_at, outcome, removes: false, learned };
         let record = settle(&self.snapshot, settlement).expect("the mark is there");
         self.swap(record);
     }
@@ -213,7 +215,7 @@ fn a_settlement_knows_whether_it_depends_on_the_time() {
         resource.snapshot.record.doubt = doubt;
         let marked_at = resource.append(1);
         let mark = resource.mark(1);
-        let settlement = Settlement { mark, marked_at, outcome, removes: false, learned: None, late_max: LATE_MAX };
+        let settlement = Settlement { mark, marked_at, outcome, removes: false, learned: None };
         let early = settle(&resource.snapshot, settlement.clone());
         assert_eq!(settlement.needs_time(&resource.snapshot.record), depends, "{outcome:?} {doubt:?}");
         resource.pass(60_000);
@@ -225,17 +227,12 @@ fn a_settlement_knows_whether_it_depends_on_the_time() {
 fn a_second_doubt_never_shortens_the_first() {
     let mut resource = Resource::new();
     let put = resource.claim(1);
-    let post = resource.append(2);
+    let mark = Mark { late_max: Duration::ZERO, ..resource.mark(2) };
+    let record = add_unclaimed(&resource.snapshot, mark).expect("there is room");
+    let post = resource.swap(record);
     resource.settle(1, put, Outcome::Doubt, None);
     let first_until = resource.snapshot.now.plus(LATE_MAX);
-    let settlement = Settlement {
-        mark: resource.mark(2),
-        marked_at: post,
-        outcome: Outcome::Doubt,
-        removes: false,
-        learned: None,
-        late_max: Duration::ZERO,
-    };
+    let settlement = Settlement { mark, marked_at: post, outcome: Outcome::Doubt, removes: false, learned: None };
     let record = settle(&resource.snapshot, settlement).expect("the mark is there");
     assert_eq!(record.doubt.map(|doubt| doubt.until), Some(first_until));
 }
@@ -244,22 +241,46 @@ fn a_second_doubt_never_shortens_the_first() {
 fn the_mark_of_a_dead_owner_becomes_a_doubt() {
     let mut resource = Resource::new();
     let marked_at = resource.claim(1);
-    assert_eq!(take_over(&resource.snapshot, LATE_MAX), None, "its owner may be alive");
+    assert_eq!(take_over(&resource.snapshot), None, "its owner may be alive");
     resource.pass(100);
     assert_eq!(resource.snapshot.availability(), Availability::Orphaned);
-    let record = take_over(&resource.snapshot, LATE_MAX).expect("its owner is dead");
+    let record = take_over(&resource.snapshot).expect("its owner is dead");
     resource.swap(record);
     let until = resource.snapshot.now.plus(LATE_MAX);
     assert_eq!(resource.snapshot.availability(), Availability::InDoubt { until });
-    let late = Settlement {
-        mark: resource.mark(1),
-        marked_at,
-        outcome: Outcome::Applied,
-        removes: false,
-        learned: None,
-        late_max: LATE_MAX,
-    };
+    let late =
+        Settlement { mark: resource.mark(1), marked_at, outcome: Outcome::Applied, removes: false, learned: None };
     assert_eq!(settle(&resource.snapshot, late), None, "its owner comes too late to settle");
+}
+
+/// Rule 7: that of each mark, and the longest of them.
+#[test]
+fn what_dead_owners_leave_is_in_doubt_for_the_time_that_stands_in_their_marks() {
+    let seconds = Duration::from_secs;
+    for late_max in [[Some(7), None, None], [Some(1), Some(9), Some(3)], [None, Some(2), Some(5)]] {
+        let mut resource = Resource::new();
+        let marks = late_max.map(|late_max| Some(Mark { late_max: seconds(late_max?), ..resource.mark(late_max?) }));
+        let [claim, first, second] = marks;
+        let unclaimed = first.into_iter().chain(second).collect();
+        resource.swap(Record { claim, unclaimed, ..resource.snapshot.record.clone() });
+        resource.pass(100);
+        let record = take_over(&resource.snapshot).expect("all owners are dead");
+        let longest = late_max.into_iter().flatten().max().expect("there is one");
+        assert_eq!(record.doubt.map(|doubt| doubt.until), Some(resource.snapshot.now.plus(seconds(longest))));
+    }
+}
+
+#[test]
+fn the_mark_of_one_who_may_live_adds_nothing_to_the_doubt_of_the_dead() {
+    let mut resource = Resource::new();
+    resource.append(1);
+    resource.pass(60);
+    let living = Mark { late_max: Duration::from_secs(60), ..resource.mark(2) };
+    let record = Record { claim: Some(living), ..resource.snapshot.record.clone() };
+    resource.swap(record);
+    resource.pass(40);
+    let record = take_over(&resource.snapshot).expect("one owner is dead");
+    assert_eq!(record.doubt.map(|doubt| doubt.until), Some(resource.snapshot.now.plus(LATE_MAX)));
 }
 
 #[test]
@@ -270,7 +291,7 @@ fn a_dead_unclaimed_write_is_taken_over_beside_a_living_claim() {
     let record = Record { claim: Some(resource.mark(2)), ..resource.snapshot.record.clone() };
     resource.swap(record);
     resource.pass(40);
-    let record = take_over(&resource.snapshot, LATE_MAX).expect("one owner is dead");
+    let record = take_over(&resource.snapshot).expect("one owner is dead");
     assert!(record.unclaimed.is_empty());
     assert_eq!(record.claim.map(|mark| mark.nonce), Some(2));
 }

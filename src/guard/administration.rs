@@ -58,6 +58,11 @@ impl Guards {
         self.snapshot(key).await
     }
 
+    /// Whether a change would last in the store now.
+    pub async fn try_out(&self) -> Result<(), StoreError> {
+        timeout(self.store_timeout, self.store.try_out()).await.map_err(|_elapsed| StoreError::Unavailable)?
+    }
+
     /// The next records of the store, in its own order ([`Store::scan`](crate::store::Store::scan)).
     pub async fn page(
         &self,

@@ -43,7 +43,7 @@ pub(super) struct Admitted {
     pub(super) fence: Revision,
 }
 
-/// The record that a write was judged by before its body was received.
+/// A record that a write is judged by, first before its body was received.
 pub(super) struct Early {
     /// It.
     pub(super) snapshot: Snapshot,
@@ -71,9 +71,9 @@ impl Guards {
         let (mut early, mut last) = (self.as_of_now(early).await?, None);
         loop {
             let is_early = early.is_some();
-            let snapshot = match early.take().or(last.take()) {
+            let Early { snapshot, since } = match early.take().or(last.take()) {
                 Some(known) => known,
-                None => self.record(request).await?,
+                None => self.read_for(request).await?,
             };
             self.may_write(&snapshot)?;
             if snapshot.availability() != Availability::Free {
@@ -82,8 +82,8 @@ impl Guards {
             }
             let (judged, standing) = match self.judge_wholly(request, guard, &snapshot).await {
                 Err(refused) if is_early => {
-                    let current = self.record(request).await?;
-                    if current.revision == snapshot.revision {
+                    let current = self.read_for(request).await?;
+                    if current.snapshot.revision == snapshot.revision {
                         return Err(refused);
                     }
                     last = Some(current);
@@ -91,10 +91,13 @@ impl Guards {
                 }
                 judged => judged?,
             };
-            let marked = self.mark(request, guard, &snapshot, MarkKind::Claim, standing).await;
+            let marking = Instant::now();
+            let marked = self.mark(request, guard, (&snapshot, since), MarkKind::Claim, standing).await;
             match marked.map_err(|error| refusals::of_store(&error))? {
                 Marked::Done(claim) => return Ok(Admitted { claim, judged, standing, fence: snapshot.fence() }),
-                Marked::Conflict(current) if Instant::now() < end => last = Some(*current),
+                Marked::Conflict(current) if Instant::now() < end => {
+                    last = Some(Early { snapshot: *current, since: marking });
+                }
                 Marked::Full if Instant::now() < end => {}
                 Marked::Conflict(_) | Marked::Full => {
                     return Err(refusals::write_in_flight(refusals::RETRY_SOON).into());
@@ -105,12 +108,18 @@ impl Guards {
 
     /// A record that was read early, if nothing was in its way then, with the time that it is now: no lease is judged by
     /// an earlier one.
-    async fn as_of_now(&self, early: Option<Early>) -> Result<Option<Snapshot>, Refusal> {
-        let Some(Early { mut snapshot, since }) = early else { return Ok(None) };
+    async fn as_of_now(&self, early: Option<Early>) -> Result<Option<Early>, Refusal> {
+        let Some(Early { mut snapshot, mut since }) = early else { return Ok(None) };
         if snapshot.record.has_moments() || since.elapsed() > EARLY_AGE_MAX {
+            since = Instant::now();
             snapshot.now = now(&*self.store, self.store_timeout).await.map_err(|error| refusals::of_store(&error))?;
         }
-        Ok((snapshot.availability() == Availability::Free).then_some(snapshot))
+        Ok((snapshot.availability() == Availability::Free).then_some(Early { snapshot, since }))
+    }
+
+    async fn read_for(&self, request: &Request) -> Result<Early, Refusal> {
+        let since = Instant::now();
+        Ok(Early { snapshot: self.record(request).await?, since })
     }
 
     /// The whole verdict: on passing, the tag that the request was judged by, and its right to write.
@@ -234,7 +243,7 @@ impl Guards {
         snapshot: &Snapshot,
         end: Instant,
     ) -> Result<(), Refusal> {
-        if let Some(next) = take_over(snapshot, request.upstream().late_max) {
+        if let Some(next) = take_over(snapshot) {
             tracing::warn!(key = ?request.key, "the owner of a write in flight is gone: the write is in doubt");
             let swapped = swap(&*self.store, self.store_timeout, &request.key, snapshot.revision, next).await;
             if let (Ok(Swapped::Done(_)), Some(metrics)) = (&swapped, metrics::get()) {

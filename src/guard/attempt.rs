@@ -1,16 +1,16 @@
-//! A mark that may or may not have reached the store, and how it is taken back.
+//! A mark or a grant that may or may not have reached the store, and how it is taken back.
 //!
 //! # Design
 //!
 //! *Why is an answer that did not come no answer?* The mark may be in the record, or arrive there when nobody expects it
 //! any more. No byte of its write was sent, but others would wait for it until its deadline, and then make a doubt of
-//! it.
+//! it. A lease whose id nobody was told would keep everybody away until it ends.
 //!
-//! *How does it end?* Where the mark is found, it is settled as not applied. Where it is not, and the record still has
-//! the revision that the mark was made for, the record is put again as it is: it has another revision then, and the
-//! mark can arrive no longer.
+//! *How does it end?* Where the mark is found, it is settled as not applied; a lease that is found is taken out. Where
+//! nothing is found, and the record still has the revision that the attempt was made for, the record is put again as it
+//! is: it has another revision then, and the attempt can arrive no longer.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::{
     runtime::Handle,
@@ -20,6 +20,7 @@ use tokio::{
 use super::claim::{read, swap};
 use crate::{
     core::{
+        lease::{LeaseDuration, LostGrant, take_back},
         record::{Mark, Record, Snapshot},
         resource::ResourceKey,
         steps::{Outcome, Settlement, settle},
@@ -33,42 +34,85 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest: a store that is away for long is asked by many.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The attempt to put a mark into a record. To drop it, unless its outcome is known, takes the mark back.
+/// For how long a lease without an end is looked for: who runs the store has it back by then, or restores it.
+const INFINITE_MAX: Duration = Duration::from_secs(3_600);
+
+/// What is put into a record.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Tried {
+    /// The mark of a write.
+    Mark(Mark),
+    /// A lease that nobody held before, for so long.
+    Grant(LostGrant, LeaseDuration),
+}
+
+impl Tried {
+    /// For how long it is to be taken back: then it ends by itself.
+    fn lifetime(&self, before: &Snapshot) -> Duration {
+        match self {
+            Self::Mark(mark) => before.now.until(mark.deadline),
+            Self::Grant(_, LeaseDuration::Fixed(duration)) => *duration,
+            Self::Grant(_, LeaseDuration::Infinite) => INFINITE_MAX,
+        }
+    }
+
+    /// The record without it, if it is there.
+    fn taken_back(&self, before: &Snapshot, current: &Snapshot) -> Option<Record> {
+        match *self {
+            Self::Mark(mark) => {
+                let (marked_at, outcome) = (current.revision, Outcome::NotApplied);
+                settle(current, Settlement { mark, marked_at, outcome, removes: false, learned: None })
+            }
+            Self::Grant(grant, _) => take_back(grant, before, current),
+        }
+    }
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Mark(_) => "mark",
+            Self::Grant(..) => "lease",
+        })
+    }
+}
+
+/// The attempt to put something into a record. To drop it, unless its outcome is known, takes that back.
 pub(super) struct Attempt {
     store: Arc<dyn Store>,
     store_timeout: Duration,
     key: ResourceKey,
-    mark: Mark,
+    tried: Tried,
     before: Option<Snapshot>,
 }
 
 impl Attempt {
-    /// An attempt to mark the record that was read as `before`.
+    /// An attempt to change the record that was read as `before`.
     pub(super) fn new(
         store: &Arc<dyn Store>,
         store_timeout: Duration,
         key: &ResourceKey,
-        mark: Mark,
+        tried: Tried,
         before: &Snapshot,
     ) -> Self {
-        Self { store: Arc::clone(store), store_timeout, key: key.clone(), mark, before: Some(before.clone()) }
+        Self { store: Arc::clone(store), store_timeout, key: key.clone(), tried, before: Some(before.clone()) }
     }
 
-    /// Puts in the record with the mark.
-    pub(super) async fn make(mut self, marked: Record) -> Result<Swapped, StoreError> {
+    /// Puts in the record with it.
+    pub(super) async fn make(mut self, next: Record) -> Result<Swapped, StoreError> {
         let Some(expected) = self.before.as_ref().map(|before| before.revision) else {
             return Err(StoreError::Unavailable);
         };
-        let result = swap(&*self.store, self.store_timeout, &self.key, expected, marked).await;
+        let result = swap(&*self.store, self.store_timeout, &self.key, expected, next).await;
         if !matches!(result, Err(StoreError::Unavailable)) {
             self.before = None;
         }
         result
     }
 
-    /// Takes the mark back; tries until its deadline, when others take it for a dead owner's.
+    /// Takes it back; tries until it ends by itself.
     async fn take_back(self, before: Snapshot) {
-        let end = Instant::now() + before.now.until(self.mark.deadline);
+        let end = Instant::now() + self.tried.lifetime(&before);
         let mut pause = FIRST_PAUSE;
         while Instant::now() < end {
             match self.try_to_take_back(&before).await {
@@ -80,22 +124,14 @@ impl Attempt {
                 }
             }
         }
-        tracing::warn!(key = ?self.key, "a mark whose write was never sent could not be taken back");
+        tracing::warn!(key = ?self.key, tried = %self.tried, "what nobody was told of could not be taken back");
     }
 
     /// Says whether it is over; if not, others have changed the record.
     async fn try_to_take_back(&self, before: &Snapshot) -> Result<bool, StoreError> {
         let current = read(&*self.store, self.store_timeout, &self.key).await?;
-        let settlement = Settlement {
-            mark: self.mark,
-            marked_at: current.revision,
-            outcome: Outcome::NotApplied,
-            removes: false,
-            learned: None,
-            late_max: Duration::ZERO,
-        };
-        let next = match settle(&current, settlement) {
-            Some(settled) => settled,
+        let next = match self.tried.taken_back(before, &current) {
+            Some(without) => without,
             None if current.revision == before.revision => current.record.clone().resolved(current.revision),
             None => return Ok(true),
         };
@@ -108,7 +144,7 @@ impl Drop for Attempt {
     fn drop(&mut self) {
         let Some(before) = self.before.take() else { return };
         let orphan = Self { store: Arc::clone(&self.store), key: self.key.clone(), before: None, ..*self };
-        // Without a runtime the process is ending: the mark becomes a doubt at its deadline.
+        // Without a runtime the process is ending: a mark becomes a doubt at its deadline.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(orphan.take_back(before));
         }
@@ -132,10 +168,11 @@ mod tests {
     /// Begins to claim the resource, and says what it was.
     async fn begin(store: &Arc<FaultyStore>) -> (Snapshot, Attempt, Record) {
         let before = store.look(&key()).await;
-        let mark = Mark { owner: 1, nonce: 1, deadline: before.now.plus(Duration::from_secs(10)), leaves_lease: false };
+        let (deadline, late_max) = (before.now.plus(Duration::from_secs(10)), Duration::ZERO);
+        let mark = Mark { owner: 1, nonce: 1, deadline, late_max, leaves_lease: false };
         let marked = claim(&before, mark).expect("nothing is in the way");
         let store: Arc<dyn Store> = Arc::<FaultyStore>::clone(store);
-        (before.clone(), Attempt::new(&store, STORE_TIMEOUT, &key(), mark, &before), marked)
+        (before.clone(), Attempt::new(&store, STORE_TIMEOUT, &key(), Tried::Mark(mark), &before), marked)
     }
 
     /// Waits until the resource is free and the mark made for `before` can arrive no longer.

@@ -8,9 +8,9 @@ use std::{
     time::Duration,
 };
 
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, time::Instant};
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, Tried};
 use crate::{
     core::{
         record::{Known, Mark, Record, Revision, Snapshot},
@@ -52,6 +52,8 @@ pub(super) enum MarkKind {
 pub(super) struct Intent {
     /// How it is marked.
     pub(super) kind: MarkKind,
+    /// A moment before the record was read, by this process's own clock.
+    pub(super) since: Instant,
     /// When the mark's owner is taken for dead.
     pub(super) deadline: StoreTime,
     /// Whether it leaves a lease that has ended as it is ([`Mark::leaves_lease`]).
@@ -86,10 +88,11 @@ pub(super) struct Claim {
     store_timeout: Duration,
     key: ResourceKey,
     mark: Mark,
+    /// Its deadline by this process's own clock, or a moment before that.
+    ends: Instant,
     /// The record as it was marked.
     marked: Box<Snapshot>,
     removes: bool,
-    late_max: Duration,
     is_settled: bool,
     /// The marks of the same write on other resources: they end as this one does.
     related: Vec<Claim>,
@@ -108,9 +111,9 @@ impl Marker {
         snapshot: &Snapshot,
         intent: Intent,
     ) -> Result<Marked, StoreError> {
-        let Intent { kind, deadline, leaves_lease, removes, late_max } = intent;
+        let Intent { kind, since, deadline, leaves_lease, removes, late_max } = intent;
         let nonce = self.next_nonce.fetch_add(1, Ordering::Relaxed);
-        let mark = Mark { owner: self.owner, nonce, deadline, leaves_lease };
+        let mark = Mark { owner: self.owner, nonce, deadline, late_max, leaves_lease };
         let next = match kind {
             MarkKind::Claim => claim(snapshot, mark),
             MarkKind::Unclaimed => add_unclaimed(snapshot, mark),
@@ -123,7 +126,7 @@ impl Marker {
             });
         };
         let had_doubt = snapshot.record.doubt.is_some();
-        let attempt = Attempt::new(&self.store, self.store_timeout, key, mark, snapshot);
+        let attempt = Attempt::new(&self.store, self.store_timeout, key, Tried::Mark(mark), snapshot);
         Ok(match attempt.make(next).await? {
             Swapped::Conflict(current) => Marked::Conflict(Box::new(current)),
             Swapped::Done(marked) => {
@@ -135,9 +138,9 @@ impl Marker {
                     store_timeout: self.store_timeout,
                     key: key.clone(),
                     mark,
+                    ends: since + snapshot.now.until(deadline),
                     marked: Box::new(marked),
                     removes,
-                    late_max,
                     is_settled: false,
                     related: Vec::new(),
                 })
@@ -149,9 +152,12 @@ impl Marker {
 impl Claim {
     /// Whether `needed` is left before others may take the owner of this mark for dead. To be asked directly before
     /// the first byte of the write (rule 7).
+    ///
+    /// The store's time may be old when it arrives, and the own clock may have stood still while the machine slept: what
+    /// counts is the later of both.
     pub(super) async fn has_left(&self, needed: Duration) -> bool {
         let now = now(&*self.store, self.store_timeout).await;
-        now.is_ok_and(|now| now.plus(needed) < self.mark.deadline)
+        now.is_ok_and(|now| now.plus(needed) < self.mark.deadline) && Instant::now() + needed < self.ends
     }
 
     /// Puts another mark of the same write under this one.
@@ -175,14 +181,8 @@ impl Claim {
     }
 
     async fn try_settle(&self, outcome: Outcome, learned: Option<Known>) -> Result<Option<Settled>, StoreError> {
-        let settlement = Settlement {
-            mark: self.mark,
-            marked_at: self.marked.revision,
-            outcome,
-            removes: self.removes,
-            learned,
-            late_max: self.late_max,
-        };
+        let settlement =
+            Settlement { mark: self.mark, marked_at: self.marked.revision, outcome, removes: self.removes, learned };
         // Where nobody came between, the record need not be read again; else the swap tells what it is.
         let mut snapshot = Snapshot::clone(&self.marked);
         if settlement.needs_time(&snapshot.record) {

@@ -37,9 +37,10 @@ impl Fixture {
     }
 
     async fn mark(&self, kind: MarkKind) -> Marked {
+        let since = Instant::now();
         let snapshot = self.store.look(&key()).await;
         let deadline = snapshot.now.plus(Duration::from_millis(DEADLINE_MILLISECONDS));
-        let intent = Intent { kind, deadline, leaves_lease: false, removes: false, late_max: LATE_MAX };
+        let intent = Intent { kind, since, deadline, leaves_lease: false, removes: false, late_max: LATE_MAX };
         self.marker.mark(&key(), &snapshot, intent).await.unwrap()
     }
 
@@ -118,7 +119,7 @@ async fn a_claim_that_was_taken_over_cannot_be_settled() {
     fixture.store.pass(DEADLINE_MILLISECONDS);
     let snapshot = fixture.store.look(&key()).await;
     assert_eq!(snapshot.availability(), Availability::Orphaned);
-    let doubted = crate::core::steps::take_over(&snapshot, LATE_MAX).expect("its owner must be dead");
+    let doubted = crate::core::steps::take_over(&snapshot).expect("its owner must be dead");
     fixture.store.swap(&key(), snapshot.revision, doubted).await.unwrap();
     assert!(claim.settle(Outcome::Applied, None).await.is_none());
     fixture.in_doubt().await;
@@ -132,6 +133,19 @@ async fn a_claim_may_begin_while_enough_is_left_before_its_deadline() {
     fixture.store.pass(5_999);
     assert!(claim.has_left(needed).await);
     fixture.store.pass(1);
+    assert!(!claim.has_left(needed).await);
+    claim.settle(Outcome::NotApplied, None).await;
+}
+
+/// What the store tells of its time may be old when it arrives (rule 7).
+#[tokio::test(start_paused = true)]
+async fn a_claim_may_not_begin_when_its_own_clock_says_that_too_little_is_left() {
+    let fixture = Fixture::new();
+    let claim = fixture.claim().await;
+    let needed = Duration::from_secs(4);
+    tokio::time::advance(Duration::from_millis(5_999)).await;
+    assert!(claim.has_left(needed).await, "the store's time stands still");
+    tokio::time::advance(Duration::from_millis(1)).await;
     assert!(!claim.has_left(needed).await);
     claim.settle(Outcome::NotApplied, None).await;
 }
@@ -204,10 +218,11 @@ async fn a_settlement_keeps_what_came_between() {
 async fn a_write_that_is_dropped_is_a_doubt_on_all_that_it_touches() {
     let fixture = Fixture::new();
     let other = ResourceKey::from_text("b");
+    let since = Instant::now();
     let snapshot = fixture.store.look(&other).await;
     let deadline = snapshot.now.plus(Duration::from_millis(DEADLINE_MILLISECONDS));
     let kind = MarkKind::Unclaimed;
-    let intent = Intent { kind, deadline, leaves_lease: false, removes: false, late_max: LATE_MAX };
+    let intent = Intent { kind, since, deadline, leaves_lease: false, removes: false, late_max: LATE_MAX };
     let Marked::Done(related) = fixture.marker.mark(&other, &snapshot, intent).await.unwrap() else {
         panic!("the other resource is not free")
     };

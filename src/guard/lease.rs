@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout};
 use super::{
     Guards,
     answer::Answer,
+    attempt::{Attempt, Tried},
     claim::swap,
     holdings::Reservation,
     probe::{Aim, Probed},
@@ -18,9 +19,9 @@ use super::{
 };
 use crate::{
     core::{
-        lease::{Action, Command, Denied, Done, LeaseId, PrincipalName, step},
+        lease::{Action, Command, Denied, Done, LeaseId, LostGrant, PrincipalName, step},
         policy::{AbsentLease, Dialect, Guard, LeaseAuth, LeaseRules, TagSource},
-        record::{Revision, Snapshot},
+        record::{Record, Revision, Snapshot},
         refusal::{Code, Refusal},
         validators::{Representation, Validators},
     },
@@ -31,7 +32,7 @@ use crate::{
     entropy::random_bytes,
     exchange::Client,
     live::Gate,
-    store::Swapped,
+    store::{StoreError, Swapped},
     telemetry::{Step, metrics},
 };
 
@@ -140,8 +141,8 @@ impl Guards {
                 }
                 Ok((record, done)) => {
                     let _place = self.reserve_place(request, rules, &snapshot, done)?;
-                    let swapped = swap(&*self.store, self.store_timeout, &request.key, snapshot.revision, record).await;
-                    if let Swapped::Done(snapshot) = swapped.map_err(|error| refusals::of_store(&error))? {
+                    let swapped = self.put_step(request, &snapshot, &action, record, done).await;
+                    if let Swapped::Done(snapshot) = swapped.map_err(|error| refusals::of_lease_store(&error))? {
                         self.note_lease(request, &snapshot, done);
                         span.set("ifmatch.lease.event", done.word());
                         if let Some(metrics) = metrics::get() {
@@ -172,6 +173,23 @@ impl Guards {
                 Err(denied) => return Err(refuse(rules, denied).into()),
             }
         }
+    }
+
+    /// Swaps a step in. A grant whose fate stays unknown is taken back: its client is told that there is none.
+    async fn put_step(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        action: &Action,
+        record: Record,
+        done: Done,
+    ) -> Result<Swapped, StoreError> {
+        let (Action::Acquire(wanted), Done::Acquired { id, duration, is_new: true }) = (action, done) else {
+            return swap(&*self.store, self.store_timeout, &request.key, snapshot.revision, record).await;
+        };
+        let grant = LostGrant { id, is_known: wanted.proposed.is_some() };
+        let tried = Tried::Grant(grant, duration);
+        Attempt::new(&self.store, self.store_timeout, &request.key, tried, snapshot).make(record).await
     }
 
     /// Asks the upstream whether the client may use the resource, and whether there is one (`lease.auth`,

@@ -321,7 +321,11 @@ impl GuardedPath for Guards {
 }
 
 #[cfg(test)]
+mod dead_owner_tests;
+#[cfg(test)]
 mod lease_clock_tests;
+#[cfg(test)]
+mod lost_grant_tests;
 #[cfg(test)]
 mod store_cost_tests;
 #[cfg(test)]

@@ -120,6 +120,20 @@ pub(super) fn of_store(error: &StoreError) -> Refusal {
     Refusal::new(code, detail).retry_after(RETRY_SOON)
 }
 
+/// A store that did not do a step of a lease, or did not say that it has.
+pub(super) fn of_lease_store(error: &StoreError) -> Refusal {
+    tracing::error!(%error, "the store failed a lease operation");
+    let (code, detail) = match error {
+        StoreError::Full => (Code::StoreFull, "too many resources are leased or written at this moment"),
+        StoreError::Unavailable => (
+            Code::StoreUnavailable,
+            "the store did not confirm it: no lease was granted, and one that is held may or may not have changed; send \
+             it again",
+        ),
+    };
+    Refusal::new(code, detail).retry_after(RETRY_SOON)
+}
+
 /// A write that did not get its turn.
 pub(super) fn of_turn(no_turn: NoTurn) -> Refusal {
     match no_turn {

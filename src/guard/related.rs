@@ -11,10 +11,11 @@
 //! *Why are the named ones not marked?* They become known by the response alone. They are touched before the write is
 //! settled, so that nobody is answered from memory as they were when its client has its answer.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc};
 
 use http::{HeaderMap, StatusCode, header};
 use pingora::http::ResponseHeader;
+use tokio::time::Instant;
 
 use super::{
     Guards,
@@ -116,16 +117,17 @@ impl Guards {
     }
 
     async fn mark_one(&self, request: &Request, guard: &Guard, key: &ResourceKey) -> Result<Claim, Refusal> {
-        let late_max = request.upstream().late_max;
         for _ in 0..ATTEMPTS_MAX {
-            let snapshot = self.snapshot_to_touch(key, late_max).await.map_err(|error| refusals::of_store(&error))?;
+            let since = Instant::now();
+            let snapshot = self.snapshot_to_touch(key).await.map_err(|error| refusals::of_store(&error))?;
             let intent = Intent {
                 kind: MarkKind::Unclaimed,
+                since,
                 deadline: deadline(snapshot.now, request.upstream(), guard),
                 // A lease that has ended there is not this writer's.
                 leaves_lease: false,
                 removes: false,
-                late_max,
+                late_max: request.upstream().late_max,
             };
             match self.marker.mark(key, &snapshot, intent).await.map_err(|error| refusals::of_store(&error))? {
                 Marked::Done(mark) => return Ok(mark),
@@ -137,10 +139,10 @@ impl Guards {
     }
 
     /// The record of what is to be touched, in which no dead owner's mark is left.
-    async fn snapshot_to_touch(&self, key: &ResourceKey, late_max: Duration) -> Result<Snapshot, StoreError> {
+    async fn snapshot_to_touch(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
         loop {
             let snapshot = self.snapshot(key).await?;
-            let Some(next) = take_over(&snapshot, late_max) else { return Ok(snapshot) };
+            let Some(next) = take_over(&snapshot) else { return Ok(snapshot) };
             tracing::warn!(key = ?key, "the owner of a write in flight is gone: the write is in doubt");
             swap(&*self.store, self.store_timeout, key, snapshot.revision, next).await?;
         }

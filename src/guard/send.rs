@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::{Method, header};
 use pingora::http::RequestHeader;
+use tokio::time::Instant;
 
 use super::{
     Guards,
@@ -26,17 +27,19 @@ use crate::{
 const DEADLINE_GRACE: Duration = Duration::from_secs(5);
 
 impl Guards {
-    /// Puts a mark in, with a deadline after all that its owner may wait for.
+    /// Puts a mark in, with a deadline after all that its owner may wait for. The record was not asked for before
+    /// `since`.
     pub(super) async fn mark(
         &self,
         request: &Request,
         guard: &Guard,
-        snapshot: &Snapshot,
+        (snapshot, since): (&Snapshot, Instant),
         kind: MarkKind,
         standing: Standing,
     ) -> Result<Marked, StoreError> {
         let intent = Intent {
             kind,
+            since,
             deadline: deadline(snapshot.now, request.upstream(), guard),
             leaves_lease: standing.leaves_lease(),
             removes: request.method == Method::DELETE,

@@ -73,6 +73,7 @@ impl Guards {
     async fn mark_unclaimed(&self, request: &Request, guard: &Guard) -> Result<Claim, Refusal> {
         let end = Instant::now() + guard.claim_max_wait;
         loop {
+            let since = Instant::now();
             let snapshot = self.record(request).await?;
             if snapshot.availability() == Availability::Orphaned {
                 self.wait_until_free(request, &snapshot, end).await?;
@@ -80,7 +81,7 @@ impl Guards {
             }
             self.may_begin(&snapshot)?;
             let standing = Self::judge_write_by_lease(request, guard, &snapshot)?;
-            match self.mark(request, guard, &snapshot, MarkKind::Unclaimed, standing).await {
+            match self.mark(request, guard, (&snapshot, since), MarkKind::Unclaimed, standing).await {
                 Ok(Marked::Done(claim)) => return Ok(claim),
                 Ok(Marked::Full) => return Err(refusals::too_many_unclaimed()),
                 Ok(Marked::Conflict(_)) if Instant::now() < end => {}

@@ -48,7 +48,7 @@ impl Survey {
         key: &ResourceKey,
         snapshot: &Snapshot,
     ) -> Result<(), StoreError> {
-        if let Some(next) = take_over(snapshot, route.upstream.late_max) {
+        if let Some(next) = take_over(snapshot) {
             store.swap(key, snapshot.revision, next).await?;
         }
         if snapshot.availability() != Availability::Free {
@@ -63,4 +63,77 @@ impl Survey {
 
 fn may_belong_to(key: &ResourceKey, route: &Route) -> bool {
     route.key.may_have_made(key, &route.upstream.identity, &route.upstream_path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        clock::BootClock,
+        core::{
+            lease::testing::{Resource, acquire, id},
+            record::{Mark, Record, Revision},
+        },
+        proxy::testing::{guard, route},
+        store::{Incarnation, Swapped, memory::MemoryStore},
+    };
+
+    /// More than one page of records without anything, and this one after all of them.
+    async fn store_ending_with(last: impl Fn(&Snapshot) -> Record) -> MemoryStore {
+        let store = MemoryStore::new(Arc::new(BootClock), Incarnation(1), 2 * PAGE, Duration::from_secs(3_600));
+        for number in 0..=PAGE {
+            let key = ResourceKey::from_text(&format!("backend:/doc/{number}"));
+            let absent = store.read(&key).await.unwrap();
+            store.swap(&key, absent.revision, Record::absent(Revision(0))).await.unwrap();
+        }
+        let (key, snapshot) =
+            store.scan(None, 2 * PAGE).await.unwrap().into_iter().next_back().expect("there are many");
+        let swapped = store.swap(&key, snapshot.revision, last(&snapshot)).await.unwrap();
+        assert!(matches!(swapped, Swapped::Done(_)));
+        assert_eq!(store.scan(None, 2 * PAGE).await.unwrap().len(), PAGE + 1);
+        store
+    }
+
+    async fn survey(store: &MemoryStore) -> (usize, usize) {
+        let route = route("/doc/{id}", Some(guard()), &[]);
+        let survey = Survey::of(store, &[Arc::new(route)]).await.unwrap();
+        (survey.unsettled.values().sum(), survey.leases.values().sum())
+    }
+
+    #[tokio::test]
+    async fn a_lease_beyond_the_first_page_is_seen() {
+        let mut leased = Resource::new();
+        leased.must(acquire(Some(id(1)), crate::core::lease::LeaseDuration::Infinite));
+        let store = store_ending_with(|_| leased.snapshot.record.clone()).await;
+        assert_eq!(survey(&store).await, (0, 1));
+    }
+
+    #[tokio::test]
+    async fn a_mark_beyond_the_first_page_is_seen() {
+        let hour = Duration::from_secs(3_600);
+        let marked = |snapshot: &Snapshot| {
+            let mark =
+                Mark { owner: 1, nonce: 1, deadline: snapshot.now.plus(hour), late_max: hour, leaves_lease: true };
+            Record { claim: Some(mark), ..snapshot.record.clone() }
+        };
+        assert_eq!(survey(&store_ending_with(marked).await).await, (1, 0));
+    }
+
+    /// No write comes any more that would make a doubt of it.
+    #[tokio::test]
+    async fn what_a_dead_owner_has_left_becomes_a_doubt_of_its_own_length() {
+        let late_max = Duration::from_secs(77);
+        let marked = |snapshot: &Snapshot| {
+            let mark = Mark { owner: 1, nonce: 1, deadline: snapshot.now, late_max, leaves_lease: true };
+            Record { claim: Some(mark), ..snapshot.record.clone() }
+        };
+        let store = store_ending_with(marked).await;
+        let before = store.now().await.unwrap();
+        assert_eq!(survey(&store).await, (1, 0));
+        let (_, snapshot) = store.scan(None, 2 * PAGE).await.unwrap().pop().expect("there are many");
+        let doubt = snapshot.record.doubt.expect("it is in doubt");
+        assert!(doubt.until >= before.plus(late_max) && snapshot.record.claim.is_none());
+    }
 }

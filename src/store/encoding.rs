@@ -24,7 +24,7 @@ use crate::core::{
 };
 
 /// What [`decode`] reads. A record of a later format is refused: it may say what this program does not know.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// A record with a lease or a mark is seldom longer: one that is costs another allocation.
 const USUAL_BYTES: usize = 512;
@@ -79,9 +79,13 @@ pub fn decode(text: &[u8], base: StoreTime) -> Result<Record, DamagedRecord> {
 
 /// The same, and the label beside it.
 pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<Label>), DamagedRecord> {
-    let written: Written = serde_json::from_slice(text).map_err(|error| unreadable(&error))?;
+    let written = serde_json::from_slice::<Written>(text).map_err(|error| match serde_json::from_slice(text) {
+        // What another format has in it is no damage.
+        Ok(OfFormat { format }) if format != FORMAT => of_format(format),
+        _ => unreadable(&error),
+    })?;
     if written.format != FORMAT {
-        return Err(DamagedRecord(format!("its format is {}, and this version knows {FORMAT}", written.format)));
+        return Err(of_format(written.format));
     }
     let record = Record {
         version: read_stamp(written.version),
@@ -96,6 +100,12 @@ pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<L
         lease: written.lease.map(|lease| lease.read(base)).transpose()?,
     };
     Ok((record, written.label))
+}
+
+/// What all formats have.
+#[derive(Deserialize)]
+struct OfFormat {
+    format: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -148,6 +158,7 @@ struct WrittenMark {
     owner: String,
     nonce: u64,
     deadline_ms: i64,
+    late_max_ms: u64,
     leaves_lease: bool,
 }
 
@@ -218,6 +229,7 @@ impl WrittenMark {
             owner: format!("{:016x}", mark.owner),
             nonce: mark.nonce,
             deadline_ms: since(base, mark.deadline),
+            late_max_ms: milliseconds(mark.late_max),
             leaves_lease: mark.leaves_lease,
         }
     }
@@ -227,6 +239,7 @@ impl WrittenMark {
             owner: u64::from_str_radix(&self.owner, 16).map_err(|_error| damaged("the owner of a mark"))?,
             nonce: self.nonce,
             deadline: moment(base, self.deadline_ms),
+            late_max: Duration::from_millis(self.late_max_ms),
             leaves_lease: self.leaves_lease,
         })
     }
@@ -325,6 +338,10 @@ fn unreadable(error: &serde_json::Error) -> DamagedRecord {
         Category::Syntax | Category::Io => "it is not JSON",
     };
     DamagedRecord(format!("{what} at line {}, column {}", error.line(), error.column()))
+}
+
+fn of_format(format: u32) -> DamagedRecord {
+    DamagedRecord(format!("its format is {format}, and this version knows {FORMAT}"))
 }
 
 fn damaged(what: &str) -> DamagedRecord {

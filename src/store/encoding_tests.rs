@@ -41,12 +41,9 @@ fn known() -> impl Strategy<Value = Known> {
 }
 
 fn marks() -> impl Strategy<Value = Mark> {
-    (any::<u64>(), any::<u64>(), moments(), any::<bool>()).prop_map(|(owner, nonce, deadline, leaves_lease)| Mark {
-        owner,
-        nonce,
-        deadline,
-        leaves_lease,
-    })
+    (any::<u64>(), any::<u64>(), moments(), durations(), any::<bool>()).prop_map(
+        |(owner, nonce, deadline, late_max, leaves_lease)| Mark { owner, nonce, deadline, late_max, leaves_lease },
+    )
 }
 
 fn leases() -> impl Strategy<Value = Lease> {
@@ -119,7 +116,7 @@ proptest! {
 fn a_record_is_readable() {
     let record = Record { version: Stamp::Itself, ..Record::absent(Revision(7)) };
     let text = encode(&record, StoreTime::default());
-    assert_eq!(text, r#"{"format":1,"version":null,"touched":7,"fence":7}"#);
+    assert_eq!(text, r#"{"format":2,"version":null,"touched":7,"fence":7}"#);
 }
 
 #[test]
@@ -135,7 +132,7 @@ fn a_moment_before_the_first_is_the_first() {
 
 #[test]
 fn an_error_quotes_nothing() {
-    let text = r#"{"format":1,"version":"0f8fad5b","touched":1,"fence":1}"#;
+    let text = r#"{"format":2,"version":"0f8fad5b","touched":1,"fence":1}"#;
     let error = decode(text.as_bytes(), StoreTime::default()).unwrap_err().to_string();
     assert!(error.ends_with("it is JSON, and no record, at line 1, column 32"), "{error}");
 }
@@ -143,8 +140,11 @@ fn an_error_quotes_nothing() {
 #[test]
 fn what_this_version_does_not_know_is_refused() {
     let refused = |text: &str| decode(text.as_bytes(), StoreTime::default()).unwrap_err().to_string();
-    let later = refused(r#"{"format":2,"version":1,"touched":1,"fence":1}"#);
-    assert_eq!(later, "a record in the store cannot be read: its format is 2, and this version knows 1");
-    assert!(refused(r#"{"format":1,"version":1,"touched":1,"fence":1,"more":1}"#).contains("no record"));
+    let later = refused(r#"{"format":3,"version":1,"touched":1,"fence":1,"more":1}"#);
+    assert_eq!(later, "a record in the store cannot be read: its format is 3, and this version knows 2");
+    let mark = r#"{"owner":"1","nonce":1,"deadline_ms":1,"leaves_lease":true}"#;
+    let earlier = refused(&format!(r#"{{"format":1,"version":1,"touched":1,"fence":1,"claim":{mark}}}"#));
+    assert_eq!(earlier, "a record in the store cannot be read: its format is 1, and this version knows 2");
+    assert!(refused(r#"{"format":2,"version":1,"touched":1,"fence":1,"more":1}"#).contains("no record"));
     assert!(refused("").contains("cut off"));
 }

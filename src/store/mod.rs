@@ -34,7 +34,7 @@ pub mod redis;
 mod secret;
 
 pub use counts::Counts;
-pub use open::{OpenError, Opened, open};
+pub use open::{Left, OpenError, Opened, open};
 pub use secret::PASSWORD_VARIABLE;
 
 /// What tells the versions of one store from those of any other; drawn at random with the store's first start.
@@ -101,6 +101,18 @@ pub trait Store: Send + Sync {
     /// Gives every absent record a later revision, and with it another version: nothing that was learned of a resource
     /// without a record holds any longer. It is for an operator: an engine may take seconds for it.
     async fn raise_floors(&self) -> Result<(), StoreError>;
+
+    /// Whether a change would last now: makes one that changes nothing.
+    async fn try_out(&self) -> Result<(), StoreError> {
+        let nothing = ResourceKey::from_text("ready?");
+        let before = self.read(&nothing).await?;
+        match self.swap(&nothing, before.revision, before.record).await {
+            // Where somebody else came before, his change has lasted. Where there is no room for another record, those
+            // that are there can be changed.
+            Ok(_) | Err(StoreError::Full) => Ok(()),
+            Err(StoreError::Unavailable) => Err(StoreError::Unavailable),
+        }
+    }
 
     /// Ends the use of the store by this process, in good order.
     async fn close(&self) {}

@@ -53,22 +53,34 @@ pub enum OpenError {
 pub struct Opened {
     /// It.
     pub store: Arc<dyn Store>,
-    /// Whether the process that used it before may have left writes under way, of which the store knows nothing.
-    pub unclean: bool,
+    /// How the process that used it before has left it.
+    pub left: Left,
+}
+
+/// How the process that used a store before has left it: whether it may have left writes under way, of which the store
+/// knows nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// It has left none.
+    InOrder,
+    /// It died: its connections were closed then.
+    ByDeath,
+    /// The machine was started since, or it was another machine: nobody may have closed the connections.
+    ByPowerLoss,
 }
 
 /// The store that a configuration asks for. What it does in the background runs where this was called.
 pub async fn open(settings: &config::Store) -> Result<Opened, OpenError> {
     let (clock, capacity, idle_ttl) = (Arc::new(BootClock), settings.capacity, settings.idle_ttl);
-    let clean = |store: Arc<dyn Store>| Opened { store, unclean: false };
+    let clean = |store: Arc<dyn Store>| Opened { store, left: Left::InOrder };
     Ok(match &settings.kind {
         StoreKind::Memory => {
             let incarnation = Incarnation(random_u64()?);
             clean(Arc::new(MemoryStore::new(clock, incarnation, capacity, idle_ttl)))
         }
         StoreKind::Disk { path } => {
-            let (store, unclean) = DiskStore::open(path, clock, capacity, idle_ttl).await?;
-            Opened { store: Arc::new(store), unclean }
+            let (store, left) = DiskStore::open(path, clock, capacity, idle_ttl).await?;
+            Opened { store: Arc::new(store), left }
         }
         // The marks of a dead process are in the store, with their deadlines: nothing needs to be held back.
         StoreKind::Etcd(etcd) => clean(Arc::new(EtcdStore::connect(etcd, settings, clock).await?)),

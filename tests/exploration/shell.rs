@@ -6,7 +6,7 @@ use ifmatch::core::{
     steps::{self, Outcome, Settlement},
 };
 
-use super::{route::lease_rules, rules::Rules, store::LATE_MAX};
+use super::{route::lease_rules, rules::Rules};
 
 /// Marks the resource for a write.
 pub fn mark(snapshot: &Snapshot, mark: Mark, is_claim: bool, rules: &Rules) -> Option<Record> {
@@ -33,7 +33,7 @@ pub fn settle(snapshot: &Snapshot, settlement: &Settlement, rules: &Rules) -> Op
 
 /// Takes over what dead owners have left.
 pub fn take_over(snapshot: &Snapshot, rules: &Rules) -> Option<Record> {
-    let mut record = steps::take_over(snapshot, LATE_MAX)?;
+    let mut record = steps::take_over(snapshot)?;
     if !rules.takeover_is_a_doubt {
         record.doubt = snapshot.record.doubt;
     }

@@ -182,7 +182,7 @@ impl World {
         let Step::Marks(seen, leaves_lease) = self.clients[index].step.clone() else { return };
         let client = &self.clients[index];
         let deadline = seen.now.plus(MARK);
-        let mark = Mark { owner: client.proxy as u64, nonce: index as u64, deadline, leaves_lease };
+        let mark = Mark { owner: client.proxy as u64, nonce: index as u64, deadline, late_max: LATE_MAX, leaves_lease };
         let snapshot = if rules.verdict_is_bound { seen.snapshot() } else { self.store.read() };
         let next = shell::mark(&snapshot, mark, client.role != Role::Poster, rules);
         let marked_at = next.and_then(|next| self.store.swap(snapshot.revision, next));
@@ -194,8 +194,7 @@ impl World {
     fn settle(&mut self, index: usize, outcome: Outcome, learned: Option<Content>, seen: &Seen, rules: &Rules) {
         let Write { mark, marked_at, .. } = self.clients[index].write.clone().expect("it is marked");
         let learned_too = learned.map(known);
-        let settlement =
-            Settlement { mark, marked_at, outcome, removes: false, learned: learned_too, late_max: LATE_MAX };
+        let settlement = Settlement { mark, marked_at, outcome, removes: false, learned: learned_too };
         let is_settled = match shell::settle(&seen.snapshot(), &settlement, rules) {
             Some(next) => self.store.swap(seen.revision, next).is_some(),
             // Others have made a doubt of it.

@@ -13,7 +13,7 @@ use crate::support::{
     engines,
     proxy::Proxy,
     raw::{get, put_if_match, send},
-    wait::until,
+    wait::{until, within},
 };
 
 #[tokio::test]
@@ -23,7 +23,7 @@ async fn a_proxy_that_serves_is_alive_and_ready() {
     assert_eq!(ask(admin, "/livez").await, json!({ "alive": true }));
     let expected = json!({
         "ready": true,
-        "store": { "kind": "memory", "available": true },
+        "store": { "kind": "memory", "available": true, "writable": true },
         "listeners": [proxy.addr().to_string()],
         "draining": false,
         "start_grace": { "over": true, "remaining_ms": 0 },
@@ -47,7 +47,7 @@ async fn a_proxy_whose_store_does_not_answer_is_not_ready_until_it_does() {
     let (backend, redis) = (Backend::start().await, engines::Redis::start().await);
     let store = format!("kind = \"redis\"\nurl = \"{}\"\ntimeout = \"1s\"", redis.url());
     let (_proxy, admin) = start(&Proxy::to(backend.addr()).store(&store)).await;
-    assert_eq!(ask(admin, "/readyz").await["store"], json!({ "kind": "redis", "available": true }));
+    assert_eq!(ask(admin, "/readyz").await["store"], json!({ "kind": "redis", "available": true, "writable": true }));
     redis.signal("STOP");
     let answer = look(admin, "/readyz").await;
     assert_eq!(answer.status, 503);
@@ -60,6 +60,33 @@ async fn a_proxy_whose_store_does_not_answer_is_not_ready_until_it_does() {
     while look(admin, "/readyz").await.status != 200 {
         assert!(tokio::time::Instant::now() < end, "it is ready again");
     }
+}
+
+/// DESIGN, section 3, rule 17: that a store can be read says nothing of its writes.
+#[tokio::test]
+async fn a_proxy_whose_store_takes_no_writes_is_not_ready_until_it_does() {
+    let (backend, redis) = (Backend::start().await, engines::Redis::start().await);
+    let store = format!("kind = \"redis\"\nurl = \"{}\"", redis.url());
+    let (_proxy, admin) = start(&Proxy::to(backend.addr()).store(&store)).await;
+    assert_eq!(ask(admin, "/readyz").await["store"]["writable"], true);
+    redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    let is_ready = async || look(admin, "/readyz").await.status == 200;
+    // What was found out counts for a second.
+    within("it to be not ready", async {
+        while is_ready().await {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let document: Value = serde_json::from_slice(&look(admin, "/readyz").await.body).expect("JSON");
+    assert_eq!(document["store"], json!({ "kind": "redis", "available": true, "writable": false }));
+    redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    within("it to be ready again", async {
+        while !is_ready().await {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
 }
 
 /// A balancer must hear of it while requests are still ending.

@@ -19,7 +19,7 @@ use tokio::{
 use crate::support::{
     backend::Backend,
     leases::{Grant, lease, view},
-    proxy::Proxy,
+    proxy::{Proxy, Setup},
     random::Random,
     raw::{Connection, send},
     response::Response,
@@ -45,12 +45,16 @@ struct Item {
     told: Told,
 }
 
-async fn start(backend: &Backend, file: &Path, late_max: &str) -> Proxy {
+fn setup(backend: &Backend, file: &Path, late_max: &str) -> Setup {
     let mut leases = String::from("policy = \"pessimistic\"\netag = \"version\"\nwriters = \"exclusive\"\n");
     leases.push_str("[routes.lease]\nauth = \"none\"\nabsent = \"allow\"\ninfinite = true\nmax_per_principal = 1000\n");
     let mut store = String::from("kind = \"disk\"\n");
     writeln!(store, "path = {:?}", file.to_str().expect("UTF-8")).expect("a String takes all");
-    Proxy::to(backend.addr()).store(&store).upstream(&format!("late_max = {late_max:?}")).route(&leases).start().await
+    Proxy::to(backend.addr()).store(&store).upstream(&format!("late_max = {late_max:?}")).route(&leases)
+}
+
+async fn start(backend: &Backend, file: &Path, late_max: &str) -> Proxy {
+    setup(backend, file, late_max).start().await
 }
 
 /// One operation after another until the process is gone; the items as their client knows them then.
@@ -168,6 +172,40 @@ async fn after_a_crash_writes_and_grants_are_held_back_for_as_long_as_a_write_ma
 
     let proxy = start(&backend, &file, "1h").await;
     assert_eq!(send(proxy.addr(), "PUT", "/doc", &[], "two").await.status, 204, "the last one ended in good order");
+}
+
+/// DESIGN, section 3, rule 10: a write beside a lease ends no lease that is held, whatever becomes of the process.
+#[tokio::test]
+async fn a_lease_survives_a_crash_in_the_middle_of_a_write_that_touches_its_resource() {
+    const PROJECT: &str = "/projects/1";
+    let (backend, directory) = (Backend::start().await, tempfile::tempdir().expect("a directory"));
+    let file = directory.path().join("leases");
+    let configuration = setup(&backend, &file, "0s").configuration();
+    let (tables, route) = configuration.split_once("[[routes]]").expect("a route");
+    let items = route.replace("\"all\"", "\"items\"").replace("\"/{*rest}\"", "\"/projects/{project}/items/{item}\"");
+    let items = items.replace("[routes.lease]", "touches = [\"/projects/{project}\"]\n[routes.lease]");
+    let configuration = format!("{tables}[[routes]]{route}\n[[routes]]{items}");
+    let mut crashed = Proxy::start(&configuration).await;
+    let grant = Grant::of(&lease(crashed.addr(), "POST", PROJECT, &[("Lease-Duration", "infinite")]).await);
+    let held = backend.hold("PUT", "/projects/1/items/2");
+    let addr = crashed.addr();
+    let writer =
+        tokio::spawn(
+            async move { Connection::open(addr).await.try_exchange("PUT", "/projects/1/items/2", &[], "x").await },
+        );
+    let write = held.arrived().await;
+    crashed.signal("KILL");
+    crashed.exit_status().await;
+    drop(write);
+    assert!(writer.await.unwrap().is_err(), "nobody was left to answer it");
+
+    let proxy = Proxy::start(&configuration).await;
+    let now = view(proxy.addr(), PROJECT).await;
+    assert_eq!((&now["state"], &now["fence"]), (&"leased".into(), &grant.fence.into()));
+    send(proxy.addr(), "PUT", PROJECT, &[], "stolen").await.refused(412, "lease-id-missing");
+    lease(proxy.addr(), "POST", PROJECT, &[("Lease-Duration", "infinite")]).await.refused(409, "lease-held");
+    let held = send(proxy.addr(), "PUT", PROJECT, &[("Lease-Id", &grant.id)], "mine").await;
+    assert_eq!(held.status, 201, "{held:?}");
 }
 
 #[tokio::test]

@@ -1,12 +1,12 @@
 //! Two proxies with one store in front of one backend are as one (DESIGN, section 7).
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use crate::{
     races::{count_up, only_winner, refused_but},
     support::{
         backend::Backend,
-        engines::Engine,
+        engines::{Engine, Redis},
         leases::{Grant, acquire, is_in_line, lease, leasing_versions, put_with, release, view},
         nginx::Nginx,
         proxy::{Proxy, Setup},
@@ -134,4 +134,48 @@ async fn a_waiter_at_one_proxy_wakes_when_the_lease_is_released_at_the_other() {
         assert_eq!((granted.status, granted.header("preference-applied")), (201, Some("wait")), "{granted:?}");
         assert!(Grant::of(&granted).fence > first.fence);
     }
+}
+
+/// DESIGN, section 3, rule 7: what a dead owner has left is in doubt for as long as its own upstream may apply it late,
+/// and not for as long as that of whoever finds it.
+#[tokio::test]
+async fn a_dead_proxys_write_is_in_doubt_for_the_time_of_its_own_upstream() {
+    let (engine, backend) = (Engine::Redis(Redis::start().await), Backend::start().await);
+    let routes = ["slow", "fast"].map(|name| {
+        let rules = "policy = \"optimistic\"\nrequire = \"never\"\netag = \"version\"\nwriters = \"exclusive\"";
+        let limits = "claim = { max_wait = \"100ms\" }\nprobe = { timeout = \"100ms\" }";
+        let place = format!("name = {name:?}\npath = \"/{name}/{{id}}\"\nkey = \"{{id}}\"\nupstream = {name:?}");
+        format!("[[routes]]\n{place}\n{rules}\n{limits}\n")
+    });
+    let upstream = |name: &str, late_max: &str| {
+        let limits = "connect_timeout = \"100ms\"\ntimeout = \"500ms\"\nqueue = { max_wait = \"10ms\" }";
+        let servers = format!("servers = [\"{}\"]\nidentity = \"docs\"\nlate_max = {late_max:?}", backend.addr());
+        format!("[upstreams.{name}]\n{servers}\n{limits}\n")
+    };
+    let upstreams = [upstream("slow", "60s"), upstream("fast", "1s")].concat();
+    let server = "[server]\n{listen}\nspool_dir = \"{spool}\"\nthreads = 2\n";
+    let configuration = format!("{server}[store]\n{}\n{upstreams}{}", engine.store(), routes.concat());
+    let (mut dead, alive) = (Proxy::start(&configuration).await, Proxy::start(&configuration).await);
+    let held = backend.hold("PUT", "/slow/doc");
+    let addr = dead.addr();
+    let writer =
+        tokio::spawn(async move { Connection::open(addr).await.try_exchange("PUT", "/slow/doc", &[], "x").await });
+    let write = held.arrived().await;
+    dead.signal("KILL");
+    dead.exit_status().await;
+    assert!(writer.await.unwrap().is_err(), "nobody was left to answer it");
+    let retry_after = within("the dead owner's mark to become a doubt", async {
+        loop {
+            let answer = send(alive.addr(), "PUT", "/fast/doc", &[], "over it").await;
+            answer.refused(409, "write-in-flight");
+            let retry_after: u64 = answer.header("retry-after").expect("it says when").parse().expect("seconds");
+            if retry_after > 1 {
+                break retry_after;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    assert!(retry_after.await > 50, "it is that of the dead owner's upstream");
+    assert_eq!(backend.count("PUT", "/fast/doc"), 0);
+    drop(write);
 }

@@ -79,7 +79,7 @@ pub fn idle() -> Record {
 /// A record with everything that pins one.
 pub fn busy(now: StoreTime) -> Record {
     let deadline = now.plus(HOUR);
-    let mark = |nonce| Mark { owner: u64::MAX - 1, nonce, deadline, leaves_lease: true };
+    let mark = |nonce| Mark { owner: u64::MAX - 1, nonce, deadline, late_max: HOUR, leaves_lease: true };
     let doubt = Doubt { until: deadline, version: Stamp::Itself };
     Record { claim: Some(mark(1)), unclaimed: vec![mark(2), mark(3)], doubt: Some(doubt), ..leased(now, HOUR) }
 }

@@ -9,7 +9,7 @@ use ifmatch::{
         record::{Record, Snapshot, Stamp},
     },
     store::{
-        Store,
+        Left, Store,
         disk::{DiskError, DiskStore},
     },
 };
@@ -28,7 +28,7 @@ struct Disk {
     directory: TempDir,
 }
 
-async fn open(path: PathBuf, clock: &Arc<StillClock>) -> Result<(DiskStore, bool), DiskError> {
+async fn open(path: PathBuf, clock: &Arc<StillClock>) -> Result<(DiskStore, Left), DiskError> {
     let clock: Arc<dyn Clock> = Arc::<StillClock>::clone(clock);
     DiskStore::open(&path, clock, 1_000, IDLE_TTL).await
 }
@@ -46,14 +46,14 @@ impl Disk {
         }
         let (path, clock, directory) = (self.path(), Arc::new(StillClock::default()), self.directory);
         drop(self.store);
-        let (store, unclean) = loop {
+        let (store, left) = loop {
             // The thread that writes lets go of the file a little later.
             match open(path.clone(), &clock).await {
                 Err(DiskError::InUse(_)) => tokio::task::yield_now().await,
                 opened => break opened.expect("it can be opened again"),
             }
         };
-        (Self { clock, store: Arc::new(store), directory }, unclean)
+        (Self { clock, store: Arc::new(store), directory }, left != Left::InOrder)
     }
 }
 
@@ -64,8 +64,8 @@ impl Fixture for Disk {
         clock.pass(Duration::from_secs(1_000_000));
         let path = directory.path().join("leases");
         let ticking: Arc<dyn Clock> = Arc::<StillClock>::clone(&clock);
-        let (store, unclean) = DiskStore::open(&path, ticking, capacity, IDLE_TTL).await.expect("a new file");
-        assert!(!unclean, "a new file is in good order");
+        let (store, left) = DiskStore::open(&path, ticking, capacity, IDLE_TTL).await.expect("a new file");
+        assert_eq!(left, Left::InOrder, "a new file is in good order");
         Self { clock, store: Arc::new(store), directory }
     }
 
@@ -162,6 +162,42 @@ async fn an_ended_lease_that_a_write_takes_does_not_come_back() {
     put(&*disk.store, "a", Record { claim: Some(mark), ..ended }).await;
     let (disk, unclean) = disk.restart(false).await;
     assert!(unclean);
+    assert_eq!(read(&*disk.store, "a").await.lease(), None);
+}
+
+/// A write on another resource may touch this one, whoever holds its lease (DESIGN, section 3, rule 10).
+#[tokio::test]
+async fn a_held_lease_stays_whatever_is_marked_beside_it() {
+    let disk = Disk::start(10).await;
+    let granted = grant(&disk, "a").await;
+    let mark = ifmatch::core::record::Mark {
+        leaves_lease: false,
+        ..busy(granted.now).claim.expect("a busy record has a claim")
+    };
+    let held = read(&*disk.store, "a").await.record;
+    put(&*disk.store, "a", Record { unclaimed: vec![mark], ..held }).await;
+    let (disk, unclean) = disk.restart(false).await;
+    assert!(unclean);
+    let back = read(&*disk.store, "a").await;
+    assert_eq!((back.lease_state(), back.fence()), (LeaseState::Leased, granted.fence()));
+}
+
+/// What the file says of a lease is compared with what it said, and not with what it would say now.
+#[tokio::test]
+async fn a_lease_that_ends_beside_a_mark_leaves_the_file_with_the_next_change() {
+    let disk = Disk::start(10).await;
+    let granted = grant(&disk, "a").await;
+    let mark = ifmatch::core::record::Mark {
+        leaves_lease: false,
+        ..busy(granted.now).claim.expect("a busy record has a claim")
+    };
+    let held = read(&*disk.store, "a").await.record;
+    put(&*disk.store, "a", Record { unclaimed: vec![mark], ..held }).await;
+    disk.pass(MOMENT * 10).await;
+    let ended = read(&*disk.store, "a").await;
+    assert_eq!(ended.lease_state(), LeaseState::Expired);
+    put(&*disk.store, "a", ended.record).await;
+    let (disk, _) = disk.restart(false).await;
     assert_eq!(read(&*disk.store, "a").await.lease(), None);
 }
 

@@ -157,7 +157,7 @@ fn a_write_whose_process_died_ends_the_memory_of_a_lease_unless_it_was_its_holde
         resource.pass_seconds(60);
         let (mark, _) = resource.begin(standing);
         resource.snapshot.now = mark.deadline;
-        let record = take_over(&resource.snapshot, Duration::ZERO).expect("its owner is dead");
+        let record = take_over(&resource.snapshot).expect("its owner is dead");
         assert_eq!(record.lease.is_some(), kept, "{standing:?}");
     }
 }

@@ -23,6 +23,7 @@ use super::{policy::LeaseRules, time::StoreTime};
 mod holder;
 mod id;
 mod step;
+mod take_back;
 mod usage;
 
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub(crate) mod testing;
 pub use holder::{HolderLabel, MalformedLabel};
 pub use id::{LeaseId, MalformedLeaseId};
 pub use step::{Acquire, Action, Command, Denied, Done, break_lease, step};
+pub use take_back::{LostGrant, take_back};
 pub use usage::{Standing, Usage, UseDenied, judge_use};
 
 /// The name of a principal: a hash of its credentials.

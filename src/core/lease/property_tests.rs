@@ -10,7 +10,7 @@ use super::super::{
 };
 use super::*;
 use crate::core::{
-    record::{Record, Revision},
+    record::{Mark, Record, Revision},
     steps::Outcome,
 };
 

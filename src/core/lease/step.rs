@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{HolderLabel, Lease, LeaseDuration, LeaseId, LeaseState, PrincipalName, Term};
 use crate::core::{
     policy::LeaseRules,
-    record::{Availability, Mark, Record, Snapshot, Stamp},
+    record::{Availability, Record, Snapshot, Stamp},
     time::StoreTime,
 };
 
@@ -317,12 +317,8 @@ impl<'a> Current<'a> {
     /// Whether no write is in flight that could take a lease that has run out from its holder. One in doubt has done so
     /// already.
     fn must_be_unwritten(&self) -> Result<(), Denied> {
-        let record = &self.snapshot.record;
-        let mut marks = record.claim.iter().chain(&record.unclaimed);
-        if marks.all(|mark: &Mark| mark.leaves_lease) {
-            return Ok(());
-        }
-        Err(Denied::Busy(self.snapshot.availability()))
+        let is_taken = |lease| self.snapshot.record.marks().any(|mark| mark.takes(lease, self.now));
+        if self.lease.is_some_and(is_taken) { Err(Denied::Busy(self.snapshot.availability())) } else { Ok(()) }
     }
 }
 

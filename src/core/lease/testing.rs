@@ -98,15 +98,15 @@ impl Resource {
     pub(crate) fn begin(&mut self, standing: Standing) -> (Mark, Revision) {
         self.next_nonce += 1;
         let deadline = self.snapshot.now.plus(Duration::from_secs(1_000_000));
-        let mark = Mark { owner: 1, nonce: self.next_nonce, deadline, leaves_lease: standing.leaves_lease() };
+        let (nonce, leaves_lease) = (self.next_nonce, standing.leaves_lease());
+        let mark = Mark { owner: 1, nonce, deadline, late_max: Duration::from_secs(1), leaves_lease };
         let record = claim(&self.snapshot, mark).expect("the resource is free");
         (mark, self.swap(record))
     }
 
     /// Ends a write; one in doubt is so for a second.
     pub(crate) fn end(&mut self, (mark, marked_at): (Mark, Revision), outcome: Outcome, removes: bool) {
-        let late_max = Duration::from_secs(1);
-        let settlement = Settlement { mark, marked_at, outcome, removes, learned: None, late_max };
+        let settlement = Settlement { mark, marked_at, outcome, removes, learned: None };
         let record = settle(&self.snapshot, settlement).expect("the mark is there");
         self.swap(record);
     }

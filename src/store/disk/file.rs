@@ -12,15 +12,19 @@ use std::{
 use rustix::fs::{FlockOperation, flock};
 use tempfile::NamedTempFile;
 
-use super::log::{self, Log, Medium, REGION_BYTES};
+use super::{
+    frame::Numbers,
+    log::{self, Log, Medium, REGION_BYTES},
+};
 use crate::{
+    clock::boot,
     core::{
         record::{Record, Revision, Stamp},
         resource::ResourceKey,
         time::StoreTime,
     },
     entropy::random_u64,
-    store::{Incarnation, encoding},
+    store::{Incarnation, Left, encoding},
 };
 
 /// Why a file is of no use as a store. Nothing was changed in it.
@@ -55,8 +59,8 @@ pub(super) struct Contents {
     pub(super) incarnation: Incarnation,
     /// No greater revision was given by whoever had the file before.
     pub(super) reserved: Revision,
-    /// Whether its last user gave it back in good order.
-    pub(super) was_closed: bool,
+    /// How its last user left it.
+    pub(super) left: Left,
     pub(super) records: Vec<(ResourceKey, Record)>,
 }
 
@@ -85,12 +89,18 @@ pub(super) fn open(path: &Path, now: StoreTime) -> Result<(Log, Contents), DiskE
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(at)?;
-    let read = read(Box::new(LogFile { path: path.to_owned(), file, is_named: true }), &bytes, now);
+    let read = read(Box::new(LogFile { path: path.to_owned(), file, is_named: true }), &bytes, now, boot());
     read.map_err(|what| DiskError::Damaged { path: path.to_owned(), what })
 }
 
-/// The log that these bytes of a medium are, and what it says. The error says what is wrong.
-pub(super) fn read(medium: Box<dyn Medium>, bytes: &[u8], now: StoreTime) -> Result<(Log, Contents), String> {
+/// The log that these bytes of a medium are, and what it says, read under this start of the machine. The error says what
+/// is wrong.
+pub(super) fn read(
+    medium: Box<dyn Medium>,
+    bytes: &[u8],
+    now: StoreTime,
+    boot: Option<u128>,
+) -> Result<(Log, Contents), String> {
     let found = log::read(bytes)?;
     let record = |(key, text): (&&str, &&str)| {
         let record = encoding::decode(text.as_bytes(), now).map_err(|error| error.to_string())?;
@@ -100,10 +110,14 @@ pub(super) fn read(medium: Box<dyn Medium>, bytes: &[u8], now: StoreTime) -> Res
     let contents = Contents {
         incarnation: Incarnation(found.incarnation),
         reserved: Revision(found.numbers.reserved),
-        was_closed: !found.numbers.in_use,
+        left: match found.numbers {
+            Numbers { in_use: false, .. } => Left::InOrder,
+            Numbers { boot: last, .. } if Some(last) == boot => Left::ByDeath,
+            Numbers { .. } => Left::ByPowerLoss,
+        },
         records: found.leases.iter().map(record).collect::<Result<_, String>>()?,
     };
-    Ok((Log::new(medium, &found), contents))
+    Ok((Log::new(medium, &found, boot.unwrap_or_default()), contents))
 }
 
 /// Makes a new store without a name, and names it when it is whole: a crash meanwhile leaves no half of it.

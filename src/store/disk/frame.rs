@@ -8,14 +8,16 @@
 //! | 16 to 23 | no greater revision was ever given |
 //! | 24 | 1 while a process uses the file |
 //! | 25 to 31 | 0 |
-//! | 32 to the end | entries: the bytes of a key and of a text, as two numbers; the key; and the text |
-//! | after it | 0, up to a multiple of 32 bytes: so another frame can be found without this one |
+//! | 32 to 47 | the start of the machine that it was written under; 0 where that is not known |
+//! | 48 to 63 | 0 |
+//! | 64 to the end | entries: the bytes of a key and of a text, as two numbers; the key; and the text |
+//! | after it | 0, up to a multiple of 64 bytes: so another frame can be found without this one |
 //!
 //! Numbers are little-endian. A text is the record with the lease of that resource; none at all says that it has none,
 //! and its length is told as [`NONE`].
 
 /// Where the entries begin, and what the length of a frame is a multiple of.
-pub(super) const HEAD_BYTES: usize = 32;
+pub(super) const HEAD_BYTES: usize = 64;
 
 /// The length of a text that is not there.
 const NONE: u32 = u32::MAX;
@@ -26,6 +28,7 @@ pub(super) struct Numbers {
     pub(super) sequence: u64,
     pub(super) reserved: u64,
     pub(super) in_use: bool,
+    pub(super) boot: u128,
 }
 
 /// A whole frame, as it was found.
@@ -85,6 +88,7 @@ pub(super) fn encode(numbers: Numbers, entries: &Entries) -> Result<Vec<u8>, Too
     put(&mut head, 8, &numbers.sequence.to_le_bytes());
     put(&mut head, 16, &numbers.reserved.to_le_bytes());
     put(&mut head, 24, &[u8::from(numbers.in_use)]);
+    put(&mut head, 32, &numbers.boot.to_le_bytes());
     put(&mut bytes, 0, &head);
     let sum = crc32fast::hash(bytes.get(4..).unwrap_or_default());
     put(&mut bytes, 0, &sum.to_le_bytes());
@@ -113,12 +117,16 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Frame<'_>> {
     let numbers = Numbers {
         sequence: u64::from_le_bytes(*bytes.get(8..)?.first_chunk()?),
         reserved: u64::from_le_bytes(*bytes.get(16..)?.first_chunk()?),
-        in_use: match bytes.get(24..HEAD_BYTES)? {
+        boot: u128::from_le_bytes(*bytes.get(32..)?.first_chunk()?),
+        in_use: match bytes.get(24..32)? {
             [0, rest @ ..] if rest.iter().all(|byte| *byte == 0) => false,
             [1, rest @ ..] if rest.iter().all(|byte| *byte == 0) => true,
             _ => return None,
         },
     };
+    if bytes.get(48..HEAD_BYTES)?.iter().any(|byte| *byte != 0) {
+        return None;
+    }
     let length = usize::try_from(number(bytes.get(4..)?)?).ok()?;
     let entries = bytes.get(HEAD_BYTES..HEAD_BYTES.checked_add(length)?)?;
     let sum = crc32fast::hash(bytes.get(4..HEAD_BYTES + length)?);
@@ -163,7 +171,7 @@ fn read(mut left: &[u8]) -> Option<Vec<(&str, Option<&str>)>> {
 mod tests {
     use super::*;
 
-    const NUMBERS: Numbers = Numbers { sequence: 7, reserved: 1 << 40, in_use: true };
+    const NUMBERS: Numbers = Numbers { sequence: 7, reserved: 1 << 40, in_use: true, boot: 1 << 100 };
     const ENTRIES: [(&str, Option<&str>); 4] = [("a", Some("one")), ("b", None), ("", Some("")), ("ü", Some("zwei"))];
 
     fn frame() -> Vec<u8> {

@@ -21,7 +21,7 @@ use std::{collections::HashMap, io};
 use super::frame::{self, Entries, Frame, HEAD_BYTES, Numbers};
 
 /// Another layout of the file has another number.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 const MAGIC: &[u8; 8] = b"ifmatch\n";
 /// The first region begins here: far enough from the header that no write into one touches the other.
 const HEADER_BYTES: usize = 4_096;
@@ -29,6 +29,8 @@ const HEADER_BYTES: usize = 4_096;
 pub(super) const REGION_BYTES: usize = 4 << 20;
 /// A region is so many times what a frame with everything takes, or more, so that most of what is written is news.
 const ROOM: usize = 2;
+/// What part of a region is room for more. It is less than what is left of one that has just begun anew.
+const SPARE_PART: usize = 4;
 
 /// What the log is written to. Its bytes are those of the last [`Medium::replace`], changed by each write since.
 pub(super) trait Medium: Send {
@@ -71,6 +73,8 @@ struct End {
 pub(super) struct Log {
     medium: Box<dyn Medium>,
     incarnation: u64,
+    /// The start of the machine that it goes on under.
+    boot: u128,
     last: Numbers,
     end: End,
     /// Whether the other region may have a whole frame of a beginning that failed: only a later one there puts it right.
@@ -79,7 +83,7 @@ pub(super) struct Log {
 
 /// The beginning of a file without leases, with regions of this size, and how long the file is.
 pub(super) fn new(incarnation: u64, region_bytes: usize) -> io::Result<(Vec<u8>, u64)> {
-    let numbers = Numbers { sequence: 1, reserved: 0, in_use: false };
+    let numbers = Numbers { sequence: 1, reserved: 0, in_use: false, boot: 0 };
     let mut bytes = header(incarnation, region_bytes);
     bytes.extend(frame::encode(numbers, &Entries::default()).map_err(io::Error::other)?);
     Ok((bytes, file_bytes(region_bytes)))
@@ -175,17 +179,27 @@ fn change<'a>(leases: &mut Leases<'a>, key: &'a str, text: Option<&'a str>) {
 }
 
 impl Log {
-    /// Goes on with what was found.
-    pub(super) fn new(medium: Box<dyn Medium>, found: &Found<'_>) -> Self {
-        Self { medium, incarnation: found.incarnation, last: found.numbers, end: found.end, is_half_begun: false }
+    /// Goes on with what was found, under this start of the machine.
+    pub(super) fn new(medium: Box<dyn Medium>, found: &Found<'_>, boot: u128) -> Self {
+        let Found { incarnation, numbers, end, .. } = *found;
+        Self { medium, incarnation, boot, last: numbers, end, is_half_begun: false }
     }
 
     /// Writes what has changed, and how it stands with the file; returns when it is there without power. What failed
-    /// may be there or not, until all of it is given again.
+    /// may be there or not, until the last word on all of it is given again.
     pub(super) fn commit(&mut self, changes: &Entries, reserved: u64, in_use: bool) -> io::Result<()> {
-        let numbers = Numbers { sequence: self.last.sequence + 1, reserved, in_use };
+        self.commit_before(0, changes, reserved, in_use)
+    }
+
+    /// The same where there is room for more after it: where that has to be made first, it is an error if it cannot.
+    pub(super) fn commit_with_room(&mut self, changes: &Entries, reserved: u64, in_use: bool) -> io::Result<()> {
+        self.commit_before(self.end.region_bytes / SPARE_PART, changes, reserved, in_use)
+    }
+
+    fn commit_before(&mut self, spare: usize, changes: &Entries, reserved: u64, in_use: bool) -> io::Result<()> {
+        let numbers = Numbers { sequence: self.last.sequence + 1, reserved, in_use, boot: self.boot };
         let bytes = frame::encode(numbers, changes).map_err(io::Error::other)?;
-        if self.is_half_begun || bytes.len() > self.end.region_bytes - self.end.position {
+        if self.is_half_begun || bytes.len() + spare > self.end.region_bytes - self.end.position {
             return self.begin_anew(changes, numbers);
         }
         self.medium.write_at(self.end.offset(), &bytes)?;

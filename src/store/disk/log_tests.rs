@@ -19,7 +19,7 @@ fn begin() -> (Disk, Log) {
 
 /// The log that is found without power.
 fn go_on(disk: &Disk) -> Log {
-    Log::new(Box::new(disk.clone()), &read(&disk.platter().synced).unwrap())
+    Log::new(Box::new(disk.clone()), &read(&disk.platter().synced).unwrap(), 1)
 }
 
 fn entry(name: &str, text: Option<&str>) -> Entries {

@@ -5,13 +5,17 @@
 //! *What is written?* Leases, with their fences, and how far revisions were given. All else is what a proxy can learn
 //! again: it lives in the memory store that stands before the file.
 //!
-//! *When?* A swap that changes a lease returns when the file has it. So whoever is told of a grant finds it after a
-//! crash, and no fence is given twice.
+//! *When?* A swap that changes a lease is in force, and returns, when the file has it: until then the record is as it was,
+//! and the next swap of it waits. So whoever is told of a grant finds it after a crash, and no fence is given twice.
+//!
+//! *And where it cannot be written?* Then the swap has not happened, for anybody. What was written of it may be in the
+//! file all the same, so the words of before are written over it, again and again until the disk takes them.
 //!
 //! *What about marks?* A mark that a crash has lost may belong to a write that the upstream still applies. Instead of
 //! writing each mark down, the file knows whether its last user has given it back in good order; if not,
-//! [`Opened::unclean`](super::Opened::unclean) says so, and writes and grants are held back for as long as a write may
-//! come late.
+//! [`Opened::left`](super::Opened::left) says so, and writes and grants are held back for as long as a write may come
+//! late. Where the machine itself was started since, nobody may have told the upstream that the connection is gone, so
+//! it may go on for as long as the write could last.
 //!
 //! *How does time pass while nobody looks?* It does not: what is kept of a lease is how long it had from its last
 //! change on, and it has that again after a restart. It may end late, and never early.
@@ -21,7 +25,7 @@ use std::{io, path::Path, sync::Arc, time::Duration};
 use async_trait::async_trait;
 
 use super::{
-    Counts, Incarnation, Store, StoreError, Swapped,
+    Counts, Incarnation, Left, Store, StoreError, Swapped,
     memory::{Inheritance, MemoryStore},
 };
 use crate::{
@@ -42,7 +46,6 @@ mod writer;
 use file::Contents;
 pub use file::DiskError;
 use log::Log;
-use queue::Commit;
 use writer::Writer;
 
 /// Records in memory, with leases on disk.
@@ -52,17 +55,17 @@ pub struct DiskStore {
 }
 
 impl DiskStore {
-    /// The store in this file, which is created where there is none; and whether its last user left it in disorder.
+    /// The store in this file, which is created where there is none; and how its last user left it.
     pub async fn open(
         path: &Path,
         clock: Arc<dyn Clock>,
         capacity: usize,
         idle_ttl: Duration,
-    ) -> Result<(Self, bool), DiskError> {
+    ) -> Result<(Self, Left), DiskError> {
         let (log, contents) = file::open(path, clock.now())?;
-        let unclean = !contents.was_closed;
+        let left = contents.left;
         let store = Self::begin(log, contents, clock, (capacity, idle_ttl)).await;
-        Ok((store.map_err(|source| DiskError::Io { path: path.to_owned(), source })?, unclean))
+        Ok((store.map_err(|source| DiskError::Io { path: path.to_owned(), source })?, left))
     }
 
     /// Goes on from what a file held.
@@ -93,8 +96,7 @@ impl Store for DiskStore {
     }
 
     async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
-        let (swapped, awaited) = self.memory.swap_now(key, expected, next)?;
-        if is_made(awaited.flatten()).await { Ok(swapped) } else { Err(StoreError::Unavailable) }
+        self.memory.swap(key, expected, next).await
     }
 
     async fn scan(
@@ -110,12 +112,15 @@ impl Store for DiskStore {
     }
 
     async fn raise_floors(&self) -> Result<(), StoreError> {
-        let awaited = self.memory.raise_floors_now()?;
-        if is_made(awaited.flatten()).await { Ok(()) } else { Err(StoreError::Unavailable) }
+        self.memory.raise_floors().await
     }
 
     fn count(&self) -> Option<Counts> {
         self.memory.count()
+    }
+
+    async fn try_out(&self) -> Result<(), StoreError> {
+        if self.memory.journal().try_out().is_made().await { Ok(()) } else { Err(StoreError::Unavailable) }
     }
 
     async fn close(&self) {
@@ -127,16 +132,10 @@ impl Store for DiskStore {
     }
 }
 
-/// Waits until a swap is on the disk, if it has to be there.
-async fn is_made(commit: Option<Arc<Commit>>) -> bool {
-    match commit {
-        Some(commit) => commit.is_made().await,
-        None => true,
-    }
-}
-
 #[cfg(test)]
 mod log_tests;
+#[cfg(test)]
+mod refused_tests;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

@@ -21,10 +21,14 @@ use super::frame::Entries;
 pub(super) struct Words {
     /// The last words on leases: their texts, or that there are none.
     pub(super) leases: Entries,
+    /// The words that hold for them as long as these are not written.
+    pub(super) earlier: Entries,
     /// Revisions up to this one may be given.
     pub(super) reserve: u64,
     /// Whether no process uses the file any longer, and the last one leaves it in good order.
     pub(super) gives_back: bool,
+    /// Whether it is to be found out if there is room for more.
+    pub(super) tries: bool,
 }
 
 /// A commit to come, or one that was tried.
@@ -74,6 +78,11 @@ pub(super) struct Taken {
 }
 
 impl Commit {
+    /// Whether it was made, if it has ended.
+    pub(super) fn outcome(&self) -> Option<bool> {
+        self.is_made.get().copied()
+    }
+
     /// Waits for its end, and tells whether it was made.
     pub(super) async fn is_made(&self) -> bool {
         loop {
@@ -134,9 +143,9 @@ impl Queue {
         self.lock().callers
     }
 
-    /// Waits for so many callers, and no longer than this; and then until there is something to write. `None` when nothing
-    /// will come any more.
-    pub(super) fn take(&self, expected: usize, patience: Duration) -> Option<Taken> {
+    /// Waits for so many callers, and no longer than this; and then until there is something to write, or no longer than
+    /// `pause` if there is one. `None` when nothing will come any more.
+    pub(super) fn take(&self, expected: usize, patience: Duration, pause: Option<Duration>) -> Option<Taken> {
         let mut next = self.lock();
         // One caller is something to write.
         if expected > 1 {
@@ -147,9 +156,13 @@ impl Queue {
         }
         next.awaited = Awaited::Anything;
         let is_idle = |next: &mut Next| next.words.is_none() && !next.is_closed;
-        next = self.came.wait_while(next, is_idle).unwrap_or_else(PoisonError::into_inner);
+        next = match pause {
+            Some(pause) => self.came.wait_timeout_while(next, pause, is_idle).unwrap_or_else(PoisonError::into_inner).0,
+            None => self.came.wait_while(next, is_idle).unwrap_or_else(PoisonError::into_inner),
+        };
         next.awaited = Awaited::Nothing;
-        let words = next.words.take()?;
+        let is_over = next.is_closed && next.words.is_none();
+        let words = (!is_over).then(|| next.words.take().unwrap_or_default())?;
         next.usual_bytes = words.leases.length();
         Some(Taken { words, callers: mem::take(&mut next.callers), commit: mem::take(&mut next.commit) })
     }
@@ -199,7 +212,7 @@ mod tests {
         let queue = Queue::default();
         let commits: Vec<_> = (1..=3).map(|revision| queue.ask(reserve(revision))).collect();
         queue.note(reserve(9));
-        let taken = queue.take(0, LONG).expect("there is something");
+        let taken = queue.take(0, LONG, None).expect("there is something");
         assert_eq!((taken.callers, taken.words.reserve), (3, 9));
         assert!(commits.iter().all(|commit| Arc::ptr_eq(commit, &taken.commit)));
     }
@@ -210,11 +223,20 @@ mod tests {
         queue.ask(reserve(1));
         let (other, began) = (Arc::clone(&queue), Instant::now());
         let later = thread::spawn(move || drop(other.ask(reserve(2))));
-        assert_eq!(queue.take(2, LONG).expect("there is something").callers, 2);
+        assert_eq!(queue.take(2, LONG, None).expect("there is something").callers, 2);
         assert!(began.elapsed() < LONG);
         later.join().expect("it was sent");
         queue.ask(reserve(3));
-        assert_eq!(queue.take(2, Duration::from_millis(1)).expect("there is something").callers, 1);
+        assert_eq!(queue.take(2, Duration::from_millis(1), None).expect("there is something").callers, 1);
+    }
+
+    #[test]
+    fn where_nothing_comes_the_wait_is_as_long_as_the_pause() {
+        let queue = Queue::default();
+        let taken = queue.take(0, LONG, Some(Duration::from_millis(1))).expect("it is not closed");
+        assert_eq!((taken.callers, taken.words.leases.length()), (0, 0));
+        queue.close();
+        assert!(queue.take(0, LONG, Some(LONG)).is_none(), "nothing will come any more");
     }
 
     #[tokio::test]
@@ -226,7 +248,7 @@ mod tests {
             for wait in &mut waiting {
                 assert!(poll_fn(|context| Poll::Ready(wait.as_mut().poll(context).is_pending())).await);
             }
-            queue.take(0, LONG).expect("there is something").end(is_made);
+            queue.take(0, LONG, None).expect("there is something").end(is_made);
             // The one that was woken does not look any more.
             drop(waiting.remove(0));
             for wait in waiting {
@@ -240,14 +262,14 @@ mod tests {
     async fn without_a_writer_nothing_is_written() {
         let queue = Queue::default();
         let before = queue.ask(reserve(1));
-        drop(queue.take(0, LONG));
+        drop(queue.take(0, LONG, None));
         assert!(!before.is_made().await, "it was taken and lost");
         let waiting = queue.ask(reserve(2));
         queue.close();
         assert!(!waiting.is_made().await);
         assert!(!queue.ask(reserve(3)).is_made().await);
-        assert!(queue.take(0, LONG).is_some_and(|taken| taken.words.reserve == 2), "what came before is taken");
-        assert!(queue.take(0, LONG).is_none());
+        assert!(queue.take(0, LONG, None).is_some_and(|taken| taken.words.reserve == 2), "what came before is taken");
+        assert!(queue.take(0, LONG, None).is_none());
         assert!(!queue.ask(reserve(4)).is_made().await);
     }
 }

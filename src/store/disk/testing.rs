@@ -3,13 +3,22 @@
 use std::{
     io,
     sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
 };
 
 use super::log::Medium;
+use crate::core::{
+    lease::{Lease, LeaseDuration, LeaseId, Term},
+    record::{Record, Revision, Stamp},
+    time::StoreTime,
+};
 
 /// So small that the log often begins anew, and soon needs larger ones.
 pub(super) const REGION_BYTES: usize = 2_048;
-const SECTOR_BYTES: usize = 512;
+/// The start of the machine that tests run under.
+pub(super) const BOOT: Option<u128> = Some(7);
+/// Less than that of any disk, so that a frame with one lease has several.
+const SECTOR_BYTES: usize = 128;
 
 /// What a disk is given while it caches.
 #[derive(Clone, Debug)]
@@ -29,6 +38,8 @@ pub(super) struct Platter {
     unsynced: Vec<Change>,
     /// How many more operations there is power for.
     pub(super) power: Option<u64>,
+    /// Whether no other file fits on it.
+    pub(super) is_full: bool,
 }
 
 /// A disk that loses its power after so many operations.
@@ -115,6 +126,9 @@ impl Medium for Disk {
     }
 
     fn replace(&mut self, beginning: &[u8], length: u64) -> io::Result<()> {
+        if self.platter().is_full {
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
         let mut bytes = beginning.to_vec();
         bytes.resize(place(length), 0);
         self.change(Change::Replacement(bytes))
@@ -131,4 +145,23 @@ impl Random {
         self.0 ^= self.0 << 17;
         self.0 % limit
     }
+}
+
+/// A record with a lease without an end.
+pub(super) fn leased(now: StoreTime) -> Record {
+    let lease = Lease {
+        id: LeaseId::from_random([1; 16]),
+        term: Term::Held(None),
+        duration: LeaseDuration::Infinite,
+        granted: now,
+        holder: None,
+        principal: None,
+        remember: Duration::from_secs(600),
+    };
+    Record { lease: Some(lease), ..free() }
+}
+
+/// A record without one.
+pub(super) fn free() -> Record {
+    Record { version: Stamp::Itself, touched: Stamp::Itself, fence: Stamp::Itself, ..Record::absent(Revision(0)) }
 }

@@ -14,19 +14,23 @@ use std::{
 use super::{
     frame::Entries,
     log::Log,
-    queue::{Commit, Queue, Words},
+    queue::{Commit, Queue, Taken},
 };
 use crate::{
     core::{
         lease::Lease,
         record::{Record, Revision, Snapshot, Stamp},
         resource::ResourceKey,
+        time::StoreTime,
     },
     store::{encoding, memory::Journal},
 };
 
 /// How many revisions are reserved at once: at a million writes a second, two commits a second are spent on it.
-const RESERVED_AT_ONCE: u64 = 1 << 20;
+const RESERVED_AT_ONCE: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
+
+/// How long after a commit that failed it is tried again, if nobody asks for one before.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The way to the writer.
 pub(super) struct Writer {
@@ -42,6 +46,11 @@ struct Backlog {
     log: Log,
     /// The last words on leases: those that could not be committed are tried again with the next.
     leases: Entries,
+    /// The words that take the place of those that cannot be: nobody was told of these.
+    earlier: Entries,
+    /// Whether the next commit is to find out if there is room for more.
+    tries: bool,
+    is_failing: bool,
     /// What the file is to say next.
     reserve: u64,
     in_use: bool,
@@ -59,6 +68,9 @@ impl Writer {
         let mut backlog = Backlog {
             log,
             leases: Entries::default(),
+            earlier: Entries::default(),
+            tries: false,
+            is_failing: false,
             reserve: requested.load(Ordering::Relaxed),
             in_use: true,
             reserved: Arc::clone(&reserved),
@@ -76,6 +88,11 @@ impl Writer {
     /// Has the file marked as given back in good order.
     pub(super) fn give_back(&self) -> Arc<Commit> {
         self.queue.ask(|words| words.gives_back = true)
+    }
+
+    /// Has a commit made that leaves room for more, although there is nothing to write.
+    pub(super) fn try_out(&self) -> Arc<Commit> {
+        self.queue.ask(|words| words.tries = true)
     }
 
     fn reserve_next(&self) -> Arc<Commit> {
@@ -97,42 +114,56 @@ impl Drop for Closing {
 }
 
 impl Journal for Writer {
-    type Entry = Option<Arc<Commit>>;
+    type Entry = Arc<Commit>;
 
-    /// A grant is written before it is answered, and so is its end. All else is gone with the process.
-    fn swapped(&self, key: &ResourceKey, before: Option<&Record>, after: &Snapshot) -> Option<Arc<Commit>> {
+    /// A grant is written before it is in force, and so is its end. All else is gone with the process.
+    fn swaps(&self, key: &ResourceKey, before: Option<(&Record, StoreTime)>, after: &Snapshot) -> Option<Arc<Commit>> {
         let revision = after.revision.0;
         if revision + RESERVED_AT_ONCE / 2 > self.requested.load(Ordering::Relaxed) {
             drop(self.reserve_next());
         }
-        let lasting = lasting(&after.record);
-        if before.and_then(self::lasting) == lasting {
+        let earlier = before.and_then(|(record, since)| lasting(record, since));
+        let next = lasting(&after.record, after.now);
+        if earlier == next {
             let is_reserved = revision <= self.reserved.load(Ordering::Acquire);
             // What was asked for before this is in the same commit, or in an earlier one.
             return (!is_reserved).then(|| self.queue.ask(|_| ()));
         }
-        let text = lasting.map(|(lease, fence)| {
+        let text = |(lease, fence): (&Lease, Stamp)| {
             let record = Record { lease: Some(lease.clone()), fence, ..Record::absent(Revision(0)) };
             encoding::encode(&record, after.now)
-        });
-        Some(self.queue.ask(|words| words.leases.push(key.as_str(), text.as_deref())))
+        };
+        let (earlier, next) = (earlier.map(text), next.map(text));
+        Some(self.queue.ask(|words| {
+            words.leases.push(key.as_str(), next.as_deref());
+            words.earlier.push(key.as_str(), earlier.as_deref());
+        }))
+    }
+
+    fn outcome(commit: &Arc<Commit>) -> Option<bool> {
+        commit.outcome()
+    }
+
+    async fn ended(commit: &Arc<Commit>) {
+        commit.is_made().await;
     }
 
     /// Most records have no lease, and nothing in the file that a commit would have to take out.
     fn forgotten(&self, key: &ResourceKey, record: &Record) {
-        if lasting(record).is_some() {
+        if record.lease.is_some() {
             self.queue.note(|words| words.leases.push(key.as_str(), None));
         }
     }
 }
 
-/// What of a record must survive: a lease and its fence.
+/// What of a record that was put in at this moment must survive: a lease and its fence.
 ///
 /// A write under way that takes an ended lease from its holder takes it here at its beginning. Otherwise a crash
-/// before its end would bring the lease back, and a renewal would prove that nothing was written.
-fn lasting(record: &Record) -> Option<(&Lease, Stamp)> {
-    let mut marks = record.claim.iter().chain(&record.unclaimed);
-    let lease = record.lease.as_ref().filter(|_| marks.all(|mark| mark.leaves_lease))?;
+/// before its end would bring the lease back, and a renewal would prove that nothing was written. A lease that is held
+/// is left by every write.
+fn lasting(record: &Record, since: StoreTime) -> Option<(&Lease, Stamp)> {
+    let is_taken = |lease: &Lease| record.marks().any(|mark| mark.takes(lease, since));
+    let lease = record.lease.as_ref().filter(|lease| !is_taken(lease))?;
     Some((lease, record.fence))
 }
 
@@ -142,13 +173,13 @@ impl Backlog {
     /// of which waits for the commit of the other.
     fn write_all(&mut self, queue: &Queue) {
         let (mut expected, mut patience) = (0, Duration::ZERO);
-        while let Some(taken) = queue.take(expected, patience) {
+        while let Some(taken) = queue.take(expected, patience, self.is_failing.then_some(PAUSE)) {
             let began = Instant::now();
-            self.add(&taken.words);
+            self.add(&taken);
             let committed = self.commit();
-            if let Err(error) = &committed {
-                tracing::error!(%error, "leases cannot be written; they are refused until they can");
-                self.forget_earlier_words();
+            self.tell(committed.as_ref().err());
+            if committed.is_err() {
+                self.take_back();
             }
             // Before they are answered: some come again at once.
             (expected, patience) = (queue.callers() + taken.callers, began.elapsed());
@@ -156,14 +187,33 @@ impl Backlog {
         }
     }
 
-    fn add(&mut self, words: &Words) {
+    fn add(&mut self, taken: &Taken) {
+        let words = &taken.words;
         self.leases.append(&words.leases);
+        self.earlier.append(&words.earlier);
+        // What is to be written may take the last room that there is.
+        self.tries = (words.tries || taken.callers == 0) && self.leases.length() == 0;
         self.reserve = self.reserve.max(words.reserve);
         self.in_use &= !words.gives_back;
     }
 
-    /// Keeps the last word on each lease alone: whatever fails, and however often, there are no more of them than leases.
-    fn forget_earlier_words(&mut self) {
+    /// One line when the disk begins to fail, and one when it works again: it is tried each second.
+    fn tell(&mut self, failure: Option<&io::Error>) {
+        match failure {
+            Some(error) if !self.is_failing => {
+                tracing::error!(%error, "leases cannot be written; changes of them are refused until they can");
+            }
+            None if self.is_failing => tracing::info!("leases can be written again"),
+            _ => {}
+        }
+        self.is_failing = failure.is_some();
+    }
+
+    /// Goes back to the words of before, and keeps the last on each lease alone: whatever fails, and however often, there
+    /// are no more of them than leases.
+    fn take_back(&mut self) {
+        self.leases.append(&self.earlier);
+        self.earlier.clear();
         let last: HashMap<_, _> = self.leases.iter().collect();
         let mut leases = Entries::default();
         for (key, text) in last {
@@ -174,8 +224,13 @@ impl Backlog {
 
     /// Writes what there is, and waits until the disk has it.
     fn commit(&mut self) -> io::Result<()> {
-        self.log.commit(&self.leases, self.reserve, self.in_use)?;
+        if self.tries {
+            self.log.commit_with_room(&self.leases, self.reserve, self.in_use)?;
+        } else {
+            self.log.commit(&self.leases, self.reserve, self.in_use)?;
+        }
         self.leases.clear();
+        self.earlier.clear();
         self.reserved.fetch_max(self.reserve, Ordering::Release);
         Ok(())
     }

@@ -48,7 +48,7 @@ pub(super) struct Inheritance {
 }
 
 /// Records in memory.
-pub struct MemoryStore<J = NoJournal> {
+pub struct MemoryStore<J: Journal = NoJournal> {
     journal: J,
     clock: Arc<dyn Clock>,
     incarnation: Incarnation,
@@ -58,12 +58,31 @@ pub struct MemoryStore<J = NoJournal> {
     revision: AtomicU64,
     /// Records in all shards.
     records: AtomicUsize,
-    shards: Vec<Shard>,
+    shards: Vec<Shard<J>>,
 }
 
-struct Shard {
-    records: Mutex<Records>,
+struct Shard<J: Journal> {
+    records: Mutex<Records<J>>,
     change: Notify,
+}
+
+/// What a swap has come to so far.
+enum Begun<E> {
+    /// It is over.
+    Over(Swapped),
+    /// It has happened when this has ended well, and not otherwise.
+    HeldBack(Snapshot, E),
+    /// Another one has to end first.
+    Behind(E),
+}
+
+/// Wakes those who wait for a change when nobody waits for its end any more: they wait for that themselves then.
+struct Passing<'a>(&'a Notify);
+
+impl Drop for Passing<'_> {
+    fn drop(&mut self) {
+        self.0.notify_waiters();
+    }
 }
 
 impl MemoryStore {
@@ -105,28 +124,47 @@ impl<J: Journal> MemoryStore<J> {
     /// Whether no write is in flight or in doubt.
     pub(super) fn is_quiet(&self) -> bool {
         let now = self.clock.now();
-        self.shards.iter().all(|shard| shard.lock().is_quiet(now))
+        self.shards.iter().all(|shard| self.ended(shard).is_quiet(now))
+    }
+
+    /// The records of a shard, where no change waits for what has ended.
+    fn ended<'a>(&self, shard: &'a Shard<J>) -> MutexGuard<'a, Records<J>> {
+        let mut records = shard.lock();
+        self.give_places(records.end_all_awaited());
+        records
+    }
+
+    /// The same as far as one record is concerned.
+    fn ended_at<'a>(&self, shard: &'a Shard<J>, key: &ResourceKey) -> MutexGuard<'a, Records<J>> {
+        let mut records = shard.lock();
+        if let Some(places) = records.end_awaited(key) {
+            self.give_places(places);
+        }
+        records
     }
 
     fn next_revision(&self) -> Revision {
         Revision(self.revision.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Puts `next` in the place of the record that has the revision `expected`; with the journal's word of it.
-    pub(super) fn swap_now(
+    /// Puts `next` in the place of the record that has the revision `expected`, as far as that needs no waiting.
+    fn begin_swap(
         &self,
+        shard: &Shard<J>,
         key: &ResourceKey,
         expected: Revision,
-        next: Record,
-    ) -> Result<(Swapped, Option<J::Entry>), StoreError> {
-        let shard = self.shard(key).ok_or(StoreError::Unavailable)?;
+        next: &Record,
+    ) -> Result<Begun<J::Entry>, StoreError> {
         loop {
-            let mut records = shard.lock();
+            let mut records = self.ended_at(shard, key);
             let now = self.clock.now();
             records.rest(now);
             let current = records.revision(key);
             if current.unwrap_or_else(|| records.floor(key)) != expected {
-                return Ok((Swapped::Conflict(records.snapshot(key, now)), None));
+                return Ok(Begun::Over(Swapped::Conflict(records.snapshot(key, now))));
+            }
+            if let Some(until) = records.awaited(key) {
+                return Ok(Begun::Behind(until.clone()));
             }
             if current.is_none() && !self.take_place() {
                 drop(records);
@@ -134,35 +172,27 @@ impl<J: Journal> MemoryStore<J> {
                 continue;
             }
             let revision = self.next_revision();
-            let record = next.resolved(revision);
-            let before = records.put(key, Entry { revision, record: record.clone(), since: now });
+            let snapshot = Snapshot { revision, record: next.clone().resolved(revision), now };
+            let entry = Entry { revision, record: snapshot.record.clone(), since: now };
+            let until = self.journal.swaps(key, records.written(key), &snapshot);
+            let is_over = until.is_none();
+            let begun = if let Some(until) = until {
+                records.hold_back(key, entry, until.clone());
+                Begun::HeldBack(snapshot, until)
+            } else {
+                records.put(key, entry);
+                Begun::Over(Swapped::Done(snapshot))
+            };
             self.give_places(records.forget_aged(now, self.idle_ttl, &self.journal));
-            let snapshot = Snapshot { revision, record, now };
-            let entry = self.journal.swapped(key, before.as_ref(), &snapshot);
             drop(records);
-            shard.change.notify_waiters();
-            return Ok((Swapped::Done(snapshot), Some(entry)));
-        }
-    }
-
-    /// Raises the floors of all buckets; with the journal's word of it.
-    pub(super) fn raise_floors_now(&self) -> Result<Option<J::Entry>, StoreError> {
-        // The record of no resource: it has a later revision than any floor, and the journal hears of that.
-        let none = ResourceKey::from_text("raised floors");
-        loop {
-            let before = self.shard(&none).ok_or(StoreError::Unavailable)?.lock().snapshot(&none, self.clock.now());
-            let next = Record { version: Stamp::Itself, ..before.record.clone() };
-            if let (Swapped::Done(snapshot), entry) = self.swap_now(&none, before.revision, next)? {
-                for shard in &self.shards {
-                    shard.lock().raise_floors(snapshot.revision);
-                    shard.change.notify_waiters();
-                }
-                return Ok(entry);
+            if is_over {
+                shard.change.notify_waiters();
             }
+            return Ok(begun);
         }
     }
 
-    fn shard(&self, key: &ResourceKey) -> Option<&Shard> {
+    fn shard(&self, key: &ResourceKey) -> Option<&Shard<J>> {
         self.shards.get(usize::from(key.bucket() % SHARDS))
     }
 
@@ -192,9 +222,9 @@ impl<J: Journal> MemoryStore<J> {
     }
 }
 
-impl Shard {
+impl<J: Journal> Shard<J> {
     /// A panic under the lock cannot leave a half-made change behind: each change is one insertion or removal.
-    fn lock(&self) -> MutexGuard<'_, Records> {
+    fn lock(&self) -> MutexGuard<'_, Records<J>> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -211,12 +241,27 @@ impl<J: Journal> Store for MemoryStore<J> {
 
     async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
         let shard = self.shard(key).ok_or(StoreError::Unavailable)?;
-        let mut records = shard.lock();
-        Ok(records.snapshot(key, self.clock.now()))
+        Ok(self.ended_at(shard, key).snapshot(key, self.clock.now()))
     }
 
     async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
-        self.swap_now(key, expected, next).map(|(swapped, _entry)| swapped)
+        let shard = self.shard(key).ok_or(StoreError::Unavailable)?;
+        loop {
+            let (until, snapshot) = match self.begin_swap(shard, key, expected, &next)? {
+                Begun::Over(swapped) => return Ok(swapped),
+                Begun::HeldBack(snapshot, until) => (until, Some(snapshot)),
+                Begun::Behind(until) => (until, None),
+            };
+            let passing = Passing(&shard.change);
+            J::ended(&until).await;
+            drop(self.ended_at(shard, key));
+            drop(passing);
+            match snapshot {
+                Some(snapshot) if J::outcome(&until) == Some(true) => return Ok(Swapped::Done(snapshot)),
+                Some(_) => return Err(StoreError::Unavailable),
+                None => {}
+            }
+        }
     }
 
     async fn scan(
@@ -228,7 +273,7 @@ impl<J: Journal> Store for MemoryStore<J> {
         let mut found = Vec::new();
         for (number, shard) in self.shards.iter().enumerate().skip(first) {
             let after = after.filter(|_| number == first);
-            found.extend(shard.lock().page(after, limit - found.len(), self.clock.now()));
+            found.extend(self.ended(shard).page(after, limit - found.len(), self.clock.now()));
             if found.len() == limit {
                 break;
             }
@@ -236,11 +281,16 @@ impl<J: Journal> Store for MemoryStore<J> {
         Ok(found)
     }
 
+    /// Nothing lasts here, and nothing fails.
+    async fn try_out(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     fn count(&self) -> Option<Counts> {
         let records = u64::try_from(self.records.load(Ordering::Relaxed)).unwrap_or(u64::MAX);
         let mut counts = Counts { records, ..Counts::default() };
         for shard in &self.shards {
-            shard.lock().count_live(&mut counts, self.clock.now());
+            self.ended(shard).count_live(&mut counts, self.clock.now());
         }
         Some(counts)
     }
@@ -248,13 +298,36 @@ impl<J: Journal> Store for MemoryStore<J> {
     async fn changed(&self, key: &ResourceKey, seen: Revision) {
         let Some(shard) = self.shard(key) else { return };
         let change = shard.change.notified();
-        if shard.lock().snapshot(key, self.clock.now()).revision == seen {
-            change.await;
+        let until = {
+            let mut records = self.ended_at(shard, key);
+            if records.snapshot(key, self.clock.now()).revision != seen {
+                return;
+            }
+            records.awaited(key).cloned()
+        };
+        match until {
+            Some(until) => tokio::select! {
+                () = change => {}
+                () = J::ended(&until) => {}
+            },
+            None => change.await,
         }
     }
 
     async fn raise_floors(&self) -> Result<(), StoreError> {
-        self.raise_floors_now().map(drop)
+        // The record of no resource: it has a later revision than any floor, and the journal hears of that.
+        let none = ResourceKey::from_text("raised floors");
+        loop {
+            let before = self.read(&none).await?;
+            let next = Record { version: Stamp::Itself, ..before.record };
+            if let Swapped::Done(snapshot) = self.swap(&none, before.revision, next).await? {
+                for shard in &self.shards {
+                    shard.lock().raise_floors(snapshot.revision);
+                    shard.change.notify_waiters();
+                }
+                return Ok(());
+            }
+        }
     }
 }
 

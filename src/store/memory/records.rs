@@ -18,9 +18,11 @@ use crate::core::{
 const AGED_PER_SWAP: usize = 4;
 
 /// The records, and what is left of those that were forgotten.
-pub(super) struct Records {
+pub(super) struct Records<J: Journal> {
     /// Pinned. Many become idle without a swap, by the end of a doubt or of a lease: `resting` finds them then.
     busy: HashMap<ResourceKey, Entry>,
+    /// Changes that are not in force yet. What they are to replace is pinned meanwhile.
+    awaited: HashMap<ResourceKey, Awaited<J::Entry>>,
     /// Forgettable, the one used longest ago first to go.
     idle: LruCache<ResourceKey, Entry>,
     /// When pinned records become idle by time alone.
@@ -39,10 +41,56 @@ pub(super) struct Entry {
     pub(super) since: StoreTime,
 }
 
-impl Records {
+/// A change that is in force when something has ended well, and never if that has not.
+struct Awaited<E> {
+    next: Entry,
+    until: E,
+    /// Whether a record without content stands where there was none.
+    was_absent: bool,
+}
+
+impl<J: Journal> Records<J> {
     pub(super) fn new(least_floor: Revision) -> Self {
         let (busy, idle) = (HashMap::new(), LruCache::unbounded());
-        Self { busy, idle, resting: BTreeMap::new(), floors: HashMap::new(), least_floor }
+        Self { busy, awaited: HashMap::new(), idle, resting: BTreeMap::new(), floors: HashMap::new(), least_floor }
+    }
+
+    /// Keeps a change back until it is known what has become of `until`. There must be none that is kept back already.
+    pub(super) fn hold_back(&mut self, key: &ResourceKey, next: Entry, until: J::Entry) {
+        let was_absent = self.revision(key).is_none();
+        if was_absent {
+            let floor = self.floor(key);
+            let since = next.since;
+            self.busy.insert(key.clone(), Entry { revision: floor, record: Record::absent(floor), since });
+        } else if let Some(idle) = self.idle.pop(key) {
+            self.busy.insert(key.clone(), idle);
+        }
+        self.awaited.insert(key.clone(), Awaited { next, until, was_absent });
+    }
+
+    /// What the next change of a record has to wait for.
+    pub(super) fn awaited(&self, key: &ResourceKey) -> Option<&J::Entry> {
+        self.awaited.get(key).map(|awaited| &awaited.until)
+    }
+
+    /// Ends a change that was kept back, if it is known how: it is in force, or has not happened. How many places of
+    /// records are free by that.
+    pub(super) fn end_awaited(&mut self, key: &ResourceKey) -> Option<usize> {
+        let is_made = J::outcome(&self.awaited.get(key)?.until)?;
+        let Awaited { next, was_absent, .. } = self.awaited.remove(key)?;
+        let current = self.take(key)?;
+        if !is_made && was_absent {
+            self.raise_floor(key, current.revision);
+            return Some(1);
+        }
+        self.put(key, if is_made { next } else { current });
+        Some(0)
+    }
+
+    /// The same for all of them.
+    pub(super) fn end_all_awaited(&mut self) -> usize {
+        let keys: Vec<_> = self.awaited.keys().cloned().collect();
+        keys.iter().filter_map(|key| self.end_awaited(key)).sum()
     }
 
     pub(super) fn snapshot(&mut self, key: &ResourceKey, now: StoreTime) -> Snapshot {
@@ -63,8 +111,14 @@ impl Records {
         self.floors.get(&key.bucket()).copied().unwrap_or(self.least_floor)
     }
 
+    /// The record that is there, and when it was put in.
+    pub(super) fn written(&self, key: &ResourceKey) -> Option<(&Record, StoreTime)> {
+        self.busy.get(key).or_else(|| self.idle.peek(key)).map(|entry| (&entry.record, entry.since))
+    }
+
     pub(super) fn is_quiet(&self, now: StoreTime) -> bool {
-        self.busy.values().all(|entry| entry.record.is_quiet(now))
+        let awaited = self.awaited.values().map(|awaited| &awaited.next);
+        self.busy.values().chain(awaited).all(|entry| entry.record.is_quiet(now))
     }
 
     /// Adds what is live in them: all of it is pinned.
@@ -88,14 +142,9 @@ impl Records {
         page.into_iter().take(limit).map(|(key, entry)| (key.clone(), snapshot(entry))).collect()
     }
 
-    /// Puts a record in its place, and gives the one back that was there.
-    pub(super) fn put(&mut self, key: &ResourceKey, entry: Entry) -> Option<Record> {
-        let earlier = self.busy.remove(key).or_else(|| self.idle.pop(key));
-        if let Some(Entry { revision, record, .. }) = &earlier
-            && let Some(from) = record.idle_from()
-        {
-            self.resting.remove(&(from, *revision));
-        }
+    /// Puts a record in its place.
+    pub(super) fn put(&mut self, key: &ResourceKey, entry: Entry) {
+        self.take(key);
         if entry.record.is_idle(entry.since) {
             self.idle.put(key.clone(), entry);
         } else {
@@ -104,7 +153,15 @@ impl Records {
             }
             self.busy.insert(key.clone(), entry);
         }
-        earlier.map(|entry| entry.record)
+    }
+
+    /// Takes a record out.
+    fn take(&mut self, key: &ResourceKey) -> Option<Entry> {
+        let entry = self.busy.remove(key).or_else(|| self.idle.pop(key))?;
+        if let Some(from) = entry.record.idle_from() {
+            self.resting.remove(&(from, entry.revision));
+        }
+        Some(entry)
     }
 
     /// Lets go of records that time alone has made idle.
@@ -114,19 +171,26 @@ impl Records {
                 break;
             }
             let key = first.remove();
-            if let Some(entry) = self.busy.remove(&key) {
+            // What is about to be replaced stays until it is known whether it is.
+            if !self.awaited.contains_key(&key)
+                && let Some(entry) = self.busy.remove(&key)
+            {
                 self.idle.put(key, Entry { since: now, ..entry });
             }
         }
     }
 
     /// Forgets the idle record that was used longest ago, and raises its floor in the same step.
-    pub(super) fn forget_oldest(&mut self, journal: &impl Journal) -> bool {
+    pub(super) fn forget_oldest(&mut self, journal: &J) -> bool {
         let Some((key, entry)) = self.idle.pop_lru() else { return false };
         journal.forgotten(&key, &entry.record);
-        let floor = self.floors.entry(key.bucket()).or_insert(self.least_floor);
-        *floor = entry.revision.max(*floor);
+        self.raise_floor(&key, entry.revision);
         true
+    }
+
+    fn raise_floor(&mut self, key: &ResourceKey, to: Revision) {
+        let floor = self.floors.entry(key.bucket()).or_insert(self.least_floor);
+        *floor = to.max(*floor);
     }
 
     /// Raises the floors of all buckets to this revision.
@@ -136,7 +200,7 @@ impl Records {
     }
 
     /// Forgets some of the records that have been idle for `idle_ttl`, and says how many.
-    pub(super) fn forget_aged(&mut self, now: StoreTime, idle_ttl: Duration, journal: &impl Journal) -> usize {
+    pub(super) fn forget_aged(&mut self, now: StoreTime, idle_ttl: Duration, journal: &J) -> usize {
         let is_aged = |entry: &Entry| entry.since.plus(idle_ttl) <= now;
         let aged = |records: &mut Self| {
             records.idle.peek_lru().is_some_and(|(_, entry)| is_aged(entry)) && records.forget_oldest(journal)

@@ -52,7 +52,8 @@ fn idle() -> Record {
 }
 
 fn claimed() -> Record {
-    let mark = Mark { owner: 1, nonce: 1, deadline: StoreTime::from_milliseconds(u64::MAX), leaves_lease: false };
+    let deadline = StoreTime::from_milliseconds(u64::MAX);
+    let mark = Mark { owner: 1, nonce: 1, deadline, late_max: Duration::ZERO, leaves_lease: false };
     Record { claim: Some(mark), ..idle() }
 }
 

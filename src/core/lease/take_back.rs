@@ -1,0 +1,117 @@
+//! The end of a grant that its client was never told of (DESIGN, section 3, rule 15).
+
+use super::LeaseId;
+use crate::core::record::{Record, Snapshot};
+
+/// A grant of which nobody knows whether it has reached the store.
+#[derive(Clone, Copy, Debug)]
+pub struct LostGrant {
+    /// The id of its lease.
+    pub id: LeaseId,
+    /// Whether the client has chosen the id. Then it may have been granted the same lease again, and was told so.
+    pub is_known: bool,
+}
+
+/// The record without a grant that was made for it as it was `before`; `None` if the grant is not there, or if the
+/// client may have learned of it in another way.
+pub fn take_back(grant: LostGrant, before: &Snapshot, current: &Snapshot) -> Option<Record> {
+    let is_there = current.record.lease.as_ref().is_some_and(|lease| lease.id == grant.id);
+    let was_granted_since = current.fence() > before.fence();
+    // Whoever repeats an acquisition swaps the record again, and leaves the fence as it is.
+    let is_last_change = current.fence() == current.revision;
+    if !is_there || !was_granted_since || (grant.is_known && !is_last_change) {
+        return None;
+    }
+    let mut record = current.record.clone().resolved(current.revision);
+    // A lease that had ended can be renewed again, unless something was written since.
+    let is_unwritten = current.touched() == before.touched();
+    record.lease = before.lease().filter(|_| is_unwritten).cloned();
+    Some(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{
+            Action, LeaseState, Standing,
+            testing::{Resource, acquire, fixed, id},
+        },
+        *,
+    };
+    use crate::core::steps::Outcome;
+
+    /// One with an id of the proxy's making.
+    fn fresh() -> LostGrant {
+        LostGrant { id: id(0xff), is_known: false }
+    }
+
+    fn chosen() -> LostGrant {
+        LostGrant { id: id(1), is_known: true }
+    }
+
+    /// A resource before and after a grant.
+    fn granted(grant: LostGrant) -> (Resource, Snapshot) {
+        let mut resource = Resource::new();
+        let before = resource.snapshot.clone();
+        resource.must(acquire(grant.is_known.then_some(grant.id), fixed(60)));
+        (resource, before)
+    }
+
+    #[test]
+    fn a_grant_is_taken_back_whoever_chose_its_id() {
+        for grant in [fresh(), chosen()] {
+            let (mut resource, before) = granted(grant);
+            let fence = resource.snapshot.fence();
+            let record = take_back(grant, &before, &resource.snapshot).expect("it is there");
+            resource.swap(record);
+            assert_eq!(resource.snapshot.lease_state(), LeaseState::Available);
+            assert_eq!(resource.snapshot.fence(), fence, "no fence is given twice");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_taken_back() {
+        for grant in [fresh(), chosen()] {
+            let before = Resource::new().snapshot;
+            assert_eq!(take_back(grant, &before, &before), None);
+            let (mut resource, before) = granted(grant);
+            resource.must(Action::Release { id: grant.id });
+            resource.must(acquire(Some(id(2)), fixed(60)));
+            assert_eq!(take_back(grant, &before, &resource.snapshot), None, "somebody else holds it");
+        }
+    }
+
+    /// The client asked again with its id, and was told that it holds the lease.
+    #[test]
+    fn a_grant_that_its_client_has_learned_of_stands() {
+        let (mut resource, before) = granted(chosen());
+        resource.must(acquire(Some(chosen().id), fixed(60)));
+        assert_eq!(take_back(chosen(), &before, &resource.snapshot), None);
+    }
+
+    #[test]
+    fn a_grant_that_nobody_can_have_learned_of_is_taken_back_whatever_came_since() {
+        let (mut resource, before) = granted(fresh());
+        resource.begin(Standing::Unguarded);
+        let record = take_back(fresh(), &before, &resource.snapshot).expect("it is there");
+        assert!(record.lease.is_none() && record.claim.is_some(), "the write goes on");
+    }
+
+    #[test]
+    fn a_lease_that_had_ended_can_be_renewed_again_unless_something_was_written() {
+        for is_written in [false, true] {
+            let mut resource = Resource::new();
+            resource.must(acquire(Some(id(2)), fixed(15)));
+            resource.pass_seconds(15);
+            let before = resource.snapshot.clone();
+            resource.must(acquire(None, fixed(60)));
+            if is_written {
+                let begun = resource.begin(Standing::Unguarded);
+                resource.end(begun, Outcome::Applied, false);
+            }
+            let record = take_back(fresh(), &before, &resource.snapshot).expect("it is there");
+            resource.swap(record);
+            assert_eq!(resource.lease(Action::Renew { id: id(2) }).is_ok(), !is_written);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What a dead owner has left is in doubt for the time that stands in its mark, whoever finds it (DESIGN, section 3,
+//! rule 7). The upstream of whoever finds it here has another `late_max`.
+
+use std::time::Duration;
+
+use http::Method;
+
+use super::testing::Fixture;
+use crate::{
+    core::{
+        policy::{Guard, Require, TagSource, Writers},
+        record::{Availability, Mark},
+        resource::ResourceKey,
+        route::{PathPattern, TouchTemplate},
+        steps::{add_unclaimed, claim},
+    },
+    proxy::testing::guard,
+    store::Store as _,
+};
+
+const LATE_MAX: Duration = Duration::from_secs(77);
+
+fn versions() -> Guard {
+    Guard { etag: TagSource::Version, writers: Writers::Exclusive, require: Require::Never, ..guard() }
+}
+
+/// Leaves a mark of another process, which is past its deadline.
+async fn leave_mark(fixture: &Fixture, key: &str, is_claim: bool) {
+    let key = ResourceKey::from_text(key);
+    let snapshot = fixture.store.look(&key).await;
+    let deadline = snapshot.now.plus(Duration::from_millis(1));
+    let mark = Mark { owner: 99, nonce: 1, deadline, late_max: LATE_MAX, leaves_lease: true };
+    let marked = if is_claim { claim(&snapshot, mark) } else { add_unclaimed(&snapshot, mark) };
+    fixture.store.swap(&key, snapshot.revision, marked.expect("nothing is in the way")).await.unwrap();
+    fixture.store.pass(1);
+}
+
+#[tokio::test]
+async fn a_write_waits_for_as_long_as_that_of_the_dead_owner_may_come_late() {
+    for is_claim in [true, false] {
+        let fixture = Fixture::with(versions()).await;
+        leave_mark(&fixture, "doc", is_claim).await;
+        let refused = fixture.send(Method::PUT, "", "over it").await;
+        assert_eq!((refused.status, refused.field("retry-after")), (409, Some("77")), "{}", refused.body);
+        fixture.store.pass(76_999);
+        assert_eq!(fixture.send(Method::PUT, "", "over it").await.status, 409);
+        assert_eq!(fixture.writes(), 0);
+        fixture.store.pass(1);
+        assert_eq!(fixture.send(Method::PUT, "", "after it").await.status, 204);
+    }
+}
+
+#[tokio::test]
+async fn what_is_touched_beside_a_dead_owners_mark_is_in_doubt_for_as_long() {
+    // The path of the fixture's requests has another key than the one that they come with.
+    let path = PathPattern::parse("/doc").unwrap();
+    let touches = vec![TouchTemplate::parse("/doc", &path).unwrap()];
+    for is_claim in [true, false] {
+        let fixture = Fixture::with(Guard { touches: touches.clone(), ..versions() }).await;
+        leave_mark(&fixture, "backend:/doc", is_claim).await;
+        assert_eq!(fixture.send(Method::PUT, "", "two").await.status, 204, "a touch waits for nothing");
+        let touched = fixture.store.look(&ResourceKey::from_text("backend:/doc")).await;
+        let until = fixture.store.time().plus(LATE_MAX);
+        assert_eq!(touched.availability(), Availability::InDoubt { until });
+    }
+}

@@ -1,0 +1,62 @@
+//! Grants whose answer of the store was lost: no lease stands whose id nobody has (DESIGN, section 3, rule 15).
+
+use std::time::Duration;
+
+use http::Method;
+use tokio::time::{sleep, timeout};
+
+use super::testing::{Fault, Fixture, Response, When};
+use crate::{
+    core::{
+        lease::testing::rules,
+        policy::{Guard, LeaseAuth, LeaseRules, Require, TagSource, Writers},
+        resource::ResourceKey,
+    },
+    proxy::testing::guard,
+};
+
+const FAULTS: [Fault; 3] = [Fault::AnswerLost, Fault::Hangs, Fault::Unavailable];
+const ID: &str = "Lease-Id: 11111111-1111-4111-8111-111111111111\r\n";
+
+async fn start() -> Fixture {
+    let rules = LeaseRules { auth: LeaseAuth::None, ..rules() };
+    let (etag, writers, require) = (TagSource::Version, Writers::Exclusive, Require::Never);
+    Fixture::with(Guard { etag, writers, require, lease: Some(rules), ..guard() }).await
+}
+
+async fn acquire(fixture: &Fixture, fields: &str) -> Response {
+    fixture.lease("doc", Method::POST, &format!("Lease-Duration: infinite\r\n{fields}")).await
+}
+
+async fn is_leased(fixture: &Fixture) -> bool {
+    fixture.store.look(&ResourceKey::from_text("doc")).await.lease_state().is_held()
+}
+
+async fn until_free(fixture: &Fixture, case: &str) {
+    let freed = async {
+        while is_leased(fixture).await {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), freed).await.unwrap_or_else(|_| panic!("{case}: the lease stands"));
+}
+
+/// With an id of the proxy's making, which its client was never told, and with one of the client's.
+#[tokio::test]
+async fn a_grant_whose_answer_was_lost_is_taken_back() {
+    for id in ["", ID] {
+        for fault in FAULTS {
+            let case = format!("{fault:?} {id:?}");
+            let fixture = start().await;
+            fixture.store.fail(fault, When::Once(1));
+            let refused = acquire(&fixture, id).await;
+            assert_eq!(refused.status, 503, "{case}: {}", refused.body);
+            until_free(&fixture, &case).await;
+            let other = acquire(&fixture, "").await;
+            assert_eq!(other.status, 201, "{case}: {}", other.body);
+            // Nothing that is taken back late may take this one.
+            sleep(Duration::from_millis(200)).await;
+            assert!(is_leased(&fixture).await, "{case}: it was granted and answered");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What a disk refuses is not in force, neither in memory nor in the file (DESIGN, section 3, rule 15).
+
+use std::collections::BTreeMap;
+
+use super::{
+    file::read,
+    log::new,
+    testing::{BOOT, Disk, REGION_BYTES, Random, free, leased, place},
+    *,
+};
+use crate::clock::BootClock;
+
+/// A store on a disk of its own, which forgets what is idle with the next swaps near it.
+async fn begin(disk: &Disk) -> DiskStore {
+    let clock: Arc<dyn Clock> = Arc::new(BootClock);
+    let bytes = disk.platter().synced.clone();
+    let (log, contents) = read(Box::new(disk.clone()), &bytes, clock.now(), BOOT).unwrap();
+    DiskStore::begin(log, contents, clock, (1_000, Duration::ZERO)).await.unwrap()
+}
+
+fn empty_disk() -> Disk {
+    let (mut bytes, length) = new(7, REGION_BYTES).unwrap();
+    bytes.resize(place(length), 0);
+    Disk::holding(bytes)
+}
+
+fn key(name: &str) -> ResourceKey {
+    ResourceKey::from_text(name)
+}
+
+/// Puts the record in the place of what is there.
+async fn put(store: &DiskStore, name: &str, next: Record) -> Result<Swapped, StoreError> {
+    let revision = store.read(&key(name)).await.unwrap().revision;
+    store.swap(&key(name), revision, next).await
+}
+
+async fn lease(store: &DiskStore, name: &str) -> Option<crate::core::lease::Lease> {
+    store.read(&key(name)).await.unwrap().lease().cloned()
+}
+
+/// The names of the resources whose leases would be there after a loss of power.
+fn on_disk(disk: &Disk) -> Vec<String> {
+    let bytes = disk.platter().synced.clone();
+    let (_, contents) = read(Box::new(Disk::default()), &bytes, BootClock.now(), BOOT).unwrap();
+    contents.records.iter().map(|(key, _)| key.as_str().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_grant_that_cannot_be_written_is_not_in_force() {
+    let disk = empty_disk();
+    let store = begin(&disk).await;
+    disk.platter().power = Some(0);
+    let before = store.read(&key("a")).await.unwrap();
+    let now = store.now().await.unwrap();
+    assert_eq!(store.swap(&key("a"), before.revision, leased(now)).await, Err(StoreError::Unavailable));
+    let after = store.read(&key("a")).await.unwrap();
+    assert_eq!((after.lease(), after.revision), (None, before.revision));
+    disk.platter().power = None;
+    assert!(matches!(put(&store, "a", leased(now)).await, Ok(Swapped::Done(_))), "it can be granted again");
+}
+
+#[tokio::test]
+async fn a_change_or_an_end_of_a_lease_that_cannot_be_written_is_not_in_force() {
+    let disk = empty_disk();
+    let store = begin(&disk).await;
+    let now = store.now().await.unwrap();
+    put(&store, "a", leased(now)).await.unwrap();
+    let granted = lease(&store, "a").await;
+    let renewed = leased(now.plus(Duration::from_secs(1)));
+    for next in [renewed, free()] {
+        disk.platter().power = Some(0);
+        assert_eq!(put(&store, "a", next).await, Err(StoreError::Unavailable));
+        disk.platter().power = None;
+        assert_eq!(lease(&store, "a").await, granted);
+    }
+    put(&store, "b", leased(now)).await.unwrap();
+    let mut there = on_disk(&disk);
+    there.sort();
+    assert_eq!(there, ["a", "b"]);
+}
+
+/// The words of a commit that failed stay to be written: a lease that was forgotten then must not come back.
+#[tokio::test]
+async fn what_was_forgotten_while_the_disk_failed_leaves_the_file_later() {
+    let disk = empty_disk();
+    let store = begin(&disk).await;
+    let now = store.now().await.unwrap();
+    put(&store, "a", leased(now)).await.unwrap();
+    let held = lease(&store, "a").await.unwrap();
+    let forgettable =
+        crate::core::lease::Lease { term: crate::core::lease::Term::Released(now), remember: Duration::ZERO, ..held };
+    put(&store, "a", Record { lease: Some(forgettable), ..free() }).await.unwrap();
+    assert_eq!(on_disk(&disk), ["a"]);
+    disk.platter().power = Some(0);
+    // So many that some are near it.
+    for number in 0..1_000 {
+        put(&store, &format!("filler {number}"), free()).await.unwrap();
+    }
+    assert_eq!(put(&store, "b", leased(now)).await, Err(StoreError::Unavailable));
+    disk.platter().power = None;
+    put(&store, "b", leased(now)).await.unwrap();
+    assert_eq!(on_disk(&disk), ["b"]);
+}
+
+/// Whatever fails, and however often: what was answered holds, and what was refused does not, now and after a restart.
+#[tokio::test]
+async fn what_was_answered_holds_and_what_was_refused_does_not() {
+    let (mut refused, mut larger) = (0, 0);
+    for seed in 1..=60 {
+        let mut random = Random(u64::wrapping_mul(seed, 0x9e37_79b9_7f4a_7c15));
+        let disk = empty_disk();
+        let mut told: BTreeMap<String, bool> = BTreeMap::new();
+        for restart in 0..3 {
+            let store = begin(&disk).await;
+            for (name, is_leased) in &told {
+                assert_eq!(lease(&store, name).await.is_some(), *is_leased, "seed {seed}, restart {restart}: {name}");
+            }
+            for round in 0..60 {
+                let name = format!("item {}", random.below(30));
+                let power = random.below(8);
+                disk.platter().power = (power < 3).then_some(power);
+                let was_leased = told.get(&name).copied().unwrap_or_default();
+                let next = if was_leased { free() } else { leased(store.now().await.unwrap()) };
+                match put(&store, &name, next).await {
+                    Ok(_) => drop(told.insert(name.clone(), !was_leased)),
+                    Err(_) => refused += 1,
+                }
+                disk.platter().power = None;
+                let is_leased = told.get(&name).copied().unwrap_or_default();
+                assert_eq!(lease(&store, &name).await.is_some(), is_leased, "seed {seed}, {restart}.{round}: {name}");
+            }
+            // Whatever is to be written still is written with the next that is.
+            put(&store, "last", leased(store.now().await.unwrap())).await.unwrap();
+        }
+        larger += usize::from(disk.platter().synced.len() > place(new(7, REGION_BYTES).unwrap().1));
+    }
+    assert!(refused > 0 && larger > 0, "{refused} refused, {larger} larger files");
+}
+
+/// A commit that has to be told to the file leaves room for more: with a disk that is full it fails before a grant does.
+#[tokio::test]
+async fn a_disk_without_room_for_more_is_found_out_before_somebody_is_refused() {
+    let disk = empty_disk();
+    let store = begin(&disk).await;
+    assert_eq!(store.try_out().await, Ok(()));
+    disk.platter().is_full = true;
+    let mut granted = 0;
+    while store.try_out().await.is_ok() {
+        put(&store, &format!("item {granted}"), leased(store.now().await.unwrap())).await.unwrap();
+        granted += 1;
+        assert!(granted < 1_000, "it can only grow by another file");
+    }
+    assert!(granted > 0);
+    assert_eq!(store.try_out().await, Err(StoreError::Unavailable));
+    disk.platter().is_full = false;
+    assert_eq!(store.try_out().await, Ok(()));
+}
+
+/// A revision that is given must not be given again after a crash: where none can be reserved, none is given.
+#[tokio::test]
+async fn no_more_revisions_are_given_than_are_reserved() {
+    let disk = empty_disk();
+    let store = begin(&disk).await;
+    disk.platter().power = Some(0);
+    let mut given = Revision(0);
+    let refused = loop {
+        match put(&store, "a", free()).await {
+            Ok(Swapped::Done(snapshot)) => given = snapshot.revision,
+            Ok(Swapped::Conflict(_)) => panic!("nobody else writes"),
+            Err(refused) => break refused,
+        }
+        assert!(given < Revision(1 << 16), "they come to an end");
+    };
+    assert_eq!(refused, StoreError::Unavailable);
+    let bytes = disk.platter().synced.clone();
+    let (_, contents) = read(Box::new(Disk::default()), &bytes, BootClock.now(), BOOT).unwrap();
+    assert_eq!(given, contents.reserved);
+    disk.platter().power = None;
+    assert!(matches!(put(&store, "a", free()).await, Ok(Swapped::Done(_))), "as soon as some are");
+}
+
+#[tokio::test]
+async fn a_file_tells_how_its_last_user_left_it() {
+    let disk = empty_disk();
+    let left = |boot| {
+        let bytes = disk.platter().synced.clone();
+        read(Box::new(Disk::default()), &bytes, BootClock.now(), boot).unwrap().1.left
+    };
+    assert_eq!((left(BOOT), left(Some(8))), (Left::InOrder, Left::InOrder), "nobody has used it");
+    let store = begin(&disk).await;
+    assert_eq!((left(BOOT), left(Some(8)), left(None)), (Left::ByDeath, Left::ByPowerLoss, Left::ByPowerLoss));
+    store.close().await;
+    assert_eq!((left(BOOT), left(Some(8)), left(None)), (Left::InOrder, Left::InOrder, Left::InOrder));
+}
