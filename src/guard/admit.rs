@@ -24,7 +24,7 @@ use crate::core::{
     refusal::Refusal,
     steps::take_over,
     validators::{Representation, Validators},
-    verdict::{Evidence, Verdict, judge_from_memory, judge_write},
+    verdict::{Evidence, Verdict, excluded, judge_from_memory, judge_write},
 };
 use crate::{
     store::Swapped,
@@ -169,6 +169,9 @@ impl Guards {
         {
             return (Verdict::AskUpstream, None);
         }
+        if verdict == Verdict::Pass && self.may_be_excluded(request, guard, snapshot) {
+            return (Verdict::AskUpstream, None);
+        }
         (verdict, judged_by.and_then(Evidence::selected_tag).cloned())
     }
 
@@ -182,6 +185,11 @@ impl Guards {
         let end = Instant::now() + guard.probe_timeout;
         let probed = self.probe_until(request, guard, snapshot, (Aim::Verdict, None), end).await;
         let open = Open::after(request, &probed);
+        if let Probed::Current { representation, .. } = &probed
+            && self.is_excluded(request, guard, snapshot, representation, end).await
+        {
+            return Err(excluded().into());
+        }
         if let Some(open) = open
             && let Some(tag) = self.current_elsewhere(request, guard, snapshot, open, end).await
         {

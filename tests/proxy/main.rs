@@ -29,6 +29,7 @@ mod collected;
 mod console;
 mod cors;
 mod dates;
+mod denied_states;
 mod disk_crashes;
 mod doubts;
 mod draining;
