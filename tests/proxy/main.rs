@@ -72,6 +72,7 @@ mod s3;
 mod scraped;
 mod server_health;
 mod shared_store;
+mod signed_requests;
 mod slow_uploads;
 mod smuggling;
 mod store_outage;
