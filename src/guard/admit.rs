@@ -121,12 +121,15 @@ impl Guards {
         snapshot: &Snapshot,
     ) -> Result<(Option<EntityTag>, Standing), Answer> {
         let by_lease = Self::judge_write_by_lease(request, guard, snapshot);
-        if !conditions_go_first(request) {
+        if let (Err(denied), false) = (&by_lease, conditions_go_first(request)) {
             // Whoever may not write at all need not know what there is.
-            by_lease.as_ref().map_err(Refusal::clone)?;
+            return Err(self.refuse_by_lease(request, guard, snapshot, denied.clone()).await);
         }
         let judged = self.judge(request, guard, snapshot).await?;
-        Ok((judged, by_lease?))
+        match by_lease {
+            Ok(standing) => Ok((judged, standing)),
+            Err(denied) => Err(self.refuse_by_lease(request, guard, snapshot, denied).await),
+        }
     }
 
     /// The verdict on the preconditions; on passing, the tag that the request was judged by.

@@ -19,6 +19,7 @@ mod admin_leases;
 mod azure_conditions;
 mod azure_files;
 mod azure_leases;
+mod azure_missing;
 mod azure_operations;
 mod azure_ranges;
 mod azure_sdk;
