@@ -241,7 +241,7 @@ impl Guards {
         name_resource(&mut head, guarded)?;
         let mut stated = Cow::Borrowed(&head.headers);
         if guard.errors == ErrorShape::S3 {
-            s3::refuse_unguardable(&guarded.method, head.raw_path(), &head.headers)?;
+            s3::refuse_unguardable(&guarded.method, head.raw_path(), &head.headers, &guard.etag)?;
             stated = s3::quoted(&head.headers);
         }
         let conditions = match class {

@@ -8,7 +8,7 @@ use crate::{
     core::{
         idempotency::REPLAYED,
         policy::{Guard, TagSource},
-        validators::Modified,
+        validators::{ToldDate, told_date},
     },
     exchange::fields::frame_response,
     proxy::answer,
@@ -58,7 +58,7 @@ async fn relay(session: &mut Session, relayed: Relayed, guard: &Guard) -> pingor
         rest => rest,
     };
     if guard.etag != TagSource::Delegate {
-        withhold_weak_date(&mut head);
+        tell_date(&mut head, guard)?;
     }
     frame_response(&mut head, session.req_header());
     session.write_response_header(head, false).await?;
@@ -86,12 +86,14 @@ async fn relay(session: &mut Session, relayed: Relayed, guard: &Guard) -> pingor
     session.write_response_body(None, true).await
 }
 
-/// Takes away a modification date that is not older than the response: the resource may change again within that second
-/// and keep the date, and If-Unmodified-Since could then not tell the two states apart (RFC 9110 section 8.8.2.2).
-/// Without a `Date` nothing tells how old it is. Where the upstream judges, dates are its own matter.
-fn withhold_weak_date(head: &mut ResponseHeader) {
-    let modified = Modified::from_headers(&head.headers);
-    if modified.is_some_and(|modified| !modified.strong) && head.headers.contains_key(header::DATE) {
-        head.remove_header(&header::LAST_MODIFIED);
+/// Tells what may be told of the modification date. Where the upstream judges, dates are its own matter.
+fn tell_date(head: &mut ResponseHeader, guard: &Guard) -> pingora::Result<()> {
+    match told_date(guard.errors, &head.headers) {
+        ToldDate::AsItIs => {}
+        ToldDate::Instead(date) => head.insert_header(header::LAST_MODIFIED, date.to_string())?,
+        ToldDate::Withheld => {
+            head.remove_header(&header::LAST_MODIFIED);
+        }
     }
+    Ok(())
 }
