@@ -60,6 +60,7 @@ mod outcomes;
 mod overlaps;
 mod path_prefixes;
 mod preconditions;
+mod probes;
 mod races;
 mod ranges;
 mod reads;
