@@ -138,8 +138,7 @@ impl Guards {
         snapshot: &Snapshot,
     ) -> impl Iterator<Item = (EntityTag, Arc<Selection>)> {
         // What is compared weakly may have been weakened on the way.
-        let as_issued =
-            |tag: &EntityTag| EntityTag::strong(tag.opaque().to_vec()).ok().into_iter().chain([tag.clone()]);
+        let as_issued = |tag: &EntityTag| EntityTag::strong(tag.opaque()).ok().into_iter().chain([tag.clone()]);
         let tags = excluded_tags(request, guard).iter().take(TAGS_MAX).flat_map(as_issued);
         tags.filter_map(move |tag| {
             let selection = self.issued.selection_of(request, &tag, snapshot.version())?;
