@@ -189,7 +189,7 @@ impl Guards {
         let probed = self.probe_until(request, guard, snapshot, (Aim::Verdict, None), end).await;
         let open = Open::after(request, &probed);
         if let Probed::Current { representation, .. } = &probed
-            && self.is_excluded(request, guard, snapshot, representation, end).await
+            && self.is_excluded(request, guard, snapshot, representation, end).await?
         {
             return Err(excluded().into());
         }

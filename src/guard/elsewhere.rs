@@ -27,6 +27,7 @@ use crate::core::{
     policy::{Compare, Guard, TagSource, Writers},
     precondition::{Field, Judgement, Preconditions, TagCondition, judge},
     record::Snapshot,
+    refusal::Refusal,
     validators::{Representation, Validators},
 };
 
@@ -99,7 +100,12 @@ impl Guards {
             || self.excluded_elsewhere(request, guard, snapshot).next().is_some()
     }
 
-    /// Whether it does, as the upstream tells up to `end`; `current` is what the write selects.
+    /// Whether it does, as the upstream tells up to `end`; `current` is what the write selects. A variant that the client
+    /// may not read any more counts as unchanged.
+    ///
+    /// # Errors
+    ///
+    /// The upstream does not tell: a write must not pass for that.
     pub(super) async fn is_excluded(
         &self,
         request: &Request,
@@ -107,19 +113,21 @@ impl Guards {
         snapshot: &Snapshot,
         current: &Representation,
         end: Instant,
-    ) -> bool {
+    ) -> Result<bool, Refusal> {
         if matches!(current, Representation::Present(_)) && self.excludes_version(request, guard, snapshot) {
-            return true;
+            return Ok(true);
         }
         for (tag, selection) in self.excluded_elsewhere(request, guard, snapshot) {
             let asked = (Aim::Verdict, Some(&*selection));
             // Boxed: it is rare.
             let probed = Box::pin(self.probe_until(request, guard, snapshot, asked, end)).await;
-            if tag_of(&probed).is_some_and(|current| current.weak_matches(&tag)) {
-                return true;
+            match &probed {
+                Probed::Current { .. } if tag_of(&probed).is_none_or(|current| !current.weak_matches(&tag)) => {}
+                Probed::Current { .. } | Probed::Answer(_) => return Ok(true),
+                Probed::Unreadable(refusal) | Probed::Refused(refusal) => return Err(refusal.clone()),
             }
         }
-        false
+        Ok(false)
     }
 
     /// Whether `If-None-Match` names the version, where another kind of tag is the usual one.
@@ -138,7 +146,8 @@ impl Guards {
         snapshot: &Snapshot,
     ) -> impl Iterator<Item = (EntityTag, Arc<Selection>)> {
         // What is compared weakly may have been weakened on the way.
-        let as_issued = |tag: &EntityTag| EntityTag::strong(tag.opaque()).ok().into_iter().chain([tag.clone()]);
+        let unweakened = |tag: &EntityTag| tag.is_weak().then(|| EntityTag::strong(tag.opaque()).ok()).flatten();
+        let as_issued = move |tag: &EntityTag| unweakened(tag).into_iter().chain([tag.clone()]);
         let tags = excluded_tags(request, guard).iter().take(TAGS_MAX).flat_map(as_issued);
         tags.filter_map(move |tag| {
             let selection = self.issued.selection_of(request, &tag, snapshot.version())?;

@@ -107,6 +107,20 @@ async fn a_tag_of_another_variant_denies_the_state_too() {
     }
 }
 
+/// DESIGN, section 3, rule 12: whether the variant has changed is not guessed.
+#[tokio::test]
+async fn a_variant_of_which_the_backend_tells_nothing_lets_no_write_pass() {
+    let (backend, proxy) = variants("etag = \"content\"").await;
+    let addr = proxy.addr();
+    let tag = get(addr, "/doc?view=short").await.etag();
+    for (status, told) in [(500, 502), (403, 412), (429, 412)] {
+        backend.always("GET", "/doc?view=short", move |_| Answer::status(status));
+        let write = put(addr, "/doc", &[("If-None-Match", &tag)], "two").await;
+        assert_eq!(write.status, told, "{status}: {write:?}");
+    }
+    assert_eq!(backend.count("PUT", "*"), 0);
+}
+
 /// A read that could not wait for the end of a body was given the version instead of a hash.
 #[tokio::test]
 async fn the_version_of_a_body_that_came_too_slowly_denies_the_state_too() {
