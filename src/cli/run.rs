@@ -10,7 +10,7 @@ use tokio::{
 use super::{Exit, RunOptions, complain, desk::Desk, report};
 use crate::{
     admin,
-    config::{Config, Listen, Loaded, StoreKind, Upstream},
+    config::{Config, Listen, Loaded, StoreKind},
     entropy::random_u64,
     exchange::{Signer, Upstreams},
     guard::Guards,
@@ -177,7 +177,7 @@ pub(super) async fn live(
     signer: Option<Signer>,
     activity: Option<Arc<Activity>>,
 ) -> Result<Arc<Live>, Box<dyn Error>> {
-    let held_until = opened.store.now().await?.plus(hold(config, opened.left));
+    let held_until = opened.store.now().await?.plus(opened.left.hold(config));
     // This runtime carries no requests, and lives as long as they come.
     let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
     let guards = Guards::new(config, upstreams, Arc::clone(&opened.store), random_u64()?, held_until);
@@ -187,44 +187,9 @@ pub(super) async fn live(
     Ok(Arc::new(Live::new(serving)))
 }
 
-/// How long writes and grants are held back: until no write of an earlier process can come any more.
-fn hold(config: &Config, left: Left) -> Duration {
-    let late = |upstream: &Upstream| match left {
-        Left::InOrder => Duration::ZERO,
-        Left::ByDeath => upstream.late_max,
-        // The upstream may still wait for the rest of a write, or work on it, as if its client were there.
-        Left::ByPowerLoss => upstream.timeout.saturating_add(upstream.late_max),
-    };
-    let late = config.routes.iter().map(|route| late(&route.upstream)).max().unwrap_or_default();
-    let hold = config.store.start_grace.max(late);
-    if left != Left::InOrder {
-        tracing::warn!(?hold, ?left, "the store was not closed in good order: writes and grants are held back");
-    }
-    hold
-}
-
 /// Says what went wrong, with its causes.
 pub(super) fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
     let causes = std::iter::successors(Some(error), |&error| error.source());
     complain(format_args!("ifmatch: {}", causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")));
     exit.into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::proxy::testing::{config, route};
-
-    /// The upstream of a route that tests make has `timeout` and `late_max` of 5 s each.
-    #[test]
-    fn a_start_waits_for_as_long_as_a_write_of_an_earlier_process_can_come() {
-        let mut config = config(vec![route("/doc", None, &[])]);
-        let seconds = Duration::from_secs;
-        for (left, late) in [(Left::InOrder, 0), (Left::ByDeath, 5), (Left::ByPowerLoss, 10)] {
-            config.store.start_grace = Duration::ZERO;
-            assert_eq!(hold(&config, left), seconds(late), "{left:?}");
-            config.store.start_grace = seconds(7);
-            assert_eq!(hold(&config, left), seconds(late.max(7)), "{left:?}");
-        }
-    }
 }

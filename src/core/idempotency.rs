@@ -7,6 +7,9 @@
 //!
 //! *Why do the preconditions count as payload?* A success that is replayed tells the client that its write was applied
 //! to the version that it names. To another version it was not.
+//!
+//! *Why is a request that is signed anew no retry?* Nobody but the backend can tell whether a signature holds. A replay to
+//! whoever names the signer would tell him what he could not have asked for.
 
 use std::time::Duration;
 
@@ -15,6 +18,7 @@ use http::{HeaderMap, HeaderName, StatusCode, header};
 use thiserror::Error;
 
 use super::{
+    credentials::signer,
     policy::ErrorShape,
     refusal::{Code, Refusal},
     steps::Outcome,
@@ -36,14 +40,49 @@ const KEY_BYTES_MAX: usize = 255;
 /// When to come back for the answer to a write in flight: it usually takes less.
 const RETRY_SOON: Duration = Duration::from_secs(1);
 
-/// Request fields that say what a write means beside its target and its body.
-const MEANING: [HeaderName; 6] = [
-    header::CONTENT_TYPE,
-    header::CONTENT_ENCODING,
-    header::CONTENT_RANGE,
-    header::IF_MATCH,
-    header::IF_NONE_MATCH,
-    header::IF_UNMODIFIED_SINCE,
+/// Request fields that end at this hop, or that only frame the body, which counts by itself.
+const OF_THE_HOP: [HeaderName; 10] = [
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::EXPECT,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("http2-settings"),
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// Request fields that may differ between two attempts at one write: they say when it is made, for which time, and by which
+/// way it comes.
+static OF_THE_ATTEMPT: [HeaderName; 26] = [
+    header::DATE,
+    header::FORWARDED,
+    header::VIA,
+    HeaderName::from_static("amz-sdk-request"),
+    HeaderName::from_static("b3"),
+    HeaderName::from_static("baggage"),
+    HeaderName::from_static("cf-connecting-ip"),
+    HeaderName::from_static("cf-ray"),
+    HeaderName::from_static("sentry-trace"),
+    HeaderName::from_static("traceparent"),
+    HeaderName::from_static("tracestate"),
+    HeaderName::from_static("uber-trace-id"),
+    HeaderName::from_static("x-amz-cf-id"),
+    HeaderName::from_static("x-amz-date"),
+    HeaderName::from_static("x-amzn-trace-id"),
+    HeaderName::from_static("x-b3-parentspanid"),
+    HeaderName::from_static("x-b3-sampled"),
+    HeaderName::from_static("x-b3-spanid"),
+    HeaderName::from_static("x-b3-traceid"),
+    HeaderName::from_static("x-cloud-trace-context"),
+    HeaderName::from_static("x-envoy-attempt-count"),
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-port"),
+    HeaderName::from_static("x-ms-date"),
+    HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("x-request-id"),
 ];
 
 /// Response fields that a replay carries too: those that speak of the resource, and not of one exchange.
@@ -80,21 +119,6 @@ pub fn key_fields(clients: ErrorShape) -> &'static [HeaderName] {
         ErrorShape::Azure => &AZURE,
         ErrorShape::S3 => &S3,
     }
-}
-
-/// Who has signed a request, by name: where a signature covers the time, each attempt has other credentials (AWS Signature
-/// Version 4; Azure's `SharedKey`).
-pub fn signer(headers: &HeaderMap) -> Option<&[u8]> {
-    let credentials = headers.get(header::AUTHORIZATION)?.as_bytes();
-    let mut words = credentials.split(|octet| matches!(octet, b' ' | b','));
-    let name = match words.next()? {
-        b"SharedKey" | b"SharedKeyLite" => words.next()?.split(|&octet| octet == b':').next(),
-        scheme if scheme.starts_with(b"AWS4-") => {
-            words.find_map(|word| word.strip_prefix(b"Credential="))?.split(|&octet| octet == b'/').next()
-        }
-        _ => None,
-    };
-    name.filter(|name| !name.is_empty())
 }
 
 /// Reads the key of a write from the first of these fields that it has: the string within the quotes of a structured
@@ -142,6 +166,9 @@ pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
     /// That of a write to this target (with its query), with these fields and a body with this hash.
+    ///
+    /// Every field counts that may go on to the backend, since nobody else knows what it means. A signature covers the
+    /// date of its request, so that of a signed one the fields of the attempt count as well.
     pub fn of(target: &[u8], headers: &HeaderMap, body: &blake3::Hash) -> Self {
         let mut hasher = blake3::Hasher::new();
         let mut add = |bytes: &[u8]| {
@@ -150,7 +177,11 @@ impl Fingerprint {
         };
         add(target);
         add(body.as_bytes());
-        for name in &MEANING {
+        let is_signed = signer(headers).is_some();
+        let counts = |name: &&HeaderName| !OF_THE_HOP.contains(name) && (is_signed || !OF_THE_ATTEMPT.contains(name));
+        let mut names: Vec<&HeaderName> = headers.keys().filter(counts).collect();
+        names.sort_unstable_by_key(|name| name.as_str());
+        for name in names {
             for value in headers.get_all(name) {
                 add(name.as_str().as_bytes());
                 add(value.as_bytes());
@@ -209,7 +240,7 @@ pub fn recognise(first: (Fingerprint, Progress), further: Fingerprint) -> Result
     let (fingerprint, progress) = first;
     if fingerprint != further {
         let detail = "this idempotency key was used for another write just now: send a retry exactly as the first \
-                      attempt was, with the same body, target and preconditions, and any other write with a new key";
+                      attempt was, with the same body, target and header fields, and any other write with a new key";
         return Err(Refusal::new(Code::IdempotencyMismatch, detail));
     }
     match progress {

@@ -55,6 +55,16 @@ pub fn is_version_tag(incarnation: u64, tag: &EntityTag) -> bool {
     tag.opaque().starts_with(&prefix)
 }
 
+/// Whether a tag is that of a variant of this version.
+pub fn is_tag_of_version(incarnation: u64, version: Revision, tag: &EntityTag) -> bool {
+    let mut prefix = Vec::with_capacity(16 + 1 + 20 + 1);
+    push_hexadecimal(&mut prefix, incarnation, 16);
+    prefix.push(b'-');
+    push_decimal(&mut prefix, version.0);
+    prefix.push(b'-');
+    tag.opaque().starts_with(&prefix)
+}
+
 fn push_hexadecimal(text: &mut Vec<u8>, number: u64, digits: u32) {
     for place in (0..digits).rev() {
         let [.., digit] = (number >> (4 * place) & 15).to_be_bytes();
@@ -106,5 +116,16 @@ mod tests {
         assert!(!is_version_tag(0xac, &tag), "another store's version");
         assert!(!is_version_tag(0xab, &content_tag(&blake3::hash(b"")).unwrap()));
         assert!(!tag.is_weak());
+    }
+
+    #[test]
+    fn a_version_has_a_tag_for_each_variant() {
+        let is_of_version = |tag: Option<EntityTag>| is_tag_of_version(0xab, Revision(12), &tag.unwrap());
+        assert!(is_of_version(version_tag(0xab, Revision(12), 7)));
+        assert!(is_of_version(version_tag(0xab, Revision(12), 8)));
+        assert!(!is_of_version(version_tag(0xab, Revision(1), 7)));
+        assert!(!is_of_version(version_tag(0xab, Revision(123), 7)));
+        assert!(!is_of_version(version_tag(0xac, Revision(12), 7)));
+        assert!(!is_of_version(content_tag(&blake3::hash(b""))));
     }
 }

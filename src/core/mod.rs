@@ -4,6 +4,7 @@
 //! `tests/architecture.rs` keeps that wall. What a function needs to know, such as the store's time, it is given.
 
 pub mod cors;
+pub mod credentials;
 pub mod entity_tag;
 pub mod forwarded;
 pub mod http_date;

@@ -8,6 +8,7 @@ use http::{
 use super::{
     entity_tag::{EntityTag, MalformedTag},
     http_date::HttpDate,
+    policy::ErrorShape,
 };
 
 /// A modification date and how far it can be trusted.
@@ -24,6 +25,46 @@ impl Modified {
     pub fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let date = single_date(headers, &LAST_MODIFIED)?;
         Some(Self { date, strong: single_date(headers, &DATE).is_some_and(|sent| date < sent) })
+    }
+
+    /// The date as clients are told it that expect one of every answer.
+    ///
+    /// Where it is not older than the answer that it came with, the resource may change again within that second and keep
+    /// it, and If-Unmodified-Since with that date would then let a client overwrite a state that it has not seen (RFC 9110
+    /// section 8.8.2.2). So such a date is told as the second before: a condition with it is false at worst, and the next
+    /// read tells the true one.
+    pub fn told(self) -> HttpDate {
+        if self.strong {
+            return self.date;
+        }
+        HttpDate::from_unix_seconds(self.date.unix_seconds().saturating_sub(1))
+    }
+}
+
+/// What the clients of a route are told of the modification date of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToldDate {
+    /// What the response says, be it a date or none.
+    AsItIs,
+    /// Another one.
+    Instead(HttpDate),
+    /// Nothing.
+    Withheld,
+}
+
+/// What clients are told of the modification date of a response with these fields.
+///
+/// Clients of a storage service read it in every answer ([`Modified::told`]). Others need none, and are told none that may
+/// stand for two states: a second too early it looks strong to whatever stands between them and ifmatch. A cache there, or
+/// another ifmatch, would take both states of that second for one, by If-Range or If-Unmodified-Since.
+/// Without a `Date` nothing tells how old it is.
+pub fn told_date(clients: ErrorShape, response: &HeaderMap) -> ToldDate {
+    match Modified::from_headers(response) {
+        Some(modified) if !modified.strong && response.contains_key(DATE) => match clients {
+            ErrorShape::Problem => ToldDate::Withheld,
+            ErrorShape::Azure | ErrorShape::S3 => ToldDate::Instead(modified.told()),
+        },
+        _ => ToldDate::AsItIs,
     }
 }
 
@@ -183,6 +224,29 @@ mod tests {
             let date = HttpDate::parse(modified.as_bytes()).unwrap();
             assert_eq!(read(&fields).0.modified, Some(Modified { date, strong }), "{fields:?}");
         }
+    }
+
+    /// RFC 9110 section 8.8.2.2.
+    #[test]
+    fn a_date_that_may_stand_for_two_states_is_told_as_the_second_before_or_not_at_all() {
+        let at = HttpDate::from_unix_seconds;
+        let fields = |sent: Option<u64>| {
+            let modified = (LAST_MODIFIED, at(1_000).to_string().parse().unwrap());
+            let sent = sent.map(|sent| (DATE, at(sent).to_string().parse().unwrap()));
+            [modified].into_iter().chain(sent).collect::<HeaderMap>()
+        };
+        let early = ToldDate::Instead(at(999));
+        for (sent, expected) in [
+            (Some(1_001), [ToldDate::AsItIs; 3]),
+            (Some(1_000), [ToldDate::Withheld, early, early]),
+            (None, [ToldDate::AsItIs; 3]),
+        ] {
+            let clients = [ErrorShape::Problem, ErrorShape::Azure, ErrorShape::S3];
+            assert_eq!(clients.map(|clients| told_date(clients, &fields(sent))), expected, "{sent:?}");
+        }
+        assert_eq!(told_date(ErrorShape::S3, &HeaderMap::new()), ToldDate::AsItIs);
+        assert_eq!(Modified { date: at(1_000), strong: true }.told(), at(1_000));
+        assert_eq!(Modified { date: at(1_000), strong: false }.told(), at(999));
     }
 
     #[test]

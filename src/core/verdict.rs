@@ -137,6 +137,11 @@ pub fn required(guard: &Guard) -> Refusal {
     )
 }
 
+/// The refusal of a write whose `If-None-Match` names a tag of the current state that is not that of what it selects.
+pub fn excluded() -> Refusal {
+    failed(Field::IfNoneMatch, false, &Representation::Unknown)
+}
+
 fn failed(field: Field, weak_tag: bool, current: &Representation) -> Refusal {
     let detail = match (field, current) {
         (Field::IfMatch, _) if weak_tag => {

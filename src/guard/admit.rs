@@ -24,7 +24,7 @@ use crate::core::{
     refusal::Refusal,
     steps::take_over,
     validators::{Representation, Validators},
-    verdict::{Evidence, Verdict, judge_from_memory, judge_write},
+    verdict::{Evidence, Verdict, excluded, judge_from_memory, judge_write},
 };
 use crate::{
     store::Swapped,
@@ -130,12 +130,15 @@ impl Guards {
         snapshot: &Snapshot,
     ) -> Result<(Option<EntityTag>, Standing), Answer> {
         let by_lease = Self::judge_write_by_lease(request, guard, snapshot);
-        if !conditions_go_first(request) {
+        if let (Err(denied), false) = (&by_lease, conditions_go_first(request)) {
             // Whoever may not write at all need not know what there is.
-            by_lease.as_ref().map_err(Refusal::clone)?;
+            return Err(self.refuse_by_lease(request, guard, snapshot, denied.clone()).await);
         }
         let judged = self.judge(request, guard, snapshot).await?;
-        Ok((judged, by_lease?))
+        match by_lease {
+            Ok(standing) => Ok((judged, standing)),
+            Err(denied) => Err(self.refuse_by_lease(request, guard, snapshot, denied).await),
+        }
     }
 
     /// The verdict on the preconditions; on passing, the tag that the request was judged by.
@@ -178,6 +181,9 @@ impl Guards {
         {
             return (Verdict::AskUpstream, None);
         }
+        if verdict == Verdict::Pass && self.may_be_excluded(request, guard, snapshot) {
+            return (Verdict::AskUpstream, None);
+        }
         (verdict, judged_by.and_then(Evidence::selected_tag).cloned())
     }
 
@@ -191,6 +197,11 @@ impl Guards {
         let end = Instant::now() + guard.probe_timeout;
         let probed = self.probe_until(request, guard, snapshot, (Aim::Verdict, None), end).await;
         let open = Open::after(request, &probed);
+        if let Probed::Current { representation, .. } = &probed
+            && self.is_excluded(request, guard, snapshot, representation, end).await?
+        {
+            return Err(excluded().into());
+        }
         if let Some(open) = open
             && let Some(tag) = self.current_elsewhere(request, guard, snapshot, open, end).await
         {

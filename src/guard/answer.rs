@@ -10,7 +10,7 @@ use crate::{
         entity_tag::EntityTag,
         policy::{Guard, TagSource},
         refusal::Refusal,
-        validators::{Modified, Validators},
+        validators::{ToldDate, Validators, told_date},
     },
     exchange::{Begun, Exchange, Whole, references::lead_back},
 };
@@ -90,17 +90,19 @@ impl Answer {
         }
     }
 
-    /// Takes away a modification date that is not older than the response: the resource may change again within that
-    /// second and keep the date, and If-Unmodified-Since could then not tell the two states apart (RFC 9110 section
-    /// 8.8.2.2). Without a `Date` nothing tells how old it is. Where the upstream judges, dates are its own matter.
-    pub(super) fn withhold_weak_date(&mut self, guard: &Guard) {
-        let Self::Relayed(relayed) = self else { return };
-        let modified = Modified::from_headers(&relayed.head.headers);
-        if guard.etag != TagSource::Delegate
-            && modified.is_some_and(|modified| !modified.strong)
-            && relayed.head.headers.contains_key(header::DATE)
-        {
-            relayed.head.remove_header(&header::LAST_MODIFIED);
+    /// Tells what may be told of the modification date. Where the upstream judges, dates are its own matter.
+    pub(super) fn tell_date(&mut self, guard: &Guard) -> pingora::Result<()> {
+        let Self::Relayed(relayed) = self else { return Ok(()) };
+        if guard.etag == TagSource::Delegate {
+            return Ok(());
+        }
+        match told_date(guard.errors, &relayed.head.headers) {
+            ToldDate::AsItIs => Ok(()),
+            ToldDate::Instead(date) => relayed.head.insert_header(header::LAST_MODIFIED, date.to_string()),
+            ToldDate::Withheld => {
+                relayed.head.remove_header(&header::LAST_MODIFIED);
+                Ok(())
+            }
         }
     }
 

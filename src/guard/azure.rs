@@ -98,7 +98,7 @@ impl Guards {
                 head.insert_header(header::ETAG, tag.to_header_value())?;
             }
             if let Some(modified) = modified {
-                head.insert_header(header::LAST_MODIFIED, azure::told_date(modified).to_string())?;
+                head.insert_header(header::LAST_MODIFIED, modified.told().to_string())?;
             }
         }
         Ok(Answer::Local(Box::new(head), None))
@@ -172,7 +172,7 @@ impl Guards {
             }
         }
         if let Some(modified) = Modified::from_headers(&head.headers) {
-            head.insert_header(header::LAST_MODIFIED, azure::told_date(modified).to_string())?;
+            head.insert_header(header::LAST_MODIFIED, modified.told().to_string())?;
         }
         told.write_to(&mut head)?;
         Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest })))

@@ -1,5 +1,5 @@
 //! Tags of other variants than the one that a write selects (DESIGN, section 6): If-Match passes on any tag that was
-//! issued for the current state of the resource.
+//! issued for the current state of the resource, and If-None-Match fails on any.
 //!
 //! # Design
 //!
@@ -11,18 +11,23 @@
 //! several URIs that one key covers: it could be an old one of the write's own target. It is not where that target
 //! cannot be read at all, with a 400 or a redirect; but 404 is a state, and one that If-Match must not overwrite.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 
 use super::{
     Guards,
     probe::{Aim, Probed},
     request::Request,
+    selection::Selection,
 };
 use crate::core::{
     entity_tag::EntityTag,
-    policy::{Compare, Guard, TagSource},
+    issued_tag::is_tag_of_version,
+    policy::{Compare, Guard, TagSource, Writers},
     precondition::{Field, Judgement, Preconditions, TagCondition, judge},
     record::Snapshot,
+    refusal::Refusal,
     validators::{Representation, Validators},
 };
 
@@ -75,23 +80,80 @@ impl Guards {
         for tag in tags_of(request, guard) {
             let Some(selection) = self.issued.selection_of(request, tag, snapshot.version()) else { continue };
             let is_own = selection.is_that_of(&request.head);
-            let names_variant = guard.etag == TagSource::Content || selection.has_target_of(&request.head);
-            if is_own || !names_variant && open != Open::Unreadable {
+            if is_own || !names_variant(request, guard, &selection) && open != Open::Unreadable {
                 continue;
             }
             // Boxed: it is rare.
             let probed =
                 Box::pin(self.probe_until(request, guard, snapshot, (Aim::Verdict, Some(&selection)), end)).await;
-            if let Probed::Current {
-                representation: Representation::Present(Validators { tag: Some(current), .. }),
-                ..
-            } = &probed
-                && current == tag
-            {
-                return Some(current.clone());
+            if tag_of(&probed) == Some(tag) {
+                return Some(tag.clone());
             }
         }
         None
+    }
+
+    /// Whether `If-None-Match` of a write may name a tag of the current state although it does not name that of what the
+    /// write selects: of another variant, or of the version, where a body could not be hashed when it was read.
+    pub(super) fn may_be_excluded(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> bool {
+        self.excludes_version(request, guard, snapshot)
+            || self.excluded_elsewhere(request, guard, snapshot).next().is_some()
+    }
+
+    /// Whether it does, as the upstream tells up to `end`; `current` is what the write selects. A variant that the client
+    /// may not read any more counts as unchanged.
+    ///
+    /// # Errors
+    ///
+    /// The upstream does not tell: a write must not pass for that.
+    pub(super) async fn is_excluded(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+        current: &Representation,
+        end: Instant,
+    ) -> Result<bool, Refusal> {
+        if matches!(current, Representation::Present(_)) && self.excludes_version(request, guard, snapshot) {
+            return Ok(true);
+        }
+        for (tag, selection) in self.excluded_elsewhere(request, guard, snapshot) {
+            let asked = (Aim::Verdict, Some(&*selection));
+            // Boxed: it is rare.
+            let probed = Box::pin(self.probe_until(request, guard, snapshot, asked, end)).await;
+            match &probed {
+                Probed::Current { .. } if tag_of(&probed).is_none_or(|current| !current.weak_matches(&tag)) => {}
+                Probed::Current { .. } | Probed::Answer(_) => return Ok(true),
+                Probed::Unreadable(refusal) | Probed::Refused(refusal) => return Err(refusal.clone()),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether `If-None-Match` names the version, where another kind of tag is the usual one.
+    fn excludes_version(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> bool {
+        let incarnation = self.store.incarnation().0;
+        guard.etag.needs_body()
+            && guard.writers == Writers::Exclusive
+            && excluded_tags(request, guard).iter().any(|tag| is_tag_of_version(incarnation, snapshot.version(), tag))
+    }
+
+    /// The tags in `If-None-Match` that were issued for other variants of the current state, with what selects these.
+    fn excluded_elsewhere(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+    ) -> impl Iterator<Item = (EntityTag, Arc<Selection>)> {
+        // What is compared weakly may have been weakened on the way.
+        let unweakened = |tag: &EntityTag| tag.is_weak().then(|| EntityTag::strong(tag.opaque()).ok()).flatten();
+        let as_issued = move |tag: &EntityTag| unweakened(tag).into_iter().chain([tag.clone()]);
+        let tags = excluded_tags(request, guard).iter().take(TAGS_MAX).flat_map(as_issued);
+        tags.filter_map(move |tag| {
+            let selection = self.issued.selection_of(request, &tag, snapshot.version())?;
+            let is_elsewhere = !selection.is_that_of(&request.head) && names_variant(request, guard, &selection);
+            is_elsewhere.then_some((tag, selection))
+        })
     }
 
     /// Whether a write names a tag that was once issued here: where it is not current elsewhere, it is stale.
@@ -105,6 +167,29 @@ impl Guards {
         let mut selections =
             tags_of(request, guard).filter_map(|tag| self.issued.selection_of(request, tag, snapshot.version()));
         selections.any(|selection| !selection.is_that_of(&request.head))
+    }
+}
+
+/// The tag that a probe has found.
+fn tag_of(probed: &Probed) -> Option<&EntityTag> {
+    match probed {
+        Probed::Current { representation: Representation::Present(Validators { tag, .. }), .. } => tag.as_ref(),
+        _ => None,
+    }
+}
+
+/// Whether a tag tells this variant from the one that a write selects.
+fn names_variant(request: &Request, guard: &Guard, selection: &Selection) -> bool {
+    guard.etag == TagSource::Content || selection.has_target_of(&request.head)
+}
+
+/// The tags in `If-None-Match` of a write, unless the upstream judges them, or they are all of one kind: a version is that
+/// of all variants.
+fn excluded_tags<'a>(request: &'a Request, guard: &Guard) -> &'a [EntityTag] {
+    match (&request.conditions.if_none_match, &guard.etag) {
+        (_, TagSource::Version | TagSource::Delegate) => &[],
+        (Some(TagCondition::Tags(tags)), _) => tags,
+        _ => &[],
     }
 }
 

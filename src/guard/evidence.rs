@@ -62,7 +62,7 @@ pub(super) fn evidence(
     if guard.writers == Writers::Shared || !snapshot.is_quiet() {
         return pieces;
     }
-    let version = version_tag_of(incarnation, snapshot.version(), selecting_number(request.variant, &[]));
+    let version = version_tag_of(incarnation, snapshot.version(), selecting_number(request.labelled_variant, &[]));
     if let Some(known) = snapshot.known() {
         let representation = match (&known.representation, &guard.etag) {
             // The version is the tag, whatever else is known.

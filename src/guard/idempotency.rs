@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     core::{
-        idempotency::{End, Fingerprint, Progress, REPLAYED, Success, key_fields, key_of, missing, recognise, signer},
+        idempotency::{End, Fingerprint, Progress, REPLAYED, Success, key_fields, key_of, missing, recognise},
         policy::{Guard, Idempotency},
         refusal::{Code, Refusal},
     },
@@ -95,7 +95,7 @@ pub(super) fn name_of(received: &RequestHeader, request: &Request, guard: &Guard
     let key = key_of(&received.headers, key_fields(guard.errors))
         .map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string()))?;
     match key {
-        Some(key) => Ok(Some(hashed(received, request, &key))),
+        Some(key) => Ok(Some(hashed(request, &key))),
         None if guard.idempotency == Idempotency::Required => Err(missing()),
         None => Ok(None),
     }
@@ -238,13 +238,17 @@ fn replay(success: Success) -> pingora::Result<Answer> {
     Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest: None })))
 }
 
-fn hashed(received: &RequestHeader, request: &Request, key: &[u8]) -> Name {
+/// The name of a write of one client, by its whole credentials: who else signs as that client is another one.
+fn hashed(request: &Request, key: &[u8]) -> Name {
     let mut hasher = blake3::Hasher::new();
-    let principal = request.principal.name();
-    let client = signer(&received.headers).unwrap_or(&principal);
-    for part in [client, request.method.as_str().as_bytes(), request.key.as_str().as_bytes(), key] {
+    let client = request.principal.name();
+    for part in [&client, request.method.as_str().as_bytes(), request.key.as_str().as_bytes(), key] {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part);
     }
     *hasher.finalize().as_bytes()
 }
+
+#[cfg(test)]
+#[path = "idempotency_tests.rs"]
+mod tests;

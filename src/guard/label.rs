@@ -35,7 +35,7 @@ impl Guards {
         // A version is that of all variants.
         let selection = (guard.etag != TagSource::Version).then(|| Selection::of(guard, &request.head, &head.headers));
         let version_tag = || {
-            let number = selecting_number(request.variant, selecting.unwrap_or_default());
+            let number = selecting_number(request.labelled_variant, selecting.unwrap_or_default());
             version_tag_of(self.store.incarnation(), snapshot?.version(), number).tag
         };
         let tag = match (&guard.etag, whole) {

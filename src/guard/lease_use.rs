@@ -6,16 +6,20 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use super::{
     Guards,
     answer::Answer,
+    evidence::match_rule,
     lease::{bound_to, fresh_id},
+    probe::{Aim, Probed},
+    refusals,
     request::Request,
 };
 use crate::{
     core::{
         lease::{Action, Done, LeaseDuration, LeaseId, Standing, Usage, UseDenied, judge_use},
         policy::{Dialect, Guard, LeaseRules, MethodClass, Require},
-        precondition::{Combination, TagCondition},
+        precondition::{Combination, Judgement, TagCondition, judge},
         record::{Revision, Snapshot},
         refusal::Refusal,
+        validators::Representation,
     },
     dialect::{azure, native},
     exchange::Client,
@@ -56,6 +60,31 @@ impl Guards {
         let standing = judge_use(&snapshot, rules, Usage::Read, request.lease_id, principal);
         let standing = standing.map_err(|denied| refuse_use(rules, denied))?;
         Ok((standing == Standing::Holder).then(|| snapshot.fence()))
+    }
+
+    /// What a request is told that its lease forbids, where the upstream is asked first.
+    pub(super) async fn refuse_by_lease(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+        denied: Refusal,
+    ) -> Answer {
+        if !is_upstream_asked_first(request) {
+            return denied.into();
+        }
+        // Boxed, so that others need not make room for it.
+        let (representation, own) = match Box::pin(self.probe(request, guard, snapshot, Aim::Verdict)).await {
+            Probed::Current { representation, missing, .. } => (representation, missing),
+            Probed::Answer(exchange) => (Representation::Unknown, Some(exchange)),
+            Probed::Unreadable(_) | Probed::Refused(_) => return denied.into(),
+        };
+        let judged = judge(&request.method, &request.conditions, &representation, match_rule(guard));
+        match (judged, own) {
+            (Judgement::Failed { .. }, _) => refusals::of_read_condition().into(),
+            (_, Some(exchange)) => self.upstreams_own(guard, *exchange).await.unwrap_or_else(|answer| answer),
+            _ => denied.into(),
+        }
     }
 
     /// Takes the lease of what a GET is about to read, if it asks for that (`lease.acquire_on_read`).
@@ -117,6 +146,14 @@ pub(super) fn conditions_go_first(request: &Request) -> bool {
     conditions.combination == Combination::Azure
         && !conditions.is_empty()
         && conditions.if_none_match != Some(TagCondition::Any)
+}
+
+/// Whether the upstream is asked before a request is told what its lease forbids. In Azure the conditions of a read are
+/// judged first, and what does not exist has no lease: it is not found, whatever lease a read or a removal names.
+pub(super) fn is_upstream_asked_first(request: &Request) -> bool {
+    let is_removed = request.method == Method::DELETE;
+    let names_lease = request.conditions.combination == Combination::Azure && request.lease_id.is_some();
+    names_lease && (request.is_get_or_head() || is_removed) || request.is_get_or_head() && conditions_go_first(request)
 }
 
 /// Tells the upstream which holder writes: it can refuse one that was overtaken.

@@ -230,7 +230,7 @@ impl Guards {
         }
         answer.mirror_tag(guard)?;
         answer.lead_back(&guarded.route, client.head())?;
-        answer.withhold_weak_date(guard);
+        answer.tell_date(guard)?;
         Ok(answer)
     }
 
@@ -246,7 +246,7 @@ impl Guards {
         name_resource(&mut head, guarded)?;
         let mut stated = Cow::Borrowed(&head.headers);
         if guard.errors == ErrorShape::S3 {
-            s3::refuse_unguardable(&guarded.method, head.raw_path(), &head.headers)?;
+            s3::refuse_unguardable(&guarded.method, head.raw_path(), &head.headers, &guard.etag)?;
             stated = s3::quoted(&head.headers);
         }
         let conditions = match class {

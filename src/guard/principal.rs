@@ -6,6 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use moka::sync::Cache;
 
 use crate::core::{
+    credentials::{signer, signer_of},
     lease::PrincipalName,
     record::VariantName,
     resource::{KeyDigest, ResourceKey},
@@ -21,43 +22,73 @@ const CERTIFICATE: &[u8] = b"client certificate";
 
 /// A client's identity: a hash of its credentials. All clients without credentials are one principal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Principal([u8; 16]);
+pub(super) struct Principal {
+    /// All of its credentials. What is told without the backend goes by them.
+    whole: [u8; 16],
+    /// The same, but for the signature of who signs each request anew: of that the name of the signer alone. It proves
+    /// nothing, and only labels what the backend has shown.
+    signer: [u8; 16],
+}
 
 impl Principal {
     /// The principal behind a request, whose client may have proved to have a certificate.
     pub(super) fn of(headers: &HeaderMap, identity_headers: &[HeaderName], certificate: Option<&[u8]>) -> Self {
-        if certificate.is_none() && !headers.keys().any(|name| identity_headers.contains(name)) {
-            return Self([0; 16]);
-        }
-        let mut hasher = None;
-        for name in identity_headers {
-            for value in headers.get_all(name) {
-                let hasher = hasher.get_or_insert_with(blake3::Hasher::new);
-                update(hasher, name.as_str().as_bytes());
-                update(hasher, value.as_bytes());
-            }
-        }
-        if let Some(certificate) = certificate {
-            let hasher = hasher.get_or_insert_with(blake3::Hasher::new);
-            update(hasher, CERTIFICATE);
-            update(hasher, certificate);
-        }
-        hasher.map_or(Self([0; 16]), |hasher| Self(half(&hasher.finalize())))
+        let is_anonymous = certificate.is_none() && !headers.keys().any(|name| identity_headers.contains(name));
+        let whole = if is_anonymous { [0; 16] } else { identity(headers, identity_headers, certificate, false) };
+        let signs = signer(headers).is_some() && identity_headers.contains(&header::AUTHORIZATION);
+        let signer = if signs { identity(headers, identity_headers, certificate, true) } else { whole };
+        Self { whole, signer }
     }
 
     /// What leases are bound by.
     pub(super) fn name(self) -> PrincipalName {
-        self.0
+        self.whole
     }
 
     /// The name of what a request of this principal selects, before `Vary`.
     pub(super) fn variant(&self, key: &ResourceKey, target: &[u8], headers: &HeaderMap) -> VariantName {
-        let field = |name| headers.get(name).map_or(&[][..], HeaderValue::as_bytes);
-        // Joined and hashed at once: cheaper than a hasher for so few bytes. Two parts have one length, and none of the
-        // others holds the octet between them.
-        let parts = [&self.0, &key.digest(), target, b"\0", field(header::HOST), b"\0", field(header::ORIGIN)];
-        VariantName(half(&blake3::hash(&parts.concat())))
+        variant(self.whole, key, target, headers)
     }
+
+    /// The same, as tags name it: one name for all requests of who signs each one anew.
+    pub(super) fn labelled_variant(&self, key: &ResourceKey, target: &[u8], headers: &HeaderMap) -> VariantName {
+        variant(self.signer, key, target, headers)
+    }
+
+    /// Whether it signs each request anew.
+    pub(super) fn signs(&self) -> bool {
+        self.whole != self.signer
+    }
+}
+
+/// A hash of what says who a client is. `by_name` takes the name of the signer for a signature.
+fn identity(
+    headers: &HeaderMap,
+    identity_headers: &[HeaderName],
+    certificate: Option<&[u8]>,
+    by_name: bool,
+) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new();
+    for name in identity_headers {
+        for value in headers.get_all(name) {
+            update(&mut hasher, name.as_str().as_bytes());
+            let signer = (by_name && *name == header::AUTHORIZATION).then(|| signer_of(value.as_bytes())).flatten();
+            update(&mut hasher, signer.unwrap_or(value.as_bytes()));
+        }
+    }
+    if let Some(certificate) = certificate {
+        update(&mut hasher, CERTIFICATE);
+        update(&mut hasher, certificate);
+    }
+    half(&hasher.finalize())
+}
+
+fn variant(principal: [u8; 16], key: &ResourceKey, target: &[u8], headers: &HeaderMap) -> VariantName {
+    let field = |name| headers.get(name).map_or(&[][..], HeaderValue::as_bytes);
+    // Joined and hashed at once: cheaper than a hasher for so few bytes. Two parts have one length, and none of the
+    // others holds the octet between them.
+    let parts = [&principal, &key.digest(), target, b"\0", field(header::HOST), b"\0", field(header::ORIGIN)];
+    VariantName(half(&blake3::hash(&parts.concat())))
 }
 
 /// Adds bytes with their length before them, so that no two lists of fields run into one.
@@ -134,6 +165,32 @@ mod tests {
         assert_ne!(alice, principal(&[(header::AUTHORIZATION, "bob")]));
         assert_ne!(alice, principal(&[(header::COOKIE, "alice")]));
         assert_eq!(alice, principal(&[(header::AUTHORIZATION, "alice"), (header::ACCEPT, "text/plain")]));
+    }
+
+    #[test]
+    fn tags_name_who_signs_and_nothing_else_does() {
+        let (key, nothing) = (ResourceKey::from_text("a"), HeaderMap::new());
+        let labelled = |principal: Principal| principal.labelled_variant(&key, b"/a", &nothing);
+        let by = |credentials| principal(&[(header::AUTHORIZATION, credentials)]);
+        for (one, again, other) in [
+            ("SharedKey alice:1", "SharedKey alice:2", "SharedKey bob:1"),
+            (
+                "AWS4-HMAC-SHA256 Credential=A/1, Signature=1",
+                "AWS4-HMAC-SHA256 Credential=A/2, Signature=2",
+                "AWS4-HMAC-SHA256 Credential=B/1, Signature=1",
+            ),
+        ] {
+            assert_eq!(labelled(by(one)), labelled(by(again)));
+            assert_ne!(labelled(by(one)), labelled(by(other)));
+            assert_ne!(by(one), by(again));
+            assert_ne!(by(one).name(), by(again).name());
+            let variant = |principal: Principal| principal.variant(&key, b"/a", &nothing);
+            assert_ne!(variant(by(one)), variant(by(again)));
+            let fields = |cookie| [(header::AUTHORIZATION, one), (header::COOKIE, cookie)];
+            assert_ne!(labelled(principal(&fields("a"))), labelled(principal(&fields("b"))), "all else counts");
+        }
+        assert_ne!(labelled(by("Bearer a")), labelled(by("Bearer b")));
+        assert_eq!(labelled(by("Bearer a")), by("Bearer a").variant(&key, b"/a", &nothing));
     }
 
     #[test]

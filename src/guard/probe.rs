@@ -188,8 +188,14 @@ impl Guards {
             self.was_let_read(request, guard, snapshot);
         }
         let (validators, unusable) = Validators::from_headers(&head.headers);
-        let version =
-            || version_tag_of(self.store.incarnation(), snapshot.version(), selecting_number(request.variant, &[])).tag;
+        let version = || {
+            version_tag_of(
+                self.store.incarnation(),
+                snapshot.version(),
+                selecting_number(request.labelled_variant, &[]),
+            )
+            .tag
+        };
         let mut rule = match_rule(guard);
         let tag = match &guard.etag {
             TagSource::Upstream | TagSource::Delegate => {

@@ -7,9 +7,9 @@ use super::{
     Guards,
     answer::{Answer, set_tag, withhold_foreign_tag},
     evidence::match_rule,
-    lease_use::conditions_go_first,
+    lease_use::is_upstream_asked_first,
     memory::{not_modified_fields, selecting_fields, wants_upstream},
-    probe::{Aim, Probed, ask_for_identity},
+    probe::ask_for_identity,
     ranges::{whole_head, whole_or_part},
     refusals,
     request::{Request, remove_conditions},
@@ -46,7 +46,7 @@ impl Guards {
             return Ok(answer);
         }
         let fence = match self.judge_read_by_lease(request, guard).await {
-            Err(denied) if conditions_go_first(request) => {
+            Err(denied) if is_upstream_asked_first(request) => {
                 return Err(Box::pin(self.refuse_read(request, guard, denied)).await);
             }
             fence => fence?,
@@ -75,15 +75,11 @@ impl Guards {
         }
     }
 
-    /// What a read is told that its lease forbids, where its conditions are judged first.
+    /// What a read is told that its lease forbids.
     async fn refuse_read(&self, request: &Request, guard: &Guard, denied: Refusal) -> Answer {
-        let Ok(snapshot) = self.record(request).await else { return denied.into() };
-        let Probed::Current { representation, .. } = self.probe(request, guard, &snapshot, Aim::Verdict).await else {
-            return denied.into();
-        };
-        match judge(&request.method, &request.conditions, &representation, match_rule(guard)) {
-            Judgement::Failed { .. } => refusals::of_read_condition().into(),
-            Judgement::Pass | Judgement::NotModified | Judgement::Unknowable => denied.into(),
+        match self.record(request).await {
+            Ok(snapshot) => self.refuse_by_lease(request, guard, &snapshot, denied).await,
+            Err(_) => denied.into(),
         }
     }
 

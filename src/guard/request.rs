@@ -46,6 +46,8 @@ pub(super) struct Request {
     pub(super) principal: Principal,
     /// What it selects, before `Vary`.
     pub(super) variant: VariantName,
+    /// The same, as tags name it.
+    pub(super) labelled_variant: VariantName,
     /// The lease that it names.
     pub(super) lease_id: Option<LeaseId>,
     /// The server that it has dealt with.
@@ -87,8 +89,23 @@ impl Request {
         }
         let principal = Principal::of(&head.headers, &guard.identity_headers, certificate.as_deref());
         let variant = principal.variant(&key, head.raw_path(), &head.headers);
+        let labelled_variant =
+            if principal.signs() { principal.labelled_variant(&key, head.raw_path(), &head.headers) } else { variant };
         let stay = Stay::default();
-        Self { route, gate, key, method, head, has_content, conditions, principal, variant, lease_id, stay }
+        Self {
+            route,
+            gate,
+            key,
+            method,
+            head,
+            has_content,
+            conditions,
+            principal,
+            variant,
+            labelled_variant,
+            lease_id,
+            stay,
+        }
     }
 
     /// Whether it is a GET or HEAD, which select a representation.

@@ -17,10 +17,7 @@ use super::{
 };
 use crate::{
     boxed::boxed,
-    core::{
-        policy::Guard, precondition::Combination, refusal::Refusal, steps::Outcome, validators::Validators,
-        verdict::Verdict,
-    },
+    core::{policy::Guard, precondition::Combination, steps::Outcome, validators::Validators, verdict::Verdict},
     exchange::{
         Body, Client, Whole,
         fields::{request_head, response_head},
@@ -99,8 +96,8 @@ impl Guards {
         let snapshot = self.record(request).await?;
         self.may_write(&snapshot)?;
         let by_lease = Self::judge_write_by_lease(request, guard, &snapshot);
-        if !conditions_go_first(request) {
-            by_lease.as_ref().map_err(Refusal::clone)?;
+        if let (Err(denied), false) = (&by_lease, conditions_go_first(request)) {
+            return Err(self.refuse_by_lease(request, guard, &snapshot, denied.clone()).await);
         }
         let verdict = if self.may_be_removed(request, guard, &snapshot).await {
             Verdict::AskUpstream
@@ -119,8 +116,10 @@ impl Guards {
             }
             Verdict::Pass | Verdict::Missing | Verdict::AskUpstream => Ok(()),
         }?;
-        by_lease?;
-        Ok(Early { snapshot, since })
+        match by_lease {
+            Ok(_) => Ok(Early { snapshot, since }),
+            Err(denied) => Err(self.refuse_by_lease(request, guard, &snapshot, denied).await),
+        }
     }
 
     /// Sends an admitted write, learns what became of it, and settles it before the answer goes out.

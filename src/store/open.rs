@@ -1,6 +1,6 @@
 //! From the configuration to a store.
 
-use std::{error::Error, io, path::PathBuf, sync::Arc};
+use std::{error::Error, io, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
     Incarnation, Store,
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     clock::BootClock,
-    config::{self, StoreKind},
+    config::{self, Config, StoreKind, Upstream},
     entropy::random_u64,
 };
 
@@ -69,6 +69,24 @@ pub enum Left {
     ByPowerLoss,
 }
 
+impl Left {
+    /// How long writes and grants are held back after the start: until no write of an earlier process can come any more.
+    pub fn hold(self, config: &Config) -> Duration {
+        let late = |upstream: &Upstream| match self {
+            Self::InOrder => Duration::ZERO,
+            Self::ByDeath => upstream.late_max,
+            // The upstream may still wait for the rest of a write, or work on it, as if its client were there.
+            Self::ByPowerLoss => upstream.timeout.saturating_add(upstream.late_max),
+        };
+        let late = config.routes.iter().map(|route| late(&route.upstream)).max().unwrap_or_default();
+        let hold = config.store.start_grace.max(late);
+        if self != Self::InOrder {
+            tracing::warn!(?hold, left = ?self, "the store was not closed in good order: writes and grants are held back");
+        }
+        hold
+    }
+}
+
 /// The store that a configuration asks for. What it does in the background runs where this was called.
 pub async fn open(settings: &config::Store) -> Result<Opened, OpenError> {
     let (clock, capacity, idle_ttl) = (Arc::new(BootClock), settings.capacity, settings.idle_ttl);
@@ -86,4 +104,23 @@ pub async fn open(settings: &config::Store) -> Result<Opened, OpenError> {
         StoreKind::Etcd(etcd) => clean(Arc::new(EtcdStore::connect(etcd, settings, clock).await?)),
         StoreKind::Redis(redis) => clean(Arc::new(RedisStore::connect(redis, settings).await?)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proxy::testing::{config, route};
+
+    /// The upstream of a route that tests make has `timeout` and `late_max` of 5 s each.
+    #[test]
+    fn a_start_waits_for_as_long_as_a_write_of_an_earlier_process_can_come() {
+        let mut config = config(vec![route("/doc", None, &[])]);
+        let seconds = Duration::from_secs;
+        for (left, late) in [(Left::InOrder, 0), (Left::ByDeath, 5), (Left::ByPowerLoss, 10)] {
+            config.store.start_grace = Duration::ZERO;
+            assert_eq!(left.hold(&config), seconds(late), "{left:?}");
+            config.store.start_grace = seconds(7);
+            assert_eq!(left.hold(&config), seconds(late.max(7)), "{left:?}");
+        }
+    }
 }

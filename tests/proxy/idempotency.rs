@@ -199,31 +199,82 @@ async fn a_post_is_made_once_and_answered_twice() {
     assert_eq!(send(proxy.addr(), "POST", "/orders", &[], "one").await.status, 201);
 }
 
-/// The SDKs of Azure give all attempts of an operation one name, and sign each attempt anew.
+/// Who knows a key, the name of a signer and the whole request is not yet that signer: what has other credentials is taken
+/// to the backend.
+#[tokio::test]
+async fn a_replay_is_for_the_same_whole_credentials() {
+    let backend = Backend::start().await;
+    let proxy = Proxy::to(backend.addr()).route(ACCEPT).start().await;
+    backend.always("POST", "/orders", |_| Answer::status(201).body("{\"id\":7}"));
+    backend.always_where(
+        |request| request.header("authorization").is_some_and(|credentials| credentials.ends_with("FORGED")),
+        |_| Answer::status(403),
+    );
+    let aws = "AWS4-HMAC-SHA256 Credential=AKID/20260101/eu/s3/aws4_request, SignedHeaders=host, Signature=";
+    for signer in ["SharedKey alice:", "SharedKeyLite alice:", aws, "Bearer "] {
+        let post = async |signature: &str| {
+            let credentials = format!("{signer}{signature}");
+            send(proxy.addr(), "POST", "/orders", &[("Authorization", &credentials), KEY], "one").await
+        };
+        let first = post("good").await;
+        assert_eq!(first.status, 201, "{signer}");
+        assert_eq!(post("FORGED").await.status, 403, "{signer}");
+        assert_replayed(&post("good").await, &first);
+    }
+}
+
+/// The draft, section 2.7: the answer to one request is none to another one, whatever field makes the difference. What
+/// changes from attempt to attempt by its nature makes none.
+#[tokio::test]
+async fn a_replay_is_for_the_same_whole_request() {
+    let backend = Backend::start().await;
+    let proxy = Proxy::to(backend.addr()).route(ACCEPT).start().await;
+    let post = async |target: &str, fields: &[(&str, &str)]| {
+        send(proxy.addr(), "POST", target, &[fields, &[KEY]].concat(), "one").await
+    };
+    let sent = [("X-Meta", "a"), ("Accept", "text/plain"), ("traceparent", "00-1"), ("Date", "then")];
+    let first = post("/orders?a=1", &sent).await;
+    assert_eq!(first.status, 201);
+    for (name, value) in [("X-Meta", "b"), ("Accept", "text/html"), ("X-Other", "a"), ("Prefer", "return=minimal")] {
+        let fields = [&[(name, value)][..], &sent].concat();
+        post("/orders?a=1", &fields).await.refused(422, "idempotency-mismatch");
+    }
+    post("/orders?a=1", &sent[1..]).await.refused(422, "idempotency-mismatch");
+    let later = [("Date", "now"), ("traceparent", "00-2"), ("Accept", "text/plain"), ("X-Meta", "a")];
+    assert_replayed(&post("/orders?a=1", &later).await, &first);
+    assert_eq!(backend.count("POST", "*"), 1);
+}
+
+/// The SDKs of Azure give all attempts of an operation one name. One that signs nothing gets its answer; where each attempt
+/// is signed anew nothing but the backend tells whether a signature holds, so that the attempt is judged like any write.
 #[tokio::test]
 async fn p5_a_retry_by_an_sdk_of_azure_gets_its_answer_in_azures_words() {
     let backend = Backend::with(Validators::Tags).await;
     let route =
         "policy = \"pessimistic\"\netag = \"upstream\"\nidempotency = \"accept\"\n[routes.lease]\ndialect = \"azure\"";
     let proxy = Proxy::to(backend.addr()).route(route).start().await;
-    let attempt = async |signature: &str, account: &str| {
-        let credentials = format!("SharedKey {account}:{signature}");
-        let fields = [
-            ("Authorization", credentials.as_str()),
-            ("x-ms-blob-type", "BlockBlob"),
-            ("x-ms-client-request-id", "8e03978e"),
-            ("If-None-Match", "*"),
-        ];
-        put(proxy.addr(), "/container/blob", &fields, "one").await
+    let attempt = async |target: &str, fields: &[(&str, &str)]| {
+        let common = [("x-ms-blob-type", "BlockBlob"), ("x-ms-client-request-id", "8e03978e"), ("If-None-Match", "*")];
+        put(proxy.addr(), target, &[&common, fields].concat(), "one").await
     };
-    let first = attempt("MQ==", "account").await;
+    let (date, later) =
+        (("x-ms-date", "Sun, 06 Nov 1994 08:49:37 GMT"), ("x-ms-date", "Sun, 06 Nov 1994 08:49:38 GMT"));
+    let first = attempt("/container/blob", &[date]).await;
     assert_eq!(first.status, 201, "{first:?}");
-    let retry = attempt("Mg==", "account").await;
+    let retry = attempt("/container/blob", &[later]).await;
     assert_eq!((retry.status, retry.header("etag")), (201, first.header("etag")));
     assert_eq!(retry.header("idempotent-replayed"), Some("true"), "{retry:?}");
-    let stranger = attempt("MQ==", "other").await;
-    assert_eq!((stranger.status, stranger.header("x-ms-error-code")), (409, Some("BlobAlreadyExists")));
-    assert_eq!(backend.count("PUT", "*"), 1);
+
+    let signed = |signature: &'static str| ("Authorization", signature);
+    let first = attempt("/container/other", &[signed("SharedKey account:MQ=="), date]).await;
+    assert_eq!(first.status, 201, "{first:?}");
+    let retry = attempt("/container/other", &[signed("SharedKey account:MQ=="), date]).await;
+    assert_eq!(retry.header("idempotent-replayed"), Some("true"), "{retry:?}");
+    let anew = attempt("/container/other", &[signed("SharedKey account:Mg=="), later]).await;
+    assert_eq!((anew.status, anew.header("x-ms-error-code")), (409, Some("BlobAlreadyExists")));
+    let redated = attempt("/container/other", &[signed("SharedKey account:MQ=="), later]).await;
+    assert_eq!(redated.header("idempotent-replayed"), None, "no signature holds for two dates: {redated:?}");
+    assert_eq!(backend.count("PUT", "*"), 2);
 }
 
 /// The draft, section 2.7.

@@ -93,6 +93,7 @@ async fn boto3_gets_from_s3rver_what_s3_would_answer() {
     let proxy = proxy_before(verifier.addr).await;
     let expected = json!({
         "create": [200, null],
+        "dates within the second of a write": 5,
         "create again": [412, "PreconditionFailed"],
         "read a current copy": [304, true],
         "change": [200, null],
@@ -189,9 +190,10 @@ async fn the_tag_of_an_uploaded_part_lets_no_write_pass() {
     assert_eq!(backend.content(object).as_deref(), Some("two"));
 }
 
-/// P5: the SDKs of AWS give all attempts of an operation one name, and sign each attempt anew.
+/// P5: the SDKs of AWS give all attempts of an operation one name. Each attempt is signed anew, and whether a signature
+/// holds is the server's to tell: only the attempt whose signature was taken is replayed to.
 #[tokio::test]
-async fn p5_an_sdk_that_tries_again_gets_the_answer_of_its_first_attempt() {
+async fn p5_an_attempt_that_is_signed_anew_is_judged_and_the_same_one_gets_its_answer() {
     let (backend, proxy, tag) = scene("idempotency = \"accept\"").await;
     let attempt = async |signature: &str, key: &str| {
         let credentials = format!("AWS4-HMAC-SHA256 Credential={key}/20260101/eu/s3/aws4_request, {signature}");
@@ -200,11 +202,57 @@ async fn p5_an_sdk_that_tries_again_gets_the_answer_of_its_first_attempt() {
         put(proxy.addr(), "/bucket/object", &fields, "two").await
     };
     let first = attempt("SignedHeaders=host, Signature=1", "AKID").await;
-    let retry = attempt("SignedHeaders=host, Signature=2", "AKID").await;
+    let retry = attempt("SignedHeaders=host, Signature=1", "AKID").await;
     assert_eq!((retry.status, retry.header("etag")), (first.status, first.header("etag")));
     assert_eq!(retry.header("idempotent-replayed"), Some("true"));
+    assert_error(&attempt("SignedHeaders=host, Signature=2", "AKID").await, 412, "PreconditionFailed");
     assert_error(&attempt("SignedHeaders=host, Signature=3", "OTHER").await, 412, "PreconditionFailed");
     assert_eq!(backend.count("PUT", "*"), 1);
+}
+
+/// RFC 9110 section 8.8.2.2: a date of this second may stand for two states. Clients of S3 cannot do without one, and are
+/// told the second before.
+#[tokio::test]
+async fn a_date_that_two_states_may_share_is_told_as_the_second_before() {
+    let (backend, proxy, _) = scene("").await;
+    let at = |second: u32| format!("Sun, 06 Nov 1994 08:49:{second} GMT");
+    let dated = move |sent| Answer::status(200).header("Last-Modified", &at(37)).header("Date", &at(sent));
+    for method in ["GET", "HEAD", "PUT"] {
+        for (sent, told) in [(37, "Sun, 06 Nov 1994 08:49:36 GMT"), (38, "Sun, 06 Nov 1994 08:49:37 GMT")] {
+            backend.once(method, "/bucket/object", dated(sent));
+            let response = send(proxy.addr(), method, "/bucket/object", &[], "").await;
+            assert_eq!(response.headers.all("last-modified"), [told], "{method}");
+        }
+    }
+    backend.always("HEAD", "/bucket/object", move |_| dated(37));
+    let early = [("If-Unmodified-Since", "Sun, 06 Nov 1994 08:49:36 GMT")];
+    assert_error(&put(proxy.addr(), "/bucket/object", &early, "two").await, 412, "PreconditionFailed");
+}
+
+/// Conditions on what only the server can see: one that ignores them would write whatever they say.
+#[tokio::test]
+async fn conditions_that_nobody_would_judge_are_refused() {
+    let (backend, proxy, tag) = scene("").await;
+    let copied = ("x-amz-copy-source", "/bucket/other");
+    for (method, fields) in [
+        ("PUT", &[copied, ("x-amz-copy-source-if-match", "\"a\"")][..]),
+        ("PUT", &[copied, ("x-amz-copy-source-if-none-match", "\"a\"")]),
+        ("PUT", &[copied, ("x-amz-copy-source-if-modified-since", "Sun, 06 Nov 1994 08:49:37 GMT")]),
+        ("PUT", &[copied, ("X-Amz-Copy-Source-If-Unmodified-Since", "Sun, 06 Nov 1994 08:49:37 GMT")]),
+        ("DELETE", &[("x-amz-if-match-size", "3")]),
+        ("DELETE", &[("If-Match", tag.as_str()), ("x-amz-if-match-last-modified-time", "1")]),
+        ("DELETE", &[("x-amz-if-match-initiated-time", "1")]),
+        ("PUT", &[("x-amz-rename-source", "other")]),
+    ] {
+        let refused = send(proxy.addr(), method, "/bucket/object", fields, "").await;
+        assert_error(&refused, 501, "NotImplemented");
+    }
+    assert_eq!(backend.count("PUT", "*") + backend.count("DELETE", "*"), 0);
+    assert_eq!(put(proxy.addr(), "/bucket/object", &[copied], "").await.status, 204, "a copy without a condition");
+
+    let judging = Proxy::to(backend.addr()).route(&ROUTE.replace("upstream", "delegate")).start().await;
+    let fields = [copied, ("x-amz-copy-source-if-match", "\"a\"")];
+    assert_eq!(put(judging.addr(), "/bucket/object", &fields, "").await.status, 204, "that server judges them");
 }
 
 /// P32: what a client has signed arrives as it was sent. What it has not signed may be made exact.

@@ -10,6 +10,7 @@ An outcome is the status, and the code of the error if there is one.
 import json
 import sys
 import threading
+from email.utils import parsedate_to_datetime
 
 import boto3
 from botocore.config import Config
@@ -58,6 +59,16 @@ def not_modified(client, name, current):
     return [200, None]
 
 
+def dates(client, name):
+    """How often an object that was written just now has a date that is no later than the write."""
+    seen = 0
+    for _ in range(5):
+        written = client.put_object(Bucket=BUCKET, Key=name, Body=b"one", IfMatch=tag(client, name))
+        read = client.head_object(Bucket=BUCKET, Key=name)
+        seen += read["LastModified"] <= parsedate_to_datetime(written["ResponseMetadata"]["HTTPHeaders"]["date"])
+    return seen
+
+
 def multipart(client, name, **condition):
     upload = client.create_multipart_upload(Bucket=BUCKET, Key=name)["UploadId"]
     part = client.upload_part(Bucket=BUCKET, Key=name, UploadId=upload, PartNumber=1, Body=b"parts")["ETag"]
@@ -75,6 +86,7 @@ def cycle(client, endpoint):
         steps[what] = outcome(call, Key=name, **parameters)
 
     step("create", client.put_object, Body=b"one", IfNoneMatch="*")
+    steps["dates within the second of a write"] = dates(client, name)
     step("create again", client.put_object, Body=b"two", IfNoneMatch="*")
     first = tag(client, name)
     steps["read a current copy"] = not_modified(client, name, first)

@@ -7,7 +7,7 @@ use ifmatch::{
     core::{route::RouteTable, time::StoreTime},
     guard::Guards,
     proxy::routing,
-    store::{Incarnation, Store, disk::DiskStore, memory::MemoryStore},
+    store::{Incarnation, Left, Store, disk::DiskStore, memory::MemoryStore},
 };
 use tempfile::TempDir;
 
@@ -51,13 +51,13 @@ impl Cellar {
         });
         let mut cellar = Self { keeping, store: memory(world, 1), disk, starts: 1 };
         if cellar.disk.is_some() {
-            cellar.open(world);
+            let _ = cellar.open(world);
         }
         cellar
     }
 
-    /// What a process finds that starts after another has died; and whether that one left it in disorder.
-    pub fn restart(&mut self, world: &World) -> bool {
+    /// What a process finds that starts after another has died.
+    pub fn restart(&mut self, world: &World) -> Left {
         self.starts += 1;
         match self.keeping {
             Keeping::Memory => self.store = memory(world, self.starts),
@@ -71,15 +71,15 @@ impl Cellar {
             }
             Keeping::Shared => {}
         }
-        self.keeping == Keeping::Memory
+        Left::InOrder
     }
 
-    fn open(&mut self, world: &World) -> bool {
+    fn open(&mut self, world: &World) -> Left {
         let (_, path) = self.disk.as_ref().unwrap();
         let clock = Arc::new(VirtualClock(world.begun));
-        let (store, unclean) = complete(DiskStore::open(path, clock, 1_000, Duration::from_secs(86_400))).unwrap();
+        let (store, left) = complete(DiskStore::open(path, clock, 1_000, Duration::from_secs(86_400))).unwrap();
         self.store = Arc::new(store);
-        unclean
+        left
     }
 }
 

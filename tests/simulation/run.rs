@@ -293,10 +293,8 @@ impl Run {
                 task.abort();
             }
         }
-        let unclean = self.cellar.restart(&self.world);
         let config = &self.setting.config;
-        let late_max = config.routes.iter().map(|route| route.upstream.late_max).max().unwrap();
-        let hold = if unclean { config.store.start_grace.max(late_max) } else { config.store.start_grace };
+        let hold = self.cellar.restart(&self.world).hold(config);
         self.processes[place] = Process::start(&self.world, config, &self.cellar, hold);
     }
 

@@ -4,9 +4,9 @@ use http::Method;
 
 use super::{
     Field, Judgement, MatchRule, Preconditions,
-    judge::{matches_by, names_current, names_current_weakly, reads},
+    judge::{is_excluded, matches_by, names_current, names_current_weakly, reads},
 };
-use crate::core::{entity_tag::EntityTag, validators::Representation};
+use crate::core::validators::Representation;
 
 /// Judges conditions that were combined as Azure allows it:
 ///
@@ -46,10 +46,9 @@ pub(super) fn judge(
             Some(_) => {}
         }
     }
-    let none_matches = conditions
-        .if_none_match
-        .as_ref()
-        .map(|condition| !names_current(condition, representation, EntityTag::weak_matches));
+    let none_matches = conditions.if_none_match.as_ref().map(|condition| {
+        !names_current(condition, representation, |tag, current| is_excluded(method, rule, tag, current))
+    });
     let since = conditions.if_modified_since.filter(|_| is_there).filter(|_| is_read || none_matches.is_none());
     let was_modified = match (since, modified) {
         (None, _) => None,

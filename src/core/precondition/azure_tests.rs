@@ -4,6 +4,7 @@ use http::Method;
 
 use super::*;
 use crate::core::{
+    entity_tag::EntityTag,
     http_date::HttpDate,
     precondition::{Combination, TagCondition, judge as judge_by},
     validators::{Modified, Validators},

@@ -10,7 +10,8 @@ use crate::core::{
     validators::{Modified, Representation, Validators},
 };
 
-/// How `If-Match` compares tags. `If-None-Match` always compares weakly, and `If-Range` strongly.
+/// How `If-Match` compares tags, and which tags `If-None-Match` of a write takes for one state. That of a read always
+/// compares weakly, because it asks for one variant, and `If-Range` strongly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchRule {
     /// Strong comparison (section 8.8.3.2).
@@ -46,7 +47,8 @@ pub enum Judgement {
 ///
 /// 1. CONNECT, OPTIONS and TRACE select no representation: all are ignored (section 13.2.1).
 /// 2. `If-Match`, else `If-Unmodified-Since`. False: failed.
-/// 3. `If-None-Match`. False: not modified for GET and HEAD, else failed.
+/// 3. `If-None-Match`. False: not modified for GET and HEAD, else failed. To a write each tag of the current state is the
+///    current one: it must not overwrite the state that it excludes, whoever was given that tag.
 /// 4. Without `If-None-Match` and for GET and HEAD, `If-Modified-Since`. False: not modified.
 ///
 /// A date is ignored where the representation has no modification date, or where there is no representation: both
@@ -82,7 +84,7 @@ pub fn judge(method: &Method, conditions: &Preconditions, current: &Representati
         return Judgement::Failed { field: Field::IfUnmodifiedSince, weak_tag: false };
     }
     if let Some(condition) = counting.none_matching
-        && names_current(condition, representation, EntityTag::weak_matches)
+        && names_current(condition, representation, |tag, current| is_excluded(method, rule, tag, current))
     {
         let failed = Judgement::Failed { field: Field::IfNoneMatch, weak_tag: false };
         return if reads(method) { Judgement::NotModified } else { failed };
@@ -174,6 +176,11 @@ pub(super) fn matches_by(rule: MatchRule, tag: &EntityTag, current: &EntityTag) 
     }
 }
 
+/// Whether a tag in `If-None-Match` makes it false. The weak comparison is meant for both (section 13.1.2).
+pub(super) fn is_excluded(method: &Method, rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
+    if reads(method) { tag.weak_matches(current) } else { same_state(rule, tag, current) }
+}
+
 /// Whether the opaque bytes name the same state; those without a `-` have no variant to leave out.
 fn same_state(rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
     let same_version = || {
@@ -192,4 +199,56 @@ fn same_state(rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
 /// What stands before the last `-`.
 fn version_of(opaque: &[u8]) -> Option<&[u8]> {
     opaque.rsplitn(2, |&byte| byte == b'-').nth(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES: &str = "0123456789abcdef0123456789abcdef";
+    const OTHERS: &str = "0123456789abcdef0123456789abcdee";
+
+    fn judged(method: &Method, rule: MatchRule, current: &str, excluded: &str, combination: Combination) -> Judgement {
+        let tag = |text: &str| EntityTag::parse(text.as_bytes()).unwrap();
+        let if_none_match = Some(TagCondition::Tags(vec![tag(excluded)]));
+        let conditions = Preconditions { if_none_match, combination, ..Preconditions::default() };
+        let current = Representation::Present(Validators { tag: Some(tag(current)), modified: None });
+        judge(method, &conditions, &current, rule)
+    }
+
+    /// A write that a client wants unless the state is still that one: each tag of the state says which it is.
+    #[test]
+    fn if_none_match_of_a_write_is_false_for_each_tag_of_the_current_state() {
+        let (version, content) = (MatchRule::Version, MatchRule::Content);
+        for (rule, current, excluded, is_excluded) in [
+            (version, "\"i-7-a\"".to_owned(), "\"i-7-b\"".to_owned(), true),
+            (version, "\"i-7-a\"".to_owned(), "W/\"i-7-b\"".to_owned(), true),
+            (version, "\"i-7-a\"".to_owned(), "\"i-8-a\"".to_owned(), false),
+            (version, "\"i-7-a\"".to_owned(), "\"j-7-a\"".to_owned(), false),
+            (content, format!("\"{BYTES}-00000001\""), format!("\"{BYTES}-00000002\""), true),
+            (content, format!("\"{BYTES}\""), format!("W/\"{BYTES}-00000002\""), true),
+            (content, format!("\"{BYTES}\""), format!("\"{OTHERS}\""), false),
+            (MatchRule::Strong, "\"i-7-a\"".to_owned(), "W/\"i-7-a\"".to_owned(), true),
+            (MatchRule::Strong, "\"i-7-a\"".to_owned(), "\"i-7-b\"".to_owned(), false),
+        ] {
+            for method in [Method::PUT, Method::PATCH, Method::DELETE] {
+                for combination in [Combination::Rfc9110, Combination::Azure] {
+                    let failed = Judgement::Failed { field: Field::IfNoneMatch, weak_tag: false };
+                    let expected = if is_excluded { failed } else { Judgement::Pass };
+                    let judged = judged(&method, rule, &current, &excluded, combination);
+                    assert_eq!(judged, expected, "{method} {combination:?}: {excluded} of {current}");
+                }
+            }
+        }
+    }
+
+    /// A read asks for one variant, and its copy is current only if it is of that one.
+    #[test]
+    fn if_none_match_of_a_read_is_false_for_the_tag_of_its_variant_alone() {
+        for combination in [Combination::Rfc9110, Combination::Azure] {
+            let read = |excluded| judged(&Method::GET, MatchRule::Version, "\"i-7-a\"", excluded, combination);
+            assert_eq!(read("\"i-7-b\""), Judgement::Pass);
+            assert_eq!(read("W/\"i-7-a\""), Judgement::NotModified);
+        }
+    }
 }

@@ -5,10 +5,8 @@ use uuid::Builder;
 
 use super::{CLIENT_REQUEST_ID, DEFAULT_VERSION, LEASE_DURATION, LEASE_STATE, LEASE_STATUS, REQUEST_ID, VERSION};
 use crate::core::{
-    http_date::HttpDate,
     lease::{LeaseDuration, LeaseState},
     record::Snapshot,
-    validators::Modified,
 };
 
 /// The longest id of a request that a client may choose.
@@ -46,19 +44,6 @@ pub fn lease_fields(snapshot: &Snapshot) -> Vec<(HeaderName, HeaderValue)> {
         (LEASE_DURATION, HeaderValue::from_static(word))
     }));
     fields
-}
-
-/// The modification date as clients are told it.
-///
-/// They are always told one, as they expect it of every answer. But where the date is not older than the answer that it
-/// came with, the resource may change again within that second and keep it, and If-Unmodified-Since with that date would
-/// then let a client overwrite a state that it has not seen (RFC 9110 section 8.8.2.2). So such a date is told as the
-/// second before: a condition with it is false at worst, and the next read tells the true one.
-pub fn told_date(modified: Modified) -> HttpDate {
-    if modified.strong {
-        return modified.date;
-    }
-    HttpDate::from_unix_seconds(modified.date.unix_seconds().saturating_sub(1))
 }
 
 #[cfg(test)]
@@ -112,13 +97,5 @@ mod tests {
         resource.must(acquire(Some(id(1)), fixed(60)));
         resource.pass_seconds(60);
         assert_eq!(seen(&resource), ["expired", "unlocked"]);
-    }
-
-    /// RFC 9110 section 8.8.2.2.
-    #[test]
-    fn a_date_that_may_stand_for_two_states_is_told_as_the_second_before() {
-        let date = HttpDate::from_unix_seconds(1_000);
-        assert_eq!(told_date(Modified { date, strong: true }), date);
-        assert_eq!(told_date(Modified { date, strong: false }), HttpDate::from_unix_seconds(999));
     }
 }

@@ -18,7 +18,7 @@ mod response;
 pub use asked::{Asked, LeaseVerb};
 pub use call::{Call, Operation};
 pub use error::{AzureError, error_of};
-pub use fields::{common_fields, lease_fields, told_date};
+pub use fields::{common_fields, lease_fields};
 pub use lease::{action, done};
 pub use refusals::{refuse, refuse_use};
 pub use response::{Body, Outcome, outcome};

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 use crate::core::{
+    policy::TagSource,
     refusal::{Code, Refusal},
     target::split_query,
 };
@@ -27,9 +28,36 @@ pub fn quoted(headers: &HeaderMap) -> Cow<'_, HeaderMap> {
     quoted
 }
 
+/// What the names of conditions begin with that neither HTTP nor the proxy knows: on the source of a copy, on the size or
+/// the age of what is removed.
+const OWN_CONDITIONS: [&str; 2] = ["x-amz-copy-source-if-", "x-amz-if-match-"];
+
+/// Names an object that is gone when its content is at the target.
+const RENAMED: &str = "x-amz-rename-source";
+
 /// Refuses what changes other resources than its target: `DeleteObjects`, and the `PostObject` of HTML forms, name them
-/// in their bodies.
-pub fn refuse_unguardable(method: &Method, target: &[u8], headers: &HeaderMap) -> Result<(), Refusal> {
+/// in their bodies, `RenameObject` in a field. Where the server leaves conditions to the proxy it also refuses those that
+/// the proxy cannot judge.
+pub fn refuse_unguardable(
+    method: &Method,
+    target: &[u8],
+    headers: &HeaderMap,
+    etag: &TagSource,
+) -> Result<(), Refusal> {
+    if matches!(*method, Method::GET | Method::HEAD) {
+        return Ok(());
+    }
+    let is_named = |name: &HeaderName, starts: &[&str]| starts.iter().any(|start| name.as_str().starts_with(start));
+    if headers.keys().any(|name| is_named(name, &[RENAMED])) {
+        let detail =
+            "to rename an object is to change two at once, which cannot be guarded: copy it, and delete it then";
+        return Err(Refusal::new(Code::NotSupported, detail));
+    }
+    if *etag != TagSource::Delegate && headers.keys().any(|name| is_named(name, &OWN_CONDITIONS)) {
+        let detail = "this condition cannot be judged here, and the server behind this proxy may ignore it: send If-Match \
+                      with the ETag of the object that is written or deleted, and no condition on the source of a copy";
+        return Err(Refusal::new(Code::NotSupported, detail));
+    }
     let (_, query) = split_query(target);
     let mut names = query.unwrap_or_default().split(|&octet| octet == b'&');
     let deletes = names.any(|pair| pair.split(|&octet| octet == b'=').next() == Some(b"delete"));
@@ -66,15 +94,36 @@ mod tests {
         let none = HeaderMap::new();
         let form = HeaderValue::from_static("Multipart/Form-Data; boundary=x");
         let form = HeaderMap::from_iter([(header::CONTENT_TYPE, form)]);
-        assert!(refuse_unguardable(&Method::POST, b"/bucket", &form).is_err());
+        let refused = |method: &Method, target: &str, fields: &HeaderMap| {
+            refuse_unguardable(method, target.as_bytes(), fields, &TagSource::Upstream)
+        };
+        assert!(refused(&Method::POST, "/bucket", &form).is_err());
         for target in ["/bucket?delete", "/bucket?x-id=DeleteObjects&delete="] {
-            let refusal = refuse_unguardable(&Method::POST, target.as_bytes(), &none).unwrap_err();
+            let refusal = refused(&Method::POST, target, &none).unwrap_err();
             assert_eq!(refusal.code, Code::NotSupported, "{target}");
         }
         for (method, target) in
             [(Method::POST, "/bucket/delete?uploads"), (Method::POST, "/bucket"), (Method::DELETE, "/bucket?delete")]
         {
-            assert_eq!(refuse_unguardable(&method, target.as_bytes(), &none), Ok(()), "{method} {target}");
+            assert_eq!(refused(&method, target, &none), Ok(()), "{method} {target}");
+        }
+    }
+    #[test]
+    fn conditions_of_which_only_the_server_could_know_are_left_to_no_server_that_ignores_them() {
+        let refused = |method: Method, name: &'static str, etag: &TagSource| {
+            let fields = HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static("1"))]);
+            refuse_unguardable(&method, b"/bucket/object", &fields, etag).map_err(|refusal| refusal.code)
+        };
+        let not_supported = Err(Code::NotSupported);
+        for name in ["x-amz-copy-source-if-match", "x-amz-copy-source-if-unmodified-since", "x-amz-if-match-size"] {
+            assert_eq!(refused(Method::PUT, name, &TagSource::Upstream), not_supported, "{name}");
+            assert_eq!(refused(Method::DELETE, name, &TagSource::Upstream), not_supported, "{name}");
+            assert_eq!(refused(Method::GET, name, &TagSource::Upstream), Ok(()), "{name} means nothing there");
+            assert_eq!(refused(Method::PUT, name, &TagSource::Delegate), Ok(()), "{name}");
+        }
+        assert_eq!(refused(Method::PUT, "x-amz-copy-source", &TagSource::Upstream), Ok(()));
+        for name in ["x-amz-rename-source", "x-amz-rename-source-if-match"] {
+            assert_eq!(refused(Method::PUT, name, &TagSource::Delegate), not_supported, "{name}");
         }
     }
 }
