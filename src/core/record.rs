@@ -14,6 +14,7 @@
 //! since reads never write to the store, the doubt brings that version along, to take effect by the store's time.
 
 use super::{
+    coarse_tag::BareTags,
     lease::{Lease, LeaseState},
     time::StoreTime,
     validators::Representation,
@@ -94,6 +95,8 @@ pub struct Record {
     pub touched: Stamp,
     /// What the last settled write taught; nothing, if the validator is unknown.
     pub known: Option<Known>,
+    /// Which of the backend's tags clients were given as they are.
+    pub bare_tags: BareTags,
     /// The claim.
     pub claim: Option<Mark>,
     /// The unclaimed writes in flight.
@@ -143,6 +146,7 @@ impl Record {
             version: Stamp::At(floor),
             touched: Stamp::At(floor),
             known: None,
+            bare_tags: if floor.0 == 0 { BareTags::All } else { BareTags::None },
             claim: None,
             unclaimed: Vec::new(),
             doubt: None,

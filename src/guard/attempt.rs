@@ -92,6 +92,7 @@ impl Attempt {
             outcome: Outcome::NotApplied,
             removes: false,
             learned: None,
+            shown: None,
             late_max: Duration::ZERO,
         };
         let next = match settle(&current, settlement) {

@@ -65,6 +65,7 @@ mod relay;
 mod request;
 mod selection;
 mod send;
+mod spelling;
 mod stay;
 #[cfg(test)]
 mod testing;

@@ -106,7 +106,7 @@ impl Resource {
     /// Ends a write; one in doubt is so for a second.
     pub(crate) fn end(&mut self, (mark, marked_at): (Mark, Revision), outcome: Outcome, removes: bool) {
         let late_max = Duration::from_secs(1);
-        let settlement = Settlement { mark, marked_at, outcome, removes, learned: None, late_max };
+        let settlement = Settlement { mark, marked_at, outcome, removes, learned: None, shown: None, late_max };
         let record = settle(&self.snapshot, settlement).expect("the mark is there");
         self.swap(record);
     }
