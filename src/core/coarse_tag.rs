@@ -66,8 +66,8 @@ impl ShortName {
     }
 
     fn of(bytes: &[u8]) -> Self {
-        let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(bytes).as_bytes();
-        Self(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+        let hash = blake3::hash(bytes);
+        Self(hash.as_bytes().first_chunk().map_or(0, |half| u64::from_be_bytes(*half)))
     }
 }
 
