@@ -34,8 +34,12 @@
 //!
 //! *Why is nothing asked of the backend for that?* A tag that was not learned has the suffix, and is no worse for it.
 //!
+//! *What of a read beside a write?* Its tag is spelled by the record as it was before the backend was asked. If it shows
+//! the new state already, the tag is that of an older version, is refused, and the client reads again.
+//!
 //! *What is not promised?* Writers behind ifmatch's back make states that no record knows of. Two of them with one tag
-//! are one to every proxy.
+//! are one to every proxy. And a list holds the tags of one target: where two targets of one key change together, the
+//! written one may get the very tag that the other one had at version 0, and still has in its new state.
 
 use super::{
     entity_tag::EntityTag,
@@ -50,7 +54,7 @@ pub const EARLIER_MAX: usize = 16;
 /// What stands between a tag and its suffix.
 const SEPARATOR: u8 = b'~';
 
-/// A hash that stands for a tag or a target in a record. Two tags with one hash only cost a suffix.
+/// A hash that stands for a tag or a target in a record: 64 bits tell the few of one resource apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ShortName(pub u64);
 
