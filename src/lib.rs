@@ -23,8 +23,9 @@
 //!    claim.
 //! 8. One exchange with the upstream ([`exchange`]); that of a write (`guard/send.rs`) is never repeated once a byte of
 //!    it was sent.
-//! 9. The response to a read gets its tag (`guard/label.rs`). After a write the new state is learned
-//!    (`guard/new_state.rs`), and the claim is settled: applied, not applied, unclear, or in doubt.
+//! 9. The response to a read gets its tag (`guard/label.rs`), spelled so that it names one state ([`core::coarse_tag`]).
+//!    After a write the new state is learned (`guard/new_state.rs`), and the claim is settled: applied, not applied,
+//!    unclear, or in doubt.
 //! 10. The answer goes out through `proxy/relay.rs`, a refusal ([`core::refusal`]) among them through
 //!     [`proxy::answer`], the one writer of local responses. The access log gets its line ([`telemetry::access`]).
 //!

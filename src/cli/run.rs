@@ -1,6 +1,6 @@
 //! `ifmatch run`: serve until asked to stop.
 
-use std::{error::Error, io, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc, time::Duration};
+use std::{error::Error, io, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc};
 
 use tokio::{
     runtime::{Handle, Runtime},
@@ -21,7 +21,7 @@ use crate::{
         self, Listeners, Stop,
         signals::{self, Hangups},
     },
-    store::{self, Left, Opened},
+    store::{self, Opened},
     telemetry::{self, activity::Activity},
     tls::{Downstream, FileError},
 };
@@ -192,4 +192,27 @@ pub(super) fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
     let causes = std::iter::successors(Some(error), |&error| error.source());
     complain(format_args!("ifmatch: {}", causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")));
     exit.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::{
+        proxy::testing::{config, route},
+        store::Left,
+    };
+
+    /// The upstream of a route that tests make has `timeout` and `late_max` of 5 s each.
+    #[test]
+    fn a_start_waits_for_as_long_as_a_write_of_an_earlier_process_can_come() {
+        let mut config = config(vec![route("/doc", None, &[])]);
+        let seconds = Duration::from_secs;
+        for (left, late) in [(Left::InOrder, 0), (Left::ByDeath, 5), (Left::ByPowerLoss, 10)] {
+            config.store.start_grace = Duration::ZERO;
+            assert_eq!(left.hold(&config), seconds(late), "{left:?}");
+            config.store.start_grace = seconds(7);
+            assert_eq!(left.hold(&config), seconds(late.max(7)), "{left:?}");
+        }
+    }
 }

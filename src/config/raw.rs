@@ -189,6 +189,7 @@ pub(super) struct Route {
     pub(super) policy: Option<Text>,
     pub(super) etag: Option<Text>,
     pub(super) ignore_json: Option<Texts>,
+    pub(super) unique_tags: Option<Flag>,
     pub(super) etag_suffixes: Option<Texts>,
     pub(super) accept_weak_own: Option<Flag>,
     pub(super) mirror_header: Option<Text>,

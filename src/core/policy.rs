@@ -53,6 +53,11 @@ impl TagSource {
         matches!(self, Self::Upstream | Self::Delegate)
     }
 
+    /// Whether the backend makes the tags, wherever they stand.
+    pub const fn is_backends(&self) -> bool {
+        matches!(self, Self::Upstream | Self::Delegate | Self::Header(_) | Self::Json(_))
+    }
+
     /// Whether a tag is made of the body of a response.
     pub const fn needs_body(&self) -> bool {
         matches!(self, Self::Content | Self::Json(_))
@@ -244,6 +249,8 @@ pub struct Guard {
     pub etag: TagSource,
     /// The members of JSON bodies that a content tag leaves out (`ignore_json`).
     pub ignored_json: Vec<JsonPointer>,
+    /// Whether the backend never gives one tag to two states (`unique_tags`).
+    pub unique_tags: bool,
     /// What becomes of tags on their way.
     pub on_the_way: OnTheWay,
     /// Who else writes.
@@ -321,6 +328,11 @@ impl Guard {
     /// Whether the route serves the operations of Azure's list, and nothing else.
     pub fn speaks_azure(&self) -> bool {
         self.lease.as_ref().is_some_and(|rules| rules.dialect == Dialect::Azure)
+    }
+
+    /// Whether the backend makes the tags, and may give one to two states.
+    pub const fn has_coarse_tags(&self) -> bool {
+        !self.unique_tags && self.etag.is_backends()
     }
 
     /// The class of a method on this route.

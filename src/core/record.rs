@@ -16,6 +16,7 @@
 use std::time::Duration;
 
 use super::{
+    coarse_tag::BareTags,
     lease::{Lease, LeaseState},
     time::StoreTime,
     validators::Representation,
@@ -104,6 +105,8 @@ pub struct Record {
     pub touched: Stamp,
     /// What the last settled write taught; nothing, if the validator is unknown.
     pub known: Option<Known>,
+    /// Which of the backend's tags clients were given as they are.
+    pub bare_tags: BareTags,
     /// The claim.
     pub claim: Option<Mark>,
     /// The unclaimed writes in flight.
@@ -153,6 +156,7 @@ impl Record {
             version: Stamp::At(floor),
             touched: Stamp::At(floor),
             known: None,
+            bare_tags: if floor.0 == 0 { BareTags::All } else { BareTags::None },
             claim: None,
             unclaimed: Vec::new(),
             doubt: None,

@@ -6,6 +6,7 @@
 use http::StatusCode;
 
 use super::{
+    coarse_tag::Shown,
     record::{Availability, Doubt, Known, Mark, Record, Revision, Snapshot, Stamp},
     time::StoreTime,
 };
@@ -65,6 +66,8 @@ pub struct Settlement {
     pub removes: bool,
     /// What was learned of the new state under the claim.
     pub learned: Option<Known>,
+    /// What was seen of the tags of its target.
+    pub shown: Option<Shown>,
 }
 
 impl Settlement {
@@ -96,7 +99,7 @@ pub fn add_unclaimed(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
 pub fn touch(snapshot: &Snapshot) -> Record {
     let mut record = Record { touched: Stamp::Itself, known: None, ..without_past(snapshot) };
     record.lease = record.lease.take().filter(|lease| lease.state(snapshot.now).is_held());
-    change_version(&mut record);
+    change_state(&mut record, None);
     record
 }
 
@@ -119,12 +122,13 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
         Outcome::NotApplied => {}
         Outcome::NotAppliedAsKnown => record.known = None,
         Outcome::Applied => {
-            change_version(&mut record);
+            // What came between is in nobody's list.
+            change_state(&mut record, settlement.shown.filter(|_| undisturbed));
             record.known = settlement.learned.filter(|_| undisturbed);
             record.lease = record.lease.filter(|_| !settlement.removes);
         }
         Outcome::Unclear => {
-            change_version(&mut record);
+            change_state(&mut record, None);
             record.known = None;
         }
         Outcome::Doubt => doubt(&mut record, snapshot.now.plus(mark.late_max)),
@@ -149,10 +153,11 @@ pub fn take_over(snapshot: &Snapshot) -> Option<Record> {
     Some(record)
 }
 
-/// Gives the resource a new version. During a doubt it is the one that the doubt had kept for its end, and the end gets
+/// Gives the resource a new version, whose write has shown these tags. During a doubt it is the one that the doubt had kept for its end, and the end gets
 /// a later one: the record's own revision must not name what is read now, because it becomes the version of the absent
 /// record when this one is forgotten.
-fn change_version(record: &mut Record) {
+fn change_state(record: &mut Record, shown: Option<Shown>) {
+    record.bare_tags = std::mem::take(&mut record.bare_tags).changed(shown);
     record.version = match &mut record.doubt {
         Some(doubt) => std::mem::replace(&mut doubt.version, Stamp::Itself),
         None => Stamp::Itself,
@@ -162,6 +167,7 @@ fn change_version(record: &mut Record) {
 fn doubt(record: &mut Record, until: StoreTime) {
     let until = record.doubt.map_or(until, |earlier| earlier.until.max(until));
     record.doubt = Some(Doubt { until, version: Stamp::Itself });
+    record.bare_tags = std::mem::take(&mut record.bare_tags).changed(None);
     record.known = None;
 }
 

@@ -52,7 +52,8 @@ impl Resource {
     }
 
     fn settle(&mut self, nonce: u64, marked_at: Revision, outcome: Outcome, learned: Option<Known>) {
-        let settlement = Settlement { mark: self.mark(nonce), marked_at, outcome, removes: false, learned };
+        let settlement =
+            Settlement { mark: self.mark(nonce), marked_at, outcome, removes: false, learned, shown: None };
         let record = settle(&self.snapshot, settlement).expect("the mark is there");
         self.swap(record);
     }
@@ -215,7 +216,7 @@ fn a_settlement_knows_whether_it_depends_on_the_time() {
         resource.snapshot.record.doubt = doubt;
         let marked_at = resource.append(1);
         let mark = resource.mark(1);
-        let settlement = Settlement { mark, marked_at, outcome, removes: false, learned: None };
+        let settlement = Settlement { mark, marked_at, outcome, removes: false, learned: None, shown: None };
         let early = settle(&resource.snapshot, settlement.clone());
         assert_eq!(settlement.needs_time(&resource.snapshot.record), depends, "{outcome:?} {doubt:?}");
         resource.pass(60_000);
@@ -232,7 +233,8 @@ fn a_second_doubt_never_shortens_the_first() {
     let post = resource.swap(record);
     resource.settle(1, put, Outcome::Doubt, None);
     let first_until = resource.snapshot.now.plus(LATE_MAX);
-    let settlement = Settlement { mark, marked_at: post, outcome: Outcome::Doubt, removes: false, learned: None };
+    let settlement =
+        Settlement { mark, marked_at: post, outcome: Outcome::Doubt, removes: false, learned: None, shown: None };
     let record = settle(&resource.snapshot, settlement).expect("the mark is there");
     assert_eq!(record.doubt.map(|doubt| doubt.until), Some(first_until));
 }
@@ -248,8 +250,14 @@ fn the_mark_of_a_dead_owner_becomes_a_doubt() {
     resource.swap(record);
     let until = resource.snapshot.now.plus(LATE_MAX);
     assert_eq!(resource.snapshot.availability(), Availability::InDoubt { until });
-    let late =
-        Settlement { mark: resource.mark(1), marked_at, outcome: Outcome::Applied, removes: false, learned: None };
+    let late = Settlement {
+        mark: resource.mark(1),
+        marked_at,
+        outcome: Outcome::Applied,
+        removes: false,
+        learned: None,
+        shown: None,
+    };
     assert_eq!(settle(&resource.snapshot, late), None, "its owner comes too late to settle");
 }
 

@@ -18,6 +18,7 @@ fn guard(require: Require) -> Guard {
     Guard {
         etag: TagSource::Content,
         ignored_json: Vec::new(),
+        unique_tags: false,
         on_the_way: OnTheWay::default(),
         writers: Writers::Exclusive,
         compare: Compare::Strong,

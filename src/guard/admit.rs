@@ -16,10 +16,11 @@ use super::{
     request::Request,
 };
 use crate::core::{
+    coarse_tag::{Before, ShortName, Spelling},
     entity_tag::EntityTag,
     lease::Standing,
     policy::{Guard, TagSource},
-    precondition::Combination,
+    precondition::{Combination, MatchRule, TagCondition},
     record::{Availability, Revision, Snapshot},
     refusal::Refusal,
     steps::take_over,
@@ -35,12 +36,22 @@ use crate::{
 pub(super) struct Admitted {
     /// Its claim.
     pub(super) claim: Claim,
-    /// The tag of the selected representation that it was judged by.
-    pub(super) judged: Option<EntityTag>,
+    /// What it was judged by.
+    pub(super) judged: Judged,
+    /// How tags are spelled by the record that it was judged against.
+    pub(super) spelling: Spelling,
     /// Its right to write, as far as leases are concerned.
     pub(super) standing: Standing,
     /// The fence of the last lease of the resource.
     pub(super) fence: Revision,
+}
+
+/// What a write that passed was judged by.
+pub(super) struct Judged {
+    /// The tag of the representation, as clients get it.
+    pub(super) tag: Option<EntityTag>,
+    /// What that says of the state of its target.
+    pub(super) before: Before,
 }
 
 /// A record that a write is judged by, first before its body was received.
@@ -94,7 +105,10 @@ impl Guards {
             let marking = Instant::now();
             let marked = self.mark(request, guard, (&snapshot, since), MarkKind::Claim, standing).await;
             match marked.map_err(|error| refusals::of_store(&error))? {
-                Marked::Done(claim) => return Ok(Admitted { claim, judged, standing, fence: snapshot.fence() }),
+                Marked::Done(claim) => {
+                    let spelling = self.spelling(guard, Some(&snapshot));
+                    return Ok(Admitted { claim, judged, spelling, standing, fence: snapshot.fence() });
+                }
                 Marked::Conflict(current) if Instant::now() < end => {
                     last = Some(Early { snapshot: *current, since: marking });
                 }
@@ -122,13 +136,13 @@ impl Guards {
         Ok(Early { snapshot: self.record(request).await?, since })
     }
 
-    /// The whole verdict: on passing, the tag that the request was judged by, and its right to write.
+    /// The whole verdict: on passing, what the request was judged by, and its right to write.
     async fn judge_wholly(
         &self,
         request: &Request,
         guard: &Guard,
         snapshot: &Snapshot,
-    ) -> Result<(Option<EntityTag>, Standing), Answer> {
+    ) -> Result<(Judged, Standing), Answer> {
         let by_lease = Self::judge_write_by_lease(request, guard, snapshot);
         if let (Err(denied), false) = (&by_lease, conditions_go_first(request)) {
             // Whoever may not write at all need not know what there is.
@@ -141,19 +155,14 @@ impl Guards {
         }
     }
 
-    /// The verdict on the preconditions; on passing, the tag that the request was judged by.
-    pub(super) async fn judge(
-        &self,
-        request: &Request,
-        guard: &Guard,
-        snapshot: &Snapshot,
-    ) -> Result<Option<EntityTag>, Answer> {
+    /// The verdict on the preconditions; on passing, what the request was judged by.
+    pub(super) async fn judge(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> Result<Judged, Answer> {
         request.stay.judge_anew();
         if self.may_be_removed(request, guard, snapshot).await {
             return self.judge_by_probe(request, guard, snapshot).await;
         }
         match self.judge_by_memory(request, guard, snapshot) {
-            (Verdict::Pass, tag) => Ok(tag),
+            (Verdict::Pass, tag) => Ok(Judged::by_memory(request, guard, tag)),
             (Verdict::Refused(refusal), _) => Err(refusal.into()),
             (Verdict::Missing | Verdict::AskUpstream, _) => self.judge_by_probe(request, guard, snapshot).await,
         }
@@ -171,7 +180,8 @@ impl Guards {
             .then(|| self.memory.current(request.variant, snapshot, &request.head.headers))
             .flatten();
         let validators = remembered.as_ref().map(|remembered| &remembered.validators);
-        let evidence = evidence(request, guard, snapshot, self.store.incarnation(), validators);
+        let spelling = self.spelling(guard, Some(snapshot));
+        let evidence = evidence(request, guard, snapshot, (self.store.incarnation(), &spelling), validators);
         let (verdict, judged_by) = judge_from_memory(guard, &request.method, &request.conditions, &evidence);
         // To refuse a write by its target's state is to tell of that state: only those who may know it are told.
         let tells = matches!(&verdict, Verdict::Refused(_)) && judged_by.is_some();
@@ -187,13 +197,13 @@ impl Guards {
         (verdict, judged_by.and_then(Evidence::selected_tag).cloned())
     }
 
-    /// The verdict by what the upstream says now; on passing, the tag that it was judged by.
+    /// The verdict by what the upstream says now; on passing, what it was judged by.
     pub(super) async fn judge_by_probe(
         &self,
         request: &Request,
         guard: &Guard,
         snapshot: &Snapshot,
-    ) -> Result<Option<EntityTag>, Answer> {
+    ) -> Result<Judged, Answer> {
         let end = Instant::now() + guard.probe_timeout;
         let probed = self.probe_until(request, guard, snapshot, (Aim::Verdict, None), end).await;
         let open = Open::after(request, &probed);
@@ -205,7 +215,7 @@ impl Guards {
         if let Some(open) = open
             && let Some(tag) = self.current_elsewhere(request, guard, snapshot, open, end).await
         {
-            return Ok(Some(tag));
+            return Ok(Judged { tag: Some(tag), before: Before::Unknown });
         }
         let (current, rule, missing) = match probed {
             Probed::Current { representation, rule, missing } => (representation, rule, missing),
@@ -217,10 +227,7 @@ impl Guards {
             Probed::Unreadable(refusal) | Probed::Refused(refusal) => return Err(refusal.into()),
         };
         match (judge_write(guard, &request.method, &request.conditions, &current, rule), missing) {
-            (Verdict::Pass, _) => Ok(match current {
-                Representation::Present(validators) => validators.tag,
-                Representation::Absent | Representation::Unknown => None,
-            }),
+            (Verdict::Pass, _) => Ok(Judged::by_probe(current, rule)),
             (Verdict::Refused(refusal), _) => Err(refusal.into()),
             (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(guard, *exchange).await?),
             (Verdict::AskUpstream, _) if request.conditions.combination == Combination::Azure => {
@@ -271,5 +278,31 @@ impl Guards {
         let waiting = timeout(wait, self.store.changed(&request.key, snapshot.revision));
         let _ = trail::waiting(waiting).await;
         Ok(())
+    }
+}
+
+impl Judged {
+    /// By what is remembered. A backend that judges by itself lets a write pass that names one tag only if that is the
+    /// current one.
+    fn by_memory(request: &Request, guard: &Guard, tag: Option<EntityTag>) -> Self {
+        let named = match &request.conditions.if_match {
+            Some(TagCondition::Tags(tags)) if guard.etag == TagSource::Delegate && tags.len() == 1 => tags.first(),
+            _ => None,
+        };
+        let before = tag.as_ref().or(named).map_or(Before::Unknown, |tag| Before::Tag(ShortName::of_tag(tag)));
+        Self { tag, before }
+    }
+
+    /// By what a probe has found. It looks at no tag that nothing asks for.
+    fn by_probe(current: Representation, rule: MatchRule) -> Self {
+        match current {
+            Representation::Present(Validators { tag, .. }) => {
+                let own = tag.as_ref().filter(|_| rule != MatchRule::Version);
+                let before = own.map_or(Before::Unknown, |tag| Before::Tag(ShortName::of_tag(tag)));
+                Self { tag, before }
+            }
+            Representation::Absent => Self { tag: None, before: Before::Absent },
+            Representation::Unknown => Self { tag: None, before: Before::Unknown },
+        }
     }
 }

@@ -7,6 +7,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use crate::{
     config::Route,
     core::{
+        coarse_tag::Spelling,
         entity_tag::EntityTag,
         policy::{Guard, TagSource},
         refusal::Refusal,
@@ -132,10 +133,14 @@ fn may_have_length(head: &ResponseHeader) -> bool {
     !matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
-/// Takes away a tag that is not of the route's source: clients could not use it here.
-pub(super) fn withhold_foreign_tag(head: &mut ResponseHeader, guard: &Guard) -> pingora::Result<()> {
-    let own = guard.etag.is_upstreams_own().then(|| Validators::from_headers(&head.headers).0.tag);
-    set_tag(head, own.flatten().as_ref())
+/// Takes away a tag that is not of the route's source: clients could not use it here. Another is spelled as it is issued.
+pub(super) fn withhold_foreign_tag(
+    head: &mut ResponseHeader,
+    guard: &Guard,
+    spelling: &Spelling,
+) -> pingora::Result<()> {
+    let own = guard.etag.is_upstreams_own().then(|| Validators::from_headers(&head.headers).0.tag).flatten();
+    set_tag(head, own.and_then(|tag| spelling.issued(&tag)).as_ref())
 }
 
 /// Puts a tag, or none, in the place of whatever tags a response has: exactly one leaves us.

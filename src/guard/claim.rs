@@ -13,6 +13,7 @@ use tokio::{runtime::Handle, time::Instant};
 use super::attempt::{Attempt, Tried};
 use crate::{
     core::{
+        coarse_tag::Shown,
         record::{Known, Mark, Record, Revision, Snapshot},
         resource::ResourceKey,
         steps::{Outcome, Settlement, add_unclaimed, claim, settle},
@@ -167,22 +168,43 @@ impl Claim {
 
     /// Records what became of the write, on the resources that it touches too. `None` if the record cannot tell: the store is not available, or others
     /// made a doubt of the write already.
-    pub(super) async fn settle(mut self, outcome: Outcome, learned: Option<Known>) -> Option<Settled> {
+    pub(super) async fn settle(self, outcome: Outcome, learned: Option<Known>) -> Option<Settled> {
+        self.settle_shown(outcome, learned, None).await
+    }
+
+    /// The same for a write that has shown tags of its target.
+    pub(super) async fn settle_shown(
+        mut self,
+        outcome: Outcome,
+        learned: Option<Known>,
+        shown: Option<Shown>,
+    ) -> Option<Settled> {
         for related in std::mem::take(&mut self.related) {
             // A mark has no others under it but those of its own write.
             Box::pin(related.settle(outcome, None)).await;
         }
         let mut step = Step::begin("settle");
         step.set("ifmatch.outcome", outcome.word());
-        let settled = self.try_settle(outcome, learned).await;
+        let settled = self.try_settle(outcome, learned, shown).await;
         // A store that does not answer now may do so in a moment: then dropping tries once more, as a doubt.
         self.is_settled = settled.is_ok();
         settled.ok().flatten()
     }
 
-    async fn try_settle(&self, outcome: Outcome, learned: Option<Known>) -> Result<Option<Settled>, StoreError> {
-        let settlement =
-            Settlement { mark: self.mark, marked_at: self.marked.revision, outcome, removes: self.removes, learned };
+    async fn try_settle(
+        &self,
+        outcome: Outcome,
+        learned: Option<Known>,
+        shown: Option<Shown>,
+    ) -> Result<Option<Settled>, StoreError> {
+        let settlement = Settlement {
+            mark: self.mark,
+            marked_at: self.marked.revision,
+            outcome,
+            removes: self.removes,
+            learned,
+            shown,
+        };
         // Where nobody came between, the record need not be read again; else the swap tells what it is.
         let mut snapshot = Snapshot::clone(&self.marked);
         if settlement.needs_time(&snapshot.record) {
@@ -220,7 +242,7 @@ impl Drop for Claim {
         // Without a runtime the process is ending: the mark becomes a doubt at its deadline.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
-                if let Err(error) = orphan.try_settle(Outcome::Doubt, None).await {
+                if let Err(error) = orphan.try_settle(Outcome::Doubt, None, None).await {
                     tracing::error!(key = ?orphan.key, %error, "a doubt could not be recorded: its mark stays until its deadline");
                 }
             });

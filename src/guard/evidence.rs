@@ -5,6 +5,7 @@ use http::{HeaderName, HeaderValue};
 use super::request::Request;
 use crate::{
     core::{
+        coarse_tag::Spelling,
         issued_tag::{is_version_tag, version_tag},
         policy::{Compare, Guard, TagSource, Writers},
         precondition::{MatchRule, TagCondition},
@@ -55,7 +56,7 @@ pub(super) fn evidence(
     request: &Request,
     guard: &Guard,
     snapshot: &Snapshot,
-    incarnation: Incarnation,
+    (incarnation, spelling): (Incarnation, &Spelling),
     remembered: Option<&Validators>,
 ) -> Vec<Evidence> {
     let mut pieces = Vec::new();
@@ -68,6 +69,9 @@ pub(super) fn evidence(
             // The version is the tag, whatever else is known.
             (Representation::Present(validators), TagSource::Version) => {
                 Representation::Present(Validators { modified: validators.modified, ..version.clone() })
+            }
+            (Representation::Present(Validators { tag: Some(tag), modified }), _) => {
+                Representation::Present(Validators { tag: spelling.issued(tag), modified: *modified })
             }
             (representation, _) => representation.clone(),
         };

@@ -34,6 +34,7 @@ impl Guards {
     ) -> Validators {
         // A version is that of all variants.
         let selection = (guard.etag != TagSource::Version).then(|| Selection::of(guard, &request.head, &head.headers));
+        let spelling = self.spelling(guard, snapshot);
         let version_tag = || {
             let number = selecting_number(request.labelled_variant, selecting.unwrap_or_default());
             version_tag_of(self.store.incarnation(), snapshot?.version(), number).tag
@@ -44,12 +45,13 @@ impl Guards {
                 if let Some(reason) = unusable {
                     tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
                 }
-                validators.tag
+                validators.tag.and_then(|tag| spelling.issued(&tag))
             }
-            (TagSource::Header(field), _) => tag_from_field(&head.headers, field),
+            (TagSource::Header(field), _) => tag_from_field(&head.headers, field).and_then(|tag| spelling.issued(&tag)),
             (TagSource::Version, _) => version_tag(),
             (TagSource::Content | TagSource::Json(_), Whole::Complete(body)) => {
                 tag_of(guard, body, selection.as_ref().and_then(|selection| selection.number(request)))
+                    .and_then(|tag| spelling.issued(&tag))
             }
             (TagSource::Content | TagSource::Json(_), _) if guard.writers == Writers::Exclusive => version_tag(),
             (TagSource::Content | TagSource::Json(_), _) => None,

@@ -61,6 +61,7 @@ mod related;
 mod request;
 mod selection;
 mod send;
+mod spelling;
 mod stay;
 #[cfg(test)]
 mod testing;

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     core::{
+        coarse_tag::ShortName,
         entity_tag::EntityTag,
         policy::{Guard, OnWrite, TagAfterWrite, TagSource, Writers},
         record::Known,
@@ -41,6 +42,14 @@ impl NewState {
     pub(super) fn modified(&self) -> Option<Modified> {
         match &self.representation {
             Representation::Present(validators) => validators.modified,
+            Representation::Absent | Representation::Unknown => None,
+        }
+    }
+
+    /// The tag that its target has now, if it was learned.
+    pub(super) fn tag(&self) -> Option<ShortName> {
+        match &self.representation {
+            Representation::Present(validators) => validators.tag.as_ref().map(ShortName::of_tag),
             Representation::Absent | Representation::Unknown => None,
         }
     }
@@ -159,6 +168,7 @@ impl Guards {
             Representation::Present(validators) if may_answer => validators.tag,
             _ => None,
         };
+        let tag = self.spelling(guard, Some(&settled.snapshot)).issued(&tag?);
         if let (Some(tag), Some(selection)) = (&tag, selection) {
             self.issued.remember(request, tag, settled.snapshot.version(), selection);
         }

@@ -196,22 +196,24 @@ impl Guards {
             )
             .tag
         };
+        let spelling = self.spelling(guard, Some(snapshot));
+        let issued = |tag: EntityTag| spelling.issued(&tag);
         let mut rule = match_rule(guard);
         let tag = match &guard.etag {
             TagSource::Upstream | TagSource::Delegate => {
                 if let Some(reason) = unusable {
                     tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
                 }
-                validators.tag
+                validators.tag.and_then(issued)
             }
             TagSource::Version => version(),
-            TagSource::Header(field) => tag_from_field(&head.headers, field),
+            TagSource::Header(field) => tag_from_field(&head.headers, field).and_then(issued),
             TagSource::Content | TagSource::Json(_) if status == StatusCode::NO_CONTENT => None,
             // Whether there is a representation is told by its head.
             TagSource::Content | TagSource::Json(_) if !names_tags(&request.conditions) && aim == Aim::Verdict => None,
             TagSource::Content | TagSource::Json(_) => {
                 match self.tag_of_probed(guard, &mut exchange, selection.number(request), end).await {
-                    Ok(Some(tag)) => tag,
+                    Ok(Some(tag)) => tag.and_then(issued),
                     // Readers of so large a body got a version tag.
                     Ok(None) if guard.writers == Writers::Exclusive => {
                         rule = MatchRule::Version;
@@ -248,7 +250,9 @@ impl Guards {
     /// The upstream's own answer to a probe as the answer to the write: it refuses the principal, or has nothing there.
     pub(super) async fn upstreams_own(&self, guard: &Guard, mut exchange: Exchange) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.take_head());
-        withhold_foreign_tag(&mut head, guard)?;
+        // It labels nothing that a client could go on from.
+        let spelling = self.spelling(guard, None);
+        withhold_foreign_tag(&mut head, guard, &spelling)?;
         let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, guard.probe_timeout, &self.body_budget).await
         else {
             return Ok(unreadable("its answer broke off").into());

@@ -12,6 +12,7 @@
 //! | of the version | asked for while nothing is written; the whole, if something was written meanwhile |
 //! | of a field | asked for; the whole, if its own field is not what `If-Range` names |
 //! | the upstream's | its own matter |
+//! | a coarse one | the same; the whole, if something was written meanwhile |
 //!
 //! *Why is the upstream never asked for several ranges of a large body?* Few clients want that, and it is not needed: to
 //! answer with the whole is always right.
@@ -110,18 +111,30 @@ impl Guards {
         response: &ResponseHeader,
     ) -> bool {
         match (&guard.etag, response.status) {
+            (TagSource::Upstream | TagSource::Delegate, StatusCode::PARTIAL_CONTENT) if guard.has_coarse_tags() => {
+                self.was_touched(request, snapshot).await
+            }
             (TagSource::Upstream | TagSource::Delegate, _) => false,
             (TagSource::Header(field), StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE) => {
                 let modified = Modified::from_headers(&response.headers);
-                let tag = tag_from_field(&response.headers, field);
+                let spelling = self.spelling(guard, snapshot);
+                let tag = tag_from_field(&response.headers, field).and_then(|tag| spelling.issued(&tag));
                 !range_applies(&request.conditions, &Representation::Present(Validators { tag, modified }))
+                    || guard.has_coarse_tags() && self.was_touched(request, snapshot).await
             }
-            (_, StatusCode::PARTIAL_CONTENT) if guard.writers == Writers::Exclusive => match snapshot {
-                // Parts with one tag are put together: a part may be older than its tag no more than it may be newer.
-                Some(snapshot) => !self.is_untouched(request, snapshot).await,
-                None => false,
-            },
+            (_, StatusCode::PARTIAL_CONTENT) if guard.writers == Writers::Exclusive => {
+                self.was_touched(request, snapshot).await
+            }
             _ => false,
+        }
+    }
+
+    /// Whether a write has begun since the record was read. Parts with one tag are put together: a part may be older than
+    /// its tag no more than it may be newer.
+    async fn was_touched(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
+        match snapshot {
+            Some(snapshot) => !self.is_untouched(request, snapshot).await,
+            None => false,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The life of a guarded read (DESIGN, section 4, "Read"). Reads never write to the store.
 
-use http::{Method, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, header};
 use pingora::http::RequestHeader;
 
 use super::{
@@ -12,11 +12,12 @@ use super::{
     probe::ask_for_identity,
     ranges::{whole_head, whole_or_part},
     refusals,
-    request::{Request, remove_conditions},
+    request::{Request, remove_conditions, show_tags_alone},
 };
 use crate::{
     boxed::boxed,
     core::{
+        coarse_tag::Spelling,
         entity_tag::EntityTag,
         policy::{ErrorShape, Guard, TagSource, Writers},
         precondition::{Judgement, TagCondition, judge, range_applies},
@@ -169,7 +170,10 @@ impl Guards {
         let remembered = self.memory.current(request.variant, snapshot, &request.head.headers)?;
         let current = Representation::Present(remembered.validators.clone());
         match judge(&request.method, &request.conditions, &current, match_rule(guard)) {
-            Judgement::NotModified => Some(Answer::not_modified(&remembered.fields)),
+            Judgement::NotModified => {
+                let spelling = self.spelling(guard, Some(snapshot));
+                Some(confirm(request, &spelling, remembered.fields.clone()))
+            }
             Judgement::Failed { .. } => Some(refusals::of_read_condition().into()),
             Judgement::Pass | Judgement::Unknowable => None,
         }
@@ -185,6 +189,10 @@ impl Guards {
     ) -> Result<Box<RequestHeader>, Refusal> {
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
         if guard.etag.is_upstreams_own() {
+            let spelling = self.spelling(guard, snapshot);
+            if !spelling.is_bare() {
+                show_tags_alone(&mut head, &spelling.conditions_at_backend(&request.conditions));
+            }
             return Ok(head);
         }
         remove_conditions(&mut head);
@@ -230,8 +238,9 @@ impl Guards {
         mut exchange: Exchange,
     ) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.take_head());
+        let spelling = self.spelling(guard, snapshot);
         if !is_labelled(request, guard, head.status) {
-            withhold_foreign_tag(&mut head, guard)?;
+            withhold_foreign_tag(&mut head, guard, &spelling)?;
             return Answer::read_so_far(head, Whole::unread(), exchange).await;
         }
         let whole = if guard.etag.needs_body() && head.status != StatusCode::PARTIAL_CONTENT {
@@ -246,7 +255,9 @@ impl Guards {
         let validators = self.label(request, guard, snapshot, &head, &whole, selecting.as_deref());
         self.watch_tag(request, guard, snapshot, &head, validators.tag.as_ref()).await;
         let named = named_by_304(request, guard, head.status);
-        set_tag(&mut head, validators.tag.as_ref().or(named))?;
+        let tag = validators.tag.as_ref().or(named);
+        let is_by_date = head.status == StatusCode::NOT_MODIFIED && is_by_date(request, &spelling);
+        set_tag(&mut head, tag.filter(|_| !is_by_date))?;
         if let (Some(snapshot), Writers::Exclusive) = (snapshot, guard.writers) {
             self.learn_from_read(request, guard, snapshot, &head, &validators, selecting);
         }
@@ -258,7 +269,7 @@ impl Guards {
         };
         let unwanted = match judgement {
             Judgement::NotModified if !names_older_state(guard, snapshot, &whole) => {
-                Answer::not_modified(&not_modified_fields(&head.headers))
+                confirm(request, &spelling, not_modified_fields(&head.headers))
             }
             Judgement::Failed { .. } => refusals::of_read_condition().into(),
             Judgement::Pass | Judgement::NotModified | Judgement::Unknowable => {
@@ -271,6 +282,20 @@ impl Guards {
         }
         Ok(unwanted)
     }
+}
+
+/// The answer that the client's copy is current.
+fn confirm(request: &Request, spelling: &Spelling, mut fields: HeaderMap) -> Answer {
+    if is_by_date(request, spelling) {
+        fields.remove(header::ETAG);
+    }
+    Answer::not_modified(&fields)
+}
+
+/// Whether a 304 would rest on a date alone where states of one second are told apart: the client's copy may be the
+/// earlier one, and must not get the tag of the later.
+fn is_by_date(request: &Request, spelling: &Spelling) -> bool {
+    !spelling.is_bare() && request.conditions.if_none_match.is_none()
 }
 
 /// Whether a response may show the state that a write under way, or in doubt, leaves, while its label is the version of

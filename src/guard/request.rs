@@ -12,7 +12,7 @@ use crate::{
         entity_tag::EntityTag,
         lease::LeaseId,
         policy::Guard,
-        precondition::{Preconditions, TagCondition},
+        precondition::{Preconditions, RangeCondition, TagCondition},
         record::VariantName,
         refusal::Refusal,
         resource::ResourceKey,
@@ -85,7 +85,7 @@ impl Request {
     ) -> Self {
         let Received { mut head, has_content, certificate } = received;
         if conditions.restore(&guard.on_the_way) {
-            show_restored(&mut head, &conditions);
+            show_tags(&mut head, &conditions);
         }
         let principal = Principal::of(&head.headers, &guard.identity_headers, certificate.as_deref());
         let variant = principal.variant(&key, head.raw_path(), &head.headers);
@@ -157,8 +157,8 @@ pub(super) fn name_resource(head: &mut RequestHeader, guarded: &GuardedRequest) 
     Ok(())
 }
 
-/// Puts the lists of tags in a request that it is judged by, so that an upstream which knows its tags sees those too.
-fn show_restored(head: &mut RequestHeader, conditions: &Preconditions) {
+/// Puts the tags in a request that it is judged by, so that an upstream which knows its tags sees those.
+pub(super) fn show_tags(head: &mut RequestHeader, conditions: &Preconditions) {
     for (name, condition) in
         [(header::IF_MATCH, &conditions.if_match), (header::IF_NONE_MATCH, &conditions.if_none_match)]
     {
@@ -170,6 +170,23 @@ fn show_restored(head: &mut RequestHeader, conditions: &Preconditions) {
             let _ = head.insert_header(name, list);
         }
     }
+    if let Some(RangeCondition::Tag(tag)) = &conditions.if_range {
+        let _ = head.insert_header(header::IF_RANGE, tag.to_header_value());
+    }
+}
+
+/// Puts the tags in a read that it is judged by, and takes out what could not be read: the upstream may read it.
+pub(super) fn show_tags_alone(head: &mut RequestHeader, conditions: &Preconditions) {
+    if conditions.if_match.is_none() {
+        head.remove_header(&header::IF_MATCH);
+    }
+    if conditions.if_none_match.is_none() {
+        head.remove_header(&header::IF_NONE_MATCH);
+    }
+    if conditions.if_range == Some(RangeCondition::Malformed) {
+        head.remove_header(&header::RANGE);
+    }
+    show_tags(head, conditions);
 }
 
 /// Takes out the conditions that an upstream cannot judge because it does not know our tags.

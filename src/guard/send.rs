@@ -8,15 +8,16 @@ use tokio::time::Instant;
 
 use super::{
     Guards,
+    admit::Admitted,
     claim::{Claim, Intent, MarkKind, Marked},
     refusals,
-    request::{Request, remove_conditions},
+    request::{Request, remove_conditions, show_tags},
 };
 use crate::{
     config::Upstream,
     core::{
-        entity_tag::EntityTag, lease::Standing, policy::Guard, precondition::TagCondition, record::Snapshot,
-        refusal::Refusal, steps::Outcome, time::StoreTime,
+        lease::Standing, policy::Guard, precondition::TagCondition, record::Snapshot, refusal::Refusal, steps::Outcome,
+        time::StoreTime,
     },
     dialect::s3::Signature,
     exchange::{Body, Exchange, Failure, Purpose},
@@ -99,15 +100,19 @@ pub(super) fn forward_conditions(
     head: &mut RequestHeader,
     guard: &Guard,
     request: &Request,
-    judged: Option<&EntityTag>,
+    admitted: &Admitted,
 ) -> pingora::Result<()> {
     if !guard.etag.is_upstreams_own() {
         remove_conditions(head);
         return Ok(());
     }
+    let spelling = &admitted.spelling;
+    if !spelling.is_bare() {
+        show_tags(head, &spelling.conditions_at_backend(&request.conditions));
+    }
     let signature = Signature::of(request.head.raw_path(), &request.head.headers);
     let is_exact = matches!(&request.conditions.if_match, Some(TagCondition::Tags(tags)) if tags.len() == 1);
-    match judged {
+    match admitted.judged.tag.as_ref().map(|tag| spelling.at_backend(tag)) {
         // What the client has signed arrives as it was sent: it would be refused else.
         Some(tag) if !is_exact && !tag.is_weak() && !signature.covers(&header::IF_MATCH) => {
             head.insert_header(header::IF_MATCH, tag.to_header_value())

@@ -55,7 +55,7 @@ impl Guards {
         let status = exchange.head().status;
         let outcome = Outcome::of_status(status);
         attempt.answered(status);
-        claim.settle(outcome, None).await;
+        let settled = claim.settle(outcome, None).await;
         drop(pass);
         // A replay brings the body too, where it is short and comes at once.
         let begun = if attempt.is_named() {
@@ -65,7 +65,8 @@ impl Guards {
             Whole::unread()
         };
         let mut answer = response_head(exchange.take_head());
-        withhold_foreign_tag(&mut answer, guard)?;
+        let spelling = self.spelling(guard, settled.as_ref().map(|settled| &settled.snapshot));
+        withhold_foreign_tag(&mut answer, guard, &spelling)?;
         Answer::read_so_far(answer, begun, exchange).await
     }
 

@@ -17,7 +17,14 @@ use super::{
 };
 use crate::{
     boxed::boxed,
-    core::{policy::Guard, precondition::Combination, steps::Outcome, validators::Validators, verdict::Verdict},
+    core::{
+        coarse_tag::{ShortName, Shown},
+        policy::Guard,
+        precondition::Combination,
+        steps::Outcome,
+        validators::Validators,
+        verdict::Verdict,
+    },
     exchange::{
         Body, Client, Whole,
         fields::{request_head, response_head},
@@ -132,7 +139,7 @@ impl Guards {
         body: &Body,
         attempt: &mut Attempt,
     ) -> Result<Answer, Answer> {
-        forward_conditions(&mut head, guard, request, admitted.judged.as_ref())?;
+        forward_conditions(&mut head, guard, request, &admitted)?;
         send_fence(&mut head, admitted.standing, admitted.fence)?;
         let claim = self.mark_related(request, guard, admitted.claim).await?;
         let (mut exchange, claim) = self.send(request, claim, head, body).await?;
@@ -149,7 +156,12 @@ impl Guards {
         let may_learn = outcome == Outcome::Applied && matches!(whole, Whole::Complete(_));
         let learned = if may_learn { self.new_state(request, guard, exchange.head(), body).await } else { None };
         let kept = learned.as_ref().and_then(|learned| learned.to_keep(request, guard));
-        let settled = claim.settle(outcome, kept).await;
+        let shown = guard.has_coarse_tags().then(|| Shown {
+            target: ShortName::of_target(request.head.raw_path()),
+            before: admitted.judged.before,
+            after: learned.as_ref().and_then(NewState::tag),
+        });
+        let settled = claim.settle_shown(outcome, kept, shown).await;
         let has_lease = settled.as_ref().is_none_or(|settled| settled.snapshot.lease().is_some());
         if guard.lease.is_some() && !has_lease {
             self.holdings.free(&request.key);
@@ -161,7 +173,10 @@ impl Guards {
                 self.tag_after_write(request, guard, learned, settled.as_ref())
             }
             Outcome::Applied if request.method == Method::DELETE => None,
-            _ if guard.etag.is_upstreams_own() => Validators::from_headers(&answer.headers).0.tag,
+            _ if guard.etag.is_upstreams_own() => {
+                let spelling = self.spelling(guard, settled.as_ref().map(|settled| &settled.snapshot));
+                Validators::from_headers(&answer.headers).0.tag.and_then(|tag| spelling.issued(&tag))
+            }
             _ => None,
         };
         set_tag(&mut answer, tag.as_ref())?;

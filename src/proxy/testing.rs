@@ -38,6 +38,7 @@ pub(crate) fn guard() -> Guard {
     Guard {
         etag: TagSource::Content,
         ignored_json: Vec::new(),
+        unique_tags: false,
         on_the_way: OnTheWay::default(),
         writers: Writers::Shared,
         compare: Compare::Strong,

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 
 use crate::core::{
+    coarse_tag::{BareTags, Listed, ShortName},
     entity_tag::EntityTag,
     http_date::HttpDate,
     lease::{HolderLabel, Lease, LeaseDuration, LeaseId, Term},
@@ -58,6 +59,7 @@ pub fn encode_labelled(record: &Record, base: StoreTime, label: Option<Label>) -
         touched: stamp(record.touched),
         fence: stamp(record.fence),
         known: record.known.as_ref().map(WrittenKnown::of),
+        bare_tags: WrittenTags::of(&record.bare_tags),
         claim: record.claim.as_ref().map(|mark| WrittenMark::of(mark, base)),
         unclaimed: record.unclaimed.iter().map(|mark| WrittenMark::of(mark, base)).collect(),
         doubt: record
@@ -92,6 +94,7 @@ pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<L
         touched: read_stamp(written.touched),
         fence: read_stamp(written.fence),
         known: written.known.map(WrittenKnown::read).transpose()?,
+        bare_tags: written.bare_tags.map_or(Ok(BareTags::None), WrittenTags::read)?,
         claim: written.claim.map(|mark| mark.read(base)).transpose()?,
         unclaimed: written.unclaimed.into_iter().map(|mark| mark.read(base)).collect::<Result<_, _>>()?,
         doubt: written
@@ -118,6 +121,9 @@ struct Written {
     fence: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     known: Option<WrittenKnown>,
+    /// Without it no tag is bare.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bare_tags: Option<WrittenTags>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     claim: Option<WrittenMark>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -149,6 +155,19 @@ enum WrittenRepresentation {
         modified_unix_seconds: Option<u64>,
         #[serde(default, skip_serializing_if = "is_false")]
         modified_is_strong: bool,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum WrittenTags {
+    All,
+    One {
+        target: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        current: Option<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        earlier: Vec<String>,
     },
 }
 
@@ -220,6 +239,33 @@ impl WrittenKnown {
             }
         };
         Ok(Known { variant: VariantName(name(&self.variant)?), representation })
+    }
+}
+
+impl WrittenTags {
+    fn of(tags: &BareTags) -> Option<Self> {
+        let spelled = |name: &ShortName| format!("{:016x}", name.0);
+        match tags {
+            BareTags::All => Some(Self::All),
+            BareTags::One(Listed { target, current, earlier }) => Some(Self::One {
+                target: spelled(target),
+                current: current.as_ref().map(spelled),
+                earlier: earlier.iter().map(spelled).collect(),
+            }),
+            BareTags::None => None,
+        }
+    }
+
+    fn read(self) -> Result<BareTags, DamagedRecord> {
+        let name = |text: String| u64::from_str_radix(&text, 16).map(ShortName).map_err(|_error| damaged("its tags"));
+        match self {
+            Self::All => Ok(BareTags::All),
+            Self::One { target, current, earlier } => Ok(BareTags::One(Listed {
+                target: name(target)?,
+                current: current.map(name).transpose()?,
+                earlier: earlier.into_iter().map(name).collect::<Result<_, _>>()?,
+            })),
+        }
     }
 }
 

@@ -67,20 +67,31 @@ fn leases() -> impl Strategy<Value = Lease> {
     )
 }
 
+fn bare_tags() -> impl Strategy<Value = BareTags> {
+    let names = || any::<u64>().prop_map(ShortName);
+    prop_oneof![
+        Just(BareTags::All),
+        Just(BareTags::None),
+        (names(), option::of(names()), prop::collection::vec(names(), 0..4))
+            .prop_map(|(target, current, earlier)| BareTags::One(Listed { target, current, earlier })),
+    ]
+}
+
 fn records() -> impl Strategy<Value = Record> {
     let doubt = (moments(), stamps()).prop_map(|(until, version)| Doubt { until, version });
     (
         (stamps(), stamps(), stamps()),
-        option::of(known()),
+        (option::of(known()), bare_tags()),
         option::of(marks()),
         prop::collection::vec(marks(), 0..3),
         option::of(doubt),
         option::of(leases()),
     )
-        .prop_map(|((version, touched, fence), known, claim, unclaimed, doubt, lease)| Record {
+        .prop_map(|((version, touched, fence), (known, bare_tags), claim, unclaimed, doubt, lease)| Record {
             version,
             touched,
             known,
+            bare_tags,
             claim,
             unclaimed,
             doubt,

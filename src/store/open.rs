@@ -105,22 +105,3 @@ pub async fn open(settings: &config::Store) -> Result<Opened, OpenError> {
         StoreKind::Redis(redis) => clean(Arc::new(RedisStore::connect(redis, settings).await?)),
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::proxy::testing::{config, route};
-
-    /// The upstream of a route that tests make has `timeout` and `late_max` of 5 s each.
-    #[test]
-    fn a_start_waits_for_as_long_as_a_write_of_an_earlier_process_can_come() {
-        let mut config = config(vec![route("/doc", None, &[])]);
-        let seconds = Duration::from_secs;
-        for (left, late) in [(Left::InOrder, 0), (Left::ByDeath, 5), (Left::ByPowerLoss, 10)] {
-            config.store.start_grace = Duration::ZERO;
-            assert_eq!(left.hold(&config), seconds(late), "{left:?}");
-            config.store.start_grace = seconds(7);
-            assert_eq!(left.hold(&config), seconds(late.max(7)), "{left:?}");
-        }
-    }
-}

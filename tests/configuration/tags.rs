@@ -1,6 +1,8 @@
 //! Where tags come from, and what has no meaning together.
 
-use super::{BASE, problems};
+use ifmatch::core::policy::ErrorShape;
+
+use super::{BASE, config, problems};
 
 #[test]
 fn each_broken_rule_of_tags_is_one_problem() {
@@ -22,6 +24,10 @@ fn each_broken_rule_of_tags_is_one_problem() {
         ("etag_suffixes = [\"-br\", \"-br\"]", "\"-br\" stands twice in the list"),
         ("ignore_json = [\"now\"]", "ignore_json: \"now\" is no JSON pointer"),
         ("etag = \"upstream\"\nignore_json = [\"/now\"]", "ignore_json needs etag = \"content\""),
+        (
+            "unique_tags = true",
+            "unique_tags needs etag = \"upstream\", \"header:NAME\", \"json:/pointer\" or \"delegate\"",
+        ),
         ("mirror_header = \"a b\"", "mirror_header cannot be \"a b\""),
         ("mirror_header = \"ETag\"", "mirror_header cannot be \"ETag\""),
         (
@@ -31,5 +37,26 @@ fn each_broken_rule_of_tags_is_one_problem() {
     ];
     for (added, message) in cases {
         assert_eq!(problems(&format!("{BASE}{added}\n")), [*message], "{added}");
+    }
+}
+
+/// A server of S3 never gives one tag to two states; of any other nobody knows unless it is said.
+#[test]
+fn tags_of_the_backend_may_repeat_unless_a_route_says_otherwise() {
+    for (added, is_coarse) in [
+        ("etag = \"content\"", false),
+        ("etag = \"version\"\nwriters = \"exclusive\"", false),
+        ("etag = \"upstream\"", true),
+        ("etag = \"header:X-Version\"", true),
+        ("etag = \"json:/version\"", true),
+        ("etag = \"delegate\"", true),
+        ("etag = \"upstream\"\nunique_tags = true", false),
+        ("etag = \"upstream\"\nerrors = \"s3\"\nprobe_auth = \"none\"", false),
+        ("etag = \"upstream\"\nerrors = \"s3\"\nprobe_auth = \"none\"\nunique_tags = false", true),
+    ] {
+        let config = config(&format!("{BASE}{added}\n"));
+        let guard = config.routes[0].guard.as_ref().expect("a guarded route");
+        assert_eq!(guard.has_coarse_tags(), is_coarse, "{added}");
+        assert_eq!(guard.errors == ErrorShape::S3, added.contains("s3"), "{added}");
     }
 }

@@ -125,6 +125,7 @@ fn new_guard(mode: Mode, require: Require) -> Guard {
         lease: Some(lease_rules().clone()),
         etag: if mode == Mode::Version { TagSource::Version } else { TagSource::Content },
         ignored_json: Vec::new(),
+        unique_tags: false,
         on_the_way: OnTheWay::default(),
         writers: if mode == Mode::ContentShared { Writers::Shared } else { Writers::Exclusive },
         require,

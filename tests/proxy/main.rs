@@ -26,6 +26,8 @@ mod azure_sdk;
 mod bad_input;
 mod balancing;
 mod clients_gone;
+mod coarse_races;
+mod coarse_tags;
 mod collected;
 mod console;
 mod cors;

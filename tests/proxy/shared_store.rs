@@ -20,13 +20,13 @@ const WRITERS: usize = 32;
 const ROUNDS: usize = 4;
 
 /// Two proxies of one configuration on one store.
-async fn pair(engine: &Engine, setup: Setup) -> [Proxy; 2] {
+pub async fn pair(engine: &Engine, setup: Setup) -> [Proxy; 2] {
     // A busy machine must not cost a response its tag, nor a write the store.
     let setup = setup.store(&engine.store()).store("timeout = \"10s\"").route("hash_wait = \"10s\"");
     [setup.clone().start().await, setup.start().await]
 }
 
-fn addrs(proxies: &[Proxy; 2]) -> [SocketAddr; 2] {
+pub fn addrs(proxies: &[Proxy; 2]) -> [SocketAddr; 2] {
     proxies.each_ref().map(Proxy::addr)
 }
 

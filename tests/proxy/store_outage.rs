@@ -10,8 +10,9 @@ use crate::support::{
     engines::Engine,
     leases::{acquire, leasing_versions, put_with},
     proxy::Proxy,
-    raw::{get, put, put_if_match},
+    raw::{get, put, put_if_match, send},
     response::Response,
+    source::UPSTREAM,
     wait::within,
 };
 
@@ -100,5 +101,20 @@ async fn a_store_that_fails_during_a_write_costs_its_tag_alone() {
         assert_eq!((answered.status, answered.header("etag")), (204, None), "{answered:?}");
         engine.signal("CONT");
         assert_eq!(write_again(addr, None, "three").await.status, 204);
+    }
+}
+
+/// Which state a tag names stands in the record, where the backend may give one tag to two.
+#[tokio::test]
+async fn without_the_store_a_tag_that_may_repeat_is_withheld() {
+    for engine in Engine::all().await {
+        let (backend, setup) = UPSTREAM.start(DOC, "one").await;
+        let proxy = setup.store(&engine.store()).start().await;
+        let tag = get(proxy.addr(), DOC).await.etag();
+        engine.signal("KILL");
+        let read = send(proxy.addr(), "GET", DOC, &[("If-None-Match", &tag)], "").await;
+        assert_eq!((read.status, read.text(), read.header("etag")), (200, "one", None));
+        let seen = backend.seen("GET", DOC).pop().unwrap();
+        assert_ne!(seen.header("if-none-match"), Some(tag.as_str()), "the copy may be of an earlier state");
     }
 }

@@ -128,7 +128,7 @@ async fn p13_an_unquoted_tag_of_the_backend_gets_its_quotes() {
 async fn p14_one_tag_leaves_where_the_backend_sends_several() {
     let twice = |status, second| Answer::status(status).header("ETag", "\"a\"").header("ETag", second).body("x");
     for (second, expected) in [("\"a\"", Some("\"a\"")), ("a", Some("\"a\"")), ("\"b\"", None)] {
-        for source in [UPSTREAM, DELEGATE] {
+        for source in [Source::of_tags("etag = \"upstream\"\nunique_tags = true"), DELEGATE] {
             let (backend, setup) = source.start("/doc", "one").await;
             let proxy = setup.route("require = \"never\"").start().await;
             for method in ["GET", "PUT", "POST", "PATCH"] {
@@ -152,7 +152,7 @@ async fn p14_one_tag_leaves_where_the_backend_sends_several() {
 }
 
 /// The backend's own tags, which it judges itself.
-const DELEGATE: Source = Source::of_tags("etag = \"delegate\"");
+const DELEGATE: Source = Source::of_tags("etag = \"delegate\"\nunique_tags = true");
 
 /// What the backend is to judge reaches it as it was sent, and its word is what counts.
 #[tokio::test]

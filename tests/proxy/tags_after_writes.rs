@@ -174,7 +174,8 @@ async fn the_answer_to_a_judged_post_carries_no_tag_of_its_target() {
         let created = Answer::status(201).header("Location", "/doc/7").header("ETag", "\"seven\"").applied();
         backend.once("POST", "/doc", created);
         let posted = send(proxy.addr(), "POST", "/doc", &[("If-Match", &tag)], "+").await;
-        let own = if source == UPSTREAM || source == UPSTREAM_EXCLUSIVE { Some("\"seven\"") } else { None };
-        assert_eq!((posted.status, posted.header("etag")), (201, own), "{source}");
+        let own = if source == UPSTREAM || source == UPSTREAM_EXCLUSIVE { Some("seven") } else { None };
+        let tag = posted.header("etag").map(|tag| tag.split(['~', '"']).nth(1).unwrap_or_default());
+        assert_eq!((posted.status, tag), (201, own), "{source}");
     }
 }

@@ -109,7 +109,9 @@ async fn p2_the_backend_sees_its_own_tag() {
     const DELEGATE: Source = Source::of_tags("etag = \"delegate\"");
     for source in [UPSTREAM, UPSTREAM_EXCLUSIVE, DELEGATE] {
         let (backend, setup) = source.start("/doc", "one").await;
-        let proxy = setup.route("etag_suffixes = [\"-gzip\"]\naccept_weak_own = true").start().await;
+        // The backend says that it has written, and changes nothing.
+        let lines = "etag_suffixes = [\"-gzip\"]\naccept_weak_own = true\nunique_tags = true";
+        let proxy = setup.route(lines).start().await;
         let tag = get(proxy.addr(), "/doc").await.etag();
         for sent in [deflated(&tag), format!("W/{tag}"), format!("W/{}", deflated(&tag))] {
             backend.once("PUT", "/doc", Answer::status(204));

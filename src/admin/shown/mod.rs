@@ -174,6 +174,7 @@ fn guard(guard: &Guard) -> Value {
     json!({
         "etag": guard.etag.spelled(),
         "ignore_json": texts(&mut guard.ignored_json.iter().map(ToString::to_string)),
+        "unique_tags": guard.unique_tags,
         "etag_suffixes": guard.on_the_way.suffixes,
         "accept_weak_own": guard.on_the_way.weakens,
         "mirror_header": guard.on_the_way.mirror.as_ref().map(ToString::to_string),

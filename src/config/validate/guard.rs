@@ -51,11 +51,13 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
         TagSource::Content | TagSource::Header(_) | TagSource::Json(_) => OnWrite::Probe,
         TagSource::Upstream | TagSource::Version | TagSource::Delegate => OnWrite::Omit,
     };
+    let errors = check.word("errors", keys.get(|raw| raw.errors.as_ref())).unwrap_or(ErrorShape::Problem);
     let require_default = if policy == Policy::Pessimistic { Require::Never } else { Require::Always };
     let identity_headers = keys.get(|raw| raw.identity_headers.as_ref());
     Guard {
         etag,
         ignored_json: tags::ignored_json(check, keys),
+        unique_tags: tags::are_unique(keys, errors),
         on_the_way: tags::on_the_way(check, keys),
         compare: check.word("compare", keys.get(|raw| raw.compare.as_ref())).unwrap_or(Compare::Strong),
         writers,
@@ -93,7 +95,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
         probe_region: probe_region(check, keys),
         idempotency: check.word("idempotency", keys.get(|raw| raw.idempotency.as_ref())).unwrap_or(Idempotency::Off),
         idempotency_ttl: check.duration(keys.get(|raw| raw.idempotency_ttl.as_ref()), limits::IDEMPOTENCY_TTL),
-        errors: check.word("errors", keys.get(|raw| raw.errors.as_ref())).unwrap_or(ErrorShape::Problem),
+        errors,
         touches: Vec::new(),
         lease: None,
     }

@@ -5,7 +5,7 @@ use http::{HeaderName, header};
 use super::{check::Check, routes::Keys};
 use crate::core::{
     json::JsonPointer,
-    policy::{Compare, Guard, OnTheWay, TagSource, Writers},
+    policy::{Compare, ErrorShape, Guard, OnTheWay, TagSource, Writers},
 };
 
 /// Fields with a meaning of their own, which a second tag would spoil.
@@ -35,6 +35,11 @@ pub(super) fn ignored_json(check: &mut Check<'_>, keys: Keys<'_>) -> Vec<JsonPoi
         }
         pointer
     })
+}
+
+/// Whether a route says that no two states of a resource have one tag; a server of S3 makes a new one for each.
+pub(super) fn are_unique(keys: Keys<'_>, errors: ErrorShape) -> bool {
+    keys.get(|raw| raw.unique_tags.as_ref()).map_or(errors == ErrorShape::S3, |flag| *flag.get_ref())
 }
 
 /// What others do to tags on their way, as a route says it.
@@ -76,6 +81,7 @@ pub(super) fn go_together(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) 
     opaque_needs_tags_of_the_upstream(check, keys, guard);
     opaque_tags_stay_weak(check, keys, guard);
     only_content_has_ignored_members(check, keys, guard);
+    only_the_backend_repeats_tags(check, keys, guard);
     delegate_remembers_nothing(check, keys, guard);
 }
 
@@ -119,6 +125,18 @@ fn only_content_has_ignored_members(check: &mut Check<'_>, keys: Keys<'_>, guard
     {
         const HINT: &str = "leave it out: no other tag is made of the whole body";
         check.hinted(ignored.span(), "ignore_json needs etag = \"content\"", HINT);
+    }
+}
+
+fn only_the_backend_repeats_tags(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+    if let Some(unique) = keys.own.unique_tags.as_ref()
+        && guard.unique_tags
+        && !guard.etag.is_backends()
+    {
+        const MESSAGE: &str =
+            "unique_tags needs etag = \"upstream\", \"header:NAME\", \"json:/pointer\" or \"delegate\"";
+        const HINT: &str = "leave it out: ifmatch makes the tags of this route itself, and no two states have one";
+        check.hinted(unique.span(), MESSAGE, HINT);
     }
 }
 

@@ -106,7 +106,7 @@ impl Resource {
 
     /// Ends a write; one in doubt is so for a second.
     pub(crate) fn end(&mut self, (mark, marked_at): (Mark, Revision), outcome: Outcome, removes: bool) {
-        let settlement = Settlement { mark, marked_at, outcome, removes, learned: None };
+        let settlement = Settlement { mark, marked_at, outcome, removes, learned: None, shown: None };
         let record = settle(&self.snapshot, settlement).expect("the mark is there");
         self.swap(record);
     }
