@@ -68,6 +68,7 @@ mod send;
 mod stay;
 #[cfg(test)]
 mod testing;
+mod turns;
 mod unclaimed;
 mod write;
 

@@ -79,8 +79,9 @@ fn records() -> impl Strategy<Value = Record> {
         prop::collection::vec(marks(), 0..3),
         option::of(doubt),
         option::of(leases()),
+        prop::collection::vec((any::<u64>(), moments()).prop_map(|(owner, until)| Waiting { owner, until }), 0..3),
     )
-        .prop_map(|((version, touched, fence), known, claim, unclaimed, doubt, lease)| Record {
+        .prop_map(|((version, touched, fence), known, claim, unclaimed, doubt, lease, waiting)| Record {
             version,
             touched,
             known,
@@ -89,6 +90,7 @@ fn records() -> impl Strategy<Value = Record> {
             doubt,
             lease,
             fence,
+            waiting,
         })
 }
 
