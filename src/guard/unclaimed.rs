@@ -54,6 +54,8 @@ impl Guards {
         let pass = request.pass().await?;
         let claim = self.mark_unclaimed(request, guard, &mut standing, end).await?;
         standing.step_aside();
+        // It counts among those that stand in line, and not while it is in flight.
+        drop(standing);
         let claim = self.mark_related(request, guard, claim).await?;
         let (mut exchange, claim) = self.send(request, claim, head, body).await?;
         self.touch_named(request, exchange.head()).await;
