@@ -67,7 +67,6 @@ fn write(store: &MemoryStore, key: &ResourceKey) -> Snapshot {
         outcome: Outcome::Applied,
         removes: false,
         learned: None,
-        late_max: HOUR,
     };
     let next = settle(&marked, settlement).expect("the mark is ours");
     match at_once(store.swap(key, marked.revision, next)).expect("room") {

@@ -26,3 +26,4 @@ pub mod target;
 pub mod time;
 pub mod validators;
 pub mod verdict;
+pub mod waiting;

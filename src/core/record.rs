@@ -74,6 +74,15 @@ impl Mark {
     }
 }
 
+/// The sign of a process in which a write or a grant waits for its turn at the resource ([`waiting`](super::waiting)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Waiting {
+    /// The process.
+    pub owner: u64,
+    /// Until when it counts, unless it is renewed.
+    pub until: StoreTime,
+}
+
 /// A write whose outcome cannot be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Doubt {
@@ -117,6 +126,8 @@ pub struct Record {
     pub lease: Option<Lease>,
     /// The fence of the last lease that was granted.
     pub fence: Stamp,
+    /// The processes whose turn comes next, first come first served.
+    pub waiting: Vec<Waiting>,
 }
 
 /// A record as a store gave it.
@@ -162,6 +173,7 @@ impl Record {
             doubt: None,
             lease: None,
             fence: Stamp::At(floor),
+            waiting: Vec::new(),
         }
     }
 
@@ -199,7 +211,7 @@ impl Record {
 
     /// Whether it holds a moment of the store's time.
     pub fn has_moments(&self) -> bool {
-        !self.has_no_marks() || self.doubt.is_some() || self.lease.is_some()
+        !self.has_no_marks() || self.doubt.is_some() || self.lease.is_some() || !self.waiting.is_empty()
     }
 
     /// The marks of all writes in flight.

@@ -9,6 +9,7 @@ use super::{
     coarse_tag::Shown,
     record::{Availability, Doubt, Known, Mark, Record, Revision, Snapshot, Stamp},
     time::StoreTime,
+    waiting::served,
 };
 
 /// The most unclaimed writes in flight on one resource: each costs 56 bytes in its record, and every swap copies them.
@@ -85,12 +86,13 @@ impl Settlement {
 /// Marks the resource as claimed, if nothing is in the way.
 pub fn claim(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
     let free = snapshot.availability() == Availability::Free;
-    free.then(|| Record { claim: Some(mark), touched: Stamp::Itself, ..without_past(snapshot) })
+    let record = || served(without_past(snapshot), mark.owner);
+    free.then(|| Record { claim: Some(mark), touched: Stamp::Itself, ..record() })
 }
 
 /// Adds the mark of an unclaimed write, beside whatever else is in flight, if there is room for it.
 pub fn add_unclaimed(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
-    let mut record = Record { touched: Stamp::Itself, ..without_past(snapshot) };
+    let mut record = Record { touched: Stamp::Itself, ..served(without_past(snapshot), mark.owner) };
     record.unclaimed.push(mark);
     (record.unclaimed.len() <= UNCLAIMED_MARKS_MAX).then_some(record)
 }
@@ -186,6 +188,7 @@ fn without_past(snapshot: &Snapshot) -> Record {
         record.known = None;
     }
     record.lease = record.lease.filter(|lease| lease.is_remembered(snapshot.now));
+    record.waiting.retain(|waiting| snapshot.now < waiting.until);
     record
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::{
     Guards,
@@ -14,11 +14,12 @@ use super::{
     probe::{Aim, Probed},
     refusals,
     request::Request,
+    turns::Standing,
 };
 use crate::core::{
     coarse_tag::{Before, ShortName, Spelling},
     entity_tag::EntityTag,
-    lease::Standing,
+    lease,
     policy::{Guard, TagSource},
     precondition::{Combination, MatchRule, TagCondition},
     record::{Availability, Revision, Snapshot},
@@ -27,10 +28,7 @@ use crate::core::{
     validators::{Representation, Validators},
     verdict::{Evidence, Verdict, excluded, judge_from_memory, judge_write},
 };
-use crate::{
-    store::Swapped,
-    telemetry::{metrics, trail},
-};
+use crate::{store::Swapped, telemetry::metrics};
 
 /// A write that may begin: it was judged against the very record that its claim was swapped in for.
 pub(super) struct Admitted {
@@ -41,7 +39,7 @@ pub(super) struct Admitted {
     /// How tags are spelled by the record that it was judged against.
     pub(super) spelling: Spelling,
     /// Its right to write, as far as leases are concerned.
-    pub(super) standing: Standing,
+    pub(super) standing: lease::Standing,
     /// The fence of the last lease of the resource.
     pub(super) fence: Revision,
 }
@@ -77,6 +75,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
         early: Option<Early>,
+        standing: &mut Standing,
         end: Instant,
     ) -> Result<Admitted, Answer> {
         let (mut early, mut last) = (self.as_of_now(early).await?, None);
@@ -87,11 +86,11 @@ impl Guards {
                 None => self.read_for(request).await?,
             };
             self.may_write(&snapshot)?;
-            if snapshot.availability() != Availability::Free {
-                self.wait_until_free(request, &snapshot, end).await?;
+            if standing.is_behind(&snapshot) || snapshot.availability() != Availability::Free {
+                self.wait_until_free(request, guard, &snapshot, standing, end).await?;
                 continue;
             }
-            let (judged, standing) = match self.judge_wholly(request, guard, &snapshot).await {
+            let (judged, right) = match self.judge_wholly(request, guard, &snapshot).await {
                 Err(refused) if is_early => {
                     let current = self.read_for(request).await?;
                     if current.snapshot.revision == snapshot.revision {
@@ -103,11 +102,11 @@ impl Guards {
                 judged => judged?,
             };
             let marking = Instant::now();
-            let marked = self.mark(request, guard, (&snapshot, since), MarkKind::Claim, standing).await;
+            let marked = self.mark(request, guard, (&snapshot, since), MarkKind::Claim, right).await;
             match marked.map_err(|error| refusals::of_store(&error))? {
                 Marked::Done(claim) => {
                     let spelling = self.spelling(guard, Some(&snapshot));
-                    return Ok(Admitted { claim, judged, spelling, standing, fence: snapshot.fence() });
+                    return Ok(Admitted { claim, judged, spelling, standing: right, fence: snapshot.fence() });
                 }
                 Marked::Conflict(current) if Instant::now() < end => {
                     last = Some(Early { snapshot: *current, since: marking });
@@ -142,7 +141,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
         snapshot: &Snapshot,
-    ) -> Result<(Judged, Standing), Answer> {
+    ) -> Result<(Judged, lease::Standing), Answer> {
         let by_lease = Self::judge_write_by_lease(request, guard, snapshot);
         if let (Err(denied), false) = (&by_lease, conditions_go_first(request)) {
             // Whoever may not write at all need not know what there is.
@@ -253,12 +252,14 @@ impl Guards {
         if remaining.is_zero() { Ok(()) } else { Err(refusals::held_back(remaining)) }
     }
 
-    /// Waits for a change of a record that others keep busy, until `end`; makes a doubt of what a dead owner left.
+    /// Waits in front for a change of a record that others keep busy, until `end`; makes a doubt of what a dead owner left.
     /// The caller reads again, so an early end of the wait does no harm.
     pub(super) async fn wait_until_free(
         &self,
         request: &Request,
+        guard: &Guard,
         snapshot: &Snapshot,
+        standing: &mut Standing,
         end: Instant,
     ) -> Result<(), Refusal> {
         if let Some(next) = take_over(snapshot) {
@@ -269,15 +270,7 @@ impl Guards {
             }
             return swapped.map(drop).map_err(|error| refusals::of_store(&error));
         }
-        let Availability::Busy { deadline } = snapshot.availability() else { return Ok(()) };
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(refusals::write_in_flight(refusals::RETRY_SOON));
-        }
-        let wait = left.min(snapshot.now.until(deadline));
-        let waiting = timeout(wait, self.store.changed(&request.key, snapshot.revision));
-        let _ = trail::waiting(waiting).await;
-        Ok(())
+        self.wait_in_front(snapshot, guard, standing, end).await
     }
 }
 

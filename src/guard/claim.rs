@@ -105,6 +105,11 @@ impl Marker {
         Self { store, store_timeout, owner, next_nonce: AtomicU64::new(0) }
     }
 
+    /// The process in whose name they are made.
+    pub(super) const fn owner(&self) -> u64 {
+        self.owner
+    }
+
     /// Marks the resource as it was read.
     pub(super) async fn mark(
         &self,

@@ -13,9 +13,10 @@ use super::{
     claim::swap,
     holdings::Reservation,
     probe::{Aim, Probed},
-    queue::NoTurn,
+    queue::{Member, NoTurn},
     refusals,
     request::Request,
+    turns::Standing,
 };
 use crate::{
     core::{
@@ -24,6 +25,7 @@ use crate::{
         record::{Record, Revision, Snapshot},
         refusal::{Code, Refusal},
         validators::{Representation, Validators},
+        waiting::served,
     },
     dialect::{
         Operation, azure,
@@ -114,7 +116,7 @@ impl Guards {
         let _turn = match patience {
             Some(end) => {
                 // Whoever has its turn waits too, for the lease itself.
-                let turn = self.lease_queues.turn(&request.key, rules.max_waiters - 1, end);
+                let turn = self.lease_queues.turn(&request.key, Member::Passing, rules.max_waiters - 1, end);
                 let turn = unless_hurried(&request.gate, turn);
                 match while_client_waits(client, turn).await?.unwrap_or(Err(NoTurn::TimedOut)) {
                     Ok(turn) => Some(turn),
@@ -124,6 +126,8 @@ impl Guards {
             None => None,
         };
         let (mut waited, end) = (false, patience.unwrap_or(now + guard.claim_max_wait));
+        // The place among those who write: whoever waits for the lease itself gives it up.
+        let mut standing: Option<Standing> = None;
         loop {
             let pass = request.pass().await?;
             let snapshot = self.record(request).await?;
@@ -132,17 +136,42 @@ impl Guards {
             }
             self.judge_conditions(request, guard, &snapshot).await?;
             let command = Command { action: action.clone(), principal: bound_to(request, rules) };
-            match step(&snapshot, command, rules) {
-                // Who does not wait does not get in before those who do.
-                Ok((_, Done::Acquired { is_new: true, .. }))
-                    if patience.is_none() && self.lease_queues.has_line(&request.key) =>
-                {
-                    return Err(refusals::of_lease_turn(NoTurn::LineFull).into());
+            let stepped = step(&snapshot, command, rules);
+            let is_new = matches!(stepped, Ok((_, Done::Acquired { is_new: true, .. })));
+            // Who does not wait does not get in before those who do.
+            if is_new && patience.is_none() && self.lease_queues.has_line(&request.key) {
+                return Err(refusals::of_lease_turn(NoTurn::LineFull).into());
+            }
+            let is_busy = matches!(stepped, Err(Denied::Busy(_)));
+            if is_busy {
+                self.may_write(&snapshot)?;
+            }
+            if is_new || is_busy {
+                if standing.is_none() {
+                    standing = self.stand_at_once(&request.key);
                 }
+                let Some(standing) = &mut standing else {
+                    drop(pass);
+                    let turn = while_client_waits(client, self.stand_in_passing(&request.key, end)).await?;
+                    standing = Some(turn.map_err(refusals::of_turn)?);
+                    continue;
+                };
+                if standing.is_behind(&snapshot) || is_busy {
+                    drop(pass);
+                    let free = self.wait_until_free(request, guard, &snapshot, standing, end);
+                    while_client_waits(client, free).await??;
+                    continue;
+                }
+            }
+            match stepped {
                 Ok((record, done)) => {
+                    let record = served(record, self.marker.owner());
                     let _place = self.reserve_place(request, rules, &snapshot, done)?;
                     let swapped = self.put_step(request, &snapshot, &action, record, done).await;
                     if let Swapped::Done(snapshot) = swapped.map_err(|error| refusals::of_lease_store(&error))? {
+                        if let Some(standing) = &mut standing {
+                            standing.step_aside();
+                        }
                         self.note_lease(request, &snapshot, done);
                         span.set("ifmatch.lease.event", done.word());
                         if let Some(metrics) = metrics::get() {
@@ -154,15 +183,10 @@ impl Guards {
                         return Err(refusals::write_in_flight(refusals::RETRY_SOON).into());
                     }
                 }
-                Err(Denied::Busy(_)) => {
-                    drop(pass);
-                    self.may_write(&snapshot)?;
-                    while_client_waits(client, self.wait_until_free(request, &snapshot, end)).await??;
-                }
                 Err(Denied::Held { remaining, .. })
                     if patience.is_some_and(|end| Instant::now() < end) && !request.gate.is_hurried() =>
                 {
-                    drop(pass);
+                    drop((pass, standing.take()));
                     waited = true;
                     let left = patience.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()));
                     let change = self.store.changed(&request.key, snapshot.revision);

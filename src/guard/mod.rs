@@ -65,6 +65,7 @@ mod spelling;
 mod stay;
 #[cfg(test)]
 mod testing;
+mod turns;
 mod unclaimed;
 mod write;
 

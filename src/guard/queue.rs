@@ -1,7 +1,20 @@
-//! The queue for the claim: writes of this process wait here, first come first served (DESIGN, section 4, step 4).
+//! The line of a resource: claims, unclaimed writes and grants of this process stand in it, first come first served
+//! (DESIGN, section 3, rule 16, and section 4, step 4).
 //!
 //! A place in it decides nothing: the mark in the store does. It keeps the writers of one process from racing for
 //! the same swap, and gives them their order.
+//!
+//! # Design
+//!
+//! *What is the front for?* Whoever stands in front waits until the record lets it in, and steps aside as soon as its
+//! mark is there: an unclaimed write at once, so that the next one runs beside it; a claim or a grant when all is over
+//! that it cannot run beside. What comes later stands behind it meanwhile, and so adds nothing to what it waits for.
+//!
+//! *Why a second place, for the claim?* Its write is in flight long after it has stepped aside. The next claim waits for
+//! its end in front, and need not ask the store for it; unclaimed writes in between run beside.
+//!
+//! *Why can nobody wait for ever?* Whoever waits in front holds no mark, and whoever has a mark waits for no place. No
+//! client is waited for: the body is here before, and the answer goes out after.
 
 use std::{
     collections::HashMap,
@@ -29,11 +42,25 @@ pub(super) struct Queues {
     is_for_leases: bool,
 }
 
-/// The line of one resource: it exists while somebody stands in it or has its turn.
+/// The line of one resource: it exists while somebody stands in it, or has a claim in flight.
 struct Line {
-    turn: Arc<Semaphore>,
-    /// Those who wait and the one whose turn it is.
-    members: usize,
+    front: Arc<Semaphore>,
+    claim: Arc<Semaphore>,
+    /// Claims that wait, and the one in flight.
+    claims: usize,
+    /// All else that stands in the line.
+    others: usize,
+    /// All that stand in the line.
+    standing: usize,
+}
+
+/// Who stands in a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Member {
+    /// One whose write excludes the next claim until it has ended.
+    Claim,
+    /// One whose turn is over when it steps aside.
+    Passing,
 }
 
 /// Why nobody gets a turn.
@@ -47,10 +74,12 @@ pub(super) enum NoTurn {
     TimedOut,
 }
 
-/// The turn of one write; the next one's comes when it is dropped.
+/// The turn of one write: the next one comes to the front when this one steps aside, and the next claim when it is
+/// dropped.
 pub(super) struct Turn {
-    _permit: OwnedSemaphorePermit,
-    _place: Place,
+    front: Option<OwnedSemaphorePermit>,
+    _claim: Option<OwnedSemaphorePermit>,
+    place: Place,
     came_after_others: bool,
 }
 
@@ -59,12 +88,20 @@ impl Turn {
     pub(super) const fn came_after_others(&self) -> bool {
         self.came_after_others
     }
+
+    /// Lets the next one come to the front.
+    pub(super) fn step_aside(&mut self) {
+        self.front = None;
+        self.place.step_aside();
+    }
 }
 
 /// A place in a line, given up by dropping it, whatever happens to its write.
 struct Place {
     queues: Arc<Queues>,
     key: ResourceKey,
+    member: Member,
+    is_standing: bool,
 }
 
 impl Queues {
@@ -79,49 +116,71 @@ impl Queues {
         Self { is_for_leases: true, ..Self::new(waiters_max) }
     }
 
-    /// Waits for the turn of a write, until `end` and behind at most `line_max` others.
+    /// Waits for a turn, until `end` and behind at most `line_max` others of its kind.
     pub(super) async fn turn(
         self: &Arc<Self>,
         key: &ResourceKey,
+        member: Member,
         line_max: usize,
         end: Instant,
     ) -> Result<Turn, NoTurn> {
-        let semaphore = self.join(key, line_max)?;
-        let place = Place { queues: Arc::clone(self), key: key.clone() };
-        let (permit, came_after_others) = match Arc::clone(&semaphore).try_acquire_owned() {
-            Ok(permit) => (permit, false),
-            Err(_) => (self.wait(semaphore, end).await?, true),
+        let (place, [front, claim]) = self.join(key, member, line_max)?;
+        let (front, front_was_taken) = self.permit(front, end).await?;
+        let (claim, claim_was_taken) = match member {
+            Member::Claim => self.permit(claim, end).await.map(|(permit, was_taken)| (Some(permit), was_taken))?,
+            Member::Passing => (None, false),
         };
-        Ok(Turn { _permit: permit, _place: place, came_after_others })
+        Ok(Turn { front: Some(front), _claim: claim, place, came_after_others: front_was_taken || claim_was_taken })
     }
 
-    async fn wait(&self, turn: Arc<Semaphore>, end: Instant) -> Result<OwnedSemaphorePermit, NoTurn> {
-        let _waiter = self.count()?;
-        // A line's semaphore is never closed.
-        timeout_at(end, turn.acquire_owned()).await.ok().and_then(Result::ok).ok_or(NoTurn::TimedOut)
+    /// A turn in passing, if nobody has to be waited for.
+    pub(super) fn turn_at_once(self: &Arc<Self>, key: &ResourceKey, line_max: usize) -> Option<Turn> {
+        let (place, [front, _]) = self.join(key, Member::Passing, line_max).ok()?;
+        let front = front.try_acquire_owned().ok()?;
+        Some(Turn { front: Some(front), _claim: None, place, came_after_others: false })
     }
 
-    /// Whether anybody waits for, or has, the turn at a resource.
+    /// Whether anybody stands in the line of a resource.
     pub(super) fn has_line(&self, key: &ResourceKey) -> bool {
-        self.lines(key).contains_key(key)
+        self.lines(key).get(key).is_some_and(|line| line.standing > 0)
     }
 
-    fn join(&self, key: &ResourceKey, line_max: usize) -> Result<Arc<Semaphore>, NoTurn> {
+    /// A permit, and whether it had to be waited for.
+    async fn permit(&self, semaphore: Arc<Semaphore>, end: Instant) -> Result<(OwnedSemaphorePermit, bool), NoTurn> {
+        if let Ok(permit) = Arc::clone(&semaphore).try_acquire_owned() {
+            return Ok((permit, false));
+        }
+        let _waiter = self.count()?;
+        // The semaphores of a line are never closed.
+        let permit = timeout_at(end, semaphore.acquire_owned()).await.ok().and_then(Result::ok);
+        permit.map(|permit| (permit, true)).ok_or(NoTurn::TimedOut)
+    }
+
+    fn join(
+        self: &Arc<Self>,
+        key: &ResourceKey,
+        member: Member,
+        line_max: usize,
+    ) -> Result<(Place, [Arc<Semaphore>; 2]), NoTurn> {
         let mut lines = self.lines(key);
-        let line = lines.entry(key.clone()).or_insert_with(|| Line { turn: Arc::new(Semaphore::new(1)), members: 0 });
-        if line.members > line_max {
+        let line = lines.entry(key.clone()).or_insert_with(Line::new);
+        let members = line.members(member);
+        if *members > line_max {
             return Err(NoTurn::LineFull);
         }
-        line.members += 1;
-        Ok(Arc::clone(&line.turn))
+        *members += 1;
+        line.standing += 1;
+        let place = Place { queues: Arc::clone(self), key: key.clone(), member, is_standing: true };
+        Ok((place, [Arc::clone(&line.front), Arc::clone(&line.claim)]))
     }
 
-    fn leave(&self, key: &ResourceKey) {
-        let mut lines = self.lines(key);
-        if let Some(line) = lines.get_mut(key) {
-            line.members -= 1;
-            if line.members == 0 {
-                lines.remove(key);
+    fn leave(&self, place: &mut Place) {
+        let mut lines = self.lines(&place.key);
+        if let Some(line) = lines.get_mut(&place.key) {
+            line.standing -= usize::from(std::mem::take(&mut place.is_standing));
+            *line.members(place.member) -= 1;
+            if line.claims + line.others == 0 {
+                lines.remove(&place.key);
             }
         }
     }
@@ -137,6 +196,20 @@ impl Queues {
         // A panic under the lock leaves whole lines behind: each change is one step.
         #[expect(clippy::indexing_slicing, reason = "the remainder is smaller than the number of shards")]
         self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Line {
+    fn new() -> Self {
+        let one = || Arc::new(Semaphore::new(1));
+        Self { front: one(), claim: one(), claims: 0, others: 0, standing: 0 }
+    }
+
+    fn members(&mut self, member: Member) -> &mut usize {
+        match member {
+            Member::Claim => &mut self.claims,
+            Member::Passing => &mut self.others,
+        }
     }
 }
 
@@ -156,70 +229,22 @@ impl Drop for Waiter<'_> {
     }
 }
 
+impl Place {
+    fn step_aside(&mut self) {
+        let mut lines = self.queues.lines(&self.key);
+        if let (true, Some(line)) = (self.is_standing, lines.get_mut(&self.key)) {
+            line.standing -= 1;
+            self.is_standing = false;
+        }
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
-        self.queues.leave(&self.key);
+        Arc::clone(&self.queues).leave(self);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    fn key() -> ResourceKey {
-        ResourceKey::from_text("a")
-    }
-
-    fn soon() -> Instant {
-        Instant::now() + Duration::from_secs(20)
-    }
-
-    #[tokio::test]
-    async fn turns_come_in_the_order_of_arrival() {
-        let queues = Arc::new(Queues::new(10));
-        let first = queues.turn(&key(), 10, soon()).await.ok().unwrap();
-        let order = Arc::new(Mutex::new(Vec::new()));
-        let mut waiting = Vec::new();
-        for number in 0..5 {
-            let (queues, order) = (queues.clone(), order.clone());
-            waiting.push(tokio::spawn(async move {
-                let turn = queues.turn(&key(), 10, soon()).await.ok().unwrap();
-                order.lock().unwrap().push(number);
-                drop(turn);
-            }));
-            tokio::task::yield_now().await;
-        }
-        drop(first);
-        for waiter in waiting {
-            waiter.await.unwrap();
-        }
-        assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4]);
-        assert!(queues.lines(&key()).is_empty(), "an empty line is gone");
-    }
-
-    #[tokio::test]
-    async fn a_full_line_takes_nobody() {
-        let queues = Arc::new(Queues::new(10));
-        let _turn = queues.turn(&key(), 0, soon()).await.ok().unwrap();
-        assert_eq!(queues.turn(&key(), 0, soon()).await.err(), Some(NoTurn::LineFull));
-    }
-
-    #[tokio::test]
-    async fn all_lines_together_are_bounded() {
-        let queues = Arc::new(Queues::new(0));
-        let _turn = queues.turn(&key(), 10, soon()).await.ok().unwrap();
-        assert_eq!(queues.turn(&key(), 10, soon()).await.err(), Some(NoTurn::AllFull));
-        assert!(queues.turn(&ResourceKey::from_text("b"), 10, soon()).await.is_ok(), "one that waits for nobody");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_wait_ends_in_time_and_leaves_the_line() {
-        let queues = Arc::new(Queues::new(10));
-        let first = queues.turn(&key(), 1, soon()).await.ok().unwrap();
-        assert_eq!(queues.turn(&key(), 1, soon()).await.err(), Some(NoTurn::TimedOut));
-        drop(first);
-        assert!(queues.turn(&key(), 0, soon()).await.is_ok());
-    }
-}
+#[path = "queue_tests.rs"]
+mod tests;

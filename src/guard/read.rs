@@ -255,9 +255,10 @@ impl Guards {
         let validators = self.label(request, guard, snapshot, &head, &whole, selecting.as_deref());
         self.watch_tag(request, guard, snapshot, &head, validators.tag.as_ref()).await;
         let named = named_by_304(request, guard, head.status);
-        let tag = validators.tag.as_ref().or(named);
+        // Without the record nobody knows whether the tag names one state alone (rule 12).
+        let shown = validators.tag.as_ref().filter(|_| snapshot.is_some());
         let is_by_date = head.status == StatusCode::NOT_MODIFIED && is_by_date(request, &spelling);
-        set_tag(&mut head, tag.filter(|_| !is_by_date))?;
+        set_tag(&mut head, shown.or(named).filter(|_| !is_by_date))?;
         if let (Some(snapshot), Writers::Exclusive) = (snapshot, guard.writers) {
             self.learn_from_read(request, guard, snapshot, &head, &validators, selecting);
         }
@@ -268,7 +269,7 @@ impl Guards {
             judge(&request.method, &request.conditions, &current, match_rule(guard))
         };
         let unwanted = match judgement {
-            Judgement::NotModified if !names_older_state(guard, snapshot, &whole) => {
+            Judgement::NotModified if snapshot.is_some() && !names_older_state(guard, snapshot, &whole) => {
                 confirm(request, &spelling, not_modified_fields(&head.headers))
             }
             Judgement::Failed { .. } => refusals::of_read_condition().into(),

@@ -6,7 +6,8 @@
 //! *Why does a touch never wait?* It is made under a claim. Two writes that touch each other's targets would wait for
 //! each other's claims for ever; so a touch is marked beside whatever is in flight, as an unclaimed write is, and a
 //! claimed write that it meets keeps nothing of what it learned. A write that is about to claim waits for touches, and
-//! holds nothing meanwhile.
+//! holds nothing meanwhile. That a stream of touches keeps nobody waiting for ever is seen to before the claim
+//! (`turns.rs`).
 //!
 //! *Why are the named ones not marked?* They become known by the response alone. They are touched before the write is
 //! settled, so that nobody is answered from memory as they were when its client has its answer.
@@ -94,6 +95,11 @@ impl Related {
 }
 
 impl Guards {
+    /// The resources that the route says that the write touches.
+    pub(super) fn touched(&self, request: &Request, guard: &Guard) -> Vec<ResourceKey> {
+        if guard.touches.is_empty() { Vec::new() } else { self.related.touched(request, guard) }
+    }
+
     /// Marks what the write touches, and puts these marks under its own. Where that fails nothing is sent.
     pub(super) async fn mark_related(
         &self,
@@ -101,10 +107,7 @@ impl Guards {
         guard: &Guard,
         mut claim: Claim,
     ) -> Result<Claim, Refusal> {
-        if guard.touches.is_empty() {
-            return Ok(claim);
-        }
-        for key in self.related.touched(request, guard) {
+        for key in self.touched(request, guard) {
             match self.mark_one(request, guard, &key).await {
                 Ok(mark) => claim.add_related(mark),
                 Err(refusal) => {

@@ -9,6 +9,7 @@ use super::{
     idempotency::{Attempt, BODY_BYTES_MAX, name_of},
     refusals,
     request::{Request, remove_conditions},
+    turns::Standing,
 };
 use crate::{
     core::{policy::Guard, record::Availability, refusal::Refusal, steps::Outcome},
@@ -47,8 +48,13 @@ impl Guards {
             // Those that could not be read and are ignored (RFC 9110 section 13.1).
             remove_conditions(&mut head);
         }
+        let end = Instant::now() + guard.claim_max_wait;
+        let mut standing = self.stand_to_append(request, guard, end).await?;
         let pass = request.pass().await?;
-        let claim = self.mark_unclaimed(request, guard).await?;
+        let claim = self.mark_unclaimed(request, guard, &mut standing, end).await?;
+        standing.step_aside();
+        // It counts among those that stand in line, and not while it is in flight.
+        drop(standing);
         let claim = self.mark_related(request, guard, claim).await?;
         let (mut exchange, claim) = self.send(request, claim, head, body).await?;
         self.touch_named(request, exchange.head()).await;
@@ -70,19 +76,24 @@ impl Guards {
         Answer::read_so_far(answer, begun, exchange).await
     }
 
-    /// Puts the mark in beside whatever else is in flight or in doubt.
-    async fn mark_unclaimed(&self, request: &Request, guard: &Guard) -> Result<Claim, Refusal> {
-        let end = Instant::now() + guard.claim_max_wait;
+    /// Puts the mark in beside whatever else is in flight or in doubt, after the turns of those that came before.
+    async fn mark_unclaimed(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        standing: &mut Standing,
+        end: Instant,
+    ) -> Result<Claim, Refusal> {
         loop {
             let since = Instant::now();
             let snapshot = self.record(request).await?;
-            if snapshot.availability() == Availability::Orphaned {
-                self.wait_until_free(request, &snapshot, end).await?;
+            if standing.is_behind(&snapshot) || snapshot.availability() == Availability::Orphaned {
+                self.wait_until_free(request, guard, &snapshot, standing, end).await?;
                 continue;
             }
             self.may_begin(&snapshot)?;
-            let standing = Self::judge_write_by_lease(request, guard, &snapshot)?;
-            match self.mark(request, guard, (&snapshot, since), MarkKind::Unclaimed, standing).await {
+            let right = Self::judge_write_by_lease(request, guard, &snapshot)?;
+            match self.mark(request, guard, (&snapshot, since), MarkKind::Unclaimed, right).await {
                 Ok(Marked::Done(claim)) => return Ok(claim),
                 Ok(Marked::Full) => return Err(refusals::too_many_unclaimed()),
                 Ok(Marked::Conflict(_)) if Instant::now() < end => {}

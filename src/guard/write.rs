@@ -30,7 +30,7 @@ use crate::{
         fields::{request_head, response_head},
         read_whole,
     },
-    telemetry::{Step, trail},
+    telemetry::Step,
 };
 
 impl Guards {
@@ -77,22 +77,19 @@ impl Guards {
         attempt: &mut Attempt,
     ) -> Result<Answer, Answer> {
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        let begun = Instant::now();
-        let end = begun + guard.claim_max_wait;
+        let end = Instant::now() + guard.claim_max_wait;
         let step = Step::begin("claim");
-        let turn = trail::waiting(self.queues.turn(&request.key, guard.claim_max_waiters, end)).await;
-        if let Some(activity) = &self.activity {
-            activity.waited(&request.key, begun.elapsed());
-        }
-        let turn = turn.map_err(refusals::of_turn)?;
+        let mut standing = self.stand_to_claim(request, guard, end).await?;
         // Whoever had the turn meanwhile has changed the record.
-        let early = early.filter(|_| !turn.came_after_others());
+        let early = early.filter(|_| !standing.came_after_others());
         // Behind the line: a reload that waits for writes need not wait for all that stand in it.
         let pass = request.pass().await?;
-        let admitted = self.admit(request, guard, early, end).await?;
+        let mut admitted = self.admit(request, guard, early, &mut standing, end).await?;
+        admitted.claim = self.mark_related(request, guard, admitted.claim).await?;
+        standing.step_aside();
         drop(step);
         let answer = self.exchange_under_claim(request, guard, admitted, head, body, attempt).await;
-        drop((pass, turn));
+        drop((pass, standing));
         answer
     }
 
@@ -141,8 +138,7 @@ impl Guards {
     ) -> Result<Answer, Answer> {
         forward_conditions(&mut head, guard, request, &admitted)?;
         send_fence(&mut head, admitted.standing, admitted.fence)?;
-        let claim = self.mark_related(request, guard, admitted.claim).await?;
-        let (mut exchange, claim) = self.send(request, claim, head, body).await?;
+        let (mut exchange, claim) = self.send(request, admitted.claim, head, body).await?;
         self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;
         attempt.answered(status);

@@ -19,7 +19,7 @@ use crate::core::{
     entity_tag::EntityTag,
     http_date::HttpDate,
     lease::{HolderLabel, Lease, LeaseDuration, LeaseId, Term},
-    record::{Doubt, Known, Mark, Record, Revision, Stamp, VariantName},
+    record::{Doubt, Known, Mark, Record, Revision, Stamp, VariantName, Waiting},
     time::StoreTime,
     validators::{Modified, Representation, Validators},
 };
@@ -66,6 +66,7 @@ pub fn encode_labelled(record: &Record, base: StoreTime, label: Option<Label>) -
             .doubt
             .map(|doubt| WrittenDoubt { until_ms: since(base, doubt.until), version: stamp(doubt.version) }),
         lease: record.lease.as_ref().map(|lease| WrittenLease::of(lease, base)),
+        waiting: record.waiting.iter().map(|waiting| WrittenWaiting::of(waiting, base)).collect(),
         label,
     };
     let mut text = Vec::with_capacity(USUAL_BYTES);
@@ -101,6 +102,7 @@ pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<L
             .doubt
             .map(|doubt| Doubt { until: moment(base, doubt.until_ms), version: read_stamp(doubt.version) }),
         lease: written.lease.map(|lease| lease.read(base)).transpose()?,
+        waiting: written.waiting.into_iter().map(|waiting| waiting.read(base)).collect::<Result<_, _>>()?,
     };
     Ok((record, written.label))
 }
@@ -132,6 +134,8 @@ struct Written {
     doubt: Option<WrittenDoubt>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lease: Option<WrittenLease>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    waiting: Vec<WrittenWaiting>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     label: Option<Label>,
 }
@@ -179,6 +183,13 @@ struct WrittenMark {
     deadline_ms: i64,
     late_max_ms: u64,
     leaves_lease: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenWaiting {
+    owner: String,
+    until_ms: i64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -272,7 +283,7 @@ impl WrittenTags {
 impl WrittenMark {
     fn of(mark: &Mark, base: StoreTime) -> Self {
         Self {
-            owner: format!("{:016x}", mark.owner),
+            owner: owner(mark.owner),
             nonce: mark.nonce,
             deadline_ms: since(base, mark.deadline),
             late_max_ms: milliseconds(mark.late_max),
@@ -282,12 +293,22 @@ impl WrittenMark {
 
     fn read(self, base: StoreTime) -> Result<Mark, DamagedRecord> {
         Ok(Mark {
-            owner: u64::from_str_radix(&self.owner, 16).map_err(|_error| damaged("the owner of a mark"))?,
+            owner: read_owner(&self.owner)?,
             nonce: self.nonce,
             deadline: moment(base, self.deadline_ms),
             late_max: Duration::from_millis(self.late_max_ms),
             leaves_lease: self.leaves_lease,
         })
+    }
+}
+
+impl WrittenWaiting {
+    fn of(waiting: &Waiting, base: StoreTime) -> Self {
+        Self { owner: owner(waiting.owner), until_ms: since(base, waiting.until) }
+    }
+
+    fn read(self, base: StoreTime) -> Result<Waiting, DamagedRecord> {
+        Ok(Waiting { owner: read_owner(&self.owner)?, until: moment(base, self.until_ms) })
     }
 }
 
@@ -332,6 +353,14 @@ impl WrittenLease {
             remember: Duration::from_millis(self.remember_ms),
         })
     }
+}
+
+fn owner(owner: u64) -> String {
+    format!("{owner:016x}")
+}
+
+fn read_owner(written: &str) -> Result<u64, DamagedRecord> {
+    u64::from_str_radix(written, 16).map_err(|_error| damaged("the owner of a mark"))
 }
 
 fn stamp(stamp: Stamp) -> Option<u64> {

@@ -21,6 +21,7 @@ use crate::core::{
     time::StoreTime,
 };
 
+mod breaker;
 mod counts;
 pub mod disk;
 pub mod encoding;

@@ -4,6 +4,7 @@ use std::{error::Error, io, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
     Incarnation, Store,
+    breaker::Breaker,
     disk::{DiskError, DiskStore},
     etcd::EtcdStore,
     memory::MemoryStore,
@@ -91,6 +92,7 @@ impl Left {
 pub async fn open(settings: &config::Store) -> Result<Opened, OpenError> {
     let (clock, capacity, idle_ttl) = (Arc::new(BootClock), settings.capacity, settings.idle_ttl);
     let clean = |store: Arc<dyn Store>| Opened { store, left: Left::InOrder };
+    let elsewhere = |store: Arc<dyn Store>| clean(Arc::new(Breaker::new(store, settings.timeout)));
     Ok(match &settings.kind {
         StoreKind::Memory => {
             let incarnation = Incarnation(random_u64()?);
@@ -101,7 +103,7 @@ pub async fn open(settings: &config::Store) -> Result<Opened, OpenError> {
             Opened { store: Arc::new(store), left }
         }
         // The marks of a dead process are in the store, with their deadlines: nothing needs to be held back.
-        StoreKind::Etcd(etcd) => clean(Arc::new(EtcdStore::connect(etcd, settings, clock).await?)),
-        StoreKind::Redis(redis) => clean(Arc::new(RedisStore::connect(redis, settings).await?)),
+        StoreKind::Etcd(etcd) => elsewhere(Arc::new(EtcdStore::connect(etcd, settings, clock).await?)),
+        StoreKind::Redis(redis) => elsewhere(Arc::new(RedisStore::connect(redis, settings).await?)),
     })
 }

@@ -12,11 +12,17 @@ use tokio::{sync::Barrier, task::JoinSet};
 
 use super::support::{backend::Backend, engines::Engine, proxy::Proxy, raw::Connection};
 
-/// How long a writer had to wait for each of its writes.
-type Waits = Vec<Duration>;
+/// What a writer had to wait for one of its writes.
+#[derive(Clone)]
+struct Wait {
+    /// How long.
+    took: Duration,
+    /// How many writes of all writers were answered meanwhile, its own too.
+    turns: usize,
+}
 
 /// What came of a race: by proxy, the waits of each of its writers.
-pub struct Turns(Vec<Vec<Waits>>);
+pub struct Turns(Vec<Vec<Vec<Wait>>>);
 
 impl Turns {
     /// Writers who write again and again, without a condition, until there are so many writes of all of them, and one
@@ -43,11 +49,11 @@ impl Turns {
                     let mut waits = Vec::new();
                     start.wait().await;
                     while waits.is_empty() || done.load(Ordering::Relaxed) < total {
-                        let began = Instant::now();
+                        let (began, before) = (Instant::now(), done.load(Ordering::Relaxed));
                         let response = connection.exchange("PUT", "/hot", &[], "content").await;
                         assert!(matches!(response.status, 201 | 204), "after {:?}: {response:?}", began.elapsed());
-                        waits.push(began.elapsed());
-                        done.fetch_add(1, Ordering::Relaxed);
+                        let turns = done.fetch_add(1, Ordering::Relaxed) + 1 - before;
+                        waits.push(Wait { took: began.elapsed(), turns });
                     }
                     (number, waits)
                 });
@@ -60,17 +66,39 @@ impl Turns {
         Self(turns)
     }
 
+    /// How many writes each proxy carried.
+    fn carried(&self) -> Vec<usize> {
+        self.0.iter().map(|writers| writers.iter().map(Vec::len).sum()).collect()
+    }
+
+    /// The most writes of all writers that were answered while one waited.
+    fn most_turns(&self) -> usize {
+        self.0.iter().flatten().flatten().map(|wait| wait.turns).max().unwrap()
+    }
+
+    /// Nobody waited for more than a bounded number of turns, and no proxy had more than its share of them.
+    #[track_caller]
+    pub fn assert_fair(&self) {
+        let writers: usize = self.0.iter().map(Vec::len).sum();
+        let most = self.most_turns();
+        // In order of arrival each of the others has one turn. Some more begin before the sign of a process is in the record.
+        assert!(most <= 4 * writers, "one of {writers} writers waited for {most} turns: {}", self.summary());
+        let carried = self.carried();
+        let (most, fewest) = (carried.iter().copied().max().unwrap(), carried.iter().copied().min().unwrap());
+        assert!(most <= 3 * fewest, "{}", self.summary());
+    }
+
     /// How many writes each proxy carried, and what writers waited.
     pub fn summary(&self) -> String {
-        let carried: Vec<usize> = self.0.iter().map(|writers| writers.iter().map(Vec::len).sum()).collect();
+        let carried = self.carried();
         let writers = || self.0.iter().flatten();
         let counts = || writers().map(Vec::len);
-        let mut waits: Vec<Duration> = writers().flatten().copied().collect();
+        let mut waits: Vec<Duration> = writers().flatten().map(|wait| wait.took).collect();
         waits.sort_unstable();
         let ratio = |most: usize, fewest: usize| (most * 100).div_ceil(fewest);
         format!(
             "{} proxies x {} writers: {} writes, by proxy {carried:?} (the most are {} % of the fewest), by writer {} to {}; \
-             wait: half {} ms, longest {} ms",
+             wait: half {} ms, longest {} ms, at most {} turns",
             carried.len(),
             self.0[0].len(),
             waits.len(),
@@ -79,6 +107,7 @@ impl Turns {
             counts().max().unwrap(),
             waits[waits.len() / 2].as_millis(),
             waits[waits.len() - 1].as_millis(),
+            self.most_turns(),
         )
     }
 }

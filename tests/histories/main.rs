@@ -84,6 +84,7 @@ async fn writers_of_one_resource_at_several_proxies_all_get_their_turns() {
     for engine in Engine::all().await {
         let turns = Turns::of(&engine, proxies, writers, proxies * writers * TURNS).await;
         println!("{}: {}", engine.name(), turns.summary());
+        turns.assert_fair();
     }
 }
 

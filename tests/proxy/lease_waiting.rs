@@ -10,11 +10,11 @@ use h2::Reason;
 use tokio::task::JoinHandle;
 
 use crate::support::{
-    backend::Backend,
+    backend::{Answer, Backend},
     h2c,
-    leases::{Grant, acquire, is_in_line, lease, leasing_versions, release, view},
+    leases::{Grant, acquire, is_in_line, lease, leasing, leasing_versions, release, view},
     proxy::{Proxy, Setup},
-    raw::Connection,
+    raw::{Connection, get},
     response::Response,
     wait::until,
 };
@@ -78,6 +78,26 @@ async fn waiters_get_the_lease_in_the_order_of_their_coming() {
     let (numbers, fences): (Vec<_>, Vec<_>) = order.lock().unwrap().iter().copied().unzip();
     assert_eq!(numbers, [0, 1, 2, 3, 4]);
     assert!(fences.is_sorted_by(|one, next| one < next) && first.fence < fences[0], "{fences:?}");
+}
+
+/// The lease is free, and the first of the line has not taken it yet: its condition is being judged.
+#[tokio::test]
+async fn who_does_not_wait_does_not_get_in_before_those_who_do() {
+    let backend = Backend::start().await;
+    backend.put(DOC, "one");
+    let proxy =
+        leasing(&backend).route("etag = \"content\"\nlease.auth = \"none\"\nlease.absent = \"allow\"").start().await;
+    let addr = proxy.addr();
+    let tag = get(addr, DOC).await.etag();
+    let held = backend.hold("GET", DOC);
+    let first = tokio::spawn(async move {
+        lease(addr, "POST", DOC, &[("Prefer", "wait=20"), ("Lease-Holder", "first"), ("If-Match", &tag)]).await
+    });
+    let probe = held.arrived().await;
+    lease(addr, "POST", DOC, &[("Lease-Holder", "late")]).await.refused(409, "lease-held");
+    probe.answer(Answer::stored()).await;
+    assert_eq!(first.await.unwrap().status, 201);
+    assert_eq!(view(addr, DOC).await["holder"], "first");
 }
 
 #[tokio::test]

@@ -88,6 +88,7 @@ mod tags_after_writes;
 mod tags_on_the_way;
 mod tls_listeners;
 mod tls_upstreams;
+mod turns;
 mod unclaimed_writes;
 mod unguarded;
 mod unguarded_streams;

@@ -8,16 +8,19 @@ use std::{
 use crate::support::{
     backend::{Answer, Backend},
     engines::Engine,
-    leases::{acquire, leasing_versions, put_with},
+    leases::{acquire, leasing_versions},
     proxy::Proxy,
     raw::{get, put, put_if_match, send},
     response::Response,
-    source::UPSTREAM,
+    source::{self, UPSTREAM},
     wait::within,
 };
 
 const DOC: &str = "/doc";
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Requests that would take half a minute, if each of them waited for the store.
+const QUICK_READS: usize = 20;
 
 async fn start(engine: &Engine) -> (Backend, Proxy) {
     let backend = Backend::start().await;
@@ -27,13 +30,10 @@ async fn start(engine: &Engine) -> (Backend, Proxy) {
 }
 
 /// Writes until the store takes part again.
-async fn write_again(addr: SocketAddr, id: Option<&str>, body: &str) -> Response {
+async fn write_again(addr: SocketAddr, field: Option<(&str, &str)>, body: &str) -> Response {
     let again = async {
         loop {
-            let response = match id {
-                Some(id) => put_with(addr, DOC, id, body).await,
-                None => put(addr, DOC, &[], body).await,
-            };
+            let response = send(addr, "PUT", DOC, field.as_slice(), body).await;
             if !matches!(response.status, 409 | 503) {
                 return response;
             }
@@ -53,6 +53,42 @@ async fn assert_fails_closed(backend: &Backend, addr: SocketAddr) {
     assert_eq!(backend.count("PUT", DOC), writes, "refused means untouched");
     let read = get(addr, DOC).await;
     assert_eq!((read.status, read.header("etag")), (200, None), "{read:?}");
+}
+
+/// After the first request has waited for the store, no other one does, and nothing is said that needs the store.
+#[tokio::test]
+async fn reads_do_not_wait_for_a_store_that_does_not_answer() {
+    for engine in Engine::all().await {
+        for source in source::ALL {
+            let (backend, setup) = source.start(DOC, "one").await;
+            let proxy = setup.store(&engine.store()).start().await;
+            let addr = proxy.addr();
+            let tag = get(addr, DOC).await.etag();
+            engine.signal("STOP");
+            // It stops when it comes to it.
+            let untagged = async { while get(addr, DOC).await.header("etag").is_some() {} };
+            within("reads to go on without the store", untagged).await;
+            let began = Instant::now();
+            for _ in 0..QUICK_READS {
+                let read = send(addr, "GET", DOC, &[("If-None-Match", &tag)], "").await;
+                // Where the backend knows its tags, it judges them by itself.
+                assert!(matches!(read.status, 200 | 304) && read.header("etag").is_none(), "{source}: {read:?}");
+            }
+            let writes = backend.count("PUT", DOC);
+            for _ in 0..QUICK_READS {
+                let refused = put_if_match(addr, DOC, &tag, "two").await;
+                refused.refused(503, "store-unavailable");
+                assert!(refused.header("retry-after").is_some(), "{refused:?}");
+            }
+            // Six of them would take longer, if they waited; the machine may be busy.
+            assert!(began.elapsed() < STORE_TIMEOUT * 5, "{source}: {:?}", began.elapsed());
+            assert_eq!(backend.count("PUT", DOC), writes, "{source}");
+            engine.signal("CONT");
+            let tagged = async { while get(addr, DOC).await.header("etag").is_none() {} };
+            within("reads to carry a tag again", tagged).await;
+            assert_eq!(write_again(addr, Some(("If-Match", &tag)), "two").await.status, 204, "{source}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -81,7 +117,7 @@ async fn a_store_that_is_killed_comes_back_with_its_leases() {
         assert_fails_closed(&backend, addr).await;
         engine.restart().await;
         write_again(addr, None, "stolen").await.refused(412, "lease-id-missing");
-        assert_eq!(write_again(addr, Some(&grant.id), "two").await.status, 204);
+        assert_eq!(write_again(addr, Some(("Lease-Id", &grant.id)), "two").await.status, 204);
     }
 }
 

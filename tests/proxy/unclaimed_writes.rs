@@ -6,6 +6,8 @@ use tokio::task::JoinHandle;
 
 use crate::support::{
     backend::{Answer, Backend, Held},
+    engines::Redis,
+    proxy::Proxy,
     raw::{Connection, get, put_if_match, send},
     response::Response,
     source::{self, Source},
@@ -143,20 +145,27 @@ async fn tags_from_before_a_post_ends_are_refused() {
     }
 }
 
+/// Two proxies on one store: a POST through the one does not stand in the line of the other.
+async fn start_pair(source: Source) -> (Backend, Redis, [Proxy; 2]) {
+    let ((backend, setup), redis) = (source.start("/log", "a").await, Redis::start().await);
+    let setup = setup.store(&format!("kind = \"redis\"\nurl = \"{}\"\ntimeout = \"10s\"", redis.url()));
+    let proxies = [setup.clone().start().await, setup.start().await];
+    (backend, redis, proxies)
+}
+
 /// The verdict is bound to the revision that it was made at: a POST that comes and ends while the write's probe is
 /// under way makes the write be judged again.
 #[tokio::test]
 async fn a_post_during_a_probe_makes_the_write_be_judged_again() {
     for (source, probe) in [(source::CONTENT, "GET"), (source::UPSTREAM, "HEAD")] {
-        let (backend, setup) = source.start("/log", "a").await;
-        let proxy = setup.start().await;
+        let (backend, _redis, [proxy, other]) = start_pair(source).await;
         let addr = proxy.addr();
         let tag = get(addr, "/log").await.etag();
         let held = backend.hold(probe, "/log");
         let writer = spawn_put(addr, &tag);
         let held = held.arrived().await;
         let old = held.stored();
-        post(addr).await;
+        post(other.addr()).await;
         held.answer(old).await;
         writer.await.unwrap().refused(412, "precondition-failed");
         assert_eq!((backend.count("PUT", "/log"), backend.content("/log").as_deref()), (0, Some("a+post")), "{source}");
@@ -167,14 +176,13 @@ async fn a_post_during_a_probe_makes_the_write_be_judged_again() {
 #[tokio::test]
 async fn a_post_that_outlives_a_probe_makes_the_write_be_judged_again() {
     for (source, probe) in [(source::CONTENT, "GET"), (source::UPSTREAM, "HEAD")] {
-        let (backend, setup) = source.start("/log", "a").await;
-        let proxy = setup.start().await;
+        let (backend, _redis, [proxy, other]) = start_pair(source).await;
         let addr = proxy.addr();
         let tag = get(addr, "/log").await.etag();
         let held = backend.hold(probe, "/log");
         let writer = spawn_put(addr, &tag);
         let held = held.arrived().await;
-        let (poster, post) = begin_post(&backend, addr).await;
+        let (poster, post) = begin_post(&backend, other.addr()).await;
         let old = held.stored();
         held.answer(old).await;
         apply_and_answer(post, poster).await;

@@ -1,0 +1,199 @@
+//! Whose turn comes next at a resource that several processes write to: the signs of those that wait.
+//!
+//! # Design
+//!
+//! *Why signs?* Each process lets its own writes and grants go by order of arrival (`guard/queue.rs`), and knows nothing
+//! of who waits in another. Without a sign, a stream of writes through one process would keep all others away.
+//!
+//! *What is a turn?* One mark, or one grant. Whoever stands in front of the line of its process and cannot go on signs
+//! the record. The processes stand there in the order of their signs; only the first of them marks, and its mark takes
+//! its sign along. So with `n` processes a turn comes after at most `n - 1` turns of others.
+//!
+//! *What if a sign is wrong?* It decides nothing but who goes first: a mark is put in by a swap against the very record
+//! that it was judged by, with or without signs. One that is lost costs a place. One whose process has died keeps the
+//! others waiting until it ends by itself, which is after a few seconds: whoever lives renews it.
+//!
+//! *Why does a sign belong to a process and not to a write?* A process needs one at a time, for the write in front of
+//! its line. Where that one gives up, the next one has the place.
+
+use super::{
+    record::{Record, Snapshot, Waiting},
+    time::StoreTime,
+};
+
+/// The most processes that sign a record: each costs 60 bytes in it, and every swap copies them. The turns of those that
+/// find no room come by chance.
+pub const WAITING_MAX: usize = 64;
+
+impl Snapshot {
+    /// Until when another process than `owner` goes first, unless its turn comes before.
+    pub fn goes_before(&self, owner: u64) -> Option<StoreTime> {
+        let first = self.waiting().next()?;
+        (first.owner != owner).then_some(first.until)
+    }
+
+    /// Until when the sign of this process counts, if it is there.
+    pub fn is_signed_by(&self, owner: u64) -> Option<StoreTime> {
+        self.waiting().find(|waiting| waiting.owner == owner).map(|waiting| waiting.until)
+    }
+
+    /// Whether other processes than `owner` have a hand in what is to be waited for: only then a sign tells anybody
+    /// anything.
+    pub fn is_shared_with_others(&self, owner: u64) -> bool {
+        let mut marks = self.record.claim.iter().chain(&self.record.unclaimed);
+        marks.any(|mark| mark.owner != owner) || self.waiting().any(|waiting| waiting.owner != owner)
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = &Waiting> {
+        self.record.waiting.iter().filter(|waiting| self.now < waiting.until)
+    }
+}
+
+/// Puts in the sign of a process behind those that are there, or lets it count for longer where it stands. `None` if
+/// there is no room.
+pub fn sign(snapshot: &Snapshot, owner: u64, until: StoreTime) -> Option<Record> {
+    let mut record = living(snapshot);
+    let has_room = record.waiting.len() < WAITING_MAX;
+    match record.waiting.iter_mut().find(|waiting| waiting.owner == owner) {
+        Some(waiting) => waiting.until = waiting.until.max(until),
+        None if has_room => record.waiting.push(Waiting { owner, until }),
+        None => return None,
+    }
+    Some(record)
+}
+
+/// Takes the sign of a process out. `None` if it is not there.
+pub fn unsign(snapshot: &Snapshot, owner: u64) -> Option<Record> {
+    snapshot.is_signed_by(owner).map(|_until| served(living(snapshot), owner))
+}
+
+/// The record without the sign of a process that has had its turn.
+#[must_use]
+pub fn served(mut record: Record, owner: u64) -> Record {
+    record.waiting.retain(|waiting| waiting.owner != owner);
+    record
+}
+
+/// The record without the signs that count no longer.
+fn living(snapshot: &Snapshot) -> Record {
+    let mut record = snapshot.record.clone().resolved(snapshot.revision);
+    record.waiting.retain(|waiting| snapshot.now < waiting.until);
+    record
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::core::{
+        record::{Mark, Revision},
+        steps::{add_unclaimed, claim, touch},
+    };
+
+    const LASTS: Duration = Duration::from_secs(10);
+
+    fn absent() -> Snapshot {
+        let floor = Revision(7);
+        Snapshot { revision: floor, record: Record::absent(floor), now: StoreTime::from_milliseconds(1_000) }
+    }
+
+    fn put(snapshot: &mut Snapshot, next: Record) {
+        let revision = Revision(snapshot.revision.0 + 1);
+        *snapshot = Snapshot { revision, record: next.resolved(revision), now: snapshot.now };
+    }
+
+    fn signed(owners: impl IntoIterator<Item = u64>) -> Snapshot {
+        let mut snapshot = absent();
+        for owner in owners {
+            let next = sign(&snapshot, owner, snapshot.now.plus(LASTS)).expect("there is room");
+            put(&mut snapshot, next);
+        }
+        snapshot
+    }
+
+    fn mark(owner: u64) -> Mark {
+        Mark {
+            owner,
+            nonce: 1,
+            deadline: StoreTime::from_milliseconds(60_000),
+            leaves_lease: false,
+            late_max: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn processes_go_by_the_order_of_their_signs() {
+        let mut snapshot = signed([1, 2, 3]);
+        for owner in 1..=3 {
+            let others = (1..=3).filter(|other| *other != owner);
+            assert_eq!(snapshot.goes_before(owner), None);
+            assert!(others.into_iter().all(|other| snapshot.goes_before(other).is_some()), "{owner} goes first");
+            let next = add_unclaimed(&snapshot, mark(owner)).expect("there is room");
+            put(&mut snapshot, next);
+        }
+        assert!(snapshot.record.waiting.is_empty(), "a mark takes its sign along");
+    }
+
+    #[test]
+    fn a_claim_takes_the_sign_of_its_own_process_along() {
+        let snapshot = signed([1, 2]);
+        let claimed = claim(&snapshot, mark(1)).expect("the resource is free");
+        assert_eq!(claimed.waiting.iter().map(|waiting| waiting.owner).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn a_sign_that_is_renewed_keeps_its_place() {
+        let mut snapshot = signed([1, 2]);
+        let later = snapshot.now.plus(LASTS * 2);
+        let next = sign(&snapshot, 1, later).expect("it is there");
+        put(&mut snapshot, next);
+        assert_eq!((snapshot.goes_before(1), snapshot.goes_before(2)), (None, Some(later)));
+    }
+
+    #[test]
+    fn a_dead_sign_keeps_nobody_waiting() {
+        let mut snapshot = signed([1, 2]);
+        snapshot.now = snapshot.now.plus(LASTS);
+        assert_eq!((snapshot.goes_before(3), snapshot.is_signed_by(1)), (None, None));
+        let next = sign(&snapshot, 3, snapshot.now.plus(LASTS)).expect("there is room");
+        assert_eq!(next.waiting.len(), 1, "what counts no longer is taken out");
+    }
+
+    #[test]
+    fn there_is_a_limit() {
+        let mut snapshot = signed(0..64);
+        assert_eq!(sign(&snapshot, 64, snapshot.now.plus(LASTS)), None);
+        assert!(sign(&snapshot, 63, snapshot.now.plus(LASTS)).is_some(), "who is there stays there");
+        let next = unsign(&snapshot, 0).expect("it is there");
+        put(&mut snapshot, next);
+        assert!(sign(&snapshot, 64, snapshot.now.plus(LASTS)).is_some());
+        assert_eq!(unsign(&snapshot, 0), None);
+    }
+
+    /// What is known of a resource holds, whoever waits for it.
+    #[test]
+    fn a_sign_changes_nothing_of_the_resource() {
+        let mut before = absent();
+        let next = touch(&before);
+        put(&mut before, next);
+        let next = sign(&before, 1, before.now.plus(LASTS)).expect("there is room");
+        let mut after = before.clone();
+        put(&mut after, next);
+        assert_eq!(
+            (after.version(), after.touched(), after.fence()),
+            (before.version(), before.touched(), before.fence())
+        );
+        assert!(after.is_quiet() && after.record.is_idle(after.now));
+    }
+
+    #[test]
+    fn a_process_alone_needs_no_signs() {
+        let mut snapshot = absent();
+        let next = add_unclaimed(&snapshot, mark(1)).expect("there is room");
+        put(&mut snapshot, next);
+        assert!(!snapshot.is_shared_with_others(1) && snapshot.is_shared_with_others(2));
+        let signed = signed([1]);
+        assert!(!signed.is_shared_with_others(1) && signed.is_shared_with_others(2));
+    }
+}

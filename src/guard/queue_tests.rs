@@ -1,0 +1,138 @@
+//! The order of a line, and who leaves it.
+
+use std::time::Duration;
+
+use tokio::task::{JoinHandle, yield_now};
+
+use super::*;
+
+fn key() -> ResourceKey {
+    ResourceKey::from_text("a")
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(20)
+}
+
+async fn claim(queues: &Arc<Queues>) -> Turn {
+    queues.turn(&key(), Member::Claim, 10, soon()).await.ok().unwrap()
+}
+
+async fn pass(queues: &Arc<Queues>) -> Turn {
+    queues.turn(&key(), Member::Passing, 10, soon()).await.ok().unwrap()
+}
+
+/// One that stands in the line when this returns, unless its turn has come already.
+async fn begin(queues: &Arc<Queues>, member: Member) -> JoinHandle<Turn> {
+    let queues = queues.clone();
+    let waiter = tokio::spawn(async move { queues.turn(&key(), member, 10, soon()).await.ok().unwrap() });
+    yield_now().await;
+    waiter
+}
+
+/// Lets all others go as far as they get.
+async fn settle_down() {
+    for _ in 0..10 {
+        yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn turns_come_in_the_order_of_arrival() {
+    use Member::{Claim, Passing};
+    let queues = Arc::new(Queues::new(10));
+    let first = claim(&queues).await;
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut waiting = Vec::new();
+    for (number, member) in [Claim, Passing, Passing, Claim, Claim, Passing].into_iter().enumerate() {
+        let (queues, order) = (queues.clone(), order.clone());
+        waiting.push(tokio::spawn(async move {
+            let turn = queues.turn(&key(), member, 10, soon()).await.ok().unwrap();
+            order.lock().unwrap().push(number);
+            drop(turn);
+        }));
+        yield_now().await;
+    }
+    drop(first);
+    for waiter in waiting {
+        waiter.await.unwrap();
+    }
+    assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4, 5]);
+    assert!(queues.lines(&key()).is_empty(), "an empty line is gone");
+}
+
+#[tokio::test]
+async fn what_passes_runs_beside_a_claim_that_has_stepped_aside() {
+    let queues = Arc::new(Queues::new(10));
+    let mut in_flight = claim(&queues).await;
+    in_flight.step_aside();
+    assert!(!pass(&queues).await.came_after_others());
+    assert!(!queues.has_line(&key()), "whoever has stepped aside stands there no longer");
+}
+
+/// A claim that waits for the one in flight keeps what comes later behind it.
+#[tokio::test]
+async fn nobody_gets_past_a_claim_that_waits() {
+    let queues = Arc::new(Queues::new(10));
+    let mut in_flight = claim(&queues).await;
+    in_flight.step_aside();
+    let next = begin(&queues, Member::Claim).await;
+    let later = begin(&queues, Member::Passing).await;
+    settle_down().await;
+    assert!(!next.is_finished() && !later.is_finished());
+    drop(in_flight);
+    let mut next = next.await.unwrap();
+    settle_down().await;
+    assert!(next.came_after_others() && !later.is_finished(), "it stands in front until its mark is there");
+    next.step_aside();
+    assert!(later.await.unwrap().came_after_others());
+}
+
+#[tokio::test]
+async fn a_full_line_takes_nobody_of_that_kind() {
+    let queues = Arc::new(Queues::new(10));
+    let mut turn = queues.turn(&key(), Member::Claim, 0, soon()).await.ok().unwrap();
+    assert_eq!(queues.turn(&key(), Member::Claim, 0, soon()).await.err(), Some(NoTurn::LineFull));
+    turn.step_aside();
+    assert_eq!(queues.turn(&key(), Member::Claim, 0, soon()).await.err(), Some(NoTurn::LineFull), "it is in flight");
+    let _passing = queues.turn(&key(), Member::Passing, 0, soon()).await.ok().unwrap();
+    assert_eq!(queues.turn(&key(), Member::Passing, 0, soon()).await.err(), Some(NoTurn::LineFull));
+}
+
+#[tokio::test]
+async fn all_lines_together_are_bounded() {
+    let queues = Arc::new(Queues::new(0));
+    let _turn = claim(&queues).await;
+    assert_eq!(queues.turn(&key(), Member::Claim, 10, soon()).await.err(), Some(NoTurn::AllFull));
+    let other = ResourceKey::from_text("b");
+    assert!(queues.turn(&other, Member::Claim, 10, soon()).await.is_ok(), "one that waits for nobody");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_ends_in_time_and_leaves_the_line() {
+    let queues = Arc::new(Queues::new(10));
+    let first = queues.turn(&key(), Member::Claim, 1, soon()).await.ok().unwrap();
+    assert_eq!(queues.turn(&key(), Member::Claim, 1, soon()).await.err(), Some(NoTurn::TimedOut));
+    drop(first);
+    assert!(queues.turn(&key(), Member::Claim, 0, soon()).await.is_ok());
+}
+
+/// Whoever gives up leaves the others where they are: the line goes with the last one.
+#[tokio::test(start_paused = true)]
+async fn a_line_stays_while_anybody_is_in_it() {
+    let queues = Arc::new(Queues::new(10));
+    for steps_aside in [false, true] {
+        let mut first = claim(&queues).await;
+        if steps_aside {
+            first.step_aside();
+        }
+        let soon_over = Instant::now() + Duration::from_secs(1);
+        assert_eq!(queues.turn(&key(), Member::Claim, 10, soon_over).await.err(), Some(NoTurn::TimedOut));
+        let waiting = begin(&queues, Member::Claim).await;
+        settle_down().await;
+        assert!(!waiting.is_finished(), "the claim of the first one is in flight");
+        drop(first);
+        drop(waiting.await.unwrap());
+        assert!(queues.lines(&key()).is_empty());
+    }
+}
