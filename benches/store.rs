@@ -65,7 +65,7 @@ fn write(store: &MemoryStore, key: &ResourceKey) -> Snapshot {
         mark,
         marked_at: marked.revision,
         outcome: Outcome::Applied,
-        removes: false,
+        removes: None,
         learned: None,
         late_max: HOUR,
     };

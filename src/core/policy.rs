@@ -158,7 +158,7 @@ pub enum ErrorShape {
 }
 
 /// What a lease keeps others from (`lease.guards`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LeaseGuards {
     /// Writing: shared read, exclusive write.
     Write,

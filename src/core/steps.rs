@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::{
+    lease::TargetName,
     record::{Availability, Doubt, Known, Mark, Record, Revision, Snapshot, Stamp},
     time::StoreTime,
 };
@@ -63,8 +64,8 @@ pub struct Settlement {
     pub marked_at: Revision,
     /// What became of it.
     pub outcome: Outcome,
-    /// Whether it removes the resource: its lease ends with it.
-    pub removes: bool,
+    /// The target that it removes, if it removes one: a lease that was acquired by that very target ends with it.
+    pub removes: Option<TargetName>,
     /// What was learned of the new state under the claim.
     pub learned: Option<Known>,
     /// How long after now the upstream may still apply it, if it is in doubt.
@@ -125,7 +126,7 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
         Outcome::Applied => {
             change_version(&mut record);
             record.known = settlement.learned.filter(|_| undisturbed);
-            record.lease = record.lease.filter(|_| !settlement.removes);
+            record.lease = record.lease.filter(|lease| settlement.removes != Some(lease.target));
         }
         Outcome::Unclear => {
             change_version(&mut record);

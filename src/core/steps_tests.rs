@@ -50,7 +50,7 @@ impl Resource {
 
     fn settle(&mut self, nonce: u64, marked_at: Revision, outcome: Outcome, learned: Option<Known>) {
         let settlement =
-            Settlement { mark: self.mark(nonce), marked_at, outcome, removes: false, learned, late_max: LATE_MAX };
+            Settlement { mark: self.mark(nonce), marked_at, outcome, removes: None, learned, late_max: LATE_MAX };
         let record = settle(&self.snapshot, settlement).expect("the mark is there");
         self.swap(record);
     }
@@ -213,7 +213,7 @@ fn a_settlement_knows_whether_it_depends_on_the_time() {
         resource.snapshot.record.doubt = doubt;
         let marked_at = resource.append(1);
         let mark = resource.mark(1);
-        let settlement = Settlement { mark, marked_at, outcome, removes: false, learned: None, late_max: LATE_MAX };
+        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, late_max: LATE_MAX };
         let early = settle(&resource.snapshot, settlement.clone());
         assert_eq!(settlement.needs_time(&resource.snapshot.record), depends, "{outcome:?} {doubt:?}");
         resource.pass(60_000);
@@ -232,7 +232,7 @@ fn a_second_doubt_never_shortens_the_first() {
         mark: resource.mark(2),
         marked_at: post,
         outcome: Outcome::Doubt,
-        removes: false,
+        removes: None,
         learned: None,
         late_max: Duration::ZERO,
     };
@@ -255,7 +255,7 @@ fn the_mark_of_a_dead_owner_becomes_a_doubt() {
         mark: resource.mark(1),
         marked_at,
         outcome: Outcome::Applied,
-        removes: false,
+        removes: None,
         learned: None,
         late_max: LATE_MAX,
     };

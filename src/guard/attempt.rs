@@ -90,7 +90,7 @@ impl Attempt {
             mark: self.mark,
             marked_at: current.revision,
             outcome: Outcome::NotApplied,
-            removes: false,
+            removes: None,
             learned: None,
             late_max: Duration::ZERO,
         };

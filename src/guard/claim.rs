@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 use super::attempt::Attempt;
 use crate::{
     core::{
+        lease::TargetName,
         record::{Known, Mark, Record, Revision, Snapshot},
         resource::ResourceKey,
         steps::{Outcome, Settlement, add_unclaimed, claim, settle},
@@ -59,8 +60,8 @@ pub(super) struct Intent {
     pub(super) deadline: StoreTime,
     /// Whether it leaves a lease that has ended as it is ([`Mark::leaves_lease`]).
     pub(super) leaves_lease: bool,
-    /// Whether it removes the resource.
-    pub(super) removes: bool,
+    /// The target that it removes, if it removes one.
+    pub(super) removes: Option<TargetName>,
     /// How long after it was abandoned the upstream may still apply it.
     pub(super) late_max: Duration,
 }
@@ -91,7 +92,7 @@ pub(super) struct Claim {
     mark: Mark,
     /// The record as it was marked.
     marked: Box<Snapshot>,
-    removes: bool,
+    removes: Option<TargetName>,
     late_max: Duration,
     is_settled: bool,
     /// The marks of the same write on other resources: they end as this one does.

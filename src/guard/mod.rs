@@ -236,7 +236,7 @@ impl Guards {
         let mut head = session.req_header().clone();
         let class = guard.class_of(&guarded.method);
         let leases = guard.lease.as_ref();
-        let lease_id = leases.map(|_| presented_id(&head.headers)).transpose()?.flatten();
+        let lease_id = presented_id(&head.headers)?;
         // From here on the request is about the resource.
         name_resource(&mut head, guarded)?;
         let mut stated = Cow::Borrowed(&head.headers);

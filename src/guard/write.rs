@@ -18,8 +18,8 @@ use super::{
 use crate::{
     boxed::boxed,
     core::{
-        policy::Guard, precondition::Combination, refusal::Refusal, steps::Outcome, validators::Validators,
-        verdict::Verdict,
+        lease::Standing, policy::Guard, precondition::Combination, refusal::Refusal, steps::Outcome,
+        validators::Validators, verdict::Verdict,
     },
     exchange::{
         Body, Whole,
@@ -151,8 +151,9 @@ impl Guards {
         let learned = if may_learn { self.new_state(request, guard, exchange.head(), body).await } else { None };
         let kept = learned.as_ref().and_then(|learned| learned.to_keep(request, guard));
         let settled = claim.settle(outcome, kept).await;
+        let may_end_lease = guard.lease.is_some() || admitted.standing == Standing::Holder;
         let has_lease = settled.as_ref().is_none_or(|settled| settled.snapshot.lease().is_some());
-        if guard.lease.is_some() && !has_lease {
+        if may_end_lease && !has_lease {
             self.holdings.free(&request.key);
         }
         let mut answer = response_head(exchange.take_head());

@@ -61,7 +61,7 @@ pub fn judge_by_lease(snapshot: &Snapshot, has_leases: bool, presented: Presente
     if !has_leases {
         return Ok(Standing::Free);
     }
-    judge_use(snapshot, lease_rules(), Usage::Write, presented.lease_id, None)
+    judge_use(snapshot, Some(lease_rules()), Usage::Write, presented.lease_id, None)
 }
 
 /// The verdict on the precondition from what is remembered.

@@ -70,6 +70,7 @@ mod requirements;
 mod s3;
 mod scraped;
 mod server_health;
+mod shared_keys;
 mod shared_store;
 mod slow_uploads;
 mod smuggling;

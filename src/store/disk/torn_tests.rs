@@ -11,7 +11,8 @@ use super::{
 use crate::{
     clock::BootClock,
     core::{
-        lease::{Lease, LeaseDuration, LeaseId, Term},
+        lease::{Lease, LeaseDuration, LeaseId, TargetName, Term},
+        policy::LeaseGuards,
         record::Stamp,
     },
 };
@@ -28,6 +29,8 @@ fn leased(now: StoreTime) -> Record {
         holder: None,
         principal: None,
         remember: Duration::from_secs(600),
+        guards: LeaseGuards::Write,
+        target: TargetName::default(),
     };
     Record { lease: Some(lease), ..free() }
 }
