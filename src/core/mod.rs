@@ -5,6 +5,7 @@
 
 pub mod cors;
 pub mod entity_tag;
+pub mod fields;
 pub mod forwarded;
 pub mod http_date;
 pub mod idempotency;

@@ -25,7 +25,7 @@ use crate::{
     live::{Gate, Gates, new_gates},
     proxy::{
         end_connection,
-        guarded::{GuardedPath, GuardedRequest, Handling},
+        guarded::{GuardedPath, GuardedRequest, Handling, Judging},
     },
     store::{Store, StoreError},
     telemetry::{access::Entry, activity::Activity, metrics::watch},
@@ -44,6 +44,7 @@ mod cors;
 mod elsewhere;
 mod evidence;
 mod flapping;
+mod handshake;
 mod holdings;
 mod idempotency;
 mod issued;
@@ -310,6 +311,10 @@ fn body_limits(server: &config::Server) -> BodyLimits {
 }
 
 impl GuardedPath for Guards {
+    fn judge_handshake<'a>(&'a self, session: &'a mut Session, guarded: &'a GuardedRequest) -> Judging<'a> {
+        Box::pin(self.admit_handshake(session, guarded))
+    }
+
     fn handle<'a>(
         &'a self,
         session: &'a mut Session,

@@ -5,7 +5,11 @@ use std::{pin::Pin, sync::Arc};
 use http::Method;
 use pingora::proxy::Session;
 
-use crate::{config::Route, core::resource::ResourceKey, telemetry::access::Entry};
+use crate::{
+    config::Route,
+    core::{record::Revision, resource::ResourceKey},
+    telemetry::access::Entry,
+};
 
 /// A request on a guarded route.
 #[derive(Clone, Debug)]
@@ -25,8 +29,22 @@ pub struct GuardedRequest {
 /// The handling of one guarded request.
 pub type Handling<'a> = Pin<Box<dyn Future<Output = pingora::Result<()>> + Send + 'a>>;
 
+/// The leave of a WebSocket handshake to go to the upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunnel {
+    /// The fence of the holder of the lease that guards what it reads.
+    pub fence: Option<Revision>,
+}
+
+/// The judging of one handshake.
+pub type Judging<'a> = Pin<Box<dyn Future<Output = Option<Tunnel>> + Send + 'a>>;
+
 /// Whoever handles guarded requests.
 pub trait GuardedPath: Send + Sync {
+    /// Judges a WebSocket handshake as a read, before anything is sent. `None` where it is to be handled as one: there the
+    /// client is told why.
+    fn judge_handshake<'a>(&'a self, session: &'a mut Session, request: &'a GuardedRequest) -> Judging<'a>;
+
     /// Handles one request to its end: afterwards its response was sent, or its connection is broken.
     ///
     /// Fills in what the access log is to say of it.

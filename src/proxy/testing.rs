@@ -12,7 +12,7 @@ use http::{HeaderName, Method};
 use pingora::proxy::Session;
 use tokio::sync::watch;
 
-use super::{Gateway, GuardedPath, GuardedRequest, Handling, answer};
+use super::{Gateway, GuardedPath, GuardedRequest, Handling, Judging, answer};
 use crate::{
     config::{self, Balance, Config, Connections, Forwarded, HashBy, HostHeader, Listen, Route, Upstream},
     core::{
@@ -50,6 +50,7 @@ pub(crate) fn guard() -> Guard {
         safe_methods: vec![Method::from_bytes(b"PROPFIND").expect("a token")],
         unclaimed_methods: vec![Method::POST],
         method_override: MethodOverride::Refuse,
+        websocket: false,
         guarantee: Guarantee::Store,
         observe: false,
         hash_max_bytes: 1 << 20,
@@ -148,6 +149,10 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
 pub(crate) struct RefuseAll;
 
 impl GuardedPath for RefuseAll {
+    fn judge_handshake<'a>(&'a self, _: &'a mut Session, _: &'a GuardedRequest) -> Judging<'a> {
+        Box::pin(std::future::ready(None))
+    }
+
     fn handle<'a>(&'a self, session: &'a mut Session, _: &'a GuardedRequest, entry: &'a mut Entry) -> Handling<'a> {
         let refusal = Refusal::new(Code::PreconditionFailed, "read it again, then send its new tag in If-Match");
         entry.refused = Some(refusal.code);

@@ -144,6 +144,7 @@ fn new_guard(mode: Mode, require: Require) -> Guard {
         claim_max_waiters: 1,
         probe_timeout: Duration::ZERO,
         probe_auth: ProbeAuth::Client,
+        websocket: false,
         guarantee: Guarantee::Store,
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,

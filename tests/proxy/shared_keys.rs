@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use crate::support::{
     backend::{Answer, Backend},
+    engines::Engine,
     leases::{IDS, acquire, fence, lease, put_with, reaches, release, view},
     proxy::Proxy,
     raw::{get, put, send},
@@ -16,10 +17,16 @@ const PLAIN: &str = "/plain/1";
 
 /// A proxy with two routes for one set of keys: a pessimistic one with these lines, and an optimistic one.
 async fn start(lines: &str) -> (Backend, Proxy) {
+    start_on("", lines).await
+}
+
+/// The same on this store.
+async fn start_on(store: &str, lines: &str) -> (Backend, Proxy) {
     let backend = Backend::start().await;
     backend.put(LEASED, "one");
     backend.put(PLAIN, "one");
-    let configuration = Proxy::to(backend.addr()).route("require = \"never\"\nkey = \"{id}\"").configuration();
+    let setup = Proxy::to(backend.addr()).store(store).route("require = \"never\"\nkey = \"{id}\"");
+    let configuration = setup.configuration();
     let (tables, route) = configuration.split_once("[[routes]]").expect("a route");
     let route = |name: &str, lines: &str| {
         let path = format!("\"/{name}/{{id}}\"");
@@ -86,6 +93,20 @@ async fn a_lease_guards_by_every_route_what_it_was_granted_for() {
     assert_eq!(put(addr, PLAIN, &[], "two").await.status, 204);
     send(addr, "DELETE", PLAIN, &[], "").await.refused(412, "lease-id-missing");
     assert_eq!(send(addr, "DELETE", PLAIN, &[("Lease-Id", &grant.id)], "").await.status, 204);
+}
+
+/// Rule 12: without the store nobody knows who holds a lease that the other route may have granted.
+#[tokio::test]
+async fn what_another_route_may_lease_against_readers_is_not_read_without_the_store() {
+    for engine in Engine::all().await {
+        for (guards, status) in [("[\"read\", \"write\"]", 503), ("[\"write\"]", 200)] {
+            let (backend, proxy) = start_on(&engine.store(), &format!("lease.guards = {guards}")).await;
+            engine.signal("STOP");
+            assert_eq!(get(proxy.addr(), PLAIN).await.status, status, "{guards}");
+            assert_eq!(backend.count("GET", PLAIN), usize::from(status == 200), "{guards}");
+            engine.signal("CONT");
+        }
+    }
 }
 
 /// A lease is bound to the principal that took it by every route too.
