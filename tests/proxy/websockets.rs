@@ -49,7 +49,11 @@ async fn tunnels(backend: &Backend, addr: SocketAddr, fields: &[(&str, &str)]) -
     client.send_bytes("from the client").await;
     drop(client);
     server.peer_closed().await;
-    assert_eq!(backend.take_malformed(), ["stray bytes: \"from the client\""], "nobody looks at what passes the tunnel");
+    assert_eq!(
+        backend.take_malformed(),
+        ["stray bytes: \"from the client\""],
+        "nobody looks at what passes the tunnel"
+    );
     asked
 }
 

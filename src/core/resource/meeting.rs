@@ -1,7 +1,10 @@
 //! Whether two routes can make one key.
 
 use super::{
-    super::route::{HostPattern, PathPattern},
+    super::{
+        route::{HostPattern, PathPattern},
+        target::is_segment_character,
+    },
     KeyTemplate,
     template::Part,
 };
@@ -24,8 +27,17 @@ pub struct KeySource<'a> {
 enum Piece {
     /// This octet.
     Octet(u8),
-    /// Any text, perhaps none; with slashes or without.
-    Any { slashes: bool },
+    /// Any text, perhaps none, of what a segment holds and these characters.
+    Any { others: &'static str },
+}
+
+impl Piece {
+    fn holds(self, octet: u8) -> bool {
+        match self {
+            Self::Octet(own) => own == octet,
+            Self::Any { others } => is_segment_character(octet) || others.bytes().any(|other| other == octet),
+        }
+    }
 }
 
 impl KeySource<'_> {
@@ -44,13 +56,13 @@ impl KeySource<'_> {
                 let after_other = row.get(place + 1).copied().unwrap_or_default();
                 let meets = match other.get(place) {
                     None => is_any && after_one,
-                    Some(Piece::Any { slashes }) => {
-                        let holds = |octet| *slashes || octet != b'/';
-                        after_other || (is_any || matches!(piece, Piece::Octet(octet) if holds(*octet))) && after_one
+                    Some(any @ Piece::Any { .. }) => {
+                        after_other
+                            || (is_any || matches!(piece, Piece::Octet(octet) if any.holds(*octet))) && after_one
                     }
                     Some(Piece::Octet(octet)) => match piece {
                         Piece::Octet(own) => own == octet && after_both,
-                        Piece::Any { slashes } => after_one || (*slashes || *octet != b'/') && after_other,
+                        Piece::Any { .. } => after_one || piece.holds(*octet) && after_other,
                     },
                 };
                 if let Some(cell) = row.get_mut(place) {
@@ -69,13 +81,15 @@ impl KeySource<'_> {
                 Part::Literal(text) => append(&mut pieces, text),
                 Part::Host => match self.host {
                     HostPattern::Exact(host) => append(&mut pieces, host),
-                    HostPattern::Any | HostPattern::Suffix(_) => pieces.push(Piece::Any { slashes: false }),
+                    HostPattern::Any | HostPattern::Suffix(_) => pieces.push(Piece::Any { others: "" }),
                 },
                 Part::Path => append_path(&mut pieces, self.upstream_path),
                 Part::Capture { maybe_rest, .. } => {
-                    pieces.push(Piece::Any { slashes: *maybe_rest && self.path.is_open() });
+                    let is_rest = *maybe_rest && self.path.is_open();
+                    pieces.push(Piece::Any { others: if is_rest { "/" } else { "" } });
                 }
-                Part::Query(_) | Part::Header(_) => pieces.push(Piece::Any { slashes: false }),
+                // What is absent has a sign of its own.
+                Part::Query(_) | Part::Header(_) => pieces.push(Piece::Any { others: "?" }),
             }
         }
         pieces
@@ -98,14 +112,14 @@ fn append_path(pieces: &mut Vec<Piece>, path: &PathPattern) {
         append(pieces, "/");
         match text {
             Some(text) => append(pieces, text),
-            None => pieces.push(Piece::Any { slashes: false }),
+            None => pieces.push(Piece::Any { others: "" }),
         }
     }
     if pieces.len() == begin {
         append(pieces, "/");
     }
     if path.is_open() {
-        pieces.push(Piece::Any { slashes: true });
+        pieces.push(Piece::Any { others: "/" });
     }
 }
 
@@ -154,6 +168,7 @@ mod tests {
             (("/a/{id}", "a#{id}"), ("/b/{id}", "b#{id}")),
             (("/a/{id}", "{id}"), ("/docs/{id}", "{path}")),
             (("/", "{path}"), ("/docs", "{path}")),
+            (("/a/{id}", "{id}"), ("/b/{id}", "#{id}")),
         ] {
             assert!(!meet(one, other), "{one:?} {other:?}");
         }
