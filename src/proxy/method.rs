@@ -64,7 +64,7 @@ fn in_query(target: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
         let end = parameter.iter().position(|octet| *octet == b'=').unwrap_or(parameter.len());
         let (name, value) = parameter.split_at_checked(end)?;
         let name = Cow::from(percent_decode(name));
-        let is_method = name.len() == PARAMETER.len() && name.iter().zip(PARAMETER).all(|pair| is_read_as(pair));
+        let is_method = name.len() == PARAMETER.len() && name.iter().zip(PARAMETER).all(is_read_as);
         is_method.then(|| Cow::from(percent_decode(value.strip_prefix(b"=").unwrap_or_default())))
     })
 }
