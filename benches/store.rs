@@ -65,8 +65,9 @@ fn write(store: &MemoryStore, key: &ResourceKey) -> Snapshot {
         mark,
         marked_at: marked.revision,
         outcome: Outcome::Applied,
-        removes: false,
+        removes: None,
         learned: None,
+        shown: None,
     };
     let next = settle(&marked, settlement).expect("the mark is ours");
     match at_once(store.swap(key, marked.revision, next)).expect("room") {

@@ -37,7 +37,7 @@ use etcd_client::{Client, ConnectOptions, KvClient};
 use ifmatch::{
     config,
     core::{
-        lease::{Acquire, Action, Command, LeaseDuration, LeaseId, step},
+        lease::{Acquire, Action, Command, LeaseDuration, LeaseId, TargetName, step},
         policy::LeaseRules,
         record::{Mark, Record, Snapshot},
         resource::ResourceKey,
@@ -178,7 +178,7 @@ async fn write(store: &dyn Store, key: &ResourceKey, read: &Snapshot) -> Snapsho
         mark,
         marked_at: marked.revision,
         outcome: Outcome::Applied,
-        removes: false,
+        removes: None,
         learned: None,
         late_max: HOUR,
     };
@@ -191,9 +191,10 @@ async fn lease(store: &dyn Store, rules: &LeaseRules, key: &ResourceKey, read: &
     let id = LeaseId::from_random(read.revision.0.to_be_bytes().repeat(2).try_into().expect("16 bytes"));
     let duration = LeaseDuration::Fixed(rules.max);
     let acquire = Action::Acquire(Acquire { proposed: None, fresh: id, duration, holder: None });
-    let (granted, _) = step(read, Command { action: acquire, principal: None }, rules).expect("nobody holds it");
+    let (granted, _) = step(read, Command { action: acquire, principal: None, target: TargetName::default() }, rules)
+        .expect("nobody holds it");
     let granted = swap(store, key, read, granted).await;
-    let release = Command { action: Action::Release { id }, principal: None };
+    let release = Command { action: Action::Release { id }, principal: None, target: TargetName::default() };
     let (released, _) = step(&granted, release, rules).expect("we hold it");
     swap(store, key, &granted, released).await
 }

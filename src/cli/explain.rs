@@ -106,7 +106,7 @@ fn explain(config: &Config, request: &Request) -> Vec<(&'static str, String)> {
     let taken = match &door {
         Door::Refuse { route_index, .. } => *route_index,
         Door::Pass { route_index, .. } | Door::Observed { route_index, .. } => Some(*route_index),
-        Door::Guarded(guarded) => Some(guarded.route_index),
+        Door::Guarded(guarded) | Door::Handshake(guarded) => Some(guarded.route_index),
     };
     let route = taken.and_then(|index| config.routes.get(index));
     if let Some(route) = route {
@@ -117,7 +117,7 @@ fn explain(config: &Config, request: &Request) -> Vec<(&'static str, String)> {
             lines.push(("target", format!("the backend gets {target}")));
         }
     }
-    if let Door::Guarded(guarded) | Door::Observed { would: Ok(guarded), .. } = &door {
+    if let Door::Guarded(guarded) | Door::Handshake(guarded) | Door::Observed { would: Ok(guarded), .. } = &door {
         lines.push(("key", guarded.key.to_string()));
     }
     lines.extend(outcome(&door, route.and_then(|route| route.guard.as_ref()), request));
@@ -193,7 +193,7 @@ fn outcome(door: &Door, guard: Option<&Guard>, request: &Request) -> Vec<(&'stat
         Door::Observed { would: Err(code), .. } => {
             vec![("outcome", format!("it passes; without observe: {} {}", code.status().as_u16(), code.as_str()))]
         }
-        Door::Guarded(guarded) | Door::Observed { would: Ok(guarded), .. } => match guard {
+        Door::Guarded(guarded) | Door::Handshake(guarded) | Door::Observed { would: Ok(guarded), .. } => match guard {
             Some(guard) if guard.speaks_azure() => operation(guarded, guard, request),
             Some(guard) => judged(guarded, guard, &request.headers),
             None => Vec::new(),

@@ -331,4 +331,6 @@ pub struct Route {
     /// Whether a guarded route (this one included) that does not only observe sends to the same upstream, so that a
     /// target with two readings could reach its resources through this route.
     pub beside_guarded: bool,
+    /// Whether a route (this one included) that makes the same keys grants leases which keep readers away.
+    pub reads_may_be_leased: bool,
 }

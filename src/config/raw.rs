@@ -205,6 +205,7 @@ pub(super) struct Route {
     pub(super) safe_methods: Option<Texts>,
     pub(super) unclaimed_methods: Option<Texts>,
     pub(super) method_override: Option<Text>,
+    pub(super) websocket: Option<Flag>,
     pub(super) guarantee: Option<Text>,
     pub(super) observe: Option<Flag>,
     pub(super) hash_max: Option<Text>,

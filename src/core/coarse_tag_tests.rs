@@ -228,7 +228,7 @@ impl World {
         // Readers meanwhile see the old state, and then the new one under the old version.
         self.read();
         change(self);
-        let settlement = Settlement { mark, marked_at, outcome, removes: false, learned: None, shown };
+        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown };
         self.swap(steps::settle(&self.snapshot, settlement).unwrap());
         if outcome == Outcome::Doubt {
             self.read();

@@ -7,6 +7,7 @@ pub mod coarse_tag;
 pub mod cors;
 pub mod credentials;
 pub mod entity_tag;
+pub mod fields;
 pub mod forwarded;
 pub mod http_date;
 pub mod idempotency;

@@ -163,7 +163,7 @@ pub enum ErrorShape {
 }
 
 /// What a lease keeps others from (`lease.guards`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LeaseGuards {
     /// Writing: shared read, exclusive write.
     Write,
@@ -273,6 +273,8 @@ pub struct Guard {
     pub unclaimed_methods: Vec<Method>,
     /// What becomes of a request that names its method in a header field.
     pub method_override: MethodOverride,
+    /// Whether a WebSocket handshake may open a tunnel.
+    pub websocket: bool,
     /// What the store must promise.
     pub guarantee: Guarantee,
     /// Whether requests are only watched: verdicts are logged and never enforced.

@@ -7,6 +7,7 @@ use http::StatusCode;
 
 use super::{
     coarse_tag::Shown,
+    lease::TargetName,
     record::{Availability, Doubt, Known, Mark, Record, Revision, Snapshot, Stamp},
     time::StoreTime,
     waiting::served,
@@ -63,8 +64,8 @@ pub struct Settlement {
     pub marked_at: Revision,
     /// What became of it.
     pub outcome: Outcome,
-    /// Whether it removes the resource: its lease ends with it.
-    pub removes: bool,
+    /// The target that it removes, if it removes one: a lease that was acquired by that very target ends with it.
+    pub removes: Option<TargetName>,
     /// What was learned of the new state under the claim.
     pub learned: Option<Known>,
     /// What was seen of the tags of its target.
@@ -127,7 +128,7 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
             // What came between is in nobody's list.
             change_state(&mut record, settlement.shown.filter(|_| undisturbed));
             record.known = settlement.learned.filter(|_| undisturbed);
-            record.lease = record.lease.filter(|_| !settlement.removes);
+            record.lease = record.lease.filter(|lease| settlement.removes != Some(lease.target));
         }
         Outcome::Unclear => {
             change_state(&mut record, None);

@@ -52,8 +52,7 @@ impl Resource {
     }
 
     fn settle(&mut self, nonce: u64, marked_at: Revision, outcome: Outcome, learned: Option<Known>) {
-        let settlement =
-            Settlement { mark: self.mark(nonce), marked_at, outcome, removes: false, learned, shown: None };
+        let settlement = Settlement { mark: self.mark(nonce), marked_at, outcome, removes: None, learned, shown: None };
         let record = settle(&self.snapshot, settlement).expect("the mark is there");
         self.swap(record);
     }
@@ -216,7 +215,7 @@ fn a_settlement_knows_whether_it_depends_on_the_time() {
         resource.snapshot.record.doubt = doubt;
         let marked_at = resource.append(1);
         let mark = resource.mark(1);
-        let settlement = Settlement { mark, marked_at, outcome, removes: false, learned: None, shown: None };
+        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None };
         let early = settle(&resource.snapshot, settlement.clone());
         assert_eq!(settlement.needs_time(&resource.snapshot.record), depends, "{outcome:?} {doubt:?}");
         resource.pass(60_000);
@@ -234,7 +233,7 @@ fn a_second_doubt_never_shortens_the_first() {
     resource.settle(1, put, Outcome::Doubt, None);
     let first_until = resource.snapshot.now.plus(LATE_MAX);
     let settlement =
-        Settlement { mark, marked_at: post, outcome: Outcome::Doubt, removes: false, learned: None, shown: None };
+        Settlement { mark, marked_at: post, outcome: Outcome::Doubt, removes: None, learned: None, shown: None };
     let record = settle(&resource.snapshot, settlement).expect("the mark is there");
     assert_eq!(record.doubt.map(|doubt| doubt.until), Some(first_until));
 }
@@ -254,7 +253,7 @@ fn the_mark_of_a_dead_owner_becomes_a_doubt() {
         mark: resource.mark(1),
         marked_at,
         outcome: Outcome::Applied,
-        removes: false,
+        removes: None,
         learned: None,
         shown: None,
     };

@@ -30,6 +30,7 @@ fn guard(require: Require) -> Guard {
         safe_methods: Vec::new(),
         unclaimed_methods: vec![Method::POST],
         method_override: MethodOverride::Refuse,
+        websocket: false,
         guarantee: Guarantee::Store,
         observe: false,
         hash_max_bytes: 1,

@@ -61,7 +61,7 @@ impl Tried {
         match *self {
             Self::Mark(mark) => {
                 let (marked_at, outcome) = (current.revision, Outcome::NotApplied);
-                settle(current, Settlement { mark, marked_at, outcome, removes: false, learned: None, shown: None })
+                settle(current, Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None })
             }
             Self::Grant(grant, _) => take_back(grant, before, current),
         }

@@ -14,6 +14,7 @@ use super::attempt::{Attempt, Tried};
 use crate::{
     core::{
         coarse_tag::Shown,
+        lease::TargetName,
         record::{Known, Mark, Record, Revision, Snapshot},
         resource::ResourceKey,
         steps::{Outcome, Settlement, add_unclaimed, claim, settle},
@@ -59,8 +60,8 @@ pub(super) struct Intent {
     pub(super) deadline: StoreTime,
     /// Whether it leaves a lease that has ended as it is ([`Mark::leaves_lease`]).
     pub(super) leaves_lease: bool,
-    /// Whether it removes the resource.
-    pub(super) removes: bool,
+    /// The target that it removes, if it removes one.
+    pub(super) removes: Option<TargetName>,
     /// How long after it was abandoned the upstream may still apply it.
     pub(super) late_max: Duration,
 }
@@ -93,7 +94,7 @@ pub(super) struct Claim {
     ends: Instant,
     /// The record as it was marked.
     marked: Box<Snapshot>,
-    removes: bool,
+    removes: Option<TargetName>,
     is_settled: bool,
     /// The marks of the same write on other resources: they end as this one does.
     related: Vec<Claim>,

@@ -120,11 +120,12 @@ impl Guards {
                 let turn = unless_hurried(&request.gate, turn);
                 match while_client_waits(client, turn).await?.unwrap_or(Err(NoTurn::TimedOut)) {
                     Ok(turn) => Some(turn),
-                    Err(no_turn) => return Err(self.refuse_turn(request, rules, action, no_turn).await.into()),
+                    Err(no_turn) => return Err(self.refuse_turn(request, guard, rules, action, no_turn).await.into()),
                 }
             }
             None => None,
         };
+        let target = request.target(guard);
         let (mut waited, end) = (false, patience.unwrap_or(now + guard.claim_max_wait));
         // The place among those who write: whoever waits for the lease itself gives it up.
         let mut standing: Option<Standing> = None;
@@ -135,7 +136,7 @@ impl Guards {
                 self.may_begin(&snapshot)?;
             }
             self.judge_conditions(request, guard, &snapshot).await?;
-            let command = Command { action: action.clone(), principal: bound_to(request, rules) };
+            let command = Command { action: action.clone(), principal: bound_to(request, rules), target };
             let stepped = step(&snapshot, command, rules);
             let is_new = matches!(stepped, Ok((_, Done::Acquired { is_new: true, .. })));
             // Who does not wait does not get in before those who do.
@@ -260,8 +261,15 @@ impl Guards {
     }
 
     /// What a client without a turn is told: the word of the lease, as one is told who does not wait.
-    async fn refuse_turn(&self, request: &Request, rules: &LeaseRules, action: Action, no_turn: NoTurn) -> Refusal {
-        let command = Command { action, principal: bound_to(request, rules) };
+    async fn refuse_turn(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        rules: &LeaseRules,
+        action: Action,
+        no_turn: NoTurn,
+    ) -> Refusal {
+        let command = Command { action, principal: bound_to(request, rules), target: request.target(guard) };
         match self.snapshot(&request.key).await.map(|snapshot| step(&snapshot, command, rules)) {
             Ok(Err(held @ Denied::Held { .. })) if no_turn != NoTurn::AllFull => refuse(rules, held),
             _ => refusals::of_lease_turn(no_turn),

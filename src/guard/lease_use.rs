@@ -7,7 +7,7 @@ use super::{
     Guards,
     answer::Answer,
     evidence::match_rule,
-    lease::{bound_to, fresh_id},
+    lease::fresh_id,
     probe::{Aim, Probed},
     refusals,
     request::Request,
@@ -15,7 +15,7 @@ use super::{
 use crate::{
     core::{
         lease::{Action, Done, LeaseDuration, LeaseId, Standing, Usage, UseDenied, judge_use},
-        policy::{Dialect, Guard, LeaseRules, MethodClass, Require},
+        policy::{Guard, LeaseRules, MethodClass, Require},
         precondition::{Combination, Judgement, TagCondition, judge},
         record::{Revision, Snapshot},
         refusal::Refusal,
@@ -23,6 +23,7 @@ use crate::{
     },
     dialect::{azure, native},
     exchange::Client,
+    store::StoreError,
 };
 
 /// A lease that a read has taken.
@@ -33,32 +34,31 @@ pub(super) struct Receipt {
 }
 
 impl Guards {
-    /// Judges a write by the lease as it was read. A route without leases lets it pass, and it touches none.
+    /// Judges a write by the lease as it was read, whatever route that was granted by.
     pub(super) fn judge_write_by_lease(
         request: &Request,
         guard: &Guard,
         snapshot: &Snapshot,
     ) -> Result<Standing, Refusal> {
-        let Some(rules) = &guard.lease else { return Ok(Standing::Free) };
         let usage = if request.method == Method::DELETE { Usage::Delete } else { Usage::Write };
-        judge_use(snapshot, rules, usage, request.lease_id, bound_to(request, rules))
-            .map_err(|denied| refuse_use(rules, denied))
+        judge_by_lease(request, guard, snapshot, usage)
     }
 
-    /// Judges a read by the lease, where reads have anything to do with it; the fence of a holder.
-    pub(super) async fn judge_read_by_lease(
-        &self,
+    /// Judges a read by the lease as it was read; the fence of a holder. Without the record nobody reads what a lease may
+    /// guard (rule 12); what no route can lease against readers is read.
+    pub(super) fn judge_read_by_lease(
         request: &Request,
         guard: &Guard,
+        snapshot: Result<&Snapshot, &StoreError>,
     ) -> Result<Option<Revision>, Refusal> {
-        let Some(rules) = &guard.lease else { return Ok(None) };
-        if !rules.guards.covers(Usage::Read) && request.lease_id.is_none() {
-            return Ok(None);
-        }
-        let snapshot = self.record(request).await?;
-        let principal = bound_to(request, rules);
-        let standing = judge_use(&snapshot, rules, Usage::Read, request.lease_id, principal);
-        let standing = standing.map_err(|denied| refuse_use(rules, denied))?;
+        let guards_reads = |rules: &LeaseRules| rules.guards.covers(Usage::Read);
+        let may_be_leased = request.route.reads_may_be_leased || guard.lease.as_ref().is_some_and(guards_reads);
+        let snapshot = match snapshot {
+            Ok(snapshot) => snapshot,
+            Err(error) if may_be_leased || request.lease_id.is_some() => return Err(refusals::of_store(error)),
+            Err(_) => return Ok(None),
+        };
+        let standing = judge_by_lease(request, guard, snapshot, Usage::Read)?;
         Ok((standing == Standing::Holder).then(|| snapshot.fence()))
     }
 
@@ -132,12 +132,16 @@ impl Receipt {
     }
 }
 
+/// Judges a use by the lease as it was read. The lease itself says whether it is bound to a principal.
+fn judge_by_lease(request: &Request, guard: &Guard, snapshot: &Snapshot, usage: Usage) -> Result<Standing, Refusal> {
+    let principal = Some(request.principal.name());
+    let standing = judge_use(snapshot, guard.lease.as_ref(), usage, request.lease_id, principal);
+    standing.map_err(|denied| refuse_use(guard, denied))
+}
+
 /// The refusal of a use, in the words of the route's dialect.
-fn refuse_use(rules: &LeaseRules, denied: UseDenied) -> Refusal {
-    match rules.dialect {
-        Dialect::Native => native::refuse_use(denied),
-        Dialect::Azure => azure::refuse_use(denied),
-    }
+fn refuse_use(guard: &Guard, denied: UseDenied) -> Refusal {
+    if guard.speaks_azure() { azure::refuse_use(denied) } else { native::refuse_use(denied) }
 }
 
 /// Whether the conditions of a request are judged before the lease: in Azure they are, but for the one that creates.

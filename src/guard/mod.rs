@@ -23,7 +23,7 @@ use crate::{
     dialect::{native::presented_id, s3},
     exchange::{Body, BodyBudget, BodyLimits, Client, Exchanger, Signer, Transport, Upstreams, receive},
     live::{Gate, Gates, new_gates},
-    proxy::guarded::{GuardedPath, GuardedRequest, Handling},
+    proxy::guarded::{GuardedPath, GuardedRequest, Handling, Judging},
     store::{Store, StoreError},
     telemetry::{activity::Activity, metrics::watch},
 };
@@ -41,6 +41,7 @@ mod cors;
 mod elsewhere;
 mod evidence;
 mod flapping;
+mod handshake;
 mod holdings;
 mod idempotency;
 mod issued;
@@ -243,7 +244,7 @@ impl Guards {
         let mut head = client.head().clone();
         let class = guard.class_of(&guarded.method);
         let leases = guard.lease.as_ref();
-        let lease_id = leases.map(|_| presented_id(&head.headers)).transpose()?.flatten();
+        let lease_id = presented_id(&head.headers)?;
         // From here on the request is about the resource.
         name_resource(&mut head, guarded)?;
         let mut stated = Cow::Borrowed(&head.headers);
@@ -317,6 +318,10 @@ fn body_limits(server: &config::Server) -> BodyLimits {
 }
 
 impl GuardedPath for Guards {
+    fn judge_handshake<'a>(&'a self, client: &'a mut dyn Client, guarded: &'a GuardedRequest) -> Judging<'a> {
+        Box::pin(self.admit_handshake(client, guarded))
+    }
+
     fn handle<'a>(&'a self, client: &'a mut dyn Client, guarded: &'a GuardedRequest) -> Handling<'a> {
         boxed(|| self.handle_request(client, guarded))
     }

@@ -46,13 +46,15 @@ impl Guards {
         {
             return Ok(answer);
         }
-        let fence = match self.judge_read_by_lease(request, guard).await {
+        // The version goes first: content that is asked for afterwards is never older than it.
+        let snapshot = self.snapshot(&request.key).await;
+        let fence = match Self::judge_read_by_lease(request, guard, snapshot.as_ref()) {
             Err(denied) if is_upstream_asked_first(request) => {
                 return Err(Box::pin(self.refuse_read(request, guard, denied)).await);
             }
             fence => fence?,
         };
-        self.read_resource(client, request, guard, fence, Purpose::Read).await
+        self.read_resource(client, request, guard, snapshot.ok(), (fence, Purpose::Read)).await
     }
 
     /// Handles a read that asks for the lease of what it reads; `None` if it does not. Who asks does not need to have
@@ -64,7 +66,9 @@ impl Guards {
         guard: &Guard,
     ) -> Result<Option<Answer>, Answer> {
         let Some(receipt) = self.acquire_on_read(client, request, guard).await? else { return Ok(None) };
-        match self.read_resource(client, request, guard, Some(receipt.fence()), Purpose::Write).await {
+        let snapshot = self.snapshot(&request.key).await.ok();
+        let sent_once = (Some(receipt.fence()), Purpose::Write);
+        match self.read_resource(client, request, guard, snapshot, sent_once).await {
             Ok(Answer::Relayed(mut relayed)) if relayed.head.status == StatusCode::OK => {
                 receipt.write_to(&mut relayed.head)?;
                 Ok(Some(Answer::Relayed(relayed)))
@@ -84,18 +88,16 @@ impl Guards {
         }
     }
 
-    /// Reads a resource, from the first look at the record to the answer. For the purpose of a write it is sent once,
+    /// Reads a resource, whose record was read before, to the answer. For the purpose of a write it is sent once,
     /// and never answered from memory.
     async fn read_resource(
         &self,
         client: &mut dyn Client,
         request: &Request,
         guard: &Guard,
-        fence: Option<Revision>,
-        purpose: Purpose,
+        snapshot: Option<Snapshot>,
+        (fence, purpose): (Option<Revision>, Purpose),
     ) -> Result<Answer, Answer> {
-        // The version goes first: content that is asked for afterwards is never older than it.
-        let snapshot = self.snapshot(&request.key).await.ok();
         if purpose == Purpose::Read
             && !self.is_outdated(request, guard, snapshot.as_ref()).await
             && let Some(answer) = self.read_from_memory(request, guard, snapshot.as_ref())

@@ -129,7 +129,7 @@ impl Guards {
                 deadline: deadline(snapshot.now, request.upstream(), guard),
                 // A lease that has ended there is not this writer's.
                 leaves_lease: false,
-                removes: false,
+                removes: None,
                 late_max: request.upstream().late_max,
             };
             match self.marker.mark(key, &snapshot, intent).await.map_err(|error| refusals::of_store(&error))? {

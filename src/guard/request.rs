@@ -10,12 +10,13 @@ use crate::{
     config::{Route, Upstream},
     core::{
         entity_tag::EntityTag,
-        lease::LeaseId,
+        lease::{LeaseId, TargetName},
         policy::Guard,
         precondition::{Preconditions, RangeCondition, TagCondition},
         record::VariantName,
         refusal::Refusal,
         resource::ResourceKey,
+        target::split_query,
     },
     exchange::{Choice, Client, fields::Head as _},
     live::{Gate, Pass},
@@ -117,6 +118,13 @@ impl Request {
     /// 9.3.1), but a backend may answer each content with something else.
     pub(super) fn is_named_by_head(&self) -> bool {
         self.is_get_or_head() && !self.has_content
+    }
+
+    /// The name of its target among those that share its key. In the azure dialect the query names no other target: it
+    /// says what is done, and by what right.
+    pub(super) fn target(&self, guard: &Guard) -> TargetName {
+        let target = self.head.raw_path();
+        TargetName::of(if guard.speaks_azure() { split_query(target).0 } else { target })
     }
 
     /// Goes through the gate of its route, to write.

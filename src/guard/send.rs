@@ -43,7 +43,7 @@ impl Guards {
             since,
             deadline: deadline(snapshot.now, request.upstream(), guard),
             leaves_lease: standing.leaves_lease(),
-            removes: request.method == Method::DELETE,
+            removes: (request.method == Method::DELETE).then(|| request.target(guard)),
             late_max: request.upstream().late_max,
         };
         self.marker.mark(&request.key, snapshot, intent).await

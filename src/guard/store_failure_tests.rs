@@ -5,7 +5,8 @@ use http::Method;
 use super::testing::{Fault, Fixture, When};
 use crate::{
     core::{
-        policy::{Guard, TagSource, Writers},
+        lease::testing::rules,
+        policy::{Guard, LeaseGuards, LeaseRules, TagSource, Writers},
         record::Availability,
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
@@ -87,26 +88,45 @@ async fn a_write_that_touches_fails_closed_whatever_operation_of_the_store_fails
     let path = PathPattern::parse("/doc").unwrap();
     let touches = vec![TouchTemplate::parse("/doc", &path).unwrap()];
     let guard = Guard { etag: TagSource::Version, writers: Writers::Exclusive, touches, ..guard() };
+    let before_sending = {
+        let fixture = Fixture::with(guard.clone()).await;
+        let tag = fixture.tag().await;
+        fixture.store.fail(Fault::Unavailable, When::Never);
+        assert_eq!(fixture.put(&tag, "two").await.status, 204);
+        // The two marks end with a swap each.
+        fixture.store.operations() - 2
+    };
+    assert!(before_sending >= 4, "{before_sending}: two marks take a read and a swap each");
     for fault in FAULTS {
-        for when in (0..9).flat_map(|number| [When::Once(number), When::From(number)]) {
-            let case = format!("{fault:?} {when:?}");
-            let fixture = Fixture::with(guard.clone()).await;
-            let tag = fixture.tag().await;
-            fixture.store.fail(fault, when);
-            let response = fixture.put(&tag, "two").await;
-            assert_eq!(response.status, if fixture.writes() == 0 { 503 } else { 204 }, "{case}: {}", response.head);
-            fixture.store.fail(fault, When::Never);
-            for _ in 0..3 {
-                // What is left of a write whose owner could not end it ends with time, and with the next ones.
-                fixture.store.pass(LONG_MILLISECONDS);
-                fixture.put(&fixture.tag().await, "three").await;
+        for number in 0..before_sending + 2 {
+            for when in [When::Once(number), When::From(number)] {
+                let writes = touch_while_failing(&guard, fault, when).await;
+                assert_eq!(writes, usize::from(number >= before_sending), "{fault:?} {when:?}");
             }
-            assert_eq!(fixture.put(&fixture.tag().await, "four").await.status, 204, "{case}");
-            let other = fixture.store.look(&ResourceKey::from_text("backend:/doc")).await;
-            assert_eq!(other.availability(), Availability::Free, "{case}");
-            assert_eq!(other.version(), other.revision, "{case}: it was touched last by that write");
         }
     }
+}
+
+/// How many writes were sent.
+async fn touch_while_failing(guard: &Guard, fault: Fault, when: When) -> usize {
+    let case = format!("{fault:?} {when:?}");
+    let fixture = Fixture::with(guard.clone()).await;
+    let tag = fixture.tag().await;
+    fixture.store.fail(fault, when);
+    let response = fixture.put(&tag, "two").await;
+    let writes = fixture.writes();
+    assert_eq!(response.status, if writes == 0 { 503 } else { 204 }, "{case}: {}", response.head);
+    fixture.store.fail(fault, When::Never);
+    for _ in 0..3 {
+        // What is left of a write whose owner could not end it ends with time, and with the next ones.
+        fixture.store.pass(LONG_MILLISECONDS);
+        fixture.put(&fixture.tag().await, "three").await;
+    }
+    assert_eq!(fixture.put(&fixture.tag().await, "four").await.status, 204, "{case}");
+    let other = fixture.store.look(&ResourceKey::from_text("backend:/doc")).await;
+    assert_eq!(other.availability(), Availability::Free, "{case}");
+    assert_eq!(other.version(), other.revision, "{case}: it was touched last by that write");
+    writes
 }
 
 /// Rule 12 for writes that need no claim.
@@ -132,6 +152,24 @@ async fn a_write_that_cannot_be_settled_holds_others_back() {
         assert_eq!((response.status, response.tag()), (204, None), "{fault:?}");
         let next = fixture.put(&tag, "three").await;
         assert_eq!((next.status, fixture.writes()), (409, 1), "{fault:?}: {}", next.head);
+    }
+}
+
+/// Rule 12: what a lease may guard against readers is not read while nobody knows who holds it. Whoever names a lease is not
+/// let through unjudged either.
+#[tokio::test]
+async fn a_read_that_a_lease_may_guard_fails_closed() {
+    let lease = |guards| Some(LeaseRules { guards, ..rules() });
+    let id = "Lease-Id: 11111111-1111-4111-8111-111111111111\r\n";
+    for (lease, fields, status) in [
+        (lease(LeaseGuards::ReadAndWrite), "", 503),
+        (lease(LeaseGuards::Write), "", 200),
+        (lease(LeaseGuards::Write), id, 503),
+        (None, id, 503),
+    ] {
+        let fixture = Fixture::with(Guard { lease, ..guard() }).await;
+        fixture.store.fail(Fault::Unavailable, When::From(0));
+        assert_eq!(fixture.send(Method::GET, fields, "").await.status, status, "{fields}");
     }
 }
 

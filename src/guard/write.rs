@@ -19,6 +19,7 @@ use crate::{
     boxed::boxed,
     core::{
         coarse_tag::{ShortName, Shown},
+        lease::Standing,
         policy::Guard,
         precondition::Combination,
         steps::Outcome,
@@ -158,8 +159,9 @@ impl Guards {
             after: learned.as_ref().and_then(NewState::tag),
         });
         let settled = claim.settle_shown(outcome, kept, shown).await;
+        let may_end_lease = guard.lease.is_some() || admitted.standing == Standing::Holder;
         let has_lease = settled.as_ref().is_none_or(|settled| settled.snapshot.lease().is_some());
-        if guard.lease.is_some() && !has_lease {
+        if may_end_lease && !has_lease {
             self.holdings.free(&request.key);
         }
         let mut answer = response_head(exchange.take_head());

@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use super::observe::Observation;
+use super::{handshake::Handshake, observe::Observation};
 use crate::{
     exchange::{Address, balance::Slot},
     live::{Pass, Serving},
@@ -25,6 +25,8 @@ pub struct Context {
     pub pass: Option<Pass>,
     /// What is seen of the request on a route that only watches.
     pub observation: Option<Observation>,
+    /// The WebSocket handshake that the guard has let go to the upstream, until it is answered.
+    pub handshake: Option<Handshake>,
     /// The address that a hash of the client is made of.
     pub client: Option<IpAddr>,
     /// The servers that were not tried, in reverse order, once it is known where the request begins.
@@ -58,6 +60,7 @@ impl Context {
             route_index: None,
             pass: None,
             observation: None,
+            handshake: None,
             client: None,
             servers: None,
             server: None,

@@ -6,9 +6,10 @@
 //! spelling as received would take another route, the backend may read it as that route's resource; so it is refused
 //! as soon as a guarded resource could be the one that is meant.
 //!
-//! *What of `Upgrade`?* A connection that changed its protocol could carry anything. On a guarded route only a plain
-//! WebSocket handshake passes with that field, on every other request it is removed and the request is judged. An
-//! extended CONNECT (RFC 8441) is never offered to clients, and CONNECT is refused on all routes.
+//! *What of `Upgrade`?* A connection that changed its protocol could carry anything. On a guarded route the field is removed
+//! and the request judged like any other, but for a plain WebSocket handshake on a route that lets it open a tunnel
+//! (`websocket = true`): it is judged as a read before it goes. An extended CONNECT (RFC 8441) is never offered to clients,
+//! and CONNECT is refused on all routes.
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use crate::{
     config::Route,
     core::{
         cors::is_preflight,
+        fields::nominates_judged,
         policy::{Guard, LeaseRules, MethodClass},
         refusal::{Code, Refusal},
         resource::KeyParts,
@@ -68,6 +70,8 @@ pub enum Door {
     },
     /// To the guard, without `Upgrade`.
     Guarded(GuardedRequest),
+    /// To the guard, which judges it as a read, and from there to the upstream: a WebSocket handshake.
+    Handshake(GuardedRequest),
     /// To the upstream as it came, on a route that only watches.
     Observed {
         /// The place of its route in the configuration.
@@ -118,10 +122,10 @@ pub fn decide(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Doo
     }
     let Some(guard) = &route.guard else { return Door::Pass { route_index, upgrade: true } };
     let taken = Taken { route_index, route, found: &found };
-    let judged = match lease {
+    let judged = check_connection(guard, route, head).and_then(|()| match lease {
         Some(rules) => judge_lease(guard, rules, &taken, &normal, head),
         None => judge(guard, &taken, &normal, head),
-    };
+    });
     match judged {
         Ok(Door::Guarded(request)) if guard.observe => Door::Observed { route_index, would: Ok(request) },
         Ok(door) => door,
@@ -159,10 +163,20 @@ fn check_readings(
     Ok(())
 }
 
+/// Refuses a request whose `Connection` field takes out what it is judged by.
+fn check_connection(guard: &Guard, route: &Route, head: &Head<'_>) -> Result<(), Refusal> {
+    let is_own = |name: &HeaderName| guard.identity_headers.contains(name) || route.key.fields().any(|own| own == name);
+    if nominates_judged(head.headers, is_own) {
+        let detail = "leave out of Connection what the request is judged by: it names fields of this connection alone";
+        return Err(Refusal::new(Code::MalformedRequest, detail));
+    }
+    Ok(())
+}
+
 /// Decides where a request on a guarded route goes.
 fn judge(guard: &Guard, taken: &Taken<'_>, normal: &NormalPath, head: &Head<'_>) -> Result<Door, Refusal> {
     let route_index = taken.route_index;
-    let method = method::effective(guard, head.method, head.headers)?;
+    let method = method::effective(guard, head.method, head.headers, head.target)?;
     match guard.class_of(&method) {
         MethodClass::NotAllowed => return Err(Refusal::new(Code::MethodNotAllowed, "use another method")),
         MethodClass::NotSupported => return Err(second_resource()),
@@ -175,10 +189,13 @@ fn judge(guard: &Guard, taken: &Taken<'_>, normal: &NormalPath, head: &Head<'_>)
         MethodClass::Unjudged => return Ok(Door::Pass { route_index, upgrade: false }),
         MethodClass::Read | MethodClass::Write | MethodClass::UnclaimedWrite => {}
     }
-    if is_websocket(head) || (guard.observe && head.headers.contains_key(header::UPGRADE)) {
+    if guard.observe && head.headers.contains_key(header::UPGRADE) {
         return Ok(Door::Pass { route_index, upgrade: true });
     }
-    taken.guarded(normal, method, false, head)
+    match taken.guarded(normal, method, false, head)? {
+        Door::Guarded(request) if guard.websocket && is_websocket(head) => Ok(Door::Handshake(request)),
+        door => Ok(door),
+    }
 }
 
 /// Decides where a request for the lease of a resource goes: its path without the prefix is that of the resource.
@@ -189,7 +206,7 @@ fn judge_lease(
     normal: &NormalPath,
     head: &Head<'_>,
 ) -> Result<Door, Refusal> {
-    let method = method::effective(guard, head.method, head.headers)?;
+    let method = method::effective(guard, head.method, head.headers, head.target)?;
     let ambiguous = || Refusal::new(Code::AmbiguousTarget, format!("spell the beginning of the path {}", rules.prefix));
     if !head.target.starts_with(rules.prefix.as_bytes()) {
         return Err(ambiguous());
@@ -252,7 +269,7 @@ fn is_websocket(head: &Head<'_>) -> bool {
         && head.version == Version::HTTP_11
         && !head.headers.contains_key(header::CONTENT_LENGTH)
         && !head.headers.contains_key(header::TRANSFER_ENCODING)
-        && !method::is_named(head.headers)
+        && !method::is_named(head.headers, head.target)
         && head.headers.get_all(header::CONNECTION).iter().any(|value| {
             let mut options = value.as_bytes().split(|&octet| octet == b',');
             options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"upgrade"))

@@ -27,6 +27,7 @@ fn routes() -> Vec<Arc<Route>> {
         beside,
         route("/open/{*rest}", None, &[server]),
         route("/open/docs/{id}", None, &[server]),
+        guarded("/socket/{id}", Guard { websocket: true, ..guard() }),
     ])
     .routes
 }
@@ -37,6 +38,7 @@ const WATCH: usize = 2;
 const BESIDE: usize = 3;
 const OPEN: usize = 4;
 const OPEN_DOCS: usize = 5;
+const SOCKET: usize = 6;
 
 /// What the tables compare.
 #[derive(Debug, PartialEq)]
@@ -45,11 +47,12 @@ enum Outcome {
     Passed(usize),
     PassedWithoutUpgrade(usize),
     Guarded(usize, &'static str, &'static str),
+    Handshake(usize),
     Observed(usize, &'static str, &'static str),
     ObservedRefusal(Code),
 }
 
-use Outcome::{Guarded, Observed, ObservedRefusal, Passed, PassedWithoutUpgrade, Refused};
+use Outcome::{Guarded, Handshake, Observed, ObservedRefusal, Passed, PassedWithoutUpgrade, Refused};
 
 /// Decides on one request: its method, its target, and its fields as `name: value` lines.
 fn outcome(method: &str, target: &str, fields: &[&str]) -> Outcome {
@@ -72,6 +75,7 @@ fn outcome(method: &str, target: &str, fields: &[&str]) -> Outcome {
         Door::Refuse { refusal, .. } => Refused(refusal.code),
         Door::Pass { route_index, upgrade: true } => Passed(route_index),
         Door::Pass { route_index, upgrade: false } => PassedWithoutUpgrade(route_index),
+        Door::Handshake(request) => Handshake(request.route_index),
         Door::Guarded(request) => {
             Guarded(request.route_index, leak(request.key.as_str()), leak(request.method.as_str()))
         }
@@ -190,18 +194,45 @@ fn a_method_in_a_field_can_only_make_a_request_stricter() {
     }
 }
 
+/// The query names a method as a field does.
+#[test]
+fn a_method_in_the_query_is_refused_or_judged() {
+    let judged = |method| Guarded(JUDGE, "backend:/judge/1", method);
+    for (method, query, expected) in [
+        ("POST", "_method=PUT", judged("PUT")),
+        ("POST", "_method=put&a=1", judged("PUT")),
+        ("GET", "a=1&%5Fmethod=%64elete", judged("DELETE")),
+        ("POST", ".method=PUT", judged("PUT")),
+        ("PUT", "_method=GET", judged("PUT")),
+        ("POST", "_method=PUT&_method=PUT", judged("PUT")),
+        ("POST", "_method=PUT;_method=DELETE", Refused(Code::MethodOverride)),
+        ("POST", "_method", Refused(Code::MethodOverride)),
+        ("POST", "_method=P UT", Refused(Code::MethodOverride)),
+        ("GET", "_method=TRACE", Refused(Code::MethodNotAllowed)),
+        ("POST", "method=PUT&a_method=PUT&_methods=PUT&a=_method", judged("POST")),
+    ] {
+        assert_eq!(outcome(method, &format!("/judge/1?{query}"), &[]), expected, "{method} {query}");
+        let is_named = expected != judged("POST");
+        let by_default =
+            if is_named { Refused(Code::MethodOverride) } else { Guarded(DOCS, "backend:/docs/1", "POST") };
+        assert_eq!(outcome(method, &format!("/docs/1?{query}"), &[]), by_default, "{method} {query}");
+    }
+    let two = outcome("POST", "/judge/1?_method=PUT", &["x-http-method: DELETE"]);
+    assert_eq!(two, Refused(Code::MethodOverride), "the two name different methods");
+}
+
 /// DESIGN, section 4: Upgrade never bypasses a guard.
 #[test]
-fn only_a_plain_websocket_handshake_passes_a_guard_with_upgrade() {
-    let judged = |method| Guarded(DOCS, "backend:/docs/1", method);
+fn only_a_plain_websocket_handshake_keeps_upgrade_and_only_where_the_route_says_so() {
+    let judged = |method| Guarded(SOCKET, "backend:/socket/1", method);
     let websocket = ["connection: keep-alive, Upgrade", "upgrade: WebSocket"];
     let with = |field| [websocket[0], websocket[1], field];
     for (method, fields, expected) in [
-        ("GET", &websocket[..], Passed(DOCS)),
+        ("GET", &websocket[..], Handshake(SOCKET)),
         ("PUT", &websocket[..], judged("PUT")),
         ("POST", &websocket[..], judged("POST")),
         ("HEAD", &websocket[..], judged("HEAD")),
-        ("OPTIONS", &websocket[..], PassedWithoutUpgrade(DOCS)),
+        ("OPTIONS", &websocket[..], PassedWithoutUpgrade(SOCKET)),
         ("GET", &["upgrade: websocket"], judged("GET")),
         ("GET", &["connection: upgrade", "upgrade: h2c"], judged("GET")),
         ("GET", &["connection: upgrade", "upgrade: websocket, h2c"], judged("GET")),
@@ -211,8 +242,10 @@ fn only_a_plain_websocket_handshake_passes_a_guard_with_upgrade() {
         ("GET", &with("x-http-method: PUT"), Refused(Code::MethodOverride)),
         ("GET", &with("destination: /docs/2"), Refused(Code::NotSupported)),
     ] {
-        assert_eq!(outcome(method, "/docs/1", fields), expected, "{method} {fields:?}");
+        assert_eq!(outcome(method, "/socket/1", fields), expected, "{method} {fields:?}");
     }
+    assert_eq!(outcome("GET", "/socket/1?_method=PUT", &websocket), Refused(Code::MethodOverride));
+    assert_eq!(outcome("GET", "/docs/1", &websocket), Guarded(DOCS, "backend:/docs/1", "GET"));
     let named = outcome("GET", "/judge/1", &with("x-http-method: PUT"));
     assert_eq!(named, Guarded(JUDGE, "backend:/judge/1", "PUT"));
 }

@@ -14,6 +14,7 @@ use super::{
     door::{self, Door, Head},
     failure,
     guarded::GuardedRequest,
+    handshake::{self, Handshake},
     method,
     observe::{Observation, Observer},
     relay, target,
@@ -75,7 +76,7 @@ pub(super) async fn enter(
     let route_index = match &door {
         Door::Refuse { .. } => None,
         Door::Pass { route_index, .. } | Door::Observed { route_index, .. } => Some(*route_index),
-        Door::Guarded(request) => Some(request.route_index),
+        Door::Guarded(request) | Door::Handshake(request) => Some(request.route_index),
     };
     if let Some(route) = route_index.and_then(|index| routes.get(index)) {
         let trusted = &serving.config.server.trusted_proxies;
@@ -107,18 +108,36 @@ pub(super) async fn enter(
             context.observation = observe(observer, routes.get(route_index), would, session);
             Ok(false)
         }
-        Door::Guarded(request) => {
-            session.req_header_mut().remove_header(&header::UPGRADE);
-            context.entry.route = Some(Arc::clone(&request.route));
-            context.entry.key = Some(request.key.clone());
-            let trail = context.entry.trail.clone();
-            trail::along(trail.as_ref(), handle(&serving, &request, session, context)).await?;
-            Ok(true)
-        }
+        Door::Guarded(request) => guard(&serving, session, context, &request).await.map(|()| true),
+        Door::Handshake(request) => match serving.guarded.judge_handshake(session, &request).await {
+            Some(tunnel) => {
+                context.entry.route = Some(Arc::clone(&request.route));
+                context.entry.key = Some(request.key.clone());
+                context.entry.verdict = Some("passed");
+                context.route_index = Some(request.route_index);
+                context.handshake = Some(Handshake { request, tunnel });
+                Ok(false)
+            }
+            None => guard(&serving, session, context, &request).await.map(|()| true),
+        },
     }
 }
 
-/// Handles a guarded request, and sends its answer.
+/// Has a request handled by the guard, without `Upgrade`.
+pub(super) async fn guard(
+    serving: &Serving,
+    session: &mut Session,
+    context: &mut Context,
+    request: &GuardedRequest,
+) -> pingora::Result<()> {
+    session.req_header_mut().remove_header(&header::UPGRADE);
+    context.entry.route = Some(Arc::clone(&request.route));
+    context.entry.key = Some(request.key.clone());
+    let trail = context.entry.trail.clone();
+    trail::along(trail.as_ref(), handle(serving, request, session, context)).await
+}
+
+/// Has the guard answer a request, and sends the answer.
 async fn handle(
     serving: &Serving,
     request: &GuardedRequest,
@@ -137,9 +156,9 @@ async fn handle(
 /// here, so that no slow client holds up a reload.
 async fn pass_gate(serving: &Serving, door: &Door, session: &Session) -> Result<Option<Pass>, Retired> {
     let request = session.req_header();
-    let writes = !request.method.is_safe() || method::is_named(&request.headers);
+    let writes = !request.method.is_safe() || method::is_named(&request.headers, request.raw_path());
     let (route_index, is_guarded) = match door {
-        Door::Guarded(request) => (request.route_index, true),
+        Door::Guarded(request) | Door::Handshake(request) => (request.route_index, true),
         Door::Pass { route_index, .. } | Door::Observed { route_index, .. } => (*route_index, false),
         Door::Refuse { .. } => return Ok(None),
     };
@@ -188,8 +207,29 @@ async fn refuse(session: &mut Session, context: &mut Context, refusal: &Refusal)
     answer::refuse(session, refusal, shape).await
 }
 
+/// Handles a handshake as the read that it is, where the upstream has opened no tunnel. False: there is none.
+async fn read_instead(session: &mut Session, error: &Error, context: &mut Context) -> pingora::Result<bool> {
+    let opened_none = handshake::opened_no_tunnel(error);
+    let Some(handshake) = context.handshake.take().filter(|_| opened_none) else { return Ok(false) };
+    // The next request for that server may have its place.
+    context.slot = None;
+    // Pingora gives the connection up after a failure.
+    end_connection(session);
+    context.entry.verdict = None;
+    let serving = Arc::clone(&context.serving);
+    guard(&serving, session, context, &handshake.request).await.map(|()| true)
+}
+
 /// Answers a request that could not be handled, where its client can still be answered.
 pub(super) async fn fail(session: &mut Session, error: &Error, context: &mut Context) -> FailToProxy {
+    match read_instead(session, error, context).await {
+        Ok(true) => {
+            let error_code = session.response_written().map_or(0, |head| head.status.as_u16());
+            return FailToProxy { error_code, can_reuse_downstream: false };
+        }
+        Ok(false) => {}
+        Err(error) => tracing::debug!(%error, "a handshake could not be read as anything else"),
+    }
     let answered = session.response_written().is_some_and(|head| !head.status.is_informational());
     let refusal = failure::refusal(error, &session.req_header().method, context.connected).filter(|_| !answered);
     let mut error_code = 0;

@@ -2,7 +2,12 @@
 
 use std::{pin::Pin, sync::Arc};
 
-use crate::{config::Route, core::resource::ResourceKey, exchange::Client, guard::Answer};
+use crate::{
+    config::Route,
+    core::{record::Revision, resource::ResourceKey},
+    exchange::Client,
+    guard::Answer,
+};
 use http::Method;
 
 /// A request on a guarded route.
@@ -23,8 +28,22 @@ pub struct GuardedRequest {
 /// The handling of one guarded request.
 pub type Handling<'a> = Pin<Box<dyn Future<Output = pingora::Result<Answer>> + Send + 'a>>;
 
+/// The leave of a WebSocket handshake to go to the upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunnel {
+    /// The fence of the holder of the lease that guards what it reads.
+    pub fence: Option<Revision>,
+}
+
+/// The judging of one handshake.
+pub type Judging<'a> = Pin<Box<dyn Future<Output = Option<Tunnel>> + Send + 'a>>;
+
 /// Whoever handles guarded requests.
 pub trait GuardedPath: Send + Sync {
+    /// Judges a WebSocket handshake as a read, before anything is sent. `None` where it is to be handled as one: there the
+    /// client is told why.
+    fn judge_handshake<'a>(&'a self, client: &'a mut dyn Client, request: &'a GuardedRequest) -> Judging<'a>;
+
     /// Handles one request, up to the answer that its client is to get. An error: there is nobody to answer.
     fn handle<'a>(&'a self, client: &'a mut dyn Client, request: &'a GuardedRequest) -> Handling<'a>;
 }

@@ -5,7 +5,8 @@
 //! 1. `entry`: what pingora is told about the connection before anything else happens.
 //! 2. `target`, `door`, `method`: which route, and refuse, pass on, or guard.
 //! 3. `guarded`: the seam to whoever handles guarded requests.
-//! 4. `pass`: the unguarded path; `observe`: routes that only watch; `failure`: what its failures mean to the client.
+//! 4. `pass`: the unguarded path, and that of a `handshake` which the guard has let go; `observe`: routes that only watch;
+//!    `failure`: what its failures mean to the client.
 //! 5. `session`: the client as the guard sees it; `relay`: the way of the guard's answer to it; `answer`: the writer of
 //!    refusals and other local responses.
 //! 6. `entry` again: the line in the access log.
@@ -33,6 +34,7 @@ pub mod door;
 mod entry;
 mod failure;
 pub mod guarded;
+mod handshake;
 mod method;
 mod observe;
 mod pass;
@@ -46,7 +48,7 @@ pub(crate) mod testing;
 mod tests;
 
 pub use context::Context;
-pub use guarded::{GuardedPath, GuardedRequest, Handling};
+pub use guarded::{GuardedPath, GuardedRequest, Handling, Judging, Tunnel};
 pub use method::METHOD_FIELDS;
 pub use observe::Observation;
 use observe::Observer;
@@ -181,6 +183,7 @@ impl ProxyHttp for Gateway {
         if !response.status.is_informational() {
             context.watch.answered(response.status.as_u16());
         }
+        handshake::check_answer(&mut context.handshake, response.status)?;
         if tells_outcome(response.status) {
             context.end_write();
         }
@@ -209,6 +212,10 @@ impl ProxyHttp for Gateway {
         context: &mut Context,
         reused: bool,
     ) -> Box<Error> {
+        if handshake::opened_no_tunnel(&error) {
+            error.set_retry(false);
+            return error;
+        }
         context.watch.failed(if failure::is_timeout(&error) { "timeout" } else { "broken" });
         if pass::may_send_again(session.req_header(), session.as_ref().retry_buffer_truncated()) {
             error.retry.decide_reuse(reused);

@@ -13,7 +13,7 @@ use pingora::{
     upstreams::peer::{H1UpgradePolicy, HttpPeer, HttpUpstreamRequestPolicy},
 };
 
-use super::{context::Context, method};
+use super::{context::Context, handshake, method};
 use crate::{
     config::{Balance, HashBy, Route, Upstream},
     core::target::{split_authority, split_query},
@@ -156,6 +156,9 @@ pub(super) fn request_to_upstream(
     if context.entry.route.as_ref().is_some_and(|route| route.guard.is_some()) {
         request.remove(&LEASE_ID);
     }
+    if let Some(handshake) = &context.handshake {
+        handshake::request_to_upstream(handshake, request)?;
+    }
     if let Some(route) = context.entry.route.as_ref().filter(|route| !route.mapping.is_identity()) {
         map_request(request, route)?;
     }
@@ -246,5 +249,5 @@ pub(super) fn stay(context: &mut Context) {
 /// only where its body can be sent again.
 pub(super) fn may_send_again(request: &RequestHeader, body_truncated: bool) -> bool {
     let read = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
-    read && !body_truncated && !method::is_named(&request.headers)
+    read && !body_truncated && !method::is_named(&request.headers, request.raw_path())
 }

@@ -11,7 +11,7 @@ use std::{
 use http::{HeaderName, Method};
 use tokio::sync::watch;
 
-use super::{Gateway, GuardedPath, GuardedRequest, Handling};
+use super::{Gateway, GuardedPath, GuardedRequest, Handling, Judging};
 use crate::{
     config::{self, Balance, Config, Connections, Forwarded, HashBy, HostHeader, Listen, Route, Upstream},
     core::{
@@ -50,6 +50,7 @@ pub(crate) fn guard() -> Guard {
         safe_methods: vec![Method::from_bytes(b"PROPFIND").expect("a token")],
         unclaimed_methods: vec![Method::POST],
         method_override: MethodOverride::Refuse,
+        websocket: false,
         guarantee: Guarantee::Store,
         observe: false,
         hash_max_bytes: 1 << 20,
@@ -102,6 +103,7 @@ pub(crate) fn route(path: &str, guard: Option<Guard>, servers: &[SocketAddr]) ->
         key: KeyTemplate::parse("{path}", &[]).expect("a template"),
         path_params: PathParameters::Refuse,
         beside_guarded: false,
+        reads_may_be_leased: false,
     }
 }
 
@@ -147,6 +149,10 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
 pub(crate) struct RefuseAll;
 
 impl GuardedPath for RefuseAll {
+    fn judge_handshake<'a>(&'a self, _: &'a mut dyn Client, _: &'a GuardedRequest) -> Judging<'a> {
+        Box::pin(std::future::ready(None))
+    }
+
     fn handle<'a>(&'a self, _: &'a mut dyn Client, _: &'a GuardedRequest) -> Handling<'a> {
         let refusal = Refusal::new(Code::PreconditionFailed, "read it again, then send its new tag in If-Match");
         Box::pin(async move { Ok(refusal.into()) })

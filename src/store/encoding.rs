@@ -18,7 +18,8 @@ use crate::core::{
     coarse_tag::{BareTags, Listed, ShortName},
     entity_tag::EntityTag,
     http_date::HttpDate,
-    lease::{HolderLabel, Lease, LeaseDuration, LeaseId, Term},
+    lease::{HolderLabel, Lease, LeaseDuration, LeaseId, TargetName, Term},
+    policy::LeaseGuards,
     record::{Doubt, Known, Mark, Record, Revision, Stamp, VariantName, Waiting},
     time::StoreTime,
     validators::{Modified, Representation, Validators},
@@ -213,6 +214,16 @@ struct WrittenLease {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     principal: Option<String>,
     remember_ms: u64,
+    guards: WrittenGuards,
+    target: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum WrittenGuards {
+    Write,
+    ReadAndWrite,
+    Delete,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -330,6 +341,12 @@ impl WrittenLease {
             holder: lease.holder.as_ref().map(|holder| holder.as_str().to_owned()),
             principal: lease.principal.map(hex),
             remember_ms: milliseconds(lease.remember),
+            guards: match lease.guards {
+                LeaseGuards::Write => WrittenGuards::Write,
+                LeaseGuards::ReadAndWrite => WrittenGuards::ReadAndWrite,
+                LeaseGuards::Delete => WrittenGuards::Delete,
+            },
+            target: hex(lease.target.0),
         }
     }
 
@@ -351,6 +368,12 @@ impl WrittenLease {
             holder: holder.transpose()?,
             principal: self.principal.as_deref().map(name).transpose()?,
             remember: Duration::from_millis(self.remember_ms),
+            guards: match self.guards {
+                WrittenGuards::Write => LeaseGuards::Write,
+                WrittenGuards::ReadAndWrite => LeaseGuards::ReadAndWrite,
+                WrittenGuards::Delete => LeaseGuards::Delete,
+            },
+            target: TargetName(name(&self.target)?),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! What the holder of a lease does next: each lease operation is one read, step and swap.
 
 use ifmatch::core::{
-    lease::{Acquire, Action, Command, Denied, Done},
+    lease::{Acquire, Action, Command, Denied, Done, TargetName},
     record::Availability,
 };
 
@@ -63,7 +63,7 @@ fn command(operation: Operation, index: usize) -> Command {
         Operation::Renew => Action::Renew { id },
         Operation::Release => Action::Release { id },
     };
-    Command { action, principal: None }
+    Command { action, principal: None, target: TargetName::default() }
 }
 
 impl World {

@@ -61,7 +61,7 @@ pub fn judge_by_lease(snapshot: &Snapshot, has_leases: bool, presented: Presente
     if !has_leases {
         return Ok(Standing::Free);
     }
-    judge_use(snapshot, lease_rules(), Usage::Write, presented.lease_id, None)
+    judge_use(snapshot, Some(lease_rules()), Usage::Write, presented.lease_id, None)
 }
 
 /// The verdict on the precondition from what is remembered.
@@ -145,6 +145,7 @@ fn new_guard(mode: Mode, require: Require) -> Guard {
         claim_max_waiters: 1,
         probe_timeout: Duration::ZERO,
         probe_auth: ProbeAuth::Client,
+        websocket: false,
         guarantee: Guarantee::Store,
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,

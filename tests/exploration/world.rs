@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ifmatch::core::{
-    lease::{Action, Command},
+    lease::{Action, Command, TargetName},
     record::{Revision, Snapshot},
     time::StoreTime,
 };
@@ -181,7 +181,8 @@ impl World {
             });
         }
         if self.store.read().lease_state().is_held() {
-            let ends = Command { action: Action::Break { period: None }, principal: None };
+            let ends =
+                Command { action: Action::Break { period: None }, principal: None, target: TargetName::default() };
             if let Ok((record, _)) = shell::step(&self.store.read(), ends, moves.rules) {
                 moves.add_fault(Who::All, "the lease is broken", |next| {
                     next.store.swap(next.store.revision(), record);

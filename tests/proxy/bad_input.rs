@@ -239,13 +239,16 @@ async fn ways_around_the_guard_are_closed() {
     let with = |method: &str, fields: &str| {
         format!("{method} /docs/1 HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n{fields}\r\nx").into_bytes()
     };
+    let at = |method: &str, query: &str| {
+        format!("{method} /docs/1{query} HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx").into_bytes()
+    };
     let cases = [
         (with("PUT", ""), REQUIRED),
         (with("PATCH", ""), REQUIRED),
         (with("DELETE", ""), REQUIRED),
         (with("PUT", "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"), REQUIRED),
         (with("PUT", "Connection: Upgrade\r\nUpgrade: websocket\r\n"), REQUIRED),
-        (with("PUT", "Connection: If-Match\r\n"), REQUIRED),
+        (with("PUT", "Connection: If-Match\r\n"), MALFORMED),
         (with("PUT", "Range: bytes=0-1\r\nContent-Range: bytes 0-0/7\r\n"), REQUIRED),
         (with("PUT", "Content-Range: bytes 0-0/7\r\nIf-Match: \"stale\"\r\n"), "412 precondition-failed"),
         (with("CONNECT", ""), NOT_ALLOWED),
@@ -257,6 +260,9 @@ async fn ways_around_the_guard_are_closed() {
         (with("POST", "X-HTTP-Method-Override: PUT\r\n"), OVERRIDE),
         (with("POST", "X-Method-Override: PUT\r\n"), OVERRIDE),
         (with("POST", "x-method-override:\r\n"), OVERRIDE),
+        (at("POST", "?_method=PUT"), OVERRIDE),
+        (at("POST", "?a=1&%5fmethod=delete"), OVERRIDE),
+        (at("GET", "?a=1&_method"), OVERRIDE),
     ];
     check(&cases.each_ref().map(|(request, expected)| (request.as_slice(), *expected))).await;
 }

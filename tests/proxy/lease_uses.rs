@@ -43,6 +43,10 @@ async fn only_the_holder_writes_a_leased_resource() {
     assert_eq!(get(addr, DOC).await.status, 200, "everybody reads");
     assert_eq!(put_with(addr, DOC, &grant.id, "two").await.status, 204);
     assert_eq!(with_id(addr, "POST", &grant.id).await.status, 204);
+    for method in ["PUT", "POST"] {
+        let fence = backend.seen(method, DOC)[0].header("fencing-token").map(str::to_owned);
+        assert_eq!(fence, Some(grant.fence.to_string()), "{method} is the holder's");
+    }
     assert_eq!(backend.content(DOC).as_deref(), Some("two"));
 }
 

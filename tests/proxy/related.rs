@@ -88,6 +88,23 @@ async fn p20_nothing_that_a_write_touches_is_answered_from_memory_before_it_is_a
     }
 }
 
+/// A write that only appends changes what it touches all the same.
+#[tokio::test]
+async fn p20_an_unclaimed_write_touches_what_its_route_names() {
+    let (backend, proxy) = start(VERSION).await;
+    let addr = proxy.addr();
+    let tag = get(addr, PROJECT).await.etag();
+    assert_eq!(ask_again(&backend, addr, PROJECT, &tag).await, (304, false));
+    let held = backend.hold("POST", ITEM);
+    let writer = tokio::spawn(async move { send(addr, "POST", ITEM, &[], "x").await });
+    let write = held.arrived().await;
+    assert!(ask_again(&backend, addr, PROJECT, &tag).await.1, "the write may change it at any moment");
+    write.answer(Answer::status(204)).await;
+    assert_eq!(writer.await.unwrap().status, 204);
+    assert_ne!(get(addr, PROJECT).await.etag(), tag);
+    put_if_match(addr, PROJECT, &tag, "lost").await.refused(412, "precondition-failed");
+}
+
 /// A write that the backend refuses has changed neither its target nor anything else.
 #[tokio::test]
 async fn p20_a_write_that_was_not_applied_leaves_what_it_touches_as_it_is() {

@@ -184,6 +184,28 @@ async fn a_doubt_holds_up_the_change_until_it_is_over() {
     }
 }
 
+/// A route that is gone may have a write in doubt. A guarded one in its place would not see it, however many reloads lie in
+/// between.
+#[tokio::test]
+async fn a_doubt_on_a_route_that_is_gone_holds_up_the_one_that_takes_its_place() {
+    let backend = Backend::start().await;
+    let file = |route| file(&backend, route).replace("late_max = \"1s\"", "late_max = \"3s\"");
+    let proxy = Arc::new(Proxy::start(&file(OPEN)).await);
+    let first = backend.hold("PUT", "/doc");
+    let writer = put_later(&proxy, "/doc", None, "lost");
+    let mut held = first.arrived().await;
+    held.read_body().await;
+    held.close();
+    assert_eq!(writer.await.unwrap().status, 502);
+    let lost = Instant::now();
+    proxy.rewrite(&file(OPEN).replace("/{*rest}", "/other/{*rest}"));
+    done(&proxy.reload(&[]).await, "routes changed: all");
+    done(&proxy.reload(&[]).await, "no route has changed");
+    proxy.rewrite(&file(GUARDED));
+    done(&proxy.reload(&[]).await, "routes changed: all");
+    assert!(lost.elapsed() >= Duration::from_millis(2900), "{:?}", lost.elapsed());
+}
+
 #[tokio::test]
 async fn writes_that_do_not_end_refuse_the_reload_and_go_on_by_the_old_rules() {
     let (backend, proxy) = start(OPEN).await;

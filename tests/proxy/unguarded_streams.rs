@@ -150,12 +150,12 @@ async fn echo() -> (SocketAddr, JoinHandle<()>) {
     .await
 }
 
-/// RFC 6455: on a guarded route too, because a plain handshake is a read.
+/// RFC 6455: on a guarded route too, where it says so.
 #[tokio::test]
 async fn p22_a_websocket_passes() {
-    for policy in ["last-writer-wins", "optimistic"] {
+    for policy in ["policy = \"last-writer-wins\"", "policy = \"optimistic\"\nwebsocket = true"] {
         let (addr, server) = echo().await;
-        let proxy = Proxy::to(addr).route(&format!("policy = \"{policy}\"")).start().await;
+        let proxy = Proxy::to(addr).route(policy).start().await;
         let mut connection = Connection::open(proxy.addr()).await;
         let upgrade = [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")];
         connection.request("GET", "/socket", &upgrade, "").await;

@@ -6,7 +6,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use ifmatch::{
     core::{
-        lease::{Lease, LeaseDuration, LeaseId, Term},
+        lease::{Lease, LeaseDuration, LeaseId, TargetName, Term},
+        policy::LeaseGuards,
         record::{Doubt, Mark, Record, Revision, Snapshot, Stamp},
         resource::ResourceKey,
         time::StoreTime,
@@ -93,6 +94,8 @@ pub fn leased(now: StoreTime, duration: Duration) -> Record {
         holder: None,
         principal: Some([9; 16]),
         remember: MOMENT,
+        guards: LeaseGuards::Write,
+        target: TargetName::default(),
     };
     Record { lease: Some(lease), fence: Stamp::Itself, ..idle() }
 }

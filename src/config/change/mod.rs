@@ -147,9 +147,10 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
 fn named_changes(old: &[Arc<Route>], new: &[Arc<Route>]) -> Plan {
     let find = |routes: &'_ [Arc<Route>], name: &str| routes.iter().find(|route| route.name == name).cloned();
     let name = |route: &Arc<Route>| route.name.clone();
-    // Whether guarded routes stand beside it is said of them.
+    // What stands beside it is said of those routes.
     let differs = |route: &Arc<Route>, old: Arc<Route>| {
-        *old != Route { beside_guarded: old.beside_guarded, ..Route::clone(route) }
+        let Route { beside_guarded, reads_may_be_leased, .. } = *old;
+        *old != Route { beside_guarded, reads_may_be_leased, ..Route::clone(route) }
     };
     let is_changed = |route: &&Arc<Route>| find(old, &route.name).is_some_and(|old| differs(route, old));
     Plan {

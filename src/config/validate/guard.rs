@@ -81,6 +81,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
         method_override: check
             .word("method_override", keys.get(|raw| raw.method_override.as_ref()))
             .unwrap_or(MethodOverride::Refuse),
+        websocket: keys.get(|raw| raw.websocket.as_ref()).is_some_and(|flag| *flag.get_ref()),
         guarantee: check.word("guarantee", keys.get(|raw| raw.guarantee.as_ref())).unwrap_or(Guarantee::Store),
         observe: keys.get(|raw| raw.observe.as_ref()).is_some_and(|flag| *flag.get_ref()),
         hash_max_bytes: check.memory(keys.get(|raw| raw.hash_max.as_ref()), limits::HASH_MAX),
@@ -110,6 +111,9 @@ fn speak_azure(check: &mut Check<'_>, keys: Keys<'_>, guard: &mut Guard) {
         if let Some(methods) = methods {
             check.hinted(methods.span(), format!("{key} has no effect in the azure dialect"), HINT);
         }
+    }
+    if let Some(websocket) = &keys.own.websocket {
+        check.hinted(websocket.span(), "websocket has no effect in the azure dialect", HINT);
     }
     guard.errors = ErrorShape::Azure;
     if keys.get(|raw| raw.on_write.as_ref()).is_none() {

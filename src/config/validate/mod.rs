@@ -9,6 +9,7 @@ mod check;
 mod clients;
 mod guard;
 mod lease;
+mod one_key;
 mod overlap;
 mod prefixes;
 mod routes;
@@ -53,6 +54,6 @@ pub(super) fn validate(
     let mut warnings = overlap::warnings(source, &routes);
     warnings.append(&mut check.warnings);
     warnings.sort();
-    let routes = overlap::beside_guarded(routes);
+    let routes = overlap::beside_others(routes);
     Ok(Loaded { config: Config { server, admin, store, telemetry, routes }, warnings })
 }

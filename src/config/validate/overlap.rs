@@ -8,6 +8,7 @@ use super::{
         problem::{Problem, Source},
     },
     check::Check,
+    one_key,
     routes::Placed,
 };
 use crate::core::{
@@ -122,7 +123,7 @@ pub(super) fn warnings(source: Source<'_>, routes: &[Placed]) -> Vec<Problem> {
         };
         Some(source.problem(span, message).hint(hint))
     };
-    whole().filter_map(warning).collect()
+    whole().filter_map(warning).chain(one_key::warnings(source, routes)).collect()
 }
 
 /// Whether one of these routes changes paths, so that common paths at the backend need not be common paths of clients.
@@ -142,11 +143,16 @@ fn reaches(unguarded: &Route, guarded: &Route) -> bool {
         && relation((any, &unguarded.upstream_path), (any, &guarded.upstream_path)) != Relation::Disjoint
 }
 
-/// The routes, each knowing whether one that enforces its guard sends to the same backend.
-pub(super) fn beside_guarded(routes: Vec<Placed>) -> Vec<Arc<Route>> {
+/// The routes, each knowing what stands beside it: whether one that enforces its guard sends to the same backend, and
+/// whether one that makes the same keys leases them against readers.
+pub(super) fn beside_others(routes: Vec<Placed>) -> Vec<Arc<Route>> {
     let routes = routes.into_iter().filter_map(|placed| placed.route).collect::<Vec<_>>();
     let enforces = |route: &&Route| route.guard.as_ref().is_some_and(|guard| !guard.observe);
     let guarded = routes.iter().filter(enforces).map(|route| route.upstream.identity.clone()).collect::<Vec<_>>();
-    let beside = |route: Route| Route { beside_guarded: guarded.contains(&route.upstream.identity), ..route };
-    routes.into_iter().map(beside).map(Arc::new).collect()
+    let leased = routes.iter().map(|route| one_key::may_be_leased_from_readers(route, &routes)).collect::<Vec<_>>();
+    let beside = |(route, reads_may_be_leased): (Route, bool)| {
+        let beside_guarded = guarded.contains(&route.upstream.identity);
+        Arc::new(Route { beside_guarded, reads_may_be_leased, ..route })
+    };
+    routes.into_iter().zip(leased).map(beside).collect()
 }

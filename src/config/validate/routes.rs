@@ -160,6 +160,7 @@ fn route(check: &mut Check<'_>, table: &Table, keys: Keys<'_>, upstreams: &Upstr
         key,
         path_params: path_params.unwrap_or(PathParameters::Refuse),
         beside_guarded: false,
+        reads_may_be_leased: false,
     });
     let guarantee = keys.get(|raw| raw.guarantee.as_ref()).map(Text::span);
     Some(Placed { name: name(keys.own), host, path, span: path_text?.span(), touches, guarantee, route })

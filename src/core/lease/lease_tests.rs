@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::{
-    testing::{Resource, acquire, fixed, id},
+    testing::{Resource, TARGET, acquire, fixed, id},
     *,
 };
 use crate::core::{
     record::{Availability, Record},
-    steps::{Outcome, take_over},
+    steps::{Outcome, Settlement, settle, take_over},
 };
 
 const A: u8 = 1;
@@ -29,7 +29,7 @@ fn expired() -> Resource {
 }
 
 fn write(resource: &Resource, by: u8) -> Result<Standing, UseDenied> {
-    judge_use(&resource.snapshot, &resource.rules, Usage::Write, Some(id(by)), None)
+    judge_use(&resource.snapshot, Some(&resource.rules), Usage::Write, Some(id(by)), None)
 }
 
 /// DESIGN section 1: never after the lease was given to somebody else.
@@ -210,7 +210,7 @@ fn a_holding_ends_at_last() {
 #[test]
 fn a_bound_lease_is_of_use_to_its_principal_alone() {
     let mut resource = Resource::new();
-    let by = |name: u8, action| Command { action, principal: Some([name; 16]) };
+    let by = |name: u8, action| Command { action, principal: Some([name; 16]), target: TARGET };
     let (record, _) = step(&resource.snapshot, by(A, acquire(Some(id(A)), fixed(60))), &resource.rules).unwrap();
     resource.swap(record);
     for (action, denied) in [
@@ -225,7 +225,8 @@ fn a_bound_lease_is_of_use_to_its_principal_alone() {
     }
     let stolen = step(&resource.snapshot, by(B, acquire(Some(id(A)), fixed(60))), &resource.rules);
     assert!(matches!(stolen, Err(Denied::Held { .. })), "{stolen:?}");
-    let usage = |name: u8| judge_use(&resource.snapshot, &resource.rules, Usage::Write, Some(id(A)), Some([name; 16]));
+    let usage =
+        |name: u8| judge_use(&resource.snapshot, Some(&resource.rules), Usage::Write, Some(id(A)), Some([name; 16]));
     assert_eq!((usage(A), usage(B)), (Ok(Standing::Holder), Err(UseDenied::IdMismatch)));
 }
 
@@ -265,4 +266,50 @@ fn a_duration_is_allowed_within_its_bounds() {
     assert_eq!(allowed, [false, true, true, false]);
     assert!(LeaseDuration::Infinite.is_allowed(&rules));
     assert!(!LeaseDuration::Infinite.is_allowed(&LeaseRules { infinite: false, ..rules }));
+}
+
+/// Rule 10: what a lease guards is known to every route that reaches its resource.
+#[test]
+fn a_lease_is_judged_by_what_it_was_granted_for_on_a_route_that_grants_none() {
+    for (guards, reads, writes) in [
+        (LeaseGuards::Write, true, false),
+        (LeaseGuards::ReadAndWrite, false, false),
+        (LeaseGuards::Delete, true, true),
+    ] {
+        let mut resource = Resource::new();
+        resource.rules.guards = guards;
+        resource.must(acquire(Some(id(A)), fixed(30)));
+        let judge = |usage, presented| judge_use(&resource.snapshot, None, usage, presented, None);
+        for (usage, passes) in [(Usage::Read, reads), (Usage::Write, writes), (Usage::Delete, false)] {
+            let expected = if passes { Ok(Standing::Unguarded) } else { Err(UseDenied::IdMissing) };
+            assert_eq!(judge(usage, None), expected, "{guards:?} {usage:?}");
+            assert_eq!(judge(usage, Some(id(A))), Ok(Standing::Holder), "{guards:?} {usage:?}");
+            assert_eq!(judge(usage, Some(id(B))), Err(UseDenied::IdMismatch), "{guards:?} {usage:?}");
+        }
+    }
+}
+
+/// Where nobody has ever held a lease, a write would take one that had run out.
+#[test]
+fn a_write_without_a_lease_on_a_route_without_leases_is_free() {
+    let resource = Resource::new();
+    let judge = |usage, presented| judge_use(&resource.snapshot, None, usage, presented, None);
+    assert_eq!(judge(Usage::Write, None), Ok(Standing::Free));
+    assert_eq!(judge(Usage::Read, None), Ok(Standing::Unguarded));
+    assert_eq!(judge(Usage::Write, Some(id(A))), Err(UseDenied::NotPresent));
+}
+
+/// Rule 10: a part that shares the key is not what was leased.
+#[test]
+fn only_the_removal_of_the_leased_target_ends_the_lease() {
+    let mut resource = Resource::new();
+    resource.must(acquire(Some(id(A)), fixed(30)));
+    for (removed, ends) in [(TargetName([8; 16]), false), (TARGET, true)] {
+        let (mark, marked_at) = resource.begin(Standing::Holder);
+        let outcome = Outcome::Applied;
+        let removal = Settlement { mark, marked_at, outcome, removes: Some(removed), learned: None, shown: None };
+        let record = settle(&resource.snapshot, removal).expect("the mark is there");
+        assert_eq!(record.lease.is_none(), ends, "{removed:?}");
+        resource.swap(record);
+    }
 }

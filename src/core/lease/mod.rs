@@ -10,6 +10,10 @@
 //! *Why does `remember` stand in the lease?* The store must know by itself when a record may be forgotten, and knows no
 //! configuration.
 //!
+//! *Why do `guards` and `target` stand in the lease?* A key may be reached by several routes and targets. What a lease keeps
+//! others from was said by the route that granted it, and has to be known to one that grants none; and only a deletion of
+//! the very target that was leased takes the lease with it, not one of a part that shares the key.
+//!
 //! *Why does re-acquiring a held lease keep its fence?* A fence orders holders: the one that is granted a lease later
 //! has the greater number. As long as nobody else was granted the lease in between, there is nobody to tell the holder
 //! from, and its writes that are under way with the number that it has must not become stale by its own repetition of
@@ -18,12 +22,16 @@
 
 use std::time::Duration;
 
-use super::{policy::LeaseRules, time::StoreTime};
+use super::{
+    policy::{LeaseGuards, LeaseRules},
+    time::StoreTime,
+};
 
 mod holder;
 mod id;
 mod step;
 mod take_back;
+mod target;
 mod usage;
 
 #[cfg(test)]
@@ -33,6 +41,7 @@ pub use holder::{HolderLabel, MalformedLabel};
 pub use id::{LeaseId, MalformedLeaseId};
 pub use step::{Acquire, Action, Command, Denied, Done, break_lease, step};
 pub use take_back::{LostGrant, take_back};
+pub use target::TargetName;
 pub use usage::{Standing, Usage, UseDenied, judge_use};
 
 /// The name of a principal: a hash of its credentials.
@@ -114,6 +123,10 @@ pub struct Lease {
     pub principal: Option<PrincipalName>,
     /// How long it is remembered after its end.
     pub remember: Duration,
+    /// What it keeps others from, by whatever route they come.
+    pub guards: LeaseGuards,
+    /// The target that it was acquired by.
+    pub target: TargetName,
 }
 
 impl Lease {

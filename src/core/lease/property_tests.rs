@@ -188,7 +188,7 @@ impl World {
             return;
         }
         let presented = by.map(|client| self.id(client));
-        let verdict = judge_use(&self.resource.snapshot, &self.resource.rules, Usage::Write, presented, None);
+        let verdict = judge_use(&self.resource.snapshot, Some(&self.resource.rules), Usage::Write, presented, None);
         if let Some(holder) = self.holder() {
             assert_eq!(verdict == Ok(Standing::Holder), by == Some(holder), "exactly the holder writes");
             assert_eq!(verdict.is_ok(), by == Some(holder), "exactly the holder writes");

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{HolderLabel, Lease, LeaseDuration, LeaseId, LeaseState, PrincipalName, Term};
+use super::{HolderLabel, Lease, LeaseDuration, LeaseId, LeaseState, PrincipalName, TargetName, Term};
 use crate::core::{
     policy::LeaseRules,
     record::{Availability, Record, Snapshot, Stamp},
@@ -18,6 +18,8 @@ pub struct Command {
     pub action: Action,
     /// The principal that it comes from, where leases are bound to theirs (`lease.bind`).
     pub principal: Option<PrincipalName>,
+    /// The target whose lease it is about.
+    pub target: TargetName,
 }
 
 /// A lease operation.
@@ -148,9 +150,9 @@ pub enum Denied {
 /// The lease is not in a state for it, or not the client's, or writes are in the way.
 pub fn step(snapshot: &Snapshot, command: Command, rules: &LeaseRules) -> Result<(Record, Done), Denied> {
     let current = Current::of(snapshot);
-    let principal = command.principal;
+    let (principal, target) = (command.principal, command.target);
     let (lease, done) = match command.action {
-        Action::Acquire(wanted) => current.acquire(wanted, principal, rules)?,
+        Action::Acquire(wanted) => current.acquire(wanted, principal, target, rules)?,
         Action::Renew { id } => current.renew(id, principal, rules)?,
         Action::Change { id, proposed } => current.change(id, proposed, principal)?,
         Action::Release { id } => current.release(id, principal)?,
@@ -197,6 +199,7 @@ impl<'a> Current<'a> {
         &self,
         wanted: Acquire,
         principal: Option<PrincipalName>,
+        target: TargetName,
         rules: &LeaseRules,
     ) -> Result<(Lease, Done), Denied> {
         let id = wanted.proposed.unwrap_or(wanted.fresh);
@@ -220,6 +223,8 @@ impl<'a> Current<'a> {
             holder: wanted.holder,
             principal,
             remember: rules.remember,
+            guards: rules.guards,
+            target,
         };
         Ok((lease, Done::Acquired { id, duration: wanted.duration, is_new: held.is_none() }))
     }

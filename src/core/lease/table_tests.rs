@@ -242,7 +242,10 @@ fn check_uses(table: &'static str, rules: &LeaseRules) {
     for (row, state, expected) in cells(table) {
         let (usage, presented) = (usage(row[0]), row.get(1).map(|word| named(word)));
         for mut resource in resources(state) {
-            let result = match judge_use(&resource.snapshot, rules, usage, presented, None) {
+            if let Some(lease) = &mut resource.snapshot.record.lease {
+                lease.guards = rules.guards;
+            }
+            let result = match judge_use(&resource.snapshot, Some(rules), usage, presented, None) {
                 Ok(standing) => {
                     if usage != Usage::Read {
                         let begun = resource.begin(standing);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Acquire, Action, Command, Denied, Done, LeaseDuration, LeaseId, Standing, step};
+use super::{Acquire, Action, Command, Denied, Done, LeaseDuration, LeaseId, Standing, TargetName, step};
 use crate::core::{
     policy::{AbsentLease, Dialect, LeaseAuth, LeaseGuards, LeaseRules},
     record::{Mark, Record, Revision, Snapshot},
@@ -34,6 +34,9 @@ pub(crate) fn rules() -> LeaseRules {
         hold_max: seconds(3_600),
     }
 }
+
+/// The target of all operations and deletions.
+pub(crate) const TARGET: TargetName = TargetName([7; 16]);
 
 /// An id that is known by its last digits.
 pub(crate) fn id(number: u8) -> LeaseId {
@@ -84,7 +87,7 @@ impl Resource {
 
     /// Does a lease operation of nobody in particular.
     pub(crate) fn lease(&mut self, action: Action) -> Result<Done, Denied> {
-        let (record, done) = step(&self.snapshot, Command { action, principal: None }, &self.rules)?;
+        let (record, done) = step(&self.snapshot, Command { action, principal: None, target: TARGET }, &self.rules)?;
         self.swap(record);
         Ok(done)
     }
@@ -106,6 +109,7 @@ impl Resource {
 
     /// Ends a write; one in doubt is so for a second.
     pub(crate) fn end(&mut self, (mark, marked_at): (Mark, Revision), outcome: Outcome, removes: bool) {
+        let removes = removes.then_some(TARGET);
         let settlement = Settlement { mark, marked_at, outcome, removes, learned: None, shown: None };
         let record = settle(&self.snapshot, settlement).expect("the mark is there");
         self.swap(record);

@@ -63,24 +63,26 @@ pub enum UseDenied {
     Lost,
 }
 
-/// Judges a use by the lease as it was read. An id that a request names is judged even where it would need none.
+/// Judges a use by the lease as it was read, on a route with these rules for leases, or with none: whoever holds the
+/// lease, whatever route it was granted by, holds it against all. An id that a request names is judged even where it would
+/// need none.
 ///
 /// # Errors
 ///
 /// The lease forbids it; no time mends that but for [`UseDenied::IdMissing`].
 pub fn judge_use(
     snapshot: &Snapshot,
-    rules: &LeaseRules,
+    rules: Option<&LeaseRules>,
     usage: Usage,
     presented: Option<LeaseId>,
     principal: Option<PrincipalName>,
 ) -> Result<Standing, UseDenied> {
-    let (state, is_guarded) = (snapshot.lease_state(), rules.guards.covers(usage));
+    let (state, is_guarded) = (snapshot.lease_state(), is_guarded(snapshot, rules, usage));
     let Some(id) = presented else {
         return match (is_guarded, state.is_held()) {
             (false, _) => Ok(Standing::Unguarded),
             (true, true) => Err(UseDenied::IdMissing),
-            (true, false) if rules.required => Err(UseDenied::LeaseRequired),
+            (true, false) if rules.is_some_and(|rules| rules.required) => Err(UseDenied::LeaseRequired),
             (true, false) => Ok(Standing::Free),
         };
     };
@@ -90,5 +92,15 @@ pub fn judge_use(
         LeaseState::Leased | LeaseState::Breaking => Err(UseDenied::IdMismatch),
         LeaseState::Expired | LeaseState::Broken if is_holder => Err(UseDenied::Lost),
         _ => Err(UseDenied::NotPresent),
+    }
+}
+
+/// Whether a use needs the lease that there is, or would need one if there were any.
+fn is_guarded(snapshot: &Snapshot, rules: Option<&LeaseRules>, usage: Usage) -> bool {
+    let granted = snapshot.lease().map(|lease| lease.guards);
+    let of_route = rules.map(|rules| rules.guards);
+    match (granted, of_route) {
+        (None, None) => usage != Usage::Read,
+        _ => [granted, of_route].into_iter().flatten().any(|guards| guards.covers(usage)),
     }
 }

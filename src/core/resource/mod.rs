@@ -8,12 +8,14 @@ use std::{
 
 use thiserror::Error;
 
+mod meeting;
 mod origin;
 mod template;
 #[cfg(test)]
 mod tests;
 mod values;
 
+pub use meeting::KeySource;
 pub use template::KeyTemplate;
 pub use values::KeyParts;
 

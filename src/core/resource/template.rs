@@ -72,6 +72,19 @@ impl KeyTemplate {
         self.parts.iter().any(|part| matches!(part, Part::Capture { .. }))
     }
 
+    /// Whether the path alone names resources.
+    pub fn is_path(&self) -> bool {
+        self.parts == [Part::Path]
+    }
+
+    /// The fields that name resources.
+    pub fn fields(&self) -> impl Iterator<Item = &HeaderName> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Header(field) => Some(field),
+            _ => None,
+        })
+    }
+
     /// Whether the query names resources.
     pub fn needs_query(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Query(_)))

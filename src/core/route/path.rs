@@ -59,6 +59,20 @@ impl PathPattern {
         })
     }
 
+    /// The text of each segment, in order; `None` for one that captures.
+    pub fn texts(&self) -> impl Iterator<Item = Option<&str>> {
+        self.segments.iter().filter_map(|segment| match segment {
+            Segment::Literal(text) => Some(Some(text.as_str())),
+            Segment::Capture(_) => Some(None),
+            Segment::Rest(_) => None,
+        })
+    }
+
+    /// Whether any number of segments may follow.
+    pub fn is_open(&self) -> bool {
+        matches!(self.segments.last(), Some(Segment::Rest(_)))
+    }
+
     /// The same paths below another path in normal form: `/documents/{id}` under `/.leases` is `/.leases/documents/{id}`.
     #[must_use]
     pub fn under(&self, prefix: &NormalPath) -> Self {

@@ -8,7 +8,8 @@ use std::{
 
 use super::log::Medium;
 use crate::core::{
-    lease::{Lease, LeaseDuration, LeaseId, Term},
+    lease::{Lease, LeaseDuration, LeaseId, TargetName, Term},
+    policy::LeaseGuards,
     record::{Record, Revision, Stamp},
     time::StoreTime,
 };
@@ -157,6 +158,8 @@ pub(super) fn leased(now: StoreTime) -> Record {
         holder: None,
         principal: None,
         remember: Duration::from_secs(600),
+        guards: LeaseGuards::Write,
+        target: TargetName::default(),
     };
     Record { lease: Some(lease), ..free() }
 }

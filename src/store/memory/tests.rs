@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::core::{
-    lease::{Lease, LeaseDuration, LeaseId, Term},
+    lease::{Lease, LeaseDuration, LeaseId, TargetName, Term},
+    policy::LeaseGuards,
     record::{Doubt, Mark, Stamp},
 };
 
@@ -143,6 +144,8 @@ fn leased(until: Option<u64>) -> Record {
         holder: None,
         principal: None,
         remember: Duration::from_millis(100),
+        guards: LeaseGuards::Write,
+        target: TargetName::default(),
     };
     Record { lease: Some(lease), fence: Stamp::Itself, ..idle() }
 }

@@ -1,0 +1,77 @@
+//! Routes that make the same keys: they share the records of these resources, and the leases in them.
+
+use super::{
+    super::{
+        Route,
+        problem::{Problem, Source},
+    },
+    routes::Placed,
+};
+use crate::core::{lease::Usage, policy::Guard, resource::KeySource};
+
+/// Where routes of one key do not agree on its leases: what one of them grants is judged by the other too.
+pub(super) fn warnings(source: Source<'_>, routes: &[Placed]) -> Vec<Problem> {
+    let warning = |(index, later): (usize, &Placed)| {
+        let (route, guard) = enforced(later)?;
+        let differs = |earlier: &&Placed| {
+            enforced(earlier)
+                .is_some_and(|(other, of_other)| !differences(guard, of_other).is_empty() && can_share(route, other))
+        };
+        let earlier = routes.iter().take(index).find(differs)?;
+        let (_, of_earlier) = enforced(earlier)?;
+        let (name, other, line) = (&later.name, &earlier.name, source.line(earlier.span.start));
+        let what = differences(guard, of_earlier).join(", ");
+        let message =
+            format!("routes {name:?} and {other:?} (line {line}) can make the same key, and differ in {what}");
+        let hint = "a lease that one of them grants is honoured by both, for what it was granted for; write the same for \
+                    both, or give them different keys";
+        Some(source.problem(later.span.clone(), message).hint(hint))
+    };
+    routes.iter().enumerate().filter_map(warning).collect()
+}
+
+/// Whether a route, itself included, leases what this one reads against readers.
+pub(super) fn may_be_leased_from_readers(route: &Route, routes: &[Route]) -> bool {
+    let keeps_readers_away = |other: &&Route| {
+        let guard = other.guard.as_ref().filter(|guard| !guard.observe);
+        let rules = guard.and_then(|guard| guard.lease.as_ref());
+        rules.is_some_and(|rules| rules.guards.covers(Usage::Read))
+    };
+    let is_guarded = route.guard.as_ref().is_some_and(|guard| !guard.observe);
+    is_guarded
+        && routes.iter().filter(keeps_readers_away).any(|other| std::ptr::eq(other, route) || can_share(route, other))
+}
+
+/// A route and its guard, if it enforces one.
+fn enforced(placed: &Placed) -> Option<(&Route, &Guard)> {
+    let route = placed.route.as_ref()?;
+    Some((route, route.guard.as_ref().filter(|guard| !guard.observe)?))
+}
+
+/// What two routes do not have in common as far as the leases of one resource are concerned.
+fn differences(one: &Guard, other: &Guard) -> Vec<&'static str> {
+    let (Some(rules), Some(of_other)) = (&one.lease, &other.lease) else {
+        return if one.lease.is_some() == other.lease.is_some() { Vec::new() } else { vec!["policy"] };
+    };
+    let differences = [
+        ("lease.dialect", rules.dialect != of_other.dialect),
+        ("lease.guards", rules.guards != of_other.guards),
+        ("lease.required", rules.required != of_other.required),
+        ("lease.bind", rules.bind != of_other.bind),
+        ("identity_headers", rules.bind && one.identity_headers != other.identity_headers),
+    ];
+    differences.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+}
+
+/// Whether one resource can be reached through both: they make the same keys for the same backend. Where the key is the
+/// path, two routes of one host never share one, because the narrower takes all that both match.
+fn can_share(one: &Route, other: &Route) -> bool {
+    let are_apart =
+        one.host == other.host && one.mapping == other.mapping && [one, other].iter().all(|route| route.key.is_path());
+    one.upstream.identity == other.upstream.identity && !are_apart && key_source(one).can_meet(&key_source(other))
+}
+
+fn key_source(route: &Route) -> KeySource<'_> {
+    let Route { key: template, host, path, upstream_path, .. } = route;
+    KeySource { template, host, path, upstream_path }
+}

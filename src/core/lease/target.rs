@@ -1,0 +1,43 @@
+//! The name of the target that a lease was acquired by, and that a deletion removes.
+
+use crate::core::target::{PathParameters, normalize, split_query};
+
+/// Half of the hash of a target, its path in normal form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TargetName(pub [u8; 16]);
+
+impl TargetName {
+    /// The name of a target as an upstream gets it: path and query. Two spellings of one path are one target; another
+    /// query is another target.
+    pub fn of(target: &[u8]) -> Self {
+        let (path, query) = split_query(target);
+        let normal = normalize(path, PathParameters::Keep);
+        let path = normal.as_ref().map_or(path, |normal| normal.as_str().as_bytes());
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(path);
+        if let Some(query) = query {
+            // No path in normal form holds it.
+            hasher.update(b"?").update(query);
+        }
+        let mut name = [0; 16];
+        name.iter_mut().zip(hasher.finalize().as_bytes()).for_each(|(to, from)| *to = *from);
+        Self(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_has_one_name_however_its_path_is_spelled() {
+        let name = TargetName::of(b"/drawings/7");
+        for same in ["/drawings/7/", "/drawings/%37", "/drawings//7"] {
+            assert_eq!(TargetName::of(same.as_bytes()), name, "{same}");
+        }
+        for other in ["/drawings/7/sheets", "/drawings", "/drawings/7?sheet=1", "/drawings/7?", "/drawings/77"] {
+            assert_ne!(TargetName::of(other.as_bytes()), name, "{other}");
+        }
+        assert_ne!(TargetName::of(b"/drawings/7?sheet=1"), TargetName::of(b"/drawings/7?sheet=2"));
+    }
+}

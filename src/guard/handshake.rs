@@ -1,0 +1,39 @@
+//! WebSocket handshakes: what a read of the same resource may do, they may.
+
+use super::{
+    Guards,
+    request::{Received, Request, name_resource},
+};
+use crate::{
+    core::{policy::ErrorShape, precondition::Preconditions},
+    dialect::{
+        native::{LEASE_DURATION, presented_id},
+        s3,
+    },
+    exchange::Client,
+    proxy::{GuardedRequest, Tunnel},
+};
+
+impl Guards {
+    /// Judges a handshake by the lease. `None` where it is to be handled as a read: it is refused there, or takes the lease
+    /// of what it reads, or is something that only a read can be.
+    pub(super) async fn admit_handshake(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Option<Tunnel> {
+        let guard = guarded.route.guard.as_ref()?;
+        let mut head = client.head().clone();
+        let lease_id = presented_id(&head.headers).ok()?;
+        let takes_lease = guard.lease.as_ref().is_some_and(|rules| rules.acquire_on_read);
+        if takes_lease && head.headers.contains_key(&LEASE_DURATION) {
+            return None;
+        }
+        name_resource(&mut head, guarded).ok()?;
+        if guard.errors == ErrorShape::S3 {
+            s3::refuse_unguardable(&guarded.method, head.raw_path(), &head.headers, &guard.etag).ok()?;
+        }
+        let (key, method) = (guarded.key.clone(), guarded.method.clone());
+        let (place, head) = (self.place(guarded), Received::of(client, head));
+        let request = Request::new(place, guard, key, method, head, Preconditions::default(), lease_id);
+        let snapshot = self.snapshot(&request.key).await;
+        let fence = Self::judge_read_by_lease(&request, guard, snapshot.as_ref()).ok()?;
+        Some(Tunnel { fence })
+    }
+}
