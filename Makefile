@@ -25,7 +25,7 @@ test: setup-build setup-test ## Run all tests
 explore: setup-build ## Explore every order of events in the large bounds (10 minutes; docs/exploration.md)
 	EXPLORE=full $(CARGO) test --locked $(OPTIMISED) --test exploration -- --nocapture --skip broken
 
-mutants: setup-build setup-test ## Break the code in each place of the list, and see which test finds it; MUTANTS=part-of-a-name (docs/mutants.md)
+mutants: setup-build setup-test ## Break the code in each place of the list, and see which test finds it; MUTANTS=part-of-name-or-file (docs/mutants.md)
 	MUTANTS='$(or $(MUTANTS),full)' $(CARGO) test --locked --test mutants a_test_finds -- --nocapture
 
 lint: setup-build ## Check the format, the lints and the documentation, warnings denied

@@ -2,7 +2,7 @@
 
 use std::{
     env, fs,
-    os::unix::process::{CommandExt as _, ExitStatusExt as _},
+    os::unix::process::CommandExt as _,
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     thread::sleep,
@@ -36,8 +36,9 @@ const INTERVAL: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Judge {
     pub target: String,
-    /// Parts of the names of its tests; none for all.
+    /// Parts of the names of its tests, or whole ones; none for all.
     filters: Vec<String>,
+    is_exact: bool,
 }
 
 /// What a judge says.
@@ -45,7 +46,7 @@ pub struct Judge {
 pub enum Word {
     /// All its tests pass.
     Passes,
-    /// These fail; none where the whole program ended.
+    /// These fail; none has a name where the whole program ended.
     Fails(Vec<String>),
     /// They have not ended in time.
     Hangs,
@@ -56,7 +57,15 @@ impl Judge {
     pub fn parse(text: &str) -> Self {
         let mut words = text.split_whitespace().map(str::to_owned);
         let target = words.next().expect("a judge has a target");
-        Self { target, filters: words.collect() }
+        Self { target, filters: words.collect(), is_exact: false }
+    }
+
+    /// These of its tests alone, if they have names.
+    pub fn only(&self, tests: &[String]) -> Self {
+        if tests.is_empty() {
+            return self.clone();
+        }
+        Self { target: self.target.clone(), filters: tests.to_vec(), is_exact: true }
     }
 
     /// Its name in the table.
@@ -71,7 +80,8 @@ impl Judge {
         fs::create_dir_all(log.parent().expect("a file has a directory")).expect("the directory of the logs");
         let file = fs::File::create(log).expect("a log");
         let mut command = Command::new(&programs[&self.target]);
-        command.args(&self.filters).current_dir(copy::directory(super::root())).process_group(0);
+        command.args(&self.filters).args(self.is_exact.then_some("--exact"));
+        command.current_dir(copy::directory(super::root())).process_group(0);
         command.env_remove(copy::SWITCH).env_remove("MUTANTS").envs(mutant.map(|name| (copy::SWITCH, name)));
         command.stdin(Stdio::null()).stdout(file.try_clone().expect("a handle")).stderr(file);
         let status = wait(command.spawn().expect("the tests start"), limit);
@@ -80,7 +90,7 @@ impl Judge {
         match status {
             None => Word::Hangs,
             Some(status) if status.success() => Word::Passes,
-            Some(status) => Word::Fails(failed(&printed, status)),
+            Some(_) => Word::Fails(failed(&printed)),
         }
     }
 }
@@ -119,11 +129,7 @@ fn wait(mut child: Child, limit: Duration) -> Option<ExitStatus> {
 }
 
 /// The names of the failed tests, as the harness prints them.
-fn failed(printed: &str, status: ExitStatus) -> Vec<String> {
+fn failed(printed: &str) -> Vec<String> {
     let name = |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.to_owned());
-    let names: Vec<String> = printed.lines().filter_map(name).collect();
-    match status.signal() {
-        Some(signal) if names.is_empty() => vec![format!("(all end by signal {signal})")],
-        _ => names,
-    }
+    printed.lines().filter_map(name).collect()
 }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The list is checked by every run of the tests. The mutants are tried where `MUTANTS` says which: `full`, or a part of
-//! their names.
+//! their names or files.
 
 #![allow(
     clippy::unwrap_used,
@@ -78,10 +78,11 @@ fn doubled(mutants: &[Mutant]) -> Vec<&str> {
 #[test]
 fn a_test_finds_each_mutant() {
     let Ok(chosen) = env::var("MUTANTS") else { return };
-    let is_chosen = |mutant: &Mutant| chosen == "full" || mutant.name.contains(&chosen);
+    let is_chosen =
+        |mutant: &Mutant| chosen == "full" || mutant.name.contains(&chosen) || mutant.file.contains(&chosen);
     let all = list::all();
     let mutants: Vec<Mutant> = all.iter().filter(|mutant| is_chosen(mutant)).cloned().collect();
-    assert!(!mutants.is_empty(), "no name of a mutant has {chosen:?} in it");
+    assert!(!mutants.is_empty(), "no mutant has {chosen:?} in its name or file");
     copy::make(root(), &all);
     let rows = trial::all(&mutants, judge::allowed().as_deref());
     report::write(root(), &rows);

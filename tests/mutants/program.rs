@@ -30,6 +30,10 @@ pub fn build(root: &Path, targets: &BTreeSet<String>) -> Programs {
     command.args(["test", "--locked", "--no-run", "--message-format=json"]);
     command.arg("--manifest-path").arg(copy::directory(root).join("Cargo.toml"));
     command.arg("--target-dir").arg(root.join("target/mutants/build"));
+    // What the outer cargo says of this package: some build scripts run anew where that is another one.
+    for (name, _) in env::vars_os().filter(|(name, _)| is_of_package(&name.to_string_lossy())) {
+        command.env_remove(name);
+    }
     for target in targets {
         if target == LIBRARY {
             command.arg("--lib")
@@ -46,6 +50,10 @@ pub fn build(root: &Path, targets: &BTreeSet<String>) -> Programs {
     let missing: Vec<_> = targets.iter().filter(|target| !programs.contains_key(*target)).collect();
     assert!(missing.is_empty(), "cargo has not built {missing:?}");
     programs
+}
+
+fn is_of_package(variable: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
 /// An error of the compiler. Its warnings are about the switches.

@@ -19,6 +19,11 @@ pub enum Verdict {
         judge: String,
         tests: Vec<String>,
     },
+    /// Tests have failed, and do not when they are run alone.
+    Luck {
+        judge: String,
+        tests: Vec<String>,
+    },
     /// A judge did not end in time, with no test that says what is wrong.
     Hangs {
         judge: String,
@@ -29,7 +34,11 @@ pub enum Verdict {
 impl Row {
     /// Whether it survives without a reason, or has a reason that is not so.
     pub fn is_wrong(&self) -> bool {
-        matches!(self.verdict, Verdict::Survives) != self.mutant.survives.is_some()
+        self.survives() != self.mutant.survives.is_some()
+    }
+
+    fn survives(&self) -> bool {
+        matches!(self.verdict, Verdict::Survives | Verdict::Luck { .. })
     }
 
     /// Its line in the table.
@@ -37,6 +46,7 @@ impl Row {
         let Mutant { name, rule, .. } = &self.mutant;
         let (by, tests) = match &self.verdict {
             Verdict::Found { judge, tests } => (judge.as_str(), shown(tests)),
+            Verdict::Luck { judge, tests } => (judge.as_str(), format!("by luck: {}", shown(tests))),
             Verdict::Hangs { judge } => (judge.as_str(), "hangs".to_owned()),
             Verdict::Survives => ("", self.mutant.survives.clone().unwrap_or_else(|| "**survives**".to_owned())),
         };
@@ -45,6 +55,9 @@ impl Row {
 }
 
 fn shown(tests: &[String]) -> String {
+    if tests.is_empty() {
+        return "(all end)".to_owned();
+    }
     let mut shown = tests.iter().take(TESTS_MAX).cloned().collect::<Vec<_>>().join(", ");
     if tests.len() > TESTS_MAX {
         write!(shown, ", and {} more", tests.len() - TESTS_MAX).expect("a String takes all");
@@ -64,13 +77,14 @@ pub fn write(root: &Path, rows: &[Row]) {
     for row in rows {
         let target = match &row.verdict {
             Verdict::Found { judge, .. } => judge.split(' ').next().unwrap_or_default(),
+            Verdict::Luck { .. } => "luck",
             Verdict::Hangs { .. } => "the time limit",
             Verdict::Survives => "nobody",
         };
         *counts.entry(target).or_default() += 1;
     }
     println!("{} mutants; found by: {counts:?}; {}", rows.len(), path.display());
-    for row in rows.iter().filter(|row| matches!(row.verdict, Verdict::Survives)) {
+    for row in rows.iter().filter(|row| row.survives()) {
         println!("{} survives (rule {}): {}", row.mutant.name, row.mutant.rule, row.mutant.says);
     }
 }

@@ -76,17 +76,25 @@ impl Bench {
         Self { programs, limits }
     }
 
-    /// The word of the first judge that finds the mutant.
+    /// The word of the first judge that finds the mutant, and again when its failed tests are run alone: a machine that is
+    /// busy makes tests fail too.
     fn verdict(&self, mutant: &Mutant, judges: &[Judge]) -> Verdict {
+        let mut verdict = Verdict::Survives;
         for judge in judges {
-            let log = log(&mutant.name, judge);
-            match judge.ask(&self.programs, Some(&mutant.name), self.limits[judge], &log) {
-                Word::Passes => {}
-                Word::Fails(tests) => return Verdict::Found { judge: judge.name(), tests },
+            let ask =
+                |judge: &Judge, limit| judge.ask(&self.programs, Some(&mutant.name), limit, &log(&mutant.name, judge));
+            let tests = match ask(judge, self.limits[judge]) {
+                Word::Passes => continue,
+                Word::Fails(tests) => tests,
                 Word::Hangs => return Verdict::Hangs { judge: judge.name() },
+            };
+            let (judge, again) = (judge.name(), ask(&judge.only(&tests), self.limits[judge]));
+            if again != Word::Passes {
+                return Verdict::Found { judge, tests };
             }
+            verdict = Verdict::Luck { judge, tests };
         }
-        Verdict::Survives
+        verdict
     }
 }
 
