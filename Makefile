@@ -9,7 +9,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test explore lint fmt bench bench-leases bench-stores bare-machine bench-core simulate soak soak-downloads crash histories setup-build setup-browser setup-engines setup-languages setup-test setup-bench
+.PHONY: help run test explore mutants lint fmt bench bench-leases bench-stores bare-machine bench-core simulate soak soak-downloads crash histories setup-build setup-browser setup-engines setup-languages setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -24,6 +24,9 @@ test: setup-build setup-test ## Run all tests
 
 explore: setup-build ## Explore every order of events in the large bounds (10 minutes; docs/exploration.md)
 	EXPLORE=full $(CARGO) test --locked $(OPTIMISED) --test exploration -- --nocapture --skip broken
+
+mutants: setup-build setup-test ## Break the code in each place of the list, and see which test finds it; MUTANTS=part-of-name-or-file (docs/mutants.md)
+	MUTANTS='$(or $(MUTANTS),full)' $(CARGO) test --locked --test mutants a_test_finds -- --nocapture
 
 simulate: setup-build ## Run the production guard through every schedule of two requests, and 2,000,000 random ones (an hour; docs/simulation.md)
 	SIMULATE=full $(CARGO) test --locked $(OPTIMISED) --test simulation -- --nocapture --test-threads=1

@@ -34,6 +34,13 @@ const PROXIES: usize = 2;
 /// machine that is busy.
 const RECOVERY_MAX: Duration = Duration::from_secs(60);
 
+/// Operations of clients that a run needs for each of its disturbances at the least: a run in which little happens shows
+/// little. In the runs that `docs/histories.md` tells of they were a hundred.
+const OPERATIONS_OF_A_DISTURBANCE: usize = 20;
+
+/// How long the operations that are still missing after the last disturbance may take.
+const OPERATIONS_MAX: Duration = Duration::from_secs(60);
+
 /// What all guarded routes have. Short limits, so that a mark of a dead proxy is over in seconds: its deadline is 8.5 s
 /// away, which no stop comes near.
 const UPSTREAM: &str = "connect_timeout = \"500ms\"\ntimeout = \"1s\"\nlate_max = \"3s\"";
@@ -53,7 +60,7 @@ pub struct Plan {
     routes: Vec<(&'static str, &'static str)>,
     places: usize,
     disturbances: usize,
-    /// Operations before the end.
+    /// Operations that are answered before the end.
     operations: usize,
 }
 
@@ -86,7 +93,8 @@ impl Plan {
             ("version", "policy = \"optimistic\"\netag = \"version\"\nwriters = \"exclusive\""),
             ("lease", lease),
         ];
-        Self { name, engine: None, members: None, store, routes, places: 2, disturbances, operations: 0 }
+        let operations = disturbances * OPERATIONS_OF_A_DISTURBANCE;
+        Self { name, engine: None, members: None, store, routes, places: 2, disturbances, operations }
     }
 
     /// No guard at all: conditions are passed on to a backend that does not look at them.
@@ -146,9 +154,7 @@ pub async fn run(plan: Plan) -> Verdict {
         Some(cluster) => members::disturb(cluster, &board, plan.disturbances).await,
         None => disturber.disturb(plan.disturbances).await,
     }
-    while board.answered.load(Ordering::Relaxed) < plan.operations {
-        sleep(Duration::from_millis(5)).await;
-    }
+    work_enough(&board, plan.operations).await;
     board.is_over.store(true, Ordering::Relaxed);
     let mut clients = clients.join_all().await;
     clients.push(finish(last, &clients).await);
@@ -175,6 +181,19 @@ pub async fn run(plan: Plan) -> Verdict {
         anomalies.len()
     );
     Verdict { anomalies, summary }
+}
+
+/// Lets the clients go on until so many of their operations were answered.
+async fn work_enough(board: &Board, operations: usize) {
+    let end = Instant::now() + OPERATIONS_MAX;
+    loop {
+        let answered = board.answered.load(Ordering::Relaxed);
+        if answered >= operations {
+            return;
+        }
+        assert!(Instant::now() < end, "only {answered} operations of {operations} were answered");
+        sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// Every resource takes a write again in the end, and is read once more.

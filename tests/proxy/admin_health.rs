@@ -2,10 +2,13 @@
 
 use std::{
     io::{Read as _, Write as _},
+    net::SocketAddr,
     os::unix::{fs::PermissionsExt as _, net::UnixStream},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
 use crate::support::{
     admin::{ask, look, start, start_with},
@@ -13,8 +16,11 @@ use crate::support::{
     engines,
     proxy::Proxy,
     raw::{get, put_if_match, send},
-    wait::{until, within},
+    wait::{DEADLINE, until, within},
 };
+
+/// How often something is asked for until it is so.
+const INTERVAL: Duration = Duration::from_millis(3);
 
 #[tokio::test]
 async fn a_proxy_that_serves_is_alive_and_ready() {
@@ -56,9 +62,9 @@ async fn a_proxy_whose_store_does_not_answer_is_not_ready_until_it_does() {
     assert_eq!(look(admin, "/livez").await.status, 200);
     assert_eq!(look(admin, "/leases").await.status, 503);
     redis.signal("CONT");
-    let end = tokio::time::Instant::now() + crate::support::wait::DEADLINE;
+    let end = Instant::now() + DEADLINE;
     while look(admin, "/readyz").await.status != 200 {
-        assert!(tokio::time::Instant::now() < end, "it is ready again");
+        assert!(Instant::now() < end, "it is ready again");
     }
 }
 
@@ -109,6 +115,31 @@ async fn a_proxy_that_ends_is_not_ready() {
     assert!(proxy.exit_status().await.success());
 }
 
+/// Until a write waits for its turn.
+async fn until_waiting(admin: SocketAddr) {
+    let end = Instant::now() + DEADLINE;
+    let is_one = |line: &str| {
+        line.starts_with("ifmatch_waiters{") && line.contains("ifmatch_queue=\"claim\"") && line.ends_with(" 1")
+    };
+    while !look(admin, "/metrics").await.text().lines().any(is_one) {
+        assert!(Instant::now() < end, "nobody waits");
+        sleep(INTERVAL).await;
+    }
+}
+
+/// The activity when so many requests were counted: each is when it has ended, and its client has its answer before.
+async fn activity_after(admin: SocketAddr, requests: u64) -> Value {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        let activity = ask(admin, "/activity").await;
+        if activity["routes"][0]["requests"] == requests {
+            return activity;
+        }
+        assert!(Instant::now() < end, "{requests} requests are not counted: {activity}");
+        sleep(INTERVAL).await;
+    }
+}
+
 #[tokio::test]
 async fn outcomes_and_hot_resources_are_counted() {
     let backend = Backend::start().await;
@@ -127,20 +158,26 @@ async fn outcomes_and_hot_resources_are_counted() {
     let first = tokio::spawn(async move { put_if_match(addr, "/hot", &first, "two").await });
     let mut write = held.arrived().await;
     let second = tokio::spawn(async move { put_if_match(addr, "/hot", &tag, "three").await });
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    until_waiting(admin).await;
+    let waits = Instant::now();
     write.apply().await;
+    // A wait of less than a millisecond counts as none.
+    sleep(INTERVAL).await;
+    let waited_ms = u64::try_from(waits.elapsed().as_millis()).expect("no test takes so long");
     write.answer(Answer::status(204)).await;
     assert_eq!(first.await.unwrap().status, 204);
     second.await.unwrap().refused(412, "precondition-failed");
-    let activity = ask(admin, "/activity").await;
+    let activity = activity_after(admin, 8).await;
     let route = &activity["routes"][0];
     assert_eq!((route["route"].as_str(), route["policy"].as_str()), (Some("all"), Some("optimistic")));
     assert_eq!(route["outcomes"], json!({ "passed": 2, "precondition-failed": 5, "precondition-required": 1 }));
-    assert_eq!((&route["requests"], &route["conflicts"], &route["failures"]), (&json!(8), &json!(5), &json!(0)));
+    assert_eq!((&route["conflicts"], &route["failures"]), (&json!(5), &json!(0)));
     let hot = &activity["hot"];
     assert_eq!((&hot[0]["key"], &hot[0]["conflicts"]), (&json!("backend:/hot"), &json!(4)));
     assert_eq!((&hot[1]["key"], &hot[1]["conflicts"]), (&json!("backend:/cold"), &json!(1)));
-    assert!(hot[0]["waits"] == 1 && hot[0]["longest_wait_ms"].as_u64().is_some_and(|wait| wait >= 10), "{hot}");
+    // On a busy machine one that nobody was before may take a millisecond too.
+    assert!(hot[0]["waits"].as_u64().is_some_and(|waits| waits >= 1), "{hot}");
+    assert!(hot[0]["longest_wait_ms"].as_u64().is_some_and(|wait| wait >= waited_ms), "{waited_ms} ms: {hot}");
 }
 
 #[tokio::test]

@@ -124,7 +124,8 @@ async fn crash(crashes: usize) {
             let own = items.split_off(items.len() - ITEMS_OF_EACH);
             clients.spawn(work(Connection::open(proxy.addr()).await, own, random.fork(), Arc::clone(&answered)));
         }
-        let enough = random.below(100);
+        // At least one: what nobody was told of cannot be lost.
+        let enough = 1 + random.below(100);
         until("the clients to work", || answered.load(Ordering::Relaxed) >= enough).await;
         proxy.signal("KILL");
         items = clients.join_all().await.into_iter().flatten().collect();

@@ -1,0 +1,135 @@
+//! Those who find mutants: tests of one target, all of them or some.
+
+use std::{
+    env, fs,
+    os::unix::process::CommandExt as _,
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::{
+    copy,
+    program::{self, Programs},
+};
+
+/// Who is asked about each mutant, the fastest first. The last two are the tests of what the program does for its users
+/// where requests meet.
+const GENERAL: [&str; 4] = [
+    "lib",
+    "simulation",
+    "proxy doubts:: lease_uses:: leases:: local_verdicts:: outcomes:: overlaps:: related:: unclaimed_writes::",
+    "proxy early_verdicts:: forwarded_conditions:: idempotency:: lease_waiting:: preconditions:: refused_untouched:: \
+     reload:: store_outage:: tags_after_writes::",
+];
+
+/// The variable that names the targets that may judge.
+const ALLOWED: &str = "MUTANTS_JUDGES";
+
+/// How often it is looked whether a judge has ended.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// Tests of one target.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Judge {
+    pub target: String,
+    /// Parts of the names of its tests, or whole ones; none for all.
+    filters: Vec<String>,
+    is_exact: bool,
+}
+
+/// What a judge says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// All its tests pass.
+    Passes,
+    /// These fail; none has a name where the whole program ended.
+    Fails(Vec<String>),
+    /// They have not ended in time.
+    Hangs,
+}
+
+impl Judge {
+    /// A target, and filters after it.
+    pub fn parse(text: &str) -> Self {
+        let mut words = text.split_whitespace().map(str::to_owned);
+        let target = words.next().expect("a judge has a target");
+        Self { target, filters: words.collect(), is_exact: false }
+    }
+
+    /// These of its tests alone, if they have names.
+    pub fn only(&self, tests: &[String]) -> Self {
+        if tests.is_empty() {
+            return self.clone();
+        }
+        Self { target: self.target.clone(), filters: tests.to_vec(), is_exact: true }
+    }
+
+    /// Its name in the table.
+    pub fn name(&self) -> String {
+        let mut words = vec![self.target.as_str()];
+        words.extend(self.filters.iter().map(String::as_str));
+        words.join(" ")
+    }
+
+    /// Runs its tests with a mutant, or none, for so long at the most; what they print goes into the file.
+    pub fn ask(&self, programs: &Programs, mutant: Option<&str>, limit: Duration, log: &Path) -> Word {
+        fs::create_dir_all(log.parent().expect("a file has a directory")).expect("the directory of the logs");
+        let file = fs::File::create(log).expect("a log");
+        let mut command = Command::new(&programs[&self.target]);
+        command.args(&self.filters).args(self.is_exact.then_some("--exact"));
+        command.current_dir(copy::directory(super::root())).process_group(0);
+        command.env_remove(copy::SWITCH).env_remove("MUTANTS").envs(mutant.map(|name| (copy::SWITCH, name)));
+        command.stdin(Stdio::null()).stdout(file.try_clone().expect("a handle")).stderr(file);
+        let status = wait(command.spawn().expect("the tests start"), limit);
+        let printed = String::from_utf8_lossy(&fs::read(log).expect("a log")).into_owned();
+        assert!(!printed.contains("running 0 tests"), "{} has no tests", self.name());
+        match status {
+            None => Word::Hangs,
+            Some(status) if status.success() => Word::Passes,
+            Some(_) => Word::Fails(failed(&printed)),
+        }
+    }
+}
+
+/// All who judge in general, if there are tests of their target.
+pub fn general() -> Vec<Judge> {
+    GENERAL
+        .iter()
+        .map(|text| Judge::parse(text))
+        .filter(|judge| program::exists(super::root(), &judge.target))
+        .collect()
+}
+
+/// The targets that may judge; `None` for all.
+pub fn allowed() -> Option<Vec<String>> {
+    env::var(ALLOWED).ok().map(|targets| targets.split(',').map(str::to_owned).collect())
+}
+
+/// Waits for the end of the tests; ends them, and all that they have started, after the limit.
+fn wait(mut child: Child, limit: Duration) -> Option<ExitStatus> {
+    let end = Instant::now() + limit;
+    let group = Pid::from_child(&child);
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("it is ours") {
+            break Some(status);
+        }
+        if Instant::now() >= end {
+            break None;
+        }
+        sleep(INTERVAL);
+    };
+    // What failed tests have left behind too.
+    let _ = kill_process_group(group, Signal::KILL);
+    let _ = child.wait();
+    status
+}
+
+/// The names of the failed tests, as the harness prints them.
+fn failed(printed: &str) -> Vec<String> {
+    let name = |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.to_owned());
+    printed.lines().filter_map(name).collect()
+}

@@ -1,0 +1,100 @@
+//! The list of mutants, and their places in the code.
+
+use std::{fs, ops::Range, path::Path};
+
+use serde::Deserialize;
+
+/// The files of the list, one for each room.
+const ROOMS: [&str; 5] = ["core", "exchange", "guard", "reload", "store"];
+
+/// What is replaced stands between these, where `find` has more than that.
+const MARKS: [char; 2] = ['«', '»'];
+
+/// One place that is broken on purpose.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mutant {
+    pub name: String,
+    /// From the root of the repository.
+    pub file: String,
+    /// The rules of DESIGN, section 3, that it breaks, or a section: `"1"`, `"3, 7"`, `"section 6"`.
+    pub rule: String,
+    /// What a programmer got wrong.
+    pub says: String,
+    /// Text of the file.
+    pub find: String,
+    /// What it is replaced by.
+    pub put: String,
+    #[serde(default)]
+    pub kind: Kind,
+    /// Which of several such texts it is, from 1 on.
+    pub nth: Option<usize>,
+    /// Who is asked first: a test target, and filters of its tests.
+    #[serde(default)]
+    pub judge: Vec<String>,
+    /// Why no test can find it.
+    pub survives: Option<String>,
+}
+
+/// What the text is.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    #[default]
+    Expression,
+    Statement,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Room {
+    mutant: Vec<Mutant>,
+}
+
+impl Mutant {
+    /// The rules of DESIGN, section 3, that it breaks; its sections are none.
+    pub fn rules(&self) -> impl Iterator<Item = &str> {
+        self.rule.split(',').map(str::trim).filter(|rule| rule.parse::<u32>().is_ok())
+    }
+}
+
+/// All mutants.
+pub fn all() -> Vec<Mutant> {
+    ROOMS.iter().flat_map(|room| read(room)).collect()
+}
+
+fn read(room: &str) -> Vec<Mutant> {
+    let path = super::root().join("tests/mutants").join(room).with_extension("toml");
+    let text = fs::read_to_string(&path).expect("the list of a room");
+    let room: Room = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    room.mutant
+}
+
+/// Where the text of a mutant stands in its file.
+pub fn place(root: &Path, mutant: &Mutant) -> Result<Range<usize>, String> {
+    let source = fs::read_to_string(root.join(&mutant.file)).map_err(|error| tell(mutant, &error.to_string()))?;
+    place_in(&source, mutant)
+}
+
+/// The same in the text of the file.
+pub fn place_in(source: &str, mutant: &Mutant) -> Result<Range<usize>, String> {
+    let found = mutant.find.trim();
+    let (before, within, after) = match found.split_once(MARKS[0]).zip(found.rsplit_once(MARKS[1])) {
+        None => ("", found, ""),
+        Some(((before, rest), (_, after))) => (before, &rest[..rest.len() - after.len() - MARKS[1].len_utf8()], after),
+    };
+    let text = [before, within, after].concat();
+    let places: Vec<usize> = source.match_indices(&text).map(|(place, _)| place).collect();
+    let at = match (mutant.nth, places.as_slice()) {
+        (None, [only]) => *only,
+        (None, _) => return Err(tell(mutant, &format!("its text is there {} times", places.len()))),
+        (Some(nth), places) => *places
+            .get(nth.wrapping_sub(1))
+            .ok_or_else(|| tell(mutant, &format!("its text is there {} times", places.len())))?,
+    };
+    Ok(at + before.len()..at + before.len() + within.len())
+}
+
+fn tell(mutant: &Mutant, problem: &str) -> String {
+    format!("{} ({}): {problem}", mutant.name, mutant.file)
+}

@@ -1,0 +1,91 @@
+//! The production code, broken on purpose, one place at a time: a test must find each (`docs/mutants.md`).
+//!
+//! ```text
+//! *.toml   the list: what a programmer got wrong, where, and which rule that breaks
+//! list     reads it, and finds the places                -> list::Mutant
+//! copy     the sources with a switch at each place       -> target/mutants/tree
+//! program  builds the copy's tests once                  -> judge::Judge
+//! judge    runs tests, and tells which of them fail
+//! trial    each mutant before its judges, two at a time  -> report::Row
+//! report   the table
+//! ```
+//!
+//! The list is checked by every run of the tests. The mutants are tried where `MUTANTS` says which: `full`, or a part of
+//! their names or files.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    missing_docs,
+    unreachable_pub,
+    reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
+)]
+
+mod copy;
+mod judge;
+mod list;
+mod program;
+mod report;
+mod trial;
+
+use std::{collections::BTreeSet, env, path::Path};
+
+use list::{Mutant, place};
+
+/// So many there are at the least.
+const MUTANTS_MIN: usize = 110;
+
+/// The rules of DESIGN, section 3, that each have some; what the last one demands is in no file of these rooms.
+const RULES: std::ops::RangeInclusive<u32> = 1..=16;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn each_mutant_has_one_place_in_the_code() {
+    let wrong: Vec<String> = list::all().iter().filter_map(|mutant| place(root(), mutant).err()).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_code_can_be_broken_in_all_places_at_once() {
+    let mutants = list::all();
+    let files: BTreeSet<&str> = mutants.iter().map(|mutant| mutant.file.as_str()).collect();
+    let wrong: Vec<String> = files.iter().filter_map(|file| copy::switched(root(), file, &mutants).err()).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn there_are_mutants_enough_and_some_for_each_rule() {
+    let mutants = list::all();
+    assert!(mutants.len() >= MUTANTS_MIN, "only {} mutants", mutants.len());
+    let names: BTreeSet<&str> = mutants.iter().map(|mutant| mutant.name.as_str()).collect();
+    assert_eq!(names.len(), mutants.len(), "a name stands twice: {:?}", doubled(&mutants));
+    let rules: BTreeSet<&str> = mutants.iter().flat_map(Mutant::rules).collect();
+    let without: Vec<u32> = RULES.filter(|rule| !rules.contains(rule.to_string().as_str())).collect();
+    assert!(without.is_empty(), "no mutant breaks the rules {without:?}");
+}
+
+fn doubled(mutants: &[Mutant]) -> Vec<&str> {
+    let names = mutants.iter().map(|mutant| mutant.name.as_str());
+    names.clone().filter(|name| names.clone().filter(|other| other == name).count() > 1).collect()
+}
+
+/// Hours, where all are tried.
+#[test]
+fn a_test_finds_each_mutant() {
+    let Ok(chosen) = env::var("MUTANTS") else { return };
+    let is_chosen =
+        |mutant: &Mutant| chosen == "full" || mutant.name.contains(&chosen) || mutant.file.contains(&chosen);
+    let all = list::all();
+    let mutants: Vec<Mutant> = all.iter().filter(|mutant| is_chosen(mutant)).cloned().collect();
+    assert!(!mutants.is_empty(), "no mutant has {chosen:?} in its name or file");
+    copy::make(root(), &all);
+    let rows = trial::all(&mutants, judge::allowed().as_deref());
+    report::write(root(), &rows);
+    let wrong: Vec<&str> = rows.iter().filter(|row| row.is_wrong()).map(|row| row.mutant.name.as_str()).collect();
+    assert!(wrong.is_empty(), "these survive without a reason, or have one and are found: {wrong:?}");
+}

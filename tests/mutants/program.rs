@@ -1,0 +1,72 @@
+//! The test binaries of the copy: built once, for all mutants.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+
+use super::copy;
+
+/// The target of the library's unit tests; all others are called as their files in `tests` are.
+pub const LIBRARY: &str = "lib";
+
+/// The test binaries by their targets.
+pub type Programs = BTreeMap<String, PathBuf>;
+
+/// Whether there are tests of this target.
+pub fn exists(root: &Path, target: &str) -> bool {
+    let tests = root.join("tests");
+    target == LIBRARY || tests.join(target).join("main.rs").exists() || tests.join(target).with_extension("rs").exists()
+}
+
+/// Builds these targets. The directory of the artefacts is one of its own: the program in it is one that can be broken.
+pub fn build(root: &Path, targets: &BTreeSet<String>) -> Programs {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["test", "--locked", "--no-run", "--message-format=json"]);
+    command.arg("--manifest-path").arg(copy::directory(root).join("Cargo.toml"));
+    command.arg("--target-dir").arg(root.join("target/mutants/build"));
+    // What the outer cargo says of this package: some build scripts run anew where that is another one.
+    for (name, _) in env::vars_os().filter(|(name, _)| is_of_package(&name.to_string_lossy())) {
+        command.env_remove(name);
+    }
+    for target in targets {
+        if target == LIBRARY {
+            command.arg("--lib")
+        } else {
+            command.args(["--test", target])
+        };
+    }
+    let output = command.stderr(Stdio::inherit()).output().expect("cargo starts");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let messages: Vec<Value> = printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let errors: Vec<&str> = messages.iter().filter_map(error).collect();
+    assert!(output.status.success(), "the copy cannot be built:\n{}", errors.join("\n"));
+    let programs: Programs = messages.iter().filter_map(program).collect();
+    let missing: Vec<_> = targets.iter().filter(|target| !programs.contains_key(*target)).collect();
+    assert!(missing.is_empty(), "cargo has not built {missing:?}");
+    programs
+}
+
+fn is_of_package(variable: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))
+}
+
+/// An error of the compiler. Its warnings are about the switches.
+fn error(message: &Value) -> Option<&str> {
+    let message = &message["message"];
+    message["rendered"].as_str().filter(|_| message["level"] == "error")
+}
+
+/// The target and the file of a test binary that cargo tells of.
+fn program(message: &Value) -> Option<(String, PathBuf)> {
+    let executable = message["executable"].as_str()?;
+    let target = &message["target"];
+    let is_library = target["kind"].as_array()?.iter().any(|kind| kind == LIBRARY);
+    let name = if is_library { LIBRARY } else { target["name"].as_str()? };
+    (message["profile"]["test"] == true).then(|| (name.to_owned(), PathBuf::from(executable)))
+}
