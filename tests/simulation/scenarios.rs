@@ -75,8 +75,8 @@ pub fn all(faults: u32) -> Vec<Scenario> {
 }
 
 impl Scenario {
-    pub fn setting(&self) -> Arc<Setting> {
-        let Self { source, pair: (one, other), meeting, .. } = *self;
+    pub fn setting(self) -> Arc<Setting> {
+        let Self { source, pair: (one, other), meeting, .. } = self;
         let has_lease = one.is_of_lease() || other.is_of_lease();
         let options = Options {
             leased: (has_lease, has_lease),
