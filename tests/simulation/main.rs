@@ -60,7 +60,7 @@ struct Extent {
     one_of: usize,
 }
 
-const SHORT: Extent = Extent { random_runs: 600, faults: 1, runs_max: 40, one_of: 41 };
+const SHORT: Extent = Extent { random_runs: 500, faults: 1, runs_max: 30, one_of: 61 };
 const FULL: Extent = Extent { random_runs: 2_000_000, faults: 2, runs_max: usize::MAX, one_of: 1 };
 
 fn extent() -> Extent {
