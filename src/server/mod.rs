@@ -112,8 +112,9 @@ pub async fn run(
         ended = &mut serving => Err(ServeError::Listeners(ended.err())),
         () = reached(&mut stop, Stop::Drain) => {
             supervisor::stopping();
-            shutdown.send_replace(true);
+            // Before the listeners: whoever sees them closed is told the end of its connection with its next answer.
             live.end();
+            shutdown.send_replace(true);
             let drain = async {
                 // The listeners end first; connections between two requests end with them.
                 let _ = serving.await;
