@@ -153,6 +153,8 @@ impl Drop for Attempt {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::{
         super::testing::{Fault, FaultyStore, When},
         *,
@@ -225,8 +227,8 @@ mod tests {
         let store = Arc::new(FaultyStore::new());
         let (before, attempt, marked) = begin(&store).await;
         store.fail(Fault::Hangs, When::Once(0));
-        let gone = tokio::time::timeout(STORE_TIMEOUT / 2, attempt.make(marked)).await;
-        assert!(gone.is_err());
+        // One poll, and then it is dropped: after a pause of the machine a time of its own would be over with the store's.
+        assert_eq!(attempt.make(marked).now_or_never(), None);
         taken_back(&store, &before).await;
     }
 

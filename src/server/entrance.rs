@@ -19,6 +19,8 @@ use pingora::{
 };
 use tokio::time::timeout;
 
+use super::InFlight;
+
 /// What the preface of HTTP/2 begins with.
 const BEGINNING: [u8; 4] = *b"PRI ";
 /// How long the preface is.
@@ -36,15 +38,23 @@ pub(super) struct Entrance<A> {
 pub(super) struct Speaking<A> {
     application: Arc<A>,
     options: HttpServerOptions,
+    /// Counts its connections.
+    connections: InFlight,
 }
 
 impl<A> Entrance<A> {
-    pub(super) fn new(application: A, options: &HttpServerOptions, silence_max: Duration) -> Self {
+    /// An entrance that counts the connections whose protocol is known among `connections`.
+    pub(super) fn new(
+        application: A,
+        options: &HttpServerOptions,
+        silence_max: Duration,
+        connections: &InFlight,
+    ) -> Self {
         let application = Arc::new(application);
         let speaking = |h2c| {
             let mut options = options.clone();
             options.h2c = h2c;
-            Arc::new(Speaking { application: Arc::clone(&application), options })
+            Arc::new(Speaking { application: Arc::clone(&application), options, connections: connections.clone() })
         };
         Self { http1: speaking(false), http2: speaking(true), silence_max }
     }
@@ -60,7 +70,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Entrance<A> {
     async fn process_new(self: &Arc<Self>, mut stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
         let speaks_http2 = timeout(self.silence_max, speaks_http2(&mut stream)).await.ok()?.ok()?;
         let application = if speaks_http2 { &self.http2 } else { &self.http1 };
-        application.process_new(stream, shutdown).await
+        application.serve(stream, shutdown).await
     }
 
     async fn cleanup(&self) {
@@ -77,6 +87,14 @@ async fn speaks_http2(stream: &mut Stream) -> io::Result<bool> {
     }
     // Pingora will look at the whole of it, and wait for it without end.
     stream.try_peek(&mut [0; PREFACE_BYTES]).await
+}
+
+impl<A: HttpServerApp + Send + Sync + 'static> Speaking<A> {
+    /// Serves a connection to its end: what was answered is written by then.
+    pub(super) async fn serve(self: &Arc<Self>, stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
+        let _counted = self.connections.enter();
+        self.process_new(stream, shutdown).await
+    }
 }
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! How many requests are being handled, and how to wait until there are none.
+//! How many requests are being handled, or connections are open, and how to wait until there are none.
 
 use std::sync::{
     Arc,
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::telemetry::metrics::{Gauged, watch};
 
-/// A count of requests.
+/// A count of requests, or of connections.
 #[derive(Clone, Debug, Default)]
 pub struct InFlight(Arc<Counter>);
 

@@ -48,9 +48,11 @@ const H2_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const H2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 /// Streams that a client may reset before they are handled (rapid reset attacks).
 const H2_PENDING_RESETS: usize = 32;
-/// How long a request may go uncounted: between the end of its head and its ticket, and between its last HTTP/2 frame
-/// and the connection that writes it.
+/// How long a request may go uncounted: between its connection's first bytes and its ticket.
 const UNCOUNTED: Duration = Duration::from_millis(50);
+/// How long connections have to end once nothing is in flight: longer than a thread that has the last frames of an answer
+/// waits for a busy machine. Whoever goes on sending what nobody wants, or is gone without a word, has no more.
+const LAST_FRAMES: Duration = Duration::from_secs(2);
 
 /// How far a server is asked to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +89,8 @@ pub async fn run(
     let options = http_options(server);
     proxy.server_options = Some(options.clone());
     proxy.h2_options = Some(h2_options());
-    let entrance = Entrance::new(proxy, &options, server.keepalive_timeout);
+    let connections = InFlight::default();
+    let entrance = Entrance::new(proxy, &options, server.keepalive_timeout, &connections);
     let tls = listeners.tls();
     let watching = tls.clone().map(|tls| AbortOnDrop(tokio::spawn(tls.watch())));
     let mut secure = tls.map(|tls| Service::new("ifmatch over TLS".to_owned(), Secure::new(&entrance, tls)));
@@ -112,12 +115,13 @@ pub async fn run(
         ended = &mut serving => Err(ServeError::Listeners(ended.err())),
         () = reached(&mut stop, Stop::Drain) => {
             supervisor::stopping();
-            shutdown.send_replace(true);
+            // Before the listeners: whoever sees them closed is told the end of its connection with its next answer.
             live.end();
+            shutdown.send_replace(true);
             let drain = async {
                 // The listeners end first; connections between two requests end with them.
                 let _ = serving.await;
-                drained(&in_flight).await;
+                drained(&in_flight, &connections).await;
             };
             tokio::select! {
                 _ = tokio::time::timeout(live.serving().config.server.shutdown_timeout, drain) => {}
@@ -149,10 +153,12 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Waits until nothing is in flight, and looks twice for a request that is not counted yet.
-async fn drained(in_flight: &InFlight) {
+/// Waits until nothing is in flight and all is written, and looks twice for a request that is not counted yet.
+async fn drained(in_flight: &InFlight, connections: &InFlight) {
     in_flight.idle().await;
     tokio::time::sleep(UNCOUNTED).await;
+    // Another thread may have what is to be written of an HTTP/2 answer whose request is over.
+    let _ = tokio::time::timeout(LAST_FRAMES, connections.idle()).await;
     in_flight.idle().await;
 }
 
@@ -193,4 +199,36 @@ fn h2_options() -> H2Options {
         .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
         .max_pending_accept_reset_streams(H2_PENDING_RESETS);
     options
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{Instant, sleep, timeout};
+
+    use super::*;
+
+    /// What an HTTP/2 connection has not written when the request is over would be lost.
+    #[tokio::test]
+    async fn the_end_waits_for_connections_that_have_something_to_write() {
+        let (in_flight, connections) = (InFlight::default(), InFlight::default());
+        let connection = connections.enter();
+        let written = async {
+            sleep(4 * UNCOUNTED).await;
+            drop(connection);
+            Instant::now()
+        };
+        let ended = async {
+            drained(&in_flight, &connections).await;
+            Instant::now()
+        };
+        let (written, ended) = tokio::join!(written, ended);
+        assert!(written <= ended);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_does_not_end_holds_the_end_up_for_a_while_only() {
+        let (in_flight, connections) = (InFlight::default(), InFlight::default());
+        let _connection = connections.enter();
+        timeout(10 * LAST_FRAMES, drained(&in_flight, &connections)).await.expect("the end");
+    }
 }

@@ -49,7 +49,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Secure<A> {
     async fn process_new(self: &Arc<Self>, stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
         let connection = stream.into_any().downcast::<Connection>().ok()?;
         let stream = self.shake_hands(*connection).await?;
-        self.application.process_new(stream, shutdown).await
+        self.application.serve(stream, shutdown).await
     }
 
     async fn cleanup(&self) {

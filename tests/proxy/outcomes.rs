@@ -167,7 +167,7 @@ fn silent() -> Vec<Case> {
     ]
 }
 
-/// Runs each of the cases in each mode, all at once.
+/// Runs each of the cases in each mode, many at once.
 async fn run_all<F: Future<Output = ()> + Send + 'static>(
     scene: &Arc<Scene>,
     cases: impl Fn() -> Vec<Case>,

@@ -1,6 +1,12 @@
 //! A way to an engine on which answers can be held back: questions arrive, and who asked does not know.
 
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -15,6 +21,7 @@ use tokio::{
 pub struct Relay {
     addr: SocketAddr,
     answers: watch::Sender<bool>,
+    asked_bytes: Arc<AtomicUsize>,
     task: AbortHandle,
 }
 
@@ -24,17 +31,25 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let addr = listener.local_addr().expect("an address");
         let (answers, allowed) = watch::channel(true);
+        let asked_bytes = Arc::<AtomicUsize>::default();
+        let asked = Arc::clone(&asked_bytes);
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
                 let Ok(server) = TcpStream::connect(server).await else { continue };
                 let ((client_reads, client_writes), (server_reads, server_writes)) =
                     (client.into_split(), server.into_split());
-                connections.spawn(carry(client_reads, server_writes, None));
-                connections.spawn(carry(server_reads, client_writes, Some(allowed.clone())));
+                let (asked, allowed) = (Arc::clone(&asked), allowed.clone());
+                connections.spawn(carry(client_reads, server_writes, async move |bytes| {
+                    asked.fetch_add(bytes, Ordering::SeqCst);
+                    true
+                }));
+                connections.spawn(carry(server_reads, client_writes, async move |_| {
+                    allowed.clone().wait_for(|allowed| *allowed).await.is_ok()
+                }));
             }
         });
-        Self { addr, answers, task: task.abort_handle() }
+        Self { addr, answers, asked_bytes, task: task.abort_handle() }
     }
 
     pub fn addr(&self) -> SocketAddr {
@@ -45,6 +60,11 @@ impl Relay {
     pub fn let_answers_through(&self, through: bool) {
         self.answers.send_replace(through);
     }
+
+    /// How many bytes of questions have come.
+    pub fn asked_bytes(&self) -> usize {
+        self.asked_bytes.load(Ordering::SeqCst)
+    }
 }
 
 impl Drop for Relay {
@@ -53,15 +73,11 @@ impl Drop for Relay {
     }
 }
 
-async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut allowed: Option<watch::Receiver<bool>>) {
+/// Carries what comes, as long as `may_pass` says so of each piece of so many bytes.
+async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, may_pass: impl AsyncFn(usize) -> bool) {
     let mut buffer = [0; 4096];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        if let Some(allowed) = &mut allowed
-            && allowed.wait_for(|allowed| *allowed).await.is_err()
-        {
-            return;
-        }
-        if to.write_all(&buffer[..length]).await.is_err() {
+        if !may_pass(length).await || to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
     }
