@@ -180,7 +180,7 @@ async fn write(store: &dyn Store, key: &ResourceKey, read: &Snapshot) -> Snapsho
         outcome: Outcome::Applied,
         removes: None,
         learned: None,
-        late_max: HOUR,
+        shown: None,
     };
     let next = settle(&marked, settlement).expect("the mark is ours");
     swap(store, key, &marked, next).await

@@ -36,8 +36,8 @@ fn one(current: Option<&str>, earlier: &[&str]) -> BareTags {
     BareTags::One(Listed { target: ShortName(1), current: current.map(name), earlier })
 }
 
-fn shown(before: Before, after: Option<&str>) -> Option<Shown> {
-    Some(Shown { target: ShortName(1), before, after: after.map(name) })
+fn seen(before: Before, after: Option<&str>) -> Shown {
+    Shown { target: ShortName(1), before, after: after.map(name) }
 }
 
 #[test]
@@ -122,15 +122,18 @@ fn lists_and_if_range_are_translated_and_the_rest_is_not() {
 
 #[test]
 fn a_list_ends_with_what_it_cannot_follow() {
-    let known = shown(Before::Tag(name("\"a\"")), Some("\"b\""));
+    let known = seen(Before::Tag(name("\"a\"")), Some("\"b\""));
     let listed = one(Some("\"b\""), &["\"a\""]);
-    assert_eq!(BareTags::All.changed(known), listed);
-    assert_eq!(BareTags::All.changed(shown(Before::Absent, Some("\"b\""))), one(Some("\"b\""), &[]));
-    assert_eq!(BareTags::All.changed(shown(Before::Unknown, Some("\"b\""))), BareTags::None);
-    assert_eq!(BareTags::None.changed(known), BareTags::None);
-    assert_eq!(listed.clone().changed(shown(Before::Unknown, Some("\"c\""))), one(Some("\"c\""), &["\"a\"", "\"b\""]));
-    assert_eq!(listed.clone().changed(shown(Before::Unknown, Some("\"a\""))), one(None, &["\"a\"", "\"b\""]));
-    assert_eq!(listed.clone().changed(shown(Before::Unknown, None)), one(None, &["\"a\"", "\"b\""]));
+    assert_eq!(BareTags::All.changed(Some(known)), listed);
+    assert_eq!(BareTags::All.changed(Some(seen(Before::Absent, Some("\"b\"")))), one(Some("\"b\""), &[]));
+    assert_eq!(BareTags::All.changed(Some(seen(Before::Unknown, Some("\"b\"")))), BareTags::None);
+    assert_eq!(BareTags::None.changed(Some(known)), BareTags::None);
+    assert_eq!(
+        listed.clone().changed(Some(seen(Before::Unknown, Some("\"c\"")))),
+        one(Some("\"c\""), &["\"a\"", "\"b\""])
+    );
+    assert_eq!(listed.clone().changed(Some(seen(Before::Unknown, Some("\"a\"")))), one(None, &["\"a\"", "\"b\""]));
+    assert_eq!(listed.clone().changed(Some(seen(Before::Unknown, None))), one(None, &["\"a\"", "\"b\""]));
     assert_eq!(listed.clone().changed(None), BareTags::None);
     let elsewhere = Shown { target: ShortName(2), before: Before::Tag(name("\"x\"")), after: None };
     assert_eq!(listed.changed(Some(elsewhere)), BareTags::None);
@@ -141,10 +144,10 @@ fn a_list_that_is_full_ends() {
     let mut bare_tags = BareTags::All;
     for number in 0..EARLIER_MAX {
         let after = format!("\"{number}\"");
-        bare_tags = bare_tags.changed(shown(Before::Tag(name("\"first\"")), Some(&after)));
+        bare_tags = bare_tags.changed(Some(seen(Before::Tag(name("\"first\"")), Some(&after))));
         assert!(matches!(&bare_tags, BareTags::One(listed) if listed.current == Some(name(&after))), "{number}");
     }
-    assert_eq!(bare_tags.changed(shown(Before::Unknown, Some("\"last\""))), BareTags::None);
+    assert_eq!(bare_tags.changed(Some(seen(Before::Unknown, Some("\"last\"")))), BareTags::None);
 }
 
 /// Two targets of one key at a backend, the record, and all tags that went out.

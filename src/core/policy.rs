@@ -244,6 +244,7 @@ pub enum Guarantee {
 
 /// Everything about one guarded route that its requests are handled by.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration")]
 pub struct Guard {
     /// Where tags come from.
     pub etag: TagSource,

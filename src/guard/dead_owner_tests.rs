@@ -59,8 +59,8 @@ async fn what_is_touched_beside_a_dead_owners_mark_is_in_doubt_for_as_long() {
         let fixture = Fixture::with(Guard { touches: touches.clone(), ..versions() }).await;
         leave_mark(&fixture, "backend:/doc", is_claim).await;
         assert_eq!(fixture.send(Method::PUT, "", "two").await.status, 204, "a touch waits for nothing");
-        let touched = fixture.store.look(&ResourceKey::from_text("backend:/doc")).await;
+        let record = fixture.store.look(&ResourceKey::from_text("backend:/doc")).await;
         let until = fixture.store.time().plus(LATE_MAX);
-        assert_eq!(touched.availability(), Availability::InDoubt { until });
+        assert_eq!(record.availability(), Availability::InDoubt { until });
     }
 }

@@ -79,9 +79,9 @@ impl IssuedTags {
     }
 
     fn slot(&self, name: Name) -> Option<&Mutex<Option<Issued>>> {
-        let [high, low, ..] = name;
-        let shelf = self.0.get(usize::from(high))?;
-        shelf.get_or_init(|| (0..SHELF_SLOTS).map(|_| Mutex::default()).collect()).get(usize::from(low))
+        let [first, second, ..] = name.map(usize::from);
+        let empty = || (0..SHELF_SLOTS).map(|_| Mutex::default()).collect();
+        self.0.get(first)?.get_or_init(empty).get(second)
     }
 }
 

@@ -5,8 +5,9 @@
 //! *Why?* A read goes on without the store, and a write is refused. Without a breaker each of them would first wait for
 //! as long as the store is given.
 //!
-//! *When does it open?* When the store has failed, and has taken its time for it. What fails at once, as a record that
-//! cannot be read does, makes nobody wait.
+//! *When does it open?* When a read, or the question for the time, has failed and taken its time for it. What fails at
+//! once, as a record that cannot be read does, makes nobody wait. A swap says nothing of reads: a store that is full
+//! answers them.
 //!
 //! *When does it close?* A trial asks for a record again and again, one at a time, so that recovery waits for no request
 //! and no request waits for the trial.
@@ -115,7 +116,7 @@ impl Store for Breaker {
     }
 
     async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
-        self.watched(self.inner.swap(key, expected, next)).await
+        self.inner.swap(key, expected, next).await
     }
 
     async fn scan(

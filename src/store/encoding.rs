@@ -18,12 +18,14 @@ use crate::core::{
     coarse_tag::{BareTags, Listed, ShortName},
     entity_tag::EntityTag,
     http_date::HttpDate,
-    lease::{HolderLabel, Lease, LeaseDuration, LeaseId, TargetName, Term},
-    policy::LeaseGuards,
     record::{Doubt, Known, Mark, Record, Revision, Stamp, VariantName, Waiting},
     time::StoreTime,
     validators::{Modified, Representation, Validators},
 };
+
+mod lease;
+
+use lease::WrittenLease;
 
 /// What [`decode`] reads. A record of a later format is refused: it may say what this program does not know.
 const FORMAT: u32 = 2;
@@ -200,41 +202,6 @@ struct WrittenDoubt {
     version: Option<u64>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenLease {
-    id: String,
-    term: WrittenTerm,
-    /// `null` for a lease without an end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    duration_ms: Option<u64>,
-    granted_ms: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    holder: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    principal: Option<String>,
-    remember_ms: u64,
-    guards: WrittenGuards,
-    target: String,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum WrittenGuards {
-    Write,
-    ReadAndWrite,
-    Delete,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum WrittenTerm {
-    Held,
-    HeldUntilMs(i64),
-    BreakingUntilMs(i64),
-    ReleasedAtMs(i64),
-}
-
 impl WrittenKnown {
     fn of(known: &Known) -> Self {
         let representation = match &known.representation {
@@ -320,61 +287,6 @@ impl WrittenWaiting {
 
     fn read(self, base: StoreTime) -> Result<Waiting, DamagedRecord> {
         Ok(Waiting { owner: read_owner(&self.owner)?, until: moment(base, self.until_ms) })
-    }
-}
-
-impl WrittenLease {
-    fn of(lease: &Lease, base: StoreTime) -> Self {
-        Self {
-            id: lease.id.reveal(),
-            term: match lease.term {
-                Term::Held(None) => WrittenTerm::Held,
-                Term::Held(Some(end)) => WrittenTerm::HeldUntilMs(since(base, end)),
-                Term::Breaking(end) => WrittenTerm::BreakingUntilMs(since(base, end)),
-                Term::Released(at) => WrittenTerm::ReleasedAtMs(since(base, at)),
-            },
-            duration_ms: match lease.duration {
-                LeaseDuration::Fixed(duration) => Some(milliseconds(duration)),
-                LeaseDuration::Infinite => None,
-            },
-            granted_ms: since(base, lease.granted),
-            holder: lease.holder.as_ref().map(|holder| holder.as_str().to_owned()),
-            principal: lease.principal.map(hex),
-            remember_ms: milliseconds(lease.remember),
-            guards: match lease.guards {
-                LeaseGuards::Write => WrittenGuards::Write,
-                LeaseGuards::ReadAndWrite => WrittenGuards::ReadAndWrite,
-                LeaseGuards::Delete => WrittenGuards::Delete,
-            },
-            target: hex(lease.target.0),
-        }
-    }
-
-    fn read(self, base: StoreTime) -> Result<Lease, DamagedRecord> {
-        let holder =
-            self.holder.map(|holder| HolderLabel::parse(holder.as_bytes()).map_err(|_malformed| damaged("the holder")));
-        Ok(Lease {
-            id: LeaseId::parse(self.id.as_bytes()).map_err(|_malformed| damaged("the id of its lease"))?,
-            term: match self.term {
-                WrittenTerm::Held => Term::Held(None),
-                WrittenTerm::HeldUntilMs(end) => Term::Held(Some(moment(base, end))),
-                WrittenTerm::BreakingUntilMs(end) => Term::Breaking(moment(base, end)),
-                WrittenTerm::ReleasedAtMs(at) => Term::Released(moment(base, at)),
-            },
-            duration: self
-                .duration_ms
-                .map_or(LeaseDuration::Infinite, |duration| LeaseDuration::Fixed(Duration::from_millis(duration))),
-            granted: moment(base, self.granted_ms),
-            holder: holder.transpose()?,
-            principal: self.principal.as_deref().map(name).transpose()?,
-            remember: Duration::from_millis(self.remember_ms),
-            guards: match self.guards {
-                WrittenGuards::Write => LeaseGuards::Write,
-                WrittenGuards::ReadAndWrite => LeaseGuards::ReadAndWrite,
-                WrittenGuards::Delete => LeaseGuards::Delete,
-            },
-            target: TargetName(name(&self.target)?),
-        })
     }
 }
 

@@ -3,6 +3,10 @@
 use proptest::{option, prelude::*};
 
 use super::*;
+use crate::core::{
+    lease::{HolderLabel, Lease, LeaseDuration, LeaseId, TargetName, Term},
+    policy::LeaseGuards,
+};
 
 const BASE: u64 = 1 << 40;
 

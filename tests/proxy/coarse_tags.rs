@@ -114,7 +114,7 @@ async fn a_tag_that_comes_back_is_that_of_another_state() {
 /// What may have changed the state without telling its tag.
 #[tokio::test]
 async fn a_tag_ends_with_whatever_may_have_changed_the_state() {
-    for_each(async |source| {
+    Box::pin(for_each(async |source| {
         let lines = |setup: Setup| setup.upstream("late_max = \"100ms\"").route("require = \"never\"");
         let (backend, proxy) = start(source, lines).await;
         let addr = proxy.addr();
@@ -139,7 +139,7 @@ async fn a_tag_ends_with_whatever_may_have_changed_the_state() {
         assert_eq!(send(addr, "DELETE", "/doc", &[("If-Match", &tag)], "").await.status, 204);
         assert_eq!(put(addr, "/doc", &[], text(5)).await.status, 201);
         assert_dead(&proxy, &tag).await;
-    })
+    }))
     .await;
 }
 

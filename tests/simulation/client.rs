@@ -79,7 +79,7 @@ pub async fn send(world: World, process: std::sync::Arc<Process>, number: usize,
     let told = REQUEST.scope(number, answer(&process, &request)).await;
     let at = tokio::time::Instant::now();
     world.note(|| format!("request {number} is answered {told:?}"));
-    world.lock().answered(number, told, at);
+    world.lock().answered(number, &told, at);
     world.stir();
 }
 

@@ -28,20 +28,19 @@ struct Way<'a> {
 
 impl Choose for Way<'_> {
     fn choose(&mut self, run: &Run, events: &[Event]) -> Option<Event> {
-        let event = match self.given.get(self.gone.len()) {
-            Some(given) => *given,
-            None => {
-                if !self.seen.insert(run.state()) {
-                    return None;
-                }
-                let (first, others) = events.split_first()?;
-                // Time need not pass while somebody can be answered: whatever may come late has an event of its own.
-                let goes_on = events.iter().any(|event| matches!(event, Event::Do(_) | Event::Begin(_)));
-                let is_needed = |event: &&Event| !goes_on || **event != Event::Flow;
-                let others = others.iter().filter(is_needed);
-                self.others.extend(others.map(|other| self.gone.iter().copied().chain([*other]).collect()));
-                *first
+        let event = if let Some(given) = self.given.get(self.gone.len()) {
+            *given
+        } else {
+            if !self.seen.insert(run.state()) {
+                return None;
             }
+            let (first, others) = events.split_first()?;
+            // Time need not pass while somebody can be answered: whatever may come late has an event of its own.
+            let goes_on = events.iter().any(|event| matches!(event, Event::Do(_) | Event::Begin(_)));
+            let is_needed = |event: &&Event| !goes_on || **event != Event::Flow;
+            let others = others.iter().filter(is_needed);
+            self.others.extend(others.map(|other| self.gone.iter().copied().chain([*other]).collect()));
+            *first
         };
         self.gone.push(event);
         Some(event)

@@ -149,7 +149,7 @@ impl Inner {
     }
 
     /// A client gets its answer.
-    pub fn answered(&mut self, number: usize, told: Told, at: Instant) {
+    pub fn answered(&mut self, number: usize, told: &Told, at: Instant) {
         let ledger = &mut self.ledger;
         let moment = ledger.moment();
         ledger.requests[number].answered = Some((moment, told.clone()));
@@ -173,7 +173,7 @@ impl Inner {
                 ledger.breaks(format!("request {number} reads what a lease keeps from it"));
             }
         }
-        ledger.learn(&entry, &told, at);
+        ledger.learn(&entry, told, at);
     }
 }
 

@@ -60,7 +60,7 @@ struct Extent {
     one_of: usize,
 }
 
-const SHORT: Extent = Extent { random_runs: 600, faults: 1, runs_max: 40, one_of: 41 };
+const SHORT: Extent = Extent { random_runs: 500, faults: 1, runs_max: 30, one_of: 61 };
 const FULL: Extent = Extent { random_runs: 2_000_000, faults: 2, runs_max: usize::MAX, one_of: 1 };
 
 fn extent() -> Extent {
@@ -137,7 +137,7 @@ impl AddAssign for Size {
 }
 
 /// Explores a scenario; the way on which the promise is broken is told as a story.
-fn holds(scenario: &Scenario, runs_max: usize) -> Option<Size> {
+fn holds(scenario: Scenario, runs_max: usize) -> Option<Size> {
     let setting = scenario.setting();
     match explore(&setting, runs_max) {
         Ok(size) => Some(size),
@@ -166,7 +166,7 @@ fn every_schedule_of_two_requests_keeps_the_promise() {
     let begun = Instant::now();
     let sizes = on_all_cores(scenarios.len() as u64, |number| {
         let scenario = scenarios[usize::try_from(number).unwrap()];
-        (scenario.meeting, holds(scenario, runs_max))
+        (scenario.meeting, holds(*scenario, runs_max))
     });
     let broken = sizes.iter().filter(|(_, size)| size.is_none()).count();
     let mut whole: BTreeMap<String, (usize, Size)> = BTreeMap::new();

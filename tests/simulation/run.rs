@@ -303,7 +303,7 @@ impl Run {
         self.faults.left = 0;
         for _ in 0..20 {
             self.settle().await;
-            while self.world.lock().pending.first().is_some() {
+            while !self.world.lock().pending.is_empty() {
                 self.usual().await;
                 self.settle().await;
             }

@@ -4,6 +4,7 @@
 use std::{fmt, sync::Arc};
 
 use crate::{
+    backend::Tags,
     operation::{ALL, Manner, Operation},
     options::{Options, SOURCES, Source},
     process::Keeping,
@@ -75,10 +76,13 @@ pub fn all(faults: u32) -> Vec<Scenario> {
 }
 
 impl Scenario {
-    pub fn setting(&self) -> Arc<Setting> {
-        let Self { source, pair: (one, other), meeting, .. } = *self;
+    pub fn setting(self) -> Arc<Setting> {
+        let Self { source, pair: (one, other), meeting, .. } = self;
         let has_lease = one.is_of_lease() || other.is_of_lease();
+        // One tag for all states of a run, where the backend makes them; elsewhere one for each.
+        let tags = if meeting == Meeting::Between { Tags::Precise } else { Tags::Seconds };
         let options = Options {
+            tags,
             leased: (has_lease, has_lease),
             item_touches_document: meeting.is_by_touch(),
             late_max: (5, 3),

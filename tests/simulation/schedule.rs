@@ -78,9 +78,9 @@ impl Run {
                     }
                 }
             }
-            events.extend(self.running(&inner).map(Event::GiveUp));
+            events.extend(Self::running(&inner).map(Event::GiveUp));
             if self.faults.kills {
-                events.extend(self.living(&inner).map(Event::Kill));
+                events.extend(Self::living(&inner).map(Event::Kill));
             }
         }
         if !self.is_over(&inner) || !inner.late.is_empty() {
@@ -277,13 +277,14 @@ impl Run {
         }
     }
 
-    fn running<'a>(&'a self, inner: &'a Inner) -> impl Iterator<Item = usize> + 'a {
+    fn running(inner: &Inner) -> impl Iterator<Item = usize> + '_ {
         let requests = inner.ledger.requests.iter().enumerate();
         requests.filter(|(_, entry)| entry.answered.is_none() && !entry.is_given_up).map(|(number, _)| number)
     }
 
-    fn living<'a>(&'a self, inner: &'a Inner) -> impl Iterator<Item = usize> + 'a {
-        let busy: BTreeSet<usize> = self.running(inner).map(|request| inner.ledger.requests[request].process).collect();
+    fn living(inner: &Inner) -> impl Iterator<Item = usize> + '_ {
+        let busy: BTreeSet<usize> =
+            Self::running(inner).map(|request| inner.ledger.requests[request].process).collect();
         busy.into_iter().filter(|process| inner.alive[*process])
     }
 }

@@ -187,6 +187,7 @@ fn guard(guard: &Guard) -> Value {
         "etag_after_write": guard.tag_after_write.word(),
         "safe_methods": methods(&guard.safe_methods),
         "unclaimed_methods": methods(&guard.unclaimed_methods),
+        "websocket": guard.websocket,
         "method_override": guard.method_override.word(),
         "guarantee": guard.guarantee.word(),
         "observe": guard.observe,
