@@ -29,6 +29,9 @@ const GENERAL: [&str; 4] = [
 /// The variable that names the targets that may judge.
 const ALLOWED: &str = "MUTANTS_JUDGES";
 
+/// What the simulation is told, so that it says the same of a mutant each time: the first of its seeds, and how many runs.
+const SIMULATION: [(&str, &str); 2] = [("IFMATCH_SEED", "1"), ("SIMULATE_RUNS", "400")];
+
 /// How often it is looked whether a judge has ended.
 const INTERVAL: Duration = Duration::from_millis(20);
 
@@ -83,6 +86,7 @@ impl Judge {
         command.args(&self.filters).args(self.is_exact.then_some("--exact"));
         command.current_dir(copy::directory(super::root())).process_group(0);
         command.env_remove(copy::SWITCH).env_remove("MUTANTS").envs(mutant.map(|name| (copy::SWITCH, name)));
+        command.envs(SIMULATION);
         command.stdin(Stdio::null()).stdout(file.try_clone().expect("a handle")).stderr(file);
         let status = wait(command.spawn().expect("the tests start"), limit);
         let printed = String::from_utf8_lossy(&fs::read(log).expect("a log")).into_owned();
