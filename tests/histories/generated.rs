@@ -10,9 +10,10 @@ use tokio::task::JoinSet;
 use super::{
     disturbance::Counts,
     options::KEEPINGS,
-    run::{Plan, Verdict, run},
+    plan::Plan,
+    run::{Verdict, run},
     support::random::Random,
-    workload::Tally,
+    tally::Tally,
 };
 
 /// How many run at a time: most of a run is waiting, for late writes and the marks of dead proxies.

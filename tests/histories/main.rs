@@ -30,20 +30,26 @@ mod generated;
 mod history;
 mod members;
 mod options;
+mod plan;
 mod promise;
 mod register;
 mod run;
 mod standstill;
 #[path = "../proxy/support/mod.rs"]
 mod support;
+mod tally;
 mod workload;
 
 use self::{
     fairness::Turns,
     generated::Total,
-    run::{Plan, Verdict, run},
+    plan::Plan,
+    run::{Verdict, run},
 };
-use support::engines::{Engine, Etcd, Redis, cluster::EtcdCluster};
+use support::{
+    engines::{Engine, Etcd, Redis, cluster::EtcdCluster},
+    random::Random,
+};
 
 /// Kills and stops in one run, where `IFMATCH_DISTURBANCES` says nothing; in `make histories` they are many more.
 const DISTURBANCES: usize = 8;
@@ -129,4 +135,13 @@ async fn lost_updates_behind_proxies_without_a_common_store_are_found() {
     println!("{summary}");
     let has = |what: &str| anomalies.iter().any(|anomaly| anomaly.contains(what));
     assert!(has("not linearizable") && has("was applied on"), "{anomalies:?}\n{summary}");
+}
+
+/// Tags that repeat lose updates where the configuration says that they do not: the clients of generated configurations
+/// find that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn lost_updates_by_tags_that_repeat_are_found() {
+    let Verdict { anomalies, summary, .. } = run(Plan::misled(Random::new("tags that repeat"))).await;
+    println!("{summary}");
+    assert!(anomalies.iter().any(|anomaly| anomaly.contains("was applied on")), "{anomalies:?}\n{summary}");
 }

@@ -69,6 +69,8 @@ pub struct Options {
     exclusive: bool,
     omits: bool,
     creates_freely: bool,
+    /// Whether the configuration says that the backend gives no tag to two states.
+    says_unique: bool,
     pub guards_reads: bool,
     pub required: bool,
     /// Milliseconds: those of the first and the second upstream.
@@ -98,11 +100,18 @@ impl Options {
             exclusive: source == Source::Version || random.is_one_of(50),
             omits: random.is_one_of(25),
             creates_freely: random.is_one_of(50),
+            says_unique: false,
             guards_reads: random.is_one_of(25),
             required: random.is_one_of(50),
             timeout: (TIMEOUT_MS + random.below(500), TIMEOUT_MS + random.below(500)),
             late_max: (LATE_MAX_MS + random.below(1_000), LATE_MAX_MS + random.below(1_000)),
         }
+    }
+
+    /// Tags that take turns, and a configuration that denies it.
+    pub fn misled(random: &mut Random) -> Self {
+        let (source, tags, guards_reads) = (Source::Upstream, Tags::Alternating, false);
+        Self { source, tags, guards_reads, exclusive: false, says_unique: true, ..Self::by_chance(random) }
     }
 
     pub fn style(&self) -> Style {
@@ -139,11 +148,12 @@ impl Options {
         }
         let _ = write!(
             text,
-            "[defaults]\netag = \"{}\"\nwriters = \"{}\"\non_write = \"{}\"\n\
+            "[defaults]\netag = \"{}\"\nwriters = \"{}\"\non_write = \"{}\"\n{}\
              claim = {{ max_wait = \"150ms\" }}\nprobe = {{ timeout = \"{PROBE_MS}ms\" }}\nhash_wait = \"5s\"\n",
             self.source.word(),
             if self.exclusive { "exclusive" } else { "shared" },
             if self.omits { "omit" } else { "probe" },
+            if self.says_unique { "unique_tags = true\n" } else { "" },
         );
         let require = if self.creates_freely { "existing" } else { "always" };
         let _ = write!(

@@ -15,6 +15,7 @@ use super::{
     board::Board,
     history::{Base, Encounter, Granted, History, Kind, Leased, Operation, State, Step, Written, named},
     support::{leases::Grant, random::Random, raw::Connection, response::Response},
+    tally::Tally,
 };
 
 /// In a hundred refusals, so many make a client turn to another resource: one that a dead proxy keeps busy would hold
@@ -30,42 +31,6 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(10);
 
 /// How soon a server that is not there is tried again.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(10);
-
-/// How many operations there were, by what clients were told.
-#[derive(Clone, Debug, Default)]
-pub struct Tally {
-    pub reads: usize,
-    pub writes: usize,
-    pub differing: usize,
-    /// Where there was nothing to change.
-    pub missing: usize,
-    /// By the code of the refusal.
-    pub refused: BTreeMap<String, usize>,
-    pub unanswered: usize,
-    pub grants: usize,
-}
-
-impl Tally {
-    pub fn total(&self) -> usize {
-        let refused: usize = self.refused.values().sum();
-        self.reads + self.writes + self.differing + self.missing + refused + self.unanswered + self.grants
-    }
-
-    pub fn plus(mut self, other: Self) -> Self {
-        for (code, count) in other.refused {
-            *self.refused.entry(code).or_default() += count;
-        }
-        Self {
-            reads: self.reads + other.reads,
-            writes: self.writes + other.writes,
-            differing: self.differing + other.differing,
-            missing: self.missing + other.missing,
-            refused: self.refused,
-            unanswered: self.unanswered + other.unanswered,
-            grants: self.grants + other.grants,
-        }
-    }
-}
 
 /// What a client was told of a write.
 pub enum Told {
