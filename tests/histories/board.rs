@@ -22,6 +22,8 @@ pub struct Board {
     /// How many writes and grants were refused because of the store.
     pub unavailable: AtomicUsize,
     pub is_over: AtomicBool,
+    /// While it is set no other resource takes the place of one: clients wait for those that a dead mark keeps busy.
+    pub stays: AtomicBool,
     pub manner: Manner,
     places: Vec<Place>,
     next_value: AtomicU32,
@@ -68,6 +70,7 @@ impl Board {
             done: AtomicUsize::new(0),
             unavailable: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
+            stays: AtomicBool::new(false),
             manner,
             places: places.map(place).collect(),
             next_value: AtomicU32::new(1),
@@ -101,6 +104,9 @@ impl Board {
     }
 
     fn use_up(&self, target: &str, operations: usize) {
+        if self.stays.load(Ordering::Relaxed) {
+            return;
+        }
         if let Some(place) = self.places.iter().find(|place| place.target() == target) {
             place.answered.fetch_add(operations, Ordering::Relaxed);
         }

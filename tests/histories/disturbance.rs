@@ -83,15 +83,18 @@ impl Disturber {
         self.wait_for_operations().await;
     }
 
-    /// Stops a proxy for longer than its marks last, while the others go on.
+    /// Stops a proxy for so long that the others take its marks over, and write on the same resources: what it has begun
+    /// then comes too late.
     pub async fn outlast_marks(&mut self, length: Duration) {
         self.wait_for_operations().await;
         let index = self.random.below(self.proxies.len());
+        self.board.stays.store(true, Ordering::Relaxed);
         stop_at_rest(&self.proxies[index]).await;
         sleep(length).await;
         self.proxies[index].signal("CONT");
         self.counts.outlasting_stops += 1;
         self.wait_for_operations().await;
+        self.board.stays.store(false, Ordering::Relaxed);
     }
 
     async fn wait_for_operations(&mut self) {

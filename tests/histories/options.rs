@@ -86,6 +86,9 @@ const PROBE_MS: usize = 500;
 /// What a mark's deadline has on top of all that its owner may wait for.
 const DEADLINE_GRACE: Duration = Duration::from_secs(5);
 
+/// How long others have until then.
+const OTHERS_WRITE: Duration = Duration::from_secs(1);
+
 /// The shortest times: the backend applies late writes between the two.
 const TIMEOUT_MS: usize = 250;
 const LATE_MAX_MS: usize = 1_000;
@@ -124,11 +127,13 @@ impl Options {
         (TIMEOUT_MS, LATE_MAX_MS - 2 * TIMEOUT_MS)
     }
 
-    /// After how long the mark of a proxy that stands still is nobody's.
-    pub fn mark_lasts(&self) -> Duration {
+    /// After how long the mark of a proxy that stands still is nobody's, the doubt about its write is over, and others
+    /// have written.
+    pub fn outlasts_marks(&self) -> Duration {
         let timeout = self.timeout.0.max(self.timeout.1);
         let waits = CONNECT_MS + 3 * QUEUE_MS + 2 * timeout + 2 * PROBE_MS;
-        DEADLINE_GRACE + Duration::from_millis(waits as u64)
+        let doubt = self.late_max.0.max(self.late_max.1);
+        DEADLINE_GRACE + Duration::from_millis((waits + doubt) as u64) + OTHERS_WRITE
     }
 
     /// The text of the configuration, in which `{backend}` stands for the backend.
