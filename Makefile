@@ -60,8 +60,9 @@ soak: setup-build setup-test ## Load with leases, aborts and reloads for 10 minu
 crash: setup-build setup-test ## Kill a proxy with leases on disk 200 times, and look what is left (2 minutes)
 	IFMATCH_CRASHES=200 $(CARGO) test --locked --test proxy survives_any_crash -- --nocapture
 
-histories: setup-build setup-test ## Kill and stop two proxies and their engine, etcd and Redis, 200 times, and check every history (7 minutes; docs/histories.md)
-	IFMATCH_DISTURBANCES=200 $(CARGO) test --locked --test histories keep_the_promise -- --nocapture --test-threads=1
+histories: setup-build setup-test ## Kill and stop proxies and their engine, also under 48 configurations by chance, and check every history (20 minutes; docs/histories.md)
+	IFMATCH_CONFIGURATIONS=48 IFMATCH_OPERATIONS=2100 $(CARGO) test --locked --test histories generated -- --nocapture
+	IFMATCH_DISTURBANCES=200 $(CARGO) test --locked --test histories keep_the_promise -- --nocapture --test-threads=1 --skip generated
 	IFMATCH_PROXIES=4 IFMATCH_WRITERS=16 $(CARGO) test --locked --test histories turns -- --nocapture
 
 bare-machine: ## Do all that a newcomer does on a Debian with make and Rust alone (needs root; 1 hour)

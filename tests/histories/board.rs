@@ -22,8 +22,22 @@ pub struct Board {
     /// How many writes and grants were refused because of the store.
     pub unavailable: AtomicUsize,
     pub is_over: AtomicBool,
+    /// While it is set no other resource takes the place of one: clients wait for those that a dead mark keeps busy.
+    pub stays: AtomicBool,
+    pub manner: Manner,
     places: Vec<Place>,
     next_value: AtomicU32,
+}
+
+/// What clients must know of the configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Manner {
+    /// Whether all tags are those of content: then what differs by its tag differs.
+    pub has_content_tags: bool,
+    /// Whether a lease of a document keeps others from reading it.
+    pub guards_reads: bool,
+    /// Whether a document needs a lease where it is leased.
+    pub needs_lease: bool,
 }
 
 /// A resource in use: one after another of the same folder.
@@ -47,7 +61,7 @@ impl Place {
 
 impl Board {
     /// So many resources in use in each of these folders.
-    pub fn new(addrs: Vec<SocketAddr>, folders: &[&'static str], places: usize) -> Self {
+    pub fn new(addrs: Vec<SocketAddr>, folders: &[&'static str], places: usize, manner: Manner) -> Self {
         let place = |(folder, number)| Place { folder, number, answered: AtomicUsize::new(0) };
         let places = folders.iter().flat_map(|folder| (0..places).map(move |number| (*folder, number)));
         Self {
@@ -56,6 +70,8 @@ impl Board {
             done: AtomicUsize::new(0),
             unavailable: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
+            stays: AtomicBool::new(false),
+            manner,
             places: places.map(place).collect(),
             next_value: AtomicU32::new(1),
         }
@@ -88,6 +104,9 @@ impl Board {
     }
 
     fn use_up(&self, target: &str, operations: usize) {
+        if self.stays.load(Ordering::Relaxed) {
+            return;
+        }
         if let Some(place) = self.places.iter().find(|place| place.target() == target) {
             place.answered.fetch_add(operations, Ordering::Relaxed);
         }

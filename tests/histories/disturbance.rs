@@ -9,15 +9,13 @@ use tokio::time::sleep;
 
 use super::{
     board::Board,
+    standstill::stop_at_rest,
     support::{engines::Engine, proxy::Proxy, random::Random},
 };
 
 /// How long a stop may be. An owner of a mark looks at its clock directly before the first byte, and needs the
 /// upstream's whole timeout then (1 s): a stop that is shorter cannot outlast the mark's deadline unseen.
 const STOP_MAX_MS: usize = 600;
-
-/// From here on one could.
-const STOP_TOO_LONG: Duration = Duration::from_secs(1);
 
 /// Operations between two disturbances at the most, and how long they are waited for.
 const QUIET_OPERATIONS_MAX: usize = 150;
@@ -30,8 +28,27 @@ pub struct Counts {
     pub proxy_stops: usize,
     pub engine_kills: usize,
     pub engine_stops: usize,
+    /// Stops of a proxy that took longer than its marks last, as they were meant to.
+    pub outlasting_stops: usize,
     /// Stops that took longer than they were meant to, so that one of them may have outlasted a mark.
     pub too_long: usize,
+}
+
+impl Counts {
+    pub fn total(&self) -> usize {
+        self.proxy_kills + self.proxy_stops + self.engine_kills + self.engine_stops + self.outlasting_stops
+    }
+
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            proxy_kills: self.proxy_kills + other.proxy_kills,
+            proxy_stops: self.proxy_stops + other.proxy_stops,
+            engine_kills: self.engine_kills + other.engine_kills,
+            engine_stops: self.engine_stops + other.engine_stops,
+            outlasting_stops: self.outlasting_stops + other.outlasting_stops,
+            too_long: self.too_long + other.too_long,
+        }
+    }
 }
 
 pub struct Disturber {
@@ -42,6 +59,8 @@ pub struct Disturber {
     pub board: Arc<Board>,
     pub random: Random,
     pub counts: Counts,
+    /// From here on a stop could outlast a mark's deadline.
+    pub too_long: Duration,
 }
 
 impl Disturber {
@@ -50,7 +69,9 @@ impl Disturber {
         for _ in 0..disturbances {
             self.wait_for_operations().await;
             let proxy = self.random.below(self.proxies.len());
-            match self.random.below(6) {
+            // What is alone has no other beside it, and no engine.
+            let kinds = if self.proxies.len() > 1 { 6 } else { 3 };
+            match self.random.below(kinds) {
                 0 | 1 => self.restart_proxy(proxy).await,
                 2 => self.stop_proxy(proxy, false).await,
                 3 => self.stop_engine().await,
@@ -60,6 +81,20 @@ impl Disturber {
             }
         }
         self.wait_for_operations().await;
+    }
+
+    /// Stops a proxy for so long that the others take its marks over, and write on the same resources: what it has begun
+    /// then comes too late.
+    pub async fn outlast_marks(&mut self, length: Duration) {
+        self.wait_for_operations().await;
+        let index = self.random.below(self.proxies.len());
+        self.board.stays.store(true, Ordering::Relaxed);
+        stop_at_rest(&self.proxies[index]).await;
+        sleep(length).await;
+        self.proxies[index].signal("CONT");
+        self.counts.outlasting_stops += 1;
+        self.wait_for_operations().await;
+        self.board.stays.store(false, Ordering::Relaxed);
     }
 
     async fn wait_for_operations(&mut self) {
@@ -102,7 +137,7 @@ impl Disturber {
         sleep(length).await;
         self.proxies[index].signal("CONT");
         self.counts.proxy_stops += 1;
-        self.counts.too_long += usize::from(began.elapsed() >= STOP_TOO_LONG);
+        self.counts.too_long += usize::from(began.elapsed() >= self.too_long);
         if kills_other {
             self.start_proxy_again(other).await;
         }

@@ -6,7 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::backend::Backend;
+use crate::support::backend::{Backend, Request, style::Named};
+
+/// What a target stands for: two routes may lead to one document, and an item is a part of its document too.
+pub fn named(target: &str) -> Named {
+    let own = target.strip_prefix("/alias/").map_or_else(|| target.to_owned(), |id| format!("/docs/{id}"));
+    let whole = target.strip_prefix("/items/").map(|id| format!("/docs/{id}"));
+    Named { own, whole }
+}
 
 /// What a write puts there: the number of the write, of which there is one in a whole run. `None` is a resource that is
 /// not there.
@@ -21,13 +28,47 @@ pub enum Base {
     Is(State),
 }
 
+/// How a write changes a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// PUT.
+    Replaces,
+    /// DELETE.
+    Removes,
+    /// POST: beside whatever else is in flight, which may replace it.
+    Appends,
+    /// A write of an item, which changes its document too; beside others as well, and beside a lease.
+    Touches,
+}
+
+impl Kind {
+    fn of(method: &str) -> Self {
+        match method {
+            "PUT" => Self::Replaces,
+            "DELETE" => Self::Removes,
+            "POST" => Self::Appends,
+            _ => panic!("no client sends {method}"),
+        }
+    }
+
+    /// Whether it runs beside others.
+    pub fn is_beside(self) -> bool {
+        matches!(self, Self::Appends | Self::Touches)
+    }
+
+    /// What is there after it.
+    pub fn leaves(self, value: u32) -> State {
+        (self != Self::Removes).then_some(value)
+    }
+}
+
 /// What an operation did, if it did it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// It found this.
     Read(State),
     /// It found what it was based on, and put this in its place.
-    Write { base: Base, value: u32 },
+    Write { base: Base, value: u32, kind: Kind },
     /// It found that there is something else than this.
     Differs(State),
 }
@@ -54,6 +95,23 @@ pub struct Granted {
     pub released: Option<(Instant, Option<Instant>)>,
 }
 
+impl Granted {
+    /// From when on it may be over, at the earliest.
+    pub fn may_end(&self) -> Instant {
+        let end = self.invoked + self.duration;
+        self.released.map_or(end, |(invoked, _)| end.min(invoked))
+    }
+}
+
+/// A moment at which a client was told what only holders and nobody else may be told, or the other way round.
+#[derive(Clone, Copy, Debug)]
+pub struct Encounter {
+    /// The fence of the client's own lease on the resource.
+    pub fence: Option<u64>,
+    pub invoked: Instant,
+    pub answered: Instant,
+}
+
 /// A write that was sent under a lease.
 #[derive(Clone, Copy, Debug)]
 pub struct Leased {
@@ -70,6 +128,10 @@ pub struct History {
     pub refused: Vec<u32>,
     pub grants: Vec<Granted>,
     pub leased: Vec<Leased>,
+    /// Reads that were answered where leases guard them.
+    pub guarded_reads: Vec<Encounter>,
+    /// Refusals of a lease as none, or another's.
+    pub disowned: Vec<Encounter>,
 }
 
 impl History {
@@ -78,6 +140,8 @@ impl History {
         self.refused.extend(other.refused);
         self.grants.extend(other.grants);
         self.leased.extend(other.leased);
+        self.guarded_reads.extend(other.guarded_reads);
+        self.disowned.extend(other.disowned);
     }
 }
 
@@ -86,6 +150,7 @@ impl History {
 pub struct Applied {
     pub value: u32,
     pub base: Base,
+    pub kind: Kind,
     /// The `Fencing-Token` that came with it.
     pub fence: Option<u64>,
     pub at: Instant,
@@ -104,21 +169,27 @@ impl Seen {
     /// By resource, what a backend has seen.
     pub fn by(backend: &Backend) -> BTreeMap<String, Self> {
         let mut all: BTreeMap<String, Self> = BTreeMap::new();
-        for request in backend.requests().iter().filter(|request| request.method == "PUT") {
-            let value = request.header("write").expect("each write carries its number").parse().expect("a number");
-            all.entry(request.target.clone()).or_default().arrived.push(value);
+        let is_write = |method: &str| !matches!(method, "GET" | "HEAD");
+        let written = |request: &Request| Written::parse(request.header("write").expect("each write says what it is"));
+        for request in backend.requests().iter().filter(|request| is_write(&request.method)) {
+            all.entry(named(&request.target).own).or_default().arrived.push(written(request).value);
         }
         for (request, at) in backend.applied() {
-            let written: Written = Written::parse(&request.body);
+            let Written { value, base, .. } = written(&request);
             let fence = request.header("fencing-token").map(|fence| fence.parse().expect("a number"));
-            let applied = Applied { value: written.value, base: written.base, fence, at };
-            all.entry(request.target.clone()).or_default().applied.push(applied);
+            let kind = Kind::of(&request.method);
+            let Named { own, whole } = named(&request.target);
+            all.entry(own).or_default().applied.push(Applied { value, base, kind, fence, at });
+            if let Some(whole) = whole {
+                let touch = Applied { value, base: Base::Any, kind: Kind::Touches, fence: None, at };
+                all.entry(whole).or_default().applied.push(touch);
+            }
         }
         all
     }
 }
 
-/// The body of a write: who wrote it, and on what.
+/// The body of a write, and its field `Write`: who wrote it, and on what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     pub value: u32,
@@ -139,9 +210,17 @@ impl fmt::Display for Written {
 }
 
 impl Written {
+    /// What a body shows, which may be a member of a JSON object.
     #[track_caller]
-    pub fn parse(body: &[u8]) -> Self {
-        let text = std::str::from_utf8(body).expect("UTF-8");
+    pub fn shown(body: &[u8]) -> Self {
+        match serde_json::from_slice::<serde_json::Value>(body) {
+            Ok(object) => Self::parse(object["is"].as_str().expect("a text")),
+            Err(_) => Self::parse(std::str::from_utf8(body).expect("UTF-8")),
+        }
+    }
+
+    #[track_caller]
+    pub fn parse(text: &str) -> Self {
         let words: Vec<&str> = text.split(' ').collect();
         let ["write", value, "of", "client", client, "on", base] = words[..] else { panic!("no such body: {text:?}") };
         let base = match base {
@@ -157,6 +236,7 @@ impl Written {
 fn bodies_tell_what_they_were_made_of() {
     for base in [Base::Any, Base::Is(None), Base::Is(Some(6))] {
         let written = Written { value: 7, client: 3, base };
-        assert_eq!(Written::parse(written.to_string().as_bytes()), written);
+        assert_eq!(Written::shown(written.to_string().as_bytes()), written);
+        assert_eq!(Written::shown(format!("{{\"is\":\"{written}\",\"rev\":\"s1\"}}").as_bytes()), written);
     }
 }

@@ -3,23 +3,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::history::{Base, Granted, History, Seen, State, Step};
+use super::history::{Applied, Base, Encounter, Granted, History, Kind, Operation, Seen, State, Step};
 
 /// Everything that is wrong with what the backend saw of one resource, given what clients were told.
 pub fn anomalies_at_backend(history: &History, seen: &Seen) -> Vec<String> {
     let mut found = Vec::new();
-    let mut state: State = None;
+    let operations = by_value(history);
     let mut values = BTreeSet::new();
-    for applied in &seen.applied {
+    for (index, applied) in seen.applied.iter().enumerate() {
+        let before = &seen.applied[..index];
         if let Base::Is(base) = applied.base
-            && base != state
+            && !is_based_on(base, applied, before, &operations)
         {
+            let state = before.last().and_then(|last| last.kind.leaves(last.value));
             found.push(format!("write {} is based on {base:?} and was applied on {state:?}", applied.value));
         }
         if !values.insert(applied.value) {
             found.push(format!("write {} was applied twice", applied.value));
         }
-        state = Some(applied.value);
     }
     for operation in history.operations.iter().filter(|operation| operation.answered.is_some()) {
         if let Step::Write { value, .. } = operation.step
@@ -37,6 +38,28 @@ pub fn anomalies_at_backend(history: &History, seen: &Seen) -> Vec<String> {
     found
 }
 
+/// What clients were told of each write.
+fn by_value(history: &History) -> BTreeMap<u32, &Operation> {
+    let value = |operation: &Operation| match operation.step {
+        Step::Write { value, .. } => Some(value),
+        Step::Read(_) | Step::Differs(_) => None,
+    };
+    history.operations.iter().filter_map(|operation| Some((value(operation)?, operation))).collect()
+}
+
+/// Whether a write was applied on its base: on that state itself, or on what ran beside the write since.
+fn is_based_on(base: State, write: &Applied, before: &[Applied], operations: &BTreeMap<u32, &Operation>) -> bool {
+    let invoked = operations.get(&write.value).map(|operation| operation.invoked);
+    // Of a write that nobody has asked for nothing is known; it is wrong for another reason.
+    let is_beside = |other: &&Applied| {
+        let answered = operations.get(&other.value).and_then(|operation| operation.answered);
+        other.kind.is_beside() && invoked.is_some_and(|invoked| answered.is_none_or(|answered| answered >= invoked))
+    };
+    let beside = before.iter().rev().take_while(is_beside).count();
+    let leaves = |index: usize| index.checked_sub(1).and_then(|index| before[index].kind.leaves(before[index].value));
+    (before.len() - beside..=before.len()).any(|length| leaves(length) == base)
+}
+
 /// Everything that is wrong with the leases of one resource.
 pub fn anomalies_of_leases(history: &History, seen: &Seen) -> Vec<String> {
     let mut grants = history.grants.clone();
@@ -49,9 +72,22 @@ pub fn anomalies_of_leases(history: &History, seen: &Seen) -> Vec<String> {
     }
     let leased: BTreeMap<u32, _> = history.leased.iter().map(|leased| (leased.value, leased)).collect();
     let mut greatest = 0;
-    for applied in seen.applied.iter().filter(|applied| applied.base == Base::Any) {
-        let (Some(fence), Some(leased)) = (applied.fence, leased.get(&applied.value)) else {
-            found.push(format!("write {} was applied without a lease", applied.value));
+    for applied in seen.applied.iter().filter(|applied| applied.kind != Kind::Touches) {
+        let own = leased.get(&applied.value).map(|leased| leased.fence);
+        let is_held = |grant: &&Granted| {
+            own.is_none_or(|own| grant.fence < own) && grant.answered < applied.at && applied.at < grant.may_end()
+        };
+        found.extend(grants.iter().find(is_held).map(|grant| {
+            format!("write {} was applied while client {} held the lease {}", applied.value, grant.client, grant.fence)
+        }));
+        let Some(leased) = leased.get(&applied.value) else {
+            if applied.base == Base::Any && !applied.kind.is_beside() {
+                found.push(format!("write {} was applied without a lease", applied.value));
+            }
+            continue;
+        };
+        let Some(fence) = applied.fence else {
+            found.push(format!("write {} was applied without its fence {}", applied.value, leased.fence));
             continue;
         };
         if fence != leased.fence {
@@ -73,6 +109,22 @@ pub fn anomalies_of_leases(history: &History, seen: &Seen) -> Vec<String> {
             found.push(format!("write {} was asked for after the release of its lease {fence}", applied.value));
         }
     }
+    found.extend(anomalies_of_encounters(history));
+    found
+}
+
+/// Reads of what another client's lease guarded all the while, and leases that their holders were told they had not.
+fn anomalies_of_encounters(history: &History) -> Vec<String> {
+    let is_held = |grant: &Granted, at: &Encounter| grant.answered < at.invoked && at.answered < grant.may_end();
+    let mut found = Vec::new();
+    for read in &history.guarded_reads {
+        let foreign = history.grants.iter().find(|grant| Some(grant.fence) != read.fence && is_held(grant, read));
+        found.extend(foreign.map(|grant| format!("what the lease {} guards was read", grant.fence)));
+    }
+    for refusal in &history.disowned {
+        let own = history.grants.iter().find(|grant| Some(grant.fence) == refusal.fence && is_held(grant, refusal));
+        found.extend(own.map(|grant| format!("the lease {} was lost before its end", grant.fence)));
+    }
     found
 }
 
@@ -87,17 +139,14 @@ fn anomaly_of_grants(earlier: &Granted, later: &Granted) -> Option<String> {
     if later.answered < earlier.invoked {
         return Some(format!("{} came in the other order", pair()));
     }
-    // From when on it may be over, at the earliest.
-    let may_end = earlier.invoked + earlier.duration;
-    let may_end = earlier.released.map_or(may_end, |(invoked, _)| may_end.min(invoked));
-    (later.answered < may_end).then(|| format!("{} were held at once", pair()))
+    (later.answered < earlier.may_end()).then(|| format!("{} were held at once", pair()))
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::super::history::{Applied, Leased, Operation};
+    use super::super::history::Leased;
     use super::*;
 
     /// Moments of one test.
@@ -115,7 +164,7 @@ mod tests {
         }
 
         fn applied(&self, value: u32, fence: u64, at: u64) -> Applied {
-            Applied { value, base: Base::Any, fence: Some(fence), at: self.at(at) }
+            Applied { value, base: Base::Any, kind: Kind::Replaces, fence: Some(fence), at: self.at(at) }
         }
 
         fn leased(&self, value: u32, fence: u64, invoked: u64) -> Leased {
@@ -135,7 +184,9 @@ mod tests {
     fn chain(writes: &[(u32, u32)]) -> Seen {
         let clock = clock();
         let base = |base: u32| Base::Is((base > 0).then_some(base));
-        let applied = writes.iter().map(|&(on, value)| Applied { value, base: base(on), fence: None, at: clock.at(0) });
+        let kind = Kind::Replaces;
+        let applied = |&(on, value)| Applied { value, base: base(on), kind, fence: None, at: clock.at(0) };
+        let applied = writes.iter().map(applied);
         seen(applied.collect())
     }
 
@@ -158,7 +209,7 @@ mod tests {
     #[test]
     fn an_acknowledged_write_that_was_not_applied_is_found() {
         let at = Instant::now();
-        let step = Step::Write { base: Base::Is(Some(1)), value: 2 };
+        let step = Step::Write { base: Base::Is(Some(1)), value: 2, kind: Kind::Replaces };
         let mut operation = Operation { client: 0, step, invoked: at, answered: Some(at) };
         let history = |operation| History { operations: vec![operation], ..History::default() };
         assert_found(&anomalies_at_backend(&history(operation), &chain(&[(0, 1)])), "never applied");
@@ -239,5 +290,51 @@ mod tests {
     fn a_write_without_a_lease_is_found() {
         let clock = clock();
         assert_found(&anomalies_of_leases(&History::default(), &seen(vec![clock.applied(1, 5, 0)])), "without a lease");
+    }
+
+    #[test]
+    fn a_write_while_another_client_holds_the_lease_is_found() {
+        let clock = clock();
+        let history = History { grants: vec![clock.grant(5, 0, 10)], ..History::default() };
+        let write = Applied { base: Base::Is(None), fence: None, ..clock.applied(1, 0, 50) };
+        assert_found(&anomalies_of_leases(&history, &seen(vec![write])), "held the lease 5");
+        let touch = Applied { kind: Kind::Touches, ..write };
+        assert_eq!(anomalies_of_leases(&history, &seen(vec![touch])), [""; 0], "an item is not the document");
+        let later = Applied { at: clock.at(101), ..write };
+        assert_eq!(anomalies_of_leases(&history, &seen(vec![later])), [""; 0]);
+    }
+
+    #[test]
+    fn a_read_that_a_lease_guards_and_a_lease_that_is_lost_are_found() {
+        let clock = clock();
+        let encounter = |fence| Encounter { fence, invoked: clock.at(20), answered: clock.at(30) };
+        let history = History { grants: vec![clock.grant(5, 0, 10)], ..History::default() };
+        let with = |guarded_reads, disowned| History { guarded_reads, disowned, ..history.clone() };
+        let foreign = with(vec![encounter(None), encounter(Some(5))], Vec::new());
+        assert_found(&anomalies_of_leases(&foreign, &Seen::default()), "was read");
+        let lost = with(Vec::new(), vec![encounter(Some(5)), encounter(Some(9))]);
+        assert_found(&anomalies_of_leases(&lost, &Seen::default()), "lost before its end");
+    }
+
+    #[test]
+    fn an_append_that_was_there_before_the_write_must_not_be_replaced() {
+        let clock = clock();
+        let operation = |step, invoked, answered| Operation {
+            client: 0,
+            step,
+            invoked: clock.at(invoked),
+            answered: Some(clock.at(answered)),
+        };
+        let first = Step::Write { base: Base::Is(None), value: 1, kind: Kind::Replaces };
+        let append = Step::Write { base: Base::Any, value: 2, kind: Kind::Appends };
+        let write = Step::Write { base: Base::Is(Some(1)), value: 3, kind: Kind::Replaces };
+        let mut seen = chain(&[(0, 1), (0, 2), (1, 3)]);
+        (seen.applied[1].base, seen.applied[1].kind) = (Base::Any, Kind::Appends);
+        let with = |asked| History {
+            operations: vec![operation(first, 0, 1), operation(append, 2, 5), operation(write, asked, 9)],
+            ..History::default()
+        };
+        assert_eq!(anomalies_at_backend(&with(4), &seen), [""; 0], "it ran beside the write");
+        assert_found(&anomalies_at_backend(&with(6), &seen), "was applied on Some(2)");
     }
 }

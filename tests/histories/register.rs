@@ -4,16 +4,22 @@
 //! that was answered before another began comes after it. The search goes forward over such orders, and remembers which
 //! sets of operations it has seen end in which state. Operations without an answer may stand anywhere after their
 //! beginning, or nowhere.
+//!
+//! What runs beside a write (a POST, a write of an item that changes its document) may be replaced by it: the write was
+//! judged before, and is applied after. So a change beside others lies on the state below it, and a write that
+//! overlaps all such changes since its base still finds that base.
 
 use std::{collections::HashSet, time::Instant};
 
-use super::history::{Base, Operation, State, Step};
+use super::history::{Base, Kind, Operation, State, Step};
 
 /// Which operations have been put in order, and what the register is then.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Point {
     done: Vec<bool>,
     state: State,
+    /// Changes beside others since then, by the index of each operation; the last one is what is there.
+    beside: Vec<usize>,
 }
 
 /// Whether there is such an order, from a resource that is not there.
@@ -22,15 +28,14 @@ pub fn is_linearizable(operations: &[Operation]) -> bool {
     let tells = |operation: &&Operation| operation.answered.is_some() || matches!(operation.step, Step::Write { .. });
     let mut operations: Vec<Operation> = operations.iter().filter(tells).copied().collect();
     operations.sort_by_key(|operation| operation.invoked);
-    let first = Point { done: vec![false; operations.len()], state: None };
+    let first = Point { done: vec![false; operations.len()], state: None, beside: Vec::new() };
     let mut seen = HashSet::from([first.clone()]);
     let mut pending = vec![first];
     while let Some(point) = pending.pop() {
         let left = || operations.iter().enumerate().filter(|(index, _)| !point.done[*index]);
         let Some(end) = left().filter_map(|(_, operation)| operation.answered).min() else { return true };
-        for (index, operation) in left().take_while(|(_, operation)| operation.invoked <= end) {
-            let Some(state) = after(point.state, operation.step) else { continue };
-            let mut next = Point { state, ..point.clone() };
+        for (index, _) in left().take_while(|(_, operation)| operation.invoked <= end) {
+            let Some(mut next) = after(&point, &operations, index) else { continue };
             next.done[index] = true;
             if seen.insert(next.clone()) {
                 pending.push(next);
@@ -40,13 +45,37 @@ pub fn is_linearizable(operations: &[Operation]) -> bool {
     false
 }
 
-/// The register after a step, if the step can be taken.
-fn after(state: State, step: Step) -> Option<State> {
-    match step {
-        Step::Read(found) => (found == state).then_some(state),
-        Step::Differs(expected) => (expected != state).then_some(state),
-        Step::Write { base: Base::Is(base), .. } if base != state => None,
-        Step::Write { value, .. } => Some(Some(value)),
+/// The register after an operation, if it can be taken.
+fn after(point: &Point, operations: &[Operation], index: usize) -> Option<Point> {
+    let value_of = |index: &usize| match operations[*index].step {
+        Step::Write { value, kind, .. } => kind.leaves(value),
+        Step::Read(_) | Step::Differs(_) => unreachable!("it changes nothing"),
+    };
+    let state = point.beside.last().map_or(point.state, value_of);
+    match operations[index].step {
+        Step::Read(found) => (found == state).then(|| point.clone()),
+        Step::Differs(expected) => (expected != state).then(|| point.clone()),
+        Step::Write { kind, .. } if kind.is_beside() => {
+            let mut next = point.clone();
+            next.beside.push(index);
+            // Without a document there is nothing to change.
+            state.is_some().then_some(next)
+        }
+        Step::Write { base, value, kind } => {
+            let overlaps = |other: &&usize| {
+                operations[**other].answered.is_none_or(|answered| answered >= operations[index].invoked)
+            };
+            let hidden = point.beside.iter().rev().take_while(overlaps).count();
+            let mut beneath = point.beside[point.beside.len() - hidden..].iter().map(value_of).collect::<Vec<_>>();
+            let below = point.beside[..point.beside.len() - hidden].last().map_or(point.state, value_of);
+            beneath.push(below);
+            let passes = match base {
+                Base::Any => true,
+                Base::Is(base) => beneath.contains(&base),
+            };
+            let done = point.done.clone();
+            passes.then(|| Point { done, state: kind.leaves(value), beside: Vec::new() })
+        }
     }
 }
 
@@ -82,7 +111,11 @@ mod tests {
     }
 
     fn put(base: u32, value: u32) -> Step {
-        Step::Write { base: Base::Is((base > 0).then_some(base)), value }
+        Step::Write { base: Base::Is((base > 0).then_some(base)), value, kind: Kind::Replaces }
+    }
+
+    fn post(value: u32) -> Step {
+        Step::Write { base: Base::Any, value, kind: Kind::Appends }
     }
 
     #[test]
@@ -139,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_write_without_a_base_replaces_whatever_is_there() {
-        let any = |value| Step::Write { base: Base::Any, value };
+        let any = |value| Step::Write { base: Base::Any, value, kind: Kind::Replaces };
         assert!(is_linearizable(&history(&[
             (1, 2, any(1)),
             (3, 9, any(2)),
@@ -147,5 +180,27 @@ mod tests {
             (10, 11, Step::Read(Some(2)))
         ])));
         assert!(!is_linearizable(&history(&[(1, 2, any(1)), (3, 4, any(2)), (5, 6, Step::Read(Some(1)))])));
+    }
+
+    #[test]
+    fn a_write_may_replace_what_runs_beside_it_and_nothing_else() {
+        let beside = [(1, 2, put(0, 1)), (3, 9, put(1, 2)), (4, 5, post(7))];
+        for last in [2, 7] {
+            let read = (10, 11, Step::Read(Some(last)));
+            assert!(is_linearizable(&history(&[&beside[..], &[read]].concat())), "{last} may be the last one");
+        }
+        let after_an_end = [(1, 2, put(0, 1)), (3, 4, post(7)), (5, 6, put(1, 2))];
+        assert!(!is_linearizable(&history(&after_an_end)), "it was there before the write was asked for");
+        let on_it = [(1, 2, put(0, 1)), (3, 4, post(7)), (5, 6, put(7, 2))];
+        assert!(is_linearizable(&history(&on_it)));
+        assert!(!is_linearizable(&history(&[(1, 2, post(7))])), "there is nothing to append to");
+    }
+
+    #[test]
+    fn what_was_removed_is_gone() {
+        let remove = |base: u32, value| Step::Write { base: Base::Is(Some(base)), value, kind: Kind::Removes };
+        let steps = [(1, 2, put(0, 1)), (3, 4, remove(1, 2)), (5, 6, Step::Read(None)), (7, 8, put(0, 3))];
+        assert!(is_linearizable(&history(&steps)));
+        assert!(!is_linearizable(&history(&[(1, 2, put(0, 1)), (3, 4, remove(1, 2)), (5, 6, put(1, 3))])));
     }
 }

@@ -2,8 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt::Write,
-    net::SocketAddr,
     sync::{Arc, Mutex, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -13,151 +11,82 @@ use tokio::{task::JoinSet, time::sleep};
 use super::{
     board::Board,
     disturbance::{Counts, Disturber},
-    history::{History, Seen},
+    history::{History, Seen, named},
     members,
+    plan::Plan,
     promise::{anomalies_at_backend, anomalies_of_leases},
     register::{describe, is_linearizable},
     support::{
-        backend::{Answer, Backend, Validators},
-        engines::{Engine, cluster::EtcdCluster},
+        backend::{Answer, Backend, Request, Validators},
         gate::Gate,
         proxy::Proxy,
         random::Random,
     },
-    workload::{Client, Tally},
+    tally::Tally,
+    workload::Client,
 };
-
-const CLIENTS: usize = 8;
-const PROXIES: usize = 2;
 
 /// How long a resource may stay closed after all disturbances: the mark of a dead proxy (8.5 s) and a doubt (3 s), on a
 /// machine that is busy.
 const RECOVERY_MAX: Duration = Duration::from_secs(60);
 
-/// Operations of clients that a run needs for each of its disturbances at the least: a run in which little happens shows
-/// little. In the runs that `docs/histories.md` tells of they were a hundred.
-const OPERATIONS_OF_A_DISTURBANCE: usize = 20;
-
-/// How long the operations that are still missing after the last disturbance may take.
+/// How long the operations that are still missing after the last disturbance may take, and each of very many.
 const OPERATIONS_MAX: Duration = Duration::from_secs(60);
+const OPERATION_MAX: Duration = Duration::from_millis(50);
 
-/// What all guarded routes have. Short limits, so that a mark of a dead proxy is over in seconds: its deadline is 8.5 s
-/// away, which no stop comes near.
-const UPSTREAM: &str = "connect_timeout = \"500ms\"\ntimeout = \"1s\"\nlate_max = \"3s\"";
-const GUARDED: &str = "claim = { max_wait = \"150ms\" }\nprobe = { timeout = \"500ms\" }\nhash_wait = \"5s\"";
+/// When a late write is applied after it came, in milliseconds, at the least and by how much more: after `timeout`, and
+/// well within `late_max`.
+const LATE_MS: (usize, usize) = (800, 1_500);
 
 /// How the answers of the backend differ from those of a plain server, in a hundred writes.
 const LATE_PERCENT: usize = 2;
 const UNANSWERED_PERCENT: usize = 2;
 const SLOW_PERCENT: usize = 50;
 
-/// What a run is made of.
-pub struct Plan {
-    name: &'static str,
-    engine: Option<Engine>,
-    members: Option<EtcdCluster>,
-    store: String,
-    routes: Vec<(&'static str, &'static str)>,
-    places: usize,
-    disturbances: usize,
-    /// Operations that are answered before the end.
-    operations: usize,
-}
-
 /// What a run came to.
 pub struct Verdict {
     pub anomalies: Vec<String>,
     pub summary: String,
-}
-
-impl Plan {
-    /// Guarded and leased resources over a common engine, and disturbances.
-    pub fn guarded(engine: Engine, disturbances: usize) -> Self {
-        let (name, store) = (engine.name(), engine.store());
-        Self { engine: Some(engine), ..Self::with_store(name, &store, disturbances) }
-    }
-
-    /// The same over an etcd of three members; the disturbances are elections.
-    pub fn members(cluster: EtcdCluster, elections: usize) -> Self {
-        let store = format!("kind = \"etcd\"\nendpoints = {:?}", cluster.endpoints());
-        Self { members: Some(cluster), ..Self::with_store("etcd of three members", &store, elections) }
-    }
-
-    fn with_store(name: &'static str, store: &str, disturbances: usize) -> Self {
-        let store = format!("{store}\ntimeout = \"1s\"\nidle_ttl = \"1s\"");
-        let lease = "policy = \"pessimistic\"\netag = \"version\"\nwriters = \"exclusive\"\n[routes.lease]\n\
-                     auth = \"none\"\nabsent = \"allow\"\nmin = \"1s\"\nrequired = true\nremember = \"1s\"\n\
-                     max_per_principal = 1000";
-        let routes = vec![
-            ("content", "policy = \"optimistic\"\netag = \"content\"\nwriters = \"shared\""),
-            ("version", "policy = \"optimistic\"\netag = \"version\"\nwriters = \"exclusive\""),
-            ("lease", lease),
-        ];
-        let operations = disturbances * OPERATIONS_OF_A_DISTURBANCE;
-        Self { name, engine: None, members: None, store, routes, places: 2, disturbances, operations }
-    }
-
-    /// No guard at all: conditions are passed on to a backend that does not look at them.
-    pub fn unguarded() -> Self {
-        let routes = vec![("content", "policy = \"last-writer-wins\"")];
-        Self::without_engine("last-writer-wins", routes)
-    }
-
-    /// Two proxies, each with a store of its own.
-    pub fn apart() -> Self {
-        let routes = vec![("content", "policy = \"optimistic\"\netag = \"content\"\nwriters = \"shared\"")];
-        Self::without_engine("a memory of its own each", routes)
-    }
-
-    fn without_engine(name: &'static str, routes: Vec<(&'static str, &'static str)>) -> Self {
-        let store = "kind = \"memory\"".to_owned();
-        Self { name, engine: None, members: None, store, routes, places: 1, disturbances: 0, operations: 400 }
-    }
-
-    fn configuration(&self, backend: SocketAddr) -> String {
-        let mut file = format!(
-            "[server]\n{{listen}}\nspool_dir = \"{{spool}}\"\nthreads = 2\n[store]\n{}\n[upstreams.backend]\n\
-             servers = [\"{backend}\"]\n{UPSTREAM}\n",
-            self.store
-        );
-        for (folder, rules) in &self.routes {
-            let common = if rules.contains("last-writer-wins") { "" } else { GUARDED };
-            let route = format!("name = \"{folder}\"\npath = \"/{folder}/{{id}}\"\nupstream = \"backend\"");
-            write!(file, "[[routes]]\n{route}\n{common}\n{rules}\n").expect("a String takes all");
-        }
-        file
-    }
+    pub tally: Tally,
+    pub counts: Counts,
 }
 
 /// Carries out a plan and checks what came of it.
 pub async fn run(plan: Plan) -> Verdict {
-    let (began, mut random) = (Instant::now(), Random::new(plan.name));
-    let backend = Backend::with(Validators::Tags).await;
-    misbehave(&backend, random.fork());
-    let configuration = plan.configuration(backend.addr());
+    let (began, manner) = (Instant::now(), plan.manner());
+    let Plan { name, engine, members, directory, configuration, options, mut random, .. } = plan;
+    let (backend, late_ms) = match options {
+        Some(options) => (Backend::in_style(options.style()).await, options.late_ms()),
+        None => (Backend::with(Validators::Tags).await, LATE_MS),
+    };
+    misbehave(&backend, late_ms, random.fork());
+    let configuration = configuration.replace("{backend}", &backend.addr().to_string());
     let mut proxies = Vec::new();
-    for _ in 0..PROXIES {
+    for _ in 0..plan.proxies {
         proxies.push(Proxy::start(&configuration).await);
     }
     let addrs = proxies.iter().map(Proxy::addr).collect();
-    let folders: Vec<&str> = plan.routes.iter().map(|(folder, _)| *folder).collect();
-    let board = Arc::new(Board::new(addrs, &folders, plan.places));
+    let board = Arc::new(Board::new(addrs, &plan.folders, plan.places, manner));
     let mut clients = JoinSet::new();
-    for number in 0..CLIENTS {
+    for number in 0..plan.clients {
         clients.spawn(Client::new(number, Arc::clone(&board), random.fork()).work());
     }
-    let last = Client::new(CLIENTS, Arc::clone(&board), random.fork());
-    let counts = Counts::default();
-    let engine = plan.engine;
-    let mut disturber = Disturber { proxies, engine, configuration, board: Arc::clone(&board), random, counts };
-    match &plan.members {
+    let last = Client::new(plan.clients, Arc::clone(&board), random.fork());
+    let (counts, too_long) = (Counts::default(), Duration::from_secs(1));
+    let mut disturber =
+        Disturber { proxies, engine, configuration, board: Arc::clone(&board), random, counts, too_long };
+    match &members {
         Some(cluster) => members::disturb(cluster, &board, plan.disturbances).await,
         None => disturber.disturb(plan.disturbances).await,
+    }
+    if let Some(options) = options.filter(|_| plan.proxies > 1) {
+        disturber.outlast_marks(options.outlasts_marks()).await;
     }
     work_enough(&board, plan.operations).await;
     board.is_over.store(true, Ordering::Relaxed);
     let mut clients = clients.join_all().await;
     clients.push(finish(last, &clients).await);
+    drop(directory);
 
     let mut histories: BTreeMap<String, History> = BTreeMap::new();
     let mut tally = Tally::default();
@@ -172,20 +101,20 @@ pub async fn run(plan: Plan) -> Verdict {
     let seen = Seen::by(&backend);
     let anomalies = anomalies(&histories, &seen, began);
     let summary = format!(
-        "{}: {} operations on {} resources in {:.0} s, {tally:?}, {:?}, {cut_off} requests cut off, {} anomalies",
-        plan.name,
+        "{name}: {} operations on {} resources in {:.0} s, {tally:?}, {:?}, {cut_off} requests cut off, {} anomalies",
         tally.total(),
         histories.len(),
         began.elapsed().as_secs_f64(),
         disturber.counts,
         anomalies.len()
     );
-    Verdict { anomalies, summary }
+    Verdict { anomalies, summary, tally, counts: disturber.counts }
 }
 
 /// Lets the clients go on until so many of their operations were answered.
 async fn work_enough(board: &Board, operations: usize) {
-    let end = Instant::now() + OPERATIONS_MAX;
+    let most = u32::try_from(operations).expect("so many are never asked for");
+    let end = Instant::now() + OPERATIONS_MAX.max(OPERATION_MAX * most);
     loop {
         let answered = board.answered.load(Ordering::Relaxed);
         if answered >= operations {
@@ -198,30 +127,36 @@ async fn work_enough(board: &Board, operations: usize) {
 
 /// Every resource takes a write again in the end, and is read once more.
 async fn finish(mut last: Client, clients: &[Client]) -> Client {
-    let end = Instant::now() + RECOVERY_MAX;
+    // Counted from the end of the first round, which takes as long as the machine needs for so many.
+    let mut end = None;
     let targets: BTreeSet<&String> = clients.iter().flat_map(|client| client.histories.keys()).collect();
-    let mut closed: Vec<&String> = targets.into_iter().collect();
+    let wholes = targets.iter().filter_map(|target| named(target).whole);
+    let mut closed: Vec<String> = targets.iter().map(|target| (*target).clone()).chain(wholes).collect();
+    closed.sort_unstable();
+    closed.dedup();
     while !closed.is_empty() {
-        assert!(Instant::now() < end, "closed for ever: {closed:?}");
+        assert!(end.is_none_or(|end| Instant::now() < end), "closed for ever: {closed:?}");
         let mut still_closed = Vec::new();
         for target in closed {
-            if last.write_somehow(target).await {
-                last.read(target).await;
+            if last.write_somehow(&target).await {
+                last.read(&target).await;
             } else {
                 still_closed.push(target);
             }
         }
         closed = still_closed;
+        end.get_or_insert(Instant::now() + RECOVERY_MAX);
         sleep(Duration::from_millis(10)).await;
     }
     last
 }
 
-/// Some writes take their time, some are applied after the proxy has given them up (1 s, and well within `late_max`), and
-/// some answers are lost.
-fn misbehave(backend: &Backend, random: Random) {
+/// Some writes take their time, some are applied after the proxy has given them up (and well within `late_max`), and some
+/// answers are lost.
+fn misbehave(backend: &Backend, (late, spread): (usize, usize), random: Random) {
     let random = Mutex::new(random);
-    backend.always("PUT", "*", move |_request| {
+    let is_write = |request: &Request| !matches!(request.method.as_str(), "GET" | "HEAD");
+    backend.always_where(is_write, move |_request| {
         let mut random = random.lock().expect("nobody panics with it");
         let after = |milliseconds: usize, answer: Answer| {
             let gate = Gate::closed();
@@ -233,7 +168,7 @@ fn misbehave(backend: &Backend, random: Random) {
             answer.after(&gate)
         };
         match random.below(100) {
-            luck if luck < LATE_PERCENT => after(800 + random.below(1_500), Answer::stored()),
+            luck if luck < LATE_PERCENT => after(late + random.below(spread), Answer::stored()),
             luck if luck < LATE_PERCENT + UNANSWERED_PERCENT => match random.below(4) {
                 0 => Answer::close(),
                 1 => Answer::close().applied(),

@@ -13,8 +13,9 @@ use tokio::time::sleep;
 
 use super::{
     board::Board,
-    history::{Base, Granted, History, Leased, Operation, State, Step, Written},
+    history::{Base, Encounter, Granted, History, Kind, Leased, Operation, State, Step, Written, named},
     support::{leases::Grant, random::Random, raw::Connection, response::Response},
+    tally::Tally,
 };
 
 /// In a hundred refusals, so many make a client turn to another resource: one that a dead proxy keeps busy would hold
@@ -25,45 +26,17 @@ const TURNING_PERCENT: usize = 25;
 const RETURNING_PERCENT: usize = 25;
 const RETURNING_MAX: usize = 8;
 
+/// How soon who met a write in flight goes on: who is held back after a crash would ask for nothing else.
+const REFUSED_PAUSE: Duration = Duration::from_millis(10);
+
 /// How soon a server that is not there is tried again.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(10);
 
-/// How many operations there were, by what clients were told.
-#[derive(Clone, Debug, Default)]
-pub struct Tally {
-    pub reads: usize,
-    pub writes: usize,
-    pub differing: usize,
-    /// By the code of the refusal.
-    pub refused: BTreeMap<String, usize>,
-    pub unanswered: usize,
-    pub grants: usize,
-}
-
-impl Tally {
-    pub fn total(&self) -> usize {
-        let refused: usize = self.refused.values().sum();
-        self.reads + self.writes + self.differing + refused + self.unanswered + self.grants
-    }
-
-    pub fn plus(mut self, other: Self) -> Self {
-        for (code, count) in other.refused {
-            *self.refused.entry(code).or_default() += count;
-        }
-        Self {
-            reads: self.reads + other.reads,
-            writes: self.writes + other.writes,
-            differing: self.differing + other.differing,
-            refused: self.refused,
-            unanswered: self.unanswered + other.unanswered,
-            grants: self.grants + other.grants,
-        }
-    }
-}
-
 /// What a client was told of a write.
-enum Told {
+pub enum Told {
     Done,
+    /// By the backend: there is nothing to change.
+    Missing,
     /// A precondition was false.
     Differs,
     /// For this reason.
@@ -72,22 +45,32 @@ enum Told {
     Nothing,
 }
 
-struct Held {
-    target: String,
-    id: String,
-    fence: u64,
+pub struct Held {
+    /// Where the lease was taken.
+    pub target: String,
+    pub id: String,
+    pub fence: u64,
     /// Its place in the history of the resource.
-    index: usize,
+    pub index: usize,
+}
+
+/// A write that was sent.
+pub struct Sent {
+    pub value: u32,
+    pub invoked: Instant,
+    pub told: Told,
+    /// The tag of the answer.
+    pub tag: Option<String>,
 }
 
 pub struct Client {
     number: usize,
-    board: Arc<Board>,
-    random: Random,
+    pub board: Arc<Board>,
+    pub random: Random,
     connections: HashMap<SocketAddr, Connection>,
-    /// The tag of what was found, or that there was nothing, by resource.
-    known: HashMap<String, (Option<String>, State)>,
-    held: Option<Held>,
+    /// The tag of what was found, or that there was nothing, by target.
+    pub known: HashMap<String, (Option<String>, State)>,
+    pub held: Option<Held>,
     pub histories: BTreeMap<String, History>,
     pub tally: Tally,
 }
@@ -113,7 +96,9 @@ impl Client {
             let ago = if self.random.is_one_of(RETURNING_PERCENT) { self.random.below(RETURNING_MAX) } else { 0 };
             let target = self.board.target(place, ago);
             let has_lease = self.held.is_some() && self.random.is_one_of(30);
-            if self.random.is_one_of(25) {
+            if target.starts_with("/docs/") {
+                self.work_on_document(&target).await;
+            } else if self.random.is_one_of(25) {
                 self.read(&target).await;
             } else if has_lease || target.starts_with("/lease/") {
                 self.work_with_lease(target).await;
@@ -128,18 +113,30 @@ impl Client {
     pub async fn read(&mut self, target: &str) {
         let known = self.known.get(target).cloned().filter(|_| self.random.is_one_of(30));
         let tag = known.as_ref().and_then(|(tag, _)| tag.clone());
-        let fields: Vec<_> = tag.iter().map(|tag| ("If-None-Match", tag.as_str())).collect();
+        let mut fields: Vec<_> = tag.iter().map(|tag| ("If-None-Match", tag.as_str())).collect();
+        let own = self.own_lease(target);
+        fields.extend(own.iter().map(|(id, _)| ("Lease-Id", id.as_str())));
         let invoked = Instant::now();
         let Some(Ok(response)) = self.ask("GET", target, &fields, "").await else { return };
         let state = match response.status {
-            200 => Some(Written::parse(&response.body).value),
+            200 => Some(Written::shown(&response.body).value),
             304 => known.expect("only a tag is answered so").1,
             404 => None,
             500.. => return,
+            412 if own.is_some() || self.board.manner.guards_reads => {
+                let code = response.problem().code;
+                assert!(code.starts_with("lease-"), "a read is not refused so: {response:?}");
+                return self.note_disowned(target, own.map(|(_, fence)| fence), invoked);
+            }
             _ => panic!("a read is not answered so: {response:?}"),
         };
         self.tally.reads += 1;
         self.note(target, Step::Read(state), invoked, true);
+        if self.board.manner.guards_reads && named(target).whole.is_none() {
+            let fence = own.map(|(_, fence)| fence);
+            let read = Encounter { fence, invoked, answered: Instant::now() };
+            self.history(target).guarded_reads.push(read);
+        }
         match response.header("etag") {
             _ if state.is_none() => self.known.insert(target.to_owned(), (None, None)),
             Some(tag) => self.known.insert(target.to_owned(), (Some(tag.to_owned()), state)),
@@ -154,27 +151,37 @@ impl Client {
         }
         let Some((tag, base)) = self.known.get(target).cloned() else { return false };
         let condition = tag.as_ref().map_or(("If-None-Match", "*"), |tag| ("If-Match", tag.as_str()));
-        let Some((value, invoked, told, tag)) = self.put(target, condition, Base::Is(base)).await else { return false };
-        let step = Step::Write { base: Base::Is(base), value };
+        let Some(sent) = self.send("PUT", target, &[condition], Base::Is(base)).await else { return false };
+        self.conclude(target, Base::Is(base), Kind::Replaces, sent)
+    }
+
+    /// Takes note of what became of a write that had a precondition. Says whether it was done.
+    pub fn conclude(&mut self, target: &str, base: Base, kind: Kind, sent: Sent) -> bool {
+        let Sent { value, invoked, told, tag } = sent;
+        let step = Step::Write { base, value, kind };
         // Who clings to what was overwritten must be refused again.
         if !self.random.is_one_of(20) {
             self.known.remove(target);
         }
-        match told {
-            Told::Done => {
-                self.note(target, step, invoked, true);
-                if let Some(tag) = tag {
+        let is_content = target.starts_with("/content/") || self.board.manner.has_content_tags;
+        match (told, base) {
+            (Told::Done, _) => {
+                self.note_write(target, step, invoked, true);
+                if let Some(tag) = tag.filter(|_| kind == Kind::Replaces) {
                     self.known.insert(target.to_owned(), (Some(tag), Some(value)));
                 }
+                return true;
             }
-            Told::Nothing => self.note(target, step, invoked, false),
+            (Told::Nothing, _) => self.note_write(target, step, invoked, false),
             // A version is not the content: a doubt gives the same content a new one.
-            Told::Differs if target.starts_with("/content/") => {
-                self.note(target, Step::Differs(base), invoked, true);
+            (Told::Differs, Base::Is(base)) if is_content => self.note(target, Step::Differs(base), invoked, true),
+            (Told::Missing, _) => {
+                let missing = named(target).whole.unwrap_or_else(|| target.to_owned());
+                self.note(&missing, Step::Read(None), invoked, true);
             }
-            Told::Differs | Told::Refused(_) => {}
+            (Told::Differs | Told::Refused(_), _) => {}
         }
-        matches!(told, Told::Done)
+        false
     }
 
     /// Tries to write, under a lease where one is needed, and says whether it was done.
@@ -214,6 +221,11 @@ impl Client {
 
     async fn acquire(&mut self, target: String) {
         let seconds = 1 + self.random.below(2);
+        self.acquire_for(target, seconds).await;
+    }
+
+    /// Takes a lease, if nobody has it.
+    pub async fn acquire_for(&mut self, target: String, seconds: usize) {
         let invoked = Instant::now();
         let fields = [("Lease-Duration", &*seconds.to_string())];
         let Some(Ok(response)) = self.ask("POST", &format!("/.leases{target}"), &fields, "").await else { return };
@@ -226,51 +238,48 @@ impl Client {
         let Grant { id, fence } = Grant::of(&response);
         let duration = Duration::from_secs(seconds as u64);
         let answered = Instant::now();
-        let grants = &mut self.histories.entry(target.clone()).or_default().grants;
-        grants.push(Granted { client: self.number, fence, invoked, answered, duration, released: None });
+        let client = self.number;
+        let grants = &mut self.history(&target).grants;
+        grants.push(Granted { client, fence, invoked, answered, duration, released: None });
         self.held = Some(Held { index: grants.len() - 1, target, id, fence });
     }
 
-    async fn release(&mut self, held: &Held) {
+    pub async fn release(&mut self, held: &Held) {
         let invoked = Instant::now();
         let response = self.ask("DELETE", &format!("/.leases{}", held.target), &[("Lease-Id", &held.id)], "").await;
         let answered = matches!(&response, Some(Ok(response)) if response.status == 204).then(Instant::now);
         if response.is_some() {
-            let history = self.histories.get_mut(&held.target).expect("it was granted");
-            history.grants[held.index].released = Some((invoked, answered));
+            self.history(&held.target).grants[held.index].released = Some((invoked, answered));
         }
     }
 
     /// Writes under a lease; `None` if nothing was sent.
     async fn write_with(&mut self, held: &Held) -> Option<Told> {
-        let put = self.put(&held.target, ("Lease-Id", &held.id), Base::Any).await;
-        let (value, invoked, told, _) = put?;
-        let history = self.histories.entry(held.target.clone()).or_default();
-        history.leased.push(Leased { value, fence: held.fence, invoked });
-        let step = Step::Write { base: Base::Any, value };
+        let Sent { value, invoked, told, .. } =
+            self.send("PUT", &held.target, &[("Lease-Id", &held.id)], Base::Any).await?;
+        self.note_leased(held, value, invoked);
+        let step = Step::Write { base: Base::Any, value, kind: Kind::Replaces };
         match told {
             Told::Done => self.note(&held.target, step, invoked, true),
             Told::Nothing => self.note(&held.target, step, invoked, false),
             Told::Refused(_) => {}
-            Told::Differs => panic!("there was no precondition"),
+            Told::Differs | Told::Missing => panic!("there was no precondition, and PUT creates"),
         }
         Some(told)
     }
 
-    /// A write of a value of its own: the value, when it was asked for, what the client was told, and its tag.
-    async fn put(
-        &mut self,
-        target: &str,
-        condition: (&str, &str),
-        base: Base,
-    ) -> Option<(u32, Instant, Told, Option<String>)> {
+    /// A write of a value of its own.
+    pub async fn send(&mut self, method: &str, target: &str, fields: &[(&str, &str)], base: Base) -> Option<Sent> {
         let value = self.board.next_value();
-        let body = Written { value, client: self.number, base }.to_string();
+        let written = Written { value, client: self.number, base }.to_string();
+        let body = if method == "DELETE" { "" } else { &written };
+        let fields = [fields, &[("Write", written.as_str())]].concat();
         let invoked = Instant::now();
-        let response = self.ask("PUT", target, &[condition, ("Write", &value.to_string())], &body).await?;
+        let response = self.ask(method, target, &fields, body).await?;
         let told = response.as_ref().map_or(Told::Nothing, told_by);
         let counter = match &told {
             Told::Done => &mut self.tally.writes,
+            Told::Missing => &mut self.tally.missing,
             Told::Differs => &mut self.tally.differing,
             Told::Refused(code) => self.tally.refused.entry(code.clone()).or_default(),
             Told::Nothing => &mut self.tally.unanswered,
@@ -281,23 +290,57 @@ impl Client {
                 self.board.done.fetch_add(1, Ordering::Relaxed);
             }
             Told::Refused(code) => self.board.note_refusal(code),
-            Told::Differs | Told::Nothing => {}
+            Told::Differs | Told::Missing | Told::Nothing => {}
         }
         if matches!(told, Told::Refused(_) | Told::Differs) {
-            self.histories.entry(target.to_owned()).or_default().refused.push(value);
+            self.history(target).refused.push(value);
         }
         if matches!(told, Told::Refused(_)) && self.random.is_one_of(TURNING_PERCENT) {
-            self.board.turn_from(target);
+            self.board.turn_from(&named(target).own);
+        }
+        if matches!(&told, Told::Refused(code) if code == "write-in-flight") {
+            sleep(REFUSED_PAUSE).await;
         }
         let tag = response.ok().and_then(|response| response.header("etag").map(str::to_owned));
-        Some((value, invoked, told, tag))
+        Some(Sent { value, invoked, told, tag })
     }
 
-    fn note(&mut self, target: &str, step: Step, invoked: Instant, is_answered: bool) {
+    /// What this client knows of the resource behind a target.
+    pub fn history(&mut self, target: &str) -> &mut History {
+        self.histories.entry(named(target).own).or_default()
+    }
+
+    /// The id and the fence of the lease that this client has on the resource behind a target.
+    pub fn own_lease(&self, target: &str) -> Option<(String, u64)> {
+        let held = self.held.as_ref().filter(|held| named(&held.target).own == named(target).own)?;
+        Some((held.id.clone(), held.fence))
+    }
+
+    /// Takes note of a write that was sent under a lease.
+    pub fn note_leased(&mut self, held: &Held, value: u32, invoked: Instant) {
+        self.history(&held.target).leased.push(Leased { value, fence: held.fence, invoked });
+    }
+
+    /// Takes note that a lease counted for nothing.
+    pub fn note_disowned(&mut self, target: &str, fence: Option<u64>, invoked: Instant) {
+        let answered = Instant::now();
+        self.history(target).disowned.extend(fence.map(|fence| Encounter { fence: Some(fence), invoked, answered }));
+    }
+
+    /// Takes note of a write, which may have changed a second resource.
+    pub fn note_write(&mut self, target: &str, step: Step, invoked: Instant, is_answered: bool) {
+        if let (Some(whole), Step::Write { value, .. }) = (named(target).whole, step) {
+            let touch = Step::Write { base: Base::Any, value, kind: Kind::Touches };
+            self.note(&whole, touch, invoked, is_answered);
+        }
+        self.note(target, step, invoked, is_answered);
+    }
+
+    pub fn note(&mut self, target: &str, step: Step, invoked: Instant, is_answered: bool) {
         let answered = is_answered.then(Instant::now);
         let operation = Operation { client: self.number, step, invoked, answered };
-        self.histories.entry(target.to_owned()).or_default().operations.push(operation);
-        self.board.count(target);
+        self.history(target).operations.push(operation);
+        self.board.count(&named(target).own);
     }
 
     /// A request through some proxy; `None` where none of it was sent.
@@ -331,6 +374,7 @@ impl Client {
 fn told_by(response: &Response) -> Told {
     match response.status {
         200 | 201 | 204 => Told::Done,
+        404 => Told::Missing,
         // The backend's own.
         500 => Told::Nothing,
         _ => match response.problem() {

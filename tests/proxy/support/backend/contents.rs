@@ -5,7 +5,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::Answer;
+use super::{
+    Answer,
+    style::{Kept, Style},
+};
 
 /// Which validators label what is served to GET and HEAD.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub(super) struct Contents {
     pub(super) validators: Validators,
     representations: BTreeMap<String, Representation>,
     writes: u64,
+    /// In the place of all that, where a test says what the backend is like.
+    kept: Option<Kept>,
 }
 
 struct Representation {
@@ -34,12 +39,27 @@ struct Representation {
 }
 
 impl Contents {
+    pub(super) fn of(style: Style) -> Self {
+        Self { kept: Some(Kept::new(style)), ..Self::default() }
+    }
+
     pub(super) fn body(&self, target: &str) -> Option<Vec<u8>> {
+        if let Some(kept) = &self.kept {
+            return kept.body(target);
+        }
         Some(self.representations.get(target)?.body.clone())
     }
 
-    /// Applies a write and tells its status. PUT replaces, DELETE removes, POST and PATCH append.
-    pub(super) fn apply(&mut self, method: &str, target: &str, body: &[u8]) -> u16 {
+    /// Applies a write, and tells its answer and whether anything was done. PUT replaces, DELETE removes, POST and PATCH
+    /// append.
+    pub(super) fn apply(&mut self, method: &str, target: &str, body: &[u8]) -> (Answer, bool) {
+        if let Some(kept) = &mut self.kept {
+            return kept.apply(method, target, body);
+        }
+        (Answer::status(self.apply_plainly(method, target, body)), true)
+    }
+
+    fn apply_plainly(&mut self, method: &str, target: &str, body: &[u8]) -> u16 {
         let old = self.representations.remove(target);
         let existed = old.is_some();
         let new = match method {
@@ -54,6 +74,9 @@ impl Contents {
 
     /// The answer to a read, as things are now.
     pub(super) fn read(&self, target: &str) -> Answer {
+        if let Some(kept) = &self.kept {
+            return kept.read(target);
+        }
         let Some(Representation { body, write }) = self.representations.get(target) else {
             return Answer::status(404).header("Content-Type", "text/plain").body("there is nothing here\n");
         };

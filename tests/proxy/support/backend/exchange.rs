@@ -142,10 +142,12 @@ impl Exchange {
         }
         // One lock for both, so that nobody sees the new content before the event.
         let mut record = self.shared.record();
-        let status = self.shared.contents().apply(&method, &target, &body);
-        record.note(self.number, "applied");
-        record.applied.push((self.number, Instant::now()));
-        Answer::status(status)
+        let (answer, is_applied) = self.shared.contents().apply(&method, &target, &body);
+        if is_applied {
+            record.note(self.number, "applied");
+            record.applied.push((self.number, Instant::now()));
+        }
+        answer
     }
 
     /// Does what the answer says, and gives the connection back when it may carry another request.

@@ -15,6 +15,7 @@ pub mod contents;
 mod exchange;
 pub mod held;
 pub mod record;
+pub mod style;
 
 use std::{
     net::SocketAddr,
@@ -73,6 +74,13 @@ impl Backend {
     /// A backend that labels what it serves with these.
     pub async fn with(validators: Validators) -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").await.expect("a loopback port"), validators)
+    }
+
+    /// A backend with tags and resources of this style.
+    pub async fn in_style(style: style::Style) -> Self {
+        let backend = Self::start().await;
+        *backend.shared.contents() = Contents::of(style);
+        backend
     }
 
     /// The same behind a listener of the test's own.

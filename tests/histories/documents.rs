@@ -1,0 +1,131 @@
+//! What clients do with documents: they come by two routes, of which one leases them, and have an item each.
+
+use super::{
+    history::{Base, Kind, named},
+    workload::{Client, Held, Sent, Told},
+};
+
+/// Seconds for which a lease is taken at the most. Some outlast the restart of a proxy.
+const LEASE_SECONDS_MAX: usize = 5;
+
+impl Client {
+    /// Does one thing with a document or its item.
+    pub async fn work_on_document(&mut self, document: &str) {
+        if self.held.is_some() && self.random.is_one_of(50) {
+            return self.use_document_lease().await;
+        }
+        let target = self.spell(document);
+        match self.random.below(100) {
+            0..10 => self.read(&target).await,
+            10..54 => drop(self.write(&target).await),
+            54..59 => self.remove(&target).await,
+            59..66 => self.append(&target).await,
+            66..81 => drop(self.write(&item_of(document)).await),
+            81..88 => self.read(&item_of(document)).await,
+            _ if self.held.is_none() => {
+                let seconds = 1 + self.random.below(LEASE_SECONDS_MAX);
+                self.acquire_for(alias_of(document), seconds).await;
+            }
+            _ => self.read(&target).await,
+        }
+    }
+
+    /// One of the two targets of a document.
+    fn spell(&mut self, document: &str) -> String {
+        let needs_lease = self.board.manner.needs_lease;
+        if !needs_lease && self.random.is_one_of(50) { alias_of(document) } else { document.to_owned() }
+    }
+
+    /// Removes what was read last.
+    async fn remove(&mut self, target: &str) {
+        let Some((Some(tag), base)) = self.known.get(target).cloned() else { return self.read(target).await };
+        let base = Base::Is(base);
+        let Some(sent) = self.send("DELETE", target, &[("If-Match", &tag)], base).await else { return };
+        self.conclude(target, base, Kind::Removes, sent);
+    }
+
+    /// Appends, whatever is there.
+    async fn append(&mut self, target: &str) {
+        let Some(sent) = self.send("POST", target, &[], Base::Any).await else { return };
+        self.conclude(target, Base::Any, Kind::Appends, sent);
+    }
+
+    /// Does something under the lease that is held, by either route, or gives it back.
+    async fn use_document_lease(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        match self.random.below(20) {
+            0..6 => self.write_leased("PUT", &held.target, &held).await,
+            6..10 => self.write_on_base_leased(&named(&held.target).own, &held).await,
+            10..12 => self.write_leased("POST", &held.target, &held).await,
+            12 => return self.remove_leased(&held).await,
+            13..15 => {
+                self.held = Some(held);
+                let target = self.held.as_ref().map(|held| held.target.clone()).unwrap_or_default();
+                return self.read(&target).await;
+            }
+            15..19 => {
+                self.release(&held).await;
+                if self.random.is_one_of(40) {
+                    self.write_leased("PUT", &held.target, &held).await;
+                }
+                return;
+            }
+            // It is forgotten, and runs out.
+            _ => return,
+        }
+        self.held = Some(held).filter(|_| !self.random.is_one_of(5));
+    }
+
+    async fn write_leased(&mut self, method: &str, target: &str, held: &Held) {
+        let Some(sent) = self.send(method, target, &[("Lease-Id", &held.id)], Base::Any).await else { return };
+        let kind = if method == "POST" { Kind::Appends } else { Kind::Replaces };
+        self.conclude_leased(target, Base::Any, kind, sent, held);
+    }
+
+    /// By the route that knows of no leases, and needs a precondition.
+    async fn write_on_base_leased(&mut self, target: &str, held: &Held) {
+        let Some((tag, base)) = self.known.get(target).cloned() else { return self.read(target).await };
+        let condition = tag.as_ref().map_or(("If-None-Match", "*"), |tag| ("If-Match", tag.as_str()));
+        let fields = [condition, ("Lease-Id", &held.id)];
+        let Some(sent) = self.send("PUT", target, &fields, Base::Is(base)).await else { return };
+        self.conclude_leased(target, Base::Is(base), Kind::Replaces, sent, held);
+    }
+
+    /// Removes a document, which ends the lease; nothing is known of that where there was no answer.
+    async fn remove_leased(&mut self, held: &Held) {
+        let fields = [("Lease-Id", held.id.as_str())];
+        let Some(sent) = self.send("DELETE", &held.target, &fields, Base::Any).await else { return };
+        let is_refused = matches!(sent.told, Told::Refused(_) | Told::Differs);
+        let ended = (sent.invoked, matches!(sent.told, Told::Done).then(std::time::Instant::now));
+        self.conclude_leased(&held.target, Base::Any, Kind::Removes, sent, held);
+        let grant = &mut self.history(&held.target).grants[held.index];
+        if !is_refused && grant.released.is_none() {
+            grant.released = Some(ended);
+        }
+    }
+
+    fn conclude_leased(&mut self, target: &str, base: Base, kind: Kind, sent: Sent, held: &Held) {
+        self.note_leased(held, sent.value, sent.invoked);
+        if let Told::Refused(code) = &sent.told
+            && code.starts_with("lease-")
+        {
+            self.note_disowned(target, Some(held.fence), sent.invoked);
+        }
+        self.conclude(target, base, kind, sent);
+    }
+}
+
+fn alias_of(document: &str) -> String {
+    document.replacen("/docs/", "/alias/", 1)
+}
+
+fn item_of(document: &str) -> String {
+    document.replacen("/docs/", "/items/", 1)
+}
+
+#[test]
+fn two_targets_are_one_document_and_its_item_is_a_part_of_it() {
+    assert_eq!(named(&alias_of("/docs/1")), named("/docs/1"));
+    let item = named(&item_of("/docs/1"));
+    assert_eq!((item.own.as_str(), item.whole.as_deref()), ("/items/1", Some("/docs/1")));
+}

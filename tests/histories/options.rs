@@ -1,0 +1,198 @@
+//! Configurations by chance: what decides them, and their text.
+
+use std::{
+    fmt::{self, Write as _},
+    time::Duration,
+};
+
+use super::{
+    history::named,
+    support::{
+        backend::style::{Shown, Style, Tags},
+        random::Random,
+    },
+};
+
+/// Where records are kept, and by how many proxies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeping {
+    /// One proxy.
+    Disk,
+    /// Two.
+    Etcd,
+    /// Two.
+    Redis,
+}
+
+pub const KEEPINGS: [Keeping; 3] = [Keeping::Disk, Keeping::Etcd, Keeping::Redis];
+
+/// Where tags come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Content,
+    Version,
+    Upstream,
+    Header,
+    Json,
+}
+
+const SOURCES: [Source; 5] = [Source::Content, Source::Version, Source::Upstream, Source::Header, Source::Json];
+
+impl Source {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Content => "content",
+            Self::Version => "version",
+            Self::Upstream => "upstream",
+            Self::Header => "header:X-Rev",
+            Self::Json => "json:/rev",
+        }
+    }
+
+    fn shown(self) -> Shown {
+        match self {
+            Self::Content | Self::Version => Shown::Nowhere,
+            Self::Upstream => Shown::Entity,
+            Self::Header => Shown::Field,
+            Self::Json => Shown::Member,
+        }
+    }
+}
+
+/// The choices behind a configuration of three routes: documents, which are optimistic; the same documents by another
+/// path and through another upstream, where they can be leased; and items, which touch their documents.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub source: Source,
+    tags: Tags,
+    tells: bool,
+    exclusive: bool,
+    omits: bool,
+    creates_freely: bool,
+    /// Whether the configuration says that the backend gives no tag to two states.
+    says_unique: bool,
+    pub guards_reads: bool,
+    pub required: bool,
+    /// Milliseconds: those of the first and the second upstream.
+    timeout: (usize, usize),
+    late_max: (usize, usize),
+}
+
+/// A connection to a backend that accepts none, and a place in the line for one: parts of a mark's deadline.
+const CONNECT_MS: usize = 500;
+const QUEUE_MS: usize = 200;
+const PROBE_MS: usize = 500;
+
+/// What a mark's deadline has on top of all that its owner may wait for.
+const DEADLINE_GRACE: Duration = Duration::from_secs(5);
+
+/// How long others have until then.
+const OTHERS_WRITE: Duration = Duration::from_secs(1);
+
+/// The shortest times: the backend applies late writes between the two.
+const TIMEOUT_MS: usize = 250;
+const LATE_MAX_MS: usize = 1_000;
+
+impl Options {
+    pub fn by_chance(random: &mut Random) -> Self {
+        let source = SOURCES[random.below(SOURCES.len())];
+        Self {
+            source,
+            tags: [Tags::Precise, Tags::Seconds, Tags::Seconds, Tags::Alternating][random.below(4)],
+            tells: random.is_one_of(50),
+            exclusive: source == Source::Version || random.is_one_of(50),
+            omits: random.is_one_of(25),
+            creates_freely: random.is_one_of(50),
+            says_unique: false,
+            guards_reads: random.is_one_of(25),
+            required: random.is_one_of(50),
+            timeout: (TIMEOUT_MS + random.below(500), TIMEOUT_MS + random.below(500)),
+            late_max: (LATE_MAX_MS + random.below(1_000), LATE_MAX_MS + random.below(1_000)),
+        }
+    }
+
+    /// Tags that take turns, and a configuration that denies it.
+    pub fn misled(random: &mut Random) -> Self {
+        let (source, tags, guards_reads) = (Source::Upstream, Tags::Alternating, false);
+        Self { source, tags, guards_reads, exclusive: false, says_unique: true, ..Self::by_chance(random) }
+    }
+
+    pub fn style(&self) -> Style {
+        Style { tags: self.tags, shown: self.source.shown(), tells: self.tells, named }
+    }
+
+    /// When a late write is applied after it came, in milliseconds, at the least and by how much more: after most have
+    /// been given up, and in good time before any `late_max` is over.
+    pub fn late_ms(&self) -> (usize, usize) {
+        (TIMEOUT_MS, LATE_MAX_MS - 2 * TIMEOUT_MS)
+    }
+
+    /// After how long the mark of a proxy that stands still is nobody's, the doubt about its write is over, and others
+    /// have written.
+    pub fn outlasts_marks(&self) -> Duration {
+        let timeout = self.timeout.0.max(self.timeout.1);
+        let waits = CONNECT_MS + 3 * QUEUE_MS + 2 * timeout + 2 * PROBE_MS;
+        let doubt = self.late_max.0.max(self.late_max.1);
+        DEADLINE_GRACE + Duration::from_millis((waits + doubt) as u64) + OTHERS_WRITE
+    }
+
+    /// The text of the configuration, in which `{backend}` stands for the backend.
+    pub fn text(&self, store: &str) -> String {
+        let mut text = format!(
+            "[server]\n{{listen}}\nspool_dir = \"{{spool}}\"\nthreads = 2\n[store]\n{store}\ntimeout = \"1s\"\nidle_ttl = \"1s\"\n"
+        );
+        for (name, timeout, late_max) in
+            [("one", self.timeout.0, self.late_max.0), ("two", self.timeout.1, self.late_max.1)]
+        {
+            let _ = write!(
+                text,
+                "[upstreams.{name}]\nservers = [\"{{backend}}\"]\nidentity = \"backend\"\n\
+                 connect_timeout = \"{CONNECT_MS}ms\"\ntimeout = \"{timeout}ms\"\nlate_max = \"{late_max}ms\"\n\
+                 queue = {{ max_wait = \"{QUEUE_MS}ms\" }}\n"
+            );
+        }
+        let _ = write!(
+            text,
+            "[defaults]\netag = \"{}\"\nwriters = \"{}\"\non_write = \"{}\"\n{}\
+             claim = {{ max_wait = \"150ms\" }}\nprobe = {{ timeout = \"{PROBE_MS}ms\" }}\nhash_wait = \"5s\"\n",
+            self.source.word(),
+            if self.exclusive { "exclusive" } else { "shared" },
+            if self.omits { "omit" } else { "probe" },
+            if self.says_unique { "unique_tags = true\n" } else { "" },
+        );
+        let require = if self.creates_freely { "existing" } else { "always" };
+        let _ = write!(
+            text,
+            "[[routes]]\nname = \"documents\"\npath = \"/docs/{{id}}\"\nkey = \"/docs/{{id}}\"\nupstream = \"one\"\n\
+             policy = \"optimistic\"\nrequire = \"{require}\"\n\
+             [[routes]]\nname = \"items\"\npath = \"/items/{{id}}\"\nkey = \"/items/{{id}}\"\nupstream = \"two\"\n\
+             policy = \"optimistic\"\nrequire = \"{require}\"\ntouches = [\"/docs/{{id}}\"]\n\
+             [[routes]]\nname = \"alias\"\npath = \"/alias/{{id}}\"\nkey = \"/docs/{{id}}\"\nupstream = \"two\"\n\
+             policy = \"pessimistic\"\n[routes.lease]\nauth = \"none\"\nabsent = \"allow\"\nmin = \"1s\"\n\
+             remember = \"1s\"\nmax_per_principal = 100000\nguards = {}\nrequired = {}\n",
+            if self.guards_reads { "[\"read\", \"write\"]" } else { "[\"write\"]" },
+            self.required,
+        );
+        text
+    }
+}
+
+impl fmt::Display for Options {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { source, tags, tells, exclusive, omits, guards_reads, required, timeout, late_max, .. } = self;
+        write!(
+            formatter,
+            "{} {tags:?}{}{}{}{}{}, timeout {} and {} ms, late_max {} and {} ms",
+            source.word(),
+            if *tells { " told" } else { "" },
+            if *exclusive { " exclusive" } else { " shared" },
+            if *omits { " omit" } else { "" },
+            if *guards_reads { " guards reads" } else { "" },
+            if *required { " lease required" } else { "" },
+            timeout.0,
+            timeout.1,
+            late_max.0,
+            late_max.1
+        )
+    }
+}

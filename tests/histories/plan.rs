@@ -1,0 +1,167 @@
+//! What a run is made of: a store, a configuration, and how much is done.
+
+use std::fmt::Write as _;
+
+use tempfile::TempDir;
+
+use super::{
+    board::Manner,
+    options::{Keeping, Options, Source},
+    support::{
+        engines::{Engine, Etcd, Redis, cluster::EtcdCluster},
+        random::Random,
+    },
+};
+
+const CLIENTS: usize = 8;
+/// Of generated configurations, in which resources are closed more often.
+const MORE_CLIENTS: usize = 16;
+const PROXIES: usize = 2;
+
+/// Operations of clients that a run needs for each of its disturbances at the least: a run in which little happens shows
+/// little. In the runs that `docs/histories.md` tells of they were a hundred.
+const OPERATIONS_OF_A_DISTURBANCE: usize = 20;
+
+/// What all guarded routes have. Short limits, so that a mark of a dead proxy is over in seconds: its deadline is 8.5 s
+/// away, which no stop comes near.
+const UPSTREAM: &str = "connect_timeout = \"500ms\"\ntimeout = \"1s\"\nlate_max = \"3s\"";
+const GUARDED: &str = "claim = { max_wait = \"150ms\" }\nprobe = { timeout = \"500ms\" }\nhash_wait = \"5s\"";
+
+/// What a run is made of.
+pub struct Plan {
+    pub name: String,
+    pub engine: Option<Engine>,
+    pub members: Option<EtcdCluster>,
+    /// The file of a disk store.
+    pub directory: Option<TempDir>,
+    /// The configuration, in which `{backend}` stands for the backend.
+    pub configuration: String,
+    pub folders: Vec<&'static str>,
+    pub options: Option<Options>,
+    pub clients: usize,
+    pub proxies: usize,
+    pub places: usize,
+    pub disturbances: usize,
+    /// Operations that are answered before the end.
+    pub operations: usize,
+    pub random: Random,
+}
+
+impl Plan {
+    /// Guarded and leased resources over a common engine, and disturbances.
+    pub fn guarded(engine: Engine, disturbances: usize) -> Self {
+        let (name, store) = (engine.name(), engine.store());
+        Self { engine: Some(engine), ..Self::with_store(name, &store, disturbances) }
+    }
+
+    /// The same over an etcd of three members; the disturbances are elections.
+    pub fn members(cluster: EtcdCluster, elections: usize) -> Self {
+        let store = format!("kind = \"etcd\"\nendpoints = {:?}", cluster.endpoints());
+        Self { members: Some(cluster), ..Self::with_store("etcd of three members", &store, elections) }
+    }
+
+    /// Documents and items, as options say; the last disturbance is a stop that outlasts marks, where others go on.
+    pub async fn generated(keeping: Keeping, mut random: Random, disturbances: usize, operations: usize) -> Self {
+        let options = Options::by_chance(&mut random);
+        let (engine, directory, store) = match keeping {
+            Keeping::Disk => {
+                let directory = tempfile::tempdir().expect("a temporary directory");
+                let store = format!("kind = \"disk\"\npath = {:?}", directory.path().join("leases"));
+                (None, Some(directory), store)
+            }
+            Keeping::Etcd => with_engine(Engine::Etcd(Etcd::start().await)),
+            Keeping::Redis => with_engine(Engine::Redis(Redis::start().await)),
+        };
+        Self {
+            engine,
+            directory,
+            options: Some(options),
+            clients: MORE_CLIENTS,
+            proxies: if keeping == Keeping::Disk { 1 } else { PROXIES },
+            places: 4,
+            disturbances,
+            operations,
+            ..Self::bare(format!("{keeping:?}, {options}"), options.text(&store), vec!["docs"], random)
+        }
+    }
+
+    /// A proxy that is told that no two states of its backend have one tag, before one where two tags take turns.
+    pub fn misled(mut random: Random) -> Self {
+        let options = Options::misled(&mut random);
+        let text = options.text("kind = \"memory\"");
+        let bare = Self::bare("tags said to be unique".to_owned(), text, vec!["docs"], random);
+        Self { options: Some(options), proxies: 1, ..bare }
+    }
+
+    fn with_store(name: &str, store: &str, disturbances: usize) -> Self {
+        let store = format!("{store}\ntimeout = \"1s\"\nidle_ttl = \"1s\"");
+        let lease = "policy = \"pessimistic\"\netag = \"version\"\nwriters = \"exclusive\"\n[routes.lease]\n\
+                     auth = \"none\"\nabsent = \"allow\"\nmin = \"1s\"\nrequired = true\nremember = \"1s\"\n\
+                     max_per_principal = 1000";
+        let routes = [
+            ("content", "policy = \"optimistic\"\netag = \"content\"\nwriters = \"shared\""),
+            ("version", "policy = \"optimistic\"\netag = \"version\"\nwriters = \"exclusive\""),
+            ("lease", lease),
+        ];
+        let operations = disturbances * OPERATIONS_OF_A_DISTURBANCE;
+        Self { places: 2, disturbances, operations, ..Self::with_routes(name, &store, &routes) }
+    }
+
+    /// No guard at all: conditions are passed on to a backend that does not look at them.
+    pub fn unguarded() -> Self {
+        let routes = [("content", "policy = \"last-writer-wins\"")];
+        Self::with_routes("last-writer-wins", "kind = \"memory\"", &routes)
+    }
+
+    /// Two proxies, each with a store of its own.
+    pub fn apart() -> Self {
+        let routes = [("content", "policy = \"optimistic\"\netag = \"content\"\nwriters = \"shared\"")];
+        Self::with_routes("a memory of its own each", "kind = \"memory\"", &routes)
+    }
+
+    fn with_routes(name: &str, store: &str, routes: &[(&'static str, &str)]) -> Self {
+        let mut file = format!(
+            "[server]\n{{listen}}\nspool_dir = \"{{spool}}\"\nthreads = 2\n[store]\n{store}\n[upstreams.backend]\n\
+             servers = [\"{{backend}}\"]\n{UPSTREAM}\n"
+        );
+        for (folder, rules) in routes {
+            let common = if rules.contains("last-writer-wins") { "" } else { GUARDED };
+            let route = format!("name = \"{folder}\"\npath = \"/{folder}/{{id}}\"\nupstream = \"backend\"");
+            write!(file, "[[routes]]\n{route}\n{common}\n{rules}\n").expect("a String takes all");
+        }
+        let folders = routes.iter().map(|(folder, _)| *folder).collect();
+        Self::bare(name.to_owned(), file, folders, Random::new(name))
+    }
+
+    fn bare(name: String, configuration: String, folders: Vec<&'static str>, random: Random) -> Self {
+        Self {
+            name,
+            engine: None,
+            members: None,
+            directory: None,
+            configuration,
+            folders,
+            options: None,
+            clients: CLIENTS,
+            proxies: PROXIES,
+            places: 1,
+            disturbances: 0,
+            operations: 400,
+            random,
+        }
+    }
+
+    /// What its clients must know.
+    pub fn manner(&self) -> Manner {
+        self.options.map_or_else(Manner::default, |options| Manner {
+            has_content_tags: options.source == Source::Content,
+            guards_reads: options.guards_reads,
+            needs_lease: options.required,
+        })
+    }
+}
+
+fn with_engine(engine: Engine) -> (Option<Engine>, Option<TempDir>, String) {
+    let store = engine.store();
+    (Some(engine), None, store)
+}

@@ -1,0 +1,54 @@
+//! Stopping a process where none of its threads computes.
+//!
+//! An owner of a mark looks at its clock and then writes the first byte, without a wait in between. A stop of any length
+//! between these two is the one case that the promise leaves to backends that check `Fencing-Token` or `If-Match`
+//! (docs/guarantees.md), and nobody outside can tell it from a write that was let through by mistake. So a process that
+//! is to stand still for longer than its marks last is stopped while all of its threads wait in the kernel: before the
+//! look, or after the last byte.
+
+use std::{fs, time::Duration};
+
+use tokio::time::{Instant, sleep};
+
+use super::support::proxy::Proxy;
+
+/// How long a moment of rest is looked for.
+const SEARCH_MAX: Duration = Duration::from_secs(30);
+
+/// The numbers of the system calls in which a thread waits for something to happen: epoll_wait, epoll_pwait,
+/// epoll_pwait2, futex, nanosleep, clock_nanosleep, poll, ppoll.
+#[cfg(target_arch = "x86_64")]
+const WAITS: [&str; 8] = ["232", "281", "441", "202", "35", "230", "7", "271"];
+#[cfg(not(target_arch = "x86_64"))]
+const WAITS: [&str; 6] = ["22", "441", "98", "101", "115", "73"];
+
+/// Stops a proxy at such a moment.
+pub async fn stop_at_rest(proxy: &Proxy) {
+    let end = Instant::now() + SEARCH_MAX;
+    loop {
+        proxy.signal("STOP");
+        while !threads(proxy, "stat").iter().all(|stat| is_stopped(stat)) {
+            sleep(Duration::from_millis(1)).await;
+        }
+        let calls = threads(proxy, "syscall");
+        let waits = |call: &String| call.split(' ').next().is_some_and(|number| WAITS.contains(&number));
+        if calls.iter().all(waits) {
+            return;
+        }
+        proxy.signal("CONT");
+        assert!(Instant::now() < end, "the proxy is never at rest: {calls:?}");
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// What the kernel says of each thread.
+fn threads(proxy: &Proxy, what: &str) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", proxy.id())).expect("a running process");
+    let read = |task: fs::DirEntry| fs::read_to_string(task.path().join(what)).expect("a thread of a child");
+    tasks.map(|task| read(task.expect("a thread")).trim().to_owned()).collect()
+}
+
+/// The state is the first word after the name in parentheses.
+fn is_stopped(stat: &str) -> bool {
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+}

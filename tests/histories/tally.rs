@@ -1,0 +1,39 @@
+//! How much was done.
+
+use std::collections::BTreeMap;
+
+/// How many operations there were, by what clients were told.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    pub reads: usize,
+    pub writes: usize,
+    pub differing: usize,
+    /// Where there was nothing to change.
+    pub missing: usize,
+    /// By the code of the refusal.
+    pub refused: BTreeMap<String, usize>,
+    pub unanswered: usize,
+    pub grants: usize,
+}
+
+impl Tally {
+    pub fn total(&self) -> usize {
+        let refused: usize = self.refused.values().sum();
+        self.reads + self.writes + self.differing + self.missing + refused + self.unanswered + self.grants
+    }
+
+    pub fn plus(mut self, other: Self) -> Self {
+        for (code, count) in other.refused {
+            *self.refused.entry(code).or_default() += count;
+        }
+        Self {
+            reads: self.reads + other.reads,
+            writes: self.writes + other.writes,
+            differing: self.differing + other.differing,
+            missing: self.missing + other.missing,
+            refused: self.refused,
+            unanswered: self.unanswered + other.unanswered,
+            grants: self.grants + other.grants,
+        }
+    }
+}

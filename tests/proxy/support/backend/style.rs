@@ -1,0 +1,133 @@
+//! Backends as they are in the field: coarse tags in one place or another, several targets of one content, and writes that
+//! change more than their target.
+
+use std::{
+    collections::BTreeMap,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use super::Answer;
+
+/// How good its tags are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tags {
+    /// Each state has its own.
+    Precise,
+    /// A modification time in seconds.
+    Seconds,
+    /// Two tags that take turns.
+    Alternating,
+}
+
+/// Where it shows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    Nowhere,
+    /// In `ETag`.
+    Entity,
+    /// In `X-Rev`.
+    Field,
+    /// In the member `rev` of a JSON object, whose member `is` is the content.
+    Member,
+}
+
+/// What a target stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The name of what is kept; several targets may share it.
+    pub own: String,
+    /// The name of what a write of it changes too. Without that there is nothing to write to.
+    pub whole: Option<String>,
+}
+
+/// What a backend is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    pub tags: Tags,
+    pub shown: Shown,
+    /// Whether the answer to a PUT shows the new tag, in a field.
+    pub tells: bool,
+    pub named: fn(&str) -> Named,
+}
+
+/// What such a backend keeps.
+pub(super) struct Kept {
+    style: Style,
+    resources: BTreeMap<String, Resource>,
+}
+
+#[derive(Default)]
+struct Resource {
+    content: Option<Vec<u8>>,
+    changes: u64,
+    changed_second: u64,
+}
+
+impl Resource {
+    fn change(&mut self, content: Option<Vec<u8>>) {
+        self.content = content;
+        self.changes += 1;
+        self.changed_second = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").as_secs();
+    }
+}
+
+impl Kept {
+    pub(super) fn new(style: Style) -> Self {
+        Self { style, resources: BTreeMap::new() }
+    }
+
+    pub(super) fn body(&self, target: &str) -> Option<Vec<u8>> {
+        self.resources.get(&(self.style.named)(target).own)?.content.clone()
+    }
+
+    /// The answer to a write, and whether it was applied: PUT and POST put their content there, and in the place of the
+    /// whole; DELETE removes; only PUT creates.
+    pub(super) fn apply(&mut self, method: &str, target: &str, body: &[u8]) -> (Answer, bool) {
+        let Named { own, whole } = (self.style.named)(target);
+        let is_there = |name: &str| self.resources.get(name).is_some_and(|resource| resource.content.is_some());
+        let existed = is_there(&own);
+        if whole.as_ref().is_some_and(|whole| !is_there(whole)) || !existed && method != "PUT" {
+            return (Answer::status(404), false);
+        }
+        let content = (method != "DELETE").then(|| body.to_vec());
+        if let Some(whole) = whole {
+            self.resources.entry(whole).or_default().change(content.clone());
+        }
+        let resource = self.resources.entry(own).or_default();
+        resource.change(content);
+        let answer = Answer::status(if existed { 204 } else { 201 });
+        if self.style.tells && method == "PUT" { (label(self.style, resource, answer), true) } else { (answer, true) }
+    }
+
+    pub(super) fn read(&self, target: &str) -> Answer {
+        let resource = self.resources.get(&(self.style.named)(target).own);
+        let Some((resource, content)) = resource.and_then(|found| Some((found, found.content.as_ref()?))) else {
+            return Answer::status(404).header("Content-Type", "text/plain").body("there is nothing here\n");
+        };
+        let answer = if self.style.shown == Shown::Member {
+            let is = String::from_utf8(content.clone()).expect("the content is text");
+            let json = serde_json::json!({ "is": is, "rev": tag(self.style, resource) });
+            Answer::status(200).header("Content-Type", "application/json").body(json.to_string())
+        } else {
+            Answer::status(200).header("Content-Type", "text/plain").body(content)
+        };
+        label(self.style, resource, answer)
+    }
+}
+
+fn label(style: Style, resource: &Resource, answer: Answer) -> Answer {
+    let tag = tag(style, resource);
+    match style.shown {
+        Shown::Entity => answer.header("ETag", &format!("\"{tag}\"")),
+        Shown::Field => answer.header("X-Rev", &tag),
+        Shown::Nowhere | Shown::Member => answer,
+    }
+}
+
+fn tag(style: Style, resource: &Resource) -> String {
+    match style.tags {
+        Tags::Precise => format!("s{}", resource.changes),
+        Tags::Seconds => format!("t{}", resource.changed_second),
+        Tags::Alternating => format!("a{}", resource.changes % 2),
+    }
+}
