@@ -62,6 +62,7 @@ impl Source {
 /// The choices behind a configuration of three routes: documents, which are optimistic; the same documents by another
 /// path and through another upstream, where they can be leased; and items, which touch their documents.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Options {
     pub source: Source,
     tags: Tags,
@@ -123,7 +124,7 @@ impl Options {
 
     /// When a late write is applied after it came, in milliseconds, at the least and by how much more: after most have
     /// been given up, and in good time before any `late_max` is over.
-    pub fn late_ms(&self) -> (usize, usize) {
+    pub fn late_ms() -> (usize, usize) {
         (TIMEOUT_MS, LATE_MAX_MS - 2 * TIMEOUT_MS)
     }
 

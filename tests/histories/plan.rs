@@ -66,7 +66,7 @@ impl Plan {
         let (engine, directory, store) = match keeping {
             Keeping::Disk => {
                 let directory = tempfile::tempdir().expect("a temporary directory");
-                let store = format!("kind = \"disk\"\npath = {:?}", directory.path().join("leases"));
+                let store = format!("kind = \"disk\"\npath = \"{}\"", directory.path().join("leases").display());
                 (None, Some(directory), store)
             }
             Keeping::Etcd => with_engine(Engine::Etcd(Etcd::start().await)),

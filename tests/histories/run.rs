@@ -13,6 +13,7 @@ use super::{
     disturbance::{Counts, Disturber},
     history::{History, Seen, named},
     members,
+    options::Options,
     plan::Plan,
     promise::{anomalies_at_backend, anomalies_of_leases},
     register::{describe, is_linearizable},
@@ -56,7 +57,7 @@ pub async fn run(plan: Plan) -> Verdict {
     let (began, manner) = (Instant::now(), plan.manner());
     let Plan { name, engine, members, directory, configuration, options, mut random, .. } = plan;
     let (backend, late_ms) = match options {
-        Some(options) => (Backend::in_style(options.style()).await, options.late_ms()),
+        Some(options) => (Backend::in_style(options.style()).await, Options::late_ms()),
         None => (Backend::with(Validators::Tags).await, LATE_MS),
     };
     misbehave(&backend, late_ms, random.fork());

@@ -15,8 +15,8 @@ use super::support::proxy::Proxy;
 /// How long a moment of rest is looked for.
 const SEARCH_MAX: Duration = Duration::from_secs(30);
 
-/// The numbers of the system calls in which a thread waits for something to happen: epoll_wait, epoll_pwait,
-/// epoll_pwait2, futex, nanosleep, clock_nanosleep, poll, ppoll.
+/// The numbers of the system calls in which a thread waits for something to happen: those of epoll, futex, sleeps and
+/// poll.
 #[cfg(target_arch = "x86_64")]
 const WAITS: [&str; 8] = ["232", "281", "441", "202", "35", "230", "7", "271"];
 #[cfg(not(target_arch = "x86_64"))]
