@@ -29,7 +29,7 @@ mutants: setup-build setup-test ## Break the code in each place of the list, and
 	MUTANTS='$(or $(MUTANTS),full)' $(CARGO) test --locked --test mutants a_test_finds -- --nocapture
 
 simulate: setup-build ## Run the production guard through every schedule of two requests, and 2,000,000 random ones (an hour; docs/simulation.md)
-	SIMULATE=full $(CARGO) test --locked $(OPTIMISED) --test simulation -- --nocapture --test-threads=1
+	SIMULATE=full $(CARGO) test --locked --profile simulation --test simulation -- --nocapture --test-threads=1
 
 lint: setup-build ## Check the format, the lints and the documentation, warnings denied
 	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt

@@ -54,6 +54,9 @@ pub const EARLIER_MAX: usize = 16;
 /// What stands between a tag and its suffix.
 const SEPARATOR: u8 = b'~';
 
+/// Hexadecimal digits of an incarnation in a suffix.
+const INCARNATION_DIGITS: usize = 16;
+
 /// A hash that stands for a tag or a target in a record: 64 bits tell the few of one resource apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ShortName(pub u64);
@@ -207,6 +210,19 @@ impl Spelling {
         issued.or_else(|| extended(presented, suffix)).unwrap_or_else(|| presented.clone())
     }
 
+    /// The conditions of a write as the backend is to see them. `If-None-Match` excludes each state that the backend shows
+    /// with one of the tags: after a doubt it may be the very state that the tag was given for.
+    pub fn conditions_of_write_at_backend(&self, conditions: &Preconditions) -> Preconditions {
+        let if_none_match = match &conditions.if_none_match {
+            Some(TagCondition::Tags(tags)) => {
+                let bare = |tag: &EntityTag| respelled(tag, bare(tag.opaque())).unwrap_or_else(|| tag.clone());
+                Some(TagCondition::Tags(tags.iter().map(bare).collect()))
+            }
+            other => other.clone(),
+        };
+        Preconditions { if_none_match, ..self.conditions_at_backend(conditions) }
+    }
+
     /// The conditions of a client as the backend is to see them.
     pub fn conditions_at_backend(&self, conditions: &Preconditions) -> Preconditions {
         let list = |condition: &Option<TagCondition>| match condition {
@@ -226,6 +242,21 @@ impl Spelling {
             ..conditions.clone()
         }
     }
+}
+
+/// The opaque bytes of a tag without the suffix of a version, if they have one.
+pub fn bare(opaque: &[u8]) -> &[u8] {
+    let Some(at) = opaque.iter().rposition(|octet| *octet == SEPARATOR) else { return opaque };
+    let (tag, suffix) = opaque.split_at(at);
+    let is_suffix = match suffix.get(1..).unwrap_or_default().split_at_checked(INCARNATION_DIGITS) {
+        Some((incarnation, [b'-', version @ ..])) => {
+            incarnation.iter().all(u8::is_ascii_hexdigit)
+                && !version.is_empty()
+                && version.iter().all(u8::is_ascii_digit)
+        }
+        _ => false,
+    };
+    if is_suffix { tag } else { opaque }
 }
 
 /// The tag with something behind its opaque bytes.

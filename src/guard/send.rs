@@ -108,7 +108,7 @@ pub(super) fn forward_conditions(
     }
     let spelling = &admitted.spelling;
     if !spelling.is_bare() {
-        show_tags(head, &spelling.conditions_at_backend(&request.conditions));
+        show_tags(head, &spelling.conditions_of_write_at_backend(&request.conditions));
     }
     let signature = Signature::of(request.head.raw_path(), &request.head.headers);
     let is_exact = matches!(&request.conditions.if_match, Some(TagCondition::Tags(tags)) if tags.len() == 1);

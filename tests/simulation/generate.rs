@@ -40,6 +40,7 @@ pub fn setting(random: &mut Rng) -> Setting {
         guards_reads: options.guards == Guards::ReadAndWrite,
         guards_deletes_alone: options.guards == Guards::Delete,
         equal_content_is_one_state: options.source == Source::Content,
+        tags_are_versions: options.source == Source::Version,
     }
 }
 

@@ -25,6 +25,10 @@ pub struct Ledger {
     pub guards_deletes_alone: bool,
     /// Whether one content is one state, whatever was there in between.
     pub equal_content_is_one_state: bool,
+    /// Whether a version is the tag. A doubt gives a state another one, and may have left it as it was.
+    pub tags_are_versions: bool,
+    /// Whether anything went wrong.
+    pub is_faulty: bool,
     /// Which tags a write was applied on, by resource.
     used: BTreeMap<(String, String), usize>,
     moments: u64,
@@ -208,7 +212,8 @@ impl Ledger {
             return is_lost.then(|| format!("request {number} creates what is there already"));
         }
         if entry.operation == Operation::Unless {
-            let base = entry.base.as_ref().filter(|base| base.serial == before.serial());
+            let may_be_new = self.tags_are_versions && self.is_faulty;
+            let base = entry.base.as_ref().filter(|base| base.serial == before.serial() && !may_be_new);
             return base.map(|base| format!("request {number} is applied on the state that it excludes, {}", base.tag));
         }
         let base = entry.base.clone().filter(|_| field(&entry.request, "if-match").is_some())?;

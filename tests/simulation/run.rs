@@ -40,6 +40,7 @@ pub struct Setting {
     pub guards_reads: bool,
     pub guards_deletes_alone: bool,
     pub equal_content_is_one_state: bool,
+    pub tags_are_versions: bool,
 }
 
 /// One request to come.
@@ -115,6 +116,7 @@ impl Run {
             ledger.guards_reads = setting.guards_reads;
             ledger.guards_deletes_alone = setting.guards_deletes_alone;
             ledger.equal_content_is_one_state = setting.equal_content_is_one_state;
+            ledger.tags_are_versions = setting.tags_are_versions;
         }
         let start = |_| Process::start(&world, &setting.config, &cellar, Duration::ZERO);
         let processes = (0..setting.proxies).map(start).collect();

@@ -126,6 +126,7 @@ impl Scenario {
             guards_reads: false,
             guards_deletes_alone: false,
             equal_content_is_one_state: source == Source::Content,
+            tags_are_versions: source == Source::Version,
         })
     }
 }

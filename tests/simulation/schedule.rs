@@ -94,6 +94,7 @@ impl Run {
         self.world.note(|| format!("{event:?}{}", self.about(event)));
         if event.is_fault() {
             self.faults.left -= 1;
+            self.world.lock().ledger.is_faulty = true;
         }
         match event {
             Event::Begin(client) => self.begin_next(client),
