@@ -107,8 +107,9 @@ pub(super) fn forward_conditions(
         return Ok(());
     }
     let spelling = &admitted.spelling;
-    if !spelling.is_bare() {
-        show_tags(head, &spelling.conditions_of_write_at_backend(&request.conditions));
+    let seen = spelling.conditions_of_write_at_backend(&request.conditions);
+    if seen != request.conditions {
+        show_tags(head, &seen);
     }
     let signature = Signature::of(request.head.raw_path(), &request.head.headers);
     let is_exact = matches!(&request.conditions.if_match, Some(TagCondition::Tags(tags)) if tags.len() == 1);

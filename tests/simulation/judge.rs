@@ -97,6 +97,12 @@ impl Ledger {
         self.moments
     }
 
+    /// No client goes on with a tag that it has.
+    pub fn forget_tags(&mut self) {
+        self.used.clear();
+        self.clients.iter_mut().for_each(|client| client.seen.clear());
+    }
+
     pub fn breaks(&mut self, how: String) {
         self.broken.get_or_insert(how);
     }

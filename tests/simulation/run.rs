@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    backend::{Backend, Style, resource_of},
+    backend::{Backend, Style, Tags, resource_of},
     client::{Request, Told, send},
     judge::{Entry, Knowledge, field},
     operation::{Manner, Operation},
@@ -278,6 +278,10 @@ impl Run {
             inner.pending = left;
             if self.setting.keeping == Keeping::Memory {
                 inner.ledger.grants.clear();
+                // What a memory store knew of tags that repeat is gone, and a tag from before may count again.
+                if inner.backend.style.tags != Tags::Precise {
+                    inner.ledger.forget_tags();
+                }
             }
             let own = inner.ledger.requests.iter_mut().filter(|entry| entry.process == process);
             own.filter(|entry| entry.answered.is_none()).for_each(|entry| entry.is_given_up = true);
