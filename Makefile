@@ -28,7 +28,7 @@ explore: setup-build ## Explore every order of events in the large bounds (10 mi
 mutants: setup-build setup-test ## Break the code in each place of the list, and see which test finds it; MUTANTS=part-of-name-or-file (docs/mutants.md)
 	MUTANTS='$(or $(MUTANTS),full)' $(CARGO) test --locked --test mutants a_test_finds -- --nocapture
 
-simulate: setup-build ## Run the production guard through every schedule of two requests, and 2,000,000 random ones (an hour; docs/simulation.md)
+simulate: setup-build ## Run the production guard through every schedule of two requests, and 2,000,000 random ones (hours; docs/simulation.md)
 	SIMULATE=full $(CARGO) test --locked --profile simulation --test simulation -- --nocapture --test-threads=1
 
 lint: setup-build ## Check the format, the lints and the documentation, warnings denied

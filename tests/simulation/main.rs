@@ -108,7 +108,9 @@ fn on_all_cores<T: Send>(count: u64, each: impl Fn(u64) -> T + Sync) -> Vec<T> {
 #[test]
 fn random_schedules_keep_the_promise() {
     let again = number("IFMATCH_SEED");
-    let first = again.unwrap_or_else(|| fastrand::u64(..1 << 48));
+    // The short run is the same each time, so that a change is judged by what it changes.
+    let is_short = env::var("SIMULATE").is_err();
+    let first = again.unwrap_or_else(|| if is_short { 1 } else { fastrand::u64(..1 << 48) });
     let count = number("SIMULATE_RUNS").unwrap_or(if again.is_some() { 1 } else { extent().random_runs });
     println!("IFMATCH_SEED={first}, {count} runs");
     let begun = Instant::now();

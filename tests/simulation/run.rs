@@ -340,8 +340,10 @@ impl Run {
                     .any(|name| field(&entry.request, name) == Some(id.clone()));
                 proposed && entry.operation.is_of_lease() && entry.operation != Operation::Renew
             });
-            // Whoever was answered with a refusal has nothing.
-            let may_have = asked.clone().any(|entry| entry.answered.as_ref().is_none_or(|(_, told)| told.status < 300));
+            // A client that was refused has nothing. After a 503 nobody knows, and an id of its own choice gives it the lease.
+            let may_have = asked
+                .clone()
+                .any(|entry| entry.answered.as_ref().is_none_or(|(_, told)| told.status < 300 || told.status == 503));
             let died = inner.alive.iter().any(|alive| !alive);
             drop(inner);
             if !told && !may_have && !died {
