@@ -1,7 +1,5 @@
 //! Settings by chance: a configuration, a backend, and what clients do.
 
-use std::sync::Arc;
-
 use fastrand::Rng;
 
 use crate::{
@@ -119,9 +117,4 @@ fn prologue(random: &mut Rng, client: usize, steps: &[Step]) -> Vec<Step> {
         }
     }
     before
-}
-
-/// The same setting for many runs.
-pub fn shared(random: &mut Rng) -> Arc<Setting> {
-    Arc::new(setting(random))
 }

@@ -210,8 +210,8 @@ impl Ledger {
             return Some(format!("request {number} is applied while another client holds the lease {}", grant.fence));
         }
         if deletes && !entry.request.target.contains("/parts/") {
-            let mut ended = self.grants.iter_mut().filter(|grant| grant.resource == entry.resource);
-            ended.by_ref().for_each(|grant| grant.is_over = true);
+            let ended = self.grants.iter_mut().filter(|grant| grant.resource == entry.resource);
+            ended.for_each(|grant| grant.is_over = true);
         }
         if entry.operation == Operation::Create {
             let is_lost = before.content().is_some() && !self.is_beside(number, before, 0);

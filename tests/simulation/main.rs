@@ -37,7 +37,7 @@ use std::{
     env,
     ops::AddAssign,
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     thread,
@@ -78,7 +78,7 @@ fn number(name: &str) -> Option<u64> {
 /// One run by chance.
 fn random_run(seed: u64, story: bool) -> Outcome {
     let mut random = Rng::with_seed(seed);
-    let setting = generate::shared(&mut random);
+    let setting = Arc::new(generate::setting(&mut random));
     if story {
         println!("{setting:#?}");
     }

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use ifmatch::{
     config::Config,
-    core::{route::RouteTable, time::StoreTime},
+    core::{record::Snapshot, resource::ResourceKey, route::RouteTable, time::StoreTime},
     guard::Guards,
     proxy::routing,
     store::{Incarnation, Left, Store, disk::DiskStore, memory::MemoryStore},
@@ -54,6 +54,11 @@ impl Cellar {
             let _ = cellar.open(world);
         }
         cellar
+    }
+
+    /// All records: a run has few resources.
+    pub fn records(&self) -> Vec<(ResourceKey, Snapshot)> {
+        complete(self.store.scan(None, 100)).unwrap()
     }
 
     /// What a process finds that starts after another has died.

@@ -21,7 +21,6 @@ use crate::{
     operation::{Manner, Operation},
     process::{Cellar, Keeping, Process},
     schedule::{Event, Faults},
-    store::complete,
     world::{Inner, Shared, World},
 };
 
@@ -328,7 +327,7 @@ impl Run {
 
     /// No lease is in force whose id nobody has.
     fn check_leases(&self) {
-        let records = complete(self.cellar.store.scan(None, 100)).unwrap();
+        let records = self.cellar.records();
         for (key, snapshot) in records {
             let Some(lease) = snapshot.lease().filter(|_| snapshot.lease_state().is_held()) else { continue };
             let id = lease.id.reveal();
@@ -375,7 +374,7 @@ impl Run {
     /// A hash of all that decides how the run can go on.
     pub fn state(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        let records = complete(self.cellar.store.scan(None, 100)).unwrap();
+        let records = self.cellar.records();
         for (key, snapshot) in &records {
             (key.as_str(), snapshot.revision, &snapshot.record).hash(&mut hasher);
         }

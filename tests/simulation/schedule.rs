@@ -226,7 +226,7 @@ impl Run {
 
     /// How long it is until the owner of every mark must be dead.
     pub fn last_deadline(&self) -> Duration {
-        let records = complete(self.cellar.store.scan(None, 100)).unwrap();
+        let records = self.cellar.records();
         let ends = records.iter().flat_map(|(_, snapshot)| {
             let marks = snapshot.record.claim.iter().chain(&snapshot.record.unclaimed);
             marks.map(|mark| snapshot.now.until(mark.deadline))
@@ -236,7 +236,7 @@ impl Run {
 
     /// How long it is until all is over that records wait for.
     fn longest_wait(&self) -> Duration {
-        let records = complete(self.cellar.store.scan(None, 100)).unwrap();
+        let records = self.cellar.records();
         let ends = records.iter().flat_map(|(_, snapshot)| {
             let record = &snapshot.record;
             let marks = record.claim.iter().chain(&record.unclaimed).map(|mark| mark.deadline);
