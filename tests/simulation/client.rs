@@ -5,10 +5,7 @@ use http::{HeaderMap, Method, Version};
 use ifmatch::{
     exchange::{Client, Waiting},
     guard::{Answer, Relayed},
-    proxy::{
-        GuardedPath,
-        door::{Door, Head, decide},
-    },
+    proxy::door::{Door, Head, decide},
 };
 use pingora::http::RequestHeader;
 
@@ -92,9 +89,10 @@ async fn answer(process: &Process, request: &Request) -> Told {
     if let Some(body) = &request.body {
         head.insert_header("content-length", body.len()).unwrap();
     }
+    let serving = process.live.serving();
     let door = decide(
-        &process.table,
-        &process.config.routes,
+        &serving.table,
+        serving.routes(),
         &Head {
             method: &head.method,
             version: Version::HTTP_11,
@@ -107,7 +105,7 @@ async fn answer(process: &Process, request: &Request) -> Told {
     let mut caller = Caller { head: head.clone(), body };
     match door {
         Door::Guarded(guarded) => {
-            let answer = process.guards.handle(&mut caller, &guarded).await;
+            let answer = serving.guarded.handle(&mut caller, &guarded).await;
             read(answer.unwrap_or_else(|error| panic!("{request:?}: {error}"))).await
         }
         Door::Refuse { refusal, .. } => read(refusal.into()).await,

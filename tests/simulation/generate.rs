@@ -1,12 +1,14 @@
 //! Settings by chance: a configuration, a backend, and what clients do.
 
+use std::time::Duration;
+
 use fastrand::Rng;
 
 use crate::{
-    backend::Tags,
+    backend::{Style, Tags},
     operation::{ALL, Manner, Operation},
     options::{Guards, Options, SOURCES, Source},
-    process::Keeping,
+    process::{Keeping, Room},
     run::{Setting, Step, config},
     schedule::Faults,
 };
@@ -14,32 +16,45 @@ use crate::{
 /// A setting that follows from a seed.
 pub fn setting(random: &mut Rng) -> Setting {
     let keeping = match random.u32(..20) {
-        0..2 => Keeping::Disk,
-        2..8 => Keeping::Memory,
+        0 => Keeping::Disk,
+        1..8 => Keeping::Memory,
         _ => Keeping::Shared,
     };
     let options = options(random, keeping);
     let proxies = if keeping == Keeping::Shared { random.usize(1..3) } else { 1 };
     let clients = random.usize(2..4);
     let mut steps = vec![Vec::new(); clients];
-    for number in 0..random.usize(3..7) {
+    let requests = if random.u32(..8) == 0 { random.usize(7..12) } else { random.usize(3..7) };
+    for number in 0..requests {
         let client = if number < clients { number } else { random.usize(..clients) };
         steps[client].push(step(random, &options));
     }
     let prologue = steps.iter().enumerate().map(|(client, steps)| prologue(random, client, steps)).collect();
+    let other = (random.u32(..4) == 0).then(|| options.reloaded(random, proxies == 1));
+    let has = |source| options.source == source || other.is_some_and(|other| other.source == source);
     Setting {
         config: config(&options.text()),
-        style: options.style(),
+        style: Style { tag_in_body: has(Source::Json), ..options.style() },
         keeping,
+        room: room(random),
         proxies,
+        other: other.map(|other| other.text()),
+        reload_changes_tags: other.is_some_and(|other| other.source != options.source),
         prologue,
         steps,
         faults: Faults { left: random.u32(..4), kills: true, fails: true },
         guards_reads: options.guards == Guards::ReadAndWrite,
         guards_deletes_alone: options.guards == Guards::Delete,
-        equal_content_is_one_state: options.source == Source::Content,
-        tags_are_versions: options.source == Source::Version,
+        equal_content_is_one_state: has(Source::Content),
+        tags_are_versions: has(Source::Version),
     }
+}
+
+/// Mostly more than is needed; at times records are forgotten, or find no room.
+fn room(random: &mut Rng) -> Room {
+    let capacity = if random.u32(..6) == 0 { random.usize(1..3) } else { 1_000 };
+    let idle_ttl = Duration::from_secs(if random.u32(..6) == 0 { 10 } else { 86_400 });
+    Room { capacity, idle_ttl }
 }
 
 fn options(random: &mut Rng, keeping: Keeping) -> Options {

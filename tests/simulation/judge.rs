@@ -9,6 +9,7 @@ use crate::{
     backend::{Kind, content_in, resource_of},
     client::{Request, Told},
     operation::Operation,
+    turns::Turns,
     world::{Inner, Response, Sent},
 };
 
@@ -31,6 +32,11 @@ pub struct Ledger {
     pub is_faulty: bool,
     /// Which tags a write was applied on, by resource.
     used: BTreeMap<(String, String), usize>,
+    /// From when on tags mean what they say: what a memory store knew before is gone.
+    tags_since: u64,
+    /// Whether tags have been made in another way since some client got one.
+    pub tags_are_others: bool,
+    pub turns: Turns,
     moments: u64,
 }
 
@@ -92,7 +98,7 @@ impl Grant {
 }
 
 impl Ledger {
-    fn moment(&mut self) -> u64 {
+    pub fn moment(&mut self) -> u64 {
         self.moments += 1;
         self.moments
     }
@@ -100,6 +106,7 @@ impl Ledger {
     /// No client goes on with a tag that it has.
     pub fn forget_tags(&mut self) {
         self.used.clear();
+        self.tags_since = self.moment();
         self.clients.iter_mut().for_each(|client| client.seen.clear());
     }
 
@@ -150,7 +157,7 @@ impl Inner {
             if !changed.is_empty() {
                 self.ledger.requests[number].applied += 1;
                 let entry = self.ledger.requests[number].clone();
-                if let Some(how) = self.ledger.application(number, &entry, &before, now) {
+                if let Some(how) = self.ledger.application(number, (&entry, sent.fence), &before, now) {
                     self.ledger.breaks(how);
                 }
             }
@@ -192,7 +199,7 @@ impl Ledger {
     fn application(
         &mut self,
         number: usize,
-        entry: &Entry,
+        (entry, fence): (&Entry, Option<u64>),
         before: &crate::backend::Resource,
         now: Instant,
     ) -> Option<String> {
@@ -209,6 +216,16 @@ impl Ledger {
         if let Some(grant) = self.grants.iter().find(|grant| keeps_off(grant)) {
             return Some(format!("request {number} is applied while another client holds the lease {}", grant.fence));
         }
+        let own = self.grants.iter().find(|grant| {
+            let is_own = entry.lease.as_ref().is_some_and(|id| grant.ids.contains(id));
+            is_own && grant.resource == entry.resource && grant.is_held(now)
+        });
+        if let Some(own) = own.filter(|own| fence != Some(own.fence)) {
+            return Some(format!(
+                "request {number} of the holder of lease {} is sent with the fence {fence:?}",
+                own.fence
+            ));
+        }
         if deletes && !entry.request.target.contains("/parts/") {
             let ended = self.grants.iter_mut().filter(|grant| grant.resource == entry.resource);
             ended.for_each(|grant| grant.is_over = true);
@@ -218,7 +235,7 @@ impl Ledger {
             return is_lost.then(|| format!("request {number} creates what is there already"));
         }
         if entry.operation == Operation::Unless {
-            let may_be_new = self.tags_are_versions && self.is_faulty;
+            let may_be_new = self.tags_are_versions && self.is_faulty || self.tags_are_others;
             let base = entry.base.as_ref().filter(|base| base.serial == before.serial() && !may_be_new);
             return base.map(|base| format!("request {number} is applied on the state that it excludes, {}", base.tag));
         }
@@ -230,6 +247,9 @@ impl Ledger {
                 base.serial,
                 before.serial()
             ));
+        }
+        if entry.invoked < self.tags_since {
+            return None;
         }
         let used = self.used.insert((entry.resource.clone(), base.tag.clone()), number);
         if let Some(other) = used.filter(|_| !self.equal_content_is_one_state) {

@@ -1,7 +1,7 @@
 //! The production guard over simulated clients, upstream, store and clock (docs/simulation.md).
 //!
 //! `world` is what stands on the other side of the guard's seams: `client`, `upstream`, `store`. `backend` is the data
-//! behind it. `schedule` says what can happen next and lets it happen, `run` is one run from its beginning to its end,
+//! behind it. `schedule` says what can happen next and lets it happen, `run` is one run from its beginning to its `end`,
 //! `judge` what must hold in it. `explore` goes through all schedules of a setting, `random` chooses one; `generate` and
 //! `scenarios` make the settings.
 
@@ -18,9 +18,11 @@
 
 mod backend;
 mod client;
+mod end;
 mod explore;
 mod generate;
 mod judge;
+mod lives;
 mod operation;
 mod options;
 mod process;
@@ -29,6 +31,7 @@ mod run;
 mod scenarios;
 mod schedule;
 mod store;
+mod turns;
 mod upstream;
 mod world;
 
@@ -82,7 +85,7 @@ fn random_run(seed: u64, story: bool) -> Outcome {
     if story {
         println!("{setting:#?}");
     }
-    run(&setting, &mut Chance(random), story)
+    run(&setting, &mut Chance::new(random), story)
 }
 
 /// Does `count` things on all cores, and gives what each gave.
@@ -119,7 +122,7 @@ fn random_schedules_keep_the_promise() {
         if let Some(how) = &outcome.broken {
             println!("IFMATCH_SEED={}: {how}", first + number);
         }
-        if let (Some(story), Some(_)) = (&outcome.story, &outcome.broken) {
+        if let Some(story) = &outcome.story {
             println!("{}", story.join("\n"));
         }
         (outcome.events, outcome.broken.is_some())

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use fastrand::Rng;
+
 use crate::backend::{Style, Tags};
 
 /// Where tags come from.
@@ -86,6 +88,27 @@ impl Options {
             timeout: (10, 10),
             start_grace: 0,
         }
+    }
+
+    /// The same proxy by other rules. Proxies beside each other must agree on what excludes writes: with others there, only
+    /// the rest changes.
+    pub fn reloaded(self, random: &mut Rng, is_alone: bool) -> Self {
+        let mut other = Self {
+            require: ["always", "existing", "never"][random.usize(..3)],
+            omits: random.bool(),
+            idempotent: random.bool(),
+            ..self
+        };
+        if is_alone {
+            let seconds = |random: &mut Rng| (random.u64(1..20), random.u64(1..20));
+            (other.late_max, other.timeout) = (seconds(random), seconds(random));
+            other.leased = if random.bool() { self.leased } else { (random.bool(), random.bool()) };
+            let by_backend = [Source::Content, Source::Upstream, Source::Header, Source::Json];
+            if by_backend.contains(&self.source) && !self.exclusive && random.bool() {
+                other.source = by_backend[random.usize(..by_backend.len())];
+            }
+        }
+        other
     }
 
     pub fn style(&self) -> Style {

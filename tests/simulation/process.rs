@@ -1,15 +1,21 @@
 //! A process: a configuration, a guard of its own, and the store as it reaches it.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use ifmatch::{
     config::Config,
-    core::{record::Snapshot, resource::ResourceKey, route::RouteTable, time::StoreTime},
+    core::{record::Snapshot, resource::ResourceKey, time::StoreTime},
     guard::Guards,
-    proxy::routing,
+    live::{Live, Serving},
+    reload::Reloader,
     store::{Incarnation, Left, Store, disk::DiskStore, memory::MemoryStore},
 };
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 use crate::{
     store::{SeamStore, VirtualClock, complete},
@@ -29,27 +35,34 @@ pub enum Keeping {
 }
 
 pub struct Process {
-    pub config: Arc<Config>,
-    pub table: RouteTable,
-    pub guards: Guards,
+    pub live: Arc<Live>,
+    pub reloader: Reloader,
+}
+
+/// How long a store remembers, and how much.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    pub capacity: usize,
+    pub idle_ttl: Duration,
 }
 
 /// Where processes find their records.
 pub struct Cellar {
     keeping: Keeping,
+    room: Room,
     pub store: Arc<dyn Store>,
     disk: Option<(TempDir, PathBuf)>,
     starts: u64,
 }
 
 impl Cellar {
-    pub fn new(keeping: Keeping, world: &World) -> Self {
+    pub fn new(keeping: Keeping, room: Room, world: &World) -> Self {
         let disk = (keeping == Keeping::Disk).then(|| {
             let directory = tempfile::tempdir_in(memory_directory()).unwrap();
             let path = directory.path().join("leases");
             (directory, path)
         });
-        let mut cellar = Self { keeping, store: memory(world, 1), disk, starts: 1 };
+        let mut cellar = Self { keeping, room, store: memory(room, world, 1), disk, starts: 1 };
         if cellar.disk.is_some() {
             let _ = cellar.open(world);
         }
@@ -65,7 +78,7 @@ impl Cellar {
     pub fn restart(&mut self, world: &World) -> Left {
         self.starts += 1;
         match self.keeping {
-            Keeping::Memory => self.store = memory(world, self.starts),
+            Keeping::Memory => self.store = memory(self.room, world, self.starts),
             Keeping::Disk => {
                 // The dead process held the file; what it had written is all that is found.
                 let (directory, path) = self.disk.as_mut().unwrap();
@@ -82,37 +95,47 @@ impl Cellar {
     fn open(&mut self, world: &World) -> Left {
         let (_, path) = self.disk.as_ref().unwrap();
         let clock = Arc::new(VirtualClock(world.begun));
-        let (store, left) = complete(DiskStore::open(path, clock, 1_000, Duration::from_secs(86_400))).unwrap();
+        let (store, left) = complete(DiskStore::open(path, clock, self.room.capacity, self.room.idle_ttl)).unwrap();
         self.store = Arc::new(store);
         left
     }
 }
 
 /// A directory whose syncs cost nothing, where there is one: what survives is decided by the schedule.
-fn memory_directory() -> PathBuf {
+pub fn memory_directory() -> PathBuf {
     let shared = PathBuf::from("/dev/shm");
     if shared.is_dir() { shared } else { std::env::temp_dir() }
 }
 
-fn memory(world: &World, incarnation: u64) -> Arc<dyn Store> {
+fn memory(Room { capacity, idle_ttl }: Room, world: &World, incarnation: u64) -> Arc<dyn Store> {
     let clock = Arc::new(VirtualClock(world.begun));
-    Arc::new(MemoryStore::new(clock, Incarnation(incarnation), 1_000, Duration::from_secs(86_400)))
+    Arc::new(MemoryStore::new(clock, Incarnation(incarnation), capacity, idle_ttl))
 }
 
 impl Process {
-    /// Starts a process. After a death writes are held back for as long as one of the dead process may come late.
-    pub fn start(world: &World, config: &Arc<Config>, cellar: &Cellar, hold: Duration) -> (usize, Arc<Self>) {
+    /// Starts a process. After a death writes are held back for as long as one of the dead process may come late. It loads
+    /// `file` when it is told to.
+    pub fn start(
+        world: &World,
+        config: &Arc<Config>,
+        cellar: &Cellar,
+        hold: Duration,
+        file: Option<&Path>,
+    ) -> (usize, Arc<Self>) {
         let number = {
             let mut inner = world.lock();
             inner.alive.push(true);
+            inner.held_until.push(Instant::now() + hold);
             inner.alive.len() - 1
         };
         let store: Arc<dyn Store> =
             Arc::new(SeamStore { world: Arc::clone(world), process: number, store: Arc::clone(&cellar.store) });
         let way = Arc::new(Way { world: Arc::clone(world), process: number });
         let now: StoreTime = complete(cellar.store.now()).unwrap();
+        let kept = Arc::clone(&store);
         let guards = Guards::over((Arc::default(), way), config, store, number as u64 + 1, now.plus(hold));
-        let table = routing::table(&config.routes);
-        (number, Arc::new(Self { config: Arc::clone(config), table, guards }))
+        let live = Arc::new(Live::new(Serving::new(Arc::clone(config), Arc::new(guards))));
+        let reloader = Reloader::new(Arc::clone(&live), kept, None, file.map(Path::to_owned));
+        (number, Arc::new(Self { live, reloader }))
     }
 }

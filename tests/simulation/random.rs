@@ -5,31 +5,108 @@ use fastrand::Rng;
 use crate::{
     run::{Choose, Run},
     schedule::Event,
+    world::{Pending, What},
 };
 
 /// Chooses by chance: what is usual more often than what goes wrong.
-pub struct Chance(pub Rng);
+pub struct Chance {
+    random: Rng,
+    temper: Temper,
+}
 
-impl Choose for Chance {
-    fn choose(&mut self, _run: &Run, events: &[Event]) -> Option<Event> {
-        let (faults, usual): (Vec<Event>, Vec<Event>) = events.iter().partition(|event| event.is_fault());
-        if !faults.is_empty() && self.0.u32(..8) == 0 || usual.is_empty() {
-            return Some(faults[self.0.usize(..faults.len())]);
-        }
-        let weight = |event: &Event| match event {
-            Event::Do(_) => 8,
-            Event::Begin(_) => 6,
-            Event::Apply(_) | Event::Arrive(_) => 3,
-            _ => 1,
+/// What is rare in one run: chance alone would rarely let the same thing come late again and again.
+struct Temper {
+    /// How likely it is that what was given up happens.
+    late: u32,
+    /// The request whose questions are answered after those of all others.
+    slow: Option<usize>,
+    /// The kind of question that is answered late, whoever asks.
+    late_kind: Option<Kind>,
+}
+
+/// Questions of one kind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Swap,
+    Read,
+    Exchange,
+}
+
+const USUAL: u32 = 80;
+const RARE: u32 = 4;
+
+impl Chance {
+    pub fn new(mut random: Rng) -> Self {
+        let kinds = [Kind::Swap, Kind::Read, Kind::Exchange];
+        let temper = Temper {
+            late: if random.bool() { 30 } else { 2 },
+            slow: random.bool().then(|| random.usize(..16)),
+            late_kind: (random.u32(..3) == 0).then(|| kinds[random.usize(..kinds.len())]),
         };
-        let all: u32 = usual.iter().map(weight).sum();
-        let mut place = self.0.u32(..all);
-        for event in &usual {
-            if place < weight(event) {
+        Self { random, temper }
+    }
+
+    fn weight(&self, pending: &[Pending], event: Event) -> u32 {
+        match event {
+            Event::Do(number) => {
+                let asked = pending.iter().find(|asked| asked.number == number);
+                if asked.is_some_and(|asked| self.temper.holds_back(asked)) { RARE } else { USUAL }
+            }
+            Event::Begin(_) => 60,
+            Event::Apply(_) | Event::Arrive(_) => self.temper.late,
+            Event::Reload(_) => RARE,
+            _ => 10,
+        }
+    }
+
+    /// One of these, by their weights.
+    fn weighted(&mut self, events: &[(Event, u32)]) -> Option<Event> {
+        let all: u32 = events.iter().map(|(_, weight)| weight).sum();
+        let mut place = self.random.u32(..all.max(1));
+        for (event, weight) in events {
+            if place < *weight {
                 return Some(*event);
             }
-            place -= weight(event);
+            place -= weight;
         }
         None
+    }
+
+    /// A fault: of each sort as often as of any other, however many questions can go wrong in the same way.
+    fn fault(&mut self, faults: &[Event]) -> Event {
+        let of = |sort| faults.iter().filter(move |fault| std::mem::discriminant(*fault) == sort);
+        let mut sorts: Vec<_> = Vec::new();
+        for sort in faults.iter().map(std::mem::discriminant) {
+            if !sorts.contains(&sort) {
+                sorts.push(sort);
+            }
+        }
+        let one: Vec<_> = of(sorts[self.random.usize(..sorts.len())]).collect();
+        *one[self.random.usize(..one.len())]
+    }
+}
+
+impl Temper {
+    fn holds_back(&self, asked: &Pending) -> bool {
+        let kind = match asked.what {
+            What::Swap { .. } => Kind::Swap,
+            What::Read { .. } => Kind::Read,
+            What::Exchange { .. } => Kind::Exchange,
+        };
+        self.late_kind == Some(kind) || self.slow.is_some() && asked.request == self.slow
+    }
+}
+
+impl Choose for Chance {
+    fn choose(&mut self, run: &Run, events: &[Event]) -> Option<Event> {
+        let (faults, usual): (Vec<Event>, Vec<Event>) = events.iter().partition(|event| event.is_fault());
+        if !faults.is_empty() && self.random.u32(..8) == 0 || usual.is_empty() {
+            return Some(self.fault(&faults));
+        }
+        let weights: Vec<_> = {
+            let inner = run.world.lock();
+            usual.iter().map(|event| (*event, self.weight(&inner.pending, *event))).collect()
+        };
+        self.weighted(&weights)
     }
 }

@@ -2,24 +2,26 @@
 
 use std::{
     collections::VecDeque,
+    fs,
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
     time::Duration,
 };
 
 use ifmatch::config::{Config, parse};
+use tempfile::TempDir;
 use tokio::{
     runtime::{Builder, Handle},
     task::{JoinHandle, yield_now},
-    time::{Instant, advance, timeout},
+    time::{Instant, timeout},
 };
 
 use crate::{
-    backend::{Backend, Style, Tags, resource_of},
+    backend::{Backend, Style, resource_of},
     client::{Request, Told, send},
     judge::{Entry, Knowledge, field},
     operation::{Manner, Operation},
-    process::{Cellar, Keeping, Process},
+    process::{Cellar, Keeping, Process, Room, memory_directory},
     schedule::{Event, Faults},
     world::{Inner, Shared, World},
 };
@@ -30,7 +32,12 @@ pub struct Setting {
     pub config: Arc<Config>,
     pub style: Style,
     pub keeping: Keeping,
+    pub room: Room,
     pub proxies: usize,
+    /// Another configuration that a process may load.
+    pub other: Option<String>,
+    /// Whether tags are made in another way by it.
+    pub reload_changes_tags: bool,
     /// What each client does first, undisturbed.
     pub prologue: Vec<Vec<Step>>,
     /// What each client does then.
@@ -66,9 +73,14 @@ pub struct Run {
     pub clients: Vec<Plan>,
     pub tasks: Vec<JoinHandle<()>>,
     pub faults: Faults,
-    setting: Arc<Setting>,
+    pub setting: Arc<Setting>,
     /// By place: which process serves there now.
-    processes: Vec<(usize, Arc<Process>)>,
+    pub processes: Vec<(usize, Arc<Process>)>,
+    /// Where the other configuration is.
+    pub directory: Option<TempDir>,
+    /// How often a process may still load it, and those that do.
+    pub reloads_left: u32,
+    pub reloads: Vec<(usize, JoinHandle<()>)>,
 }
 
 /// How a run ended.
@@ -80,6 +92,12 @@ pub struct Outcome {
 
 /// What can still be waited for, at the most.
 const HORIZON: Duration = Duration::from_secs(3_600);
+
+/// How often a process loads the other configuration, at the most.
+const RELOADS_MAX: u32 = 2;
+
+/// The name of its file.
+pub const FILE: &str = "other.toml";
 
 /// How many events a run has at the most: without an end it is one that somebody waits in for ever.
 const EVENTS_MAX: usize = 2_000;
@@ -108,7 +126,13 @@ pub fn run(setting: &Arc<Setting>, choose: &mut dyn Choose, story: bool) -> Outc
 impl Run {
     fn new(setting: &Arc<Setting>, story: bool) -> Self {
         let world = Shared::new(Backend::new(setting.style), story);
-        let cellar = Cellar::new(setting.keeping, &world);
+        let cellar = Cellar::new(setting.keeping, setting.room, &world);
+        let directory = setting.other.as_ref().map(|text| {
+            let directory = tempfile::tempdir_in(memory_directory()).unwrap();
+            fs::write(directory.path().join(FILE), text).unwrap();
+            directory
+        });
+        let file = directory.as_ref().map(|directory| directory.path().join(FILE));
         {
             let ledger = &mut world.lock().ledger;
             ledger.clients = vec![Knowledge::default(); setting.steps.len() + 1];
@@ -117,14 +141,26 @@ impl Run {
             ledger.equal_content_is_one_state = setting.equal_content_is_one_state;
             ledger.tags_are_versions = setting.tags_are_versions;
         }
-        let start = |_| Process::start(&world, &setting.config, &cellar, Duration::ZERO);
+        let start = |_| Process::start(&world, &setting.config, &cellar, Duration::ZERO, file.as_deref());
         let processes = (0..setting.proxies).map(start).collect();
         let plan = |client| Plan { process: client % setting.proxies, steps: VecDeque::new() };
         // The last one is for what is looked at in the end.
         let clients = (0..=setting.steps.len()).map(plan).collect();
         let tasks = Vec::new();
         let faults = Faults { left: 0, ..setting.faults };
-        Self { world, cellar, clients, tasks, faults, setting: Arc::clone(setting), processes }
+        let setting = Arc::clone(setting);
+        Self {
+            world,
+            cellar,
+            clients,
+            tasks,
+            faults,
+            setting,
+            processes,
+            directory,
+            reloads_left: 0,
+            reloads: Vec::new(),
+        }
     }
 
     async fn go(&mut self, choose: &mut dyn Choose) -> usize {
@@ -135,12 +171,14 @@ impl Run {
             }
         }
         self.faults = setting.faults;
+        self.reloads_left = if setting.other.is_some() { RELOADS_MAX } else { 0 };
         for (client, steps) in setting.steps.iter().enumerate() {
             self.clients[client].steps = steps.clone().into();
         }
         let mut events = 0;
         loop {
             self.settle().await;
+            self.world.lock().note_standing();
             let possible = self.events();
             if possible.is_empty() || self.world.lock().ledger.broken.is_some() {
                 break;
@@ -157,7 +195,7 @@ impl Run {
         events
     }
 
-    fn breaks(&self, how: String) {
+    pub fn breaks(&self, how: String) {
         self.world.lock().ledger.breaks(how);
     }
 
@@ -245,7 +283,7 @@ impl Run {
     }
 
     /// A client's request when nothing else happens, and its answer.
-    async fn alone(&mut self, client: usize, step: Step) -> Option<Told> {
+    pub async fn alone(&mut self, client: usize, step: Step) -> Option<Told> {
         let number = self.begin(client, &step);
         for _ in 0..EVENTS_MAX {
             self.settle().await;
@@ -258,117 +296,12 @@ impl Run {
     }
 
     /// Lets the first usual thing happen.
-    async fn usual(&mut self) -> bool {
+    pub async fn usual(&mut self) -> bool {
         let asked = self.world.lock().pending.first().map(|pending| pending.number);
         match asked {
             Some(number) => self.happen(Event::Do(number)).await,
             None => self.flow().await,
         }
-    }
-
-    /// A process dies; another one takes its place.
-    pub fn kill(&mut self, process: usize) {
-        let place = self.processes.iter().position(|(number, _)| *number == process).unwrap();
-        let dead = {
-            let mut inner = self.world.lock();
-            inner.alive[process] = false;
-            let (dead, left) =
-                std::mem::take(&mut inner.pending).into_iter().partition(|asked| asked.process == process);
-            inner.pending = left;
-            if self.setting.keeping == Keeping::Memory {
-                inner.ledger.grants.clear();
-                // What a memory store knew of tags that repeat is gone, and a tag from before may count again.
-                if inner.backend.style.tags != Tags::Precise {
-                    inner.ledger.forget_tags();
-                }
-            }
-            let own = inner.ledger.requests.iter_mut().filter(|entry| entry.process == process);
-            own.filter(|entry| entry.answered.is_none()).for_each(|entry| entry.is_given_up = true);
-            let dead: Vec<_> = dead;
-            dead
-        };
-        // A process that ends closes its connections. A host that is lost does not: they end with its marks.
-        let is_lost = self.setting.keeping == Keeping::Shared;
-        let closed_after = if is_lost { self.last_deadline() } else { Duration::ZERO };
-        for asked in dead {
-            self.abandon(asked, closed_after);
-        }
-        for (number, task) in self.tasks.iter().enumerate() {
-            if self.world.lock().ledger.requests[number].process == process {
-                task.abort();
-            }
-        }
-        let config = &self.setting.config;
-        let hold = self.cellar.restart(&self.world).hold(config);
-        self.processes[place] = Process::start(&self.world, config, &self.cellar, hold);
-    }
-
-    /// What must be so when all is over: no lease that nobody knows, and nobody is locked out.
-    async fn finish(&mut self) {
-        self.faults.left = 0;
-        for _ in 0..20 {
-            self.settle().await;
-            while !self.world.lock().pending.is_empty() {
-                self.usual().await;
-                self.settle().await;
-            }
-            advance(Duration::from_secs(1)).await;
-        }
-        self.check_leases();
-        self.world.lock().stray.clear();
-        let targets = self.setting.steps.iter().flatten().map(|step| step.target.clone());
-        let mut targets: Vec<String> = targets.filter(|target| !target.contains("/parts/")).collect();
-        targets.sort();
-        targets.dedup();
-        for target in targets {
-            self.audit(&target).await;
-        }
-    }
-
-    /// No lease is in force whose id nobody has.
-    fn check_leases(&self) {
-        let records = self.cellar.records();
-        for (key, snapshot) in records {
-            let Some(lease) = snapshot.lease().filter(|_| snapshot.lease_state().is_held()) else { continue };
-            let id = lease.id.reveal();
-            let inner = self.world.lock();
-            let told = inner.ledger.grants.iter().any(|grant| grant.ids.contains(&id));
-            let asked = inner.ledger.requests.iter().filter(|entry| {
-                let proposed = ["lease-id", "proposed-lease-id"]
-                    .iter()
-                    .any(|name| field(&entry.request, name) == Some(id.clone()));
-                proposed && entry.operation.is_of_lease() && entry.operation != Operation::Renew
-            });
-            // A client that was refused has nothing. After a 503 nobody knows, and an id of its own choice gives it the lease.
-            let may_have = asked
-                .clone()
-                .any(|entry| entry.answered.as_ref().is_none_or(|(_, told)| told.status < 300 || told.status == 503));
-            let died = inner.alive.iter().any(|alive| !alive);
-            drop(inner);
-            if !told && !may_have && !died {
-                self.breaks(format!("a lease of {key:?} is in force, and nobody has its id"));
-            }
-        }
-    }
-
-    /// Whoever reads a resource now can write it.
-    async fn audit(&mut self, target: &str) {
-        let client = self.clients.len() - 1;
-        let step = |operation| Step { operation, target: target.to_owned(), manner: Manner::default() };
-        let mut last = Told::default();
-        for _ in 0..6 {
-            let Some(read) = self.alone(client, step(Operation::Read)).await else { break };
-            let write = if read.status == 404 { Operation::Create } else { Operation::Put };
-            let Some(told) = self.alone(client, step(write)).await else { break };
-            let is_leased = told.code.is_some_and(|code| code.starts_with("lease-"));
-            let reads_leased = read.code.is_some_and(|code| code.starts_with("lease-"));
-            if told.status < 300 || is_leased || reads_leased || self.world.lock().ledger.broken.is_some() {
-                return;
-            }
-            last = told;
-            advance(Duration::from_secs(60)).await;
-        }
-        self.breaks(format!("nobody can write {target} any more: {last:?}"));
     }
 
     /// A hash of all that decides how the run can go on.

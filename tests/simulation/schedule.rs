@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use ifmatch::{core::record::Snapshot, exchange::Failure, store::StoreError};
+use ifmatch::{
+    core::record::Snapshot,
+    exchange::Failure,
+    store::{StoreError, Swapped},
+};
 use tokio::time::{Instant, advance};
 
 use crate::{
@@ -34,6 +38,8 @@ pub enum Event {
     GiveUp(usize),
     /// A process dies, and another one takes its place.
     Kill(usize),
+    /// A process loads the other configuration.
+    Reload(usize),
     /// Time passes until something else can happen.
     Flow,
 }
@@ -41,7 +47,7 @@ pub enum Event {
 impl Event {
     /// Whether it is something that goes wrong.
     pub fn is_fault(self) -> bool {
-        !matches!(self, Self::Begin(_) | Self::Do(_) | Self::Apply(_) | Self::Arrive(_) | Self::Flow)
+        !matches!(self, Self::Begin(_) | Self::Do(_) | Self::Apply(_) | Self::Arrive(_) | Self::Reload(_) | Self::Flow)
     }
 }
 
@@ -67,6 +73,9 @@ impl Run {
         events.extend((0..self.clients.len()).filter(|client| self.may_begin(&inner, *client)).map(Event::Begin));
         events.extend((0..inner.late.len()).map(Event::Apply));
         events.extend((0..inner.stray.len()).map(Event::Arrive));
+        if self.reloads_left > 0 {
+            events.extend(self.places().map(Event::Reload));
+        }
         if self.faults.left > 0 {
             for pending in &inner.pending {
                 let number = pending.number;
@@ -116,6 +125,7 @@ impl Run {
                 self.tasks[request].abort();
             }
             Event::Kill(process) => self.kill(process),
+            Event::Reload(place) => self.reload(place),
             Event::Flow => return self.flow().await,
         }
         true
@@ -157,6 +167,9 @@ impl Run {
         let Pending { request, what, .. } = pending;
         match what {
             What::Read { key, reply } => {
+                if let Some(request) = request {
+                    self.world.lock().ledger.turns.looks(request, &key);
+                }
                 let result = complete(self.cellar.store.read(&key));
                 let result = if fate == Fate::Answered { result } else { Err(StoreError::Unavailable) };
                 self.tell(request, &result.as_ref().map(state_of).map_err(ToString::to_string));
@@ -169,7 +182,16 @@ impl Run {
                     let _ = reply.send(Err(StoreError::Unavailable));
                     return;
                 }
-                let result = complete(self.cellar.store.swap(&key, expected, *next));
+                let before = complete(self.cellar.store.read(&key));
+                let result = complete(self.cellar.store.swap(&key, expected, (*next).clone()));
+                if let (Some(request), Ok(before), Ok(Swapped::Done(_))) = (request, &before, &result) {
+                    let mut inner = self.world.lock();
+                    if let Some(other) = inner.served(request, &key, before, &next) {
+                        inner
+                            .ledger
+                            .breaks(format!("request {request} goes past request {other}, which stood in line before"));
+                    }
+                }
                 let result = if fate == Fate::Answered { result } else { Err(StoreError::Unavailable) };
                 self.tell(request, &format!("{result:?}"));
                 let _ = reply.send(result);

@@ -44,6 +44,8 @@ pub struct Inner {
     pub stray: Vec<(ResourceKey, Revision, Record)>,
     /// Which processes live, by their numbers.
     pub alive: Vec<bool>,
+    /// Until when each of them holds writes back, because another one may have left some behind.
+    pub held_until: Vec<Instant>,
     /// By the number of its request, what each one was answered at the seams: equal hashes behave alike from here on.
     pub told: BTreeMap<usize, u64>,
     next: u64,
@@ -124,6 +126,7 @@ impl Shared {
             late: Vec::new(),
             stray: Vec::new(),
             alive: Vec::new(),
+            held_until: Vec::new(),
             told: BTreeMap::new(),
             next: 0,
             stirs: 0,

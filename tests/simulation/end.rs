@@ -1,0 +1,82 @@
+//! The end of a run: nothing is left of what it did that should not be.
+
+use std::time::Duration;
+
+use tokio::time::advance;
+
+use crate::{
+    client::Told,
+    judge::field,
+    operation::{Manner, Operation},
+    run::{Run, Step},
+};
+
+impl Run {
+    /// What must be so when all is over: no lease that nobody knows, and nobody is locked out.
+    pub async fn finish(&mut self) {
+        self.faults.left = 0;
+        for _ in 0..20 {
+            self.settle().await;
+            while !self.world.lock().pending.is_empty() {
+                self.usual().await;
+                self.settle().await;
+            }
+            advance(Duration::from_secs(1)).await;
+        }
+        self.check_leases();
+        self.world.lock().stray.clear();
+        let targets = self.setting.steps.iter().flatten().map(|step| step.target.clone());
+        let mut targets: Vec<String> = targets.filter(|target| !target.contains("/parts/")).collect();
+        targets.sort();
+        targets.dedup();
+        for target in targets {
+            self.audit(&target).await;
+        }
+    }
+
+    /// No lease is in force whose id nobody has.
+    fn check_leases(&self) {
+        let records = self.cellar.records();
+        for (key, snapshot) in records {
+            let Some(lease) = snapshot.lease().filter(|_| snapshot.lease_state().is_held()) else { continue };
+            let id = lease.id.reveal();
+            let inner = self.world.lock();
+            let told = inner.ledger.grants.iter().any(|grant| grant.ids.contains(&id));
+            let asked = inner.ledger.requests.iter().filter(|entry| {
+                let proposed = ["lease-id", "proposed-lease-id"]
+                    .iter()
+                    .any(|name| field(&entry.request, name) == Some(id.clone()));
+                proposed && entry.operation.is_of_lease() && entry.operation != Operation::Renew
+            });
+            // A client that was refused has nothing. After a 503 nobody knows, and an id of its own choice gives it the lease.
+            let may_have = asked
+                .clone()
+                .any(|entry| entry.answered.as_ref().is_none_or(|(_, told)| told.status < 300 || told.status == 503));
+            let died = inner.alive.iter().any(|alive| !alive);
+            drop(inner);
+            if !told && !may_have && !died {
+                self.breaks(format!("a lease of {key:?} is in force, and nobody has its id"));
+            }
+        }
+    }
+
+    /// Whoever reads a resource now can write it.
+    async fn audit(&mut self, target: &str) {
+        let client = self.clients.len() - 1;
+        let step = |operation| Step { operation, target: target.to_owned(), manner: Manner::default() };
+        let mut last = Told::default();
+        for _ in 0..6 {
+            let Some(read) = self.alone(client, step(Operation::Read)).await else { break };
+            let write = if read.status == 404 { Operation::Create } else { Operation::Put };
+            let Some(told) = self.alone(client, step(write)).await else { break };
+            let is_leased = told.code.is_some_and(|code| code.starts_with("lease-") || code == "store-full");
+            let reads_leased = read.code.is_some_and(|code| code.starts_with("lease-"));
+            if told.status < 300 || is_leased || reads_leased || self.world.lock().ledger.broken.is_some() {
+                return;
+            }
+            last = told;
+            advance(Duration::from_secs(60)).await;
+        }
+        self.breaks(format!("nobody can write {target} any more: {last:?}"));
+    }
+}

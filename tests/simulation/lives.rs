@@ -1,0 +1,78 @@
+//! Deaths of processes, their successors, and reloads.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::runtime::Handle;
+
+use crate::{
+    backend::Tags,
+    process::{Keeping, Process},
+    run::{FILE, Run},
+};
+
+impl Run {
+    /// A process dies; another one takes its place.
+    pub fn kill(&mut self, process: usize) {
+        let place = self.processes.iter().position(|(number, _)| *number == process).unwrap();
+        let dead = {
+            let mut inner = self.world.lock();
+            inner.alive[process] = false;
+            let (dead, left) =
+                std::mem::take(&mut inner.pending).into_iter().partition(|asked| asked.process == process);
+            inner.pending = left;
+            if self.setting.keeping == Keeping::Memory {
+                inner.ledger.grants.clear();
+                // What a memory store knew of tags that repeat is gone, and a tag from before may count again.
+                if inner.backend.style.tags != Tags::Precise {
+                    inner.ledger.forget_tags();
+                }
+            }
+            let own = inner.ledger.requests.iter_mut().filter(|entry| entry.process == process);
+            own.filter(|entry| entry.answered.is_none()).for_each(|entry| entry.is_given_up = true);
+            let dead: Vec<_> = dead;
+            dead
+        };
+        // A process that ends closes its connections. A host that is lost does not: they end with its marks.
+        let is_lost = self.setting.keeping == Keeping::Shared;
+        let closed_after = if is_lost { self.last_deadline() } else { Duration::ZERO };
+        for asked in dead {
+            self.abandon(asked, closed_after);
+        }
+        for (number, task) in self.tasks.iter().enumerate() {
+            if self.world.lock().ledger.requests[number].process == process {
+                task.abort();
+            }
+        }
+        for (_, reload) in self.reloads.iter().filter(|(of, _)| *of == process) {
+            reload.abort();
+        }
+        let config = Arc::clone(&self.processes[place].1.live.serving().config);
+        let hold = self.cellar.restart(&self.world).hold(&config);
+        let file = self.directory.as_ref().map(|directory| directory.path().join(FILE));
+        self.processes[place] = Process::start(&self.world, &config, &self.cellar, hold, file.as_deref());
+    }
+
+    /// A process loads the other configuration.
+    pub fn reload(&mut self, place: usize) {
+        self.reloads_left -= 1;
+        let other_tags = self.setting.reload_changes_tags;
+        {
+            let ledger = &mut self.world.lock().ledger;
+            ledger.turns.is_off = true;
+            ledger.tags_are_others |= other_tags;
+        }
+        let (number, process) = self.processes[place].clone();
+        let world = Arc::clone(&self.world);
+        let reload = async move {
+            let reloaded = process.reloader.reload(false).await;
+            world.note(|| format!("process {number}: {reloaded:?}"));
+            world.stir();
+        };
+        self.reloads.push((number, Handle::current().spawn(reload)));
+    }
+
+    /// Where processes serve.
+    pub fn places(&self) -> std::ops::Range<usize> {
+        0..self.processes.len()
+    }
+}

@@ -1,0 +1,97 @@
+//! The order of turns (rule 16): in one process, whoever stands in the line of a resource goes before all that come later.
+//!
+//! Where a request stands is not asked of the guard. One that has looked at its record and asks for nothing any more,
+//! while everybody else does what he can, waits for its turn.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ifmatch::core::{
+    record::{Record, Snapshot, Stamp},
+    resource::ResourceKey,
+};
+use tokio::time::Instant;
+
+use crate::{judge::Entry, operation::Operation, world::Inner};
+
+/// Who stands where, by the numbers of requests.
+#[derive(Default)]
+pub struct Turns {
+    /// The record that a request looked at first: its own.
+    keys: BTreeMap<usize, ResourceKey>,
+    /// Since which moment it stands in line.
+    standing: BTreeMap<usize, u64>,
+    /// Who has had its turn.
+    served: BTreeSet<usize>,
+    /// Nothing is judged any more: rules have changed, by which some wait elsewhere.
+    pub is_off: bool,
+}
+
+/// What a swap gives to whom it belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gives {
+    Mark,
+    Grant,
+}
+
+impl Turns {
+    /// A request looks at a record.
+    pub fn looks(&mut self, request: usize, key: &ResourceKey) {
+        self.keys.entry(request).or_insert_with(|| key.clone());
+    }
+}
+
+impl Inner {
+    /// Notes who stands in line: everybody has done what he can.
+    pub fn note_standing(&mut self) {
+        let asking: BTreeSet<usize> = self.pending.iter().filter_map(|pending| pending.request).collect();
+        let now = Instant::now();
+        let is_standing = |(number, entry): &(usize, &Entry)| {
+            let is_served =
+                self.ledger.turns.served.contains(number) || self.ledger.turns.standing.contains_key(number);
+            let waits = entry.answered.is_none() && !entry.is_given_up && !asking.contains(number) && !is_served;
+            waits && self.alive[entry.process] && self.held_until[entry.process] <= now
+        };
+        let requests = self.ledger.requests.iter().enumerate();
+        let new: Vec<usize> = requests.filter(is_standing).map(|(number, _)| number).collect();
+        for number in new.into_iter().filter(|number| self.ledger.turns.keys.contains_key(number)).collect::<Vec<_>>() {
+            let moment = self.ledger.moment();
+            self.ledger.turns.standing.insert(number, moment);
+        }
+    }
+    /// A request has put another record in the place of `before`. The answer is whom it went past.
+    pub fn served(&mut self, request: usize, key: &ResourceKey, before: &Snapshot, next: &Record) -> Option<usize> {
+        let gives = gives(before, next)?;
+        let (ledger, style) = (&self.ledger, self.backend.style);
+        let own = &ledger.requests[request];
+        // Such a request stands in the lines of what it touches first.
+        let touches = |entry: &Entry| {
+            let is_item = entry.resource.starts_with("item");
+            if is_item { style.item_touches_document } else { style.document_touches_item }
+        };
+        let is_before = |(other, since): &(&usize, &u64)| {
+            let entry = &ledger.requests[**other];
+            let is_alike = entry.operation.writes() || gives == Gives::Grant && entry.operation == Operation::Acquire;
+            **since < own.invoked
+                && is_alike
+                && !touches(entry)
+                && entry.process == own.process
+                && entry.answered.is_none()
+                && !entry.is_given_up
+                && !ledger.turns.served.contains(*other)
+                && ledger.turns.keys.get(*other) == Some(key)
+        };
+        let passed = ledger.turns.standing.iter().find(is_before).map(|(other, _)| *other);
+        let turns = &mut self.ledger.turns;
+        if turns.keys.get(&request) == Some(key) {
+            turns.served.insert(request);
+        }
+        passed.filter(|_| !turns.is_off)
+    }
+}
+
+fn gives(before: &Snapshot, next: &Record) -> Option<Gives> {
+    if next.marks().count() > before.record.marks().count() {
+        return Some(Gives::Mark);
+    }
+    (next.fence == Stamp::Itself).then_some(Gives::Grant)
+}
