@@ -30,7 +30,7 @@ const GENERAL: [&str; 4] = [
 const ALLOWED: &str = "MUTANTS_JUDGES";
 
 /// What the simulation is told, so that it says the same of a mutant each time: the first of its seeds, and how many runs.
-const SIMULATION: [(&str, &str); 2] = [("IFMATCH_SEED", "1"), ("SIMULATE_RUNS", "3000")];
+const SIMULATION: [(&str, &str); 2] = [("IFMATCH_SEED", "1"), ("SIMULATE_RUNS", "2000")];
 
 /// How often it is looked whether a judge has ended.
 const INTERVAL: Duration = Duration::from_millis(20);

@@ -1,6 +1,6 @@
 //! The end of a run: nothing is left of what it did that should not be.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use tokio::time::advance;
 
@@ -9,29 +9,68 @@ use crate::{
     judge::field,
     operation::{Manner, Operation},
     run::{Run, Step},
+    schedule::Event,
 };
+
+/// So often somebody tries to write before what may come late: each time waits as long as a write does at the most.
+const OVERTAKES_MAX: usize = 3;
 
 impl Run {
     /// What must be so when all is over: no lease that nobody knows, and nobody is locked out.
     pub async fn finish(&mut self) {
         self.faults.left = 0;
+        self.settle_all().await;
+        if !self.world.lock().late.is_empty() {
+            self.overtake().await;
+        }
         for _ in 0..20 {
-            self.settle().await;
-            while !self.world.lock().pending.is_empty() {
-                self.usual().await;
-                self.settle().await;
-            }
+            self.settle_all().await;
             advance(Duration::from_secs(1)).await;
         }
         self.check_leases();
         self.world.lock().stray.clear();
-        let targets = self.setting.steps.iter().flatten().map(|step| step.target.clone());
-        let mut targets: Vec<String> = targets.filter(|target| !target.contains("/parts/")).collect();
-        targets.sort();
-        targets.dedup();
-        for target in targets {
+        for target in self.targets() {
             self.audit(&target).await;
         }
+    }
+
+    async fn settle_all(&mut self) {
+        self.settle().await;
+        while !self.world.lock().pending.is_empty() {
+            self.usual().await;
+            self.settle().await;
+        }
+    }
+
+    fn targets(&self) -> BTreeSet<String> {
+        let targets = self.setting.steps.iter().flatten().map(|step| step.target.clone());
+        targets.filter(|target| !target.contains("/parts/")).collect()
+    }
+
+    /// Whoever writes while something may still come late waits for it, or is refused; if not, what comes then undoes his
+    /// write.
+    async fn overtake(&mut self) {
+        let client = self.clients.len() - 1;
+        for target in self.targets() {
+            let step = |operation| Step { operation, target: target.clone(), manner: Manner::default() };
+            for _ in 0..OVERTAKES_MAX {
+                let Some(read) = self.alone(client, step(Operation::Read)).await else { break };
+                let write = if read.status == 404 { Operation::Create } else { Operation::Put };
+                let told = self.alone(client, step(write)).await;
+                if told.is_some_and(|told| told.status < 300) || self.world.lock().late.is_empty() {
+                    break;
+                }
+            }
+        }
+        while self.is_any_late() && self.world.lock().ledger.broken.is_none() {
+            self.happen(Event::Apply(0)).await;
+            self.settle_all().await;
+        }
+    }
+
+    fn is_any_late(&self) -> bool {
+        self.sweep();
+        !self.world.lock().late.is_empty()
     }
 
     /// No lease is in force whose id nobody has.

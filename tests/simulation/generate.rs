@@ -24,10 +24,11 @@ pub fn setting(random: &mut Rng) -> Setting {
     let proxies = if keeping == Keeping::Shared { random.usize(1..3) } else { 1 };
     let clients = random.usize(2..4);
     let mut steps = vec![Vec::new(); clients];
+    let focus = Focus::new(random);
     let requests = if random.u32(..8) == 0 { random.usize(7..12) } else { random.usize(3..7) };
     for number in 0..requests {
         let client = if number < clients { number } else { random.usize(..clients) };
-        steps[client].push(step(random, &options));
+        steps[client].push(step(random, &options, &focus));
     }
     let prologue = steps.iter().enumerate().map(|(client, steps)| prologue(random, client, steps)).collect();
     let other = (random.u32(..4) == 0).then(|| options.reloaded(random, proxies == 1));
@@ -89,10 +90,29 @@ fn options(random: &mut Rng, keeping: Keeping) -> Options {
     }
 }
 
-fn step(random: &mut Rng, options: &Options) -> Step {
+/// What the requests of a run have in common, so that they meet.
+struct Focus {
+    operations: Vec<Operation>,
+    targets: Vec<&'static str>,
+}
+
+impl Focus {
+    fn new(random: &mut Rng) -> Self {
+        let targets = ["/docs/1", "/docs/1", "/alias/1", "/docs/1/parts/2", "/items/1"];
+        if random.bool() {
+            return Self { operations: ALL.to_vec(), targets: targets.to_vec() };
+        }
+        Self {
+            operations: (0..2).map(|_| ALL[random.usize(..ALL.len())]).chain([Operation::Put]).collect(),
+            targets: (0..random.usize(1..3)).map(|_| targets[random.usize(..targets.len())]).collect(),
+        }
+    }
+}
+
+fn step(random: &mut Rng, options: &Options, focus: &Focus) -> Step {
     let can_lease = options.leased.0 || options.leased.1;
     let operation = loop {
-        let operation = ALL[random.usize(..ALL.len())];
+        let operation = focus.operations[random.usize(..focus.operations.len())];
         if can_lease || !operation.is_of_lease() {
             break operation;
         }
@@ -102,7 +122,7 @@ fn step(random: &mut Rng, options: &Options) -> Step {
         let leased: Vec<_> = paths.iter().filter(|(_, leased)| *leased).collect();
         leased[random.usize(..leased.len())].0
     } else {
-        ["/docs/1", "/docs/1", "/alias/1", "/docs/1/parts/2", "/items/1"][random.usize(..5)]
+        focus.targets[random.usize(..focus.targets.len())]
     };
     let manner = Manner {
         is_conditional: random.bool(),

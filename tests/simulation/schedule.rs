@@ -30,6 +30,8 @@ pub enum Event {
     Stop(u64),
     /// The backend fails with this status, and does nothing.
     Fail(u64, u16),
+    /// The backend acts on a write, and answers with this status of a failure.
+    FailAfter(u64, u16),
     /// The backend applies a write that was given up.
     Apply(usize),
     /// A swap arrives that was given up.
@@ -82,7 +84,9 @@ impl Run {
                 events.extend([Event::Lose(number), Event::Miss(number), Event::Stop(number)]);
                 if let (What::Exchange { sent, .. }, true) = (&pending.what, self.faults.fails) {
                     events.extend([409, 500, 502].map(|status| Event::Fail(number, status)));
-                    if !sent.writes() {
+                    if sent.writes() {
+                        events.extend([500, 502, 504].map(|status| Event::FailAfter(number, status)));
+                    } else {
                         events.push(Event::Fail(number, 403));
                     }
                 }
@@ -112,6 +116,7 @@ impl Run {
             Event::Miss(number) => self.answer(number, Fate::Missed).await,
             Event::Stop(number) => self.answer(number, Fate::Stopped).await,
             Event::Fail(number, status) => self.answer(number, Fate::Failed(status)).await,
+            Event::FailAfter(number, status) => self.answer(number, Fate::FailedAfter(status)).await,
             Event::Apply(place) => {
                 let late = self.world.lock().late.remove(place);
                 self.act(&late.sent);
@@ -136,7 +141,8 @@ impl Run {
         | Event::Lose(number)
         | Event::Miss(number)
         | Event::Stop(number)
-        | Event::Fail(number, _)) = event
+        | Event::Fail(number, _)
+        | Event::FailAfter(number, _)) = event
         else {
             return String::new();
         };
@@ -207,13 +213,17 @@ impl Run {
                         self.give_up(sent, Duration::ZERO);
                         Err(Failure::Abandoned { timed_out: false })
                     }
+                    Fate::FailedAfter(status) => {
+                        self.act(&sent);
+                        Ok(failure(status))
+                    }
                     Fate::Failed(status) => {
                         if status == 502 {
                             self.give_up(sent, Duration::ZERO);
                         } else {
                             self.arrived(&sent);
                         }
-                        Ok(Response { status, fields: Vec::new(), body: String::new() })
+                        Ok(failure(status))
                     }
                 };
                 self.tell(request, &result.as_ref().map_err(ToString::to_string));
@@ -312,6 +322,10 @@ impl Run {
     }
 }
 
+fn failure(status: u16) -> Response {
+    Response { status, fields: Vec::new(), body: String::new() }
+}
+
 /// What becomes of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
@@ -320,6 +334,7 @@ enum Fate {
     Missed,
     Stopped,
     Failed(u16),
+    FailedAfter(u16),
 }
 
 /// A record as it tells those apart who read it.
