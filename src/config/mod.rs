@@ -29,6 +29,7 @@ pub use upstream::{Balance, Connections, Forwarded, HashBy, Health, HostHeader, 
 pub use words::{Word, guard_words};
 
 use crate::core::{
+    fields::Underscores,
     path_mapping::PathMapping,
     policy::{Guard, Policy},
     resource::KeyTemplate,
@@ -105,6 +106,8 @@ pub struct Server {
     pub claim_waiters_max: usize,
     /// Proxies in front of this one that are believed.
     pub trusted_proxies: TrustedProxies,
+    /// What becomes of fields with an underscore in their name.
+    pub underscores: Underscores,
     /// How long an idle client connection is kept.
     pub keepalive_timeout: Duration,
     /// How long requests in flight may take after SIGTERM, and writes that a reload has to wait for.

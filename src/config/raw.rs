@@ -44,6 +44,7 @@ pub(super) struct Server {
     pub(super) spool_dir: Option<Text>,
     pub(super) claim_waiters_max: Option<Number>,
     pub(super) trusted_proxies: Option<Texts>,
+    pub(super) underscores: Option<Text>,
     pub(super) keepalive_timeout: Option<Text>,
     pub(super) shutdown_timeout: Option<Text>,
     pub(super) control_socket: Option<Text>,

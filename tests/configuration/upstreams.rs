@@ -66,6 +66,13 @@ fn what_is_no_network_is_no_trusted_proxy() {
 }
 
 #[test]
+fn underscores_are_kept_or_dropped() {
+    let of = |word: &str| problems(&format!("{BASE}[server]\nunderscores = {word:?}\n"));
+    assert_eq!((of("keep"), of("drop")), (Vec::<String>::new(), Vec::new()));
+    assert_eq!(of("dorp"), ["underscores cannot be \"dorp\""]);
+}
+
+#[test]
 fn a_signature_needs_a_host_that_is_known_before_the_server() {
     let signed = "errors = \"s3\"\netag = \"upstream\"\nprobe_auth = \"sigv4\"\nprobe_region = \"eu-central-1\"\n";
     let text = format!("{}{signed}", with_upstream("host_header = \"upstream\""));

@@ -75,6 +75,7 @@ mod reload;
 mod requirements;
 mod s3;
 mod scraped;
+mod sent_fields;
 mod server_health;
 mod shared_keys;
 mod shared_store;

@@ -58,6 +58,7 @@ fn server(server: &Server) -> Value {
         "shutdown_timeout": show_duration(server.shutdown_timeout),
         "trusted_proxies": server.trusted_proxies.networks.iter().map(ToString::to_string)
             .chain(server.trusted_proxies.over_unix.then(|| "unix".to_owned())).collect::<Vec<_>>(),
+        "underscores": server.underscores.word(),
         "control_socket": server.control_socket,
         "tls": handshakes(&server.tls),
     })

@@ -128,6 +128,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         control_socket,
         tls: _,
         trusted_proxies: _,
+        underscores: _,
     } = server;
     let differences = [
         ("server.listen", *listen != new.server.listen),

@@ -28,6 +28,7 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
         spool_dir: spool_dir(check, raw.spool_dir.as_ref()),
         claim_waiters_max: check.count(raw.claim_waiters_max.as_ref(), limits::CLAIM_WAITERS_MAX),
         trusted_proxies: balancing::trusted_proxies(check, raw.trusted_proxies.as_ref()),
+        underscores: check.word("underscores", raw.underscores.as_ref()).unwrap_or_default(),
         keepalive_timeout: check.duration(raw.keepalive_timeout.as_ref(), limits::KEEPALIVE_TIMEOUT),
         shutdown_timeout: check.duration(raw.shutdown_timeout.as_ref(), limits::SHUTDOWN_TIMEOUT),
         control_socket: raw.control_socket.as_ref().map(|value| control_socket(check, value)),
