@@ -44,6 +44,7 @@ mod example_tables;
 mod flapping_tags;
 mod forwarded_clients;
 mod forwarded_conditions;
+mod hosts;
 mod http_behaviour;
 mod idempotency;
 mod large_bodies;

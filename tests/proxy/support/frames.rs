@@ -18,10 +18,17 @@ const END_STREAM_AND_HEADERS: u8 = 0x5;
 /// What came back on the stream of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A response.
-    Answered,
+    /// A response with this status.
+    Answered(u16),
     /// RST_STREAM with this code.
     Reset(u32),
+}
+
+impl Outcome {
+    /// Whether the request got no further than the proxy.
+    pub fn is_refusal(self) -> bool {
+        matches!(self, Self::Answered(400) | Self::Reset(1))
+    }
 }
 
 /// Sends the fields of a request without a body as they are, and tells what comes back.
@@ -40,7 +47,7 @@ async fn exchange(addr: SocketAddr, fields: &[(&str, &str)]) -> io::Result<Outco
         let mut payload = vec![0; usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2])];
         stream.read_exact(&mut payload).await?;
         match head[3] {
-            HEADERS => return Ok(Outcome::Answered),
+            HEADERS => return Ok(Outcome::Answered(status(&payload))),
             RST_STREAM => {
                 let code = payload.try_into().expect("a code of four bytes");
                 return Ok(Outcome::Reset(u32::from_be_bytes(code)));
@@ -48,6 +55,12 @@ async fn exchange(addr: SocketAddr, fields: &[(&str, &str)]) -> io::Result<Outco
             _ => {}
         }
     }
+}
+
+/// RFC 7541 appendix A: the statuses that have an index of their own, first in each block of a response.
+fn status(block: &[u8]) -> u16 {
+    let indexed = [200, 204, 206, 304, 400, 404, 500];
+    indexed[usize::from(block[0].checked_sub(0x88).expect("a status with an index"))]
 }
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
