@@ -7,6 +7,7 @@ use http::HeaderName;
 
 use super::{Balance, ClientAuth, Forwarded, HashBy};
 use crate::core::{
+    fields::Underscores,
     json::JsonPointer,
     policy::{
         AbsentLease, Compare, Dialect, ErrorShape, Guarantee, Idempotency, LeaseAuth, LeaseGuards, MethodOverride,
@@ -59,6 +60,10 @@ impl Word for Policy {
         ("optimistic", Self::Optimistic),
         ("pessimistic", Self::Pessimistic),
     ];
+}
+
+impl Word for Underscores {
+    const WORDS: &'static [(&'static str, Self)] = &[("keep", Self::Keep), ("drop", Self::Drop)];
 }
 
 impl Word for ClientAuth {

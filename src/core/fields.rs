@@ -1,8 +1,17 @@
-//! Fields of requests that nobody on the way may take out (DESIGN, section 3, rule 14).
+//! The fields of requests that others rely on: who writes each, who may take it out, and whether it is judged (DESIGN,
+//! section 3, rule 14).
 //!
 //! What `Connection` names ends at this hop (RFC 9110 section 7.6.1). A field that a verdict was made by, or that the proxy
-//! writes, must not end there: the upstream would apply what was never judged. A stale write whose `If-Match` the upstream
-//! is to judge would go through as one without any.
+//! writes, must not end there: the upstream would apply what was never judged. Nor may it have a second spelling: CGI, and
+//! what was built after it (WSGI, PHP), read `If_Match` and `If-Match` as one variable.
+//!
+//! # Design
+//!
+//! *Why not `_` alone?* PHP reads `X.Forwarded.For` as that variable too, and lighttpd each octet that is no letter and no
+//! digit.
+//!
+//! *Why may what an object's owner calls his metadata have any spelling?* Nobody judges by it, and names of metadata in
+//! Azure can hold no hyphen: `x-ms-meta-reviewed_by` is the one way to write it.
 
 use http::{HeaderMap, HeaderName, header};
 
@@ -13,82 +22,226 @@ pub static METHOD_FIELDS: [HeaderName; 3] = [
     HeaderName::from_static("x-method-override"),
 ];
 
-/// Fields that are judged, or that the proxy writes.
-static KEPT: [HeaderName; 9] = [
-    header::AUTHORIZATION,
-    header::HOST,
-    header::ORIGIN,
-    header::RANGE,
-    header::VIA,
-    header::FORWARDED,
-    HeaderName::from_static("fencing-token"),
-    HeaderName::from_static("idempotency-key"),
-    HeaderName::from_static("proposed-lease-id"),
-];
+/// Options that `Connection` may have: pingora takes no more on its own path, and no client has as many.
+const CONNECTION_OPTIONS_MAX: usize = 9;
 
-/// How the names of others begin: preconditions, leases, who the client is, and what Azure's clients say of all that.
-const KEPT_BEGINNINGS: [&str; 4] = ["if-", "lease-", "x-forwarded-", "x-ms-"];
-
-/// Whether `Connection` names a field that must reach the upstream as it was judged. `is_own` tells which others a route
-/// judges by: who asks, and for what.
-pub fn nominates_judged(headers: &HeaderMap, is_own: impl Fn(&HeaderName) -> bool) -> bool {
-    let lines = headers.get_all(header::CONNECTION).iter();
-    let options = lines.flat_map(|line| line.as_bytes().split(|octet| *octet == b','));
-    let mut names = options.filter_map(|option| HeaderName::from_bytes(option.trim_ascii()).ok());
-    names.any(|name| is_kept(&name) || is_own(&name))
+/// Who says what stands in a field that the upstream gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// The client.
+    Client,
+    /// The client, and the proxy after it or in its place.
+    Both,
+    /// The proxy alone.
+    Proxy,
+    /// Each hop for the next one.
+    Hop,
 }
 
-fn is_kept(name: &HeaderName) -> bool {
-    KEPT.contains(name)
-        || METHOD_FIELDS.contains(name)
-        || KEPT_BEGINNINGS.iter().any(|beginning| name.as_str().starts_with(beginning))
+/// Who may take a field of the client out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remover {
+    /// Nobody.
+    Nobody,
+    /// The guard, where it has judged by it and the upstream cannot.
+    Verdict,
+    /// The guard, always: it is for the proxy.
+    Guard,
+    /// The proxy, on every route.
+    Proxy,
+    /// Each hop.
+    Hop,
+}
+
+/// A line of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// The name in lower case; what names begin with where it ends in `*`.
+    pub name: &'static str,
+    /// Who writes it.
+    pub writer: Writer,
+    /// Who may take it out.
+    pub remover: Remover,
+    /// Whether something is decided by what the client says in it.
+    pub is_judged: bool,
+}
+
+/// The table. Of two lines that fit a name the first one counts.
+pub static TABLE: [Field; 48] = [
+    of_hop("connection"),
+    of_hop("http2-settings"),
+    of_hop("keep-alive"),
+    of_hop("proxy-authorization"),
+    of_hop("proxy-connection"),
+    of_hop("te"),
+    of_hop("trailer"),
+    of_hop("upgrade"),
+    judged("if-match", Remover::Verdict),
+    judged("if-none-match", Remover::Verdict),
+    judged("if-modified-since", Remover::Verdict),
+    judged("if-unmodified-since", Remover::Verdict),
+    judged("if-range", Remover::Verdict),
+    judged("if-*", Remover::Nobody),
+    judged("range", Remover::Verdict),
+    judged("lease-id", Remover::Guard),
+    judged("lease-duration", Remover::Guard),
+    judged("lease-holder", Remover::Guard),
+    judged("lease-break-period", Remover::Guard),
+    judged("lease-*", Remover::Nobody),
+    judged("proposed-lease-id", Remover::Guard),
+    judged("prefer", Remover::Nobody),
+    judged("idempotency-key", Remover::Nobody),
+    judged("authorization", Remover::Nobody),
+    judged("api-key", Remover::Nobody),
+    judged("x-api-key", Remover::Nobody),
+    judged("origin", Remover::Nobody),
+    judged("destination", Remover::Nobody),
+    judged("x-http-method", Remover::Nobody),
+    judged("x-http-method-override", Remover::Nobody),
+    judged("x-method-override", Remover::Nobody),
+    Field { is_judged: false, ..judged("x-ms-meta-*", Remover::Nobody) },
+    judged("x-ms-*", Remover::Verdict),
+    Field { is_judged: false, ..judged("x-amz-meta-*", Remover::Nobody) },
+    judged("x-amz-*", Remover::Nobody),
+    judged("amz-sdk-*", Remover::Nobody),
+    Field { is_judged: false, ..judged("expect", Remover::Guard) },
+    Field { writer: Writer::Both, ..judged("cookie", Remover::Nobody) },
+    Field { writer: Writer::Both, ..judged("host", Remover::Nobody) },
+    written("content-length", Writer::Both),
+    written("transfer-encoding", Writer::Both),
+    written("via", Writer::Both),
+    written("forwarded", Writer::Both),
+    written("x-forwarded-*", Writer::Both),
+    written("x-real-ip", Writer::Both),
+    written("traceparent", Writer::Both),
+    written("tracestate", Writer::Both),
+    written("fencing-token", Writer::Proxy),
+];
+
+const fn of_hop(name: &'static str) -> Field {
+    Field { name, writer: Writer::Hop, remover: Remover::Hop, is_judged: false }
+}
+
+const fn judged(name: &'static str, remover: Remover) -> Field {
+    Field { name, writer: Writer::Client, remover, is_judged: true }
+}
+
+const fn written(name: &'static str, writer: Writer) -> Field {
+    Field { name, writer, remover: Remover::Proxy, is_judged: false }
+}
+
+/// What the table says of a name in lower case.
+pub fn of(name: &str) -> Option<&'static Field> {
+    TABLE.iter().find(|field| match field.name.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => field.name == name,
+    })
+}
+
+/// Whether a field ends at this hop, named by `Connection` or not.
+pub fn ends_at_hop(name: &HeaderName) -> bool {
+    of(name.as_str()).is_some_and(|field| field.remover == Remover::Hop)
+}
+
+/// Whether a field of the client goes to no upstream.
+pub fn is_ours(name: &HeaderName) -> bool {
+    of(name.as_str()).is_some_and(|field| field.writer == Writer::Proxy)
+}
+
+/// Whether a field of the client goes to no upstream of a guarded route.
+pub fn is_for_guard(name: &HeaderName) -> bool {
+    of(name.as_str()).is_some_and(|field| field.writer == Writer::Proxy || field.remover == Remover::Guard)
+}
+
+/// Whether a field tells who the client is, by way of which proxies.
+pub fn is_of_client(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    matches!(name, "forwarded" | "x-real-ip") || name.starts_with("x-forwarded-")
+}
+
+/// What becomes of other names with an underscore (`underscores`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Underscores {
+    /// Their fields pass.
+    #[default]
+    Keep,
+    /// Their fields are taken out.
+    Drop,
+}
+
+/// Why the fields of a request cannot be told apart from those that its upstream would see. The text says what to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// `Connection` is no list of names, or has too many.
+    #[error("send in Connection the names of a few fields of this connection, with commas between them")]
+    MalformedConnection,
+    /// `Connection` names one that reaches the upstream as it was judged.
+    #[error("leave out of Connection what the request is judged by: it names fields of this connection alone")]
+    Nominated,
+    /// A name is read as another one.
+    #[error("spell the names of fields with hyphens alone: some servers read another spelling as the same field")]
+    SecondSpelling,
+}
+
+/// What is wrong with the fields of a request on any route.
+pub fn fault(headers: &HeaderMap) -> Option<Fault> {
+    let mut options = 0;
+    for option in connection_options(headers) {
+        options += 1;
+        let Some(name) = token(option).filter(|_| options <= CONNECTION_OPTIONS_MAX) else {
+            return Some(Fault::MalformedConnection);
+        };
+        if of(name.as_str()).is_some_and(|field| field.remover != Remover::Hop) {
+            return Some(Fault::Nominated);
+        }
+    }
+    headers.keys().any(is_second_spelling).then_some(Fault::SecondSpelling)
+}
+
+/// What is wrong with the fields that one route judges by beside those of the table.
+pub fn fault_of_own<'a>(headers: &HeaderMap, own: impl Iterator<Item = &'a HeaderName> + Clone) -> Option<Fault> {
+    if connection_options(headers).filter_map(token).any(|name| own.clone().any(|own| *own == name)) {
+        return Some(Fault::Nominated);
+    }
+    let mut names = headers.keys();
+    let second = names.any(|name| own.clone().any(|own| own != name && are_read_alike(own.as_str(), name.as_str())));
+    second.then_some(Fault::SecondSpelling)
+}
+
+/// Whether some servers read a name as one of the table that is judged or written here.
+pub fn is_second_spelling(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    if name.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'-') {
+        return false;
+    }
+    let meant = name.replace(|character: char| !character.is_ascii_alphanumeric(), "-");
+    of(&meant).is_some_and(|field| field.is_judged || field.writer != Writer::Client)
+}
+
+/// Whether CGI gives two names one variable.
+fn are_read_alike(one: &str, other: &str) -> bool {
+    let is_letter = |octet: u8| octet.is_ascii_alphanumeric();
+    let mut pairs = one.bytes().zip(other.bytes());
+    one.len() == other.len() && pairs.all(|(one, other)| one == other || !is_letter(one) && !is_letter(other))
+}
+
+/// The names in `Connection` that the upstream would not get, but for those that end here anyway.
+pub fn nominated(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
+    let named = connection_options(headers).filter_map(token);
+    named.filter(|name| !ends_at_hop(name) && headers.contains_key(name))
+}
+
+/// What stands between the commas of `Connection`; empty members say nothing (RFC 9110 section 5.6.1.2).
+fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    let lines = headers.get_all(header::CONNECTION).into_iter();
+    let options = lines.flat_map(|line| line.as_bytes().split(|octet| *octet == b','));
+    options.map(<[u8]>::trim_ascii).filter(|option| !option.is_empty())
+}
+
+fn token(option: &[u8]) -> Option<HeaderName> {
+    HeaderName::from_bytes(option).ok()
 }
 
 #[cfg(test)]
-mod tests {
-    use http::HeaderValue;
-
-    use super::*;
-
-    fn nominates(lines: &[&'static str]) -> bool {
-        let lines = lines.iter().map(|line| (header::CONNECTION, HeaderValue::from_static(line)));
-        nominates_judged(&lines.collect(), |name| name == "x-tenant")
-    }
-
-    #[test]
-    fn connection_may_name_nothing_that_is_judged_or_written_here() {
-        for name in [
-            "If-Match",
-            "if-none-match",
-            "IF-MODIFIED-SINCE",
-            "If-Range",
-            "Lease-Id",
-            "Lease-Duration",
-            "Proposed-Lease-Id",
-            "Idempotency-Key",
-            "Fencing-Token",
-            "Forwarded",
-            "X-Forwarded-For",
-            "X-Forwarded-Proto",
-            "Via",
-            "Host",
-            "Authorization",
-            "X-HTTP-Method-Override",
-            "x-ms-lease-id",
-            "X-Tenant",
-        ] {
-            assert!(nominates(&[name]), "{name}");
-        }
-        assert!(nominates(&["keep-alive,\tIf-Match , x"]) && nominates(&["close", "if-match"]));
-    }
-
-    #[test]
-    fn connection_may_name_what_is_for_this_hop() {
-        for line in
-            ["", "close", "keep-alive", "Upgrade, HTTP2-Settings", "TE", "x-own, Keep-Alive", "if, \"if-match\""]
-        {
-            assert!(!nominates(&[line]), "{line}");
-        }
-        assert!(!nominates(&[]));
-    }
-}
+#[path = "fields_tests.rs"]
+mod tests;

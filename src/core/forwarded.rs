@@ -7,6 +7,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
+use super::fields::is_of_client;
+
 /// The addresses of those through whom clients came, the client's first.
 pub const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// The scheme by which the client came.
@@ -15,11 +17,6 @@ pub const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 /// The port that the client named.
 pub const PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
-/// An address, in a form that some backends believe.
-const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
-
-/// Every field that says who a client is.
-pub const ALL: [HeaderName; 6] = [FOR, PROTO, HOST, PORT, header::FORWARDED, REAL_IP];
 
 /// The fields that the upstream is to get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,14 +38,12 @@ pub struct Peer {
     pub is_secure: bool,
 }
 
-/// What the fields in [`ALL`] become; those that are not here are removed from the request.
+/// What the fields become that say who a client is ([`is_of_client`]); those that are not here are removed from the request.
 pub fn told(headers: &HeaderMap, peer: Peer, wanted: Wanted) -> HeaderMap {
     let mut told = HeaderMap::new();
     if peer.is_trusted {
-        for name in &ALL {
-            for value in headers.get_all(name) {
-                told.append(name.clone(), value.clone());
-            }
+        for (name, value) in headers.iter().filter(|(name, _)| is_of_client(name)) {
+            told.append(name.clone(), value.clone());
         }
     }
     let scheme = if peer.is_secure { "https" } else { "http" };
@@ -166,7 +161,8 @@ mod tests {
             (HOST, "admin.test"),
             (PORT, "443"),
             (header::FORWARDED, "for=10.0.0.1;proto=https"),
-            (REAL_IP, "10.0.0.1"),
+            (HeaderName::from_static("x-real-ip"), "10.0.0.1"),
+            (HeaderName::from_static("x-forwarded-prefix"), "/admin"),
         ]);
         assert_eq!(
             shown(&told(&spoofed, peer("192.0.2.7", false), BOTH)),

@@ -19,6 +19,7 @@ use thiserror::Error;
 
 use super::{
     credentials::signer,
+    fields::ends_at_hop,
     policy::ErrorShape,
     refusal::{Code, Refusal},
     steps::Outcome,
@@ -40,19 +41,8 @@ const KEY_BYTES_MAX: usize = 255;
 /// When to come back for the answer to a write in flight: it usually takes less.
 const RETRY_SOON: Duration = Duration::from_secs(1);
 
-/// Request fields that end at this hop, or that only frame the body, which counts by itself.
-const OF_THE_HOP: [HeaderName; 10] = [
-    header::CONNECTION,
-    header::CONTENT_LENGTH,
-    header::EXPECT,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    HeaderName::from_static("http2-settings"),
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-];
+/// Request fields that only frame the body, which counts by itself.
+const FRAMING: [HeaderName; 3] = [header::CONTENT_LENGTH, header::EXPECT, header::TRANSFER_ENCODING];
 
 /// Request fields that may differ between two attempts at one write: they say when it is made, for which time, and by which
 /// way it comes.
@@ -178,7 +168,9 @@ impl Fingerprint {
         add(target);
         add(body.as_bytes());
         let is_signed = signer(headers).is_some();
-        let counts = |name: &&HeaderName| !OF_THE_HOP.contains(name) && (is_signed || !OF_THE_ATTEMPT.contains(name));
+        let counts = |name: &&HeaderName| {
+            !ends_at_hop(name) && !FRAMING.contains(name) && (is_signed || !OF_THE_ATTEMPT.contains(name))
+        };
         let mut names: Vec<&HeaderName> = headers.keys().filter(counts).collect();
         names.sort_unstable_by_key(|name| name.as_str());
         for name in names {

@@ -22,6 +22,10 @@ pub enum Code {
     NoRoute,
     /// TRACE and CONNECT.
     MethodNotAllowed,
+    /// The request head did not arrive in time.
+    HeaderTimeout,
+    /// The request head is larger than `max_header_size`.
+    HeaderTooLarge,
     /// The request body did not arrive in time.
     BodyTimeout,
     /// The request body is larger than `body_max`.
@@ -103,6 +107,8 @@ impl Code {
             }
             Self::NoRoute => Facts("no-route", 404, "No route matches this target", "destination_not_found"),
             Self::MethodNotAllowed => Facts("method-not-allowed", 405, "The method is not allowed", DENIED),
+            Self::HeaderTimeout => Facts("header-timeout", 408, "The request head did not arrive in time", DENIED),
+            Self::HeaderTooLarge => Facts("header-too-large", 431, "The request head is too large", DENIED),
             Self::BodyTimeout => Facts("body-timeout", 408, "The request body did not arrive in time", DENIED),
             Self::BodyTooLarge => Facts("body-too-large", 413, "The request body is too large", DENIED),
             Self::NotSupported => Facts("not-supported", 501, "The request cannot be guarded", DENIED),

@@ -10,29 +10,7 @@ use pingora::http::{
 };
 use thiserror::Error;
 
-/// Fields that end at this hop whether or not Connection names them (RFC 9110 section 7.6.1). `TE` and `Trailer` are
-/// among them because no trailers are forwarded.
-static HOP_BY_HOP: [HeaderName; 8] = [
-    header::CONNECTION,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    HeaderName::from_static("http2-settings"),
-];
-
-/// Fields of a request that are for the proxy, or that only the proxy may say to the upstream.
-static OURS: [HeaderName; 7] = [
-    header::EXPECT,
-    HeaderName::from_static("fencing-token"),
-    HeaderName::from_static("lease-id"),
-    HeaderName::from_static("proposed-lease-id"),
-    HeaderName::from_static("lease-duration"),
-    HeaderName::from_static("lease-holder"),
-    HeaderName::from_static("lease-break-period"),
-];
+use crate::core::fields::{ends_at_hop, is_for_guard, nominated};
 
 /// Why a request has no head that an upstream could be sent.
 #[derive(Debug, Error)]
@@ -50,9 +28,9 @@ pub enum HeadError {
 
 /// The head of a client's request as an upstream gets it over HTTP/1.1 with a body of `body_len` bytes.
 ///
-/// The target is the one received, in origin form. Hop-by-hop fields, `Expect`, `Fencing-Token` and `Lease-Id` are
-/// removed, Host (where the client named one) and Content-Length are right, and Via names this proxy (RFC 9110 section
-/// 7.6.3).
+/// The target is the one received, in origin form. Hop-by-hop fields (`TE` and `Trailer` among them, because no trailers
+/// are forwarded) and those for the guard are removed, Host (where the client named one) and Content-Length are right, and
+/// Via names this proxy (RFC 9110 section 7.6.3).
 pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<Box<RequestHeader>, HeadError> {
     let codings = &mut client.headers.get_all(header::TRANSFER_ENCODING).iter();
     if codings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked")) {
@@ -63,8 +41,7 @@ pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<Box<Request
         head.set_raw_path(&target)?;
     }
     head.set_version(Version::HTTP_11);
-    let named = named_by_connection(&head.headers);
-    head.remove_all(|name| HOP_BY_HOP.contains(name) || OURS.contains(name) || named.contains(name));
+    head.remove_all(|name| ends_at_hop(name) || is_for_guard(name) || name == header::TRANSFER_ENCODING);
     set_host(&mut head, client)?;
     join_cookies(&mut head)?;
     let sends_length = body_len > 0 || matches!(client.method, Method::PUT | Method::POST | Method::PATCH);
@@ -80,8 +57,8 @@ pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<Box<Request
 /// The head of an upstream's response without what ends at this hop, and with Via. Pingora writes Date and Connection.
 /// Its framing is settled by [`frame_response`], when its final status and body are known.
 pub fn response_head(mut head: Box<ResponseHeader>) -> Box<ResponseHeader> {
-    let named = named_by_connection(&head.headers);
-    head.remove_all(|name| HOP_BY_HOP.contains(name) || named.contains(name));
+    end_hop(&mut head);
+    head.remove(&header::TRANSFER_ENCODING);
     // The one failure is a header map with more fields than it can hold, which was bounded when it was read.
     let _ = head.append_header("Via", via(head.version));
     head
@@ -132,13 +109,8 @@ fn set_host(head: &mut RequestHeader, client: &RequestHeader) -> Result<(), Head
         Some(authority) if received.is_none_or(|host| host.as_bytes() != authority) => {
             head.insert_header(header::HOST, authority)?;
         }
-        _ if head.headers.contains_key(header::HOST) => {}
-        // Named by Connection and so removed; or an HTTP/1.0 request without any, which the connection adds.
-        _ => {
-            if let Some(host) = received {
-                head.insert_header(header::HOST, host.clone())?;
-            }
-        }
+        // An HTTP/1.0 request may have none: the connection adds one.
+        _ => {}
     }
     Ok(())
 }
@@ -214,22 +186,24 @@ impl Head for ResponseHeader {
     }
 }
 
-/// Removes what ends at this hop from a response that pingora frames and relays: all but its framing.
+/// Removes what ends at this hop from a response: all but its framing.
 pub(crate) fn end_hop(response: &mut ResponseHeader) {
     let is_framing = |name: &HeaderName| [header::TRANSFER_ENCODING, header::CONTENT_LENGTH].contains(name);
-    let named = named_by_connection(&response.headers);
-    response.remove_all(|name| (HOP_BY_HOP.contains(name) || named.contains(name)) && !is_framing(name));
+    take_out_nominated(response, |name| !is_framing(name));
+    response.remove_all(ends_at_hop);
 }
 
-fn named_by_connection(fields: &HeaderMap) -> Vec<HeaderName> {
-    let lines = fields.get_all(header::CONNECTION).iter();
-    lines
-        .flat_map(|line| line.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii))
-        // Said by most, and the field of that name is one of the listed.
-        .filter(|option| !option.eq_ignore_ascii_case(b"keep-alive"))
-        .filter_map(|option| HeaderName::from_bytes(option).ok())
-        .filter(|name| fields.contains_key(name))
-        .collect()
+/// Takes out what a client's `Connection` names: from here on the request is what its upstream gets. What must not be
+/// named was refused.
+pub(crate) fn end_nominated(request: &mut RequestHeader) {
+    take_out_nominated(request, |_| true);
+}
+
+fn take_out_nominated(head: &mut impl Head, may: impl Fn(&HeaderName) -> bool) {
+    if head.fields().contains_key(header::CONNECTION) {
+        let named: Vec<HeaderName> = nominated(head.fields()).filter(may).collect();
+        named.iter().for_each(|name| head.remove(name));
+    }
 }
 
 #[cfg(test)]

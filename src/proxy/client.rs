@@ -6,7 +6,11 @@ use pingora::{protocols::tls::SslDigest, proxy::Session};
 
 use crate::{
     config::{Forwarded, TrustedProxies, Upstream},
-    core::forwarded::{ALL, Peer, Wanted, client, told},
+    core::{
+        fields::is_of_client,
+        forwarded::{Peer, Wanted, client, told},
+    },
+    exchange::fields::Head as _,
 };
 
 /// The address of the client, behind whatever trusted proxies; `None` over a unix socket.
@@ -27,9 +31,7 @@ pub(super) fn tell(session: &mut Session, upstream: &Upstream, trusted: &Trusted
     let peer = Peer { address, is_trusted: trusted.contains(address), is_secure: is_tls(session) };
     let request = session.req_header_mut();
     let fields = told(&request.headers, peer, wanted);
-    for name in &ALL {
-        request.remove_header(name);
-    }
+    request.remove_all(is_of_client);
     for (name, value) in &fields {
         request.append_header(name.clone(), value.clone())?;
     }

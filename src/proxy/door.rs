@@ -24,7 +24,7 @@ use crate::{
     config::Route,
     core::{
         cors::is_preflight,
-        fields::nominates_judged,
+        fields::{Fault, fault, fault_of_own},
         policy::{Guard, LeaseRules, MethodClass},
         refusal::{Code, Refusal},
         resource::KeyParts,
@@ -81,8 +81,31 @@ pub enum Door {
     },
 }
 
+impl Door {
+    /// The place in the configuration of the route that is taken, if one is.
+    pub fn route_index(&self) -> Option<usize> {
+        match self {
+            Self::Refuse { route_index, .. } => *route_index,
+            Self::Pass { route_index, .. } | Self::Observed { route_index, .. } => Some(*route_index),
+            Self::Guarded(request) | Self::Handshake(request) => Some(request.route_index),
+        }
+    }
+}
+
 /// Decides where a request goes. `routes` are those that the table was made of.
 pub fn decide(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Door {
+    let door = find(table, routes, head);
+    match fault(head.headers) {
+        Some(fault) => Door::Refuse { refusal: misleading(fault), route_index: door.route_index() },
+        None => door,
+    }
+}
+
+fn misleading(fault: Fault) -> Refusal {
+    Refusal::new(Code::MalformedRequest, fault.to_string())
+}
+
+fn find(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Door {
     let (path, _) = split_query(head.target);
     let spelled = || table.find_raw(head.host, path);
     let refuse = |route_index, refusal| Door::Refuse { refusal, route_index };
@@ -122,7 +145,7 @@ pub fn decide(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Doo
     }
     let Some(guard) = &route.guard else { return Door::Pass { route_index, upgrade: true } };
     let taken = Taken { route_index, route, found: &found };
-    let judged = check_connection(guard, route, head).and_then(|()| match lease {
+    let judged = check_own_fields(guard, route, head).and_then(|()| match lease {
         Some(rules) => judge_lease(guard, rules, &taken, &normal, head),
         None => judge(guard, &taken, &normal, head),
     });
@@ -163,14 +186,10 @@ fn check_readings(
     Ok(())
 }
 
-/// Refuses a request whose `Connection` field takes out what it is judged by.
-fn check_connection(guard: &Guard, route: &Route, head: &Head<'_>) -> Result<(), Refusal> {
-    let is_own = |name: &HeaderName| guard.identity_headers.contains(name) || route.key.fields().any(|own| own == name);
-    if nominates_judged(head.headers, is_own) {
-        let detail = "leave out of Connection what the request is judged by: it names fields of this connection alone";
-        return Err(Refusal::new(Code::MalformedRequest, detail));
-    }
-    Ok(())
+/// Refuses a request in which a field that this route alone judges by is taken out, or has a second spelling.
+fn check_own_fields(guard: &Guard, route: &Route, head: &Head<'_>) -> Result<(), Refusal> {
+    let own = guard.identity_headers.iter().chain(route.key.fields());
+    fault_of_own(head.headers, own).map_or(Ok(()), |fault| Err(misleading(fault)))
 }
 
 /// Decides where a request on a guarded route goes.

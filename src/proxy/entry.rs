@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::header;
+use http::{HeaderName, header};
 use pingora::{
     Error,
     proxy::{FailToProxy, Session},
@@ -22,9 +22,11 @@ use super::{
 use crate::{
     config::Route,
     core::{
+        fields::{Underscores, is_second_spelling},
         policy::ErrorShape,
         refusal::{Code, Refusal},
     },
+    exchange::fields::{Head as _, end_nominated},
     live::{Live, Pass, Retired, Serving},
     telemetry::{self, access::Exchange, trail},
 };
@@ -61,6 +63,10 @@ pub(super) async fn enter(
     let origin_form = target::to_origin_form(session.req_header_mut());
     let (serving, door) = loop {
         let serving = Arc::clone(&context.serving);
+        if serving.config.server.underscores == Underscores::Drop {
+            let is_dropped = |name: &HeaderName| name.as_str().contains('_') && !is_second_spelling(name);
+            session.req_header_mut().remove_all(is_dropped);
+        }
         let door = origin_form.clone().and_then(|()| decide(&serving, session));
         let door = door.unwrap_or_else(|refusal| Door::Refuse { refusal, route_index: None });
         match pass_gate(&serving, &door, session).await {
@@ -73,12 +79,10 @@ pub(super) async fn enter(
         }
     };
     let routes = serving.routes();
-    let route_index = match &door {
-        Door::Refuse { .. } => None,
-        Door::Pass { route_index, .. } | Door::Observed { route_index, .. } => Some(*route_index),
-        Door::Guarded(request) | Door::Handshake(request) => Some(request.route_index),
-    };
-    if let Some(route) = route_index.and_then(|index| routes.get(index)) {
+    let is_refused = matches!(door, Door::Refuse { .. });
+    if let Some(route) = door.route_index().filter(|_| !is_refused).and_then(|index| routes.get(index)) {
+        // What is judged from here on is what the upstream gets.
+        end_nominated(session.req_header_mut());
         let trusted = &serving.config.server.trusted_proxies;
         context.client = client::address(session, trusted);
         client::tell(session, &route.upstream, trusted)?;

@@ -6,17 +6,17 @@
 //! representation; the guard's exchange can, and carries no tunnel. Which of the two is needed is known by the upstream's
 //! answer alone. So anything but a 101 is thrown away, and the guard reads without `Upgrade`, as it reads for everybody.
 
-use http::{HeaderName, StatusCode, header};
+use http::StatusCode;
 use pingora::{Error, ErrorType, http::RequestHeader};
 
 use super::guarded::{GuardedRequest, Tunnel};
-use crate::exchange::fields::Head as _;
+use crate::{
+    core::fields::{self, Remover},
+    exchange::fields::Head as _,
+};
 
 /// How an answer that opens no tunnel ends the exchange of its handshake.
 const NO_TUNNEL: ErrorType = ErrorType::Custom("no tunnel");
-
-/// How the names of fields begin that the guard has judged, or that no upstream knows.
-const JUDGED: [&str; 3] = ["if-", "lease-", "proposed-lease-"];
 
 /// A handshake that has gone, or is about to go, to the upstream.
 #[derive(Debug)]
@@ -30,8 +30,7 @@ pub struct Handshake {
 /// What the upstream sees differently from what the client sent. The answer to a handshake is no representation, so there
 /// is nothing that conditions could be judged by (RFC 9110 section 13.2.1).
 pub(super) fn request_to_upstream(handshake: &Handshake, request: &mut RequestHeader) -> pingora::Result<()> {
-    let is_judged = |name: &HeaderName| JUDGED.iter().any(|beginning| name.as_str().starts_with(beginning));
-    request.remove_all(|name| *name == header::RANGE || is_judged(name));
+    request.remove_all(|name| fields::of(name.as_str()).is_some_and(|field| field.remover == Remover::Verdict));
     match handshake.tunnel.fence {
         Some(fence) => request.insert_header("Fencing-Token", fence.0),
         None => Ok(()),

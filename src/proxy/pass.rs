@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderName, Method, StatusCode, Version, header};
+use http::{Method, StatusCode, Version, header};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
@@ -16,7 +16,10 @@ use pingora::{
 use super::{context::Context, handshake, method};
 use crate::{
     config::{Balance, HashBy, Route, Upstream},
-    core::target::{split_authority, split_query},
+    core::{
+        fields::{is_for_guard, is_ours},
+        target::{split_authority, split_query},
+    },
     exchange::{
         Address, Choice, Upstreams,
         balance::{self, Full},
@@ -30,11 +33,6 @@ use crate::{
 
 /// How a server that has as many requests as it is given is told apart from one that cannot be reached.
 pub(super) const OVERLOADED: ErrorType = ErrorType::Custom("overloaded");
-/// The field by which upstreams recognise the newest holder of a lease.
-static FENCING_TOKEN: HeaderName = HeaderName::from_static("fencing-token");
-
-/// The field by which a client proves its lease to the guard; upstreams never see it.
-static LEASE_ID: HeaderName = HeaderName::from_static("lease-id");
 
 /// What finds the server of an unguarded request.
 #[derive(Debug)]
@@ -152,9 +150,9 @@ pub(super) fn request_to_upstream(
 ) -> pingora::Result<()> {
     context.watch.asks(&request.method);
     trace(request, context.watch.trace_fields())?;
-    request.remove(&FENCING_TOKEN);
+    request.remove_all(is_ours);
     if context.entry.route.as_ref().is_some_and(|route| route.guard.is_some()) {
-        request.remove(&LEASE_ID);
+        request.remove_all(|name| is_for_guard(name) && name != header::EXPECT);
     }
     if let Some(handshake) = &context.handshake {
         handshake::request_to_upstream(handshake, request)?;

@@ -6,7 +6,10 @@ use pingora::{
     protocols::http::authority::{RawTargetAuthority, raw_target_authority},
 };
 
-use crate::core::refusal::{Code, Refusal};
+use crate::core::{
+    refusal::{Code, Refusal},
+    route::is_host,
+};
 
 /// Turns a target in absolute-form into origin-form, and refuses those that no route could take.
 ///
@@ -59,15 +62,10 @@ pub(super) fn host(request: &RequestHeader) -> Result<&str, Refusal> {
         Some(host) => host
             .to_str()
             .ok()
-            .filter(|host| host.bytes().all(is_of_host))
+            .filter(|host| is_host(host))
             .ok_or_else(|| malformed("send the name or address of a host, perhaps with a port, in the Host field")),
-        None => Ok(request.uri.authority().map_or("", |authority| authority.as_str())),
+        None => Ok(""),
     }
-}
-
-/// Whether an octet can be part of a host and its port (RFC 3986 sections 3.2.2 and 3.2.3).
-fn is_of_host(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&octet)
 }
 
 /// `OPTIONS *` asks about a server as a whole; behind a proxy of routes there is no such thing.

@@ -15,6 +15,7 @@ use super::{Gateway, GuardedPath, GuardedRequest, Handling, Judging};
 use crate::{
     config::{self, Balance, Config, Connections, Forwarded, HashBy, HostHeader, Listen, Route, Upstream},
     core::{
+        fields::Underscores,
         path_mapping::PathMapping,
         policy::{
             Compare, ErrorShape, Guarantee, Guard, Idempotency, MethodOverride, OnTheWay, OnWrite, Policy, ProbeAuth,
@@ -123,7 +124,13 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             spool_dir: std::env::temp_dir(),
             claim_waiters_max: 10_000,
             trusted_proxies: config::TrustedProxies::default(),
+            underscores: Underscores::Keep,
             keepalive_timeout: Duration::from_secs(60),
+            header_timeout: Duration::from_secs(15),
+            max_header_bytes: 32 << 10,
+            max_header_memory_bytes: 1 << 20,
+            max_connections: 1000,
+            max_connections_per_client: 100,
             shutdown_timeout: Duration::from_secs(10),
             control_socket: None,
             tls: config::ServerTls {

@@ -14,7 +14,11 @@
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use tokio::{sync::Mutex, time::timeout};
+use tokio::{
+    sync::Mutex,
+    task::{JoinError, spawn_blocking},
+    time::timeout,
+};
 
 use crate::{
     config::{self, Config, Loaded, Plan, Problems, Route, plan},
@@ -63,6 +67,9 @@ pub enum NotReloaded {
     /// The file has problems.
     #[error("the file has problems:\n\n{0}")]
     Problems(Problems),
+    /// The thread that loads it has ended.
+    #[error("the file could not be loaded")]
+    Unloaded(#[from] JoinError),
     /// The listeners could not shake hands with what it names.
     #[error("the certificates of the listeners cannot be used")]
     Certificates(#[from] FileError),
@@ -120,7 +127,10 @@ impl Reloader {
 
     async fn load_and_swap(&self, force: bool) -> Result<Reloaded, NotReloaded> {
         let file = self.file.as_deref().ok_or(NotReloaded::NoFile)?;
-        let Loaded { config, warnings } = config::load(file).map_err(NotReloaded::Problems)?;
+        let file = file.to_owned();
+        // Names of servers are looked up, and the signals are watched here.
+        let loaded = spawn_blocking(move || config::load(&file)).await?;
+        let Loaded { config, warnings } = loaded.map_err(NotReloaded::Problems)?;
         let old = self.live.serving();
         let lingering: Vec<_> = old.lingering.iter().filter(|(_, gate)| !gate.is_quiet()).cloned().collect();
         let lingering_routes: Vec<_> = lingering.iter().map(|(route, _)| Arc::clone(route)).collect();

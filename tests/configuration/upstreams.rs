@@ -65,6 +65,62 @@ fn what_is_no_network_is_no_trusted_proxy() {
     assert_eq!(problems(&text), expected);
 }
 
+/// DESIGN, section 3, rule 14: one server under two addresses would have two records of one resource.
+#[test]
+fn one_server_has_one_name_however_it_is_addressed() {
+    let pair = |one: &str, other: &str, lines: &str| {
+        let text = BASE.replace("127.0.0.1:9000", one);
+        problems(&text.replace("\"127.0.0.1:9001\"]", &format!("{other:?}]\n{lines}")))
+    };
+    for (one, other) in [
+        ("127.0.0.1:9000", "localhost:9000"),
+        ("localhost:9000", "[::1]:9000"),
+        ("127.0.0.1:9000", "[::1]:9000"),
+        ("127.0.0.1:9000", "[::ffff:127.0.0.1]:9000"),
+        ("127.0.0.1:9000", "0.0.0.0:9000"),
+        ("127.0.0.1:9000", "[::]:9000"),
+        ("localhost:9000", "LOCALHOST.:9000"),
+        ("backend.invalid:80", "Backend.invalid.:80"),
+        ("unix:/dev/null", "unix:/dev/../dev/null"),
+    ] {
+        for (one, other) in [(one, other), (other, one)] {
+            let written = [one, other].map(str::to_ascii_lowercase);
+            let as_what = if written[0] == written[1] { String::new() } else { format!(", as {:?}", written[0]) };
+            let message = format!("server {:?} is also one of upstream \"docs\" (line 3{as_what})", written[1]);
+            assert_eq!(pair(one, other, ""), [message], "{one} {other}");
+            assert_eq!(pair(one, other, "identity = \"docs\""), [""; 0], "{one} {other}");
+        }
+    }
+    for (one, other) in [
+        ("127.0.0.1:9000", "localhost:9001"),
+        ("127.0.0.1:9000", "127.0.0.2:9000"),
+        ("unknown.invalid:80", "other.invalid:80"),
+        ("192.0.2.1:80", "[2001:db8::1]:80"),
+        ("unix:/dev/null", "unix:/dev/zero"),
+    ] {
+        assert_eq!(pair(one, other, ""), [""; 0], "{one} {other}");
+    }
+}
+
+/// An ingress has one address for many hosts; this machine has many names for one server.
+#[test]
+fn hosts_behind_one_address_are_told_apart_by_what_they_are_sent() {
+    let pair = |address: &str, host: &str| {
+        let text = with_upstream("host_header = \"a.test\"").replace("127.0.0.1:9000", &format!("{address}:80"));
+        problems(&text.replace("\"127.0.0.1:9001\"]", &format!("\"[::ffff:{address}]:80\"]\nhost_header = {host:?}")))
+    };
+    assert_eq!(pair("192.0.2.1", "b.test"), [""; 0]);
+    assert_eq!((pair("192.0.2.1", "A.test").len(), pair("192.0.2.1", "preserve").len()), (1, 1));
+    assert_eq!(pair("127.0.0.1", "b.test").len(), 1);
+}
+
+#[test]
+fn underscores_are_kept_or_dropped() {
+    let of = |word: &str| problems(&format!("{BASE}[server]\nunderscores = {word:?}\n"));
+    assert_eq!((of("keep"), of("drop")), (Vec::<String>::new(), Vec::new()));
+    assert_eq!(of("dorp"), ["underscores cannot be \"dorp\""]);
+}
+
 #[test]
 fn a_signature_needs_a_host_that_is_known_before_the_server() {
     let signed = "errors = \"s3\"\netag = \"upstream\"\nprobe_auth = \"sigv4\"\nprobe_region = \"eu-central-1\"\n";

@@ -3,6 +3,7 @@
 //! A check that fails reports its problem and goes on with the default, so that one run finds all of them. What was
 //! built from a file with problems is thrown away at the end.
 
+mod addresses;
 mod admin;
 mod balancing;
 mod check;

@@ -12,6 +12,7 @@ use super::{
         raw,
         raw::Text,
     },
+    addresses::Addresses,
     balancing,
     check::Check,
     tls,
@@ -130,6 +131,7 @@ pub(super) fn host_and_port(address: &str) -> Result<u16, &'static str> {
 
 /// Two names for one server would make two keys, and two claims, of one resource.
 fn refuse_shared_servers(check: &mut Check<'_>, raw: &BTreeMap<Text, Spanned<raw::Upstream>>, upstreams: &Upstreams) {
+    let addresses = Addresses::of(upstreams.values().map(|upstream| &**upstream));
     let mut seen: Vec<(&str, &Upstream, usize)> = Vec::new();
     let mut in_file_order = raw.iter().collect::<Vec<_>>();
     in_file_order.sort_by_key(|(name, _)| name.span().start);
@@ -140,9 +142,13 @@ fn refuse_shared_servers(check: &mut Check<'_>, raw: &BTreeMap<Text, Spanned<raw
             let address =
                 if written.starts_with("unix:") { written.clone() } else { address_of(written).to_ascii_lowercase() };
             let Some(server) = upstream.servers.iter().find(|server| **server == address) else { continue };
-            let earlier = seen.iter().find(|(other, at, _)| other == server && at.identity != upstream.identity);
-            if let Some((_, other, line)) = earlier {
-                let message = format!("server {server:?} is also one of upstream {:?} (line {line})", other.name);
+            let earlier = seen.iter().find(|(other, at, _)| {
+                at.identity != upstream.identity && addresses.are_one((upstream, server), (at, other))
+            });
+            if let Some((written, other, line)) = earlier {
+                let as_what = if written == server { String::new() } else { format!(", as {written:?}") };
+                let message =
+                    format!("server {server:?} is also one of upstream {:?} (line {line}{as_what})", other.name);
                 let hint = format!(
                     "one server under two names would have two claims for one resource; give both upstreams the same \
                      identity, for example identity = {:?}",

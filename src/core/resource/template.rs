@@ -78,7 +78,7 @@ impl KeyTemplate {
     }
 
     /// The fields that name resources.
-    pub fn fields(&self) -> impl Iterator<Item = &HeaderName> {
+    pub fn fields(&self) -> impl Iterator<Item = &HeaderName> + Clone {
         self.parts.iter().filter_map(|part| match part {
             Part::Header(field) => Some(field),
             _ => None,

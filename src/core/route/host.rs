@@ -71,6 +71,31 @@ pub(in crate::core) fn host_name(host: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 
+/// Whether a request can name its host so: a name or an address, perhaps with a port (RFC 9110 section 7.2), or nothing.
+///
+/// It is stricter than the grammar: what no name in use holds (an encoding, an empty label, a port above 65535) one backend
+/// ignores and another does not, and so takes another route than is served.
+pub fn is_host(named: &str) -> bool {
+    let (name, port) = match named.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, "")) if address.parse::<Ipv6Addr>().is_ok() => return true,
+        Some((address, rest)) => match rest.strip_prefix(':') {
+            Some(port) if address.parse::<Ipv6Addr>().is_ok() => return is_port(port),
+            _ => return false,
+        },
+        None => named.split_once(':').map_or((named, ""), |(name, port)| (name, port)),
+    };
+    let is_label = |label: &str| {
+        !label.is_empty() && label.bytes().all(|octet| octet.is_ascii_alphanumeric() || b"-_~".contains(&octet))
+    };
+    let relative = name.strip_suffix('.').unwrap_or(name);
+    is_port(port) && (named.is_empty() || relative.split('.').all(is_label))
+}
+
+/// Whether this can follow the colon: a number, or nothing (RFC 3986 section 3.2.3).
+fn is_port(port: &str) -> bool {
+    port.is_empty() || port.bytes().all(|octet| octet.is_ascii_digit()) && port.parse::<u16>().is_ok()
+}
+
 /// Whether a lower-case host can be one, without wildcard and port.
 fn check_host(name: &str) -> Result<(), PatternProblem> {
     let address = name.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
@@ -134,6 +159,54 @@ mod tests {
             assert!(!pattern("*.example.com").matches(host), "{host}");
         }
         assert!(HostPattern::Any.matches(""));
+    }
+
+    /// RFC 9110 section 7.2. A backend that cuts off what it does not understand serves another host than was routed.
+    #[test]
+    fn a_host_of_a_request_has_one_reading() {
+        for host in [
+            "",
+            "a",
+            "docs.example.com",
+            "DOCS.example.com.:80",
+            "a:",
+            "a:065",
+            "127.0.0.1:1",
+            "[::1]",
+            "[::1]:8080",
+            "a_b-c",
+        ] {
+            assert!(is_host(host), "{host}");
+        }
+        for host in [
+            "docs.example.com:x",
+            "docs.example.com:80:80",
+            "docs.example.com:80.",
+            "docs.example.com:80 ",
+            "docs.example.com:+80",
+            "docs.example.com:-1",
+            "docs.example.com:65536",
+            "docs.example.com..",
+            ".docs.example.com",
+            "docs..com",
+            ".",
+            ":80",
+            "docs.example.com,a",
+            "docs%2eexample.com",
+            "a b",
+            "a/b",
+            "u@a",
+            "[::1",
+            "[::1]80",
+            "[::1]:x",
+            "[::1]]",
+            "[a]",
+            "[]",
+            "::1",
+            "b\u{fc}cher",
+        ] {
+            assert!(!is_host(host), "{host}");
+        }
     }
 
     #[test]

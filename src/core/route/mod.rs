@@ -11,8 +11,8 @@ mod relation;
 mod table;
 mod touch;
 
-pub use host::HostPattern;
 pub(super) use host::host_name;
+pub use host::{HostPattern, is_host};
 pub use path::PathPattern;
 pub use relation::{Relation, relation};
 pub use table::{Captures, RouteMatch, RouteTable};

@@ -41,6 +41,7 @@ pub mod collector;
 pub mod curl;
 #[path = "../../engines/mod.rs"]
 pub mod engines;
+pub mod frames;
 pub mod gate;
 pub mod h2c;
 pub mod leases;
