@@ -22,6 +22,8 @@ pub enum Code {
     NoRoute,
     /// TRACE and CONNECT.
     MethodNotAllowed,
+    /// The target is longer than `max_target_size`.
+    TargetTooLong,
     /// The request body did not arrive in time.
     BodyTimeout,
     /// The request body is larger than `body_max`.
@@ -103,6 +105,7 @@ impl Code {
             }
             Self::NoRoute => Facts("no-route", 404, "No route matches this target", "destination_not_found"),
             Self::MethodNotAllowed => Facts("method-not-allowed", 405, "The method is not allowed", DENIED),
+            Self::TargetTooLong => Facts("target-too-long", 414, "The target is too long", "http_request_error"),
             Self::BodyTimeout => Facts("body-timeout", 408, "The request body did not arrive in time", DENIED),
             Self::BodyTooLarge => Facts("body-too-large", 413, "The request body is too large", DENIED),
             Self::NotSupported => Facts("not-supported", 501, "The request cannot be guarded", DENIED),

@@ -7,7 +7,11 @@ use ifmatch::{
     core::{record::Snapshot, resource::ResourceKey, route::RouteTable, time::StoreTime},
     guard::Guards,
     proxy::routing,
-    store::{Incarnation, Left, Store, disk::DiskStore, memory::MemoryStore},
+    store::{
+        Incarnation, Left, Store,
+        disk::DiskStore,
+        memory::{MemoryStore, Room},
+    },
 };
 use tempfile::TempDir;
 
@@ -16,6 +20,9 @@ use crate::{
     upstream::Way,
     world::World,
 };
+
+/// More than a schedule needs.
+const ROOM: Room = Room { records: 1_000, bytes: 1 << 30 };
 
 /// How records outlive their process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +89,7 @@ impl Cellar {
     fn open(&mut self, world: &World) -> Left {
         let (_, path) = self.disk.as_ref().unwrap();
         let clock = Arc::new(VirtualClock(world.begun));
-        let (store, left) = complete(DiskStore::open(path, clock, 1_000, Duration::from_secs(86_400))).unwrap();
+        let (store, left) = complete(DiskStore::open(path, clock, ROOM, Duration::from_secs(86_400))).unwrap();
         self.store = Arc::new(store);
         left
     }
@@ -96,7 +103,7 @@ fn memory_directory() -> PathBuf {
 
 fn memory(world: &World, incarnation: u64) -> Arc<dyn Store> {
     let clock = Arc::new(VirtualClock(world.begun));
-    Arc::new(MemoryStore::new(clock, Incarnation(incarnation), 1_000, Duration::from_secs(86_400)))
+    Arc::new(MemoryStore::new(clock, Incarnation(incarnation), ROOM, Duration::from_secs(86_400)))
 }
 
 impl Process {

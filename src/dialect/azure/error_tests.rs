@@ -21,6 +21,7 @@ fn every_refusal_has_a_name() {
         (Code::NoRoute, "404 ResourceNotFound"),
         (Code::MethodNotAllowed, "405 UnsupportedHttpVerb"),
         (Code::BodyTimeout, "408 OperationTimedOut"),
+        (Code::TargetTooLong, "414 InvalidUri"),
         (Code::BodyTooLarge, "413 RequestBodyTooLarge"),
         (Code::NotSupported, "501 NotImplemented"),
         (Code::WriteInFlight, "503 ServerBusy"),

@@ -26,6 +26,7 @@ fn facts(code: Code) -> (Option<u16>, &'static str) {
         Code::NoRoute => (None, "NoSuchBucket"),
         Code::MethodNotAllowed => (None, "MethodNotAllowed"),
         Code::BodyTimeout => (Some(400), "RequestTimeout"),
+        Code::TargetTooLong => (None, "KeyTooLongError"),
         Code::BodyTooLarge => (Some(400), "EntityTooLarge"),
         Code::NotSupported => (None, "NotImplemented"),
         Code::WriteInFlight => (None, "ConditionalRequestConflict"),
