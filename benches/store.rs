@@ -22,7 +22,10 @@ use ifmatch::{
         steps::{Outcome, Settlement, claim, settle},
         target::{PathParameters, normalize},
     },
-    store::{Incarnation, Store as _, Swapped, memory::MemoryStore},
+    store::{
+        Incarnation, Store as _, Swapped,
+        memory::{MemoryStore, Room},
+    },
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -77,7 +80,7 @@ fn write(store: &MemoryStore, key: &ResourceKey) -> Snapshot {
 }
 
 fn store(capacity: usize) -> MemoryStore {
-    MemoryStore::new(Arc::new(BootClock), Incarnation(1), capacity, HOUR)
+    MemoryStore::new(Arc::new(BootClock), Incarnation(1), Room { records: capacity, bytes: u64::MAX }, HOUR)
 }
 
 fn reads(criterion: &mut Criterion) {

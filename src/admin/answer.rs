@@ -72,7 +72,7 @@ impl From<StoreError> for Problem {
             StoreError::Full => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "store-full",
-                "the store has no room for another record: set store.capacity higher",
+                "the store has no room for another record: set store.capacity or store.max_size higher",
             ),
             StoreError::Unavailable => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "the store does not answer; try again")

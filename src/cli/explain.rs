@@ -10,6 +10,7 @@ use super::{Exit, ExplainOptions, complain, print, report};
 use crate::{
     config::{self, Config, Route, Word, guard_words},
     core::{
+        client_address::ClientAddress,
         idempotency::{key_fields, key_of, missing},
         lease::Usage,
         policy::{
@@ -93,6 +94,7 @@ fn explain(config: &Config, request: &Request) -> Vec<(&'static str, String)> {
         host: &request.host,
         target: request.target.as_bytes(),
         headers: &request.headers,
+        client: ClientAddress::Local,
     };
     let door = decide(&table, &config.routes, &head);
     let mut lines = vec![("request", format!("{} {}{}", request.method, request.host, request.target))];

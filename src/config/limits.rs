@@ -42,6 +42,7 @@ pub(super) const BODY_MEMORY_TOTAL: Limit<u64> = limit("body_memory_total", 256 
 pub(super) const BODY_MAX: Limit<u64> = limit("body_max", GIB, 0, TIB);
 pub(super) const SPOOL_TOTAL: Limit<u64> = limit("spool_total", 10 * GIB, 0, 1024 * TIB);
 pub(super) const BODY_TIMEOUT: Limit<Duration> = limit("body_timeout", seconds(60), seconds(1), hours(24));
+pub(super) const MAX_TARGET_SIZE: Limit<u64> = limit("max_target_size", 8 * KIB, 256, MIB);
 pub(super) const CLAIM_WAITERS_MAX: Limit<usize> = limit("claim_waiters_max", 10_000, 0, 10_000_000);
 pub(super) const KEEPALIVE_TIMEOUT: Limit<Duration> = limit("keepalive_timeout", seconds(60), seconds(1), hours(24));
 pub(super) const HEADER_TIMEOUT: Limit<Duration> = limit("header_timeout", seconds(15), seconds(1), hours(1));
@@ -56,6 +57,7 @@ pub(super) const HANDSHAKE_TIMEOUT: Limit<Duration> = limit("tls.handshake_timeo
 pub(super) const RELOAD_INTERVAL: Limit<Duration> = limit("tls.reload_interval", seconds(10), ms(100), hours(24));
 
 pub(super) const CAPACITY: Limit<usize> = limit("capacity", 1_000_000, 1, 1_000_000_000);
+pub(super) const STORE_MAX_SIZE: Limit<u64> = limit("max_size", 512 * MIB, MIB, TIB);
 pub(super) const IDLE_TTL: Limit<Duration> = limit("idle_ttl", hours(24), seconds(1), hours(24 * 365));
 pub(super) const STORE_TIMEOUT: Limit<Duration> = limit("timeout", seconds(2), ms(10), seconds(60));
 pub(super) const START_GRACE: Limit<Duration> = limit("start_grace", ZERO, ZERO, hours(1));
@@ -91,6 +93,8 @@ pub(super) const IDEMPOTENCY_TTL: Limit<Duration> = limit("idempotency_ttl", sec
 
 pub(super) const LEASE_REMEMBER: Limit<Duration> = limit("lease.remember", seconds(600), ZERO, hours(24 * 7));
 pub(super) const LEASE_MAX_PER_PRINCIPAL: Limit<usize> = limit("lease.max_per_principal", 100, 1, 1_000_000);
+/// Where nothing is said it is at least ten times what one principal may have.
+pub(super) const LEASE_MAX_PER_ADDRESS: Limit<usize> = limit("lease.max_per_address", 1_000, 1, 1_000_000);
 pub(super) const LEASE_DEFAULT: Limit<Duration> = limit("lease.default", seconds(30), seconds(1), hours(24 * 7));
 pub(super) const LEASE_MIN: Limit<Duration> = limit("lease.min", seconds(15), seconds(1), hours(24 * 7));
 pub(super) const LEASE_MAX: Limit<Duration> = limit("lease.max", seconds(60), seconds(1), hours(24 * 7));

@@ -102,6 +102,8 @@ pub struct Server {
     pub body_timeout: Duration,
     /// Where spool files are made.
     pub spool_dir: PathBuf,
+    /// The longest target of a request, in bytes.
+    pub max_target_bytes: usize,
     /// Writes that wait for a claim, over all resources.
     pub claim_waiters_max: usize,
     /// Proxies in front of this one that are believed.
@@ -269,6 +271,8 @@ pub struct Store {
     pub kind: StoreKind,
     /// The largest number of records.
     pub capacity: usize,
+    /// The most memory that records take in this process, in bytes.
+    pub max_bytes: u64,
     /// How long an idle record is remembered.
     pub idle_ttl: Duration,
     /// How long an operation of the store may take.

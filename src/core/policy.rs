@@ -215,6 +215,8 @@ pub struct LeaseRules {
     pub remember: Duration,
     /// The most leases of one principal.
     pub max_per_principal: usize,
+    /// The most leases of all principals that come from one address.
+    pub max_per_address: usize,
     /// The duration of a lease whose client names none.
     pub default: Duration,
     /// The shortest duration that a client may ask for.

@@ -26,6 +26,28 @@ use super::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 
+/// What an absent record is read as: the trace of those that were forgotten in its bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Floor {
+    /// Its revision. No swap that was decided on an earlier one succeeds.
+    pub revision: Revision,
+    /// Its version, which is no greater.
+    pub version: Revision,
+}
+
+impl Floor {
+    /// That of a bucket in which nothing is remembered of what came before this revision.
+    pub const fn at(revision: Revision) -> Self {
+        Self { revision, version: revision }
+    }
+
+    /// The later of both, in each respect.
+    #[must_use]
+    pub fn raised_to(self, other: Self) -> Self {
+        Self { revision: self.revision.max(other.revision), version: self.version.max(other.version) }
+    }
+}
+
 /// A revision in a record, which may be the one that the record itself is about to get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stamp {
@@ -161,20 +183,36 @@ pub enum Availability {
 }
 
 impl Record {
-    /// What an absent record stands for, given the floor of its bucket.
+    /// What an absent record stands for, where all that was forgotten in its bucket had earlier revisions.
     pub const fn absent(floor: Revision) -> Self {
+        Self::absent_above(Floor::at(floor))
+    }
+
+    /// What an absent record stands for, given the floor of its bucket.
+    pub const fn absent_above(floor: Floor) -> Self {
         Self {
-            version: Stamp::At(floor),
-            touched: Stamp::At(floor),
+            version: Stamp::At(floor.version),
+            touched: Stamp::At(floor.revision),
             known: None,
-            bare_tags: if floor.0 == 0 { BareTags::All } else { BareTags::None },
+            bare_tags: if floor.version.0 == 0 { BareTags::All } else { BareTags::None },
             claim: None,
             unclaimed: Vec::new(),
             doubt: None,
             lease: None,
-            fence: Stamp::At(floor),
+            fence: Stamp::At(floor.revision),
             waiting: Vec::new(),
         }
+    }
+
+    /// Whether it tells nothing that its absence would not: a write that was not applied has left it so. Only when a
+    /// write last ended is not asked for; a store that forgets the record keeps that as the revision of the floor.
+    pub fn says_no_more_than(&self, absent: &Self) -> bool {
+        let is_past = |fence: Stamp| match (fence, absent.fence) {
+            (Stamp::At(fence), Stamp::At(floor)) => fence <= floor,
+            _ => false,
+        };
+        let as_absent = Self { touched: self.touched, fence: self.fence, ..absent.clone() };
+        is_past(self.fence) && *self == as_absent
     }
 
     /// The same record with its own revision written into it.

@@ -26,6 +26,8 @@ pub enum Code {
     HeaderTimeout,
     /// The request head is larger than `max_header_size`.
     HeaderTooLarge,
+    /// The target is longer than `max_target_size`.
+    TargetTooLong,
     /// The request body did not arrive in time.
     BodyTimeout,
     /// The request body is larger than `body_max`.
@@ -109,6 +111,7 @@ impl Code {
             Self::MethodNotAllowed => Facts("method-not-allowed", 405, "The method is not allowed", DENIED),
             Self::HeaderTimeout => Facts("header-timeout", 408, "The request head did not arrive in time", DENIED),
             Self::HeaderTooLarge => Facts("header-too-large", 431, "The request head is too large", DENIED),
+            Self::TargetTooLong => Facts("target-too-long", 414, "The target is too long", "http_request_error"),
             Self::BodyTimeout => Facts("body-timeout", 408, "The request body did not arrive in time", DENIED),
             Self::BodyTooLarge => Facts("body-too-large", 413, "The request body is too large", DENIED),
             Self::NotSupported => Facts("not-supported", 501, "The request cannot be guarded", DENIED),

@@ -36,7 +36,7 @@ mod transport;
 
 pub use balance::{Choice, ServerState, Upstreams};
 pub use body::{Body, BodyReader};
-pub use budget::BodyBudget;
+pub use budget::{BodyBudget, Use};
 pub use connection::Connected;
 pub(crate) use connection::trace;
 pub use peer::Address;

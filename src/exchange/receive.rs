@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::{
     Client,
     body::{Body, Content},
-    budget::{BodyBudget, Share},
+    budget::{BodyBudget, SMALL_BODY_BYTES, Share, Use},
     spool::SpoolWriter,
 };
 use crate::patience::within;
@@ -126,7 +126,7 @@ enum Held {
 
 impl<'a> Gathering<'a> {
     fn new(declared: Option<u64>, limits: &'a BodyLimits, budget: &Arc<BodyBudget>) -> Self {
-        let (share, hasher) = (Share::none_of(budget), Box::new(blake3::Hasher::new()));
+        let (share, hasher) = (Share::none_of(budget, Use::Body), Box::new(blake3::Hasher::new()));
         Self { limits, declared, share, hasher, len: 0, held: Held::Chunk(Bytes::new()) }
     }
 
@@ -142,13 +142,25 @@ impl<'a> Gathering<'a> {
         }
     }
 
+    /// The most of this body that is kept in memory: little, if it is to go to a file anyway.
+    fn memory_max(&self) -> usize {
+        let memory_max = self.limits.memory_bytes;
+        let is_large = self.declared.is_some_and(|declared| declared > memory_max as u64);
+        if is_large { memory_max.min(SMALL_BODY_BYTES) } else { memory_max }
+    }
+
+    /// Room for what has arrived and as much again, so that a body is moved a few times at the most; and for no more than
+    /// it says that it has. What it only says costs its client nothing.
+    fn room(&self, len: usize) -> usize {
+        let declared = self.declared.and_then(|declared| usize::try_from(declared).ok()).unwrap_or(usize::MAX);
+        len.saturating_mul(2).min(self.memory_max()).min(declared).max(len)
+    }
+
     /// Keeps a chunk in memory; gives it back where it must go to a spool file.
     fn keep(&mut self, chunk: Bytes) -> Option<Bytes> {
-        let memory_bytes = self.limits.memory_bytes;
-        let expected = usize::try_from(self.declared.unwrap_or(0).max(self.len)).unwrap_or(usize::MAX);
-        if expected > memory_bytes {
-            return Some(chunk);
-        }
+        let len = usize::try_from(self.len).ok().filter(|len| *len <= self.memory_max());
+        let Some(len) = len else { return Some(chunk) };
+        let room = self.room(len);
         match &mut self.held {
             Held::Spooled(_) => return Some(chunk),
             Held::Chunk(first) if first.is_empty() => {
@@ -158,22 +170,20 @@ impl<'a> Gathering<'a> {
                 *first = chunk;
             }
             Held::Chunk(first) => {
-                let capacity = if self.declared.is_some() { expected } else { memory_bytes.min(expected * 2) };
-                if !self.share.hold_memory(capacity) {
+                if !self.share.hold_memory(room) {
                     return Some(chunk);
                 }
-                let mut joined = Vec::with_capacity(capacity);
+                let mut joined = Vec::with_capacity(room);
                 joined.extend_from_slice(first);
                 joined.extend_from_slice(&chunk);
                 self.held = Held::Joined(joined);
             }
             Held::Joined(joined) => {
-                if expected > joined.capacity() {
-                    let capacity = memory_bytes.min(expected * 2);
-                    if !self.share.hold_memory(capacity) {
+                if len > joined.capacity() {
+                    if !self.share.hold_memory(room) {
                         return Some(chunk);
                     }
-                    joined.reserve_exact(capacity - joined.len());
+                    joined.reserve_exact(room - joined.len());
                 }
                 joined.extend_from_slice(&chunk);
             }

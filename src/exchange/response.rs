@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::{
     Failure, Wire,
-    budget::{BodyBudget, Share},
+    budget::{BodyBudget, Share, Use},
     receive::content_length,
 };
 use crate::patience::within;
@@ -160,21 +160,21 @@ impl Begun {
     }
 
     /// Adds a chunk, and says whether the total had room for it.
-    fn push(&mut self, chunk: Bytes, budget: &Arc<BodyBudget>) -> bool {
-        let share = self.share.get_or_insert_with(|| Share::none_of(budget));
+    fn push(&mut self, chunk: Bytes, (budget, purpose): (&Arc<BodyBudget>, Use)) -> bool {
+        let share = self.share.get_or_insert_with(|| Share::none_of(budget, purpose));
         self.len += chunk.len();
         self.chunks.push(chunk);
         share.hold_memory(self.len)
     }
 }
 
-/// Reads the body of a response if it has at most `max_bytes`, for which `budget` has room, and arrives within `wait`.
+/// Reads the body of a response if it has at most `max_bytes`, for which the budget has room, and arrives within `wait`.
 /// No byte is dropped, so that the caller can stream a body that has not.
 pub async fn read_whole(
     exchange: &mut Exchange,
     max_bytes: usize,
     wait: Duration,
-    budget: &Arc<BodyBudget>,
+    budget: (&Arc<BodyBudget>, Use),
 ) -> Result<Whole, Failure> {
     let mut begun = Begun::default();
     Ok(match gather(exchange, max_bytes, wait, |chunk| begun.push(chunk, budget)).await? {

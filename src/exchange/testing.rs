@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::{
-    Body, BodyBudget, Exchange, Exchanger, Failure, Purpose, body::Content, budget::Share, fields::request_head,
+    Body, BodyBudget, Exchange, Exchanger, Failure, Purpose, Use, body::Content, budget::Share, fields::request_head,
 };
 use crate::config::{Balance, Connections, Forwarded, HashBy, HostHeader, Upstream};
 
@@ -60,7 +60,7 @@ pub(super) fn upstream(servers: &[&str]) -> Upstream {
 pub(super) fn body(bytes: impl Into<Bytes>) -> Body {
     let (bytes, budget) = (bytes.into(), Arc::new(BodyBudget::new(0, 0)));
     let (len, digest) = (bytes.len() as u64, blake3::hash(&bytes));
-    Body::received(Content::Memory(bytes), len, digest, Share::none_of(&budget))
+    Body::received(Content::Memory(bytes), len, digest, Share::none_of(&budget, Use::Body))
 }
 
 /// The head of a request as the upstream gets it.

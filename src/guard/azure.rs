@@ -45,7 +45,7 @@ impl Guards {
         };
         let mut head = forwarded_head(received, &call)?;
         name_resource(&mut head, guarded)?;
-        let head = Received::of(client, head);
+        let head = Received::of(client, head, guarded.client);
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
         let conditions = call.conditions.clone();
         let request = Request::new(self.place(guarded), guard, key, method, head, conditions, call.lease_id);

@@ -20,7 +20,7 @@ use crate::{
         refusal::{Code, Refusal},
         validators::Validators,
     },
-    exchange::{Begun, Whole, read_whole},
+    exchange::{Begun, Use, Whole, read_whole},
 };
 
 impl Guards {
@@ -69,7 +69,7 @@ impl Guards {
         let Relayed { head, begun, rest } = relayed;
         let Some(mut exchange) = rest else { return Ok(Relayed { head, begun, rest: None }) };
         let wait = request.upstream().timeout;
-        let read = read_whole(&mut exchange, guard.hash_max_bytes, wait, &self.body_budget).await;
+        let read = read_whole(&mut exchange, guard.hash_max_bytes, wait, self.budget_for(Use::Response)).await;
         match read.map_err(super::refusals::of_read)? {
             // What was read before was given up as too large.
             Whole::Complete(whole) if begun.is_empty() => {

@@ -10,7 +10,7 @@ use crate::{
         json::{json_without, tag_from_json},
         policy::{Guard, TagSource},
     },
-    exchange::{Begun, Exchange, Failure, Hashed, Whole, hash_whole, read_whole},
+    exchange::{Begun, Exchange, Failure, Hashed, Use, Whole, hash_whole, read_whole},
 };
 
 /// What the body of a response came to.
@@ -39,7 +39,7 @@ impl Guards {
     ) -> Result<Tagged, Failure> {
         let max_bytes = guard.hash_max_bytes;
         if matches!(guard.etag, TagSource::Json(_)) || !guard.ignored_json.is_empty() {
-            return Ok(match read_whole(exchange, max_bytes, wait, &self.body_budget).await? {
+            return Ok(match read_whole(exchange, max_bytes, wait, self.budget_for(Use::Probe)).await? {
                 Whole::Complete(body) => Tagged::Whole { tag: tag_of(guard, &body, variant), digest: digest_of(&body) },
                 Whole::TooLarge(_) => Tagged::TooLarge,
                 Whole::TooSlow(_) => Tagged::TooSlow,

@@ -30,7 +30,7 @@ impl Guards {
             s3::refuse_unguardable(&guarded.method, head.raw_path(), &head.headers, &guard.etag).ok()?;
         }
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
-        let (place, head) = (self.place(guarded), Received::of(client, head));
+        let (place, head) = (self.place(guarded), Received::of(client, head, guarded.client));
         let request = Request::new(place, guard, key, method, head, Preconditions::default(), lease_id);
         let snapshot = self.snapshot(&request.key).await;
         let fence = Self::judge_read_by_lease(&request, guard, snapshot.as_ref()).ok()?;

@@ -1,4 +1,12 @@
-//! How many leases each principal has (`lease.max_per_principal`).
+//! How many leases each client has (`lease.max_per_principal`, `lease.max_per_address`).
+//!
+//! # Design
+//!
+//! *Why by two things?* A client makes a new principal by sending other credentials, which a backend that lets everybody
+//! in does not even look at. It does not as easily come from another address. By address alone the many behind one gateway
+//! would share what one of them may have.
+//!
+//! *Why are clients without credentials not one principal?* Any of them could take all leases of all others.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -6,7 +14,7 @@ use std::{
 };
 
 use super::principal::Principal;
-use crate::core::{resource::ResourceKey, time::StoreTime};
+use crate::core::{client_address::ClientAddress, resource::ResourceKey, time::StoreTime};
 
 /// So many leases are kept before those that have run out are looked for.
 const SWEEP_MIN: usize = 1_024;
@@ -15,53 +23,108 @@ const SWEEP_MIN: usize = 1_024;
 #[derive(Debug, Default)]
 pub(super) struct Holdings(Mutex<Places>);
 
+/// Who is granted a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Holder {
+    pub(super) principal: Principal,
+    pub(super) address: ClientAddress,
+}
+
+/// How many leases a client may have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Most {
+    pub(super) per_principal: usize,
+    pub(super) per_address: usize,
+}
+
+/// Why there is no place for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoPlace {
+    /// The principal has all that it may have.
+    Principal,
+    /// All who come from the address have together.
+    Address,
+}
+
+/// What leases are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Account {
+    Principal(Principal),
+    /// Those without credentials who come from there.
+    Anonymous(ClientAddress),
+    Address(ClientAddress),
+}
+
 #[derive(Debug, Default)]
 struct Places {
     /// By resource: who was granted its lease, and when that ends.
-    leases: HashMap<ResourceKey, (Principal, Option<StoreTime>)>,
-    /// By principal: which of them are its own.
-    holders: HashMap<Principal, Holder>,
+    leases: HashMap<ResourceKey, (Holder, Option<StoreTime>)>,
+    accounts: HashMap<Account, Held>,
     /// How many leases there may be before the next sweep.
     sweep_at: usize,
 }
 
+/// What is counted by one account.
 #[derive(Debug, Default)]
-struct Holder {
+struct Held {
     keys: HashSet<ResourceKey>,
     /// How many more are about to be granted.
     reserved: usize,
+    /// None of them has ended before this moment, if there is one. So an account that is full is seldom looked through.
+    first_end: Option<StoreTime>,
+}
+
+impl Held {
+    fn ends_at(&mut self, end: Option<StoreTime>) {
+        self.first_end = [self.first_end, end].into_iter().flatten().min();
+    }
 }
 
 /// A place for a lease that is about to be granted, given back when it is dropped: then the lease counts by itself.
 #[derive(Debug)]
 pub(super) struct Reservation<'a> {
     holdings: &'a Holdings,
-    principal: Principal,
+    holder: Holder,
+}
+
+impl Holder {
+    fn accounts(self) -> [Account; 2] {
+        let own = match self.principal.is_anonymous() {
+            true => Account::Anonymous(self.address),
+            false => Account::Principal(self.principal),
+        };
+        [own, Account::Address(self.address)]
+    }
 }
 
 impl Holdings {
-    /// Reserves a place for the lease of a resource, if the principal has fewer than `most` others.
+    /// Reserves a place for the lease of a resource, if its holder, and all from the same address, have few enough others.
     pub(super) fn reserve(
         &self,
-        principal: Principal,
+        holder: Holder,
         key: &ResourceKey,
         now: StoreTime,
-        most: usize,
-    ) -> Option<Reservation<'_>> {
+        most: Most,
+    ) -> Result<Reservation<'_>, NoPlace> {
         let mut places = self.lock();
-        if places.others(principal, key) >= most {
-            let own = places.holders.get(&principal).map(|holder| holder.keys.clone()).unwrap_or_default();
-            places.forget_ended(&own, now);
-            if places.others(principal, key) >= most {
-                return None;
+        let limits = [(most.per_principal, NoPlace::Principal), (most.per_address, NoPlace::Address)];
+        for (account, (most, no_place)) in holder.accounts().into_iter().zip(limits) {
+            if places.others(account, key) < most {
+                continue;
+            }
+            places.forget_ended_of(account, now);
+            if places.others(account, key) >= most {
+                return Err(no_place);
             }
         }
-        places.holders.entry(principal).or_default().reserved += 1;
-        Some(Reservation { holdings: self, principal })
+        for account in holder.accounts() {
+            places.accounts.entry(account).or_default().reserved += 1;
+        }
+        Ok(Reservation { holdings: self, holder })
     }
 
-    /// Counts the lease of a resource for the principal that was granted it.
-    pub(super) fn hold(&self, principal: Principal, key: &ResourceKey, now: StoreTime, end: Option<StoreTime>) {
+    /// Counts the lease of a resource for the client that was granted it.
+    pub(super) fn hold(&self, holder: Holder, key: &ResourceKey, now: StoreTime, end: Option<StoreTime>) {
         let mut places = self.lock();
         if places.leases.len() >= places.sweep_at.max(SWEEP_MIN) {
             let all = places.leases.keys().cloned().collect();
@@ -70,14 +133,21 @@ impl Holdings {
             places.sweep_at = places.leases.len() * 2;
         }
         places.free(key);
-        places.leases.insert(key.clone(), (principal, end));
-        places.holders.entry(principal).or_default().keys.insert(key.clone());
+        places.leases.insert(key.clone(), (holder, end));
+        for account in holder.accounts() {
+            let held = places.accounts.entry(account).or_default();
+            held.keys.insert(key.clone());
+            held.ends_at(end);
+        }
     }
 
     /// The lease of a resource, if it was granted here, ends at another moment.
     pub(super) fn change_end(&self, key: &ResourceKey, end: Option<StoreTime>) {
-        if let Some(lease) = self.lock().leases.get_mut(key) {
+        let mut places = self.lock();
+        if let Some(lease) = places.leases.get_mut(key) {
             lease.1 = end;
+            let holder = lease.0;
+            places.change(holder, |held| held.ends_at(end));
         }
     }
 
@@ -92,26 +162,42 @@ impl Holdings {
 }
 
 impl Places {
-    /// How many leases a principal has beside that of a resource.
-    fn others(&self, principal: Principal, key: &ResourceKey) -> usize {
-        let own = |holder: &Holder| holder.keys.len() - usize::from(holder.keys.contains(key)) + holder.reserved;
-        self.holders.get(&principal).map_or(0, own)
+    /// How many leases an account has beside that of a resource.
+    fn others(&self, account: Account, key: &ResourceKey) -> usize {
+        let own = |held: &Held| held.keys.len() - usize::from(held.keys.contains(key)) + held.reserved;
+        self.accounts.get(&account).map_or(0, own)
     }
 
     fn free(&mut self, key: &ResourceKey) {
-        if let Some((principal, _)) = self.leases.remove(key) {
-            self.change(principal, |holder| {
-                holder.keys.remove(key);
+        if let Some((holder, _)) = self.leases.remove(key) {
+            self.change(holder, |held| {
+                held.keys.remove(key);
             });
         }
     }
 
-    fn change(&mut self, principal: Principal, change: impl FnOnce(&mut Holder)) {
-        if let Some(holder) = self.holders.get_mut(&principal) {
-            change(holder);
-            if holder.keys.is_empty() && holder.reserved == 0 {
-                self.holders.remove(&principal);
+    fn change(&mut self, holder: Holder, change: impl Fn(&mut Held)) {
+        for account in holder.accounts() {
+            if let Some(held) = self.accounts.get_mut(&account) {
+                change(held);
+                if held.keys.is_empty() && held.reserved == 0 {
+                    self.accounts.remove(&account);
+                }
             }
+        }
+    }
+
+    /// Forgets those leases of an account that have run out.
+    fn forget_ended_of(&mut self, account: Account, now: StoreTime) {
+        let Some(held) = self.accounts.get(&account).filter(|held| held.first_end.is_some_and(|end| end <= now)) else {
+            return;
+        };
+        let own = held.keys.clone();
+        self.forget_ended(&own, now);
+        let ends = own.iter().filter_map(|key| self.leases.get(key)?.1);
+        let first_end = ends.min();
+        if let Some(held) = self.accounts.get_mut(&account) {
+            held.first_end = first_end;
         }
     }
 
@@ -128,81 +214,10 @@ impl Places {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.holdings.lock().change(self.principal, |holder| holder.reserved -= 1);
+        self.holdings.lock().change(self.holder, |held| held.reserved -= 1);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use http::{HeaderMap, HeaderValue, header};
-
-    use super::*;
-
-    fn principal(name: &'static str) -> Principal {
-        let headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static(name))]);
-        Principal::of(&headers, &[header::AUTHORIZATION], None)
-    }
-
-    fn key(name: &str) -> ResourceKey {
-        ResourceKey::from_text(name)
-    }
-
-    fn at(milliseconds: u64) -> StoreTime {
-        StoreTime::from_milliseconds(milliseconds)
-    }
-
-    fn has_room(holdings: &Holdings, name: &'static str, resource: &str, now: u64) -> bool {
-        holdings.reserve(principal(name), &key(resource), at(now), 1).is_some()
-    }
-
-    #[test]
-    fn a_principal_has_so_many_leases_and_no_more() {
-        let holdings = Holdings::default();
-        holdings.hold(principal("ann"), &key("a"), at(0), Some(at(10)));
-        assert!(!has_room(&holdings, "ann", "b", 0));
-        assert!(has_room(&holdings, "ann", "a", 0), "the same lease again");
-        assert!(has_room(&holdings, "bob", "b", 0), "somebody else");
-    }
-
-    #[test]
-    fn what_is_about_to_be_granted_counts_until_it_is_not() {
-        let holdings = Holdings::default();
-        let place = holdings.reserve(principal("ann"), &key("a"), at(0), 1);
-        assert!(place.is_some() && !has_room(&holdings, "ann", "b", 0));
-        drop(place);
-        assert!(has_room(&holdings, "ann", "b", 0));
-    }
-
-    #[test]
-    fn what_has_ended_does_not_count() {
-        let holdings = Holdings::default();
-        let ann = principal("ann");
-        holdings.hold(ann, &key("a"), at(0), Some(at(10)));
-        holdings.change_end(&key("a"), Some(at(20)));
-        assert!(!has_room(&holdings, "ann", "b", 10), "it was renewed");
-        assert!(has_room(&holdings, "ann", "b", 20));
-        holdings.hold(ann, &key("b"), at(20), None);
-        assert!(!has_room(&holdings, "ann", "c", 1_000), "it has no end");
-        holdings.free(&key("b"));
-        assert!(has_room(&holdings, "ann", "c", 1_000));
-        assert_eq!(holdings.lock().holders.len(), 0);
-    }
-
-    #[test]
-    fn a_lease_that_was_granted_to_another_counts_for_that_one() {
-        let holdings = Holdings::default();
-        holdings.hold(principal("ann"), &key("a"), at(0), Some(at(10)));
-        holdings.hold(principal("bob"), &key("a"), at(10), Some(at(20)));
-        assert!(has_room(&holdings, "ann", "b", 10));
-        assert!(!has_room(&holdings, "bob", "b", 10));
-    }
-
-    #[test]
-    fn leases_that_ran_out_are_not_kept_for_ever() {
-        let holdings = Holdings::default();
-        for number in 0..10_000 {
-            holdings.hold(principal("ann"), &key(&number.to_string()), at(number), Some(at(number + 1)));
-        }
-        assert!(holdings.lock().leases.len() <= SWEEP_MIN, "{}", holdings.lock().leases.len());
-    }
-}
+#[path = "holdings_tests.rs"]
+mod tests;

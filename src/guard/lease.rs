@@ -11,7 +11,7 @@ use super::{
     answer::Answer,
     attempt::{Attempt, Tried},
     claim::swap,
-    holdings::Reservation,
+    holdings::{Holder, Most, NoPlace, Reservation},
     probe::{Aim, Probed},
     queue::{Member, NoTurn},
     refusals,
@@ -287,9 +287,16 @@ impl Guards {
         if !matches!(done, Done::Acquired { .. }) {
             return Ok(None);
         }
-        let place = self.holdings.reserve(request.principal, &request.key, snapshot.now, rules.max_per_principal);
-        let refuse = || Refusal::new(Code::TooManyLeases, "release a lease before you acquire another one");
-        place.map(Some).ok_or_else(refuse)
+        let most = Most { per_principal: rules.max_per_principal, per_address: rules.max_per_address };
+        let place = self.holdings.reserve(holder(request), &request.key, snapshot.now, most);
+        let refuse = |no_place| match no_place {
+            NoPlace::Principal => Refusal::new(Code::TooManyLeases, "release a lease before you acquire another one"),
+            NoPlace::Address => Refusal::new(
+                Code::TooManyLeases,
+                "all who come from your address have as many leases as they may: release one before you acquire another",
+            ),
+        };
+        place.map(Some).map_err(refuse)
     }
 
     /// Counts the lease of a resource as what it is now.
@@ -300,7 +307,7 @@ impl Guards {
         };
         let end = lease.remaining(snapshot.now).map(|remaining| snapshot.now.plus(remaining));
         if matches!(done, Done::Acquired { .. }) {
-            self.holdings.hold(request.principal, &request.key, snapshot.now, end);
+            self.holdings.hold(holder(request), &request.key, snapshot.now, end);
         } else {
             self.holdings.change_end(&request.key, end);
         }
@@ -325,6 +332,11 @@ pub(super) fn fresh_id() -> Result<LeaseId, Refusal> {
 /// Whom a lease of this route is of use to.
 pub(super) fn bound_to(request: &Request, rules: &LeaseRules) -> Option<PrincipalName> {
     rules.bind.then(|| request.principal.name())
+}
+
+/// Who a lease is granted to.
+fn holder(request: &Request) -> Holder {
+    Holder { principal: request.principal, address: request.address }
 }
 
 /// Waits unless nobody is to wait any more on this route.

@@ -18,7 +18,7 @@ const DOC: &str = "doc";
 
 /// A pessimistic route with leases from one second on.
 async fn start() -> Fixture {
-    let rules = LeaseRules { min: Duration::from_secs(1), max_per_principal: 1000, ..rules() };
+    let rules = LeaseRules { min: Duration::from_secs(1), max_per_principal: 1000, max_per_address: 1000, ..rules() };
     let (etag, writers, require) = (TagSource::Version, Writers::Exclusive, Require::Never);
     Fixture::with(Guard { etag, writers, require, lease: Some(rules), ..guard() }).await
 }

@@ -21,7 +21,7 @@ use crate::{
         time::StoreTime,
     },
     dialect::{native::presented_id, s3},
-    exchange::{Body, BodyBudget, BodyLimits, Client, Exchanger, Signer, Transport, Upstreams, receive},
+    exchange::{Body, BodyBudget, BodyLimits, Client, Exchanger, Signer, Transport, Upstreams, Use, receive},
     live::{Gate, Gates, new_gates},
     proxy::guarded::{GuardedPath, GuardedRequest, Handling, Judging},
     store::{Store, StoreError},
@@ -257,7 +257,7 @@ impl Guards {
             _ => Preconditions::parse(&stated)
                 .map_err(|malformed| Refusal::new(Code::MalformedPrecondition, malformed.to_string()))?,
         };
-        let head = Received::of(client, head);
+        let head = Received::of(client, head, guarded.client);
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
         let request = Request::new(self.place(guarded), guard, key, method, head, conditions, lease_id);
         match (class, leases) {
@@ -293,6 +293,11 @@ impl Guards {
     /// Receives the request body, all of it.
     async fn receive(&self, client: &mut dyn Client) -> Result<Body, Answer> {
         receive(client, &self.body_limits, &self.body_budget).await.map_err(refusals::of_body)
+    }
+
+    /// What all bodies may hold, for one of this use.
+    fn budget_for(&self, purpose: Use) -> (&Arc<BodyBudget>, Use) {
+        (&self.body_budget, purpose)
     }
 
     /// Whether the body of a request is worth a question to the upstream before it is received.

@@ -40,6 +40,11 @@ impl Principal {
         Self { whole, signer }
     }
 
+    /// Whether it is that of all clients without credentials.
+    pub(super) fn is_anonymous(&self) -> bool {
+        self.whole == [0; 16]
+    }
+
     /// What leases are bound by.
     pub(super) fn name(self) -> PrincipalName {
         self.whole

@@ -23,7 +23,7 @@ use crate::{
         validators::{Representation, Validators, tag_from_field},
     },
     exchange::{
-        Body, Exchange, Failure, Whole,
+        Body, Exchange, Failure, Use, Whole,
         fields::{request_head, response_head},
         read_whole,
     },
@@ -253,7 +253,8 @@ impl Guards {
         // It labels nothing that a client could go on from.
         let spelling = self.spelling(guard, None);
         withhold_foreign_tag(&mut head, guard, &spelling)?;
-        let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, guard.probe_timeout, &self.body_budget).await
+        let Ok(whole) =
+            read_whole(&mut exchange, guard.hash_max_bytes, guard.probe_timeout, self.budget_for(Use::Response)).await
         else {
             return Ok(unreadable("its answer broke off").into());
         };

@@ -26,7 +26,7 @@ use crate::{
         validators::Representation,
     },
     exchange::{
-        Body, Client, Exchange, Purpose, Whole,
+        Body, Client, Exchange, Purpose, Use, Whole,
         fields::{request_head, response_head},
         read_whole,
     },
@@ -246,7 +246,7 @@ impl Guards {
             return Answer::read_so_far(head, Whole::unread(), exchange).await;
         }
         let whole = if guard.etag.needs_body() && head.status != StatusCode::PARTIAL_CONTENT {
-            let read = read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait, &self.body_budget);
+            let read = read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait, self.budget_for(Use::Response));
             let whole = read.await.map_err(refusals::of_read)?;
             self.notices.tell_of(&request.route, guard, &exchange, &whole);
             whole

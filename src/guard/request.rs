@@ -9,6 +9,7 @@ use super::{principal::Principal, refusals, stay::Stay};
 use crate::{
     config::{Route, Upstream},
     core::{
+        client_address::ClientAddress,
         entity_tag::EntityTag,
         lease::{LeaseId, TargetName},
         policy::Guard,
@@ -45,6 +46,8 @@ pub(super) struct Request {
     pub(super) conditions: Preconditions,
     /// Who sent it.
     pub(super) principal: Principal,
+    /// From where.
+    pub(super) address: ClientAddress,
     /// What it selects, before `Vary`.
     pub(super) variant: VariantName,
     /// The same, as tags name it.
@@ -63,13 +66,15 @@ pub(super) struct Received {
     pub(super) has_content: bool,
     /// The hash of the certificate that its client has proved to have.
     pub(super) certificate: Option<Vec<u8>>,
+    /// Where it comes from.
+    pub(super) address: ClientAddress,
 }
 
 impl Received {
     /// The request of a client, with this for its head.
-    pub(super) fn of(client: &mut dyn Client, head: RequestHeader) -> Self {
+    pub(super) fn of(client: &mut dyn Client, head: RequestHeader, address: ClientAddress) -> Self {
         let certificate = client.certificate().map(<[u8]>::to_vec);
-        Self { head, has_content: client.has_content(), certificate }
+        Self { head, has_content: client.has_content(), certificate, address }
     }
 }
 
@@ -84,7 +89,7 @@ impl Request {
         mut conditions: Preconditions,
         lease_id: Option<LeaseId>,
     ) -> Self {
-        let Received { mut head, has_content, certificate } = received;
+        let Received { mut head, has_content, certificate, address } = received;
         if conditions.restore(&guard.on_the_way) {
             show_tags(&mut head, &conditions);
         }
@@ -102,6 +107,7 @@ impl Request {
             has_content,
             conditions,
             principal,
+            address,
             variant,
             labelled_variant,
             lease_id,

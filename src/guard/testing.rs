@@ -21,7 +21,10 @@ use crate::{
         resource::ResourceKey,
         time::StoreTime,
     },
-    store::{Incarnation, Store, StoreError, Swapped, memory::MemoryStore},
+    store::{
+        Incarnation, Store, StoreError, Swapped,
+        memory::{MemoryStore, Room},
+    },
 };
 
 /// A clock that stands still until it is told otherwise.
@@ -103,7 +106,8 @@ impl FaultyStore {
     pub(super) fn new() -> Self {
         let clock = Arc::new(TestClock::new());
         let day_seconds = Duration::from_secs(24 * 3600);
-        let inner = MemoryStore::new(Arc::<TestClock>::clone(&clock), Incarnation(7), 1000, day_seconds);
+        let room = Room { records: 1000, bytes: 1 << 30 };
+        let inner = MemoryStore::new(Arc::<TestClock>::clone(&clock), Incarnation(7), room, day_seconds);
         let plan = Mutex::new((Fault::Unavailable, When::Never));
         Self { inner, clock, plan, operations: AtomicU64::new(0), asked: Mutex::default() }
     }

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     core::{policy::Guard, record::Availability, refusal::Refusal, steps::Outcome},
     exchange::{
-        Body, Client, Whole,
+        Body, Client, Use, Whole,
         fields::{request_head, response_head},
         read_whole,
     },
@@ -65,7 +65,7 @@ impl Guards {
         drop(pass);
         // A replay brings the body too, where it is short and comes at once.
         let begun = if attempt.is_named() {
-            let read = read_whole(&mut exchange, BODY_BYTES_MAX, guard.hash_wait, &self.body_budget).await;
+            let read = read_whole(&mut exchange, BODY_BYTES_MAX, guard.hash_wait, self.budget_for(Use::Response)).await;
             read.map_err(|_failure| refusals::of_lost_response(status.as_u16(), outcome, request.upstream().late_max))?
         } else {
             Whole::unread()

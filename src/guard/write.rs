@@ -27,7 +27,7 @@ use crate::{
         verdict::Verdict,
     },
     exchange::{
-        Body, Client, Whole,
+        Body, Client, Use, Whole,
         fields::{request_head, response_head},
         read_whole,
     },
@@ -145,7 +145,8 @@ impl Guards {
         attempt.answered(status);
         let outcome = Outcome::of_status(status);
         let upstream = request.upstream();
-        let Ok(whole) = read_whole(&mut exchange, guard.hash_max_bytes, upstream.timeout, &self.body_budget).await
+        let Ok(whole) =
+            read_whole(&mut exchange, guard.hash_max_bytes, upstream.timeout, self.budget_for(Use::Response)).await
         else {
             claim.settle(outcome, None).await;
             return Err(refusals::of_lost_response(status.as_u16(), outcome, upstream.late_max).into());

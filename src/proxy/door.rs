@@ -23,6 +23,7 @@ use super::{
 use crate::{
     config::Route,
     core::{
+        client_address::ClientAddress,
         cors::is_preflight,
         fields::{Fault, fault, fault_of_own},
         policy::{Guard, LeaseRules, MethodClass},
@@ -49,6 +50,8 @@ pub struct Head<'a> {
     pub target: &'a [u8],
     /// Its fields.
     pub headers: &'a HeaderMap,
+    /// Where it comes from.
+    pub client: ClientAddress,
 }
 
 /// Where a request goes from the door.
@@ -269,7 +272,7 @@ impl Taken<'_> {
             .key(&self.route.upstream.identity, &parts)
             .map_err(|ambiguous| Refusal::new(Code::AmbiguousTarget, ambiguous.to_string()))?;
         let (route, route_index) = (Arc::clone(self.route), self.route_index);
-        Ok(Door::Guarded(GuardedRequest { route, route_index, key, method, is_lease }))
+        Ok(Door::Guarded(GuardedRequest { route, route_index, key, method, client: head.client, is_lease }))
     }
 }
 

@@ -70,6 +70,7 @@ fn outcome(method: &str, target: &str, fields: &[&str]) -> Outcome {
         host: "example.com",
         target: target.as_bytes(),
         headers: &headers,
+        client: ClientAddress::Local,
     };
     match decide(&table(&routes), &routes, &head) {
         Door::Refuse { refusal, .. } => Refused(refusal.code),

@@ -60,7 +60,9 @@ pub(super) async fn enter(
     context: &mut Context,
 ) -> pingora::Result<bool> {
     telemetry::begin(&mut context.entry, &session.req_header().headers);
-    let origin_form = target::to_origin_form(session.req_header_mut());
+    let most = context.serving.config.server.max_target_bytes;
+    let origin_form = target::check_length(session.req_header(), most)
+        .and_then(|()| target::to_origin_form(session.req_header_mut()));
     let (serving, door) = loop {
         let serving = Arc::clone(&context.serving);
         if serving.config.server.underscores == Underscores::Drop {
@@ -200,6 +202,7 @@ fn decide(serving: &Serving, session: &Session) -> Result<Door, Refusal> {
         host: target::host(request)?,
         target: request.raw_path(),
         headers: &request.headers,
+        client: client::address(session, &serving.config.server.trusted_proxies).into(),
     };
     Ok(door::decide(&serving.table, serving.routes(), &head))
 }

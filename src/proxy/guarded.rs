@@ -4,7 +4,7 @@ use std::{pin::Pin, sync::Arc};
 
 use crate::{
     config::Route,
-    core::{record::Revision, resource::ResourceKey},
+    core::{client_address::ClientAddress, record::Revision, resource::ResourceKey},
     exchange::Client,
     guard::Answer,
 };
@@ -21,6 +21,8 @@ pub struct GuardedRequest {
     pub key: ResourceKey,
     /// The method that it is judged by: its own, or a stricter one that a header field names.
     pub method: Method,
+    /// Where its client comes from, as far as a proxy that is believed tells.
+    pub client: ClientAddress,
     /// Whether it is an operation on the lease of that resource, by a path of its own.
     pub is_lease: bool,
 }

@@ -11,6 +11,14 @@ use crate::core::{
     route::is_host,
 };
 
+/// Refuses a target that has more than `most` bytes as it came. It is kept in records, knowledge and lines of the log.
+pub(super) fn check_length(request: &RequestHeader, most: usize) -> Result<(), Refusal> {
+    if request.raw_path().len() <= most {
+        return Ok(());
+    }
+    Err(Refusal::new(Code::TargetTooLong, format!("send a target of at most {most} bytes, its query included")))
+}
+
 /// Turns a target in absolute-form into origin-form, and refuses those that no route could take.
 ///
 /// Pingora has refused more than one Host, and a Host that differs from the target's authority.

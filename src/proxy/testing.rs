@@ -122,6 +122,7 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             spool_total_bytes: 1 << 33,
             body_timeout: Duration::from_secs(60),
             spool_dir: std::env::temp_dir(),
+            max_target_bytes: 8 << 10,
             claim_waiters_max: 10_000,
             trusted_proxies: config::TrustedProxies::default(),
             underscores: Underscores::Keep,
@@ -144,6 +145,7 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
         store: config::Store {
             kind: config::StoreKind::Memory,
             capacity: 1000,
+            max_bytes: 1 << 30,
             idle_ttl: Duration::from_secs(60),
             timeout: Duration::from_secs(2),
             start_grace: Duration::ZERO,

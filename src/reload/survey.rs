@@ -77,12 +77,20 @@ mod tests {
             record::{Mark, Record, Revision},
         },
         proxy::testing::{guard, route},
-        store::{Incarnation, Swapped, memory::MemoryStore},
+        store::{
+            Incarnation, Swapped,
+            memory::{MemoryStore, Room},
+        },
     };
 
     /// More than one page of records without anything, and this one after all of them.
     async fn store_ending_with(last: impl Fn(&Snapshot) -> Record) -> MemoryStore {
-        let store = MemoryStore::new(Arc::new(BootClock), Incarnation(1), 2 * PAGE, Duration::from_secs(3_600));
+        let store = MemoryStore::new(
+            Arc::new(BootClock),
+            Incarnation(1),
+            Room { records: 2 * PAGE, bytes: 1 << 30 },
+            Duration::from_secs(3_600),
+        );
         for number in 0..=PAGE {
             let key = ResourceKey::from_text(&format!("backend:/doc/{number}"));
             let absent = store.read(&key).await.unwrap();

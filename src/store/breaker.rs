@@ -149,7 +149,10 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     use super::*;
-    use crate::{clock::BootClock, store::memory::MemoryStore};
+    use crate::{
+        clock::BootClock,
+        store::memory::{MemoryStore, Room},
+    };
 
     const LIMIT: Duration = Duration::from_secs(2);
 
@@ -162,7 +165,8 @@ mod tests {
 
     impl Failing {
         fn new() -> Arc<Self> {
-            let inner = MemoryStore::new(Arc::new(BootClock), Incarnation(7), 10, LIMIT);
+            let inner =
+                MemoryStore::new(Arc::new(BootClock), Incarnation(7), Room { records: 10, bytes: 1 << 20 }, LIMIT);
             Arc::new(Self { inner, fails_after: std::sync::Mutex::default(), asked: AtomicUsize::new(0) })
         }
 

@@ -7,6 +7,8 @@ use crate::core::{lease::LeaseState, record::Record, time::StoreTime};
 pub struct Counts {
     /// Records.
     pub records: u64,
+    /// What they take of the process's memory, where they are kept there.
+    pub bytes: Option<u64>,
     /// Those whose write is in doubt.
     pub doubts: u64,
     /// Leases that are held.

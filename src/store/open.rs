@@ -7,7 +7,7 @@ use super::{
     breaker::Breaker,
     disk::{DiskError, DiskStore},
     etcd::EtcdStore,
-    memory::MemoryStore,
+    memory::{MemoryStore, Room},
     redis::RedisStore,
     secret::PASSWORD_VARIABLE,
 };
@@ -90,16 +90,17 @@ impl Left {
 
 /// The store that a configuration asks for. What it does in the background runs where this was called.
 pub async fn open(settings: &config::Store) -> Result<Opened, OpenError> {
-    let (clock, capacity, idle_ttl) = (Arc::new(BootClock), settings.capacity, settings.idle_ttl);
+    let (clock, idle_ttl) = (Arc::new(BootClock), settings.idle_ttl);
+    let room = Room { records: settings.capacity, bytes: settings.max_bytes };
     let clean = |store: Arc<dyn Store>| Opened { store, left: Left::InOrder };
     let elsewhere = |store: Arc<dyn Store>| clean(Arc::new(Breaker::new(store, settings.timeout)));
     Ok(match &settings.kind {
         StoreKind::Memory => {
             let incarnation = Incarnation(random_u64()?);
-            clean(Arc::new(MemoryStore::new(clock, incarnation, capacity, idle_ttl)))
+            clean(Arc::new(MemoryStore::new(clock, incarnation, room, idle_ttl)))
         }
         StoreKind::Disk { path } => {
-            let (store, left) = DiskStore::open(path, clock, capacity, idle_ttl).await?;
+            let (store, left) = DiskStore::open(path, clock, room, idle_ttl).await?;
             Opened { store: Arc::new(store), left }
         }
         // The marks of a dead process are in the store, with their deadlines: nothing needs to be held back.

@@ -44,6 +44,7 @@ fn what_is_not_said_about_leases_has_its_default() {
         absent: AbsentLease::Refuse,
         remember: minutes(10),
         max_per_principal: 100,
+        max_per_address: 1_000,
         default: Duration::from_secs(30),
         min: Duration::from_secs(15),
         max: minutes(1),
@@ -59,7 +60,7 @@ fn what_is_not_said_about_leases_has_its_default() {
 #[test]
 fn what_is_said_about_leases_is_what_they_are() {
     let text = "[routes.lease]\nprefix = \"/locks/v1\"\nguards = [\"write\", \"read\"]\nauth = \"none\"\nbind = false\n\
-                acquire_on_read = true\nclient_break = true\nabsent = \"allow\"\nremember = \"0s\"\nmax_per_principal = 7\n\
+                acquire_on_read = true\nclient_break = true\nabsent = \"allow\"\nremember = \"0s\"\nmax_per_principal = 7\nmax_per_address = 8\n\
                 default = \"2s\"\nmin = \"1s\"\nmax = \"3s\"\ninfinite = true\nrequired = true\nmax_wait = \"4s\"\n\
                 max_waiters = 5\nhold_max = \"6s\"";
     let expected = LeaseRules {
@@ -73,6 +74,7 @@ fn what_is_said_about_leases_is_what_they_are() {
         absent: AbsentLease::Allow,
         remember: Duration::ZERO,
         max_per_principal: 7,
+        max_per_address: 8,
         default: Duration::from_secs(2),
         min: Duration::from_secs(1),
         max: Duration::from_secs(3),

@@ -168,6 +168,7 @@ pub fn lease_rules() -> &'static LeaseRules {
         absent: AbsentLease::Allow,
         remember: LEASE_REMEMBERED,
         max_per_principal: 1,
+        max_per_address: 10,
         default: TICK,
         min: TICK,
         max: TICK,

@@ -100,4 +100,5 @@ mod unreachable_upstream;
 mod variants;
 mod variants_written;
 mod websockets;
+mod weighed;
 mod worker_pool;

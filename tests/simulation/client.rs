@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, Method, Version};
 use ifmatch::{
+    core::client_address::ClientAddress,
     exchange::{Client, Waiting},
     guard::{Answer, Relayed},
     proxy::door::{Door, Head, decide},
@@ -99,6 +100,7 @@ async fn answer(process: &Process, request: &Request) -> Told {
             host: "x",
             target: head.raw_path(),
             headers: &head.headers,
+            client: ClientAddress::Local,
         },
     );
     let body = request.body.clone().map(Bytes::from);

@@ -8,7 +8,7 @@ use crate::{
     backend::{Style, Tags},
     operation::{ALL, Manner, Operation},
     options::{Guards, Options, SOURCES, Source},
-    process::{Keeping, Room},
+    process::{self, Keeping, Remembers},
     run::{Setting, Step, config},
     schedule::Faults,
 };
@@ -37,7 +37,7 @@ pub fn setting(random: &mut Rng) -> Setting {
         config: config(&options.text()),
         style: Style { tag_in_body: has(Source::Json), ..options.style() },
         keeping,
-        room: room(random),
+        remembers: remembers(random),
         proxies,
         other: other.map(|other| other.text()),
         reload_changes_tags: other.is_some_and(|other| other.source != options.source),
@@ -52,10 +52,15 @@ pub fn setting(random: &mut Rng) -> Setting {
 }
 
 /// Mostly more than is needed; at times records are forgotten, or find no room.
-fn room(random: &mut Rng) -> Room {
-    let capacity = if random.u32(..6) == 0 { random.usize(1..3) } else { 1_000 };
+fn remembers(random: &mut Rng) -> Remembers {
+    let mut room = process::ALL.room;
+    match random.u32(..12) {
+        0..2 => room.records = random.usize(1..3),
+        2 => room.bytes = random.u64(500..3_000),
+        _ => {}
+    }
     let idle_ttl = Duration::from_secs(if random.u32(..6) == 0 { 10 } else { 86_400 });
-    Room { capacity, idle_ttl }
+    Remembers { room, idle_ttl }
 }
 
 fn options(random: &mut Rng, keeping: Keeping) -> Options {

@@ -12,7 +12,11 @@ use ifmatch::{
     guard::Guards,
     live::{Live, Serving},
     reload::Reloader,
-    store::{Incarnation, Left, Store, disk::DiskStore, memory::MemoryStore},
+    store::{
+        Incarnation, Left, Store,
+        disk::DiskStore,
+        memory::{MemoryStore, Room},
+    },
 };
 use tempfile::TempDir;
 use tokio::time::Instant;
@@ -41,28 +45,32 @@ pub struct Process {
 
 /// How long a store remembers, and how much.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
-    pub capacity: usize,
+pub struct Remembers {
+    pub room: Room,
     pub idle_ttl: Duration,
 }
+
+/// More than a schedule needs.
+pub const ALL: Remembers =
+    Remembers { room: Room { records: 1_000, bytes: 1 << 30 }, idle_ttl: Duration::from_secs(86_400) };
 
 /// Where processes find their records.
 pub struct Cellar {
     keeping: Keeping,
-    room: Room,
+    remembers: Remembers,
     pub store: Arc<dyn Store>,
     disk: Option<(TempDir, PathBuf)>,
     starts: u64,
 }
 
 impl Cellar {
-    pub fn new(keeping: Keeping, room: Room, world: &World) -> Self {
+    pub fn new(keeping: Keeping, remembers: Remembers, world: &World) -> Self {
         let disk = (keeping == Keeping::Disk).then(|| {
             let directory = tempfile::tempdir_in(memory_directory()).unwrap();
             let path = directory.path().join("leases");
             (directory, path)
         });
-        let mut cellar = Self { keeping, room, store: memory(room, world, 1), disk, starts: 1 };
+        let mut cellar = Self { keeping, remembers, store: memory(remembers, world, 1), disk, starts: 1 };
         if cellar.disk.is_some() {
             let _ = cellar.open(world);
         }
@@ -78,7 +86,7 @@ impl Cellar {
     pub fn restart(&mut self, world: &World) -> Left {
         self.starts += 1;
         match self.keeping {
-            Keeping::Memory => self.store = memory(self.room, world, self.starts),
+            Keeping::Memory => self.store = memory(self.remembers, world, self.starts),
             Keeping::Disk => {
                 // The dead process held the file; what it had written is all that is found.
                 let (directory, path) = self.disk.as_mut().unwrap();
@@ -95,7 +103,8 @@ impl Cellar {
     fn open(&mut self, world: &World) -> Left {
         let (_, path) = self.disk.as_ref().unwrap();
         let clock = Arc::new(VirtualClock(world.begun));
-        let (store, left) = complete(DiskStore::open(path, clock, self.room.capacity, self.room.idle_ttl)).unwrap();
+        let Remembers { room, idle_ttl } = self.remembers;
+        let (store, left) = complete(DiskStore::open(path, clock, room, idle_ttl)).unwrap();
         self.store = Arc::new(store);
         left
     }
@@ -107,9 +116,9 @@ pub fn memory_directory() -> PathBuf {
     if shared.is_dir() { shared } else { std::env::temp_dir() }
 }
 
-fn memory(Room { capacity, idle_ttl }: Room, world: &World, incarnation: u64) -> Arc<dyn Store> {
+fn memory(Remembers { room, idle_ttl }: Remembers, world: &World, incarnation: u64) -> Arc<dyn Store> {
     let clock = Arc::new(VirtualClock(world.begun));
-    Arc::new(MemoryStore::new(clock, Incarnation(incarnation), capacity, idle_ttl))
+    Arc::new(MemoryStore::new(clock, Incarnation(incarnation), room, idle_ttl))
 }
 
 impl Process {

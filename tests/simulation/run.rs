@@ -21,7 +21,7 @@ use crate::{
     client::{Request, Told, send},
     judge::{Entry, Knowledge, field},
     operation::{Manner, Operation},
-    process::{Cellar, Keeping, Process, Room, memory_directory},
+    process::{Cellar, Keeping, Process, Remembers, memory_directory},
     schedule::{Event, Faults},
     world::{Inner, Shared, World},
 };
@@ -32,7 +32,7 @@ pub struct Setting {
     pub config: Arc<Config>,
     pub style: Style,
     pub keeping: Keeping,
-    pub room: Room,
+    pub remembers: Remembers,
     pub proxies: usize,
     /// Another configuration that a process may load.
     pub other: Option<String>,
@@ -126,7 +126,7 @@ pub fn run(setting: &Arc<Setting>, choose: &mut dyn Choose, story: bool) -> Outc
 impl Run {
     fn new(setting: &Arc<Setting>, story: bool) -> Self {
         let world = Shared::new(Backend::new(setting.style), story);
-        let cellar = Cellar::new(setting.keeping, setting.room, &world);
+        let cellar = Cellar::new(setting.keeping, setting.remembers, &world);
         let directory = setting.other.as_ref().map(|text| {
             let directory = tempfile::tempdir_in(memory_directory()).unwrap();
             fs::write(directory.path().join(FILE), text).unwrap();

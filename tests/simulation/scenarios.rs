@@ -1,13 +1,13 @@
 //! The settings that are explored in every schedule: two requests on related resources, over each pair of operations,
 //! each source of tags, and each way in which the two meet.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use crate::{
     backend::Tags,
     operation::{ALL, Manner, Operation},
     options::{Options, SOURCES, Source},
-    process::{Keeping, Room},
+    process::{self, Keeping},
     run::{Setting, Step, config},
     schedule::Faults,
 };
@@ -119,7 +119,7 @@ impl Scenario {
             config: config(&options.text()),
             style: options.style(),
             keeping,
-            room: Room { capacity: 1_000, idle_ttl: Duration::from_secs(86_400) },
+            remembers: process::ALL,
             proxies,
             other: None,
             reload_changes_tags: false,

@@ -11,6 +11,7 @@ use ifmatch::{
     store::{
         Left, Store,
         disk::{DiskError, DiskStore},
+        memory::Room,
     },
 };
 use tempfile::TempDir;
@@ -28,9 +29,13 @@ struct Disk {
     directory: TempDir,
 }
 
+fn room(records: usize) -> Room {
+    Room { records, bytes: 1 << 30 }
+}
+
 async fn open(path: PathBuf, clock: &Arc<StillClock>) -> Result<(DiskStore, Left), DiskError> {
     let clock: Arc<dyn Clock> = Arc::<StillClock>::clone(clock);
-    DiskStore::open(&path, clock, 1_000, IDLE_TTL).await
+    DiskStore::open(&path, clock, room(1_000), IDLE_TTL).await
 }
 
 impl Disk {
@@ -64,7 +69,7 @@ impl Fixture for Disk {
         clock.pass(Duration::from_secs(1_000_000));
         let path = directory.path().join("leases");
         let ticking: Arc<dyn Clock> = Arc::<StillClock>::clone(&clock);
-        let (store, left) = DiskStore::open(&path, ticking, capacity, IDLE_TTL).await.expect("a new file");
+        let (store, left) = DiskStore::open(&path, ticking, room(capacity), IDLE_TTL).await.expect("a new file");
         assert_eq!(left, Left::InOrder, "a new file is in good order");
         Self { clock, store: Arc::new(store), directory }
     }

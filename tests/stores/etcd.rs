@@ -52,6 +52,7 @@ impl Fixture for Etcd {
         let settings = config::Store {
             kind: StoreKind::Etcd(etcd),
             capacity,
+            max_bytes: 1 << 30,
             idle_ttl: Duration::from_secs(3_600),
             timeout: TIMEOUT,
             start_grace: Duration::ZERO,
@@ -224,6 +225,7 @@ async fn a_minority_of_members_is_not_needed() {
     let settings = config::Store {
         kind: StoreKind::Etcd(etcd),
         capacity: 10,
+        max_bytes: 1 << 20,
         idle_ttl: Duration::from_secs(60),
         timeout: TIMEOUT,
         start_grace: Duration::ZERO,

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ifmatch::store::{Incarnation, Store, memory::MemoryStore};
+use ifmatch::store::{
+    Incarnation, Store,
+    memory::{MemoryStore, Room},
+};
 
 use crate::{
     clock::StillClock,
@@ -19,7 +22,8 @@ struct Memory {
 impl Fixture for Memory {
     async fn start(capacity: usize) -> Self {
         let clock = Arc::new(StillClock::default());
-        let store = MemoryStore::new(Arc::<StillClock>::clone(&clock), Incarnation(1), capacity, IDLE_TTL);
+        let room = Room { records: capacity, bytes: 1 << 30 };
+        let store = MemoryStore::new(Arc::<StillClock>::clone(&clock), Incarnation(1), room, IDLE_TTL);
         Self { clock, store: Arc::new(store) }
     }
 

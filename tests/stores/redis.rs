@@ -37,6 +37,7 @@ impl Fixture for Redis {
         let settings = config::Store {
             kind: StoreKind::Redis(redis),
             capacity,
+            max_bytes: 1 << 30,
             idle_ttl: Duration::from_secs(3_600),
             timeout: TIMEOUT,
             start_grace: Duration::ZERO,

@@ -23,7 +23,14 @@ fn password(text: &str) -> NamedTempFile {
 
 fn settings(kind: StoreKind) -> config::Store {
     let timeout = Duration::from_secs(5);
-    config::Store { kind, capacity: 10, idle_ttl: Duration::from_secs(60), timeout, start_grace: Duration::ZERO }
+    config::Store {
+        kind,
+        capacity: 10,
+        max_bytes: 1 << 20,
+        idle_ttl: Duration::from_secs(60),
+        timeout,
+        start_grace: Duration::ZERO,
+    }
 }
 
 fn login(user: &str, file: &NamedTempFile) -> Login {

@@ -101,6 +101,7 @@ fn store(store: &Store) -> Value {
     let common = json!({
         "kind": kind(&store.kind),
         "capacity": store.capacity,
+        "max_size_bytes": store.max_bytes,
         "idle_ttl": show_duration(store.idle_ttl),
         "timeout": show_duration(store.timeout),
         "start_grace": show_duration(store.start_grace),
@@ -225,6 +226,7 @@ fn leases(rules: &LeaseRules) -> Value {
         "absent": rules.absent.word(),
         "remember": show_duration(rules.remember),
         "max_per_principal": rules.max_per_principal,
+        "max_per_address": rules.max_per_address,
         "default": show_duration(rules.default),
         "min": show_duration(rules.min),
         "max": show_duration(rules.max),

@@ -127,6 +127,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         spool_total_bytes,
         body_timeout: _,
         spool_dir: _,
+        max_target_bytes: _,
         claim_waiters_max,
         keepalive_timeout,
         header_timeout,

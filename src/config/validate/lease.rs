@@ -47,6 +47,8 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>) -> LeaseRules {
     let dialect = check.word("lease.dialect", lease(keys, |raw| raw.dialect.as_ref())).unwrap_or(Dialect::Native);
     // What Azure does where nothing else is said.
     let azure = dialect == Dialect::Azure;
+    let per_principal = lease(keys, |raw| raw.max_per_principal.as_ref());
+    let max_per_principal = check.count(per_principal, limits::LEASE_MAX_PER_PRINCIPAL);
     LeaseRules {
         dialect,
         prefix: prefix(check, lease(keys, |raw| raw.prefix.as_ref())),
@@ -57,8 +59,8 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>) -> LeaseRules {
         client_break: flag(|raw| raw.client_break.as_ref(), azure),
         absent: check.word("lease.absent", lease(keys, |raw| raw.absent.as_ref())).unwrap_or(AbsentLease::Refuse),
         remember: check.duration(lease(keys, |raw| raw.remember.as_ref()), limits::LEASE_REMEMBER),
-        max_per_principal: check
-            .count(lease(keys, |raw| raw.max_per_principal.as_ref()), limits::LEASE_MAX_PER_PRINCIPAL),
+        max_per_principal,
+        max_per_address: max_per_address(check, keys, max_per_principal),
         default: whole_seconds(check, lease(keys, |raw| raw.default.as_ref()), limits::LEASE_DEFAULT),
         min: whole_seconds(check, lease(keys, |raw| raw.min.as_ref()), limits::LEASE_MIN),
         max: whole_seconds(check, lease(keys, |raw| raw.max.as_ref()), limits::LEASE_MAX),
@@ -68,6 +70,13 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>) -> LeaseRules {
         max_waiters: check.count(lease(keys, |raw| raw.max_waiters.as_ref()), limits::LEASE_MAX_WAITERS),
         hold_max: check.duration(lease(keys, |raw| raw.hold_max.as_ref()), limits::LEASE_HOLD_MAX),
     }
+}
+
+/// Whoever lets one principal have more leases means that they can be had from one address.
+fn max_per_address(check: &mut Check<'_>, keys: Keys<'_>, max_per_principal: usize) -> usize {
+    let limit = limits::LEASE_MAX_PER_ADDRESS;
+    let default = max_per_principal.saturating_mul(10).clamp(limit.default, limit.max);
+    check.count(lease(keys, |raw| raw.max_per_address.as_ref()), Limit { default, ..limit })
 }
 
 /// The value of a key of the lease table: what the route says goes before the defaults, key by key.

@@ -26,6 +26,7 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
         spool_total_bytes: check.bytes(raw.spool_total.as_ref(), limits::SPOOL_TOTAL),
         body_timeout: check.duration(raw.body_timeout.as_ref(), limits::BODY_TIMEOUT),
         spool_dir: spool_dir(check, raw.spool_dir.as_ref()),
+        max_target_bytes: check.memory(raw.max_target_size.as_ref(), limits::MAX_TARGET_SIZE),
         claim_waiters_max: check.count(raw.claim_waiters_max.as_ref(), limits::CLAIM_WAITERS_MAX),
         trusted_proxies: balancing::trusted_proxies(check, raw.trusted_proxies.as_ref()),
         underscores: check.word("underscores", raw.underscores.as_ref()).unwrap_or_default(),

@@ -14,6 +14,7 @@ pub(super) fn store(check: &mut Check<'_>, raw: &raw::Store) -> Store {
     Store {
         kind: kind(check, raw),
         capacity: check.count(raw.capacity.as_ref(), limits::CAPACITY),
+        max_bytes: check.bytes(raw.max_size.as_ref(), limits::STORE_MAX_SIZE),
         idle_ttl: check.duration(raw.idle_ttl.as_ref(), limits::IDLE_TTL),
         timeout: check.duration(raw.timeout.as_ref(), limits::STORE_TIMEOUT),
         start_grace: check.duration(raw.start_grace.as_ref(), limits::START_GRACE),
@@ -25,6 +26,12 @@ fn kind(check: &mut Check<'_>, raw: &raw::Store) -> StoreKind {
     if let (Some(path), true) = (&raw.path, word != StoreWord::Disk) {
         let message = "path is the file of the disk store, and this is another kind".to_owned();
         check.hinted(path.span(), message, "write kind = \"disk\", or leave path out".to_owned());
+    }
+    if let (Some(size), StoreWord::Etcd | StoreWord::Redis) = (&raw.max_size, word)
+        && check.bytes(Some(size), limits::STORE_MAX_SIZE) != limits::STORE_MAX_SIZE.default
+    {
+        let message = "max_size is the memory that records take in this process, and this kind keeps them elsewhere";
+        check.hinted(size.span(), message, "leave it out, and limit what etcd or Redis may take there");
     }
     shared::refuse_unused(check, raw, word);
     match word {

@@ -24,6 +24,7 @@ pub(crate) fn rules() -> LeaseRules {
         absent: AbsentLease::Allow,
         remember: seconds(600),
         max_per_principal: 100,
+        max_per_address: 1_000,
         default: seconds(30),
         min: seconds(15),
         max: seconds(60),

@@ -38,6 +38,7 @@ fn facts(code: Code, asked: Asked) -> (u16, &'static str) {
         Code::NoRoute => (404, "ResourceNotFound"),
         Code::MethodNotAllowed => (405, "UnsupportedHttpVerb"),
         Code::HeaderTimeout | Code::BodyTimeout => (408, "OperationTimedOut"),
+        Code::TargetTooLong => (414, "InvalidUri"),
         Code::BodyTooLarge => (413, "RequestBodyTooLarge"),
         Code::NotSupported => (501, "NotImplemented"),
         Code::PreconditionFailed => match (asked.creates, asked.container) {

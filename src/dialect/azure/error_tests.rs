@@ -23,6 +23,7 @@ fn every_refusal_has_a_name() {
         (Code::HeaderTimeout, "408 OperationTimedOut"),
         (Code::HeaderTooLarge, "400 InvalidHeaderValue"),
         (Code::BodyTimeout, "408 OperationTimedOut"),
+        (Code::TargetTooLong, "414 InvalidUri"),
         (Code::BodyTooLarge, "413 RequestBodyTooLarge"),
         (Code::NotSupported, "501 NotImplemented"),
         (Code::WriteInFlight, "503 ServerBusy"),

@@ -29,6 +29,7 @@ fn rules() -> LeaseRules {
         absent: AbsentLease::Allow,
         remember: Duration::from_mins(10),
         max_per_principal: 1,
+        max_per_address: 10,
         default: Duration::from_secs(30),
         min: Duration::from_secs(15),
         max: Duration::from_mins(1),

@@ -27,6 +27,7 @@ fn facts(code: Code) -> (Option<u16>, &'static str) {
         Code::MethodNotAllowed => (None, "MethodNotAllowed"),
         Code::HeaderTimeout | Code::BodyTimeout => (Some(400), "RequestTimeout"),
         Code::HeaderTooLarge => (Some(400), "RequestHeaderSectionTooLarge"),
+        Code::TargetTooLong => (None, "KeyTooLongError"),
         Code::BodyTooLarge => (Some(400), "EntityTooLarge"),
         Code::NotSupported => (None, "NotImplemented"),
         Code::WriteInFlight => (None, "ConditionalRequestConflict"),

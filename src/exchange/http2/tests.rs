@@ -253,7 +253,10 @@ async fn a_response_that_breaks_off_is_not_whole() {
         }
         if let Ok(mut exchange) = read().await {
             let budget = Arc::new(crate::exchange::BodyBudget::new(1 << 20, 0));
-            assert!(!matches!(read_whole(&mut exchange, 100, PATIENCE, &budget).await, Ok(Whole::Complete(_))));
+            assert!(!matches!(
+                read_whole(&mut exchange, 100, PATIENCE, (&budget, crate::exchange::Use::Response)).await,
+                Ok(Whole::Complete(_))
+            ));
         }
     }
 }

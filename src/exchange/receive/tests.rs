@@ -7,6 +7,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use super::*;
+use crate::telemetry::metrics::Gauged as _;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -92,7 +93,7 @@ async fn a_body_of_exactly_the_memory_limit_is_kept_in_memory() {
     let pieces = patterned(3000);
     let (mut session, _client) = client_sends(&chunked(&pieces.chunks(1000).collect::<Vec<_>>())).await;
     let limits = limits(3000, 3000, Path::new("/nonexistent"));
-    let body = receive(&mut session, &limits, &Arc::new(BodyBudget::new(3000, 0))).await.unwrap();
+    let body = receive(&mut session, &limits, &Arc::new(BodyBudget::new(6000, 0))).await.unwrap();
     assert_eq!(bytes_of(&body).await, pieces);
 }
 
@@ -112,11 +113,10 @@ async fn a_body_above_the_memory_limit_is_spooled_and_can_be_read_twice() {
 async fn a_chunked_body_moves_to_the_spool_when_it_outgrows_memory() {
     let (dir, pieces) = (TempDir::new().unwrap(), patterned(3000));
     let (mut session, _client) = client_sends(&chunked(&pieces.chunks(100).collect::<Vec<_>>())).await;
-    let budget = Arc::new(BodyBudget::new(1000, 3000));
+    let budget = Arc::new(BodyBudget::new(2000, 3000));
     let body = receive(&mut session, &limits(1000, 3000, dir.path()), &budget).await.unwrap();
     assert_eq!(bytes_of(&body).await, pieces);
-    assert!(Share::none_of(&budget).hold_memory(1000), "its memory is free again");
-    assert!(!Share::none_of(&budget).hold_spool(1), "its file is not");
+    assert_eq!(budget.body_bytes(), (0, 3000), "its memory is free again, and its file is not");
 }
 
 #[tokio::test]
@@ -137,15 +137,53 @@ async fn a_body_is_refused_when_both_totals_are_used_up() {
 
 #[tokio::test]
 async fn the_totals_are_given_back_with_the_body() {
-    let (dir, budget) = (TempDir::new().unwrap(), Arc::new(BodyBudget::new(5, 2000)));
+    let (dir, budget) = (TempDir::new().unwrap(), Arc::new(BodyBudget::new(8, 2000)));
     let limits = limits(1000, 5000, dir.path());
     let (mut first, _first_client) = client_puts(b"hello").await;
     let (mut second, _second_client) = client_puts(&patterned(2000)).await;
     let small = receive(&mut first, &limits, &budget).await.unwrap();
     let large = receive(&mut second, &limits, &budget).await.unwrap();
-    assert!(!Share::none_of(&budget).hold_memory(1) && !Share::none_of(&budget).hold_spool(1));
+    assert_eq!(budget.body_bytes(), (5, 2000));
     drop((small, large));
-    assert!(Share::none_of(&budget).hold_memory(5) && Share::none_of(&budget).hold_spool(2000));
+    assert_eq!(budget.body_bytes(), (0, 0));
+}
+
+/// Rule 13: 338 clients that said "1 MiB" and sent four bytes held the memory of all bodies.
+#[tokio::test]
+async fn a_body_holds_what_has_arrived_and_not_what_it_says() {
+    for (declared, memory_bytes) in [(900_000, 1 << 20), (50_000_000, 1 << 20)] {
+        let budget = ample();
+        let head = format!("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: {declared}\r\n\r\n");
+        let (mut session, mut client) = client_sends(head.as_bytes()).await;
+        let limits = limits(memory_bytes, 100_000_000, Path::new("/nonexistent"));
+        let receiving = receive(&mut session, &limits, &budget);
+        let sending = async {
+            for sent in 1..=4 {
+                client.write_all(b"x").await.unwrap();
+                while budget.body_bytes().0 < sent {
+                    tokio::task::yield_now().await;
+                }
+                assert!(budget.body_bytes().0 <= 2 * sent, "{:?} after {sent} bytes", budget.body_bytes());
+            }
+        };
+        tokio::select! {
+            biased;
+            outcome = receiving => panic!("it is not complete: {outcome:?}"),
+            () = sending => {}
+        }
+        assert_eq!(budget.body_bytes().1, 0, "no file is made for so few");
+    }
+}
+
+/// A body that says that it is large, and comes, goes to a file.
+#[tokio::test]
+async fn a_large_body_moves_to_the_spool_when_it_is_no_longer_small() {
+    let (dir, bytes) = (TempDir::new().unwrap(), patterned(300_000));
+    let (mut session, _client) = client_puts(&bytes).await;
+    let budget = ample();
+    let body = receive(&mut session, &limits(200_000, 1 << 20, dir.path()), &budget).await.unwrap();
+    assert_eq!(budget.body_bytes(), (0, 300_000));
+    assert_eq!(bytes_of(&body).await, bytes);
 }
 
 /// The client waits for 100, and must not get it.

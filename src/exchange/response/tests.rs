@@ -155,7 +155,8 @@ async fn a_body_that_stops_arriving_times_out() {
 async fn a_whole_body_is_read() {
     let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
     let mut case = Case::open(Method::GET, response).await;
-    let Ok(Whole::Complete(body)) = read_whole(&mut case.exchange, 5, PATIENCE, &budget(5)).await else {
+    let Ok(Whole::Complete(body)) = read_whole(&mut case.exchange, 5, PATIENCE, (&budget(5), Use::Response)).await
+    else {
         panic!("the body is small enough");
     };
     assert_eq!(body.chunks(), [Bytes::from("hello")]);
@@ -165,7 +166,7 @@ async fn a_whole_body_is_read() {
 #[tokio::test]
 async fn a_body_that_is_too_large_by_its_length_is_not_read() {
     let mut case = Case::open(Method::GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await;
-    let whole = read_whole(&mut case.exchange, 4, PATIENCE, &budget(5)).await;
+    let whole = read_whole(&mut case.exchange, 4, PATIENCE, (&budget(5), Use::Response)).await;
     assert!(matches!(whole, Ok(Whole::TooLarge(body)) if body.is_empty()));
     assert_eq!(collect(&mut case.exchange).await.unwrap(), b"hello", "the caller can stream it");
 }
@@ -174,7 +175,8 @@ async fn a_body_that_is_too_large_by_its_length_is_not_read() {
 async fn a_body_that_turns_out_too_large_can_be_streamed_on() {
     let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n";
     let mut case = Case::open(Method::GET, response).await;
-    let Ok(Whole::TooLarge(beginning)) = read_whole(&mut case.exchange, 4, PATIENCE, &budget(5)).await else {
+    let Ok(Whole::TooLarge(beginning)) = read_whole(&mut case.exchange, 4, PATIENCE, (&budget(5), Use::Response)).await
+    else {
         panic!("the body is too large");
     };
     assert_eq!(beginning.chunks(), [Bytes::from("hello")]);
@@ -186,7 +188,8 @@ async fn a_body_that_the_total_has_no_room_for_can_be_streamed_on() {
     let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n";
     let mut case = Case::open(Method::GET, response).await;
     let budget = budget(4);
-    let Ok(Whole::TooLarge(beginning)) = read_whole(&mut case.exchange, 100, PATIENCE, &budget).await else {
+    let Ok(Whole::TooLarge(beginning)) = read_whole(&mut case.exchange, 100, PATIENCE, (&budget, Use::Response)).await
+    else {
         panic!("there is no room");
     };
     assert_eq!(beginning.chunks(), [Bytes::from("hello")], "what has come is not lost");
@@ -198,7 +201,7 @@ async fn a_body_gives_its_memory_back() {
     let budget = budget(5);
     for _ in 0..2 {
         let mut case = Case::open(Method::GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await;
-        let whole = read_whole(&mut case.exchange, 5, PATIENCE, &budget).await;
+        let whole = read_whole(&mut case.exchange, 5, PATIENCE, (&budget, Use::Response)).await;
         assert!(matches!(whole, Ok(Whole::Complete(_))));
     }
 }
@@ -233,7 +236,8 @@ async fn a_body_that_is_too_slow_can_be_streamed_on() {
     let (upstream, none) = (Arc::new(upstream(&[&server])), Body::empty());
     let mut exchange =
         Exchanger::new().read(&upstream, super::super::Choice::Turn, head(Method::GET, &none), &none).await.unwrap();
-    let Ok(Whole::TooSlow(beginning)) = read_whole(&mut exchange, 1000, SHORT, &budget(1000)).await else {
+    let Ok(Whole::TooSlow(beginning)) = read_whole(&mut exchange, 1000, SHORT, (&budget(1000), Use::Response)).await
+    else {
         panic!("the upstream waits for us");
     };
     go_on.send(()).unwrap();
@@ -244,7 +248,7 @@ async fn a_body_that_is_too_slow_can_be_streamed_on() {
 #[tokio::test]
 async fn the_length_in_a_response_to_head_is_not_too_large() {
     let mut case = Case::open(Method::HEAD, "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n").await;
-    let whole = read_whole(&mut case.exchange, 4, PATIENCE, &budget(4)).await;
+    let whole = read_whole(&mut case.exchange, 4, PATIENCE, (&budget(4), Use::Response)).await;
     assert!(matches!(whole, Ok(Whole::Complete(body)) if body.is_empty()));
 }
 

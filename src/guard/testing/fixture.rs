@@ -20,6 +20,7 @@ use super::{Asked, Fault, FaultyStore, When};
 use crate::{
     config::Route,
     core::{
+        client_address::ClientAddress,
         policy::{ErrorShape, Guard, TagSource, Writers},
         resource::ResourceKey,
     },
@@ -168,7 +169,14 @@ impl Fixture {
         let mut session = Session::new_h1(Box::new(server));
         assert!(session.read_request().await.unwrap());
         let (route, key) = (Arc::clone(&self.route), ResourceKey::from_text(resource));
-        let request = GuardedRequest { route, route_index: 0, key, method, is_lease: path == LEASE };
+        let request = GuardedRequest {
+            route,
+            route_index: 0,
+            key,
+            method,
+            client: ClientAddress::Local,
+            is_lease: path == LEASE,
+        };
         let (handled, ()) = tokio::join!(
             async {
                 let mut entry = Entry::default();

@@ -26,7 +26,7 @@ use async_trait::async_trait;
 
 use super::{
     Counts, Incarnation, Left, Store, StoreError, Swapped,
-    memory::{Inheritance, MemoryStore},
+    memory::{Inheritance, MemoryStore, Room},
 };
 use crate::{
     clock::Clock,
@@ -59,17 +59,17 @@ impl DiskStore {
     pub async fn open(
         path: &Path,
         clock: Arc<dyn Clock>,
-        capacity: usize,
+        room: Room,
         idle_ttl: Duration,
     ) -> Result<(Self, Left), DiskError> {
         let (log, contents) = file::open(path, clock.now())?;
         let left = contents.left;
-        let store = Self::begin(log, contents, clock, (capacity, idle_ttl)).await;
+        let store = Self::begin(log, contents, clock, (room, idle_ttl)).await;
         Ok((store.map_err(|source| DiskError::Io { path: path.to_owned(), source })?, left))
     }
 
     /// Goes on from what a file held.
-    async fn begin(log: Log, contents: Contents, clock: Arc<dyn Clock>, limits: (usize, Duration)) -> io::Result<Self> {
+    async fn begin(log: Log, contents: Contents, clock: Arc<dyn Clock>, limits: (Room, Duration)) -> io::Result<Self> {
         let Contents { incarnation, reserved, records, .. } = contents;
         let writer = Writer::start(log, reserved.0)?;
         if !writer.begin().is_made().await {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     file::read,
     log::new,
-    testing::{BOOT, Disk, REGION_BYTES, Random, free, leased, place},
+    testing::{BOOT, Disk, REGION_BYTES, ROOM, Random, free, leased, place},
     *,
 };
 use crate::clock::BootClock;
@@ -15,7 +15,7 @@ async fn begin(disk: &Disk) -> DiskStore {
     let clock: Arc<dyn Clock> = Arc::new(BootClock);
     let bytes = disk.platter().synced.clone();
     let (log, contents) = read(Box::new(disk.clone()), &bytes, clock.now(), BOOT).unwrap();
-    DiskStore::begin(log, contents, clock, (1_000, Duration::ZERO)).await.unwrap()
+    DiskStore::begin(log, contents, clock, (ROOM, Duration::ZERO)).await.unwrap()
 }
 
 fn empty_disk() -> Disk {

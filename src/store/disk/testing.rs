@@ -7,15 +7,20 @@ use std::{
 };
 
 use super::log::Medium;
-use crate::core::{
-    lease::{Lease, LeaseDuration, LeaseId, TargetName, Term},
-    policy::LeaseGuards,
-    record::{Record, Revision, Stamp},
-    time::StoreTime,
+use crate::{
+    core::{
+        lease::{Lease, LeaseDuration, LeaseId, TargetName, Term},
+        policy::LeaseGuards,
+        record::{Record, Revision, Stamp},
+        time::StoreTime,
+    },
+    store::memory::Room,
 };
 
 /// So small that the log often begins anew, and soon needs larger ones.
 pub(super) const REGION_BYTES: usize = 2_048;
+/// More than any test needs.
+pub(super) const ROOM: Room = Room { records: 1_000, bytes: 1 << 30 };
 /// The start of the machine that tests run under.
 pub(super) const BOOT: Option<u128> = Some(7);
 /// Less than that of any disk, so that a frame with one lease has several.

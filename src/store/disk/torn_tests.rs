@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     file::read,
     log::new,
-    testing::{BOOT, Disk, REGION_BYTES, Random, free, leased, place},
+    testing::{BOOT, Disk, REGION_BYTES, ROOM, Random, free, leased, place},
     *,
 };
 use crate::{clock::BootClock, core::record::Stamp};
@@ -56,7 +56,7 @@ async fn what_was_told_is_there_after_any_loss_of_power() {
                 assert_eq!(kept, fence.map(Stamp::At), "seed {seed}, crash {crash}: {name}");
             }
             let store =
-                DiskStore::begin(log, contents, Arc::clone(&clock), (100, Duration::from_secs(60))).await.unwrap();
+                DiskStore::begin(log, contents, Arc::clone(&clock), (ROOM, Duration::from_secs(60))).await.unwrap();
             disk.platter().power = Some(random.below(200));
             let unanswered = work(&store, &mut random, &mut told).await;
             greatest = told.values().flatten().copied().max().unwrap_or_default().max(greatest);

@@ -6,12 +6,19 @@
 //! eviction and the telling, a reader finds neither the record nor the raised floor, and a tag that died long ago
 //! would live again. Here an idle record leaves and its floor rises under one lock.
 //!
+//! *Why does a swap forget at once a record that tells nothing?* A write that the upstream refused leaves a record that says
+//! what its absence would. Kept for `idle_ttl`, such records are what a client without any rights can fill a store with.
+//! The floor rises to its revision, so that whoever read it as absent before finds another revision; and the version of
+//! the floor stays, so that nobody's tag is refused for a write that did nothing.
+//!
+//! *Why may the end of a write exceed the room?* It has happened, and must be noted; the mark that it ends had its room.
+//!
 //! *Why is the lock a plain one?* It is never held across a wait, and nothing under it takes more than a map look-up.
 
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -21,9 +28,14 @@ use tokio::sync::Notify;
 
 mod journal;
 mod records;
+mod room;
+mod weight;
 
 pub use journal::{Journal, NoJournal};
 use records::{Entry, Records};
+pub use room::Room;
+use room::{Account, Places};
+use weight::weight;
 
 use super::{Counts, Incarnation, Store, StoreError, Swapped};
 use crate::{
@@ -52,12 +64,11 @@ pub struct MemoryStore<J: Journal = NoJournal> {
     journal: J,
     clock: Arc<dyn Clock>,
     incarnation: Incarnation,
-    capacity: usize,
     idle_ttl: Duration,
     /// The last revision that was given.
     revision: AtomicU64,
-    /// Records in all shards.
-    records: AtomicUsize,
+    /// What all shards hold.
+    account: Account,
     shards: Vec<Shard<J>>,
 }
 
@@ -86,9 +97,9 @@ impl Drop for Passing<'_> {
 }
 
 impl MemoryStore {
-    /// An empty store for at most `capacity` records, of which an idle one is forgotten after `idle_ttl`.
-    pub fn new(clock: Arc<dyn Clock>, incarnation: Incarnation, capacity: usize, idle_ttl: Duration) -> Self {
-        Self::inheriting(Inheritance::default(), NoJournal, clock, incarnation, (capacity, idle_ttl))
+    /// An empty store with so much room, in which an idle record is forgotten after `idle_ttl`.
+    pub fn new(clock: Arc<dyn Clock>, incarnation: Incarnation, room: Room, idle_ttl: Duration) -> Self {
+        Self::inheriting(Inheritance::default(), NoJournal, clock, incarnation, (room, idle_ttl))
     }
 }
 
@@ -99,13 +110,14 @@ impl<J: Journal> MemoryStore<J> {
         journal: J,
         clock: Arc<dyn Clock>,
         incarnation: Incarnation,
-        (capacity, idle_ttl): (usize, Duration),
+        (room, idle_ttl): (Room, Duration),
     ) -> Self {
         let Inheritance { revision, records: kept } = inheritance;
+        let taken = kept.iter().map(|(key, record)| Places::one(weight(key, record))).fold(Places::NONE, Places::and);
         let shard = |_| Shard { records: Mutex::new(Records::new(revision)), change: Notify::new() };
         let shards = (0..SHARDS).map(shard).collect();
-        let (revision, records) = (AtomicU64::new(revision.0), AtomicUsize::new(kept.len()));
-        let store = Self { journal, clock, incarnation, capacity, idle_ttl, revision, records, shards };
+        let (revision, account) = (AtomicU64::new(revision.0), Account::new(room, taken));
+        let store = Self { journal, clock, incarnation, idle_ttl, revision, account, shards };
         let since = store.clock.now();
         for (key, record) in kept {
             let revision = store.next_revision();
@@ -130,7 +142,7 @@ impl<J: Journal> MemoryStore<J> {
     /// The records of a shard, where no change waits for what has ended.
     fn ended<'a>(&self, shard: &'a Shard<J>) -> MutexGuard<'a, Records<J>> {
         let mut records = shard.lock();
-        self.give_places(records.end_all_awaited());
+        self.account.give(records.end_all_awaited());
         records
     }
 
@@ -138,7 +150,7 @@ impl<J: Journal> MemoryStore<J> {
     fn ended_at<'a>(&self, shard: &'a Shard<J>, key: &ResourceKey) -> MutexGuard<'a, Records<J>> {
         let mut records = shard.lock();
         if let Some(places) = records.end_awaited(key) {
-            self.give_places(places);
+            self.account.give(places);
         }
         records
     }
@@ -160,13 +172,18 @@ impl<J: Journal> MemoryStore<J> {
             let now = self.clock.now();
             records.rest(now);
             let current = records.revision(key);
-            if current.unwrap_or_else(|| records.floor(key)) != expected {
+            if current.unwrap_or_else(|| records.floor(key).revision) != expected {
                 return Ok(Begun::Over(Swapped::Conflict(records.snapshot(key, now))));
             }
             if let Some(until) = records.awaited(key) {
                 return Ok(Begun::Behind(until.clone()));
             }
-            if current.is_none() && !self.take_place() {
+            let (held, needed) = (records.places(key), records.needed(key, next));
+            let marks = |record: &Record| record.marks().count();
+            let ends_write = records.written(key).is_some_and(|(current, _)| marks(next) < marks(current));
+            if ends_write {
+                self.account.take_anyway(needed.less(held));
+            } else if !self.account.take(needed.less(held)) {
                 drop(records);
                 self.make_room(key.bucket())?;
                 continue;
@@ -177,13 +194,15 @@ impl<J: Journal> MemoryStore<J> {
             let until = self.journal.swaps(key, records.written(key), &snapshot);
             let is_over = until.is_none();
             let begun = if let Some(until) = until {
-                records.hold_back(key, entry, until.clone());
+                // Both are there until it is known which of them stays.
+                self.account.take_anyway(records.hold_back(key, entry, until.clone()).less(needed.most(held)));
                 Begun::HeldBack(snapshot, until)
             } else {
                 records.put(key, entry);
+                self.account.give(held.less(needed));
                 Begun::Over(Swapped::Done(snapshot))
             };
-            self.give_places(records.forget_aged(now, self.idle_ttl, &self.journal));
+            self.account.give(records.forget_aged(now, self.idle_ttl, &self.journal));
             drop(records);
             if is_over {
                 shard.change.notify_waiters();
@@ -196,16 +215,6 @@ impl<J: Journal> MemoryStore<J> {
         self.shards.get(usize::from(key.bucket() % SHARDS))
     }
 
-    /// Takes the place of one more record, if there is one.
-    fn take_place(&self) -> bool {
-        let one_more = |records| (records < self.capacity).then_some(records + 1);
-        self.records.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
-    }
-
-    fn give_places(&self, records: usize) {
-        self.records.fetch_sub(records, Ordering::Relaxed);
-    }
-
     /// Forgets one idle record of any shard, beginning with that of bucket `first`. No shard's lock may be held.
     fn make_room(&self, first: u16) -> Result<(), StoreError> {
         let now = self.clock.now();
@@ -213,8 +222,8 @@ impl<J: Journal> MemoryStore<J> {
             let Some(shard) = self.shards.get(usize::from(first.wrapping_add(offset) % SHARDS)) else { continue };
             let mut records = shard.lock();
             records.rest(now);
-            if records.forget_oldest(&self.journal) {
-                self.give_places(1);
+            if let Some(places) = records.forget_oldest(&self.journal) {
+                self.account.give(places);
                 return Ok(());
             }
         }
@@ -287,8 +296,8 @@ impl<J: Journal> Store for MemoryStore<J> {
     }
 
     fn count(&self) -> Option<Counts> {
-        let records = u64::try_from(self.records.load(Ordering::Relaxed)).unwrap_or(u64::MAX);
-        let mut counts = Counts { records, ..Counts::default() };
+        let taken = self.account.taken();
+        let mut counts = Counts { records: taken.records as u64, bytes: Some(taken.bytes), ..Counts::default() };
         for shard in &self.shards {
             self.ended(shard).count_live(&mut counts, self.clock.now());
         }

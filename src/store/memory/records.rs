@@ -7,9 +7,9 @@ use std::{
 
 use lru::LruCache;
 
-use super::{super::Counts, journal::Journal};
+use super::{super::Counts, journal::Journal, room::Places, weight::weight};
 use crate::core::{
-    record::{Record, Revision, Snapshot},
+    record::{Floor, Record, Revision, Snapshot},
     resource::ResourceKey,
     time::StoreTime,
 };
@@ -28,9 +28,9 @@ pub(super) struct Records<J: Journal> {
     /// When pinned records become idle by time alone.
     resting: BTreeMap<(StoreTime, Revision), ResourceKey>,
     /// The floors of this shard's buckets.
-    floors: HashMap<u16, Revision>,
+    floors: HashMap<u16, Floor>,
     /// The floor of all others.
-    least_floor: Revision,
+    least_floor: Floor,
 }
 
 /// A record in its place.
@@ -52,20 +52,39 @@ struct Awaited<E> {
 impl<J: Journal> Records<J> {
     pub(super) fn new(least_floor: Revision) -> Self {
         let (busy, idle) = (HashMap::new(), LruCache::unbounded());
+        let least_floor = Floor::at(least_floor);
         Self { busy, awaited: HashMap::new(), idle, resting: BTreeMap::new(), floors: HashMap::new(), least_floor }
     }
 
+    /// The place of a record that is there.
+    pub(super) fn places(&self, key: &ResourceKey) -> Places {
+        self.written(key).map_or(Places::NONE, |(record, _)| Places::one(weight(key, record)))
+    }
+
+    /// The place that a record needs: none, if it is not kept.
+    pub(super) fn needed(&self, key: &ResourceKey, record: &Record) -> Places {
+        if self.is_as_absent(key, record) { Places::NONE } else { Places::one(weight(key, record)) }
+    }
+
+    fn is_as_absent(&self, key: &ResourceKey, record: &Record) -> bool {
+        record.says_no_more_than(&Record::absent_above(self.floor(key)))
+    }
+
     /// Keeps a change back until it is known what has become of `until`. There must be none that is kept back already.
-    pub(super) fn hold_back(&mut self, key: &ResourceKey, next: Entry, until: J::Entry) {
+    /// The places of what is there then: the record as it is, and as it is to be.
+    pub(super) fn hold_back(&mut self, key: &ResourceKey, next: Entry, until: J::Entry) -> Places {
         let was_absent = self.revision(key).is_none();
         if was_absent {
             let floor = self.floor(key);
             let since = next.since;
-            self.busy.insert(key.clone(), Entry { revision: floor, record: Record::absent(floor), since });
+            let absent = Record::absent_above(floor);
+            self.busy.insert(key.clone(), Entry { revision: floor.revision, record: absent, since });
         } else if let Some(idle) = self.idle.pop(key) {
             self.busy.insert(key.clone(), idle);
         }
+        let next_bytes = Places { records: 0, bytes: weight(key, &next.record) };
         self.awaited.insert(key.clone(), Awaited { next, until, was_absent });
+        self.places(key).and(next_bytes)
     }
 
     /// What the next change of a record has to wait for.
@@ -73,24 +92,25 @@ impl<J: Journal> Records<J> {
         self.awaited.get(key).map(|awaited| &awaited.until)
     }
 
-    /// Ends a change that was kept back, if it is known how: it is in force, or has not happened. How many places of
-    /// records are free by that.
-    pub(super) fn end_awaited(&mut self, key: &ResourceKey) -> Option<usize> {
+    /// Ends a change that was kept back, if it is known how: it is in force, or has not happened. The places that are
+    /// free by that.
+    pub(super) fn end_awaited(&mut self, key: &ResourceKey) -> Option<Places> {
         let is_made = J::outcome(&self.awaited.get(key)?.until)?;
         let Awaited { next, was_absent, .. } = self.awaited.remove(key)?;
+        let both = self.places(key).and(Places { records: 0, bytes: weight(key, &next.record) });
         let current = self.take(key)?;
-        if !is_made && was_absent {
-            self.raise_floor(key, current.revision);
-            return Some(1);
+        if is_made {
+            self.put(key, next);
+        } else if !was_absent {
+            self.put(key, current);
         }
-        self.put(key, if is_made { next } else { current });
-        Some(0)
+        Some(both.less(self.places(key)))
     }
 
     /// The same for all of them.
-    pub(super) fn end_all_awaited(&mut self) -> usize {
+    pub(super) fn end_all_awaited(&mut self) -> Places {
         let keys: Vec<_> = self.awaited.keys().cloned().collect();
-        keys.iter().filter_map(|key| self.end_awaited(key)).sum()
+        keys.iter().filter_map(|key| self.end_awaited(key)).fold(Places::NONE, Places::and)
     }
 
     pub(super) fn snapshot(&mut self, key: &ResourceKey, now: StoreTime) -> Snapshot {
@@ -98,7 +118,7 @@ impl<J: Journal> Records<J> {
             return Snapshot { revision: entry.revision, record: entry.record.clone(), now };
         }
         let floor = self.floor(key);
-        Snapshot { revision: floor, record: Record::absent(floor), now }
+        Snapshot { revision: floor.revision, record: Record::absent_above(floor), now }
     }
 
     /// The revision of a record that is there.
@@ -106,8 +126,8 @@ impl<J: Journal> Records<J> {
         self.busy.get(key).or_else(|| self.idle.peek(key)).map(|entry| entry.revision)
     }
 
-    /// The revision of one that is not.
-    pub(super) fn floor(&self, key: &ResourceKey) -> Revision {
+    /// What stands for one that is not.
+    pub(super) fn floor(&self, key: &ResourceKey) -> Floor {
         self.floors.get(&key.bucket()).copied().unwrap_or(self.least_floor)
     }
 
@@ -142,10 +162,13 @@ impl<J: Journal> Records<J> {
         page.into_iter().take(limit).map(|(key, entry)| (key.clone(), snapshot(entry))).collect()
     }
 
-    /// Puts a record in its place.
+    /// Puts a record in its place. One that says what its absence would is forgotten in the same step; its version stands
+    /// in the floor already.
     pub(super) fn put(&mut self, key: &ResourceKey, entry: Entry) {
         self.take(key);
-        if entry.record.is_idle(entry.since) {
+        if self.is_as_absent(key, &entry.record) {
+            self.raise_floor(key, Floor { revision: entry.revision, version: Revision(0) });
+        } else if entry.record.is_idle(entry.since) {
             self.idle.put(key.clone(), entry);
         } else {
             if let Some(from) = entry.record.idle_from() {
@@ -180,31 +203,35 @@ impl<J: Journal> Records<J> {
         }
     }
 
-    /// Forgets the idle record that was used longest ago, and raises its floor in the same step.
-    pub(super) fn forget_oldest(&mut self, journal: &J) -> bool {
-        let Some((key, entry)) = self.idle.pop_lru() else { return false };
+    /// Forgets the idle record that was used longest ago, and raises its floor in the same step. The place that it had.
+    pub(super) fn forget_oldest(&mut self, journal: &J) -> Option<Places> {
+        let (key, entry) = self.idle.pop_lru()?;
         journal.forgotten(&key, &entry.record);
-        self.raise_floor(&key, entry.revision);
-        true
+        self.raise_floor(&key, Floor::at(entry.revision));
+        Some(Places::one(weight(&key, &entry.record)))
     }
 
-    fn raise_floor(&mut self, key: &ResourceKey, to: Revision) {
+    fn raise_floor(&mut self, key: &ResourceKey, to: Floor) {
         let floor = self.floors.entry(key.bucket()).or_insert(self.least_floor);
-        *floor = to.max(*floor);
+        *floor = floor.raised_to(to);
     }
 
     /// Raises the floors of all buckets to this revision.
     pub(super) fn raise_floors(&mut self, to: Revision) {
-        self.floors.retain(|_, floor| *floor > to);
-        self.least_floor = self.least_floor.max(to);
+        self.least_floor = self.least_floor.raised_to(Floor::at(to));
+        for floor in self.floors.values_mut() {
+            *floor = floor.raised_to(self.least_floor);
+        }
+        self.floors.retain(|_, floor| *floor != self.least_floor);
     }
 
-    /// Forgets some of the records that have been idle for `idle_ttl`, and says how many.
-    pub(super) fn forget_aged(&mut self, now: StoreTime, idle_ttl: Duration, journal: &J) -> usize {
+    /// Forgets some of the records that have been idle for `idle_ttl`. The places that they had.
+    pub(super) fn forget_aged(&mut self, now: StoreTime, idle_ttl: Duration, journal: &J) -> Places {
         let is_aged = |entry: &Entry| entry.since.plus(idle_ttl) <= now;
         let aged = |records: &mut Self| {
-            records.idle.peek_lru().is_some_and(|(_, entry)| is_aged(entry)) && records.forget_oldest(journal)
+            let (_, oldest) = records.idle.peek_lru()?;
+            if is_aged(oldest) { records.forget_oldest(journal) } else { None }
         };
-        (0..AGED_PER_SWAP).take_while(|_| aged(self)).count()
+        (0..AGED_PER_SWAP).map_while(|_| aged(self)).fold(Places::NONE, Places::and)
     }
 }

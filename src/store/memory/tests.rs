@@ -5,6 +5,7 @@ use crate::core::{
     lease::{Lease, LeaseDuration, LeaseId, TargetName, Term},
     policy::LeaseGuards,
     record::{Doubt, Mark, Stamp},
+    steps::{Outcome, Settlement, claim, settle},
 };
 
 /// A clock that stands still until it is told otherwise.
@@ -24,8 +25,12 @@ struct Fixture {
 
 impl Fixture {
     fn new(capacity: usize) -> Self {
+        Self::with(Room { records: capacity, bytes: 1 << 30 })
+    }
+
+    fn with(room: Room) -> Self {
         let clock = Arc::new(StillClock::default());
-        let store = MemoryStore::new(clock.clone(), Incarnation(1), capacity, Duration::from_secs(10));
+        let store = MemoryStore::new(clock.clone(), Incarnation(1), room, Duration::from_secs(10));
         Self { clock, store }
     }
 
@@ -63,6 +68,130 @@ fn in_doubt(until: u64) -> Record {
     Record { doubt: Some(doubt), ..idle() }
 }
 
+fn mark() -> Mark {
+    let deadline = StoreTime::from_milliseconds(u64::MAX);
+    Mark { owner: 1, nonce: 1, deadline, late_max: Duration::ZERO, leaves_lease: false }
+}
+
+/// A write that is marked and ends like this, seen from before its mark.
+async fn write_ends(fixture: &Fixture, name: &str, outcome: Outcome) -> Snapshot {
+    let before = fixture.read(name).await;
+    let Swapped::Done(marked) = fixture.write(name, claim(&before, mark()).unwrap()).await.unwrap() else {
+        panic!("nobody else writes");
+    };
+    let (mark, marked_at) = (mark(), marked.revision);
+    let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None };
+    let settled = settle(&marked, settlement).unwrap();
+    assert!(matches!(fixture.write(name, settled).await, Ok(Swapped::Done(_))));
+    before
+}
+
+/// Rule 13: 4,000 POSTs that the backend has refused took 258 MB for a day.
+#[tokio::test]
+async fn a_write_that_was_not_applied_leaves_no_record_where_there_was_none() {
+    for outcome in [Outcome::NotApplied, Outcome::NotAppliedAsKnown] {
+        let fixture = Fixture::new(10);
+        let before = write_ends(&fixture, "a", outcome).await;
+        let after = fixture.read("a").await;
+        assert_eq!(fixture.store.account.taken(), Places::NONE, "{outcome:?}");
+        assert_eq!(after.version(), before.version(), "it did nothing: whoever has a tag keeps it");
+        assert_eq!(after.record.bare_tags, before.record.bare_tags);
+        assert!(after.touched() > before.touched(), "a read that began before it teaches nothing");
+        let late = fixture.store.swap(&key("a"), before.revision, claimed()).await.unwrap();
+        assert_eq!(late, Swapped::Conflict(after), "absence has a revision");
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_was_applied_or_may_have_been_leaves_a_record() {
+    for outcome in [Outcome::Applied, Outcome::Unclear, Outcome::Doubt] {
+        let fixture = Fixture::new(10);
+        let before = write_ends(&fixture, "a", outcome).await;
+        assert_eq!(fixture.store.account.taken().records, 1, "{outcome:?}");
+        assert!(fixture.read("a").await.version() >= before.version());
+    }
+    let fixture = Fixture::new(10);
+    write_ends(&fixture, "a", Outcome::Applied).await;
+    let applied = write_ends(&fixture, "a", Outcome::NotApplied).await;
+    assert_eq!(fixture.read("a").await.version(), applied.version(), "one that was there stays");
+    assert_eq!(fixture.store.account.taken().records, 1);
+}
+
+/// A floor that has risen by a refused write keeps the versions below it, and rises with them when a record is forgotten.
+#[tokio::test]
+async fn a_forgotten_record_raises_the_version_of_a_floor_that_had_only_a_revision() {
+    let fixture = Fixture::new(1);
+    write_ends(&fixture, "a", Outcome::NotApplied).await;
+    let refused = fixture.read("a").await;
+    assert_eq!((refused.version(), refused.revision.0 > 0), (Revision(0), true));
+    write_ends(&fixture, "a", Outcome::Applied).await;
+    let applied = fixture.read("a").await;
+    fixture.write("b", idle()).await.unwrap();
+    let forgotten = fixture.read("a").await;
+    assert_eq!((forgotten.version(), forgotten.revision), (applied.revision, applied.revision));
+    fixture.store.raise_floors().await.unwrap();
+    assert!(fixture.read("a").await.version() > forgotten.version());
+}
+
+fn long(name: &str) -> String {
+    name.repeat(10_000)
+}
+
+/// Rule 13: 5,000 PUTs with paths of 60 KB took 317 MB.
+#[tokio::test]
+async fn records_are_weighed_and_idle_ones_make_room() {
+    let fixture = Fixture::with(Room { records: 1_000, bytes: 35_000 });
+    for name in ["a", "b", "c", "d", "e"] {
+        assert!(matches!(fixture.write(&long(name), idle()).await, Ok(Swapped::Done(_))));
+        assert!(fixture.store.account.taken().bytes <= 35_000);
+    }
+    assert_eq!(fixture.store.account.taken().records, 3);
+    assert_eq!(fixture.write(&"f".repeat(40_000), idle()).await, Err(StoreError::Full), "it is too large by itself");
+}
+
+#[tokio::test]
+async fn busy_records_are_pinned_whatever_they_weigh_and_their_writes_can_end() {
+    let fixture = Fixture::with(Room { records: 1_000, bytes: 25_000 });
+    fixture.write(&long("a"), claimed()).await.unwrap();
+    fixture.write(&long("b"), claimed()).await.unwrap();
+    assert_eq!(fixture.write(&long("c"), claimed()).await, Err(StoreError::Full));
+    let full = Places { records: 0, bytes: 25_000 }.less(fixture.store.account.taken());
+    assert!(fixture.store.account.take(full), "not a byte is left");
+    let variant = crate::core::record::VariantName([0; 16]);
+    let tag = crate::core::entity_tag::EntityTag::strong("t".repeat(1_000)).ok();
+    let validators = crate::core::validators::Validators { tag, modified: None };
+    let representation = crate::core::validators::Representation::Present(validators);
+    let known = Record { known: Some(crate::core::record::Known { variant, representation }), ..idle() };
+    assert!(matches!(fixture.write(&long("a"), known).await, Ok(Swapped::Done(_))), "what has happened is noted");
+    assert!(fixture.store.account.taken().bytes > 25_000);
+    assert!(matches!(fixture.write("c", claimed()).await, Ok(Swapped::Done(_))), "the idle one made room");
+    assert!(fixture.store.account.taken().bytes <= 25_000);
+}
+
+/// What is taken is what is there, whatever came and went.
+#[tokio::test]
+async fn the_account_is_right_after_any_changes() {
+    let fixture = Fixture::with(Room { records: 20, bytes: 20_000 });
+    let mut random = 1_u64;
+    for _ in 0..5_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let name = "n".repeat(usize::try_from((random >> 33) % 60).unwrap() * 20 + 1);
+        let (in_doubt, absent) =
+            (in_doubt(fixture.store.clock.now().milliseconds() + 5), fixture.read(&name).await.record);
+        let next = match (random >> 50) % 4 {
+            0 => idle(),
+            1 => in_doubt,
+            2 => Record { unclaimed: vec![mark(); usize::try_from((random >> 20) % 20).unwrap()], ..idle() },
+            _ => Record { claim: None, unclaimed: Vec::new(), ..absent },
+        };
+        let _full = fixture.write(&name, next).await;
+        fixture.pass(Duration::from_millis(1));
+    }
+    let all = fixture.store.scan(None, 1_000).await.unwrap();
+    let weighed = all.iter().map(|(key, snapshot)| Places::one(weight(key, &snapshot.record)));
+    assert_eq!(fixture.store.account.taken(), weighed.fold(Places::NONE, Places::and));
+}
+
 /// Rule 8: absence has a revision.
 #[tokio::test]
 async fn forgetting_raises_the_floor_so_that_a_late_swap_against_absent_fails() {
@@ -93,7 +222,7 @@ async fn an_idle_record_is_forgotten_after_its_time() {
         .unwrap();
     fixture.write(&same_shard, idle()).await.unwrap();
     assert_eq!(fixture.read("a").await.record, Record::absent(held.revision));
-    assert_eq!(fixture.store.records.load(Ordering::Relaxed), 1);
+    assert_eq!(fixture.store.account.taken().records, 1);
 }
 
 #[tokio::test]
@@ -132,7 +261,7 @@ async fn the_least_recently_used_record_goes_first() {
     fixture.write(&c, idle()).await.unwrap();
     assert_eq!(fixture.read(&a).await, used);
     assert_eq!(fixture.read(&b).await.record.version, Stamp::At(fixture.read(&b).await.revision), "b is forgotten");
-    assert_eq!(fixture.store.records.load(Ordering::Relaxed), 2);
+    assert_eq!(fixture.store.account.taken().records, 2);
 }
 
 fn leased(until: Option<u64>) -> Record {

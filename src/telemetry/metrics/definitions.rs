@@ -173,6 +173,14 @@ pub const DOUBTS: Metric =
     metric("ifmatch.doubts", Kind::Gauge, "{doubt}", &[], "Doubts that hold a resource now, in the whole store");
 /// Records.
 pub const RECORDS: Metric = metric("ifmatch.records", Kind::Gauge, "{record}", &[], "Records in the store");
+/// What they take.
+pub const RECORD_BYTES: Metric = metric(
+    "ifmatch.records.size",
+    Kind::Gauge,
+    "By",
+    &[],
+    "Memory of this process that records take, where the store is in it; `store.max_size` is the most",
+);
 /// Leases.
 pub const LEASES: Metric =
     metric("ifmatch.leases", Kind::Gauge, "{lease}", &[LEASE_STATE], "Leases in the store that are held or remembered");
@@ -250,6 +258,7 @@ pub const ALL: &[Metric] = &[
     DOUBTS_RESOLVED,
     DOUBTS,
     RECORDS,
+    RECORD_BYTES,
     LEASES,
     LEASE_EVENTS,
     STORE_DURATION,

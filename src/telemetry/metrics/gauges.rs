@@ -82,6 +82,11 @@ pub(super) fn observe(meter: &Meter) {
             gauge.observe(counts.records, &[]);
         }
     });
+    gauge(meter, &define::RECORD_BYTES, |gauge| {
+        if let Some(bytes) = counted().and_then(|counts| counts.bytes) {
+            gauge.observe(bytes, &[]);
+        }
+    });
     gauge(meter, &define::LEASES, |gauge| {
         if let Some(counts) = counted() {
             for (state, leases) in counts.leases() {

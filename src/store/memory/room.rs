@@ -1,0 +1,107 @@
+//! How much a store may hold, and how much it does.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The most that a store holds: busy records and idle ones, with their keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Records.
+    pub records: usize,
+    /// Bytes of memory.
+    pub bytes: u64,
+}
+
+/// Places of records, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    pub(super) records: usize,
+    pub(super) bytes: u64,
+}
+
+impl Places {
+    pub(super) const NONE: Self = Self { records: 0, bytes: 0 };
+
+    /// One record of so many bytes.
+    pub(super) const fn one(bytes: u64) -> Self {
+        Self { records: 1, bytes }
+    }
+
+    /// What these have beyond others.
+    pub(super) const fn less(self, others: Self) -> Self {
+        Self { records: self.records.saturating_sub(others.records), bytes: self.bytes.saturating_sub(others.bytes) }
+    }
+
+    /// The greater of both, in each respect.
+    pub(super) fn most(self, others: Self) -> Self {
+        Self { records: self.records.max(others.records), bytes: self.bytes.max(others.bytes) }
+    }
+
+    pub(super) fn and(self, others: Self) -> Self {
+        Self { records: self.records + others.records, bytes: self.bytes + others.bytes }
+    }
+}
+
+/// What is taken of a [`Room`]. The numbers guard no other memory, so relaxed order is enough.
+#[derive(Debug)]
+pub(super) struct Account {
+    room: Room,
+    records: AtomicUsize,
+    bytes: AtomicU64,
+}
+
+impl Account {
+    /// With this much taken, which may be more than there is.
+    pub(super) fn new(room: Room, taken: Places) -> Self {
+        Self { room, records: AtomicUsize::new(taken.records), bytes: AtomicU64::new(taken.bytes) }
+    }
+
+    /// Takes places, if there are so many.
+    pub(super) fn take(&self, more: Places) -> bool {
+        let records = |taken: usize| taken.checked_add(more.records).filter(|all| *all <= self.room.records);
+        let bytes = |taken: u64| taken.checked_add(more.bytes).filter(|all| *all <= self.room.bytes);
+        // Who needs none of them gets the other, whatever there is.
+        if more.records > 0 && self.records.fetch_update(Ordering::Relaxed, Ordering::Relaxed, records).is_err() {
+            return false;
+        }
+        let has_bytes = more.bytes == 0 || self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, bytes).is_ok();
+        if !has_bytes {
+            self.records.fetch_sub(more.records, Ordering::Relaxed);
+        }
+        has_bytes
+    }
+
+    /// Takes places, whether there are so many or not.
+    pub(super) fn take_anyway(&self, more: Places) {
+        self.records.fetch_add(more.records, Ordering::Relaxed);
+        self.bytes.fetch_add(more.bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn give(&self, places: Places) {
+        self.records.fetch_sub(places.records, Ordering::Relaxed);
+        self.bytes.fetch_sub(places.bytes, Ordering::Relaxed);
+    }
+
+    /// What is taken now.
+    pub(super) fn taken(&self) -> Places {
+        Places { records: self.records.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_taken_up_to_either_limit_and_given_back() {
+        let account = Account::new(Room { records: 2, bytes: 100 }, Places::NONE);
+        assert!(account.take(Places::one(60)));
+        assert!(!account.take(Places::one(41)), "there are not so many bytes");
+        assert_eq!(account.taken(), Places::one(60), "and no record was taken");
+        assert!(account.take(Places::one(40)));
+        assert!(!account.take(Places::one(0)), "there is no third record");
+        assert!(account.take(Places::NONE), "who needs nothing gets it");
+        account.take_anyway(Places { records: 0, bytes: 10 });
+        account.give(Places::one(60));
+        assert!(account.take(Places { records: 0, bytes: 50 }) && !account.take(Places { records: 0, bytes: 1 }));
+    }
+}

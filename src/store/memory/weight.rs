@@ -1,0 +1,81 @@
+//! What a record takes of the process's memory.
+
+use std::mem::size_of;
+
+use super::records::Entry;
+use crate::core::{
+    coarse_tag::{BareTags, ShortName},
+    record::{Known, Mark, Record, Waiting},
+    resource::ResourceKey,
+    validators::Representation,
+};
+
+/// The place of a record in the tables, beside the record: a slot of a hash table that is half full on average, the links
+/// of the list of idle ones, an entry in the order of those that rest, and what the allocator adds to each piece.
+const PLACE_BYTES: usize = 192;
+
+/// The bytes of a record with its key. The same record always weighs the same.
+pub(super) fn weight(key: &ResourceKey, record: &Record) -> u64 {
+    let tag = |known: &Known| match &known.representation {
+        Representation::Present(validators) => {
+            validators.tag.as_ref().map_or(0, |tag| tag.to_header_value().as_bytes().len())
+        }
+        Representation::Absent | Representation::Unknown => 0,
+    };
+    let bare_tags = match &record.bare_tags {
+        BareTags::One(listed) => listed.earlier.len() * size_of::<ShortName>(),
+        BareTags::All | BareTags::None => 0,
+    };
+    let holder = record.lease.as_ref().and_then(|lease| lease.holder.as_ref());
+    let lists = [
+        record.unclaimed.len() * size_of::<Mark>(),
+        record.waiting.len() * size_of::<Waiting>(),
+        record.known.as_ref().map_or(0, tag),
+        bare_tags,
+        holder.map_or(0, |label| label.as_str().len()),
+    ];
+    let fixed = PLACE_BYTES + size_of::<ResourceKey>() + size_of::<Entry>() + key.as_str().len();
+    (fixed + lists.iter().sum::<usize>()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::core::{
+        coarse_tag::Listed,
+        entity_tag::EntityTag,
+        record::{Revision, VariantName},
+        time::StoreTime,
+        validators::Validators,
+    };
+
+    /// Measured with 100,000 and with 300,000 records: 680 to 700 bytes of the process's memory for each, leased or idle,
+    /// where the key has 20 bytes.
+    #[test]
+    fn a_record_weighs_what_was_measured_and_its_key() {
+        let weigh = |length: usize| weight(&ResourceKey::from_text(&"k".repeat(length)), &Record::absent(Revision(0)));
+        assert!((650..=720).contains(&weigh(20)), "{}: measure it again", weigh(20));
+        assert_eq!(weigh(60_000) - weigh(0), 60_000);
+    }
+
+    #[test]
+    fn all_that_grows_with_a_record_weighs() {
+        let (key, plain) = (ResourceKey::from_text("a"), Record::absent(Revision(0)));
+        let mark =
+            Mark { owner: 1, nonce: 1, deadline: StoreTime::default(), late_max: Duration::ZERO, leaves_lease: false };
+        let tag = EntityTag::strong("t".repeat(1_000)).ok();
+        let representation = Representation::Present(Validators { tag, modified: None });
+        let listed = Listed { target: ShortName(1), current: None, earlier: vec![ShortName(2); 16] };
+        let plain_bytes = weight(&key, &plain);
+        for (heavier, bytes) in [
+            (Record { unclaimed: vec![mark; 100], ..plain.clone() }, 100 * size_of::<Mark>()),
+            (Record { waiting: vec![Waiting { owner: 1, until: StoreTime::default() }], ..plain.clone() }, 16),
+            (Record { known: Some(Known { variant: VariantName([0; 16]), representation }), ..plain.clone() }, 1_002),
+            (Record { bare_tags: BareTags::One(listed), ..plain }, 128),
+        ] {
+            assert_eq!(weight(&key, &heavier) - plain_bytes, bytes as u64, "{heavier:?}");
+        }
+    }
+}
