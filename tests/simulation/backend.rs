@@ -63,6 +63,12 @@ impl Resource {
         self.changes.last().and_then(|change| change.content)
     }
 
+    /// What was there after so many changes.
+    pub fn content_at(&self, serial: u64) -> Option<u32> {
+        let last = usize::try_from(serial).unwrap().checked_sub(1)?;
+        self.changes.get(last).and_then(|change| change.content)
+    }
+
     /// How often it was changed.
     pub fn serial(&self) -> u64 {
         self.changes.len() as u64

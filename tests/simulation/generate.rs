@@ -28,7 +28,11 @@ pub fn setting(random: &mut Rng) -> Setting {
     let requests = if random.u32(..8) == 0 { random.usize(7..12) } else { random.usize(3..7) };
     for number in 0..requests {
         let client = if number < clients { number } else { random.usize(..clients) };
-        steps[client].push(step(random, &options, &focus));
+        let step = step(random, &options, &focus);
+        if focus.rereads && step.operation.needs_tag() {
+            steps[client].push(Step { operation: Operation::Read, ..step.clone() });
+        }
+        steps[client].push(step);
     }
     let prologue = steps.iter().enumerate().map(|(client, steps)| prologue(random, client, steps)).collect();
     let other = (random.u32(..4) == 0).then(|| options.reloaded(random, proxies == 1));
@@ -99,15 +103,19 @@ fn options(random: &mut Rng, keeping: Keeping) -> Options {
 struct Focus {
     operations: Vec<Operation>,
     targets: Vec<&'static str>,
+    /// Whether clients read again before they write.
+    rereads: bool,
 }
 
 impl Focus {
     fn new(random: &mut Rng) -> Self {
         let targets = ["/docs/1", "/docs/1", "/alias/1", "/docs/1/parts/2", "/items/1"];
+        let rereads = random.bool();
         if random.bool() {
-            return Self { operations: ALL.to_vec(), targets: targets.to_vec() };
+            return Self { operations: ALL.to_vec(), targets: targets.to_vec(), rereads };
         }
         Self {
+            rereads,
             operations: (0..2).map(|_| ALL[random.usize(..ALL.len())]).chain([Operation::Put]).collect(),
             targets: (0..random.usize(1..3)).map(|_| targets[random.usize(..targets.len())]).collect(),
         }

@@ -240,8 +240,13 @@ impl Ledger {
             return base.map(|base| format!("request {number} is applied on the state that it excludes, {}", base.tag));
         }
         let base = entry.base.clone().filter(|_| field(&entry.request, "if-match").is_some())?;
-        let is_same = before.content() == base.content && self.equal_content_is_one_state;
-        if !is_same && !self.is_beside(number, before, base.serial) {
+        let mut states = base.serial..=before.serial();
+        let is_based_on = |serial: u64| {
+            let is_it =
+                serial == base.serial || self.equal_content_is_one_state && before.content_at(serial) == base.content;
+            is_it && self.is_beside(number, before, serial)
+        };
+        if !states.any(is_based_on) {
             return Some(format!(
                 "request {number} is based on change {} and replaces change {}: an update is lost",
                 base.serial,

@@ -22,6 +22,8 @@ struct Temper {
     slow: Option<usize>,
     /// The kind of question that is answered late, whoever asks.
     late_kind: Option<Kind>,
+    /// Whether things go wrong where a write is on its way to the backend, more often than elsewhere.
+    aims: bool,
 }
 
 /// Questions of one kind.
@@ -41,6 +43,7 @@ impl Chance {
         let temper = Temper {
             late: if random.bool() { 30 } else { 2 },
             slow: random.bool().then(|| random.usize(..16)),
+            aims: random.bool(),
             late_kind: (random.u32(..3) == 0).then(|| kinds[random.usize(..kinds.len())]),
         };
         Self { random, temper }
@@ -86,6 +89,21 @@ impl Chance {
     }
 }
 
+/// Those of the faults that leave a write open which is on its way.
+fn of_writes(pending: &[Pending], faults: &[Event]) -> Vec<Event> {
+    let is_write = |asked: &&Pending| matches!(&asked.what, What::Exchange { sent, .. } if sent.writes());
+    let writes: Vec<&Pending> = pending.iter().filter(is_write).collect();
+    let of = |number: u64| writes.iter().any(|asked| asked.number == number);
+    let aims = |fault: &&Event| match **fault {
+        Event::Lose(number) | Event::Miss(number) | Event::Stop(number) => of(number),
+        Event::Fail(number, _) | Event::FailAfter(number, _) => of(number),
+        Event::Kill(process) => writes.iter().any(|asked| asked.process == process),
+        Event::GiveUp(request) => writes.iter().any(|asked| asked.request == Some(request)),
+        _ => false,
+    };
+    faults.iter().filter(aims).copied().collect()
+}
+
 impl Temper {
     fn holds_back(&self, asked: &Pending) -> bool {
         let kind = match asked.what {
@@ -100,6 +118,10 @@ impl Temper {
 impl Choose for Chance {
     fn choose(&mut self, run: &Run, events: &[Event]) -> Option<Event> {
         let (faults, usual): (Vec<Event>, Vec<Event>) = events.iter().partition(|event| event.is_fault());
+        let aimed = if self.temper.aims { of_writes(&run.world.lock().pending, &faults) } else { Vec::new() };
+        if !aimed.is_empty() && self.random.bool() {
+            return Some(self.fault(&aimed));
+        }
         if !faults.is_empty() && self.random.u32(..8) == 0 || usual.is_empty() {
             return Some(self.fault(&faults));
         }
