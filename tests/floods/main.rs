@@ -24,6 +24,7 @@
 mod arena;
 mod connections;
 mod heads;
+mod health;
 mod honest;
 mod measure;
 #[path = "../load/process.rs"]
