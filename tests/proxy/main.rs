@@ -60,6 +60,7 @@ mod limits;
 mod local_verdicts;
 mod mutated_input;
 mod observe;
+mod open_input;
 mod outcomes;
 mod overlaps;
 mod path_prefixes;
