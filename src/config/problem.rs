@@ -41,13 +41,13 @@ struct Place {
 impl Problem {
     /// A problem with a text as a whole.
     pub fn of_source(source: &str, message: impl Into<String>) -> Self {
-        Self { source: source.to_owned(), place: None, message: message.into(), hint: None }
+        Self { source: source.to_owned(), place: None, message: without_passwords(&message.into()), hint: None }
     }
 
     /// The same, with what would mend it.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+        Self { hint: Some(without_passwords(&hint.into())), ..self }
     }
 
     /// The message alone.
@@ -78,7 +78,7 @@ impl Source<'_> {
             line: self.line(before.len()),
             column,
             width: marked.chars().count().max(1),
-            excerpt: printable(excerpt),
+            excerpt: without_passwords(&printable(excerpt)),
         }
     }
 
@@ -90,6 +90,22 @@ impl Source<'_> {
         }
         self.text.get(..end).unwrap_or_default()
     }
+}
+
+/// The same text, as long as before, where the passwords of URLs are hidden: what is reported goes to terminals and logs.
+fn without_passwords(text: &str) -> String {
+    let mut characters: Vec<char> = text.chars().collect();
+    let is_end = |each: &char| each.is_whitespace() || matches!(each, '"' | '\'' | '`' | ',');
+    let ends: Vec<usize> = (0..characters.len()).filter(|at| characters.get(*at) == Some(&'@')).collect();
+    for end in ends {
+        let before = characters.get(..end).unwrap_or_default();
+        let url = before.iter().rposition(is_end).map_or(0, |at| at + 1);
+        let authority = before.windows(3).rposition(|three| *three == [':', '/', '/']).map_or(0, |at| at + 3).max(url);
+        let colon = before.iter().skip(authority).position(|each| *each == ':');
+        let password = colon.map_or(end, |colon| authority + colon + 1);
+        characters.iter_mut().take(end).skip(password).for_each(|each| *each = '*');
+    }
+    characters.into_iter().collect()
 }
 
 /// The same characters, where those that would move the terminal's cursor are replaced.
@@ -175,6 +191,20 @@ mod tests {
         let start = text.find('x').expect("the key is in the text");
         let problem = Source { name: "f", text }.problem(start..start + 1, "no");
         assert_eq!(problem.to_string(), "f:1:4: no\n  |\n1 |  ä\u{fffd}x = 1\n  |    ^");
+    }
+
+    #[test]
+    fn hides_the_passwords_of_urls() {
+        for (text, shown) in [
+            ("server \"http://app:s3cr:t/@docs:9000\" is", "server \"http://app:*******@docs:9000\" is"),
+            ("servers = ['app:secret@docs:80', \"b:c@d\"]", "servers = ['app:******@docs:80', \"b:*@d\"]"),
+            ("https://a:@b and u@c:80, [::1]:80", "https://a:@b and u@c:80, [::1]:80"),
+            ("r\u{e4}tsel://x:\u{fc}@y", "r\u{e4}tsel://x:*@y"),
+        ] {
+            assert_eq!(without_passwords(text), shown);
+            let problem = Source { name: "f", text }.problem(0..1, text).hint(text).to_string();
+            assert_eq!(problem.matches(shown).count(), 3, "{problem}");
+        }
     }
 
     #[test]

@@ -42,6 +42,9 @@ fn server(url: &str) -> Result<String, Problem> {
     if parsed.path_and_query().is_some_and(|target| target != "/") {
         return Err(problem("has a path: requests are forwarded with the path that they came with"));
     }
+    if parsed.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        return Err(problem("holds a user or a password"));
+    }
     let host = parsed.host().filter(|host| !host.is_empty()).ok_or_else(|| problem("names no host"))?;
     Ok(format!("{before}{host}:{}", parsed.port_u16().unwrap_or(port)))
 }
@@ -90,6 +93,14 @@ mod tests {
             }
             Err(problems) => assert!(problems.to_string().contains("has no authorities"), "{problems}"),
         }
+    }
+
+    #[test]
+    fn a_password_in_a_url_is_refused_and_not_repeated() {
+        let problems =
+            from_upstream("http://app:secret@127.0.0.1:9000", Policy::Optimistic, &[]).expect_err("a password");
+        let shown = problems.to_string();
+        assert!(shown.contains("app:******@127.0.0.1:9000\" holds a user or a password"), "{shown}");
     }
 
     #[test]

@@ -178,6 +178,12 @@ pub enum Fault {
     /// `Connection` names one that reaches the upstream as it was judged.
     #[error("leave out of Connection what the request is judged by: it names fields of this connection alone")]
     Nominated,
+    /// There is more than one transfer coding, or one twice (RFC 9112 section 6.1).
+    #[error("send one Transfer-Encoding field, and chunked in it once")]
+    Codings,
+    /// There is a transfer coding beside `chunked`.
+    #[error("send the body as it is, or in the chunked coding alone")]
+    UnknownCoding,
     /// A name is read as another one.
     #[error("spell the names of fields with hyphens alone: some servers read another spelling as the same field")]
     SecondSpelling,
@@ -195,7 +201,20 @@ pub fn fault(headers: &HeaderMap) -> Option<Fault> {
             return Some(Fault::Nominated);
         }
     }
-    headers.keys().any(is_second_spelling).then_some(Fault::SecondSpelling)
+    let of_coding = fault_of_coding(headers);
+    of_coding.or_else(|| headers.keys().any(is_second_spelling).then_some(Fault::SecondSpelling))
+}
+
+fn fault_of_coding(headers: &HeaderMap) -> Option<Fault> {
+    let mut lines = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let line = lines.next()?;
+    let codings = || line.as_bytes().split(|octet| *octet == b',').map(<[u8]>::trim_ascii);
+    let is_known = |coding: &[u8]| coding.is_empty() || coding.eq_ignore_ascii_case(b"chunked");
+    match (lines.next(), codings().nth(1)) {
+        (None, None) => None,
+        (None, Some(_)) if !codings().all(is_known) => Some(Fault::UnknownCoding),
+        _ => Some(Fault::Codings),
+    }
 }
 
 /// What is wrong with the fields that one route judges by beside those of the table.

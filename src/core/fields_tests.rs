@@ -110,6 +110,22 @@ fn what_is_judged_or_written_here_has_one_spelling() {
     }
 }
 
+/// RFC 9112 section 6.1.
+#[test]
+fn a_body_has_one_coding() {
+    let coded = |lines: &[&'static str]| {
+        let lines = lines.iter().map(|line| (header::TRANSFER_ENCODING, HeaderValue::from_static(line)));
+        fault(&lines.collect())
+    };
+    for lines in
+        [&["chunked", "chunked"][..], &["chunked, Chunked"], &["gzip", "chunked"], &["chunked,"], &["", "chunked"]]
+    {
+        assert_eq!(coded(lines), Some(Fault::Codings), "{lines:?}");
+    }
+    assert_eq!((coded(&["Chunked"]), coded(&[])), (None, None));
+    assert_eq!(coded(&["gzip, chunked"]), Some(Fault::UnknownCoding));
+}
+
 #[test]
 fn each_line_of_the_table_counts_for_the_names_that_it_is_written_for() {
     for field in &TABLE {

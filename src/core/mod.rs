@@ -3,6 +3,7 @@
 //! Nothing in here waits, reads a clock, draws random numbers, logs, or touches the network or the disk;
 //! `tests/architecture.rs` keeps that wall. What a function needs to know, such as the store's time, it is given.
 
+pub mod chunks;
 pub mod client_address;
 pub mod coarse_tag;
 pub mod cors;
@@ -22,6 +23,7 @@ pub mod precondition;
 pub mod range;
 pub mod record;
 pub mod refusal;
+pub mod request_line;
 pub mod resource;
 pub mod route;
 pub mod steps;

@@ -105,7 +105,8 @@ pub fn decide(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Doo
 }
 
 fn misleading(fault: Fault) -> Refusal {
-    Refusal::new(Code::MalformedRequest, fault.to_string())
+    let code = if fault == Fault::UnknownCoding { Code::NotSupported } else { Code::MalformedRequest };
+    Refusal::new(code, fault.to_string())
 }
 
 fn find(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Door {

@@ -13,10 +13,17 @@ use tokio::{
 };
 
 use super::{
+    chunked,
     connections::Connections,
     head::{Head, NoHead},
 };
-use crate::{core::refusal::Refusal, proxy::answer};
+use crate::{
+    core::{
+        refusal::{Code, Refusal},
+        request_line::fault_of_target,
+    },
+    proxy::answer,
+};
 
 /// What pingora is told before the first request; `proxy::entry` tells it the real one with each.
 const KEEPALIVE_SECONDS: u64 = 60;
@@ -32,18 +39,22 @@ where
 {
     let mut ends = connections.ends();
     loop {
-        let Head { bytes, held } = match connections.heads.read(&mut stream, &mut ends).await {
+        let Head { mut bytes, held } = match connections.heads.read(&mut stream, &mut ends).await {
             Ok(head) => head,
             Err(NoHead::Gone) => return,
             Err(NoHead::Refused(refusal)) => return refuse(stream, &refusal).await,
         };
-        let mut session = ServerSession::new_http1(stream);
+        if let Some(detail) = fault_of_target(&bytes) {
+            return refuse(stream, &Refusal::new(Code::MalformedRequest, detail)).await;
+        }
+        let stream_of_body = chunked::watch(stream, &mut bytes);
+        let mut session = ServerSession::new_http1(stream_of_body);
         session.set_keepalive((!*shutdown.borrow()).then_some(KEEPALIVE_SECONDS));
         session.set_pipelined_prefix(bytes);
         let reused = connections.application.process_new_http(session, shutdown).await;
         drop(held);
         let Some(reused) = reused else { return };
-        stream = reused.consume().0;
+        stream = chunked::unwatch(reused.consume().0);
     }
 }
 

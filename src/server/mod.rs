@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use crate::{config, exchange::NO_AUTHORITIES, live::Live, proxy::Gateway};
 
 mod bind;
+mod chunked;
 mod connections;
 mod descriptors;
 mod entrance;

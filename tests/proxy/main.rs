@@ -12,6 +12,7 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod aborted_heads;
 mod admin_access;
 mod admin_command;
 mod admin_health;
@@ -60,6 +61,7 @@ mod limits;
 mod local_verdicts;
 mod mutated_input;
 mod observe;
+mod open_input;
 mod outcomes;
 mod overlaps;
 mod path_prefixes;

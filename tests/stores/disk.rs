@@ -1,6 +1,6 @@
 //! The disk store: the contract, and what survives.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc, time::Duration};
 
 use ifmatch::{
     clock::Clock,
@@ -240,6 +240,7 @@ async fn a_file_that_cannot_be_read_is_refused_and_not_touched() {
     for (how, bytes) in damaged {
         let path = path.with_extension("damaged");
         std::fs::write(&path, &bytes).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         let error = open(path.clone(), &clock).await.err().unwrap_or_else(|| panic!("{how}"));
         assert!(error.to_string().contains("cannot be read as a store of ifmatch"), "{how}: {error}");
         assert!(std::fs::read(&path).unwrap() == bytes, "{how}: it is left as it is");
@@ -247,10 +248,28 @@ async fn a_file_that_cannot_be_read_is_refused_and_not_touched() {
     drop(directory);
 }
 
-#[cfg(unix)]
 #[tokio::test]
 async fn nobody_else_reads_the_file() {
-    use std::os::unix::fs::PermissionsExt;
     let disk = Disk::start(10).await;
     assert_eq!(std::fs::metadata(disk.path()).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+/// Whoever can write it can give leases to anybody.
+#[tokio::test]
+async fn a_file_that_others_can_write_is_refused() {
+    let disk = Disk::start(10).await;
+    let (path, clock) = (disk.path(), Arc::clone(&disk.clock));
+    let refusal = async |path: &PathBuf| open(path.clone(), &clock).await.map(drop).expect_err("refused").to_string();
+    for mode in [0o666, 0o620, 0o602] {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let problem = refusal(&path).await;
+        assert!(problem.contains(&format!("can be written by others than its owner (mode 0{mode:o})")), "{problem}");
+    }
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    assert!(refusal(&path).await.contains("is in use"), "nobody else can write it");
+    let link = disk.directory.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert!(refusal(&link).await.contains("is a symbolic link"));
+    std::fs::remove_file(&path).unwrap();
+    assert!(refusal(&link).await.contains("is a symbolic link") && !path.exists(), "it leads nowhere");
 }

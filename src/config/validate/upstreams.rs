@@ -119,11 +119,14 @@ fn address_of(server: &str) -> String {
 
 /// The port of a `host:port`, or what is wrong with it.
 pub(super) fn host_and_port(address: &str) -> Result<u16, &'static str> {
+    if address.contains('@') {
+        return Err("holds a user or a password");
+    }
     if address.contains("://") {
         return Err("is a URL, not host:port");
     }
     let authority = address.parse::<Authority>().ok();
-    let authority = authority.filter(|authority| !authority.as_str().contains('@') && !authority.host().is_empty());
+    let authority = authority.filter(|authority| !authority.host().is_empty());
     let authority = authority.as_ref().ok_or("is not host:port")?;
     let without = if authority.host() == address { "has no port" } else { "has no port from 0 to 65535" };
     authority.port_u16().ok_or(without)

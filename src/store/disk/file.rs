@@ -5,11 +5,11 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read, Write},
-    os::unix::fs::{FileExt, MetadataExt},
+    os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use tempfile::NamedTempFile;
 
 use super::{
@@ -27,6 +27,9 @@ use crate::{
     store::{Incarnation, Left, encoding},
 };
 
+/// The bits of a mode by which others than its owner may write in a file.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
 /// Why a file is of no use as a store. Nothing was changed in it.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
@@ -37,6 +40,16 @@ pub enum DiskError {
         path: PathBuf,
         /// What the operating system says.
         source: io::Error,
+    },
+    /// Others than its owner could write in it, or put another one in its place.
+    #[error("{path} {what}: whoever can write there can give leases to anybody; {remedy}")]
+    Unsafe {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+        /// What to do.
+        remedy: &'static str,
     },
     /// Another process has it.
     #[error("{0} is in use: one process keeps its leases in one file")]
@@ -75,10 +88,21 @@ struct LogFile {
 /// Opens the store in a file, which is created where there is none, and reads it: moments are counted from `now`.
 pub(super) fn open(path: &Path, now: StoreTime) -> Result<(Log, Contents), DiskError> {
     let at = |source| DiskError::Io { path: path.to_owned(), source };
-    if !path.try_exists().map_err(at)? {
+    if let Err(error) = path.symlink_metadata() {
+        if error.kind() != io::ErrorKind::NotFound {
+            return Err(at(error));
+        }
         create(path, random_u64()?).map_err(at)?;
     }
-    let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(at)?;
+    let mut file = OpenOptions::new().read(true).write(true).custom_flags(no_follow()).open(path).map_err(|error| {
+        let is_link = path.symlink_metadata().is_ok_and(|found| found.is_symlink());
+        if is_link { not_safe(path, "is a symbolic link", "name the file itself") } else { at(error) }
+    })?;
+    let mode = file.metadata().map_err(at)?.mode() & 0o777;
+    if mode & WRITABLE_BY_OTHERS != 0 {
+        let what = format!("can be written by others than its owner (mode {mode:04o})");
+        return Err(not_safe(path, what, "look whether somebody did, then take that right away (chmod 600)"));
+    }
     lock(&file).map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => DiskError::InUse(path.to_owned()),
         _ => at(error),
@@ -91,6 +115,15 @@ pub(super) fn open(path: &Path, now: StoreTime) -> Result<(Log, Contents), DiskE
     file.read_to_end(&mut bytes).map_err(at)?;
     let read = read(Box::new(LogFile { path: path.to_owned(), file, is_named: true }), &bytes, now, boot());
     read.map_err(|what| DiskError::Damaged { path: path.to_owned(), what })
+}
+
+fn not_safe(path: &Path, what: impl Into<String>, remedy: &'static str) -> DiskError {
+    DiskError::Unsafe { path: path.to_owned(), what: what.into(), remedy }
+}
+
+/// The flag with which a link is not opened.
+fn no_follow() -> i32 {
+    OFlags::NOFOLLOW.bits().cast_signed()
 }
 
 /// The log that these bytes of a medium are, and what it says, read under this start of the machine. The error says what

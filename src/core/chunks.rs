@@ -1,0 +1,140 @@
+//! The chunked coding (RFC 9112 section 7.1), followed while its bytes arrive; the data of chunks is not looked at.
+//!
+//! # Design
+//!
+//! *Why beside the parser?* It takes an empty size for 0, and so for the end of the body, and any octet in an extension, a
+//! line feed too. Whoever reads a chunk's size up to the first line feed, as many do, finds the chunks elsewhere.
+//!
+//! *Why is what follows the last chunk not looked at?* Trailer fields are read by nobody and forwarded to nobody.
+
+/// The most digits of a size.
+const DIGITS_MAX: u32 = 15;
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// A digit of a size.
+    Size { digits: u32, size: u64 },
+    /// Blanks between a size and its extensions.
+    Blank { size: u64 },
+    /// An extension.
+    Extension { size: u64 },
+    /// The line feed after a size.
+    SizeEnd { size: u64 },
+    /// So much data.
+    Data { left: u64 },
+    /// The carriage return after the data.
+    DataReturn,
+    /// The line feed after that.
+    DataEnd,
+    /// Nothing that matters.
+    End,
+    /// Nothing that could be read.
+    Broken,
+}
+
+/// How far a body has come.
+#[derive(Clone, Copy, Debug)]
+pub struct ChunkScan(State);
+
+impl Default for ChunkScan {
+    fn default() -> Self {
+        Self(State::Size { digits: 0, size: 0 })
+    }
+}
+
+impl ChunkScan {
+    /// Looks at the next bytes: how many of them are in order. What comes after those never is.
+    pub fn look(&mut self, bytes: &[u8]) -> usize {
+        let mut seen = 0;
+        while let Some(rest) = bytes.get(seen..).filter(|rest| !rest.is_empty()) {
+            let taken = match self.0 {
+                State::Broken => return seen,
+                State::End => rest.len(),
+                State::Data { left } => {
+                    let taken = usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len()));
+                    let left = left - taken as u64;
+                    self.0 = if left == 0 { State::DataReturn } else { State::Data { left } };
+                    taken
+                }
+                state => {
+                    self.0 = rest.first().map_or(State::Broken, |octet| next(state, *octet));
+                    usize::from(self.0 != State::Broken)
+                }
+            };
+            seen += taken;
+        }
+        seen
+    }
+}
+
+fn next(state: State, octet: u8) -> State {
+    match (state, octet) {
+        (State::Size { digits, size }, _) if octet.is_ascii_hexdigit() && digits < DIGITS_MAX => {
+            let digit = char::from(octet).to_digit(16).map_or(0, u64::from);
+            State::Size { digits: digits + 1, size: size << 4 | digit }
+        }
+        (State::Size { digits: 0, .. }, _) => State::Broken,
+        (State::Size { size, .. } | State::Blank { size }, b' ' | b'\t') => State::Blank { size },
+        (State::Size { size, .. } | State::Blank { size }, b';') => State::Extension { size },
+        (State::Size { size, .. } | State::Blank { size } | State::Extension { size }, b'\r') => {
+            State::SizeEnd { size }
+        }
+        (State::Extension { size }, b'\t' | b' '..=b'~' | 0x80..) => State::Extension { size },
+        (State::SizeEnd { size: 0 }, b'\n') => State::End,
+        (State::SizeEnd { size }, b'\n') => State::Data { left: size },
+        (State::DataReturn, b'\r') => State::DataEnd,
+        (State::DataEnd, b'\n') => State::Size { digits: 0, size: 0 },
+        _ => State::Broken,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many bytes are in order, whether they come at once or one by one.
+    fn in_order(body: &[u8]) -> usize {
+        let at_once = ChunkScan::default().look(body);
+        let mut scan = ChunkScan::default();
+        let one_by_one: usize = body.chunks(1).map(|octet| scan.look(octet)).sum();
+        assert_eq!(at_once, one_by_one, "{}", body.escape_ascii());
+        at_once
+    }
+
+    #[test]
+    fn chunks_are_followed_to_the_last() {
+        for body in [
+            &b"0\r\n\r\n"[..],
+            b"5\r\nhello\r\n0\r\n\r\n",
+            b"2\r\n\r\n\r\n00a \t; a=\"b\" ;\xff\r\n0123456789\r\n000;x\r\nTrailer: x\r\n\r\nafter",
+            b"A\r\n0123456789\r\n0\r\nnot a field\n\n",
+        ] {
+            assert_eq!(in_order(body), body.len(), "{}", body.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn what_has_two_readings_is_in_order_up_to_there() {
+        for (body, expected) in [
+            (&b"\r\n1\r\nx\r\n0\r\n\r\n"[..], 0),
+            (b";a\r\nx\r\n0\r\n\r\n", 0),
+            (b" 1\r\nx\r\n", 0),
+            (b"\n", 0),
+            (b"1;a\nb\r\nx\r\n0\r\n\r\n", 3),
+            (b"1;a\0\r\nx", 3),
+            (b"1;a\rb\r\nx", 4),
+            (b"1\nx\r\n", 1),
+            (b"1 1\r\nx\r\n", 2),
+            (b"0x1\r\nx\r\n", 1),
+            (b"-1\r\n", 0),
+            (b"1\r\nxy\r\n", 4),
+            (b"1\r\nx\n0\r\n", 4),
+            (b"1\r\nx\r\n\r\n0\r\n", 6),
+            (b"1\r\nx\r\n;\r\n", 6),
+            (b"0000000000000001\r\nx\r\n", 15),
+        ] {
+            assert_eq!(in_order(body), expected, "{}", body.escape_ascii());
+        }
+    }
+}

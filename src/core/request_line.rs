@@ -1,0 +1,60 @@
+//! The first line of a head as it came (RFC 9112 section 3), before the parser makes something else of it.
+//!
+//! # Design
+//!
+//! *What does the parser make of it?* Pingora encodes a space or a control character in the target where the parser refuses
+//! it, so that `/a b` becomes `/a%20b`, and its URI ends at `#`, so that `DELETE /a#b` would delete `/a`. No client that
+//! follows the rules sends either (RFC 3986 section 3.5, RFC 9112 section 3.2).
+
+/// What is wrong with the target of a request; `None` where nothing is, and where there is no request line. The text says
+/// what to send instead.
+pub fn fault_of_target(head: &[u8]) -> Option<&'static str> {
+    let mut lines = head.split(|octet| *octet == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let line = lines.find(|line| !line.is_empty())?;
+    let begin = line.iter().position(|octet| *octet == b' ')? + 1;
+    let end = line.iter().rposition(|octet| *octet == b' ')?;
+    let target = line.get(begin..end)?;
+    if target.contains(&b'#') {
+        return Some("leave the fragment out of the target, or encode \"#\" as %23");
+    }
+    let is_blank = |octet: &u8| *octet <= b' ' || *octet == 0x7f;
+    target.iter().any(is_blank).then_some("encode spaces and control characters in the target")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_has_neither_fragment_nor_blanks() {
+        for target in [
+            "/a#b",
+            "/#",
+            "#",
+            "http://h/a#b",
+            "/a b",
+            "/a?b c",
+            "/a HTTP/1.1",
+            "/a\tb",
+            "/a\x01",
+            "/\x7f",
+            " /a",
+            "/a ",
+        ] {
+            for end in ["\r\n", "\n"] {
+                let head = format!("DELETE {target} HTTP/1.1{end}Host: a{end}{end}");
+                assert!(fault_of_target(head.as_bytes()).is_some(), "{head:?}");
+            }
+        }
+        assert!(fault_of_target(b"\r\n\r\nGET /a#b HTTP/1.1\r\n\r\n").is_some());
+    }
+
+    #[test]
+    fn what_comes_after_the_line_is_none_of_it() {
+        for head in
+            ["GET /a HTTP/1.1\r\nX: #\r\n\r\n", "GET /%23%20?a=b HTTP/1.1\r\n\r\n# \x01", "\r\n", "", "GET", "GET /a"]
+        {
+            assert_eq!(fault_of_target(head.as_bytes()), None, "{head:?}");
+        }
+    }
+}
