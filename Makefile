@@ -9,7 +9,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test explore mutants lint fmt bench bench-leases bench-stores bare-machine bench-core simulate soak soak-downloads crash histories setup-build setup-browser setup-engines setup-languages setup-test setup-bench
+.PHONY: help run test explore mutants lint fmt bench bench-leases bench-stores bare-machine bench-core floods simulate soak soak-downloads crash histories setup-build setup-browser setup-engines setup-languages setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -56,6 +56,9 @@ soak-downloads: setup-build setup-test ## Watch the memory of 100 downloads of 1
 
 soak: setup-build setup-test ## Load with leases, aborts and reloads for 10 minutes: memory and descriptors stay flat (docs/reload.md)
 	SOAK_SECONDS=600 $(CARGO) test --locked --test load does_not_grow -- --nocapture
+
+floods: setup-build setup-test ## Flood the proxy in every way that the tests know, with three to ten times as much (5 minutes; docs/floods.md)
+	FLOODS=full $(CARGO) test --locked --test floods -- --nocapture --test-threads=1
 
 crash: setup-build setup-test ## Kill a proxy with leases on disk 200 times, and look what is left (2 minutes)
 	IFMATCH_CRASHES=200 $(CARGO) test --locked --test proxy survives_any_crash -- --nocapture

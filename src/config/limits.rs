@@ -45,6 +45,12 @@ pub(super) const BODY_TIMEOUT: Limit<Duration> = limit("body_timeout", seconds(6
 pub(super) const MAX_TARGET_SIZE: Limit<u64> = limit("max_target_size", 8 * KIB, 256, MIB);
 pub(super) const CLAIM_WAITERS_MAX: Limit<usize> = limit("claim_waiters_max", 10_000, 0, 10_000_000);
 pub(super) const KEEPALIVE_TIMEOUT: Limit<Duration> = limit("keepalive_timeout", seconds(60), seconds(1), hours(24));
+pub(super) const HEADER_TIMEOUT: Limit<Duration> = limit("header_timeout", seconds(15), seconds(1), hours(1));
+/// More than pingora reads would be refused there, with less of an answer.
+pub(super) const MAX_HEADER_SIZE: Limit<u64> = limit("max_header_size", 32 * KIB, KIB, MIB - KIB);
+pub(super) const MAX_HEADER_MEMORY_TOTAL: Limit<u64> = limit("max_header_memory_total", 64 * MIB, MIB, TIB);
+pub(super) const CLIENT_CONNECTIONS: Limit<usize> = limit("max_connections", 10_000, 1, 1_000_000);
+pub(super) const CONNECTIONS_PER_CLIENT: Limit<usize> = limit("max_connections_per_client", 1_000, 1, 1_000_000);
 pub(super) const SHUTDOWN_TIMEOUT: Limit<Duration> = limit("shutdown_timeout", seconds(10), ZERO, hours(1));
 
 pub(super) const HANDSHAKE_TIMEOUT: Limit<Duration> = limit("tls.handshake_timeout", seconds(10), ms(100), seconds(60));

@@ -109,6 +109,16 @@ pub struct Server {
     pub trusted_proxies: TrustedProxies,
     /// How long an idle client connection is kept.
     pub keepalive_timeout: Duration,
+    /// How long a request head may take from its first byte on.
+    pub header_timeout: Duration,
+    /// The largest request head, in bytes.
+    pub max_header_bytes: usize,
+    /// Bytes of all request heads above 4 KiB.
+    pub max_header_memory_bytes: usize,
+    /// Connections of all clients together.
+    pub max_connections: usize,
+    /// Connections from one address.
+    pub max_connections_per_client: usize,
     /// How long requests in flight may take after SIGTERM, and writes that a reload has to wait for.
     pub shutdown_timeout: Duration,
     /// Where `ifmatch reload` asks for a reload.

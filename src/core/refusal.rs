@@ -24,6 +24,10 @@ pub enum Code {
     MethodNotAllowed,
     /// The target is longer than `max_target_size`.
     TargetTooLong,
+    /// The request head did not arrive in time.
+    HeaderTimeout,
+    /// The request head is larger than `max_header_size`.
+    HeaderTooLarge,
     /// The request body did not arrive in time.
     BodyTimeout,
     /// The request body is larger than `body_max`.
@@ -106,6 +110,8 @@ impl Code {
             Self::NoRoute => Facts("no-route", 404, "No route matches this target", "destination_not_found"),
             Self::MethodNotAllowed => Facts("method-not-allowed", 405, "The method is not allowed", DENIED),
             Self::TargetTooLong => Facts("target-too-long", 414, "The target is too long", "http_request_error"),
+            Self::HeaderTimeout => Facts("header-timeout", 408, "The request head did not arrive in time", DENIED),
+            Self::HeaderTooLarge => Facts("header-too-large", 431, "The request head is too large", DENIED),
             Self::BodyTimeout => Facts("body-timeout", 408, "The request body did not arrive in time", DENIED),
             Self::BodyTooLarge => Facts("body-too-large", 413, "The request body is too large", DENIED),
             Self::NotSupported => Facts("not-supported", 501, "The request cannot be guarded", DENIED),

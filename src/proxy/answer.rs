@@ -29,6 +29,7 @@ use bytes::Bytes;
 use http::{Method, StatusCode, Version, header};
 use pingora::{
     http::{RequestHeader, ResponseHeader},
+    protocols::http::ServerSession,
     proxy::Session,
 };
 use tokio::time::{Instant, timeout, timeout_at};
@@ -55,6 +56,8 @@ const DRAIN_BYTES: usize = 32 * 1024 * 1024;
 const DRAIN_TOTAL: Duration = Duration::from_secs(30);
 /// How long the sender of an unwanted body may be silent.
 const DRAIN_IDLE: Duration = Duration::from_secs(5);
+/// How long a client may take to receive the answer to a request that was not read: it fits into what its system buffers.
+const UNREAD_WRITE: Duration = Duration::from_secs(2);
 
 /// The methods that a 405 names: all that a guarded route takes by default (RFC 9110 section 15.5.6).
 const ALLOW: &str = "GET, HEAD, OPTIONS, PUT, POST, PATCH, DELETE";
@@ -79,6 +82,19 @@ pub async fn refuse(session: &mut Session, refusal: &Refusal, shape: ErrorShape)
         head.insert_header("Allow", ALLOW)?;
     }
     respond(session, head, Some(document.into())).await
+}
+
+/// Answers a connection whose request was refused before it was read, and ends it. No route is known that early, so the
+/// answer is a problem document.
+pub(crate) async fn refuse_unread(session: &mut ServerSession, refusal: &Refusal) -> pingora::Result<()> {
+    let (mut head, document) = problem(refusal)?;
+    head.insert_header(header::CACHE_CONTROL, "no-store")?;
+    head.insert_header("Proxy-Status", refusal.proxy_status())?;
+    head.insert_header(header::CONTENT_LENGTH, document.len())?;
+    session.set_keepalive(None);
+    session.set_write_timeout(Some(UNREAD_WRITE));
+    session.write_response_header(Box::new(head)).await?;
+    session.write_response_body(document.into(), true).await
 }
 
 /// A problem document (RFC 9457).

@@ -125,6 +125,11 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             claim_waiters_max: 10_000,
             trusted_proxies: config::TrustedProxies::default(),
             keepalive_timeout: Duration::from_secs(60),
+            header_timeout: Duration::from_secs(15),
+            max_header_bytes: 32 << 10,
+            max_header_memory_bytes: 1 << 20,
+            max_connections: 1000,
+            max_connections_per_client: 100,
             shutdown_timeout: Duration::from_secs(10),
             control_socket: None,
             tls: config::ServerTls {

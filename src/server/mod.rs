@@ -11,7 +11,6 @@ use std::{sync::Arc, time::Duration};
 
 use pingora::{
     apps::HttpServerOptions,
-    protocols::http::v2::server::H2Options,
     proxy::http_proxy,
     server::configuration::ServerConf,
     services::{Service as _, listening::Service},
@@ -23,12 +22,19 @@ use tokio::sync::watch;
 use crate::{config, exchange::NO_AUTHORITIES, live::Live, proxy::Gateway};
 
 mod bind;
+mod connections;
+mod descriptors;
 mod entrance;
+mod head;
+mod http1;
+mod http2;
 mod in_flight;
+mod places;
 mod secure;
 pub mod signals;
 pub mod supervisor;
 
+use connections::Connections;
 use entrance::Entrance;
 use secure::Secure;
 
@@ -38,16 +44,6 @@ pub use in_flight::{InFlight, Ticket};
 
 /// Connections to one upstream that are kept idle, a worker thread: enough for the bursts of one thread.
 const POOL_CONNECTIONS: usize = 128;
-/// Requests at once on one HTTP/2 connection (RFC 9113 section 6.5.2 recommends no less than 100).
-const H2_STREAMS: u32 = 128;
-/// Field bytes of one HTTP/2 request: room for large cookies, no room for floods.
-const H2_FIELD_BYTES: u32 = 64 * 1024;
-/// Bytes that one HTTP/2 stream may send ahead; the 64 KiB of the protocol make uploads slow on long ways.
-const H2_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
-/// Bytes that all streams of a connection may send ahead together, and so what they may hold in memory.
-const H2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
-/// Streams that a client may reset before they are handled (rapid reset attacks).
-const H2_PENDING_RESETS: usize = 32;
 /// How long a request may go uncounted: between its connection's first bytes and its ticket.
 const UNCOUNTED: Duration = Duration::from_millis(50);
 /// How long connections have to end once nothing is in flight: longer than a thread that has the last frames of an answer
@@ -86,15 +82,14 @@ pub async fn run(
     let in_flight = live.in_flight().clone();
     in_flight.show();
     let mut proxy = http_proxy(&Arc::new(configuration(server)), gateway);
-    let options = http_options(server);
-    proxy.server_options = Some(options.clone());
-    proxy.h2_options = Some(h2_options());
-    let connections = InFlight::default();
-    let entrance = Entrance::new(proxy, &options, server.keepalive_timeout, &connections);
+    proxy.server_options = Some(http_options());
+    let open = InFlight::default();
+    let connections = Arc::new(Connections::new(proxy, server, &live, &open));
     let tls = listeners.tls();
     let watching = tls.clone().map(|tls| AbortOnDrop(tokio::spawn(tls.watch())));
-    let mut secure = tls.map(|tls| Service::new("ifmatch over TLS".to_owned(), Secure::new(&entrance, tls)));
-    let mut service = Service::new("ifmatch".to_owned(), entrance);
+    let over_tls = |tls| Service::new("ifmatch over TLS".to_owned(), Secure::new(Arc::clone(&connections), tls));
+    let mut secure = tls.map(over_tls);
+    let mut service = Service::new("ifmatch".to_owned(), Entrance(connections));
     let descriptors = listeners.attach(&mut service, secure.as_mut());
 
     // One single-threaded runtime a worker: measured cheaper than work stealing for short requests.
@@ -121,7 +116,7 @@ pub async fn run(
             let drain = async {
                 // The listeners end first; connections between two requests end with them.
                 let _ = serving.await;
-                drained(&in_flight, &connections).await;
+                drained(&in_flight, &open).await;
             };
             tokio::select! {
                 _ = tokio::time::timeout(live.serving().config.server.shutdown_timeout, drain) => {}
@@ -182,22 +177,10 @@ fn configuration(server: &config::Server) -> ServerConf {
     }
 }
 
-fn http_options(server: &config::Server) -> HttpServerOptions {
+fn http_options() -> HttpServerOptions {
     let mut options = HttpServerOptions::default();
     // The door refuses CONNECT itself, with a problem document and a line in the access log.
     options.allow_connect_method_proxying = true;
-    options.h2_idle_timeout = Some(server.keepalive_timeout);
-    options
-}
-
-fn h2_options() -> H2Options {
-    let mut options = H2Options::new();
-    options
-        .max_concurrent_streams(H2_STREAMS)
-        .max_header_list_size(H2_FIELD_BYTES)
-        .initial_window_size(H2_STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
-        .max_pending_accept_reset_streams(H2_PENDING_RESETS);
     options
 }
 

@@ -11,24 +11,24 @@ use async_trait::async_trait;
 use pingora::{
     apps::{HttpServerApp, ServerApp},
     listeners::tls::Acceptor,
-    protocols::{GetSocketDigest as _, Stream, l4::stream::Stream as Connection},
+    protocols::{ALPN, GetSocketDigest as _, Stream, l4::stream::Stream as Connection},
     server::ShutdownWatch,
 };
 use tokio::time::timeout;
 
-use super::entrance::{Entrance, Speaking};
+use super::connections::{Connections, Protocol};
 use crate::tls::Downstream;
 
 /// An application whose clients choose HTTP/1.1 or HTTP/2 with the handshake of TLS (ALPN, RFC 7301).
 pub(super) struct Secure<A> {
-    application: Arc<Speaking<A>>,
+    connections: Arc<Connections<A>>,
     tls: Arc<Downstream>,
 }
 
 impl<A> Secure<A> {
-    /// The same application as that behind an entrance without TLS.
-    pub(super) fn new(entrance: &Entrance<A>, tls: Arc<Downstream>) -> Self {
-        Self { application: entrance.negotiated(), tls }
+    /// The same connections as those behind an entrance without TLS.
+    pub(super) fn new(connections: Arc<Connections<A>>, tls: Arc<Downstream>) -> Self {
+        Self { connections, tls }
     }
 
     async fn shake_hands(&self, connection: Connection) -> Option<Stream> {
@@ -47,12 +47,16 @@ impl<A> Secure<A> {
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Secure<A> {
     async fn process_new(self: &Arc<Self>, stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
+        let _place = self.connections.place(&stream)?;
         let connection = stream.into_any().downcast::<Connection>().ok()?;
         let stream = self.shake_hands(*connection).await?;
-        self.application.serve(stream, shutdown).await
+        let has_chosen = matches!(stream.selected_alpn_proto(), Some(ALPN::H2));
+        let protocol = if has_chosen { Protocol::Http2 } else { Protocol::Http1 };
+        self.connections.serve(protocol, stream, shutdown).await;
+        None
     }
 
     async fn cleanup(&self) {
-        self.application.cleanup().await;
+        self.connections.end().await;
     }
 }

@@ -55,6 +55,11 @@ fn server(server: &Server) -> Value {
         "spool_dir": server.spool_dir,
         "claim_waiters_max": server.claim_waiters_max,
         "keepalive_timeout": show_duration(server.keepalive_timeout),
+        "header_timeout": show_duration(server.header_timeout),
+        "max_header_size": show_size(server.max_header_bytes as u64),
+        "max_header_memory_total": show_size(server.max_header_memory_bytes as u64),
+        "max_connections": server.max_connections,
+        "max_connections_per_client": server.max_connections_per_client,
         "shutdown_timeout": show_duration(server.shutdown_timeout),
         "trusted_proxies": server.trusted_proxies.networks.iter().map(ToString::to_string)
             .chain(server.trusted_proxies.over_unix.then(|| "unix".to_owned())).collect::<Vec<_>>(),

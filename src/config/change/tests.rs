@@ -163,7 +163,9 @@ fn what_is_read_at_the_start_alone_is_named_and_stays() {
     };
     let old = text("", "");
     let server = "listen = [\"127.0.0.1:1\"]\nthreads = 7\nbody_memory_total = \"1GiB\"\nspool_total = \"99GiB\"\n\
-                  claim_waiters_max = 7\nkeepalive_timeout = \"7s\"\ncontrol_socket = \"/x\"";
+                  claim_waiters_max = 7\nkeepalive_timeout = \"7s\"\nheader_timeout = \"7s\"\n\
+                  max_header_size = \"7KiB\"\nmax_header_memory_total = \"7MiB\"\nmax_connections = 7\n\
+                  max_connections_per_client = 7\ncontrol_socket = \"/x\"";
     let new = text(server, "capacity = 7");
     let named = plan(&old, &[], &new).needs_restart;
     let expected = [
@@ -173,6 +175,11 @@ fn what_is_read_at_the_start_alone_is_named_and_stays() {
         "spool_total",
         "claim_waiters_max",
         "keepalive_timeout",
+        "header_timeout",
+        "max_header_size",
+        "max_header_memory_total",
+        "max_connections",
+        "max_connections_per_client",
         "control_socket",
     ];
     assert_eq!(

@@ -30,6 +30,12 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
         claim_waiters_max: check.count(raw.claim_waiters_max.as_ref(), limits::CLAIM_WAITERS_MAX),
         trusted_proxies: balancing::trusted_proxies(check, raw.trusted_proxies.as_ref()),
         keepalive_timeout: check.duration(raw.keepalive_timeout.as_ref(), limits::KEEPALIVE_TIMEOUT),
+        header_timeout: check.duration(raw.header_timeout.as_ref(), limits::HEADER_TIMEOUT),
+        max_header_bytes: check.memory(raw.max_header_size.as_ref(), limits::MAX_HEADER_SIZE),
+        max_header_memory_bytes: check.memory(raw.max_header_memory_total.as_ref(), limits::MAX_HEADER_MEMORY_TOTAL),
+        max_connections: check.count(raw.max_connections.as_ref(), limits::CLIENT_CONNECTIONS),
+        max_connections_per_client: check
+            .count(raw.max_connections_per_client.as_ref(), limits::CONNECTIONS_PER_CLIENT),
         shutdown_timeout: check.duration(raw.shutdown_timeout.as_ref(), limits::SHUTDOWN_TIMEOUT),
         control_socket: raw.control_socket.as_ref().map(|value| control_socket(check, value)),
         tls: tls::server(check, &raw.tls),

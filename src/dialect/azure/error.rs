@@ -28,7 +28,7 @@ pub fn error_of(refusal: &Refusal, asked: Asked) -> AzureError {
 
 fn facts(code: Code, asked: Asked) -> (u16, &'static str) {
     match code {
-        Code::MalformedPrecondition | Code::MalformedLeaseHeader | Code::IdempotencyMismatch => {
+        Code::MalformedPrecondition | Code::MalformedLeaseHeader | Code::IdempotencyMismatch | Code::HeaderTooLarge => {
             (400, "InvalidHeaderValue")
         }
         Code::AmbiguousTarget => (400, "InvalidUri"),
@@ -37,8 +37,8 @@ fn facts(code: Code, asked: Asked) -> (u16, &'static str) {
         Code::PreconditionRequired | Code::IdempotencyKeyMissing => (400, "MissingRequiredHeader"),
         Code::NoRoute => (404, "ResourceNotFound"),
         Code::MethodNotAllowed => (405, "UnsupportedHttpVerb"),
-        Code::BodyTimeout => (408, "OperationTimedOut"),
         Code::TargetTooLong => (414, "InvalidUri"),
+        Code::HeaderTimeout | Code::BodyTimeout => (408, "OperationTimedOut"),
         Code::BodyTooLarge => (413, "RequestBodyTooLarge"),
         Code::NotSupported => (501, "NotImplemented"),
         Code::PreconditionFailed => match (asked.creates, asked.container) {

@@ -20,6 +20,8 @@ fn every_refusal_has_a_name() {
         (Code::MalformedRequest, "400 InvalidInput"),
         (Code::NoRoute, "404 ResourceNotFound"),
         (Code::MethodNotAllowed, "405 UnsupportedHttpVerb"),
+        (Code::HeaderTimeout, "408 OperationTimedOut"),
+        (Code::HeaderTooLarge, "400 InvalidHeaderValue"),
         (Code::BodyTimeout, "408 OperationTimedOut"),
         (Code::TargetTooLong, "414 InvalidUri"),
         (Code::BodyTooLarge, "413 RequestBodyTooLarge"),

@@ -55,6 +55,8 @@ pub const FOUND: &str = "ifmatch.probe.found";
 pub const LEASE_EVENT: &str = "ifmatch.lease.event";
 /// The state of a lease.
 pub const LEASE_STATE: &str = "ifmatch.lease.state";
+/// Why something was refused.
+pub const REASON: &str = "ifmatch.reason";
 /// What a store was asked for.
 pub const STORE_OPERATION: &str = "ifmatch.store.operation";
 /// What is waited for.
@@ -222,6 +224,14 @@ pub const BODY_BYTES: Metric = metric(
     &[PLACE],
     "What bodies take of body_memory_total and of spool_total",
 );
+/// Connections that were closed at once.
+pub const CONNECTIONS_REFUSED: Metric = metric(
+    "ifmatch.connections.refused",
+    Kind::Counter,
+    "{connection}",
+    &[REASON],
+    "Connections that were closed at once: `all` are taken, the `client` has its share, or `descriptors` are short",
+);
 /// Log lines that were not written.
 pub const LINES_DROPPED: Metric = metric(
     "ifmatch.log.dropped",
@@ -255,6 +265,7 @@ pub const ALL: &[Metric] = &[
     STORE_ERRORS,
     FLAPPING,
     BODY_BYTES,
+    CONNECTIONS_REFUSED,
     LINES_DROPPED,
 ];
 

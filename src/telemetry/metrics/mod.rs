@@ -58,6 +58,7 @@ pub struct Metrics {
     lease_events: Counter<u64>,
     store_errors: Counter<u64>,
     flapping: Counter<u64>,
+    connections_refused: Counter<u64>,
 }
 
 /// The instruments, where somebody reads them.
@@ -118,6 +119,7 @@ impl Metrics {
             lease_events: counter(&meter, &define::LEASE_EVENTS),
             store_errors: counter(&meter, &define::STORE_ERRORS),
             flapping: counter(&meter, &define::FLAPPING),
+            connections_refused: counter(&meter, &define::CONNECTIONS_REFUSED),
             registry,
             provider,
         }
@@ -133,6 +135,9 @@ impl Metrics {
     pub fn begin_at_zero<'a>(&self, routes: impl Iterator<Item = &'a str>) {
         self.doubts_made.add(0, &[]);
         self.doubts_resolved.add(0, &[]);
+        for reason in ["all", "client", "descriptors"] {
+            self.connections_refused.add(0, &[KeyValue::new(define::REASON, reason)]);
+        }
         for failure in store::failures() {
             self.store_errors.add(0, &failure);
         }
@@ -163,6 +168,11 @@ impl Metrics {
     /// A response with another tag than the one before, and no write between.
     pub fn flapped(&self, route: &str) {
         self.flapping.add(1, &[route_attribute(route)]);
+    }
+
+    /// A connection that was closed at once, and why.
+    pub fn connection_refused(&self, reason: &'static str) {
+        self.connections_refused.add(1, &[KeyValue::new(define::REASON, reason)]);
     }
 
     /// A write whose outcome cannot be known.

@@ -34,6 +34,11 @@ impl Proxy {
 
     /// The same with these variables in its environment.
     pub async fn start_with(configuration: &str, variables: &[(&str, &str)]) -> Self {
+        Self::start_within(configuration, variables, None).await
+    }
+
+    /// The same with so many file descriptors at most.
+    pub async fn start_within(configuration: &str, variables: &[(&str, &str)], descriptors: Option<usize>) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let spool = directory.path().join("spool");
         std::fs::create_dir(&spool).expect("a directory");
@@ -43,7 +48,7 @@ impl Proxy {
             let file = directory.path().join("ifmatch.toml");
             let text = configuration.replace("{listen}", &format!("listen = [\"{addr}\"]"));
             std::fs::write(&file, text.replace("{addr}", &addr.to_string())).expect("a file");
-            let mut child = spawn(directory.path(), &["run".as_ref(), file.as_ref()], variables);
+            let mut child = spawn(directory.path(), &["run".as_ref(), file.as_ref()], variables, descriptors);
             match child.accepts(addr).await {
                 Ok(()) => return Self { child, addr, directory },
                 Err(status) if status.code() == Some(CANNOT_BIND) && attempt < ATTEMPTS => {}
@@ -125,8 +130,15 @@ fn in_directory(configuration: &str, directory: &Path) -> String {
     configuration.replace("{spool}", &path("spool")).replace("{control}", &path("control"))
 }
 
-fn spawn(directory: &Path, arguments: &[&Path], variables: &[(&str, &str)]) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ifmatch"));
+fn spawn(directory: &Path, arguments: &[&Path], variables: &[(&str, &str)], descriptors: Option<usize>) -> Child {
+    let program = env!("CARGO_BIN_EXE_ifmatch");
+    let mut command = if let Some(descriptors) = descriptors {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -n {descriptors} && exec \"$0\" \"$@\""), program]);
+        command
+    } else {
+        Command::new(program)
+    };
     command.args(arguments).env("RUST_LOG", "info").envs(variables.iter().copied()).current_dir(directory);
     Child::spawn("ifmatch", &mut command, directory.join("log"))
 }

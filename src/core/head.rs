@@ -1,0 +1,117 @@
+//! The end of a request head (RFC 9112 section 2.1), found while its bytes arrive; each byte is looked at once.
+
+/// How far a head has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeadScan {
+    /// Bytes that were looked at.
+    seen: usize,
+    /// Where the line began that is not at its end yet.
+    line: usize,
+    /// Whether a line that is not empty has ended: empty lines before the request line are none of the head's.
+    has_begun: bool,
+}
+
+/// What the bytes of a head are so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadState {
+    /// More of it has to come.
+    Unfinished,
+    /// The empty line is there; what comes after it is the body's.
+    Complete,
+    /// No request begins like this, whatever comes.
+    Hopeless,
+}
+
+impl HeadScan {
+    /// Looks at what has come since the last look. `bytes` are all bytes since the beginning.
+    ///
+    /// A line may end with LF alone, as the parser takes it that reads the head afterwards.
+    pub fn look(&mut self, bytes: &[u8]) -> HeadState {
+        while let Some(length) = bytes.get(self.seen..).and_then(|rest| rest.iter().position(|byte| *byte == b'\n')) {
+            let line = bytes.get(self.line..self.seen + length).unwrap_or_default();
+            let is_empty = matches!(line, b"" | b"\r");
+            if !is_empty && !self.has_begun && !line.first().copied().is_some_and(is_token) {
+                return HeadState::Hopeless;
+            }
+            self.seen += length + 1;
+            self.line = self.seen;
+            if is_empty && self.has_begun {
+                return HeadState::Complete;
+            }
+            self.has_begun |= !is_empty;
+        }
+        self.seen = bytes.len();
+        let first = bytes.get(self.line).filter(|_| !self.has_begun);
+        if first.is_none_or(|first| *first == b'\r' || is_token(*first)) {
+            HeadState::Unfinished
+        } else {
+            HeadState::Hopeless
+        }
+    }
+
+    /// How many bytes the head has, once it is complete.
+    pub fn end(&self) -> usize {
+        self.line
+    }
+}
+
+/// Whether a method may have this byte (RFC 9110 section 5.6.2).
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The state after each byte.
+    fn states(bytes: &[u8]) -> Vec<HeadState> {
+        let mut scan = HeadScan::default();
+        (1..=bytes.len()).map(|end| scan.look(&bytes[..end])).collect()
+    }
+
+    #[test]
+    fn the_first_empty_line_after_the_request_line_ends_a_head() {
+        for head in [
+            "GET / HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\nHost: a\n\n",
+            "GET / HTTP/1.1\r\nHost: a\n\r\n",
+            "\r\n\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        ] {
+            let states = states(head.as_bytes());
+            let (last, before) = states.split_last().unwrap();
+            assert_eq!(*last, HeadState::Complete, "{head:?}");
+            assert!(before.iter().all(|state| *state == HeadState::Unfinished), "{head:?}: {before:?}");
+            assert_eq!(HeadScan::default().look(head.as_bytes()), HeadState::Complete, "{head:?} at once");
+            let with_body = [head, "body"].concat();
+            assert_eq!(HeadScan::default().look(with_body.as_bytes()), HeadState::Complete, "{with_body:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_known_by_its_first_byte() {
+        for bytes in [&b"\x16\x03\x01"[..], b"\r\n GET", b"{", b"\0", b"\xff", b" GET / HTTP/1.1\r\n", b"\rGET /\n"] {
+            assert_eq!(HeadScan::default().look(bytes), HeadState::Hopeless, "{bytes:?}");
+        }
+        assert_eq!(
+            states(b"\r\n \r\n"),
+            [
+                HeadState::Unfinished,
+                HeadState::Unfinished,
+                HeadState::Hopeless,
+                HeadState::Hopeless,
+                HeadState::Hopeless,
+            ]
+        );
+    }
+
+    #[test]
+    fn each_byte_is_looked_at_once() {
+        let mut scan = HeadScan::default();
+        let head = [b'x'; 10_000];
+        for end in 1..=head.len() {
+            assert_eq!((scan.look(&head[..end]), scan.seen), (HeadState::Unfinished, end));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What all connections have in common, whatever they speak and however they came.
+
+use std::sync::Arc;
+
+use pingora::{apps::HttpServerApp, protocols::Stream, server::ShutdownWatch};
+use tokio::sync::watch;
+
+use super::{
+    InFlight, descriptors,
+    head::Heads,
+    http1, http2,
+    places::{Place, Places},
+};
+use crate::{config, live::Live};
+
+/// The connections of an application.
+pub(super) struct Connections<A> {
+    pub(super) application: Arc<A>,
+    pub(super) heads: Heads,
+    places: Arc<Places>,
+    live: Arc<Live>,
+    /// Counts those whose protocol is known.
+    open: InFlight,
+    /// Whether those on which nothing is under way are to end.
+    end: watch::Sender<bool>,
+}
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Http1,
+    Http2,
+}
+
+impl<A> Connections<A> {
+    /// Connections within the limits of a configuration, which are counted among `open`.
+    pub(super) fn new(application: A, server: &config::Server, live: &Arc<Live>, open: &InFlight) -> Self {
+        Self {
+            application: Arc::new(application),
+            heads: Heads::new(server),
+            places: Arc::new(Places::new(server, descriptors::plan(server.max_connections))),
+            live: Arc::clone(live),
+            open: open.clone(),
+            end: watch::Sender::new(false),
+        }
+    }
+
+    /// The place of a new connection; where there is none it is to be closed.
+    pub(super) fn place(&self, stream: &Stream) -> Option<Place> {
+        let digest = stream.get_socket_digest();
+        let address = digest.as_ref().and_then(|digest| digest.peer_addr()?.as_inet());
+        let client = address.map(|address| address.ip().to_canonical());
+        self.places.take(stream.id(), client, &self.live.serving().config.server.trusted_proxies)
+    }
+
+    /// Tells a connection when it is to end, if nothing is under way on it.
+    pub(super) fn ends(&self) -> watch::Receiver<bool> {
+        self.end.subscribe()
+    }
+}
+
+impl<A: HttpServerApp + Send + Sync + 'static> Connections<A> {
+    /// Serves a connection to its end: what was answered is written by then.
+    pub(super) async fn serve(&self, protocol: Protocol, stream: Stream, shutdown: &ShutdownWatch) {
+        let _counted = self.open.enter();
+        match protocol {
+            Protocol::Http1 => http1::serve(self, stream, shutdown).await,
+            Protocol::Http2 => http2::serve(self, stream, shutdown).await,
+        }
+    }
+
+    /// Ends those on which nothing is under way: the listeners are closed.
+    pub(super) async fn end(&self) {
+        self.end.send_replace(true);
+        self.application.http_cleanup().await;
+    }
+}

@@ -1,0 +1,77 @@
+//! The plan of the process's file descriptors, made at its start.
+//!
+//! A request takes up to three: its connection, one to the upstream, and a spool file. So clients may have a third of
+//! what there is; and some are kept for stores, logs and the admin listener, which clients never get.
+
+use std::{fs, os::fd::RawFd};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// What stores, logs, reloads and the admin listener need.
+const RESERVE: usize = 256;
+/// The least part of all descriptors that is reserved, where there are few.
+const RESERVE_PART: usize = 4;
+/// What a request takes at most.
+const A_REQUEST: usize = 3;
+
+/// How descriptors are shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// Connections of clients.
+    pub(super) max_connections: usize,
+    /// Descriptors from this number on are not for clients.
+    pub(super) first_reserved: RawFd,
+}
+
+/// Raises the limit of the process as far as it may, and shares it out; says so where it is too low for so many
+/// connections.
+pub(super) fn plan(wanted_connections: usize) -> Plan {
+    let plan = share_out(raise_limit(), in_use(), wanted_connections);
+    if plan.max_connections < wanted_connections {
+        tracing::warn!(
+            max_connections = plan.max_connections,
+            "the limit of open files has room for so many connections, and server.max_connections is \
+             {wanted_connections}: raise the limit (LimitNOFILE, ulimit -n) to {} or more",
+            A_REQUEST * wanted_connections + in_use() + RESERVE,
+        );
+    }
+    plan
+}
+
+fn share_out(limit: usize, in_use: usize, wanted_connections: usize) -> Plan {
+    let free = limit.saturating_sub(in_use);
+    let reserve = RESERVE.min(free / RESERVE_PART);
+    let max_connections = wanted_connections.min((free - reserve) / A_REQUEST).max(1);
+    Plan { max_connections, first_reserved: RawFd::try_from(limit - reserve).unwrap_or(RawFd::MAX) }
+}
+
+/// How many descriptors the process may have; as many as there are numbers where nothing limits them.
+fn raise_limit() -> usize {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    let limit = if raised.is_ok() { maximum } else { current };
+    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(RawFd::MAX as usize)
+}
+
+/// How many it has now; 0 where the system does not tell.
+fn in_use() -> usize {
+    fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_get_a_third_of_what_there_is() {
+        let plan = |limit, wanted| share_out(limit, 30, wanted);
+        assert_eq!(plan(1_048_576, 10_000), Plan { max_connections: 10_000, first_reserved: 1_048_320 });
+        assert_eq!(plan(4_096, 10_000), Plan { max_connections: 1_270, first_reserved: 3_840 });
+        assert_eq!(plan(96, 10_000), Plan { max_connections: 16, first_reserved: 80 });
+    }
+
+    #[test]
+    fn nothing_free_is_no_panic() {
+        assert_eq!(share_out(20, 30, 10_000), Plan { max_connections: 1, first_reserved: 20 });
+    }
+}

@@ -1,0 +1,273 @@
+//! Request heads of HTTP/1.1, each read completely before anything else is done with it.
+//!
+//! # Design
+//!
+//! *Why not leave it to pingora?* It gives each read a minute, so that a client which sends a byte now and then stays for
+//! ever; it takes heads of a megabyte; and it parses all that it has after each read, so that a head in small pieces
+//! costs the square of its length. Here each byte is looked at once, the head as a whole has a time and a size, and all
+//! heads together have a total. Pingora gets the complete head, and parses it once.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::BytesMut;
+use pingora::protocols::Stream;
+use pingora_timeout::timeout;
+use tokio::{
+    io::AsyncReadExt as _,
+    sync::watch,
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    config,
+    core::{
+        head::{HeadScan, HeadState},
+        refusal::{Code, Refusal},
+    },
+};
+
+/// The room for a head that is not counted in the total: connections are limited, and nearly all heads fit.
+const FIRST_BYTES: usize = 4 * 1024;
+/// When a client may come back that was refused for want of room.
+const RETRY_SOON: Duration = Duration::from_secs(1);
+
+/// What heads may cost.
+#[derive(Clone, Debug)]
+pub(super) struct Heads {
+    /// How long a connection may be silent before the first byte of a head.
+    pub(super) silence_max: Duration,
+    /// How long a head may take from its first byte to the empty line.
+    pub(super) time_max: Duration,
+    /// How many bytes it may have.
+    pub(super) bytes_max: usize,
+    room: Arc<Room>,
+}
+
+/// A complete head, and what came after it.
+#[derive(Debug)]
+pub(super) struct Head {
+    /// The bytes.
+    pub(super) bytes: BytesMut,
+    /// Its share of the total, for as long as its request lasts.
+    pub(super) held: Held,
+}
+
+/// Why there is no head.
+#[derive(Debug)]
+pub(super) enum NoHead {
+    /// The client has gone, or said nothing for too long, or the process ends.
+    Gone,
+    /// The client is told why it is refused.
+    Refused(Refusal),
+}
+
+impl Heads {
+    /// The limits of a configuration.
+    pub(super) fn new(server: &config::Server) -> Self {
+        let room = Arc::new(Room { free_bytes: AtomicUsize::new(server.max_header_memory_bytes) });
+        Self {
+            silence_max: server.keepalive_timeout,
+            time_max: server.header_timeout,
+            bytes_max: server.max_header_bytes,
+            room,
+        }
+    }
+
+    /// A share of the total that holds nothing yet.
+    pub(super) fn hold_none(&self) -> Held {
+        Held { room: Arc::clone(&self.room), bytes: 0 }
+    }
+
+    /// Reads the next head of a connection. One that has not begun is not waited for when the process ends.
+    pub(super) async fn read(&self, stream: &mut Stream, ends: &mut watch::Receiver<bool>) -> Result<Head, NoHead> {
+        let mut head = Head { bytes: BytesMut::with_capacity(FIRST_BYTES), held: self.hold_none() };
+        let mut scan = HeadScan::default();
+        let read = tokio::select! {
+            biased;
+            read = timeout(self.silence_max, stream.read_buf(&mut head.bytes)) => read.ok(),
+            _ = ends.wait_for(|ends| *ends) => None,
+        };
+        if !matches!(read, Some(Ok(1..))) {
+            return Err(NoHead::Gone);
+        }
+        if self.goes_on(&mut scan, &mut head)? {
+            // The first piece is nearly always all of it: only a second one needs a clock.
+            let end = Instant::now() + self.time_max;
+            loop {
+                match timeout_at(end, stream.read_buf(&mut head.bytes)).await {
+                    Ok(Ok(1..)) => {}
+                    Ok(_) => return Err(NoHead::Gone),
+                    Err(_elapsed) => return Err(NoHead::Refused(too_late())),
+                }
+                if !self.goes_on(&mut scan, &mut head)? {
+                    break;
+                }
+            }
+        }
+        Ok(head)
+    }
+
+    /// Whether more of a head has to come, for which there is room then.
+    fn goes_on(&self, scan: &mut HeadScan, head: &mut Head) -> Result<bool, NoHead> {
+        let state = scan.look(&head.bytes);
+        let length = if state == HeadState::Complete { scan.end() } else { head.bytes.len() };
+        if length > self.bytes_max {
+            return Err(NoHead::Refused(self.too_large()));
+        }
+        if state != HeadState::Unfinished {
+            return Ok(false);
+        }
+        if head.bytes.len() == head.bytes.capacity() {
+            // One more byte than is allowed tells a head that is too large.
+            let wanted = (2 * head.bytes.len()).min(self.bytes_max + 1);
+            if !head.held.hold(wanted) {
+                return Err(NoHead::Refused(no_room()));
+            }
+            head.bytes.reserve(wanted - head.bytes.len());
+        }
+        Ok(true)
+    }
+
+    fn too_large(&self) -> Refusal {
+        let detail = format!("the head has more than {} bytes; send fewer or shorter fields", self.bytes_max);
+        Refusal::new(Code::HeaderTooLarge, detail)
+    }
+}
+
+fn too_late() -> Refusal {
+    Refusal::new(Code::HeaderTimeout, "send the whole head at once")
+}
+
+pub(super) fn no_room() -> Refusal {
+    Refusal::new(Code::Overloaded, "too many large heads are being received at this moment").retry_after(RETRY_SOON)
+}
+
+/// The room for all heads together.
+#[derive(Debug)]
+struct Room {
+    free_bytes: AtomicUsize,
+}
+
+/// What one head holds of that room; given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    room: Arc<Room>,
+    bytes: usize,
+}
+
+impl Held {
+    /// Makes the share at least `bytes`; false, and unchanged, where that much is not free.
+    pub(super) fn hold(&mut self, bytes: usize) -> bool {
+        let more = bytes.saturating_sub(self.bytes);
+        // The counter guards no other memory, so relaxed order is enough.
+        let take = |free: usize| free.checked_sub(more);
+        let taken = self.room.free_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
+        if taken {
+            self.bytes += more;
+        }
+        taken
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.room.free_bytes.fetch_add(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heads(bytes_max: usize, room: usize) -> Heads {
+        Heads {
+            silence_max: Duration::from_secs(60),
+            time_max: Duration::from_millis(200),
+            bytes_max,
+            room: Arc::new(Room { free_bytes: AtomicUsize::new(room) }),
+        }
+    }
+
+    /// What comes of these pieces, each sent when the one before was read; and then nothing for ever.
+    async fn read(heads: &Heads, pieces: &[&str]) -> Result<Head, NoHead> {
+        let (mut client, server) = tokio::io::duplex(64);
+        let pieces = pieces.concat();
+        tokio::spawn(async move {
+            let _ = tokio::io::AsyncWriteExt::write_all(&mut client, pieces.as_bytes()).await;
+            std::future::pending::<()>().await;
+        });
+        let (_sender, mut ends) = watch::channel(false);
+        heads.read(&mut (Box::new(server) as Stream), &mut ends).await
+    }
+
+    fn code(result: Result<Head, NoHead>) -> Code {
+        match result {
+            Err(NoHead::Refused(refusal)) => refusal.code,
+            other => panic!("{other:?} and no refusal"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_head_comes_in_any_number_of_pieces() {
+        let long = format!("X: {}\r\n", "x".repeat(10_000));
+        let head = read(&heads(20_000, 20_000), &["GET / HTTP/1.1\r\n", &long, "\r\n", "body"]).await.unwrap();
+        assert!(head.bytes.starts_with(b"GET / HTTP/1.1\r\nX: xxx"));
+        assert!(head.held.bytes >= 10_000, "it is counted: {}", head.held.bytes);
+    }
+
+    #[tokio::test]
+    async fn the_time_counts_from_the_first_byte_on_and_no_piece_begins_it_anew() {
+        let (mut client, server) = tokio::io::duplex(64);
+        let trickle = tokio::spawn(async move {
+            for byte in "GET / HTTP/1.1\r\nX: y".bytes().cycle() {
+                if tokio::io::AsyncWriteExt::write_all(&mut client, &[byte]).await.is_err() {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        });
+        let (_sender, mut ends) = watch::channel(false);
+        let begun = Instant::now();
+        let result = heads(20_000, 0).read(&mut (Box::new(server) as Stream), &mut ends).await;
+        assert_eq!(code(result), Code::HeaderTimeout);
+        assert!(begun.elapsed() >= Duration::from_millis(200));
+        trickle.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_head_that_is_too_large_is_refused_before_it_is_there() {
+        let endless = "x".repeat(30_000);
+        assert_eq!(code(read(&heads(20_000, 40_000), &["GET /", &endless]).await), Code::HeaderTooLarge);
+        let fits = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(977));
+        assert_eq!(fits.len(), 1_000);
+        read(&heads(1_000, 20_000), &[&fits]).await.expect("exactly as large as it may be");
+        assert_eq!(code(read(&heads(999, 20_000), &[&fits]).await), Code::HeaderTooLarge);
+    }
+
+    #[tokio::test]
+    async fn all_heads_together_have_a_total() {
+        let heads = heads(20_000, 20_000);
+        let long = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(10_000));
+        let first = read(&heads, &[&long]).await.expect("there is room");
+        assert_eq!(code(read(&heads, &[&long]).await), Code::Overloaded);
+        drop(first);
+        read(&heads, &[&long]).await.expect("the room is free again");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_says_nothing_ends_with_the_process() {
+        let (_client, server) = tokio::io::duplex(64);
+        let (sender, mut ends) = watch::channel(false);
+        sender.send_replace(true);
+        let result = heads(1_000, 0).read(&mut (Box::new(server) as Stream), &mut ends).await;
+        assert!(matches!(result, Err(NoHead::Gone)), "{result:?}");
+    }
+}

@@ -1,0 +1,92 @@
+//! A backend, the proxy before it, and the measure of a flood.
+
+use std::{env, net::SocketAddr, time::Duration};
+
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::{
+    honest::Honest,
+    measure::{Cost, Sampler},
+    support::{
+        backend::Backend,
+        proxy::{Proxy, Setup},
+        raw::get,
+    },
+};
+
+/// One flood at a time: each is measured alone.
+static ALONE: Mutex<()> = Mutex::const_new(());
+
+/// A proxy that is about to be flooded.
+pub struct Arena {
+    _backend: Backend,
+    pub proxy: Proxy,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// The most that a flood may cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Ceiling {
+    /// Resident memory above what was held before.
+    pub resident_mib: usize,
+    /// Descriptors above what was held before.
+    pub descriptors: usize,
+    /// How long an honest client waits, of a hundred times the longest but one.
+    pub honest_wait: Duration,
+}
+
+/// How long an honest client may wait in most floods: a build without optimisation on a busy machine takes a tenth.
+pub const HONEST_WAIT: Duration = Duration::from_millis(500);
+
+/// One number for `make test`, another for `make floods`.
+pub fn times<T>(short: T, long: T) -> T {
+    if env::var("FLOODS").is_ok_and(|value| value == "full") { long } else { short }
+}
+
+impl Arena {
+    /// A proxy with one optimistic route for every path, and these lines in `[server]`.
+    pub async fn start(lines: &str) -> Self {
+        Self::before(lines, |setup| setup, "", None).await
+    }
+
+    /// The same with more in the configuration: `configure` adds to its tables, `tables` are further ones; and with so
+    /// many file descriptors at most.
+    pub async fn before(
+        lines: &str,
+        configure: impl FnOnce(Setup) -> Setup,
+        tables: &str,
+        descriptors: Option<usize>,
+    ) -> Self {
+        let alone = ALONE.lock().await;
+        let backend = Backend::start().await;
+        let configuration = configure(Proxy::to(backend.addr()).server(lines)).configuration() + tables;
+        let proxy = Proxy::start_within(&configuration, &[("RUST_LOG", "warn")], descriptors).await;
+        backend.put("/warm", "up");
+        assert_eq!(get(proxy.addr(), "/warm").await.status, 200);
+        Self { _backend: backend, proxy, _alone: alone }
+    }
+
+    pub fn addr(&self) -> SocketAddr {
+        self.proxy.addr()
+    }
+
+    /// Lets a flood go on beside an honest client, tells what it cost, and compares that with the ceiling.
+    pub async fn flood<T>(&self, name: &str, ceiling: Ceiling, flood: impl Future<Output = T>) -> (T, Cost) {
+        let honest = Honest::start(self.addr()).await;
+        let sampler = Sampler::start(self.proxy.id());
+        let result = flood.await;
+        let cost = sampler.end().await;
+        let wait = honest.end().await;
+        println!(
+            "| {name} | {:.1} MiB | {} | {:.2} s | {} ms |",
+            cost.resident_kib as f64 / 1024.0,
+            cost.descriptors,
+            cost.processor.as_secs_f64(),
+            wait.as_millis(),
+        );
+        assert!(cost.resident_kib <= ceiling.resident_mib * 1024, "{name}: memory: {cost:?}, {ceiling:?}");
+        assert!(cost.descriptors <= ceiling.descriptors, "{name}: descriptors: {cost:?}, {ceiling:?}");
+        assert!(wait <= ceiling.honest_wait, "{name}: an honest client waited {wait:?}, {ceiling:?}");
+        (result, cost)
+    }
+}

@@ -1,0 +1,73 @@
+//! More connections than there is room for, from one client and from many.
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
+
+use tokio::{io::AsyncReadExt as _, net::TcpStream, time::timeout};
+
+use crate::{
+    arena::{Arena, Ceiling, HONEST_WAIT, times},
+    sockets::{connect_from, connections},
+    support::wait::within,
+};
+
+/// How many of these connections stay open: one that is refused is closed at once.
+async fn stay_open(streams: Vec<TcpStream>) -> (usize, Vec<TcpStream>) {
+    let mut kept = Vec::new();
+    for mut stream in streams {
+        // What is closed is closed before the ones after it were let in.
+        let closed = timeout(Duration::from_millis(1), stream.read(&mut [0])).await;
+        if closed.is_err() {
+            kept.push(stream);
+        }
+    }
+    (kept.len(), kept)
+}
+
+/// A client gets its share, and others get in beside it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_client_gets_its_share() {
+    let share = times(100, 1_000);
+    let arena = Arena::start(&format!("max_connections_per_client = {share}")).await;
+    let ceiling = Ceiling { resident_mib: 8 + share / 20, descriptors: share + 20, honest_wait: HONEST_WAIT };
+    let flood = async {
+        let streams = connections(arena.addr(), 5 * share).await;
+        within("the last to be judged", stay_open(streams)).await
+    };
+    let ((open, _streams), _) = arena.flood("idle connections of one client", ceiling, flood).await;
+    assert_eq!(open, share);
+}
+
+/// Many clients get what there is in all; it is given to others when they have gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_clients_together_have_a_total() {
+    let arena = Arena::start("max_connections = 50\nmax_connections_per_client = 10").await;
+    let flood = async {
+        let mut streams = Vec::new();
+        for client in 0..10 {
+            let from = IpAddr::V4(Ipv4Addr::new(127, 0, 1, client));
+            for _ in 0..10 {
+                streams.push(connect_from(from, arena.addr()).await.expect("the kernel accepts"));
+            }
+        }
+        within("the last to be judged", stay_open(streams)).await
+    };
+    let (open, streams) = flood.await;
+    assert_eq!(open, 50);
+    drop(streams);
+    let again = Ceiling { resident_mib: 16, descriptors: 70, honest_wait: HONEST_WAIT };
+    arena.flood("the total is free again", again, async {}).await;
+}
+
+/// With few descriptors there are fewer connections, and the requests of those who are in are answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn few_descriptors_refuse_the_new_and_keep_those_under_way() {
+    let arena = Arena::before("", |setup| setup, "", Some(160)).await;
+    let ceiling = Ceiling { resident_mib: 16, descriptors: 120, honest_wait: HONEST_WAIT };
+    let flood = async { within("the last to be judged", stay_open(connections(arena.addr(), 300).await)).await };
+    let ((open, _streams), _) = arena.flood("connections beyond 160 descriptors", ceiling, flood).await;
+    assert!((10..=20).contains(&open), "{open} were let in, and half of a third of 160 is what one client may have");
+    assert!(arena.proxy.log().contains("the limit of open files has room"), "it says so at the start");
+}

@@ -1,0 +1,34 @@
+//! Floods: what clients without credentials can cost, each beside an honest client (DESIGN, section 3, rules 13 and 17).
+//!
+//! A test starts the real program, measures what it holds before, lets the flood go on, and compares the most that it
+//! held meanwhile, and how long the honest client waited, with a ceiling. `make floods` does the same with more of each.
+//!
+//! ```text
+//! arena     a backend, the proxy before it, and the measure of a flood
+//! measure   memory, descriptors and processor time of the proxy
+//! honest    a client that reads and writes while others flood
+//! sockets   connections that come from an address of their choice
+//! process   what a process holds, as the kernel tells it
+//! ```
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_precision_loss,
+    missing_docs,
+    unreachable_pub,
+    reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
+)]
+
+mod arena;
+mod connections;
+mod heads;
+mod honest;
+mod measure;
+#[path = "../load/process.rs"]
+#[allow(dead_code, reason = "the load looks at more of a process")]
+mod process;
+mod sockets;
+#[path = "../proxy/support/mod.rs"]
+mod support;

@@ -1,0 +1,71 @@
+//! Memory, descriptors and processor time of the proxy, while something happens.
+
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use crate::process::Process;
+
+/// How often the process is looked at.
+const INTERVAL: Duration = Duration::from_millis(20);
+/// What the kernel counts processor time in (`sysconf(_SC_CLK_TCK)` on Linux).
+const TICKS_PER_SECOND: u64 = 100;
+
+/// What something has cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cost {
+    /// The most resident memory, above what was held before.
+    pub resident_kib: usize,
+    /// The most descriptors, above what was held before.
+    pub descriptors: usize,
+    /// Processor time of all threads, that of the honest client's requests too.
+    pub processor: Duration,
+}
+
+/// Looks at a process until it is told to end. It has a thread of its own: the runtime of the test is busy flooding.
+pub struct Sampler {
+    ends: Arc<AtomicBool>,
+    thread: JoinHandle<Cost>,
+}
+
+impl Sampler {
+    pub fn start(process: u32) -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&ends);
+        Self { ends, thread: thread::spawn(move || sample(Process(process), &seen)) }
+    }
+
+    pub async fn end(self) -> Cost {
+        self.ends.store(true, Ordering::SeqCst);
+        tokio::task::spawn_blocking(|| self.thread.join().expect("it samples to its end")).await.expect("it ends")
+    }
+}
+
+fn sample(process: Process, ends: &AtomicBool) -> Cost {
+    let (resident, descriptors, processor) = (process.resident_kib(), process.descriptors(), processor_time(process));
+    let mut cost = Cost::default();
+    let mut last = false;
+    while !last {
+        last = ends.load(Ordering::SeqCst);
+        cost.resident_kib = cost.resident_kib.max(process.resident_kib().saturating_sub(resident));
+        cost.descriptors = cost.descriptors.max(process.descriptors().saturating_sub(descriptors));
+        thread::sleep(INTERVAL);
+    }
+    cost.processor = processor_time(process) - processor;
+    cost
+}
+
+/// The time that processors have spent on a process.
+pub fn processor_time(process: Process) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.0)).expect("a running process");
+    // The name before it, in parentheses, may have spaces.
+    let (_, fields) = stat.rsplit_once(')').expect("a name");
+    let ticks: u64 = fields.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("ticks")).sum();
+    Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
+}
