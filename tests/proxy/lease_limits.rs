@@ -121,3 +121,32 @@ async fn a_full_store_grants_nothing_and_forgets_nothing() {
     let fields = [("Authorization", "ann"), ("Lease-Id", &*first.id)];
     assert_eq!(send(addr, "PUT", "/a", &fields, "x").await.status, 201);
 }
+
+/// A client that makes up credentials for each request had 1,000 of 1,000 leases.
+#[tokio::test]
+async fn other_credentials_give_no_more_leases_than_an_address_may_have() {
+    let trusted = "trusted_proxies = [\"127.0.0.0/8\"]";
+    let limits = "lease.max_per_principal = 2\nlease.max_per_address = 3";
+    let (_backend, proxy) = start(|setup| setup.server(trusted).route(limits)).await;
+    let addr = proxy.addr();
+    let acquire = async |client: &str, from: &str, target: &str| {
+        let fields = [("Authorization", client), ("X-Forwarded-For", from), ("Lease-Duration", "30")];
+        lease(addr, "POST", target, &fields[usize::from(client.is_empty())..]).await
+    };
+    let first = Grant::of(&acquire("one", "192.0.2.1", "/1").await);
+    for (client, target) in [("two", "/2"), ("three", "/3")] {
+        assert_eq!(acquire(client, "192.0.2.1", target).await.status, 201);
+    }
+    for client in ["four", "one", ""] {
+        acquire(client, "192.0.2.1", "/4").await.refused(429, "too-many-leases");
+        acquire(client, "198.51.100.1, 192.0.2.1", "/4").await.refused(429, "too-many-leases");
+    }
+    assert_eq!(acquire("four", "192.0.2.2", "/4").await.status, 201, "it comes from elsewhere");
+    let released = [("Authorization", "one"), ("X-Forwarded-For", "192.0.2.1"), ("Lease-Id", &*first.id)];
+    assert_eq!(lease(addr, "DELETE", "/1", &released).await.status, 204);
+    assert_eq!(acquire("", "192.0.2.1", "/5").await.status, 201);
+    // Those without credentials are told apart by where they come from.
+    for (from, target, status) in [("2001:db8::1", "/6", 201), ("2001:db8::2", "/7", 201), ("2001:db8::3", "/8", 429)] {
+        assert_eq!(acquire("", from, target).await.status, status, "{from}");
+    }
+}
