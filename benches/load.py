@@ -120,6 +120,8 @@ GROUPS = {
         update("ifmatch, `version`, exclusive, PUT", "guarded", "/version/w", WRITE_PASS),
         update("ifmatch, `content`, exclusive, PUT (and a read after it)", "guarded", "/content/w", WRITE_PASS),
         update("ifmatch, `content`, shared, PUT (a read before and after it)", "guarded", "/shared/w", WRITE_PASS),
+        update("ifmatch, `upstream`, shared, PUT (a HEAD before it, and one after it to learn the tag)", "guarded", "/upstream/w", WRITE_PASS),
+        update("ifmatch, `upstream`, `unique_tags`, PUT (the same)", "guarded", "/unique/w", WRITE_PASS),
         update("nginx, PUT", "nginx", "/plain/w", WRITE_PASS),
         update("nginx with the Lua check, PUT", "lua", "/plain/w", WRITE_PASS),
         update("HAProxy, PUT", "haproxy", "/plain/w", WRITE_PASS),
@@ -257,7 +259,7 @@ def free_ports(count):
 
 
 def make_files(root):
-    for directory in ("plain", "version", "content", "shared", "upstream"):
+    for directory in ("plain", "version", "content", "shared", "upstream", "unique"):
         (root / directory).mkdir(parents=True)
         (root / directory / "small").write_bytes(b"s" * SMALL)
         (root / directory / "large").write_bytes(b"l" * LARGE)

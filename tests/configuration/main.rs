@@ -16,6 +16,7 @@ mod admin;
 mod certificates;
 mod clients;
 mod leases;
+mod limits;
 mod one_key;
 mod stores;
 mod tags;
