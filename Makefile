@@ -9,7 +9,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test explore mutants lint fmt bench bench-leases bench-stores bare-machine bench-core floods simulate soak soak-downloads crash histories setup-build setup-browser setup-engines setup-languages setup-test setup-bench
+.PHONY: help run test explore mutants lint fmt bench bench-leases bench-stores bare-machine bench-core floods fuzz simulate soak soak-downloads crash histories setup-build setup-browser setup-engines setup-languages setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -59,6 +59,16 @@ soak: setup-build setup-test ## Load with leases, aborts and reloads for 10 minu
 
 floods: setup-build setup-test ## Flood the proxy in every way that the tests know, with three to ten times as much (5 minutes; docs/floods.md)
 	FLOODS=full $(CARGO) test --locked --test floods -- --nocapture --test-threads=1
+
+# The readers hold no unsafe code, so a sanitizer would find nothing: a stable compiler does.
+fuzz: FUZZ_SECONDS := 1800
+fuzz: setup-build ## Fuzz each reader of what others send for FUZZ_SECONDS (half an hour each; fuzz/README.md)
+	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-fuzz
+	for target in $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))); do \
+		mkdir -p fuzz/corpus/$$target && \
+		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+			-max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=4096 || exit 1; \
+	done
 
 crash: setup-build setup-test ## Kill a proxy with leases on disk 200 times, and look what is left (2 minutes)
 	IFMATCH_CRASHES=200 $(CARGO) test --locked --test proxy survives_any_crash -- --nocapture

@@ -10,7 +10,8 @@ fn the_security_page_tells_the_defaults() {
     for line in page.lines().filter(|line| line.starts_with("| `")) {
         let mut cells = line.split(" | ").map(|cell| cell.trim_matches(['|', ' ', '`']));
         let (Some(key), Some(default)) = (cells.next(), cells.next()) else { panic!("{line}: two cells and more") };
-        let is_default = |line: &str| line == format!("#{key} = {default}") || line == format!("#{key} = \"{default}\"");
+        let is_default =
+            |line: &str| line == format!("#{key} = {default}") || line == format!("#{key} = \"{default}\"");
         assert!(reference.lines().any(is_default), "`{key}` is not {default:?} in config/ifmatch.toml");
         rows += 1;
     }

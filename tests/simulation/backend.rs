@@ -170,12 +170,6 @@ impl Backend {
     }
 }
 
-/// The content that a body shows.
-pub fn content_in(body: &str) -> Option<u32> {
-    let digits = body.strip_prefix("{\"is\":").and_then(|rest| rest.split(',').next()).unwrap_or(body);
-    digits.parse().ok()
-}
-
 fn response(status: u16) -> Response {
     Response { status, fields: Vec::new(), body: String::new() }
 }

@@ -6,7 +6,7 @@ use http::Method;
 use tokio::time::Instant;
 
 use crate::{
-    backend::{Kind, content_in, resource_of},
+    backend::{Kind, resource_of},
     client::{Request, Told},
     operation::Operation,
     turns::Turns,
@@ -190,7 +190,8 @@ impl Inner {
                 ledger.breaks(format!("request {number} reads what a lease keeps from it"));
             }
         }
-        ledger.learn(&entry, told, at);
+        let state = told.serial.and_then(|serial| self.backend.resource(&entry.resource).content_at(serial));
+        self.ledger.learn(&entry, told, state, at);
     }
 }
 
@@ -273,13 +274,12 @@ impl Ledger {
         })
     }
 
-    fn learn(&mut self, entry: &Entry, told: &Told, at: Instant) {
+    /// A client learns what it is told: of the state with this content, if it is told of one.
+    fn learn(&mut self, entry: &Entry, told: &Told, content: Option<u32>, at: Instant) {
         let known = &mut self.clients[entry.client];
         if let (Some(tag), Some(serial)) = (&told.tag, told.serial)
             && matches!(told.status, 200 | 201 | 204)
         {
-            let written = entry.request.body.as_deref().and_then(content_in);
-            let content = if entry.operation == Operation::Read { content_in(&told.body) } else { written };
             let seen = Seen { tag: tag.clone(), serial, content };
             known.seen.insert(entry.request.target.clone(), seen);
         }

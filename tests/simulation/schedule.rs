@@ -248,7 +248,9 @@ impl Run {
         if sent.writes() {
             self.arrived(&sent);
             let until = Instant::now() + closed_after + sent.late_max;
-            self.world.lock().late.push(Late { sent, until });
+            let mut inner = self.world.lock();
+            inner.ledger.is_faulty = true;
+            inner.late.push(Late { sent, until });
         }
     }
 

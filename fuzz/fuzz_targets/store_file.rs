@@ -1,0 +1,89 @@
+//! The file of the `disk` store: damage of any kind is refused, or the file holds what it held.
+//!
+//! Each four bytes of the input change one byte of a file with three leases: three for its place, one for its value.
+#![no_main]
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+
+use ifmatch::{
+    clock::BootClock,
+    core::{
+        lease::{Lease, LeaseDuration, LeaseId, TargetName, Term},
+        policy::LeaseGuards,
+        record::{Record, Revision, Stamp},
+        resource::ResourceKey,
+    },
+    store::{
+        Store,
+        disk::DiskStore,
+        memory::Room,
+    },
+};
+use libfuzzer_sys::fuzz_target;
+use tokio::runtime::{Builder, Runtime};
+
+const DAY: Duration = Duration::from_secs(86_400);
+const ROOM: Room = Room { records: 100, bytes: 1 << 20 };
+/// Where something stands: the rest of the file is reserved.
+const WRITTEN_BYTES: usize = 16 << 10;
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Builder::new_current_thread().enable_all().build().unwrap());
+
+static SOUND: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let path = path("sound");
+    let _ = fs::remove_file(&path);
+    RUNTIME.block_on(async {
+        let (store, _left) = DiskStore::open(&path, Arc::new(BootClock), ROOM, DAY).await.unwrap();
+        for (name, fence) in [("a", 1), ("b", 2), ("c", 3)] {
+            let key = ResourceKey::from_text(name);
+            let before = store.read(&key).await.unwrap();
+            store.swap(&key, before.revision, leased(fence)).await.unwrap();
+        }
+    });
+    fs::read(&path).unwrap()
+});
+
+fn leased(fence: u8) -> Record {
+    let lease = Lease {
+        id: LeaseId::from_random([fence; 16]),
+        term: Term::Held(None),
+        duration: LeaseDuration::Infinite,
+        granted: Default::default(),
+        holder: None,
+        principal: None,
+        remember: DAY,
+        guards: LeaseGuards::Write,
+        target: TargetName::default(),
+    };
+    Record { lease: Some(lease), fence: Stamp::Itself, ..Record::absent(Revision(0)) }
+}
+
+fn path(name: &str) -> PathBuf {
+    let shared = PathBuf::from("/dev/shm");
+    let directory = if shared.is_dir() { shared } else { std::env::temp_dir() };
+    directory.join(format!("ifmatch-fuzz-{}-{name}", std::process::id()))
+}
+
+fuzz_target!(|input: &[u8]| {
+    let mut bytes = SOUND.clone();
+    for change in input.chunks_exact(4) {
+        let place = usize::from(change[0]) << 16 | usize::from(change[1]) << 8 | usize::from(change[2]);
+        bytes[place % WRITTEN_BYTES] = change[3];
+    }
+    let path = path("damaged");
+    fs::write(&path, &bytes).unwrap();
+    RUNTIME.block_on(async {
+        // What was damaged is said, and nobody's lease is lost in silence; the last one may be that of a torn write.
+        let Ok((store, _left)) = DiskStore::open(&path, Arc::new(BootClock), ROOM, DAY).await else { return };
+        for (name, fence) in [("a", 1), ("b", 2)] {
+            let record = store.read(&ResourceKey::from_text(name)).await.unwrap().record;
+            assert_eq!(record.lease.map(|lease| lease.id.reveal()), leased(fence).lease.map(|lease| lease.id.reveal()));
+        }
+    });
+    fs::remove_file(&path).unwrap();
+});
