@@ -209,7 +209,9 @@ pub(crate) fn say_length_once(request: &mut RequestHeader) -> pingora::Result<()
 fn take_out_nominated(head: &mut impl Head, may: impl Fn(&HeaderName) -> bool) {
     if head.fields().contains_key(header::CONNECTION) {
         let named: Vec<HeaderName> = nominated(head.fields()).filter(may).collect();
-        named.iter().for_each(|name| head.remove(name));
+        for name in &named {
+            head.remove(name);
+        }
     }
 }
 

@@ -140,7 +140,7 @@ pub fn request(random: &mut Random, beginning: &str) -> Vec<u8> {
     let mut text = format!("{} {}", one(random, &METHODS), target(random, beginning));
     let version =
         if random.is_one_of(96) { "HTTP/1.1" } else { one(random, &["HTTP/1.0", "HTTP/1.2", "HTTP/2.0", "http/1.1"]) };
-    text.push_str(&format!(" {version}\r\n"));
+    text = [&text, " ", version, "\r\n"].concat();
     let host = if random.is_one_of(90) { "test" } else { one(random, &HOSTS) };
     let mut fields = vec![format!("Host: {host}\r\n")];
     let (framing, body) = if random.is_one_of(50) { ("", "") } else { *framing(random) };

@@ -34,7 +34,7 @@ async fn answer(stream: TcpStream) -> io::Result<()> {
             Err(error) => return Err(error),
         }
     }
-    let length: usize = length.parse().map_err(|_| malformed("a length", &length))?;
+    let length: usize = length.parse().map_err(|_unread| malformed("a length", &length))?;
     let mut variables = vec![0; length + 1];
     stream.read_exact(&mut variables).await?;
     variables.truncate(length);
