@@ -19,7 +19,7 @@ static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// A proxy that is about to be flooded.
 pub struct Arena {
-    _backend: Backend,
+    pub backend: Backend,
     pub proxy: Proxy,
     _alone: MutexGuard<'static, ()>,
 }
@@ -64,7 +64,7 @@ impl Arena {
         let proxy = Proxy::start_within(&configuration, &[("RUST_LOG", "warn,ifmatch::cli=info")], descriptors).await;
         backend.put("/warm", "up");
         assert_eq!(get(proxy.addr(), "/warm").await.status, 200);
-        Self { _backend: backend, proxy, _alone: alone }
+        Self { backend, proxy, _alone: alone }
     }
 
     pub fn addr(&self) -> SocketAddr {

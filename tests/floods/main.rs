@@ -8,6 +8,7 @@
 //! measure   memory, descriptors and processor time of the proxy
 //! honest    a client that reads and writes while others flood
 //! sockets   connections that come from an address of their choice
+//! frames    an HTTP/2 client that sends whatever frames it is told to
 //! process   what a process holds, as the kernel tells it
 //! ```
 
@@ -23,9 +24,11 @@
 
 mod arena;
 mod connections;
+mod frames;
 mod heads;
 mod health;
 mod honest;
+mod http2;
 mod measure;
 #[path = "../load/process.rs"]
 #[allow(dead_code, reason = "the load looks at more of a process")]
