@@ -66,7 +66,7 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct RequestPlace {
     places: Arc<Places>,
-    client: Option<Arc<Client>>,
+    client: Option<(IpAddr, Arc<Client>)>,
 }
 
 /// Why there is no place for a connection.
@@ -165,6 +165,15 @@ impl Places {
         Ok(place)
     }
 
+    /// Forgets a client that has nothing any more. Requests whose connection has gone keep it: their client gets no new
+    /// share by connecting again.
+    fn forget_gone(network: IpAddr, by_client: &mut HashMap<IpAddr, Arc<Client>>) {
+        let counts = |client: &Arc<Client>| [&client.connections, &client.requests].map(|n| n.load(Ordering::Relaxed));
+        if by_client.get(&network).map(counts) == Some([0, 0]) {
+            by_client.remove(&network);
+        }
+    }
+
     fn by_client(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<Client>>> {
         // A panic leaves no count half changed.
         self.by_client.lock().unwrap_or_else(PoisonError::into_inner)
@@ -178,9 +187,9 @@ impl Place {
         let places = &self.places;
         take(&places.requests, places.max).then_some(())?;
         let mut place = RequestPlace { places: Arc::clone(places), client: None };
-        if let Some((_, client)) = &self.client {
+        if let Some((network, client)) = &self.client {
             take(&client.requests, places.max_per_client).then_some(())?;
-            place.client = Some(Arc::clone(client));
+            place.client = Some((*network, Arc::clone(client)));
         }
         Some(place)
     }
@@ -194,8 +203,10 @@ impl Place {
 impl Drop for RequestPlace {
     fn drop(&mut self) {
         self.places.requests.fetch_sub(1, Ordering::Relaxed);
-        if let Some(client) = &self.client {
-            client.requests.fetch_sub(1, Ordering::Relaxed);
+        let Some((network, client)) = &self.client else { return };
+        let was_last = client.requests.fetch_sub(1, Ordering::Relaxed) == 1;
+        if was_last && client.connections.load(Ordering::Relaxed) == 0 {
+            Places::forget_gone(*network, &mut self.places.by_client());
         }
     }
 }
@@ -205,9 +216,8 @@ impl Drop for Place {
         self.places.open.fetch_sub(1, Ordering::Relaxed);
         let Some((network, client)) = &self.client else { return };
         let mut by_client = self.places.by_client();
-        if client.connections.fetch_sub(1, Ordering::Relaxed) == 1 && client.requests.load(Ordering::Relaxed) == 0 {
-            by_client.remove(network);
-        }
+        client.connections.fetch_sub(1, Ordering::Relaxed);
+        Places::forget_gone(*network, &mut by_client);
     }
 }
 

@@ -87,3 +87,17 @@ fn a_client_has_as_many_requests_as_connections() {
     drop(mine);
     assert!(unix.request().is_some() && connection.request().is_some());
 }
+
+/// A write that was given up goes on, and counts until it is done.
+#[test]
+fn who_connects_again_gets_no_new_share_of_requests() {
+    let places = places(10, 1, 100);
+    let connect = || places.try_take(5, address("192.0.2.1"), &nobody()).expect("a connection");
+    let connection = connect();
+    let given_up = connection.request().expect("a request");
+    drop(connection);
+    assert!(connect().request().is_none());
+    drop(given_up);
+    assert!(places.by_client().is_empty());
+    assert!(connect().request().is_some());
+}
