@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// One flood at a time: each is measured alone.
-static ALONE: Mutex<()> = Mutex::const_new(());
+pub static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// A proxy that is about to be flooded.
 pub struct Arena {

@@ -32,7 +32,7 @@ pub const END_HEADERS: u8 = 4;
 /// What a client is told that goes too far (RFC 9113 section 7).
 pub const ENHANCE_YOUR_CALM: u32 = 11;
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A connection on which the client writes, while what the server says is looked at beside.
 pub struct Http2 {
