@@ -9,7 +9,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test explore mutants lint fmt bench bench-leases bench-stores bare-machine bench-core floods fuzz simulate soak soak-downloads crash histories setup-build setup-browser setup-engines setup-languages setup-test setup-bench
+.PHONY: help run test explore mutants lint fmt bench bench-leases bench-stores bare-machine bench-core floods fuzz simulate soak soak-downloads crash differential histories setup-build setup-browser setup-engines setup-languages setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -78,6 +78,9 @@ histories: setup-build setup-test ## Kill and stop proxies and their engine, als
 	IFMATCH_DISTURBANCES=200 $(CARGO) test --locked --test histories keep_the_promise -- --nocapture --test-threads=1 --skip generated
 	IFMATCH_PROXIES=4 IFMATCH_WRITERS=16 $(CARGO) test --locked --test histories turns -- --nocapture
 
+differential: setup-build setup-test ## Compare how nginx, Apache, Node.js and Python read 100,000 odd requests that were forwarded (5 minutes; docs/http.md)
+	IFMATCH_DIFFERENTIAL=100000 $(CARGO) test --locked --test differential -- --nocapture
+
 bare-machine: ## Do all that a newcomer does on a Debian with make and Rust alone (needs root; 1 hour)
 	.ci/bare-machine $(or $(BARE_MACHINE),target/bare-machine) .ci/bare-machine-test
 
@@ -90,7 +93,7 @@ setup-build: ## Install what the build needs and is missing (Debian packages)
 	@[ -e /usr/include/google/protobuf/descriptor.proto ] || .ci/install protobuf=libprotobuf-dev
 
 setup-test: setup-browser setup-engines setup-languages ## Install what the tests need and is missing (Debian packages, PyPI, npm)
-	@.ci/install curl=curl nginx=nginx python3=python3 promtool=prometheus systemd-analyze=systemd
+	@.ci/install curl=curl nginx=nginx apache2=apache2-bin python3=python3 promtool=prometheus systemd-analyze=systemd
 	@nginx -V 2>&1 | grep -q -- --with-http_dav_module || \
 		{ echo 'this nginx has no dav module, which the tests write through; Debian builds it in' >&2; exit 1; }
 	@.ci/clients

@@ -242,3 +242,27 @@ fn files_that_are_linked_exist() {
     let missing = local.filter(|target| !root().join(target).exists()).collect::<Vec<_>>();
     assert_eq!(missing, [""; 0]);
 }
+
+/// docs/dependencies.md lists each crate that is built in more than one version.
+#[test]
+fn crates_that_are_there_twice_are_listed() {
+    let text = |line: &str, key: &str| Some(line.strip_prefix(key)?.trim_matches('"').to_owned());
+    let mut versions = std::collections::BTreeMap::<String, Vec<String>>::new();
+    let mut name = String::new();
+    for line in include_str!("../Cargo.lock").lines() {
+        if let Some(found) = text(line, "name = ") {
+            name = found;
+        } else if let Some(version) = text(line, "version = ").filter(|_| line.starts_with("version = \"")) {
+            versions.entry(name.clone()).or_default().push(version);
+        }
+    }
+    versions.retain(|_, versions| versions.len() > 1);
+    let listed = include_str!("../docs/dependencies.md").lines().filter(|line| line.matches('|').count() == 4);
+    let listed: Vec<String> = listed.filter(|line| line.starts_with("| `")).map(str::to_owned).collect();
+    let expected = versions.iter().map(|(name, versions)| format!("| `{name}` | {} | ", versions.join(", ")));
+    let expected: Vec<String> = expected.collect();
+    assert_eq!(listed.len(), expected.len(), "{expected:#?}");
+    for (line, beginning) in listed.iter().zip(&expected) {
+        assert!(line.starts_with(beginning), "{line}\nand not\n{beginning}");
+    }
+}

@@ -13,7 +13,7 @@ use std::{
     fs::File,
     io,
     pin::pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -53,8 +53,8 @@ pub(super) struct Caller(pub(super) Arc<str>);
 
 /// Serves for ever. Must be called on a runtime.
 pub(super) async fn serve(socket: AdminSocket, router: Router) -> io::Result<()> {
-    let mut desk = Desk { router, lines: Vec::new(), spares: Vec::new() };
-    desk.refill();
+    let mut desk = Desk { router, lines: Vec::new(), spares: Spares::default() };
+    desk.spares.refill();
     match socket {
         AdminSocket::Tcp(listener) => {
             let listener = TcpListener::from_std(listener)?;
@@ -127,19 +127,43 @@ impl Drop for Answering {
 struct Desk {
     router: Router,
     lines: Vec<(Line, AbortHandle)>,
-    spares: Vec<File>,
+    spares: Spares,
 }
 
-impl Desk {
-    /// Keeps spare descriptors again, if there are any.
-    fn refill(&mut self) {
-        while self.spares.len() < SPARES
+/// Descriptors that are kept open for nothing, until there are no others.
+#[derive(Clone, Debug, Default)]
+struct Spares(Arc<Mutex<Vec<File>>>);
+
+impl Spares {
+    fn refill(&self) {
+        let mut spares = self.lock();
+        while spares.len() < SPARES
             && let Ok(spare) = File::open("/dev/null")
         {
-            self.spares.push(spare);
+            spares.push(spare);
         }
     }
 
+    /// Closes one; false if there was none.
+    fn give(&self) -> bool {
+        self.lock().pop().is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<File>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes the descriptor of a connection back among the spare ones when that has ended, before anybody else gets it.
+struct Refill(Spares);
+
+impl Drop for Refill {
+    fn drop(&mut self) {
+        self.0.refill();
+    }
+}
+
+impl Desk {
     fn connect<S>(&mut self, stream: S, caller: String)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -150,9 +174,13 @@ impl Desk {
         }
         let line = Line::new();
         let router = self.router.clone().layer(Extension(Caller(caller.into()))).layer(Extension(line.clone()));
-        let task = tokio::spawn(converse(stream, router));
+        let refill = Refill(self.spares.clone());
+        let task = tokio::spawn(async move {
+            // Dropped after the connection, however that ends.
+            let _refill = refill;
+            converse(stream, router).await;
+        });
         self.lines.push((line, task.abort_handle()));
-        self.refill();
     }
 
     /// Ends the connection that has been of no use for the longest time.
@@ -165,7 +193,7 @@ impl Desk {
 
     /// Makes room after a connection could not be accepted, for want of descriptors for example.
     async fn make_room(&mut self, error: &io::Error) {
-        if self.spares.pop().is_some() {
+        if self.spares.give() {
             return;
         }
         tracing::warn!(%error, "the admin listener cannot accept a connection");

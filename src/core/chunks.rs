@@ -76,11 +76,11 @@ fn next(state: State, octet: u8) -> State {
         }
         (State::Size { digits: 0, .. }, _) => State::Broken,
         (State::Size { size, .. } | State::Blank { size }, b' ' | b'\t') => State::Blank { size },
-        (State::Size { size, .. } | State::Blank { size }, b';') => State::Extension { size },
         (State::Size { size, .. } | State::Blank { size } | State::Extension { size }, b'\r') => {
             State::SizeEnd { size }
         }
-        (State::Extension { size }, b'\t' | b' '..=b'~' | 0x80..) => State::Extension { size },
+        (State::Size { size, .. } | State::Blank { size }, b';')
+        | (State::Extension { size }, b'\t' | b' '..=b'~' | 0x80..) => State::Extension { size },
         (State::SizeEnd { size: 0 }, b'\n') => State::End,
         (State::SizeEnd { size }, b'\n') => State::Data { left: size },
         (State::DataReturn, b'\r') => State::DataEnd,

@@ -191,10 +191,8 @@ pub enum Fault {
 
 /// What is wrong with the fields of a request on any route.
 pub fn fault(headers: &HeaderMap) -> Option<Fault> {
-    let mut options = 0;
-    for option in connection_options(headers) {
-        options += 1;
-        let Some(name) = token(option).filter(|_| options <= CONNECTION_OPTIONS_MAX) else {
+    for (before, option) in connection_options(headers).enumerate() {
+        let Some(name) = token(option).filter(|_| before < CONNECTION_OPTIONS_MAX) else {
             return Some(Fault::MalformedConnection);
         };
         if of(name.as_str()).is_some_and(|field| field.remover != Remover::Hop) {
@@ -218,7 +216,7 @@ fn fault_of_coding(headers: &HeaderMap) -> Option<Fault> {
 }
 
 /// What is wrong with the fields that one route judges by beside those of the table.
-pub fn fault_of_own<'a>(headers: &HeaderMap, own: impl Iterator<Item = &'a HeaderName> + Clone) -> Option<Fault> {
+pub fn fault_of_own<'a>(headers: &HeaderMap, own: &(impl Iterator<Item = &'a HeaderName> + Clone)) -> Option<Fault> {
     if connection_options(headers).filter_map(token).any(|name| own.clone().any(|own| *own == name)) {
         return Some(Fault::Nominated);
     }

@@ -14,7 +14,7 @@ fn named(name: &'static str) -> HeaderMap {
 
 fn faults(headers: &HeaderMap) -> Option<Fault> {
     let own = [HeaderName::from_static("x-tenant"), HeaderName::from_static("x_shard")];
-    fault(headers).or_else(|| fault_of_own(headers, own.iter()))
+    fault(headers).or_else(|| fault_of_own(headers, &own.iter()))
 }
 
 #[test]

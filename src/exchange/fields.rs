@@ -121,7 +121,9 @@ fn join_cookies(head: &mut RequestHeader) -> Result<(), HeadError> {
     if lines.iter().nth(1).is_none() {
         return Ok(());
     }
-    let joined = lines.iter().map(HeaderValue::as_bytes).collect::<Vec<_>>().join(&b"; "[..]);
+    // An empty line would leave a blank at an end, which not all readers take off.
+    let joined = lines.iter().map(HeaderValue::as_bytes).filter(|line| !line.is_empty());
+    let joined = joined.collect::<Vec<_>>().join(&b"; "[..]);
     Ok(head.insert_header(header::COOKIE, joined)?)
 }
 
@@ -199,10 +201,17 @@ pub(crate) fn end_nominated(request: &mut RequestHeader) {
     take_out_nominated(request, |_| true);
 }
 
+/// Says the length of a request once (RFC 9110 section 8.6): a list of equal lengths is one to some, and a fault to others.
+pub(crate) fn say_length_once(request: &mut RequestHeader) -> pingora::Result<()> {
+    repeated_length(&request.headers).map_or(Ok(()), |length| request.insert_header(header::CONTENT_LENGTH, length))
+}
+
 fn take_out_nominated(head: &mut impl Head, may: impl Fn(&HeaderName) -> bool) {
     if head.fields().contains_key(header::CONNECTION) {
         let named: Vec<HeaderName> = nominated(head.fields()).filter(may).collect();
-        named.iter().for_each(|name| head.remove(name));
+        for name in &named {
+            head.remove(name);
+        }
     }
 }
 

@@ -193,7 +193,7 @@ fn check_readings(
 /// Refuses a request in which a field that this route alone judges by is taken out, or has a second spelling.
 fn check_own_fields(guard: &Guard, route: &Route, head: &Head<'_>) -> Result<(), Refusal> {
     let own = guard.identity_headers.iter().chain(route.key.fields());
-    fault_of_own(head.headers, own).map_or(Ok(()), |fault| Err(misleading(fault)))
+    fault_of_own(head.headers, &own).map_or(Ok(()), |fault| Err(misleading(fault)))
 }
 
 /// Decides where a request on a guarded route goes.

@@ -26,7 +26,7 @@ use crate::{
         policy::ErrorShape,
         refusal::{Code, Refusal},
     },
-    exchange::fields::{Head as _, end_nominated},
+    exchange::fields::{Head as _, end_nominated, say_length_once},
     live::{Live, Pass, Retired, Serving},
     telemetry::{self, access::Exchange, trail},
 };
@@ -85,6 +85,7 @@ pub(super) async fn enter(
     if let Some(route) = door.route_index().filter(|_| !is_refused).and_then(|index| routes.get(index)) {
         // What is judged from here on is what the upstream gets.
         end_nominated(session.req_header_mut());
+        say_length_once(session.req_header_mut())?;
         let trusted = &serving.config.server.trusted_proxies;
         context.client = client::address(session, trusted);
         client::tell(session, &route.upstream, trusted)?;

@@ -2,7 +2,7 @@
 
 use pingora::proxy::Session;
 
-use super::answer;
+use super::{answer, unread};
 use crate::{
     core::{idempotency::REPLAYED, policy::ErrorShape},
     exchange::fields::frame_response,
@@ -55,6 +55,7 @@ async fn relay(session: &mut Session, relayed: Relayed) -> pingora::Result<()> {
     frame_response(&mut head, session.req_header());
     session.write_response_header(head, false).await?;
     if !is_head {
+        let _sending = unread::sending(begun.len());
         for chunk in begun.chunks() {
             session.write_response_body(Some(chunk.clone()), false).await?;
         }

@@ -114,6 +114,14 @@ fn hosts_behind_one_address_are_told_apart_by_what_they_are_sent() {
     assert_eq!(pair("127.0.0.1", "b.test").len(), 1);
 }
 
+/// What is reported goes to terminals and logs.
+#[test]
+fn a_server_has_no_password_and_none_is_repeated() {
+    let of = |server: &str| problems(&format!("{BASE}[upstreams.bare]\nservers = [{server:?}]\n"));
+    assert_eq!(of("u@localhost:80"), ["server \"u@localhost:80\" holds a user or a password"]);
+    assert_eq!(of("https://app:secret@localhost"), ["server \"app:******@localhost:443\" holds a user or a password"]);
+}
+
 #[test]
 fn underscores_are_kept_or_dropped() {
     let of = |word: &str| problems(&format!("{BASE}[server]\nunderscores = {word:?}\n"));

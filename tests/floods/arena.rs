@@ -2,7 +2,10 @@
 
 use std::{env, net::SocketAddr, time::Duration};
 
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::{Mutex, MutexGuard},
+};
 
 use crate::{
     honest::Honest,
@@ -15,12 +18,14 @@ use crate::{
 };
 
 /// One flood at a time: each is measured alone.
-static ALONE: Mutex<()> = Mutex::const_new(());
+pub static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// A proxy that is about to be flooded.
 pub struct Arena {
-    _backend: Backend,
+    pub backend: Backend,
     pub proxy: Proxy,
+    /// That of the backend: the flood keeps the test's own one busy.
+    runtime: Option<Runtime>,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -37,11 +42,18 @@ pub struct Ceiling {
 
 /// How long an honest client may wait in most floods: a build without optimisation takes a tenth, where the machine has
 /// nothing else to do.
-pub const HONEST_WAIT: Duration = Duration::from_secs(1);
+pub const HONEST_WAIT: Duration = Duration::from_secs(2);
 
 /// One number for `make test`, another for `make floods`.
 pub fn times<T>(short: T, long: T) -> T {
     if env::var("FLOODS").is_ok_and(|value| value == "full") { long } else { short }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // It must not be waited for where others run.
+        self.runtime.take().expect("it is there until now").shutdown_background();
+    }
 }
 
 impl Arena {
@@ -59,12 +71,13 @@ impl Arena {
         descriptors: Option<usize>,
     ) -> Self {
         let alone = ALONE.lock().await;
-        let backend = Backend::start().await;
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let backend = runtime.spawn(Backend::start()).await.expect("a backend");
         let configuration = configure(Proxy::to(backend.addr()).server(lines)).configuration() + tables;
         let proxy = Proxy::start_within(&configuration, &[("RUST_LOG", "warn,ifmatch::cli=info")], descriptors).await;
         backend.put("/warm", "up");
         assert_eq!(get(proxy.addr(), "/warm").await.status, 200);
-        Self { _backend: backend, proxy, _alone: alone }
+        Self { backend, proxy, runtime: Some(runtime), _alone: alone }
     }
 
     pub fn addr(&self) -> SocketAddr {

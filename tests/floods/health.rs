@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tokio::{
     io::AsyncWriteExt as _,
     net::TcpListener,
@@ -10,8 +11,13 @@ use tokio::{
 
 use crate::{
     arena::{Arena, Ceiling, HONEST_WAIT, times},
+    frames::{END_HEADERS, END_STREAM, HEADERS, Http2, SETTINGS, fields, frame},
+    process::Process,
     sockets::connections,
-    support::{admin::look, h2c, wait::until_some},
+    support::{
+        admin::look,
+        wait::{until, until_some},
+    },
 };
 
 const ADMIN: &str = "\n[admin]\nlisten = \"127.0.0.1:0\"\n";
@@ -60,24 +66,49 @@ async fn idle_connections_do_not_starve_health() {
     assert!(longest < PROBE_WAIT, "a probe waited {longest:?}");
 }
 
-/// Clients and upstreams hold every descriptor that they can get, and health has its own.
+/// Others hold every descriptor that there is, and health has its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn health_has_descriptors_when_clients_hold_all_others() {
+async fn health_has_descriptors_when_there_are_no_others() {
+    let arena = Arena::before("", |setup| setup, ADMIN, None).await;
+    let admin = admin(&arena).await;
+    let process = Process(arena.proxy.id());
+    // Less than was planned with at the start: as if a library had taken the rest.
+    let limit = process.highest_descriptor() + 20;
+    let pid = Pid::from_raw(i32::try_from(arena.proxy.id()).expect("a number")).expect("a process");
+    let few = Rlimit { current: Some(limit as u64), maximum: Some(limit as u64) };
+    prlimit(Some(pid), Resource::Nofile, few).expect("the limit of a child can be lowered");
+    let _clients = connections(arena.addr(), limit).await;
+    until("all descriptors to be taken", || process.descriptors() == limit).await;
+    assert!(probe(admin, times(20, 200)).await < PROBE_WAIT);
+}
+
+/// The plan of the start keeps clients from ever having all of them: neither by connections nor by requests.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_do_not_get_all_descriptors() {
+    const LIMIT: usize = 130;
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let tables = format!(
         "{ADMIN}[upstreams.silent]\nservers = [\"{}\"]\n\
          [[routes]]\nname = \"silent\"\npath = \"/silent/{{*rest}}\"\nupstream = \"silent\"\npolicy = \"last-writer-wins\"\n",
         silent.local_addr().expect("its address"),
     );
-    let arena = Arena::before("", |setup| setup, &tables, Some(130)).await;
+    // A trusted proxy, so that the share of one client does not count.
+    let lines = "trusted_proxies = [\"127.0.0.3\"]";
+    let arena = Arena::before(lines, |setup| setup, &tables, Some(LIMIT)).await;
     let admin = admin(&arena).await;
-    let mut connection = h2c::Connection::open(arena.addr()).await;
-    let mut streams = Vec::new();
-    for number in 0..120 {
-        streams.push(connection.begin_without_body("GET", &format!("/silent/{number}"), &[]).await);
+    let mut clients = Vec::new();
+    for _ in 0..5 {
+        let mut client = Http2::open(arena.addr(), &frame(SETTINGS, 0, 0, &[])).await;
+        for number in 0..100 {
+            let head = fields("GET", "/silent/doc", &[]);
+            client.send(&frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &head)).await.expect("it is taken");
+        }
+        clients.push(client);
     }
     let _idle = connections(arena.addr(), 100).await;
-    let process = crate::process::Process(arena.proxy.id());
-    until_some("nearly all descriptors to be taken", || (process.descriptors() >= 118).then_some(())).await;
-    assert!(probe(admin, 20).await < PROBE_WAIT);
+    let process = Process(arena.proxy.id());
+    let waits = probe(admin, times(50, 500)).await;
+    assert!(waits < PROBE_WAIT, "{waits:?}");
+    // What comes in a burst is open for a moment, until it is refused.
+    until("a reserve to be left", || (60..LIMIT - 20).contains(&process.descriptors())).await;
 }

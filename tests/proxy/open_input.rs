@@ -61,6 +61,19 @@ async fn a_body_with_two_codings_takes_no_route() {
     assert_eq!(backend.requests().len(), 0);
 }
 
+/// RFC 9110 section 8.6: a list of equal lengths is one length, or a fault; whoever is sent it may take it for either.
+#[tokio::test]
+async fn a_length_is_said_once() {
+    let (backend, proxy) = start().await;
+    for fields in ["Content-Length: 1, 1", "Content-Length: 1\r\nContent-Length: 1"] {
+        let request = format!("PUT /b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n\r\nx");
+        assert!(matches!(status(&proxy, request.as_bytes()).await, 201 | 204), "{fields:?}");
+    }
+    let seen = backend.seen("PUT", "/b");
+    assert_eq!(seen.len(), 2);
+    assert!(seen.iter().all(|request| request.headers.all("content-length") == ["1"]), "{seen:?}");
+}
+
 /// RFC 9112 section 7.1. The head of a request that nobody judges is on its way when its body comes; no body is whole then.
 #[tokio::test]
 async fn chunks_with_two_readings_end_no_body() {

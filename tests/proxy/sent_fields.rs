@@ -95,7 +95,7 @@ impl Sent {
     fn bytes(&self) -> Vec<u8> {
         let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
         for (name, value) in &self.fields {
-            text.push_str(&format!("{name}:{value}\r\n"));
+            text.extend([name, ":", value, "\r\n"]);
         }
         text.push_str("\r\n");
         text.push_str(self.body);

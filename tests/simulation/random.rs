@@ -122,7 +122,9 @@ impl Choose for Chance {
         if !aimed.is_empty() && self.random.bool() {
             return Some(self.fault(&aimed));
         }
-        if !faults.is_empty() && self.random.u32(..8) == 0 || usual.is_empty() {
+        // Whoever aims keeps what may go wrong for that.
+        let odds = if self.temper.aims { 64 } else { 8 };
+        if !faults.is_empty() && self.random.u32(..odds) == 0 || usual.is_empty() {
             return Some(self.fault(&faults));
         }
         let weights: Vec<_> = {

@@ -190,6 +190,8 @@ fn a_request_without_an_authority_has_no_host_yet() {
 fn split_cookies_are_joined() {
     let head = request_head(&h2_request(&[("cookie", "a=1"), ("cookie", "b=2; c=3")]), 0).unwrap();
     assert_eq!(values(&head.headers, "cookie"), ["a=1; b=2; c=3"]);
+    let head = request_head(&h2_request(&[("cookie", ""), ("cookie", "a=1"), ("cookie", "")]), 0).unwrap();
+    assert_eq!(values(&head.headers, "cookie"), ["a=1"]);
 }
 
 /// RFC 9110 section 7.6.1.

@@ -20,7 +20,7 @@ const END_STREAM_AND_HEADERS: u8 = 0x5;
 pub enum Outcome {
     /// A response with this status.
     Answered(u16),
-    /// RST_STREAM with this code.
+    /// `RST_STREAM` with this code.
     Reset(u32),
 }
 

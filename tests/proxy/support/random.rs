@@ -16,7 +16,8 @@ impl Random {
 
     /// One of its own for another task.
     pub fn fork(&mut self) -> Self {
-        Self(self.below(usize::MAX) as u64 | 1)
+        // Not the state itself: then each would say what the one before it has said.
+        Self((self.below(usize::MAX) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
     pub fn below(&mut self, limit: usize) -> usize {

@@ -1,0 +1,140 @@
+//! The four servers, each as a child process, and connections to them.
+
+use std::{io, net::SocketAddr, path::Path, process::Command};
+
+use tempfile::TempDir;
+
+use crate::{
+    reading::Reading,
+    scgi,
+    support::{child::Child, nginx::Nginx, ports, raw::Connection, response::Response},
+};
+
+pub const NAMES: [&str; 4] = ["nginx", "Apache", "Node.js", "Python"];
+
+/// How often another process may take the port before us.
+const ATTEMPTS: usize = 5;
+
+/// The running servers.
+pub struct Servers {
+    nginx: Nginx,
+    others: Vec<(SocketAddr, Child)>,
+    _directory: TempDir,
+}
+
+impl Servers {
+    pub async fn start() -> Self {
+        let application = scgi::start().await;
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let nginx = Nginx::with(&format!(
+            "large_client_header_buffers 4 64k; keepalive_timeout 600s;
+    location / {{ scgi_pass {application}; scgi_param REQUEST_METHOD $request_method; scgi_param REQUEST_URI $request_uri; }}"
+        ))
+        .await;
+        let mut others = Vec::new();
+        for start in [apache, node, python] {
+            others.push(listening(directory.path(), application, start).await);
+        }
+        Self { nginx, others, _directory: directory }
+    }
+
+    /// A connection to each of them, in the order of [`NAMES`].
+    pub fn clients(&self) -> Vec<Client> {
+        let addrs = [self.nginx.addr()].into_iter().chain(self.others.iter().map(|(addr, _)| *addr));
+        NAMES.into_iter().zip(addrs).map(|(name, addr)| Client { name, addr, connection: None }).collect()
+    }
+}
+
+async fn listening(
+    directory: &Path,
+    application: SocketAddr,
+    start: fn(&Path, SocketAddr, SocketAddr) -> (&'static str, Command),
+) -> (SocketAddr, Child) {
+    for _ in 0..ATTEMPTS {
+        let addr = ports::free();
+        let (name, mut command) = start(directory, addr, application);
+        let mut child = Child::spawn(name, &mut command, directory.join(format!("{name}.log")));
+        if child.accepts(addr).await.is_ok() {
+            return (addr, child);
+        }
+    }
+    panic!("no address could be listened on");
+}
+
+/// In one process, so that to kill it is to kill all of it.
+fn apache(directory: &Path, addr: SocketAddr, application: SocketAddr) -> (&'static str, Command) {
+    let modules = ["authz_core", "mpm_event", "proxy", "proxy_scgi"]
+        .map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n"))
+        .concat();
+    let place = directory.to_str().expect("UTF-8");
+    let configuration = format!(
+        "ServerRoot {place}\nPidFile {place}/apache.pid\nDefaultRuntimeDir {place}\nErrorLog /dev/stderr\nServerName localhost\n\
+         Listen {addr}\n{modules}User www-data\nGroup www-data\nKeepAlive On\nMaxKeepAliveRequests 0\nKeepAliveTimeout 600\n\
+         LimitRequestFieldSize 65536\nLimitRequestLine 65536\nAllowEncodedSlashes NoDecode\nMergeSlashes Off\n\
+         ProxyPass / scgi://{application}/\n<Location />\nCGIPassAuth On\nRequire all granted\n</Location>\n"
+    );
+    let file = directory.join("apache.conf");
+    std::fs::write(&file, configuration).expect("a file");
+    let mut command = Command::new("/usr/sbin/apache2");
+    command.arg("-X").arg("-f").arg(file);
+    ("apache", command)
+}
+
+fn node(_directory: &Path, addr: SocketAddr, _application: SocketAddr) -> (&'static str, Command) {
+    ("node", script("node", "server.cjs", addr))
+}
+
+fn python(_directory: &Path, addr: SocketAddr, _application: SocketAddr) -> (&'static str, Command) {
+    ("python3", script("python3", "server.py", addr))
+}
+
+fn script(program: &str, file: &str, addr: SocketAddr) -> Command {
+    let mut command = Command::new(program);
+    command.arg(format!("{}/tests/differential/{file}", env!("CARGO_MANIFEST_DIR")));
+    command.arg(addr.ip().to_string()).arg(addr.port().to_string());
+    command
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub enum Told {
+    Read(Reading),
+    Refused(u16),
+}
+
+/// A connection that is kept, so that a request which ends elsewhere than it was sent is seen by the next one.
+pub struct Client {
+    pub name: &'static str,
+    addr: SocketAddr,
+    connection: Option<Connection>,
+}
+
+impl Client {
+    pub async fn ask(&mut self, bytes: &[u8]) -> Told {
+        let is_kept = self.connection.is_some();
+        let response = match self.exchange(bytes).await {
+            // It may close a kept connection at any time.
+            Err(_) if is_kept => self.exchange(bytes).await.unwrap_or_else(|error| panic!("{}: {error}", self.name)),
+            Err(error) => panic!("{}: {error}", self.name),
+            Ok(response) => response,
+        };
+        if response.status != 200 {
+            return Told::Refused(response.status);
+        }
+        let reading = Reading::told(&response.body);
+        Told::Read(if matches!(self.name, "nginx" | "Apache") { reading.of_cgi() } else { reading })
+    }
+
+    async fn exchange(&mut self, bytes: &[u8]) -> io::Result<Response> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => Connection::open(self.addr).await,
+        };
+        connection.try_send_bytes(bytes).await?;
+        let response = connection.try_read_response().await?;
+        if response.status == 200 && !response.headers.has_token("connection", "close") {
+            self.connection = Some(connection);
+        }
+        Ok(response)
+    }
+}
