@@ -9,7 +9,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::{
+    fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock},
+    io::Errno,
+};
 use tempfile::NamedTempFile;
 
 use super::{
@@ -167,6 +170,12 @@ fn create(path: &Path, incarnation: u64) -> io::Result<()> {
 /// A file without a name yet, in the same directory.
 fn write_unnamed(path: &Path, beginning: &[u8], length: u64) -> io::Result<NamedTempFile> {
     let mut unnamed = NamedTempFile::new_in(directory(path))?;
+    // A disk without room for all of it is found out before a byte is written: this may be tried each second.
+    match fallocate(&unnamed, FallocateFlags::empty(), 0, length) {
+        Err(Errno::NOSPC) => return Err(Errno::NOSPC.into()),
+        // Some file systems cannot say; then the writing does.
+        Ok(()) | Err(_) => {}
+    }
     unnamed.write_all(beginning)?;
     // Zeros that are written: a hole would have to be filled in when the log comes to it, and each sync would wait.
     io::copy(&mut io::repeat(0).take(length.saturating_sub(beginning.len() as u64)), unnamed.as_file_mut())?;

@@ -69,6 +69,21 @@ struct End {
     position: usize,
 }
 
+/// A commit that was not made.
+#[derive(Debug)]
+pub(super) struct NotMade {
+    pub(super) error: io::Error,
+    /// Whether its words stand in the log all the same, where the next commit comes after them. Else the next one comes
+    /// in their place, whatever of them is there.
+    pub(super) is_in_log: bool,
+}
+
+impl From<io::Error> for NotMade {
+    fn from(error: io::Error) -> Self {
+        Self { error, is_in_log: false }
+    }
+}
+
 /// A log that goes on.
 pub(super) struct Log {
     medium: Box<dyn Medium>,
@@ -186,21 +201,21 @@ impl Log {
     }
 
     /// Writes what has changed, and how it stands with the file; returns when it is there without power. What failed
-    /// may be there or not, until the last word on all of it is given again.
-    pub(super) fn commit(&mut self, changes: &Entries, reserved: u64, in_use: bool) -> io::Result<()> {
+    /// may be there or not, until another commit is made.
+    pub(super) fn commit(&mut self, changes: &Entries, reserved: u64, in_use: bool) -> Result<(), NotMade> {
         self.commit_before(0, changes, reserved, in_use)
     }
 
     /// The same where there is room for more after it: where that has to be made first, it is an error if it cannot.
-    pub(super) fn commit_with_room(&mut self, changes: &Entries, reserved: u64, in_use: bool) -> io::Result<()> {
+    pub(super) fn commit_with_room(&mut self, changes: &Entries, reserved: u64, in_use: bool) -> Result<(), NotMade> {
         self.commit_before(self.end.region_bytes / SPARE_PART, changes, reserved, in_use)
     }
 
-    fn commit_before(&mut self, spare: usize, changes: &Entries, reserved: u64, in_use: bool) -> io::Result<()> {
+    fn commit_before(&mut self, spare: usize, changes: &Entries, reserved: u64, in_use: bool) -> Result<(), NotMade> {
         let numbers = Numbers { sequence: self.last.sequence + 1, reserved, in_use, boot: self.boot };
         let bytes = frame::encode(numbers, changes).map_err(io::Error::other)?;
         if self.is_half_begun || bytes.len() + spare > self.end.region_bytes - self.end.position {
-            return self.begin_anew(changes, numbers);
+            return self.begin_anew(changes, numbers, spare);
         }
         self.medium.write_at(self.end.offset(), &bytes)?;
         self.medium.sync()?;
@@ -209,8 +224,9 @@ impl Log {
         Ok(())
     }
 
-    /// Begins with everything in the other region, or in larger ones.
-    fn begin_anew(&mut self, changes: &Entries, numbers: Numbers) -> io::Result<()> {
+    /// Begins with everything in the other region, or in larger ones. Where there is no room for these, what is there is
+    /// used to its end: who holds a lease can go on, and give it back.
+    fn begin_anew(&mut self, changes: &Entries, numbers: Numbers, spare: usize) -> Result<(), NotMade> {
         let mut bytes = vec![0; self.end.position];
         self.medium.read_at(End { position: 0, ..self.end }.offset(), &mut bytes)?;
         let replayed = replay(&bytes).filter(|(_, last)| *last == Some((self.last, self.end.position)));
@@ -223,7 +239,10 @@ impl Log {
         let bytes = frame::encode(numbers, &everything).map_err(io::Error::other)?;
         let room = bytes.len().saturating_mul(ROOM);
         if room > self.end.region_bytes {
-            return self.grow(&bytes, room.next_power_of_two(), numbers);
+            match self.grow(&bytes, room.next_power_of_two(), numbers) {
+                Err(failed) if !failed.is_in_log && bytes.len() + spare <= self.end.region_bytes => {}
+                grown => return grown,
+            }
         }
         let other = End { region: 1 - self.end.region, position: 0, ..self.end };
         self.is_half_begun = true;
@@ -234,14 +253,14 @@ impl Log {
         Ok(())
     }
 
-    fn grow(&mut self, frame: &[u8], region_bytes: usize, numbers: Numbers) -> io::Result<()> {
+    fn grow(&mut self, frame: &[u8], region_bytes: usize, numbers: Numbers) -> Result<(), NotMade> {
         let mut bytes = header(self.incarnation, region_bytes);
         bytes.extend(frame);
         self.medium.replace(&bytes, file_bytes(region_bytes))?;
-        // It is in its place, and has been synced: what fails now is told, and mended by the next sync.
+        // It is in its place, and has been synced but for its name.
         self.end = End { region_bytes, region: 0, position: frame.len() };
         (self.last, self.is_half_begun) = (numbers, false);
-        self.medium.sync()
+        self.medium.sync().map_err(|error| NotMade { error, is_in_log: true })
     }
 }
 

@@ -29,7 +29,7 @@ fn entry(name: &str, text: Option<&str>) -> Entries {
 }
 
 fn grant(log: &mut Log, name: &str, text: &str) -> io::Result<()> {
-    log.commit(&entry(name, Some(text)), 1, true)
+    log.commit(&entry(name, Some(text)), 1, true).map_err(|failed| failed.error)
 }
 
 #[test]

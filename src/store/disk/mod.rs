@@ -9,7 +9,11 @@
 //! and the next swap of it waits. So whoever is told of a grant finds it after a crash, and no fence is given twice.
 //!
 //! *And where it cannot be written?* Then the swap has not happened, for anybody. What was written of it may be in the
-//! file all the same, so the words of before are written over it, again and again until the disk takes them.
+//! file all the same, so the next commit is written over it, again and again until the disk takes one. Nothing of it is
+//! kept: while a disk fails clients go on to ask, and each request that is refused would make that commit longer.
+//!
+//! *And where the disk is full?* The file has its room from the beginning, and is used to its end where there is no room for
+//! a larger one. So who holds a lease can renew it and give it back, whatever else fills the disk.
 //!
 //! *What about marks?* A mark that a crash has lost may belong to a write that the upstream still applies. Instead of
 //! writing each mark down, the file knows whether its last user has given it back in good order; if not,

@@ -19,8 +19,11 @@ use super::frame::Entries;
 /// What is to be written.
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    /// The last words on leases: their texts, or that there are none.
+    /// The last words on leases, each for somebody who waits for it: their texts, or that there are none.
     pub(super) leases: Entries,
+    /// Those of resources that were forgotten, which is in force already. Nothing is said of one of them after words in
+    /// `leases`, as those have to be written before it can be forgotten.
+    pub(super) forgotten: Entries,
     /// The words that hold for them as long as these are not written.
     pub(super) earlier: Entries,
     /// Revisions up to this one may be given.
@@ -40,7 +43,8 @@ pub(super) struct Commit {
 
 /// The next commit, and what goes into it.
 ///
-/// It has no limit of its own: a request in flight has one word in it, and a swap forgets few records.
+/// It has no limit of its own: a request in flight has one word in it, and no more records are forgotten than have a lease
+/// in the file.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     next: Mutex<Next>,

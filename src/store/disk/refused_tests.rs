@@ -19,7 +19,11 @@ async fn begin(disk: &Disk) -> DiskStore {
 }
 
 fn empty_disk() -> Disk {
-    let (mut bytes, length) = new(7, REGION_BYTES).unwrap();
+    empty_disk_of(REGION_BYTES)
+}
+
+fn empty_disk_of(region_bytes: usize) -> Disk {
+    let (mut bytes, length) = new(7, region_bytes).unwrap();
     bytes.resize(place(length), 0);
     Disk::holding(bytes)
 }
@@ -191,4 +195,88 @@ async fn a_file_tells_how_its_last_user_left_it() {
     assert_eq!((left(BOOT), left(Some(8)), left(None)), (Left::ByDeath, Left::ByPowerLoss, Left::ByPowerLoss));
     store.close().await;
     assert_eq!((left(BOOT), left(Some(8)), left(None)), (Left::InOrder, Left::InOrder, Left::InOrder));
+}
+
+/// While a disk fails clients go on to ask: each commit that was tried held all that was refused before.
+#[tokio::test]
+async fn what_was_refused_is_not_kept() {
+    const LARGE: usize = 1 << 20;
+    let disk = empty_disk_of(LARGE);
+    let store = begin(&disk).await;
+    let now = store.now().await.unwrap();
+    put(&store, "held", leased(now)).await.unwrap();
+    disk.platter().power = Some(0);
+    for number in 0..1_000 {
+        assert_eq!(put(&store, &format!("refused {number}"), leased(now)).await, Err(StoreError::Unavailable));
+    }
+    let tried = disk.platter().tried_bytes;
+    assert!(tried <= 1_000 * 1_024, "{tried} bytes for 1,000 requests");
+    disk.platter().power = None;
+    put(&store, "a", leased(now)).await.unwrap();
+    let length = disk.platter().synced.len();
+    assert_eq!(length, place(new(7, LARGE).unwrap().1), "the file has not grown");
+    let mut there = on_disk(&disk);
+    there.sort();
+    assert_eq!(there, ["a", "held"]);
+}
+
+/// A disk on which no larger file has room: what is there is used to its end, and who holds a lease can give it back.
+#[tokio::test]
+async fn a_full_disk_refuses_more_leases_and_takes_back_those_that_there_are() {
+    let disk = empty_disk();
+    disk.platter().is_full = true;
+    let store = begin(&disk).await;
+    let now = store.now().await.unwrap();
+    let mut granted = Vec::new();
+    let refused = loop {
+        let name = format!("item {}", granted.len());
+        match put(&store, &name, leased(now)).await {
+            Ok(_) => granted.push(name),
+            Err(refused) => break refused,
+        }
+        assert!(granted.len() < 1_000, "the file cannot grow");
+    };
+    assert_eq!(refused, StoreError::Unavailable);
+    assert!(granted.len() >= 2, "{granted:?}");
+    for name in &granted {
+        assert!(matches!(put(&store, name, leased(now.plus(Duration::from_secs(1)))).await, Ok(Swapped::Done(_))));
+    }
+    let given_back = granted.pop().unwrap();
+    assert!(matches!(put(&store, &given_back, free()).await, Ok(Swapped::Done(_))));
+    assert!(matches!(put(&store, "another", leased(now)).await, Ok(Swapped::Done(_))), "there is room for one again");
+    granted.push("another".to_owned());
+    let mut there = on_disk(&disk);
+    there.sort();
+    granted.sort();
+    assert_eq!(there, granted);
+}
+
+/// A larger file is in its place, and its name could not be made sure: nobody is told of what is in it.
+#[tokio::test]
+async fn what_is_in_a_larger_file_whose_sync_failed_is_taken_out_again() {
+    let disk = empty_disk();
+    let store = begin(&disk).await;
+    let now = store.now().await.unwrap();
+    let length = disk.platter().current.len();
+    let (mut granted, mut refused) = (Vec::new(), Vec::new());
+    for number in 0..1_000 {
+        if disk.platter().current.len() > length {
+            break;
+        }
+        let name = format!("item {number:03}");
+        disk.platter().fails_sync_after_replacement = true;
+        match put(&store, &name, leased(now)).await {
+            Ok(_) => granted.push(name),
+            Err(_) => refused.push(name),
+        }
+    }
+    assert_eq!(refused.len(), 1, "that of the larger file");
+    assert!(lease(&store, &refused[0]).await.is_none());
+    disk.platter().fails_sync_after_replacement = false;
+    put(&store, "last", leased(now)).await.unwrap();
+    granted.push("last".to_owned());
+    let mut there = on_disk(&disk);
+    there.sort();
+    granted.sort();
+    assert_eq!(there, granted);
 }

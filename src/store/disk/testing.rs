@@ -46,6 +46,10 @@ pub(super) struct Platter {
     pub(super) power: Option<u64>,
     /// Whether no other file fits on it.
     pub(super) is_full: bool,
+    /// Whether the sync fails that makes another file the one of this name.
+    pub(super) fails_sync_after_replacement: bool,
+    /// Bytes of all writes, those that failed too.
+    pub(super) tried_bytes: usize,
 }
 
 /// A disk that loses its power after so many operations.
@@ -62,6 +66,10 @@ impl Disk {
     }
 
     fn change(&self, change: Change) -> io::Result<()> {
+        self.platter().tried_bytes += match &change {
+            Change::Write(_, data) => data.len(),
+            Change::Replacement(bytes) => bytes.len(),
+        };
         let mut platter = self.powered()?;
         match &change {
             Change::Write(offset, data) => put(&mut platter.current, *offset, data),
@@ -126,6 +134,10 @@ impl Medium for Disk {
 
     fn sync(&mut self) -> io::Result<()> {
         let mut platter = self.powered()?;
+        let replaces = platter.unsynced.iter().any(|change| matches!(change, Change::Replacement(_)));
+        if platter.fails_sync_after_replacement && replaces {
+            return Err(io::Error::other("it cannot be synced"));
+        }
         platter.synced = platter.current.clone();
         platter.unsynced.clear();
         Ok(())

@@ -1,6 +1,7 @@
 //! The one writer of the file: a thread that commits whatever has come meanwhile, all in one (group commit).
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     io,
     sync::{
@@ -13,7 +14,7 @@ use std::{
 
 use super::{
     frame::Entries,
-    log::Log,
+    log::{Log, NotMade},
     queue::{Commit, Queue, Taken},
 };
 use crate::{
@@ -44,10 +45,8 @@ pub(super) struct Writer {
 /// What is not in the file yet, and what is reserved there.
 struct Backlog {
     log: Log,
-    /// The last words on leases: those that could not be committed are tried again with the next.
-    leases: Entries,
-    /// The words that take the place of those that cannot be: nobody was told of these.
-    earlier: Entries,
+    /// Words that hold, whoever waits: those that could not be committed are tried again with the next.
+    holding: Entries,
     /// Whether the next commit is to find out if there is room for more.
     tries: bool,
     is_failing: bool,
@@ -67,8 +66,7 @@ impl Writer {
         let reserved = Arc::new(AtomicU64::new(reserved));
         let mut backlog = Backlog {
             log,
-            leases: Entries::default(),
-            earlier: Entries::default(),
+            holding: Entries::default(),
             tries: false,
             is_failing: false,
             reserve: requested.load(Ordering::Relaxed),
@@ -151,7 +149,7 @@ impl Journal for Writer {
     /// Most records have no lease, and nothing in the file that a commit would have to take out.
     fn forgotten(&self, key: &ResourceKey, record: &Record) {
         if record.lease.is_some() {
-            self.queue.note(|words| words.leases.push(key.as_str(), None));
+            self.queue.note(|words| words.forgotten.push(key.as_str(), None));
         }
     }
 }
@@ -176,10 +174,15 @@ impl Backlog {
         while let Some(taken) = queue.take(expected, patience, self.is_failing.then_some(PAUSE)) {
             let began = Instant::now();
             self.add(&taken);
-            let committed = self.commit();
-            self.tell(committed.as_ref().err());
-            if committed.is_err() {
-                self.take_back();
+            let committed = self.commit(&taken.words.leases);
+            self.tell(committed.as_ref().err().map(|failed| &failed.error));
+            match &committed {
+                Ok(()) => self.holding.clear(),
+                // Nobody is told of these: what was before takes their place.
+                Err(NotMade { is_in_log: true, .. }) => self.keep(&taken.words.earlier),
+                // Neither the file nor anybody knows of them. To keep words on each request that is refused would let
+                // them grow as long as the disk fails.
+                Err(NotMade { is_in_log: false, .. }) => {}
             }
             // Before they are answered: some come again at once.
             (expected, patience) = (queue.callers() + taken.callers, began.elapsed());
@@ -189,12 +192,28 @@ impl Backlog {
 
     fn add(&mut self, taken: &Taken) {
         let words = &taken.words;
-        self.leases.append(&words.leases);
-        self.earlier.append(&words.earlier);
+        self.keep(&words.forgotten);
         // What is to be written may take the last room that there is.
-        self.tries = (words.tries || taken.callers == 0) && self.leases.length() == 0;
+        self.tries = (words.tries || taken.callers == 0) && words.leases.length() + self.holding.length() == 0;
         self.reserve = self.reserve.max(words.reserve);
         self.in_use &= !words.gives_back;
+    }
+
+    /// Adds words that hold, and keeps the last on each lease alone: whatever fails, and however often, there are no more
+    /// of them than leases in the file.
+    fn keep(&mut self, words: &Entries) {
+        if words.length() == 0 {
+            return;
+        }
+        self.holding.append(words);
+        if self.is_failing {
+            let last: HashMap<_, _> = self.holding.iter().collect();
+            let mut holding = Entries::default();
+            for (key, text) in last {
+                holding.push(key, text);
+            }
+            self.holding = holding;
+        }
     }
 
     /// One line when the disk begins to fail, and one when it works again: it is tried each second.
@@ -209,28 +228,19 @@ impl Backlog {
         self.is_failing = failure.is_some();
     }
 
-    /// Goes back to the words of before, and keeps the last on each lease alone: whatever fails, and however often, there
-    /// are no more of them than leases.
-    fn take_back(&mut self) {
-        self.leases.append(&self.earlier);
-        self.earlier.clear();
-        let last: HashMap<_, _> = self.leases.iter().collect();
-        let mut leases = Entries::default();
-        for (key, text) in last {
-            leases.push(key, text);
-        }
-        self.leases = leases;
-    }
-
     /// Writes what there is, and waits until the disk has it.
-    fn commit(&mut self) -> io::Result<()> {
-        if self.tries {
-            self.log.commit_with_room(&self.leases, self.reserve, self.in_use)?;
-        } else {
-            self.log.commit(&self.leases, self.reserve, self.in_use)?;
+    fn commit(&mut self, leases: &Entries) -> Result<(), NotMade> {
+        let mut words = Cow::Borrowed(leases);
+        if self.holding.length() > 0 {
+            let mut both = self.holding.clone();
+            both.append(leases);
+            words = Cow::Owned(both);
         }
-        self.leases.clear();
-        self.earlier.clear();
+        if self.tries {
+            self.log.commit_with_room(&words, self.reserve, self.in_use)?;
+        } else {
+            self.log.commit(&words, self.reserve, self.in_use)?;
+        }
         self.reserved.fetch_max(self.reserve, Ordering::Release);
         Ok(())
     }
