@@ -2,11 +2,15 @@
 
 use std::{env, net::SocketAddr, time::Duration};
 
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    time::sleep,
+};
 
 use crate::{
     honest::Honest,
-    measure::{Cost, Sampler},
+    measure::{Cost, Sampler, processor_time},
+    process::Process,
     support::{
         backend::Backend,
         proxy::{Proxy, Setup},
@@ -19,7 +23,7 @@ static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// A proxy that is about to be flooded.
 pub struct Arena {
-    _backend: Backend,
+    pub backend: Backend,
     pub proxy: Proxy,
     _alone: MutexGuard<'static, ()>,
 }
@@ -57,13 +61,32 @@ impl Arena {
         tables: &str,
         descriptors: Option<usize>,
     ) -> Self {
-        let alone = ALONE.lock().await;
         let backend = Backend::start().await;
         let configuration = configure(Proxy::to(backend.addr()).server(lines)).configuration() + tables;
-        let proxy = Proxy::start_within(&configuration, &[("RUST_LOG", "warn")], descriptors).await;
+        Self::with(backend, &configuration, descriptors).await
+    }
+
+    /// A proxy with this configuration, which sends everything to this backend.
+    pub async fn with(backend: Backend, configuration: &str, descriptors: Option<usize>) -> Self {
+        let alone = ALONE.lock().await;
+        let proxy = Proxy::start_within(configuration, &[("RUST_LOG", "warn")], descriptors).await;
         backend.put("/warm", "up");
         assert_eq!(get(proxy.addr(), "/warm").await.status, 200);
-        Self { _backend: backend, proxy, _alone: alone }
+        Self { backend, proxy, _alone: alone }
+    }
+
+    /// Waits until the proxy has taken what was sent to it: until it rests.
+    pub async fn settles(&self) {
+        let process = Process(self.proxy.id());
+        let mut last = processor_time(process);
+        loop {
+            sleep(Duration::from_millis(200)).await;
+            let now = processor_time(process);
+            if now - last <= Duration::from_millis(60) {
+                return;
+            }
+            last = now;
+        }
     }
 
     pub fn addr(&self) -> SocketAddr {

@@ -9,6 +9,8 @@
 //! honest    a client that reads and writes while others flood
 //! sockets   connections that come from an address of their choice
 //! process   what a process holds, as the kernel tells it
+//! requests  many requests from the address of floods
+//! small_disk  a disk that is soon full
 //! ```
 
 #![allow(
@@ -22,13 +24,19 @@
 )]
 
 mod arena;
+mod bodies;
 mod connections;
+mod disks;
 mod heads;
 mod honest;
+mod leases;
 mod measure;
 #[path = "../load/process.rs"]
 #[allow(dead_code, reason = "the load looks at more of a process")]
 mod process;
+mod records;
+mod requests;
+mod small_disk;
 mod sockets;
 #[path = "../proxy/support/mod.rs"]
 mod support;
