@@ -13,6 +13,8 @@
 //! *Why may what an object's owner calls his metadata have any spelling?* Nobody judges by it, and names of metadata in
 //! Azure can hold no hyphen: `x-ms-meta-reviewed_by` is the one way to write it.
 
+use std::{collections::HashMap, sync::LazyLock};
+
 use http::{HeaderMap, HeaderName, header};
 
 /// The fields in which backends look for another method.
@@ -130,12 +132,20 @@ const fn written(name: &'static str, writer: Writer) -> Field {
     Field { name, writer, remover: Remover::Proxy, is_judged: false }
 }
 
+/// The lines of the table with whole names, which stand before those that they would fit too. Each field of a request is
+/// looked up several times.
+static WHOLE: LazyLock<HashMap<&str, &Field>> = LazyLock::new(|| {
+    TABLE.iter().filter(|field| !field.name.ends_with('*')).map(|field| (field.name, field)).collect()
+});
+
+/// The others, by what names begin with.
+static BEGINNINGS: LazyLock<Vec<(&str, &Field)>> =
+    LazyLock::new(|| TABLE.iter().filter_map(|field| Some((field.name.strip_suffix('*')?, field))).collect());
+
 /// What the table says of a name in lower case.
 pub fn of(name: &str) -> Option<&'static Field> {
-    TABLE.iter().find(|field| match field.name.strip_suffix('*') {
-        Some(beginning) => name.starts_with(beginning),
-        None => field.name == name,
-    })
+    let begun = || BEGINNINGS.iter().find(|(beginning, _)| name.starts_with(beginning)).map(|(_, field)| *field);
+    WHOLE.get(name).copied().or_else(begun)
 }
 
 /// Whether a field ends at this hop, named by `Connection` or not.

@@ -10,7 +10,11 @@ use crate::{
     },
     exchange::{Failure, ReceiveError, fields::HeadError},
     store::StoreError,
+    telemetry::Seldom,
 };
+
+static STORE_FAILED: Seldom = Seldom::new();
+static SPOOL_FAILED: Seldom = Seldom::new();
 
 /// When to come back while others write: a write usually takes less.
 pub(super) const RETRY_SOON: Duration = Duration::from_secs(1);
@@ -100,7 +104,9 @@ pub(super) fn of_body(error: ReceiveError) -> Answer {
             Refusal::new(Code::Overloaded, "too many bodies are being received at this moment").retry_after(RETRY_SOON)
         }
         ReceiveError::Spool(error) => {
-            tracing::error!(%error, "a body cannot be spooled: see spool_dir");
+            if let Some(left_out) = SPOOL_FAILED.due() {
+                tracing::error!(%error, left_out, "a body cannot be spooled: see spool_dir");
+            }
             Refusal::new(Code::Overloaded, "the body cannot be kept at this moment").retry_after(RETRY_SOON)
         }
         ReceiveError::Client(error) => return Answer::Broken(error.into_down()),
@@ -110,7 +116,9 @@ pub(super) fn of_body(error: ReceiveError) -> Answer {
 
 /// A store that did not do what it was asked for.
 pub(super) fn of_store(error: &StoreError) -> Refusal {
-    tracing::error!(%error, "the store failed a guarded write");
+    if let Some(left_out) = STORE_FAILED.due() {
+        tracing::error!(%error, left_out, "the store failed a guarded write");
+    }
     let (code, detail) = match error {
         StoreError::Full => {
             (Code::StoreFull, "too many resources are being written at this moment; nothing was written")
@@ -122,7 +130,9 @@ pub(super) fn of_store(error: &StoreError) -> Refusal {
 
 /// A store that did not do a step of a lease, or did not say that it has.
 pub(super) fn of_lease_store(error: &StoreError) -> Refusal {
-    tracing::error!(%error, "the store failed a lease operation");
+    if let Some(left_out) = STORE_FAILED.due() {
+        tracing::error!(%error, left_out, "the store failed a lease operation");
+    }
     let (code, detail) = match error {
         StoreError::Full => (Code::StoreFull, "too many resources are leased or written at this moment"),
         StoreError::Unavailable => (

@@ -34,6 +34,7 @@ mod lines;
 pub mod metrics;
 mod otlp;
 mod quiet;
+mod seldom;
 pub mod traces;
 pub mod trail;
 
@@ -41,6 +42,7 @@ pub use end::{begin, end};
 pub use lines::flush;
 pub use otlp::OtlpError;
 use otlp::Sending;
+pub use seldom::Seldom;
 pub use traces::Step;
 
 /// What is logged of pingora: what it holds for a fault of the server. Its warnings are about single clients, which the

@@ -5,11 +5,13 @@ use std::{env, net::SocketAddr, time::Duration};
 use tokio::{
     runtime::{Builder, Runtime},
     sync::{Mutex, MutexGuard},
+    time::sleep,
 };
 
 use crate::{
     honest::Honest,
-    measure::{Cost, Sampler},
+    measure::{Cost, Sampler, processor_time},
+    process::Process,
     support::{
         backend::Backend,
         proxy::{Proxy, Setup},
@@ -24,7 +26,7 @@ pub static ALONE: Mutex<()> = Mutex::const_new(());
 pub struct Arena {
     pub backend: Backend,
     pub proxy: Proxy,
-    /// That of the backend: the flood keeps the test's own one busy.
+    /// That of the backend, where it has one of its own: the flood keeps the test's busy.
     runtime: Option<Runtime>,
     _alone: MutexGuard<'static, ()>,
 }
@@ -52,7 +54,9 @@ pub fn times<T>(short: T, long: T) -> T {
 impl Drop for Arena {
     fn drop(&mut self) {
         // It must not be waited for where others run.
-        self.runtime.take().expect("it is there until now").shutdown_background();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -70,14 +74,35 @@ impl Arena {
         tables: &str,
         descriptors: Option<usize>,
     ) -> Self {
-        let alone = ALONE.lock().await;
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let backend = runtime.spawn(Backend::start()).await.expect("a backend");
         let configuration = configure(Proxy::to(backend.addr()).server(lines)).configuration() + tables;
-        let proxy = Proxy::start_within(&configuration, &[("RUST_LOG", "warn,ifmatch::cli=info")], descriptors).await;
+        let mut arena = Self::with(backend, &configuration, descriptors).await;
+        arena.runtime = Some(runtime);
+        arena
+    }
+
+    /// A proxy with this configuration, which sends everything to this backend.
+    pub async fn with(backend: Backend, configuration: &str, descriptors: Option<usize>) -> Self {
+        let alone = ALONE.lock().await;
+        let proxy = Proxy::start_within(configuration, &[("RUST_LOG", "warn,ifmatch::cli=info")], descriptors).await;
         backend.put("/warm", "up");
         assert_eq!(get(proxy.addr(), "/warm").await.status, 200);
-        Self { backend, proxy, runtime: Some(runtime), _alone: alone }
+        Self { backend, proxy, runtime: None, _alone: alone }
+    }
+
+    /// Waits until the proxy has taken what was sent to it: until it rests.
+    pub async fn settles(&self) {
+        let process = Process(self.proxy.id());
+        let mut last = processor_time(process);
+        loop {
+            sleep(Duration::from_millis(200)).await;
+            let now = processor_time(process);
+            if now - last <= Duration::from_millis(60) {
+                return;
+            }
+            last = now;
+        }
     }
 
     pub fn addr(&self) -> SocketAddr {

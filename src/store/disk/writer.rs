@@ -50,6 +50,8 @@ struct Backlog {
     /// Whether the next commit is to find out if there is room for more.
     tries: bool,
     is_failing: bool,
+    /// Since when the disk is known to have no room for another lease.
+    is_full_since: Option<Instant>,
     /// What the file is to say next.
     reserve: u64,
     in_use: bool,
@@ -69,6 +71,7 @@ impl Writer {
             holding: Entries::default(),
             tries: false,
             is_failing: false,
+            is_full_since: None,
             reserve: requested.load(Ordering::Relaxed),
             in_use: true,
             reserved: Arc::clone(&reserved),
@@ -174,7 +177,14 @@ impl Backlog {
         while let Some(taken) = queue.take(expected, patience, self.is_failing.then_some(PAUSE)) {
             let began = Instant::now();
             self.add(&taken);
-            let committed = self.commit(&taken.words.leases);
+            let committed = if self.is_in_vain(&taken, began) {
+                Err(NotMade::from(io::Error::from(io::ErrorKind::StorageFull)))
+            } else {
+                let committed = self.commit(&taken.words.leases);
+                let is_full = committed.as_ref().is_err_and(|failed| failed.error.kind() == io::ErrorKind::StorageFull);
+                self.is_full_since = is_full.then_some(began);
+                committed
+            };
             self.tell(committed.as_ref().err().map(|failed| &failed.error));
             match &committed {
                 Ok(()) => self.holding.clear(),
@@ -197,6 +207,14 @@ impl Backlog {
         self.tries = (words.tries || taken.callers == 0) && words.leases.length() + self.holding.length() == 0;
         self.reserve = self.reserve.max(words.reserve);
         self.in_use &= !words.gives_back;
+    }
+
+    /// Whether all of these would add to a file that could not grow a moment ago: to find that out again costs as much as
+    /// to read all of it. Who renews a lease, or gives one back, is not kept waiting.
+    fn is_in_vain(&self, taken: &Taken, now: Instant) -> bool {
+        let is_full = self.is_full_since.is_some_and(|since| now.saturating_duration_since(since) < PAUSE);
+        let words = &taken.words;
+        is_full && words.leases.length() > 0 && words.earlier.iter().all(|(_, text)| text.is_none())
     }
 
     /// Adds words that hold, and keeps the last on each lease alone: whatever fails, and however often, there are no more

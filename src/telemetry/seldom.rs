@@ -1,0 +1,63 @@
+//! Lines that each request could cause: a flood of those would fill the disk with them.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// One line in so long tells that something still goes on; each request has a line of its own in the access log.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Says when a line is due.
+#[derive(Debug)]
+pub struct Seldom(Mutex<Told>);
+
+#[derive(Debug)]
+struct Told {
+    last: Option<Instant>,
+    left_out: u64,
+}
+
+impl Default for Seldom {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Seldom {
+    /// The first line is due at once.
+    pub const fn new() -> Self {
+        Self(Mutex::new(Told { last: None, left_out: 0 }))
+    }
+
+    /// How many lines were left out since the last one, if another one is due.
+    pub fn due(&self) -> Option<u64> {
+        self.due_at(Instant::now())
+    }
+
+    fn due_at(&self, now: Instant) -> Option<u64> {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.last.is_some_and(|last| now.saturating_duration_since(last) < PAUSE) {
+            told.left_out += 1;
+            return None;
+        }
+        told.last = Some(now);
+        Some(std::mem::take(&mut told.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_due_now_and_then_and_tells_of_those_between() {
+        let (seldom, begun) = (Seldom::new(), Instant::now());
+        assert_eq!(seldom.due_at(begun), Some(0));
+        for _ in 0..3 {
+            assert_eq!(seldom.due_at(begun + PAUSE / 2), None);
+        }
+        assert_eq!(seldom.due_at(begun + PAUSE), Some(3));
+        assert_eq!(seldom.due_at(begun + PAUSE * 2), Some(0));
+    }
+}

@@ -1,0 +1,80 @@
+//! Many requests from the address of floods, over a few connections at once.
+
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    task::JoinSet,
+};
+
+use crate::{
+    sockets::{FLOOD, connect_from},
+    support::wait::within,
+};
+
+/// So many at once: more of them would measure the queue of the machine.
+const CONNECTIONS: usize = 8;
+
+/// Sends `count` requests, made by their numbers, and counts the answers by their status.
+pub async fn requests(
+    to: SocketAddr,
+    count: usize,
+    request: impl Fn(usize) -> Vec<u8> + Send + Sync + 'static,
+) -> BTreeMap<u16, usize> {
+    let request = Arc::new(request);
+    let mut clients = JoinSet::new();
+    for first in 0..CONNECTIONS {
+        let request = Arc::clone(&request);
+        clients.spawn(async move {
+            let mut stream = connect_from(FLOOD, to).await.expect("it is let in");
+            let mut answers = BTreeMap::<u16, usize>::new();
+            for number in (first..count).step_by(CONNECTIONS) {
+                let (status, goes_on) = exchange(&mut stream, &request(number)).await;
+                *answers.entry(status).or_default() += 1;
+                if !goes_on {
+                    stream = connect_from(FLOOD, to).await.expect("it is let in");
+                }
+            }
+            answers
+        });
+    }
+    let mut all = BTreeMap::<u16, usize>::new();
+    for answers in clients.join_all().await {
+        for (status, count) in answers {
+            *all.entry(status).or_default() += count;
+        }
+    }
+    all
+}
+
+/// The status of an answer, and whether its connection carries another request.
+pub async fn exchange(stream: &mut TcpStream, request: &[u8]) -> (u16, bool) {
+    within("an answer", async {
+        // A refusal may come before all is sent.
+        let _ = stream.write_all(request).await;
+        let mut answer = Vec::new();
+        loop {
+            let mut bytes = [0; 4096];
+            let count = stream.read(&mut bytes).await.unwrap_or(0);
+            answer.extend_from_slice(&bytes[..count]);
+            let text = String::from_utf8_lossy(&answer);
+            if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                let head = head.to_ascii_lowercase();
+                let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+                if body.len() >= length.unwrap_or(0) || count == 0 {
+                    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+                    return (status, !head.contains("connection: close") && count > 0);
+                }
+            }
+            assert!(count > 0, "closed after {text:?}");
+        }
+    })
+    .await
+}
+
+/// A request with a body.
+pub fn request(method: &str, target: &str, fields: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("{method} {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n{fields}\r\n{body}").into_bytes()
+}
