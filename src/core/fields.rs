@@ -66,36 +66,47 @@ pub struct Field {
     pub is_judged: bool,
 }
 
-/// The table. Of two lines that fit a name the first one counts.
+/// The table, by the first letter. Of two lines that fit a name the first one counts.
 pub static TABLE: [Field; 48] = [
+    judged("authorization", Remover::Nobody),
+    judged("api-key", Remover::Nobody),
+    judged("amz-sdk-*", Remover::Nobody),
     of_hop("connection"),
+    Field { writer: Writer::Both, ..judged("cookie", Remover::Nobody) },
+    written("content-length", Writer::Both),
+    judged("destination", Remover::Nobody),
+    Field { is_judged: false, ..judged("expect", Remover::Guard) },
+    written("forwarded", Writer::Both),
+    written("fencing-token", Writer::Proxy),
     of_hop("http2-settings"),
-    of_hop("keep-alive"),
-    of_hop("proxy-authorization"),
-    of_hop("proxy-connection"),
-    of_hop("te"),
-    of_hop("trailer"),
-    of_hop("upgrade"),
+    Field { writer: Writer::Both, ..judged("host", Remover::Nobody) },
     judged("if-match", Remover::Verdict),
     judged("if-none-match", Remover::Verdict),
     judged("if-modified-since", Remover::Verdict),
     judged("if-unmodified-since", Remover::Verdict),
     judged("if-range", Remover::Verdict),
     judged("if-*", Remover::Nobody),
-    judged("range", Remover::Verdict),
+    judged("idempotency-key", Remover::Nobody),
+    of_hop("keep-alive"),
     judged("lease-id", Remover::Guard),
     judged("lease-duration", Remover::Guard),
     judged("lease-holder", Remover::Guard),
     judged("lease-break-period", Remover::Guard),
     judged("lease-*", Remover::Nobody),
+    judged("origin", Remover::Nobody),
+    of_hop("proxy-authorization"),
+    of_hop("proxy-connection"),
     judged("proposed-lease-id", Remover::Guard),
     judged("prefer", Remover::Nobody),
-    judged("idempotency-key", Remover::Nobody),
-    judged("authorization", Remover::Nobody),
-    judged("api-key", Remover::Nobody),
+    judged("range", Remover::Verdict),
+    of_hop("te"),
+    of_hop("trailer"),
+    written("transfer-encoding", Writer::Both),
+    written("traceparent", Writer::Both),
+    written("tracestate", Writer::Both),
+    of_hop("upgrade"),
+    written("via", Writer::Both),
     judged("x-api-key", Remover::Nobody),
-    judged("origin", Remover::Nobody),
-    judged("destination", Remover::Nobody),
     judged("x-http-method", Remover::Nobody),
     judged("x-http-method-override", Remover::Nobody),
     judged("x-method-override", Remover::Nobody),
@@ -103,20 +114,15 @@ pub static TABLE: [Field; 48] = [
     judged("x-ms-*", Remover::Verdict),
     Field { is_judged: false, ..judged("x-amz-meta-*", Remover::Nobody) },
     judged("x-amz-*", Remover::Nobody),
-    judged("amz-sdk-*", Remover::Nobody),
-    Field { is_judged: false, ..judged("expect", Remover::Guard) },
-    Field { writer: Writer::Both, ..judged("cookie", Remover::Nobody) },
-    Field { writer: Writer::Both, ..judged("host", Remover::Nobody) },
-    written("content-length", Writer::Both),
-    written("transfer-encoding", Writer::Both),
-    written("via", Writer::Both),
-    written("forwarded", Writer::Both),
     written("x-forwarded-*", Writer::Both),
     written("x-real-ip", Writer::Both),
-    written("traceparent", Writer::Both),
-    written("tracestate", Writer::Both),
-    written("fencing-token", Writer::Proxy),
 ];
+
+impl Field {
+    fn letter(&self) -> Option<u8> {
+        self.name.bytes().next()
+    }
+}
 
 const fn of_hop(name: &'static str) -> Field {
     Field { name, writer: Writer::Hop, remover: Remover::Hop, is_judged: false }
@@ -132,7 +138,10 @@ const fn written(name: &'static str, writer: Writer) -> Field {
 
 /// What the table says of a name in lower case.
 pub fn of(name: &str) -> Option<&'static Field> {
-    TABLE.iter().find(|field| match field.name.strip_suffix('*') {
+    let letter = name.bytes().next();
+    let begins = TABLE.partition_point(|field| field.letter() < letter);
+    let mut lines = TABLE.iter().skip(begins).take_while(|field| field.letter() == letter);
+    lines.find(|field| match field.name.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
         None => field.name == name,
     })
