@@ -114,6 +114,7 @@ fn members<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item =
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::fields::of;
 
     fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
         let field = |(name, value): &(&'static str, &'static str)| {
@@ -141,6 +142,13 @@ mod tests {
         assert_eq!(exposed(&response, false), None);
         let lines = [("access-control-expose-headers", "*"), ("access-control-allow-credentials", "true")];
         assert_eq!(exposed(&fields(&lines), false).unwrap(), "*, ETag, Retry-After, Proxy-Status, Idempotent-Replayed");
+    }
+
+    #[test]
+    fn what_a_page_may_send_is_judged() {
+        for name in ALLOWED.iter().chain(&ALLOWED_OF_LEASES) {
+            assert!(of(&name.to_ascii_lowercase()).is_some_and(|field| field.is_judged), "{name}");
+        }
     }
 
     #[test]

@@ -13,8 +13,6 @@
 //! *Why may what an object's owner calls his metadata have any spelling?* Nobody judges by it, and names of metadata in
 //! Azure can hold no hyphen: `x-ms-meta-reviewed_by` is the one way to write it.
 
-use std::{collections::HashMap, sync::LazyLock};
-
 use http::{HeaderMap, HeaderName, header};
 
 /// The fields in which backends look for another method.
@@ -68,36 +66,47 @@ pub struct Field {
     pub is_judged: bool,
 }
 
-/// The table. Of two lines that fit a name the first one counts.
+/// The table, by the first letter. Of two lines that fit a name the first one counts.
 pub static TABLE: [Field; 48] = [
+    judged("authorization", Remover::Nobody),
+    judged("api-key", Remover::Nobody),
+    judged("amz-sdk-*", Remover::Nobody),
     of_hop("connection"),
+    Field { writer: Writer::Both, ..judged("cookie", Remover::Nobody) },
+    written("content-length", Writer::Both),
+    judged("destination", Remover::Nobody),
+    Field { is_judged: false, ..judged("expect", Remover::Guard) },
+    written("forwarded", Writer::Both),
+    written("fencing-token", Writer::Proxy),
     of_hop("http2-settings"),
-    of_hop("keep-alive"),
-    of_hop("proxy-authorization"),
-    of_hop("proxy-connection"),
-    of_hop("te"),
-    of_hop("trailer"),
-    of_hop("upgrade"),
+    Field { writer: Writer::Both, ..judged("host", Remover::Nobody) },
     judged("if-match", Remover::Verdict),
     judged("if-none-match", Remover::Verdict),
     judged("if-modified-since", Remover::Verdict),
     judged("if-unmodified-since", Remover::Verdict),
     judged("if-range", Remover::Verdict),
     judged("if-*", Remover::Nobody),
-    judged("range", Remover::Verdict),
+    judged("idempotency-key", Remover::Nobody),
+    of_hop("keep-alive"),
     judged("lease-id", Remover::Guard),
     judged("lease-duration", Remover::Guard),
     judged("lease-holder", Remover::Guard),
     judged("lease-break-period", Remover::Guard),
     judged("lease-*", Remover::Nobody),
+    judged("origin", Remover::Nobody),
+    of_hop("proxy-authorization"),
+    of_hop("proxy-connection"),
     judged("proposed-lease-id", Remover::Guard),
     judged("prefer", Remover::Nobody),
-    judged("idempotency-key", Remover::Nobody),
-    judged("authorization", Remover::Nobody),
-    judged("api-key", Remover::Nobody),
+    judged("range", Remover::Verdict),
+    of_hop("te"),
+    of_hop("trailer"),
+    written("transfer-encoding", Writer::Both),
+    written("traceparent", Writer::Both),
+    written("tracestate", Writer::Both),
+    of_hop("upgrade"),
+    written("via", Writer::Both),
     judged("x-api-key", Remover::Nobody),
-    judged("origin", Remover::Nobody),
-    judged("destination", Remover::Nobody),
     judged("x-http-method", Remover::Nobody),
     judged("x-http-method-override", Remover::Nobody),
     judged("x-method-override", Remover::Nobody),
@@ -105,20 +114,15 @@ pub static TABLE: [Field; 48] = [
     judged("x-ms-*", Remover::Verdict),
     Field { is_judged: false, ..judged("x-amz-meta-*", Remover::Nobody) },
     judged("x-amz-*", Remover::Nobody),
-    judged("amz-sdk-*", Remover::Nobody),
-    Field { is_judged: false, ..judged("expect", Remover::Guard) },
-    Field { writer: Writer::Both, ..judged("cookie", Remover::Nobody) },
-    Field { writer: Writer::Both, ..judged("host", Remover::Nobody) },
-    written("content-length", Writer::Both),
-    written("transfer-encoding", Writer::Both),
-    written("via", Writer::Both),
-    written("forwarded", Writer::Both),
     written("x-forwarded-*", Writer::Both),
     written("x-real-ip", Writer::Both),
-    written("traceparent", Writer::Both),
-    written("tracestate", Writer::Both),
-    written("fencing-token", Writer::Proxy),
 ];
+
+impl Field {
+    fn letter(&self) -> Option<u8> {
+        self.name.bytes().next()
+    }
+}
 
 const fn of_hop(name: &'static str) -> Field {
     Field { name, writer: Writer::Hop, remover: Remover::Hop, is_judged: false }
@@ -132,20 +136,15 @@ const fn written(name: &'static str, writer: Writer) -> Field {
     Field { name, writer, remover: Remover::Proxy, is_judged: false }
 }
 
-/// The lines of the table with whole names, which stand before those that they would fit too. Each field of a request is
-/// looked up several times.
-static WHOLE: LazyLock<HashMap<&str, &Field>> = LazyLock::new(|| {
-    TABLE.iter().filter(|field| !field.name.ends_with('*')).map(|field| (field.name, field)).collect()
-});
-
-/// The others, by what names begin with.
-static BEGINNINGS: LazyLock<Vec<(&str, &Field)>> =
-    LazyLock::new(|| TABLE.iter().filter_map(|field| Some((field.name.strip_suffix('*')?, field))).collect());
-
 /// What the table says of a name in lower case.
 pub fn of(name: &str) -> Option<&'static Field> {
-    let begun = || BEGINNINGS.iter().find(|(beginning, _)| name.starts_with(beginning)).map(|(_, field)| *field);
-    WHOLE.get(name).copied().or_else(begun)
+    let letter = name.bytes().next();
+    let begins = TABLE.partition_point(|field| field.letter() < letter);
+    let mut lines = TABLE.iter().skip(begins).take_while(|field| field.letter() == letter);
+    lines.find(|field| match field.name.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => field.name == name,
+    })
 }
 
 /// Whether a field ends at this hop, named by `Connection` or not.

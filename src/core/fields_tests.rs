@@ -128,6 +128,7 @@ fn a_body_has_one_coding() {
 
 #[test]
 fn each_line_of_the_table_counts_for_the_names_that_it_is_written_for() {
+    assert!(TABLE.is_sorted_by_key(Field::letter), "lines are looked for by their letter");
     for field in &TABLE {
         let name = field.name.replace('*', "x");
         assert_eq!(of(&name).map(|found| found.name), Some(field.name), "an earlier line hides {name}");
