@@ -90,7 +90,7 @@ async fn frames_that_carry_nothing_end_their_connection() {
 async fn windows_that_stay_shut_end_their_connection() {
     const STREAMS: u32 = 60;
     let arena = Arena::start("").await;
-    arena.backend.put("/large", &"x".repeat(512 << 10));
+    arena.backend.put("/large", "x".repeat(512 << 10));
     let connections = times(2, 10);
     let ceiling = Ceiling {
         resident_mib: 40 + 40 * connections,
