@@ -24,7 +24,7 @@ pub const ADMIN_FIELD: HeaderName = HeaderName::from_static("ifmatch-admin");
 /// What browsers say of the page that a request comes from (Fetch Metadata).
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What probes ask. They have no token, and call the listener what they like: HAProxy sends no Host, others the address of a
+/// What probes ask. They have no token, and call the listener what they like: some send no Host, others the address of a
 /// machine. Who does not know its name is told yes or no alone.
 const HEALTH: [&str; 4] = ["/livez", "/readyz", "/readyz/reads", "/readyz/writes"];
 

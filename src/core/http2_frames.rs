@@ -41,11 +41,13 @@ pub struct FrameScan {
     block_goes_on: bool,
     /// Whether the bytes to skip are those of a list of fields.
     in_block: bool,
+    /// How many frames have begun, where those of one list of fields are one.
+    units: u64,
 }
 
 impl Default for FrameScan {
     fn default() -> Self {
-        Self { skip: PREFACE_BYTES, begun: [0; HEADER_BYTES], have: 0, block_goes_on: false, in_block: false }
+        Self { skip: PREFACE_BYTES, begun: [0; HEADER_BYTES], have: 0, block_goes_on: false, in_block: false, units: 0 }
     }
 }
 
@@ -58,6 +60,9 @@ impl FrameScan {
             self.skip -= u32::try_from(skipped).unwrap_or(self.skip);
             let (&first, rest) = bytes.split_first()?;
             *bytes = rest;
+            if self.have == 0 && !self.block_goes_on {
+                self.units += 1;
+            }
             if let Some(place) = self.begun.get_mut(self.have) {
                 *place = first;
             }
@@ -80,9 +85,10 @@ impl FrameScan {
         frame
     }
 
-    /// Whether a list of fields has begun and is not complete, or the first bytes of a frame or of the preface are.
-    pub fn is_within(&self) -> bool {
-        self.block_goes_on || self.have > 0 || (self.in_block && self.skip > 0)
+    /// The number of the list of fields that has begun and is not complete, or of the frame whose first bytes are not.
+    pub fn within(&self) -> Option<u64> {
+        let is_within = self.block_goes_on || self.have > 0 || (self.in_block && self.skip > 0);
+        is_within.then_some(self.units)
     }
 }
 

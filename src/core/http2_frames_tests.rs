@@ -35,7 +35,7 @@ fn frames_are_found_in_pieces_of_any_size() {
             assert!(piece.is_empty());
         }
         assert_eq!(found, expected, "in pieces of {size} bytes");
-        assert!(!scan.is_within());
+        assert_eq!(scan.within(), None);
     }
 }
 
@@ -46,7 +46,7 @@ fn a_list_of_fields_goes_on_until_its_last_frame_is_complete() {
     for (number, byte) in bytes.iter().enumerate() {
         let mut piece = std::slice::from_ref(byte);
         while scan.next(&mut piece).is_some() {}
-        assert_eq!(scan.is_within(), number + 1 < bytes.len(), "after byte {number}");
+        assert_eq!(scan.within(), (number + 1 < bytes.len()).then_some(1), "after byte {number}");
     }
 }
 
@@ -55,7 +55,7 @@ fn a_body_may_take_its_time() {
     let mut scan = FrameScan { skip: 0, ..FrameScan::default() };
     let bytes = frame(DATA, 0, 100);
     assert_eq!(scan.next(&mut &bytes[..50]), Some(beginning(DATA, 0, 100)));
-    assert!(!scan.is_within());
+    assert_eq!(scan.within(), None);
 }
 
 /// How many of these frames pass at once.
@@ -114,4 +114,19 @@ fn time_makes_good() {
     while budget.count(beginning(RST_STREAM, 0, 4)).is_ok() {}
     budget.refill(Duration::from_secs(1), 0);
     assert_eq!((0..100).take_while(|_| budget.count(beginning(RST_STREAM, 0, 4)).is_ok()).count(), 7);
+}
+
+/// Whoever sends one list after the other is never slow, wherever the pieces end that are looked at.
+#[test]
+fn each_list_of_fields_has_a_number_of_its_own() {
+    let list = frame(HEADERS, END_HEADERS, 10);
+    let bytes = list.repeat(3);
+    let mut scan = FrameScan { skip: 0, ..FrameScan::default() };
+    let mut seen = Vec::new();
+    for piece in [&bytes[..15], &bytes[15..34], &bytes[34..50]] {
+        let mut piece = piece;
+        while scan.next(&mut piece).is_some() {}
+        seen.push(scan.within());
+    }
+    assert_eq!(seen, [Some(1), Some(2), Some(3)]);
 }

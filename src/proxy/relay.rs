@@ -62,7 +62,10 @@ async fn relay(session: &mut Session, relayed: Relayed) -> pingora::Result<()> {
         if let Some(mut exchange) = rest {
             loop {
                 match exchange.next_chunk().await {
-                    Ok(Some(chunk)) => session.write_response_body(Some(chunk), false).await?,
+                    Ok(Some(chunk)) => {
+                        let _sending = unread::sending(chunk.len());
+                        session.write_response_body(Some(chunk), false).await?;
+                    }
                     Ok(None) => break,
                     Err(failure) => {
                         return Err(pingora::Error::because(

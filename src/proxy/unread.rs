@@ -45,7 +45,7 @@ impl Unread {
 }
 
 /// A response of so many bytes is being sent; nothing where the connection is not looked at.
-pub(super) fn sending(bytes: usize) -> Option<Sending> {
+pub(crate) fn sending(bytes: usize) -> Option<Sending> {
     let unread = UNREAD.try_with(Arc::clone).ok()?;
     let before = unread.bytes.fetch_add(bytes, Ordering::Relaxed);
     if before <= unread.bytes_max && unread.is_too_much() {

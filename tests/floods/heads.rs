@@ -29,7 +29,7 @@ async fn trickled_heads_end() {
     const HEADER_TIMEOUT: Duration = Duration::from_secs(1);
     let arena = Arena::start("header_timeout = \"1s\"").await;
     let count = times(300, 900);
-    let ceiling = Ceiling { resident_mib: 16, descriptors: count + 50, honest_wait: HONEST_WAIT };
+    let ceiling = Ceiling { resident_mib: 8 + count / 20, descriptors: count + 50, honest_wait: HONEST_WAIT };
     let flood = async {
         let begun = Instant::now();
         let mut clients = JoinSet::new();

@@ -1,4 +1,4 @@
-//! The same floods against nginx and HAProxy with their defaults (`make floods`, docs/floods.md): no ceilings, a table.
+//! The same floods against nginx and haproxy with their defaults (`make floods`, docs/floods.md): no ceilings, a table.
 
 use std::{fs, net::SocketAddr, process::Command, time::Duration};
 
@@ -50,7 +50,7 @@ async fn others_take_the_same_floods() {
     }
     let _alone = ALONE.lock().await;
     let backend = Backend::start().await;
-    backend.put("/large", &"x".repeat(512 << 10));
+    backend.put("/large", "x".repeat(512 << 10));
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let silent = silent.local_addr().expect("its address");
     println!("| flood | server | memory | descriptors | processor | outcome |\n|---|---|---|---|---|---|");
@@ -230,8 +230,8 @@ async fn ifmatch(backend: SocketAddr, silent: SocketAddr) -> Server {
     );
     let proxy = Proxy::start_with(&(Proxy::to(backend).configuration() + &tables), &[("RUST_LOG", "off")]).await;
     let (addr, process) = (proxy.addr(), proxy.id());
-    let _running = Running::Ifmatch(proxy);
-    Server { name: "ifmatch", http1: addr, http2: addr, process, _directory: None, _running }
+    let running = Running::Ifmatch(proxy);
+    Server { name: "ifmatch", http1: addr, http2: addr, process, _directory: None, _running: running }
 }
 
 async fn nginx(backend: SocketAddr, silent: SocketAddr) -> Option<Server> {
@@ -258,7 +258,7 @@ http {{
 
 async fn haproxy(backend: SocketAddr, silent: SocketAddr) -> Option<Server> {
     let (http1, http2) = (ports::free(), ports::free());
-    // The timeouts are those of Debian's file; without one HAProxy waits for ever.
+    // The timeouts are those of Debian's file; without one it waits for ever.
     other("haproxy", &["-db", "-f"], http1, http2, |_directory| {
         format!(
             "defaults

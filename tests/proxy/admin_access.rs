@@ -85,7 +85,7 @@ async fn every_answer_keeps_other_pages_out() {
     }
 }
 
-/// HAProxy asks without Host, and over HTTP/1.0; others under the address of a machine. They learn yes or no alone.
+/// Some ask without Host, and over HTTP/1.0; others under the address of a machine. They learn yes or no alone.
 #[tokio::test]
 async fn probes_may_call_the_listener_what_they_like() {
     let backend = Backend::start().await;

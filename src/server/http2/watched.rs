@@ -77,8 +77,8 @@ struct Seen {
     budget: FrameBudget,
     refilled: Instant,
     refilled_at_bytes: u64,
-    /// Since when a list of fields has not come to its end.
-    within_since: Option<Instant>,
+    /// Which list of fields has not come to its end, and since when.
+    within: Option<(u64, Instant)>,
     excess: Option<Excess>,
 }
 
@@ -89,7 +89,7 @@ impl Watch {
             budget: FrameBudget::default(),
             refilled: Instant::now(),
             refilled_at_bytes: 0,
-            within_since: None,
+            within: None,
             excess: None,
         };
         Self {
@@ -106,36 +106,18 @@ impl Watch {
         loop {
             let changed = self.changed.notified();
             let now = Instant::now();
-            let (excess, within_since) = {
+            let (excess, within) = {
                 let seen = self.seen();
-                (seen.excess, seen.within_since)
+                (seen.excess, seen.within)
             };
             if let Some(excess) = excess {
                 return End::Excess(excess);
             }
-            let fields_end = within_since.map(|since| since + fields_time_max);
+            let fields_end = within.map(|(_, since)| since + fields_time_max);
             if fields_end.is_some_and(|end| end <= now) {
                 return End::SlowFields;
             }
-            let written = self.written_bytes.load(Ordering::Relaxed);
-            let look = match unread_since {
-                _ if !self.unread.is_too_much() => {
-                    unread_since = None;
-                    None
-                }
-                Some((look, before)) if look <= now => {
-                    if written - before < UNREAD_PROGRESS_BYTES {
-                        return End::Unread;
-                    }
-                    unread_since = Some((now + UNREAD_LOOK, written));
-                    Some(now + UNREAD_LOOK)
-                }
-                Some((look, _)) => Some(look),
-                None => {
-                    unread_since = Some((now + UNREAD_LOOK, written));
-                    Some(now + UNREAD_LOOK)
-                }
-            };
+            let Ok(look) = self.look_at_unread(&mut unread_since, now) else { return End::Unread };
             let wake = fields_end.into_iter().chain(look).min();
             tokio::select! {
                 () = changed => {}
@@ -145,7 +127,20 @@ impl Watch {
         }
     }
 
-    /// Counts what has come; false if no more is to be read.
+    /// When to look again at what the client has not read, if it is much; an error if it reads too little of it.
+    /// `since` is when that is, and what was written before.
+    fn look_at_unread(&self, since: &mut Option<(Instant, u64)>, now: Instant) -> Result<Option<Instant>, End> {
+        let written = self.written_bytes.load(Ordering::Relaxed);
+        *since = match *since {
+            _ if !self.unread.is_too_much() => None,
+            Some((look, before)) if look <= now && written - before < UNREAD_PROGRESS_BYTES => return Err(End::Unread),
+            Some((look, before)) if look > now => Some((look, before)),
+            _ => Some((now + UNREAD_LOOK, written)),
+        };
+        Ok(since.map(|(look, _)| look))
+    }
+
+    /// Counts what has come.
     fn receive(&self, mut bytes: &[u8]) {
         let mut seen = self.seen();
         let seen = &mut *seen;
@@ -164,9 +159,11 @@ impl Watch {
                 break;
             }
         }
-        if seen.scan.is_within() != seen.within_since.is_some() {
-            seen.within_since = seen.scan.is_within().then(Instant::now);
-            tells |= seen.within_since.is_some();
+        let within = seen.scan.within();
+        if within != seen.within.map(|(number, _)| number) {
+            // Whoever waits for the end of an earlier one sees that there is another.
+            tells |= seen.within.is_none();
+            seen.within = within.map(|number| (number, Instant::now()));
         }
         if tells {
             self.changed.notify_one();
@@ -278,3 +275,7 @@ impl GetSocketDigest for Watched {
 }
 
 impl Peek for Watched {}
+
+#[cfg(test)]
+#[path = "watched_tests.rs"]
+mod tests;
