@@ -82,7 +82,7 @@ impl Arena {
         loop {
             sleep(Duration::from_millis(200)).await;
             let now = processor_time(process);
-            if now - last <= Duration::from_millis(60) {
+            if now.saturating_sub(last) <= Duration::from_millis(60) {
                 return;
             }
             last = now;
