@@ -24,8 +24,12 @@ pub const ADMIN_FIELD: HeaderName = HeaderName::from_static("ifmatch-admin");
 /// What browsers say of the page that a request comes from (Fetch Metadata).
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What needs no token: probes have none, and the page holds nothing before it was given one.
-const OPEN: [&str; 3] = ["/livez", "/readyz", "/"];
+/// What probes ask. They have no token, and call the listener what they like: some send no Host, others the address of a
+/// machine. Who does not know its name is told yes or no alone.
+const HEALTH: [&str; 4] = ["/livez", "/readyz", "/readyz/reads", "/readyz/writes"];
+
+/// What needs no token beside that: the page holds nothing before it was given one.
+const PAGE: &str = "/";
 
 /// By what requests are let in.
 pub(super) struct Access {
@@ -51,6 +55,9 @@ impl Access {
 
     /// Lets a request in, or says why not.
     pub(super) fn judge(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+        if method.is_safe() && HEALTH.contains(&uri.path()) {
+            return Ok(());
+        }
         let host = host(uri, headers).filter(|host| self.is_known(host.host()));
         let Some(host) = host else {
             return Err(Problem::new(
@@ -60,7 +67,7 @@ impl Access {
                  admin.hosts",
             ));
         };
-        if self.token.as_ref().is_some_and(|token| !OPEN.contains(&uri.path()) && !token.is_in(headers)) {
+        if self.token.as_ref().is_some_and(|token| uri.path() != PAGE && !token.is_in(headers)) {
             let problem = Problem::new(
                 StatusCode::UNAUTHORIZED,
                 "token-required",
@@ -69,6 +76,11 @@ impl Access {
             return Err(problem.with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
         }
         if method.is_safe() { Ok(()) } else { is_own(&host, headers) }
+    }
+
+    /// Whether a request calls the listener by a name that it has.
+    pub(super) fn is_known_as(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        host(uri, headers).is_some_and(|host| self.is_known(host.host()))
     }
 
     fn is_known(&self, host: &str) -> bool {
@@ -136,6 +148,22 @@ mod tests {
         }
         assert_eq!(judged(&access, &Method::GET, &[]), Err(421));
         assert_eq!(judged(&access, &Method::GET, &[("host", "localhost"), ("host", "localhost")]), Err(421));
+    }
+
+    #[test]
+    fn a_probe_may_call_it_what_it_likes() {
+        let access = access("192.0.2.7:9901");
+        let strange = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("evil.example"))]);
+        for path in HEALTH {
+            let uri = path.parse().unwrap();
+            for (method, judged) in
+                [(Method::GET, true), (Method::HEAD, true), (Method::OPTIONS, true), (Method::POST, false)]
+            {
+                assert_eq!(access.judge(&method, &uri, &HeaderMap::new()).is_ok(), judged, "{method} {path}");
+                assert_eq!(access.judge(&method, &uri, &strange).is_ok(), judged, "{method} {path}");
+            }
+            assert!(!access.is_known_as(&uri, &strange) && !access.is_known_as(&uri, &HeaderMap::new()));
+        }
     }
 
     /// A kubelet asks under the address of the pod; a page always has a name.

@@ -1,4 +1,7 @@
 //! Whether the process lives, and whether it should get requests.
+//!
+//! Reads and writes are told apart: reads pass while the store is out, except where leases guard them, and writes need a
+//! store in which a change lasts. A balancer that took a proxy out for its store would take all of them out at once.
 
 use std::time::{Duration, Instant};
 
@@ -7,12 +10,17 @@ use axum::{
     extract::State,
     response::{IntoResponse as _, Response},
 };
-use http::StatusCode;
+use http::{HeaderMap, StatusCode, Uri};
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::timeout};
 
-use super::{Answer, Shared, milliseconds};
-use crate::{config::StoreKind, core::resource::ResourceKey, guard::Guards, server::Stop};
+use super::{Admin, Answer, Shared, milliseconds};
+use crate::{
+    config::{Route, StoreKind},
+    core::{lease::Usage, resource::ResourceKey},
+    guard::Guards,
+    server::Stop,
+};
 
 /// It lives, or nobody would answer.
 pub(super) async fn alive() -> Json<Value> {
@@ -22,6 +30,8 @@ pub(super) async fn alive() -> Json<Value> {
 /// How long what was found out about writes counts: whoever asks, and however many, a store is written to for it no more
 /// often.
 const FOUND_OUT: Duration = Duration::from_secs(1);
+/// How long the store is waited for where the answer is about reads: a balancer gives a check a second or two.
+const READS_WAIT: Duration = Duration::from_millis(400);
 
 /// Whether a change would last in the store, as it was found out last.
 #[derive(Debug, Default)]
@@ -42,28 +52,79 @@ impl Durability {
     }
 }
 
-/// It should get requests: its store answers, a change of it lasts, and it is not about to end.
-///
-/// The store is asked here and now. What the last request found may be old, and a process that gets no requests because
-/// its store failed would not find out that it answers again.
-pub(super) async fn ready(State(admin): Shared) -> Answer {
+/// The store, as it was found here and now: what the last request found may be old, and a process that gets no requests
+/// because its store failed would not find out that it answers again.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    available: bool,
+    writable: bool,
+    /// How long writes are held back after the start.
+    held_back: Duration,
+}
+
+impl Admin {
+    async fn look_at_store(&self, guards: &Guards) -> Found {
+        // The key of no resource, and never written.
+        let Ok(snapshot) = guards.look(&ResourceKey::from_text("ready?")).await else { return Found::default() };
+        let writable = self.durability.holds(guards).await;
+        Found { available: true, writable, held_back: guards.held_back(snapshot.now) }
+    }
+
+    /// Whether reads are answered, as far as the store has to do with it.
+    fn reads_pass(&self, found: Found) -> bool {
+        found.available || !self.subject.live.serving().routes().iter().any(|route| needs_store(route))
+    }
+
+    fn is_draining(&self) -> bool {
+        *self.subject.stop.borrow() != Stop::Not
+    }
+
+    /// What whoever knows the listener by its name is told.
+    fn told(&self, ready: bool, found: Found, headers: &HeaderMap, uri: &Uri) -> Response {
+        let draining = self.is_draining();
+        let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        if !self.access.is_known_as(uri, headers) {
+            return (status, Json(json!({ "ready": ready }))).into_response();
+        }
+        let document = json!({
+            "ready": ready,
+            "reads": !draining && self.reads_pass(found),
+            "writes": !draining && takes_writes(found),
+            "store": {
+                "kind": kind(&self.config().store.kind),
+                "available": found.available,
+                "writable": found.writable,
+            },
+            "listeners": self.subject.listeners,
+            "draining": draining,
+            "start_grace": { "over": found.held_back.is_zero(), "remaining_ms": milliseconds(found.held_back) },
+        });
+        (status, Json(document)).into_response()
+    }
+}
+
+/// Whether reads of a route wait for what a lease says.
+fn needs_store(route: &Route) -> bool {
+    let lease = route.guard.as_ref().and_then(|guard| guard.lease.as_ref());
+    route.reads_may_be_leased || lease.is_some_and(|lease| lease.guards.covers(Usage::Read))
+}
+
+fn takes_writes(found: Found) -> bool {
+    found.writable && found.held_back.is_zero()
+}
+
+/// It should get requests: reads are answered, and it is not about to end.
+pub(super) async fn reads(State(admin): Shared, uri: Uri, headers: HeaderMap) -> Answer {
     let guards = admin.guards()?;
-    // The key of no resource, and never written.
-    let record = guards.look(&ResourceKey::from_text("ready?")).await;
-    let draining = *admin.subject.stop.borrow() != Stop::Not;
-    let writable = record.is_ok() && admin.durability.holds(&guards).await;
-    let ready = writable && !draining;
-    let held_back = record.as_ref().map(|snapshot| guards.held_back(snapshot.now)).unwrap_or_default();
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let document = json!({
-        "ready": ready,
-        "store": { "kind": kind(&admin.config().store.kind), "available": record.is_ok(), "writable": writable },
-        "listeners": admin.subject.listeners,
-        "draining": draining,
-        // Reads are served meanwhile, and writes are told when to come back.
-        "start_grace": { "over": held_back.is_zero(), "remaining_ms": milliseconds(held_back) },
-    });
-    Ok::<Response, _>((status, Json(document)).into_response())
+    let found = timeout(READS_WAIT, admin.look_at_store(&guards)).await.unwrap_or_default();
+    Ok(admin.told(!admin.is_draining() && admin.reads_pass(found), found, &headers, &uri))
+}
+
+/// It should get writes: a change of its store lasted just now, none is held back, and it is not about to end.
+pub(super) async fn writes(State(admin): Shared, uri: Uri, headers: HeaderMap) -> Answer {
+    let guards = admin.guards()?;
+    let found = admin.look_at_store(&guards).await;
+    Ok(admin.told(!admin.is_draining() && takes_writes(found), found, &headers, &uri))
 }
 
 /// The word for a kind of store.

@@ -6,8 +6,8 @@
 //!
 //! # Design
 //!
-//! *Why hyper and not pingora?* The listener must answer when all workers of the proxy are busy, so it has a runtime
-//! that carries no requests; and nothing here needs what a proxy needs.
+//! *Why hyper and not pingora?* The listener must answer when all workers of the proxy are busy, so it has a thread and a
+//! runtime of its own; and nothing here needs what a proxy needs.
 
 use std::{
     sync::Arc,
@@ -114,8 +114,11 @@ pub async fn serve(
 fn router(admin: Arc<Admin>) -> Router {
     Router::new()
         .route("/", get(console::page))
-        .route("/livez", get(health::alive))
-        .route("/readyz", get(health::ready))
+        // Balancers ask with OPTIONS too.
+        .route("/livez", get(health::alive).options(health::alive))
+        .route("/readyz", get(health::reads).options(health::reads))
+        .route("/readyz/reads", get(health::reads).options(health::reads))
+        .route("/readyz/writes", get(health::writes).options(health::writes))
         .route("/metrics", get(console::metrics))
         .route("/activity", get(console::activity))
         .route("/leases", get(leases::list))
@@ -136,6 +139,7 @@ fn router(admin: Arc<Admin>) -> Router {
 
 /// Judges a request, answers it in time, and adds what every answer carries.
 async fn enter(State(admin): Shared, request: Request, next: Next) -> Response {
+    let _answering = request.extensions().get::<serve::Line>().map(serve::Line::answer);
     let limit = if request.method().is_safe() { LOOK_MAX } else { CHANGE_MAX };
     let mut response = match admin.access.judge(request.method(), request.uri(), request.headers()) {
         Ok(()) => timeout(limit, next.run(request)).await.unwrap_or_else(|_elapsed| {

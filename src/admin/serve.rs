@@ -1,7 +1,21 @@
 //! Connections of the admin listener, each within limits: it answers beside a proxy under full load, and nobody who is
 //! slow there may hold it up.
+//!
+//! # Design
+//!
+//! *Who waits when all places are taken?* Nobody: the connection on which nothing was asked for the longest time makes
+//! room. A probe asks as soon as it is connected, and whoever only connects would keep it out for ever.
+//!
+//! *What if the process has no descriptor left?* Some are kept open for nothing but that: one is closed, and the
+//! connection gets its number.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{
+    fs::File,
+    io,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
@@ -12,87 +26,196 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, UnixListener},
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::{sleep, timeout},
+    task::AbortHandle,
+    time::{Instant, sleep, timeout},
 };
 
 use super::bind::AdminSocket;
 
-/// Connections at once; further ones wait to be accepted.
+/// Connections at once; a further one takes the place of another.
 const CONNECTIONS_MAX: usize = 64;
-/// How long a head may take to arrive, and a connection may be idle before the next.
-const HEAD_MAX: Duration = Duration::from_secs(30);
+/// How long a head may take to arrive, and a connection may be idle before the next: probes and tools send it at once.
+const HEAD_MAX: Duration = Duration::from_secs(5);
 /// Bytes of a head.
 const HEAD_BYTES: usize = 16 * 1024;
 /// How long a connection lives, however busy: who does not read its answers does not keep it.
 const CONNECTION_MAX: Duration = Duration::from_secs(300);
 /// The time that the last answer has after that.
 const LAST_ANSWER_MAX: Duration = Duration::from_secs(10);
-/// The pause after a connection could not be accepted, for want of descriptors for example.
+/// The pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Descriptors that are kept for connections when no others are left: a probe or two, and an operator.
+const SPARES: usize = 8;
 
 /// Who is at the other end of a connection, for the audit log.
 #[derive(Clone, Debug)]
 pub(super) struct Caller(pub(super) Arc<str>);
 
 /// Serves for ever. Must be called on a runtime.
-pub(super) async fn serve(socket: AdminSocket, router: Router) -> std::io::Result<()> {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+pub(super) async fn serve(socket: AdminSocket, router: Router) -> io::Result<()> {
+    let mut desk = Desk { router, lines: Vec::new(), spares: Spares::default() };
+    desk.spares.refill();
     match socket {
         AdminSocket::Tcp(listener) => {
             let listener = TcpListener::from_std(listener)?;
             loop {
-                let place = place(&places).await;
                 match listener.accept().await {
-                    Ok((stream, peer)) => connect(stream, peer.to_string(), place, &router),
-                    Err(error) => pause(&error).await,
+                    Ok((stream, peer)) => desk.connect(stream, peer.to_string()),
+                    Err(error) => desk.make_room(&error).await,
                 }
             }
         }
         AdminSocket::Unix(listener) => {
             let listener = UnixListener::from_std(listener)?;
             loop {
-                let place = place(&places).await;
                 match listener.accept().await {
                     Ok((stream, _)) => {
                         let user = stream.peer_cred().map_or_else(|_| "?".to_owned(), |peer| peer.uid().to_string());
-                        connect(stream, format!("user {user}"), place, &router);
+                        desk.connect(stream, format!("user {user}"));
                     }
-                    Err(error) => pause(&error).await,
+                    Err(error) => desk.make_room(&error).await,
                 }
             }
         }
     }
 }
 
-async fn place(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
-    // It is never closed.
-    Arc::clone(places).acquire_owned().await.ok()
+/// A connection as the desk sees it.
+#[derive(Clone, Debug)]
+pub(super) struct Line(Arc<Mutex<Use>>);
+
+#[derive(Debug)]
+struct Use {
+    answers: usize,
+    since: Instant,
 }
 
-async fn pause(error: &std::io::Error) {
-    tracing::warn!(%error, "the admin listener cannot accept a connection");
-    sleep(ACCEPT_PAUSE).await;
+/// An answer that is being made, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Answering(Line);
+
+impl Line {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(Use { answers: 0, since: Instant::now() })))
+    }
+
+    /// An answer is being made here.
+    pub(super) fn answer(&self) -> Answering {
+        self.change(1);
+        Answering(self.clone())
+    }
+
+    fn change(&self, by: isize) {
+        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *used = Use { answers: used.answers.saturating_add_signed(by), since: Instant::now() };
+    }
+
+    /// What goes first is least of all: idle ones before busy ones, and of them the oldest.
+    fn order(&self) -> (bool, Instant) {
+        let used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (used.answers > 0, used.since)
+    }
 }
 
-fn connect<S>(stream: S, caller: String, place: Option<OwnedSemaphorePermit>, router: &Router)
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.change(-1);
+    }
+}
+
+/// All connections, and what is kept for further ones.
+struct Desk {
+    router: Router,
+    lines: Vec<(Line, AbortHandle)>,
+    spares: Spares,
+}
+
+/// Descriptors that are kept open for nothing, until there are no others.
+#[derive(Clone, Debug, Default)]
+struct Spares(Arc<Mutex<Vec<File>>>);
+
+impl Spares {
+    fn refill(&self) {
+        let mut spares = self.lock();
+        while spares.len() < SPARES
+            && let Ok(spare) = File::open("/dev/null")
+        {
+            spares.push(spare);
+        }
+    }
+
+    /// Closes one; false if there was none.
+    fn give(&self) -> bool {
+        self.lock().pop().is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<File>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes the descriptor of a connection back among the spare ones when that has ended, before anybody else gets it.
+struct Refill(Spares);
+
+impl Drop for Refill {
+    fn drop(&mut self) {
+        self.0.refill();
+    }
+}
+
+impl Desk {
+    fn connect<S>(&mut self, stream: S, caller: String)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        self.lines.retain(|(_, task)| !task.is_finished());
+        if self.lines.len() >= CONNECTIONS_MAX {
+            self.end_one();
+        }
+        let line = Line::new();
+        let router = self.router.clone().layer(Extension(Caller(caller.into()))).layer(Extension(line.clone()));
+        let refill = Refill(self.spares.clone());
+        let task = tokio::spawn(async move {
+            // Dropped after the connection, however that ends.
+            let _refill = refill;
+            converse(stream, router).await;
+        });
+        self.lines.push((line, task.abort_handle()));
+    }
+
+    /// Ends the connection that has been of no use for the longest time.
+    fn end_one(&mut self) {
+        let oldest = self.lines.iter().enumerate().min_by_key(|(_, (line, _))| line.order()).map(|(place, _)| place);
+        if let Some(oldest) = oldest {
+            self.lines.swap_remove(oldest).1.abort();
+        }
+    }
+
+    /// Makes room after a connection could not be accepted, for want of descriptors for example.
+    async fn make_room(&mut self, error: &io::Error) {
+        if self.spares.give() {
+            return;
+        }
+        tracing::warn!(%error, "the admin listener cannot accept a connection");
+        self.end_one();
+        sleep(ACCEPT_PAUSE).await;
+    }
+}
+
+async fn converse<S>(stream: S, router: Router)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = TowerToHyperService::new(router.clone().layer(Extension(Caller(caller.into()))));
-    tokio::spawn(async move {
-        let mut connection = pin!(
-            http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD_MAX)
-                .max_buf_size(HEAD_BYTES)
-                .serve_connection(TokioIo::new(stream), service)
-        );
-        // How a connection ends is its client's own matter.
-        if timeout(CONNECTION_MAX, connection.as_mut()).await.is_err() {
-            connection.as_mut().graceful_shutdown();
-            let _ = timeout(LAST_ANSWER_MAX, connection).await;
-        }
-        drop(place);
-    });
+    let mut connection = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_MAX)
+            .max_buf_size(HEAD_BYTES)
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+    );
+    // How a connection ends is its client's own matter.
+    if timeout(CONNECTION_MAX, connection.as_mut()).await.is_err() {
+        connection.as_mut().graceful_shutdown();
+        let _ = timeout(LAST_ANSWER_MAX, connection).await;
+    }
 }

@@ -1,6 +1,6 @@
 //! The admin listener of `ifmatch run`: opened before anything is served, so that what is wrong with it is told at once.
 
-use std::error::Error;
+use std::{error::Error, io, thread};
 
 use super::Exit;
 use crate::{
@@ -25,13 +25,16 @@ impl Desk {
         Ok(Some(Self { socket, settings, token }))
     }
 
-    /// Serves on the current runtime, which carries none of the proxy's requests, for as long as that lives.
-    pub(super) fn serve(self, subject: Subject) {
+    /// Serves on a thread of its own, for as long as the process lives: whatever the others are busy with, it answers.
+    pub(super) fn serve(self, subject: Subject) -> io::Result<()> {
         tracing::info!(listen = self.socket.address(), "admin listener");
-        tokio::spawn(async move {
-            if let Err(error) = admin::serve(self.socket, &self.settings, self.token, subject).await {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        thread::Builder::new().name("ifmatch-admin".to_owned()).spawn(move || {
+            let served = runtime.block_on(admin::serve(self.socket, &self.settings, self.token, subject));
+            if let Err(error) = served {
                 tracing::error!(%error, "the admin listener cannot be served");
             }
-        });
+        })?;
+        Ok(())
     }
 }

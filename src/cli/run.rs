@@ -159,7 +159,7 @@ fn serve(
             let (live, activity) = (Arc::clone(&live), Arc::clone(activity));
             let listeners = listeners.addresses().collect();
             let metrics = Box::new(telemetry::metrics::prometheus_text);
-            desk.serve(admin::Subject { live, activity, listeners, stop: stop.subscribe(), metrics });
+            desk.serve(admin::Subject { live, activity, listeners, stop: stop.subscribe(), metrics })?;
         }
         let gateway = Gateway::new(live).noting(activity);
         server::run(listeners, &config.server, gateway, stop.subscribe()).await?;

@@ -11,6 +11,7 @@ pub mod entity_tag;
 pub mod fields;
 pub mod forwarded;
 pub mod head;
+pub mod http2_frames;
 pub mod http_date;
 pub mod idempotency;
 pub mod issued_tag;

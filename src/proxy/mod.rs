@@ -46,6 +46,7 @@ mod target;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+pub(crate) mod unread;
 
 pub use context::Context;
 pub use guarded::{GuardedPath, GuardedRequest, Handling, Judging, Tunnel};

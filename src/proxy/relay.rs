@@ -2,7 +2,7 @@
 
 use pingora::proxy::Session;
 
-use super::answer;
+use super::{answer, unread};
 use crate::{
     core::{idempotency::REPLAYED, policy::ErrorShape},
     exchange::fields::frame_response,
@@ -55,13 +55,17 @@ async fn relay(session: &mut Session, relayed: Relayed) -> pingora::Result<()> {
     frame_response(&mut head, session.req_header());
     session.write_response_header(head, false).await?;
     if !is_head {
+        let _sending = unread::sending(begun.len());
         for chunk in begun.chunks() {
             session.write_response_body(Some(chunk.clone()), false).await?;
         }
         if let Some(mut exchange) = rest {
             loop {
                 match exchange.next_chunk().await {
-                    Ok(Some(chunk)) => session.write_response_body(Some(chunk), false).await?,
+                    Ok(Some(chunk)) => {
+                        let _sending = unread::sending(chunk.len());
+                        session.write_response_body(Some(chunk), false).await?;
+                    }
                     Ok(None) => break,
                     Err(failure) => {
                         return Err(pingora::Error::because(

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use pingora::{apps::HttpServerApp, protocols::Stream, server::ShutdownWatch};
+use pingora::{apps::HttpServerApp, http::RequestHeader, protocols::Stream, server::ShutdownWatch};
 use tokio::sync::watch;
 
 use super::{
     InFlight, descriptors,
-    head::Heads,
+    head::{Heads, Held},
     http1, http2,
-    places::{Place, Places},
+    places::{Place, Places, RequestPlace},
 };
 use crate::{config, live::Live};
 
@@ -23,6 +23,13 @@ pub(super) struct Connections<A> {
     open: InFlight,
     /// Whether those on which nothing is under way are to end.
     end: watch::Sender<bool>,
+}
+
+/// What a request takes up that came beside others.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    _place: RequestPlace,
+    _held: Held,
 }
 
 /// What a connection speaks.
@@ -53,6 +60,13 @@ impl<A> Connections<A> {
         self.places.take(stream.id(), client, &self.live.serving().config.server.trusted_proxies)
     }
 
+    /// Lets a request in that came beside others on its connection, where its client and all together have room for it.
+    pub(super) fn admit(&self, place: &Place, request: &RequestHeader) -> Option<Admitted> {
+        let mut held = self.heads.hold_none();
+        held.hold_head(size(request)).then_some(())?;
+        Some(Admitted { _place: place.request()?, _held: held })
+    }
+
     /// Tells a connection when it is to end, if nothing is under way on it.
     pub(super) fn ends(&self) -> watch::Receiver<bool> {
         self.end.subscribe()
@@ -61,11 +75,11 @@ impl<A> Connections<A> {
 
 impl<A: HttpServerApp + Send + Sync + 'static> Connections<A> {
     /// Serves a connection to its end: what was answered is written by then.
-    pub(super) async fn serve(&self, protocol: Protocol, stream: Stream, shutdown: &ShutdownWatch) {
+    pub(super) async fn serve(&self, protocol: Protocol, stream: Stream, place: Place, shutdown: &ShutdownWatch) {
         let _counted = self.open.enter();
         match protocol {
             Protocol::Http1 => http1::serve(self, stream, shutdown).await,
-            Protocol::Http2 => http2::serve(self, stream, shutdown).await,
+            Protocol::Http2 => http2::serve(self, stream, &place, shutdown).await,
         }
     }
 
@@ -74,4 +88,12 @@ impl<A: HttpServerApp + Send + Sync + 'static> Connections<A> {
         self.end.send_replace(true);
         self.application.http_cleanup().await;
     }
+}
+
+/// How many bytes a head takes that came as a list of fields (RFC 9113 section 10.5.1).
+fn size(request: &RequestHeader) -> usize {
+    /// What a field takes beside its name and value (RFC 9113 section 6.5.2).
+    const FIELD_BYTES: usize = 32;
+    let fields = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + FIELD_BYTES);
+    request.raw_path().len() + fields.sum::<usize>()
 }

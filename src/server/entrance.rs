@@ -27,9 +27,9 @@ pub(super) struct Entrance<A>(pub(super) Arc<Connections<A>>);
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Entrance<A> {
     async fn process_new(self: &Arc<Self>, mut stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
-        let _place = self.0.place(&stream)?;
+        let place = self.0.place(&stream)?;
         let protocol = self.protocol(&mut stream).await.ok()?;
-        self.0.serve(protocol, stream, shutdown).await;
+        self.0.serve(protocol, stream, place, shutdown).await;
         None
     }
 

@@ -144,7 +144,7 @@ fn too_late() -> Refusal {
     Refusal::new(Code::HeaderTimeout, "send the whole head at once")
 }
 
-pub(super) fn no_room() -> Refusal {
+fn no_room() -> Refusal {
     Refusal::new(Code::Overloaded, "too many large heads are being received at this moment").retry_after(RETRY_SOON)
 }
 
@@ -162,6 +162,11 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// Holds what a head of so many bytes takes of the total; false where that much is not free.
+    pub(super) fn hold_head(&mut self, bytes: usize) -> bool {
+        bytes <= FIRST_BYTES || self.hold(bytes)
+    }
+
     /// Makes the share at least `bytes`; false, and unchanged, where that much is not free.
     pub(super) fn hold(&mut self, bytes: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes);

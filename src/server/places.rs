@@ -39,16 +39,34 @@ pub(super) struct Places {
     /// Descriptors from this number on are kept for what is under way.
     first_reserved: RawFd,
     open: AtomicUsize,
-    by_client: Mutex<HashMap<IpAddr, usize>>,
+    /// Requests that came beside others on their connection.
+    requests: AtomicUsize,
+    by_client: Mutex<HashMap<IpAddr, Arc<Client>>>,
     /// When it was told last that connections are refused.
     told: Mutex<Option<Instant>>,
+}
+
+/// What one client has.
+#[derive(Debug, Default)]
+struct Client {
+    /// Changed only while the table is locked.
+    connections: AtomicUsize,
+    requests: AtomicUsize,
 }
 
 /// The place of one connection, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     places: Arc<Places>,
-    client: Option<IpAddr>,
+    address: Option<IpAddr>,
+    client: Option<(IpAddr, Arc<Client>)>,
+}
+
+/// The place of one request among those that a client may have at once; until it is dropped.
+#[derive(Debug)]
+pub(super) struct RequestPlace {
+    places: Arc<Places>,
+    client: Option<(IpAddr, Arc<Client>)>,
 }
 
 /// Why there is no place for a connection.
@@ -90,6 +108,7 @@ impl Places {
             max_per_client: server.max_connections_per_client.min(plan.max_connections.div_ceil(2)),
             first_reserved: plan.first_reserved,
             open: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
             by_client: Mutex::default(),
             told: Mutex::default(),
         }
@@ -100,67 +119,112 @@ impl Places {
     pub(super) fn take(
         self: &Arc<Self>,
         descriptor: RawFd,
-        client: Option<IpAddr>,
+        address: Option<IpAddr>,
         trusted: &TrustedProxies,
     ) -> Option<Place> {
-        let counted = client.filter(|client| !trusted.contains(Some(*client)));
-        self.try_take(descriptor, counted).inspect_err(|reason| self.refused(*reason, client)).ok()
+        let place = self.try_take(descriptor, address, trusted);
+        place.inspect_err(|reason| self.tell(reason.word(), reason.hint(), address)).ok()
     }
 
-    fn refused(&self, reason: NoPlace, client: Option<IpAddr>) {
+    /// Counts a connection that is closed for what its client does, and tells of it now and then.
+    fn tell(&self, reason: &'static str, hint: &str, client: Option<IpAddr>) {
         if let Some(metrics) = metrics::get() {
-            metrics.connection_refused(reason.word());
+            metrics.connection_refused(reason);
         }
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
             *told = Some(Instant::now());
-            let hint = reason.hint();
-            tracing::warn!(
-                client = client.map(tracing::field::display),
-                reason = reason.word(),
-                hint,
-                "connections are refused"
-            );
+            let client = client.map(tracing::field::display);
+            tracing::warn!(client, reason, hint, "connections are closed for what their clients do");
         }
     }
 
-    fn try_take(self: &Arc<Self>, descriptor: RawFd, client: Option<IpAddr>) -> Result<Place, NoPlace> {
+    fn try_take(
+        self: &Arc<Self>,
+        descriptor: RawFd,
+        address: Option<IpAddr>,
+        trusted: &TrustedProxies,
+    ) -> Result<Place, NoPlace> {
+        let counted = address.filter(|address| !trusted.contains(Some(*address)));
         if descriptor >= self.first_reserved {
             return Err(NoPlace::Descriptors);
         }
-        let more = |open: usize| (open < self.max).then_some(open + 1);
-        self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).map_err(|_full| NoPlace::Full)?;
-        let mut place = Place { places: Arc::clone(self), client: None };
-        if let Some(client) = client.map(network) {
+        if !take(&self.open, self.max) {
+            return Err(NoPlace::Full);
+        }
+        let mut place = Place { places: Arc::clone(self), address, client: None };
+        if let Some(network) = counted.map(network) {
             let mut by_client = self.by_client();
-            let count = by_client.entry(client).or_default();
-            if *count >= self.max_per_client {
+            let client = by_client.entry(network).or_default();
+            if client.connections.load(Ordering::Relaxed) >= self.max_per_client {
                 return Err(NoPlace::ClientFull);
             }
-            *count += 1;
-            place.client = Some(client);
+            client.connections.fetch_add(1, Ordering::Relaxed);
+            place.client = Some((network, Arc::clone(client)));
         }
         Ok(place)
     }
 
-    fn by_client(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+    /// Forgets a client that has nothing any more. Requests whose connection has gone keep it: their client gets no new
+    /// share by connecting again.
+    fn forget_gone(network: IpAddr, by_client: &mut HashMap<IpAddr, Arc<Client>>) {
+        let counts = |client: &Arc<Client>| [&client.connections, &client.requests].map(|n| n.load(Ordering::Relaxed));
+        if by_client.get(&network).map(counts) == Some([0, 0]) {
+            by_client.remove(&network);
+        }
+    }
+
+    fn by_client(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<Client>>> {
         // A panic leaves no count half changed.
         self.by_client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// A place for a request beside others on the same connection. There are no more of them at once than there may be
+    /// connections, of one client and of all: nobody gains anything by the protocol that it speaks.
+    pub(super) fn request(&self) -> Option<RequestPlace> {
+        let places = &self.places;
+        take(&places.requests, places.max).then_some(())?;
+        let mut place = RequestPlace { places: Arc::clone(places), client: None };
+        if let Some((network, client)) = &self.client {
+            take(&client.requests, places.max_per_client).then_some(())?;
+            place.client = Some((*network, Arc::clone(client)));
+        }
+        Some(place)
+    }
+
+    /// Tells why the connection is closed before its client has ended it.
+    pub(super) fn tell_end(&self, reason: &'static str) {
+        self.places.tell(reason, "an HTTP/2 connection goes too far: see docs/floods.md", self.address);
+    }
+}
+
+impl Drop for RequestPlace {
+    fn drop(&mut self) {
+        self.places.requests.fetch_sub(1, Ordering::Relaxed);
+        let Some((network, client)) = &self.client else { return };
+        let was_last = client.requests.fetch_sub(1, Ordering::Relaxed) == 1;
+        if was_last && client.connections.load(Ordering::Relaxed) == 0 {
+            Places::forget_gone(*network, &mut self.places.by_client());
+        }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         self.places.open.fetch_sub(1, Ordering::Relaxed);
-        let Some(client) = self.client else { return };
+        let Some((network, client)) = &self.client else { return };
         let mut by_client = self.places.by_client();
-        if let Some(count) = by_client.get_mut(&client) {
-            *count -= 1;
-            if *count == 0 {
-                by_client.remove(&client);
-            }
-        }
+        client.connections.fetch_sub(1, Ordering::Relaxed);
+        Places::forget_gone(*network, &mut by_client);
     }
+}
+
+/// Counts one more, unless there are as many as there may be. The counters guard no other memory, so relaxed order is enough.
+fn take(count: &AtomicUsize, max: usize) -> bool {
+    let more = |count: usize| (count < max).then_some(count + 1);
+    count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
 }
 
 /// What one client has of the addresses.
@@ -175,74 +239,5 @@ fn network(address: IpAddr) -> IpAddr {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn places(max: usize, max_per_client: usize, first_reserved: RawFd) -> Arc<Places> {
-        Arc::new(Places {
-            max,
-            max_per_client,
-            first_reserved,
-            open: AtomicUsize::new(0),
-            by_client: Mutex::default(),
-            told: Mutex::default(),
-        })
-    }
-
-    fn address(text: &str) -> Option<IpAddr> {
-        Some(text.parse().unwrap())
-    }
-
-    #[test]
-    fn a_client_takes_its_share_and_leaves_the_rest_to_others() {
-        let places = places(10, 2, 100);
-        let mine: Vec<_> = (0..2).map(|_| places.try_take(5, address("192.0.2.1")).expect("a share")).collect();
-        assert_eq!(places.try_take(5, address("192.0.2.1")).unwrap_err(), NoPlace::ClientFull);
-        assert_eq!(
-            places.try_take(5, address("::ffff:192.0.2.1")).unwrap_err(),
-            NoPlace::ClientFull,
-            "the same address"
-        );
-        let _other = places.try_take(5, address("192.0.2.2")).expect("somebody else");
-        let _uncounted: Vec<_> = (0..3).map(|_| places.try_take(5, None).expect("a proxy's own")).collect();
-        drop(mine);
-        let _again = places.try_take(5, address("192.0.2.1")).expect("the share is free again");
-        assert_eq!(places.by_client().len(), 2);
-    }
-
-    #[test]
-    fn a_trusted_proxy_brings_as_many_as_there_are() {
-        let places = places(3, 1, 100);
-        let trusted = TrustedProxies { networks: vec!["10.0.0.0/8".parse().unwrap()], over_unix: false };
-        let all: Vec<_> = (0..4).map(|_| places.take(5, address("10.1.2.3"), &trusted)).collect();
-        assert_eq!(all.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, true, false]);
-    }
-
-    #[test]
-    fn a_host_has_a_network_of_ipv6_addresses() {
-        let places = places(10, 1, 100);
-        let _one = places.try_take(5, address("2001:db8::1")).expect("the first");
-        assert_eq!(places.try_take(5, address("2001:db8::ffff:2")).unwrap_err(), NoPlace::ClientFull);
-        places.try_take(5, address("2001:db8:0:1::1")).expect("another network");
-    }
-
-    #[test]
-    fn a_connection_that_is_refused_takes_no_place() {
-        let places = places(2, 1, 100);
-        let _one = places.try_take(5, address("192.0.2.1")).expect("the first");
-        for _ in 0..5 {
-            assert_eq!(places.try_take(5, address("192.0.2.1")).unwrap_err(), NoPlace::ClientFull);
-            assert_eq!(places.try_take(100, address("192.0.2.2")).unwrap_err(), NoPlace::Descriptors);
-        }
-        let _two = places.try_take(99, address("192.0.2.2")).expect("the second");
-        assert_eq!(places.try_take(5, address("192.0.2.3")).unwrap_err(), NoPlace::Full);
-    }
-
-    #[test]
-    fn clients_that_have_gone_are_forgotten() {
-        let places = places(10, 10, 100);
-        drop(places.try_take(5, address("192.0.2.1")));
-        assert!(places.by_client().is_empty());
-        assert_eq!(places.open.load(Ordering::Relaxed), 0);
-    }
-}
+#[path = "places_tests.rs"]
+mod tests;

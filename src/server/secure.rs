@@ -47,12 +47,12 @@ impl<A> Secure<A> {
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Secure<A> {
     async fn process_new(self: &Arc<Self>, stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
-        let _place = self.connections.place(&stream)?;
+        let place = self.connections.place(&stream)?;
         let connection = stream.into_any().downcast::<Connection>().ok()?;
         let stream = self.shake_hands(*connection).await?;
         let has_chosen = matches!(stream.selected_alpn_proto(), Some(ALPN::H2));
         let protocol = if has_chosen { Protocol::Http2 } else { Protocol::Http1 };
-        self.connections.serve(protocol, stream, shutdown).await;
+        self.connections.serve(protocol, stream, place, shutdown).await;
         None
     }
 

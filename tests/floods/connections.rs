@@ -31,7 +31,7 @@ async fn stay_open(streams: Vec<TcpStream>) -> (usize, Vec<TcpStream>) {
 async fn one_client_gets_its_share() {
     let share = times(100, 1_000);
     let arena = Arena::start(&format!("max_connections_per_client = {share}")).await;
-    let ceiling = Ceiling { resident_mib: 8 + share / 20, descriptors: share + 20, honest_wait: HONEST_WAIT };
+    let ceiling = Ceiling { resident_mib: 8 + share / 20, descriptors: share + 150, honest_wait: HONEST_WAIT };
     let flood = async {
         let streams = connections(arena.addr(), 5 * share).await;
         within("the last to be judged", stay_open(streams)).await

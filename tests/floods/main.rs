@@ -7,7 +7,10 @@
 //! arena     a backend, the proxy before it, and the measure of a flood
 //! measure   memory, descriptors and processor time of the proxy
 //! honest    a client that reads and writes while others flood
+//! rules     what a client must not do with frames, and what becomes of it
 //! sockets   connections that come from an address of their choice
+//! frames    an HTTP/2 client that sends whatever frames it is told to
+//! others    the same floods against nginx and HAProxy
 //! process   what a process holds, as the kernel tells it
 //! requests  many requests from the address of floods
 //! small_disk  a disk that is soon full
@@ -27,15 +30,20 @@ mod arena;
 mod bodies;
 mod connections;
 mod disks;
+mod frames;
 mod heads;
+mod health;
 mod honest;
+mod http2;
 mod leases;
 mod measure;
+mod others;
 #[path = "../load/process.rs"]
 #[allow(dead_code, reason = "the load looks at more of a process")]
 mod process;
 mod records;
 mod requests;
+mod rules;
 mod small_disk;
 mod sockets;
 #[path = "../proxy/support/mod.rs"]

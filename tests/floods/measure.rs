@@ -57,7 +57,7 @@ fn sample(process: Process, ends: &AtomicBool) -> Cost {
         cost.descriptors = cost.descriptors.max(process.descriptors().saturating_sub(descriptors));
         thread::sleep(INTERVAL);
     }
-    cost.processor = processor_time(process) - processor;
+    cost.processor = processor_time(process).saturating_sub(processor);
     cost
 }
 

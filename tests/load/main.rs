@@ -21,6 +21,7 @@
 
 mod aborts;
 mod clients;
+#[allow(dead_code, reason = "the floods look at more of a process")]
 mod process;
 mod soak;
 mod stage;

@@ -37,6 +37,12 @@ impl Process {
         fs::read_dir(self.path("fd")).expect("a running process").count()
     }
 
+    /// The highest number among them.
+    pub fn highest_descriptor(self) -> usize {
+        let names = fs::read_dir(self.path("fd")).expect("a running process").flatten();
+        names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).max().expect("standard output")
+    }
+
     /// Its resident memory, in KiB.
     pub fn resident_kib(self) -> usize {
         let status = fs::read_to_string(self.path("status")).expect("a running process");

@@ -25,7 +25,7 @@ const BREAK: &str = r#"{"key": "backend:/doc"}"#;
 async fn a_name_that_is_not_known_leads_nowhere() {
     let backend = Backend::start().await;
     let (_proxy, admin) = start_with(&without_end(&backend), "hosts = [\"admin.example\"]", &[]).await;
-    for target in ["/", "/leases", "/livez", "/metrics", "/nothing"] {
+    for target in ["/", "/leases", "/metrics", "/nothing"] {
         let response = send(admin, "GET", target, &[("Host", "rebound.example")], "").await;
         assert_eq!(problem(&response, 421), "unknown-host");
     }
@@ -85,13 +85,33 @@ async fn every_answer_keeps_other_pages_out() {
     }
 }
 
+/// Some ask without Host, and over HTTP/1.0; others under the address of a machine. They learn yes or no alone.
+#[tokio::test]
+async fn probes_may_call_the_listener_what_they_like() {
+    let backend = Backend::start().await;
+    let (proxy, admin) = start_with(&without_end(&backend), "", &[]).await;
+    for target in ["/livez", "/readyz", "/readyz/reads", "/readyz/writes"] {
+        for method in ["GET", "OPTIONS"] {
+            let answer = send(admin, method, target, &[("Host", "rebound.example")], "").await;
+            assert_eq!(answer.status, 200, "{method} {target}");
+            assert!(!answer.text().contains(&proxy.addr().to_string()), "{answer:?}");
+        }
+        let mut haproxy = Connection::open(admin).await;
+        haproxy.send_bytes(format!("OPTIONS {target} HTTP/1.0\r\n\r\n")).await;
+        assert_eq!(haproxy.read_response().await.status, 200, "{target}");
+    }
+    for target in ["/", "/metrics", "/leases"] {
+        assert_eq!(send(admin, "GET", target, &[("Host", "rebound.example")], "").await.status, 421, "{target}");
+    }
+}
+
 #[tokio::test]
 async fn where_there_is_a_token_nothing_but_health_is_told_without_it() {
     let backend = Backend::start().await;
     let secret = ("ADMIN", "correct-horse-battery");
     let (proxy, admin) = start_with(&without_end(&backend), "token_env = \"ADMIN\"", &[secret]).await;
     acquire(proxy.addr(), "/doc", "infinite").await;
-    for target in ["/livez", "/readyz", "/"] {
+    for target in ["/livez", "/readyz", "/readyz/reads", "/readyz/writes", "/"] {
         let answer = look(admin, target).await;
         assert_eq!(answer.status, 200);
         assert!(!answer.text().contains("backend:"), "{answer:?}");

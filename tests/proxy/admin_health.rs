@@ -29,15 +29,19 @@ async fn a_proxy_that_serves_is_alive_and_ready() {
     assert_eq!(ask(admin, "/livez").await, json!({ "alive": true }));
     let expected = json!({
         "ready": true,
+        "reads": true,
+        "writes": true,
         "store": { "kind": "memory", "available": true, "writable": true },
         "listeners": [proxy.addr().to_string()],
         "draining": false,
         "start_grace": { "over": true, "remaining_ms": 0 },
     });
-    assert_eq!(ask(admin, "/readyz").await, expected);
+    for path in ["/readyz", "/readyz/reads", "/readyz/writes"] {
+        assert_eq!(ask(admin, path).await, expected, "{path}");
+    }
 }
 
-/// Reads are served during it.
+/// Reads are served during it, and writes are not.
 #[tokio::test]
 async fn the_grace_of_a_start_is_told_and_is_no_reason_to_send_nothing() {
     let backend = Backend::start().await;
@@ -45,17 +49,24 @@ async fn the_grace_of_a_start_is_told_and_is_no_reason_to_send_nothing() {
     let ready = ask(admin, "/readyz").await;
     assert_eq!((&ready["ready"], &ready["start_grace"]["over"]), (&json!(true), &json!(false)));
     assert!(ready["start_grace"]["remaining_ms"].as_u64().is_some_and(|left| left > 3_000_000), "{ready}");
+    assert_eq!(ready["writes"], false);
+    assert_eq!(look(admin, "/readyz/writes").await.status, 503);
 }
 
-/// The process is alive all the same: to restart it would help nobody.
+/// The process is alive all the same, and serves reads: to restart it, or to take it out, would help nobody.
 #[tokio::test]
-async fn a_proxy_whose_store_does_not_answer_is_not_ready_until_it_does() {
+async fn a_proxy_whose_store_does_not_answer_is_ready_for_reads_alone_until_it_does() {
     let (backend, redis) = (Backend::start().await, engines::Redis::start().await);
     let store = format!("kind = \"redis\"\nurl = \"{}\"\ntimeout = \"1s\"", redis.url());
     let (_proxy, admin) = start(&Proxy::to(backend.addr()).store(&store)).await;
     assert_eq!(ask(admin, "/readyz").await["store"], json!({ "kind": "redis", "available": true, "writable": true }));
     redis.signal("STOP");
-    let answer = look(admin, "/readyz").await;
+    for path in ["/readyz", "/readyz/reads"] {
+        let document = ask(admin, path).await;
+        assert_eq!((&document["ready"], &document["store"]["available"]), (&json!(true), &json!(false)), "{path}");
+        assert_eq!((&document["reads"], &document["writes"]), (&json!(true), &json!(false)), "{path}");
+    }
+    let answer = look(admin, "/readyz/writes").await;
     assert_eq!(answer.status, 503);
     let document: Value = serde_json::from_slice(&answer.body).expect("JSON");
     assert_eq!((&document["ready"], &document["store"]["available"]), (&json!(false), &json!(false)));
@@ -63,20 +74,35 @@ async fn a_proxy_whose_store_does_not_answer_is_not_ready_until_it_does() {
     assert_eq!(look(admin, "/leases").await.status, 503);
     redis.signal("CONT");
     let end = Instant::now() + DEADLINE;
-    while look(admin, "/readyz").await.status != 200 {
+    while look(admin, "/readyz/writes").await.status != 200 {
         assert!(Instant::now() < end, "it is ready again");
     }
 }
 
+/// Reads that a lease guards are refused without the store.
+#[tokio::test]
+async fn where_leases_guard_reads_these_need_the_store_too() {
+    let (backend, redis) = (Backend::start().await, engines::Redis::start().await);
+    let store = format!("kind = \"redis\"\nurl = \"{}\"\ntimeout = \"1s\"", redis.url());
+    let route = "policy = \"pessimistic\"\nlease.guards = [\"read\", \"write\"]";
+    let (_proxy, admin) = start(&Proxy::to(backend.addr()).store(&store).route(route)).await;
+    assert_eq!(look(admin, "/readyz").await.status, 200);
+    redis.signal("STOP");
+    for path in ["/readyz", "/readyz/reads", "/readyz/writes"] {
+        assert_eq!(look(admin, path).await.status, 503, "{path}");
+    }
+    redis.signal("CONT");
+}
+
 /// DESIGN, section 3, rule 17: that a store can be read says nothing of its writes.
 #[tokio::test]
-async fn a_proxy_whose_store_takes_no_writes_is_not_ready_until_it_does() {
+async fn a_proxy_whose_store_takes_no_writes_is_not_ready_for_them_until_it_does() {
     let (backend, redis) = (Backend::start().await, engines::Redis::start().await);
     let store = format!("kind = \"redis\"\nurl = \"{}\"", redis.url());
     let (_proxy, admin) = start(&Proxy::to(backend.addr()).store(&store)).await;
-    assert_eq!(ask(admin, "/readyz").await["store"]["writable"], true);
+    assert_eq!(ask(admin, "/readyz/writes").await["store"]["writable"], true);
     redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
-    let is_ready = async || look(admin, "/readyz").await.status == 200;
+    let is_ready = async || look(admin, "/readyz/writes").await.status == 200;
     // What was found out counts for a second.
     within("it to be not ready", async {
         while is_ready().await {
@@ -84,8 +110,9 @@ async fn a_proxy_whose_store_takes_no_writes_is_not_ready_until_it_does() {
         }
     })
     .await;
-    let document: Value = serde_json::from_slice(&look(admin, "/readyz").await.body).expect("JSON");
+    let document: Value = serde_json::from_slice(&look(admin, "/readyz/writes").await.body).expect("JSON");
     assert_eq!(document["store"], json!({ "kind": "redis", "available": true, "writable": false }));
+    assert_eq!(look(admin, "/readyz").await.status, 200, "reads pass");
     redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
     within("it to be ready again", async {
         while !is_ready().await {

@@ -224,13 +224,13 @@ pub const BODY_BYTES: Metric = metric(
     &[PLACE],
     "What bodies take of body_memory_total and of spool_total",
 );
-/// Connections that were closed at once.
+/// Connections that were closed for what their clients do.
 pub const CONNECTIONS_REFUSED: Metric = metric(
     "ifmatch.connections.refused",
     Kind::Counter,
     "{connection}",
     &[REASON],
-    "Connections that were closed at once: `all` are taken, the `client` has its share, or `descriptors` are short",
+    "Connections that were closed for what their clients do (docs/floods.md)",
 );
 /// Log lines that were not written.
 pub const LINES_DROPPED: Metric = metric(

@@ -1,0 +1,189 @@
+//! Connections that speak HTTP/2: requests side by side, within the limits of one connection.
+
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use h2::{Reason, server::Connection};
+use pingora::{
+    ErrorType, OrErr as _,
+    apps::HttpServerApp,
+    protocols::{
+        Digest, Stream,
+        http::{
+            ServerSession,
+            v2::server::{H2Accept, H2Options, HttpSession, handshake},
+        },
+    },
+    server::ShutdownWatch,
+};
+use pingora_runtime::current_handle;
+use tokio::{sync::Notify, time::timeout};
+
+use super::{connections::Connections, places::Place};
+use crate::proxy::unread::UNREAD;
+
+mod watched;
+
+use watched::{End, Watch, Watched};
+
+/// Requests at once on one HTTP/2 connection (RFC 9113 section 6.5.2 recommends no less than 100).
+const STREAMS: u32 = 128;
+/// Bytes that one HTTP/2 stream may send ahead; the 64 KiB of the protocol make uploads slow on long ways.
+const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+/// Bytes that all streams of a connection may send ahead together, and so what they may hold in memory.
+const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
+/// Streams that a client may reset before they are handled (rapid reset attacks).
+const PENDING_RESETS: usize = 32;
+/// Streams that this side may have to reset for what the client does on them.
+const ERROR_RESETS: usize = 128;
+/// Requests of one connection that may be refused for what they are before it ends.
+const MALFORMED: usize = 32;
+/// What one stream may have of a response between its request and the socket.
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
+/// How long a client that is cut off may take to be told.
+const LAST_FRAMES: Duration = Duration::from_secs(1);
+
+/// What an HTTP/2 connection is told at its beginning.
+pub(super) fn options(header_bytes_max: usize) -> H2Options {
+    let mut options = H2Options::new();
+    options
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(u32::try_from(header_bytes_max).unwrap_or(u32::MAX))
+        .initial_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_pending_accept_reset_streams(PENDING_RESETS)
+        .max_local_error_reset_streams(Some(ERROR_RESETS))
+        .max_send_buffer_size(SEND_BUFFER_BYTES);
+    options
+}
+
+/// Serves a connection to its end: what was answered is written by then.
+pub(super) async fn serve<A>(connections: &Connections<A>, stream: Stream, place: &Place, shutdown: &ShutdownWatch)
+where
+    A: HttpServerApp + Send + Sync + 'static,
+{
+    let digest = Arc::new(Digest {
+        ssl_digest: stream.get_ssl_digest(),
+        timing_digest: stream.get_timing_digest(),
+        proxy_digest: stream.get_proxy_digest(),
+        socket_digest: stream.get_socket_digest(),
+    });
+    let watch = Arc::new(Watch::new());
+    let stream: Stream = Box::new(Watched { stream, watch: Arc::clone(&watch) });
+    let handshake = handshake(stream, Some(options(connections.heads.bytes_max)));
+    let Ok(Ok(mut connection)) = timeout(connections.heads.time_max, handshake).await else { return };
+    let running = Arc::new(Running::default());
+    let mut shutdown_watch = shutdown.clone();
+    let (mut is_ending, mut malformed) = (false, 0);
+    let mut end = pin!(watch.end(connections.heads.time_max));
+    loop {
+        let next = next(&mut connection, &digest, &running);
+        let accepted = tokio::select! {
+            biased;
+            () = ended(&mut shutdown_watch), if !is_ending => {
+                connection.graceful_shutdown();
+                is_ending = true;
+                continue;
+            }
+            accepted = next => accepted,
+            end = &mut end => return cut_off(&mut connection, end, place).await,
+            // There is nobody to be told: the socket is closed.
+            () = running.idle_for(connections.heads.silence_max), if !is_ending => return,
+        };
+        match accepted {
+            Ok(Some(H2Accept::Session(session))) => {
+                let Some(admitted) = connections.admit(place, session.req_header()) else {
+                    // Nothing was done with it: the client may send it again (RFC 9113 section 8.7).
+                    ServerSession::new_http2(session).shutdown_with_reason(Reason::REFUSED_STREAM);
+                    continue;
+                };
+                let application = Arc::clone(&connections.application);
+                let (request, shutdown) = (running.enter(), shutdown.clone());
+                let handled = async move {
+                    let _running = (request, admitted);
+                    application.process_new_http(ServerSession::new_http2(session), &shutdown).await;
+                };
+                current_handle().spawn(UNREAD.scope(Arc::clone(&watch.unread), handled));
+            }
+            Ok(Some(H2Accept::Rejected)) if malformed < MALFORMED => malformed += 1,
+            Ok(Some(H2Accept::Rejected)) => return cut_off(&mut connection, End::Malformed, place).await,
+            Ok(None) | Err(_) => return,
+        }
+    }
+}
+
+/// Waits until the process is told to end.
+async fn ended(shutdown: &mut ShutdownWatch) {
+    // Without anybody to tell it the process has ended.
+    let _ = shutdown.wait_for(|ends| *ends).await;
+}
+
+/// The next request of a connection that has not too many under way. Those that its client has given up count: what was
+/// begun for them goes on.
+async fn next(
+    connection: &mut Connection<Stream, Bytes>,
+    digest: &Arc<Digest>,
+    running: &Running,
+) -> pingora::Result<Option<H2Accept>> {
+    while running.count() >= STREAMS as usize {
+        tokio::select! {
+            closed = poll_fn(|context| connection.poll_closed(context)) => {
+                return closed.map(|()| None).or_err(ErrorType::H2Error, "the connection has ended");
+            }
+            () = running.ended.notified() => {}
+        }
+    }
+    HttpSession::from_h2_conn(connection, Arc::clone(digest)).await
+}
+
+/// Tells a client that it goes too far, and closes whatever it has under way.
+async fn cut_off(connection: &mut Connection<Stream, Bytes>, end: End, place: &Place) {
+    place.tell_end(end.word());
+    connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+    let _ = timeout(LAST_FRAMES, poll_fn(|context| connection.poll_closed(context))).await;
+}
+
+/// The requests of one connection that are being handled.
+#[derive(Debug, Default)]
+struct Running {
+    count: AtomicUsize,
+    ended: Notify,
+}
+
+/// One of them, until it is dropped.
+struct Request(Arc<Running>);
+
+impl Running {
+    fn enter(self: &Arc<Self>) -> Request {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        Request(Arc::clone(self))
+    }
+
+    fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Waits until there were none for so long.
+    async fn idle_for(&self, silence: Duration) {
+        while self.count() != 0 {
+            self.ended.notified().await;
+        }
+        pingora_timeout::sleep(silence).await;
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::Relaxed);
+        // One waits at a time: for fewer, or for none.
+        self.0.ended.notify_one();
+    }
+}

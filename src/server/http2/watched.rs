@@ -1,0 +1,281 @@
+//! The stream below an HTTP/2 connection, with an eye on what its client sends, and the end of one that sends too much.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use pingora::protocols::{
+    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream, TimingDigest,
+    UniqueID, UniqueIDType, raw_connect::ProxyDigest, tls::SslDigest,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+use crate::{
+    core::http2_frames::{Excess, FrameBudget, FrameScan},
+    proxy::unread::Unread,
+};
+
+/// How much of responses may wait for a client that does not read.
+const UNREAD_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How often a client is looked at that has more to read.
+const UNREAD_LOOK: Duration = Duration::from_secs(5);
+/// What it must have read meanwhile: a line slower than that would take ten minutes for what waits, and pings are less.
+const UNREAD_PROGRESS_BYTES: u64 = 32 * 1024;
+
+/// Why a connection has to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Too much of something that carries nothing.
+    Excess(Excess),
+    /// A list of fields has not come to its end in its time.
+    SlowFields,
+    /// Responses wait, and the client does not read.
+    Unread,
+    /// Too many requests that are none.
+    Malformed,
+}
+
+impl End {
+    /// Its word for the log and the metrics.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Excess(Excess::Resets) => "resets",
+            Self::Excess(Excess::Control) => "frames",
+            Self::SlowFields => "slow",
+            Self::Unread => "unread",
+            Self::Malformed => "malformed",
+        }
+    }
+}
+
+/// What is seen of a connection.
+#[derive(Debug)]
+pub(super) struct Watch {
+    seen: Mutex<Seen>,
+    written_bytes: AtomicU64,
+    /// Something has happened that may be a reason to end.
+    changed: Notify,
+    /// What of responses the client has not read.
+    pub(super) unread: Arc<Unread>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    scan: FrameScan,
+    budget: FrameBudget,
+    refilled: Instant,
+    refilled_at_bytes: u64,
+    /// Which list of fields has not come to its end, and since when.
+    within: Option<(u64, Instant)>,
+    excess: Option<Excess>,
+}
+
+impl Watch {
+    pub(super) fn new() -> Self {
+        let seen = Seen {
+            scan: FrameScan::default(),
+            budget: FrameBudget::default(),
+            refilled: Instant::now(),
+            refilled_at_bytes: 0,
+            within: None,
+            excess: None,
+        };
+        Self {
+            seen: Mutex::new(seen),
+            written_bytes: AtomicU64::new(0),
+            changed: Notify::new(),
+            unread: Arc::new(Unread::new(UNREAD_BYTES_MAX)),
+        }
+    }
+
+    /// Waits until there is a reason to end the connection.
+    pub(super) async fn end(&self, fields_time_max: Duration) -> End {
+        let mut unread_since = None;
+        loop {
+            let changed = self.changed.notified();
+            let now = Instant::now();
+            let (excess, within) = {
+                let seen = self.seen();
+                (seen.excess, seen.within)
+            };
+            if let Some(excess) = excess {
+                return End::Excess(excess);
+            }
+            let fields_end = within.map(|(_, since)| since + fields_time_max);
+            if fields_end.is_some_and(|end| end <= now) {
+                return End::SlowFields;
+            }
+            let Ok(look) = self.look_at_unread(&mut unread_since, now) else { return End::Unread };
+            let wake = fields_end.into_iter().chain(look).min();
+            tokio::select! {
+                () = changed => {}
+                () = self.unread.changed() => {}
+                () = async { sleep_until(wake.unwrap_or(now)).await }, if wake.is_some() => {}
+            }
+        }
+    }
+
+    /// When to look again at what the client has not read, if it is much; an error if it reads too little of it.
+    /// `since` is when that is, and what was written before.
+    fn look_at_unread(&self, since: &mut Option<(Instant, u64)>, now: Instant) -> Result<Option<Instant>, End> {
+        let written = self.written_bytes.load(Ordering::Relaxed);
+        *since = match *since {
+            _ if !self.unread.is_too_much() => None,
+            Some((look, before)) if look <= now && written - before < UNREAD_PROGRESS_BYTES => return Err(End::Unread),
+            Some((look, before)) if look > now => Some((look, before)),
+            _ => Some((now + UNREAD_LOOK, written)),
+        };
+        Ok(since.map(|(look, _)| look))
+    }
+
+    /// Counts what has come.
+    fn receive(&self, mut bytes: &[u8]) {
+        let mut seen = self.seen();
+        let seen = &mut *seen;
+        let mut tells = false;
+        while let Some(frame) = seen.scan.next(&mut bytes) {
+            if seen.budget.count(frame).is_ok() {
+                continue;
+            }
+            // A clock is read only where it may make a difference.
+            let (now, written) = (Instant::now(), self.written_bytes.load(Ordering::Relaxed));
+            seen.budget.refill(now - seen.refilled, written - seen.refilled_at_bytes);
+            (seen.refilled, seen.refilled_at_bytes) = (now, written);
+            if let Err(excess) = seen.budget.count(frame) {
+                seen.excess = Some(excess);
+                tells = true;
+                break;
+            }
+        }
+        let within = seen.scan.within();
+        if within != seen.within.map(|(number, _)| number) {
+            // Whoever waits for the end of an earlier one sees that there is another.
+            tells |= seen.within.is_none();
+            seen.within = within.map(|number| (number, Instant::now()));
+        }
+        if tells {
+            self.changed.notify_one();
+        }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        // Nothing in there panics.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A stream whose frames are counted. After too many of them nothing more is read from it.
+#[derive(Debug)]
+pub(super) struct Watched {
+    pub(super) stream: Stream,
+    pub(super) watch: Arc<Watch>,
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.watch.seen().excess.is_some() {
+            // Whoever waits for the end of the connection was told.
+            return Poll::Pending;
+        }
+        let before = bytes.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, bytes))?;
+        self.watch.receive(bytes.filled().get(before..).unwrap_or_default());
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Watched {
+    fn wrote(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(count)) = written {
+            self.watch.written_bytes.fetch_add(count as u64, Ordering::Relaxed);
+        }
+        written
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.wrote(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.wrote(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[async_trait]
+impl Shutdown for Watched {
+    async fn shutdown(&mut self) {
+        self.stream.shutdown().await;
+    }
+}
+
+impl UniqueID for Watched {
+    fn id(&self) -> UniqueIDType {
+        self.stream.id()
+    }
+}
+
+impl Ssl for Watched {
+    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
+        self.stream.get_ssl_digest()
+    }
+
+    fn selected_alpn_proto(&self) -> Option<ALPN> {
+        self.stream.selected_alpn_proto()
+    }
+}
+
+impl GetTimingDigest for Watched {
+    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
+        self.stream.get_timing_digest()
+    }
+}
+
+impl GetProxyDigest for Watched {
+    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
+        self.stream.get_proxy_digest()
+    }
+}
+
+impl GetSocketDigest for Watched {
+    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
+        self.stream.get_socket_digest()
+    }
+}
+
+impl Peek for Watched {}
+
+#[cfg(test)]
+#[path = "watched_tests.rs"]
+mod tests;
