@@ -22,8 +22,8 @@ impl From<Option<IpAddr>> for ClientAddress {
             None => Self::Local,
             Some(IpAddr::V4(address)) => Self::V4(address.octets()),
             Some(IpAddr::V6(address)) => {
-                let [a, b, c, d, e, f, g, h, ..] = address.octets();
-                Self::V6([a, b, c, d, e, f, g, h])
+                let network = address.octets().first_chunk().copied().unwrap_or_default();
+                Self::V6(network)
             }
         }
     }

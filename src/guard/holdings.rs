@@ -89,9 +89,10 @@ pub(super) struct Reservation<'a> {
 
 impl Holder {
     fn accounts(self) -> [Account; 2] {
-        let own = match self.principal.is_anonymous() {
-            true => Account::Anonymous(self.address),
-            false => Account::Principal(self.principal),
+        let own = if self.principal.is_anonymous() {
+            Account::Anonymous(self.address)
+        } else {
+            Account::Principal(self.principal)
         };
         [own, Account::Address(self.address)]
     }

@@ -74,7 +74,7 @@ mod tests {
         clock::BootClock,
         core::{
             lease::testing::{Resource, acquire, id},
-            record::{Mark, Record, Revision},
+            record::{Mark, Record, Revision, Stamp},
         },
         proxy::testing::{guard, route},
         store::{
@@ -94,7 +94,8 @@ mod tests {
         for number in 0..=PAGE {
             let key = ResourceKey::from_text(&format!("backend:/doc/{number}"));
             let absent = store.read(&key).await.unwrap();
-            store.swap(&key, absent.revision, Record::absent(Revision(0))).await.unwrap();
+            let written = Record { version: Stamp::Itself, ..Record::absent(Revision(0)) };
+            store.swap(&key, absent.revision, written).await.unwrap();
         }
         let (key, snapshot) =
             store.scan(None, 2 * PAGE).await.unwrap().into_iter().next_back().expect("there are many");

@@ -26,7 +26,7 @@ pub static ALONE: Mutex<()> = Mutex::const_new(());
 pub struct Arena {
     pub backend: Backend,
     pub proxy: Proxy,
-    /// That of the backend, where it has one of its own: the flood keeps the test's busy.
+    /// That of the backend: the flood keeps the test's own one busy.
     runtime: Option<Runtime>,
     _alone: MutexGuard<'static, ()>,
 }
@@ -54,9 +54,7 @@ pub fn times<T>(short: T, long: T) -> T {
 impl Drop for Arena {
     fn drop(&mut self) {
         // It must not be waited for where others run.
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
+        self.runtime.take().expect("it is there until now").shutdown_background();
     }
 }
 
@@ -74,21 +72,20 @@ impl Arena {
         tables: &str,
         descriptors: Option<usize>,
     ) -> Self {
-        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-        let backend = runtime.spawn(Backend::start()).await.expect("a backend");
-        let configuration = configure(Proxy::to(backend.addr()).server(lines)).configuration() + tables;
-        let mut arena = Self::with(backend, &configuration, descriptors).await;
-        arena.runtime = Some(runtime);
-        arena
+        let configuration = |addr| configure(Proxy::to(addr).server(lines)).configuration() + tables;
+        Self::with(configuration, descriptors).await
     }
 
-    /// A proxy with this configuration, which sends everything to this backend.
-    pub async fn with(backend: Backend, configuration: &str, descriptors: Option<usize>) -> Self {
+    /// A proxy with the configuration that sends everything to a backend at this address.
+    pub async fn with(configuration: impl FnOnce(SocketAddr) -> String, descriptors: Option<usize>) -> Self {
         let alone = ALONE.lock().await;
-        let proxy = Proxy::start_within(configuration, &[("RUST_LOG", "warn,ifmatch::cli=info")], descriptors).await;
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let backend = runtime.spawn(Backend::start()).await.expect("a backend");
+        let configuration = configuration(backend.addr());
+        let proxy = Proxy::start_within(&configuration, &[("RUST_LOG", "warn,ifmatch::cli=info")], descriptors).await;
         backend.put("/warm", "up");
         assert_eq!(get(proxy.addr(), "/warm").await.status, 200);
-        Self { backend, proxy, runtime: None, _alone: alone }
+        Self { backend, proxy, runtime: Some(runtime), _alone: alone }
     }
 
     /// Waits until the proxy has taken what was sent to it: until it rests.
@@ -98,7 +95,7 @@ impl Arena {
         loop {
             sleep(Duration::from_millis(200)).await;
             let now = processor_time(process);
-            if now - last <= Duration::from_millis(60) {
+            if now.saturating_sub(last) <= Duration::from_millis(60) {
                 return;
             }
             last = now;

@@ -31,7 +31,7 @@ async fn begin(arena: &Arena, count: usize, length: usize, sent: &[u8]) -> Vec<T
 async fn announced_bodies_hold_what_has_come() {
     let count = times(338, 900);
     let arena = Arena::start("max_connections_per_client = 1000").await;
-    let ceiling = Ceiling { resident_mib: 8 + count / 10, descriptors: count + 50, honest_wait: HONEST_WAIT };
+    let ceiling = Ceiling { resident_mib: 16 + count / 8, descriptors: count + 50, honest_wait: HONEST_WAIT };
     let flood = begin(&arena, count, 1_000_000, b"four");
     drop(arena.flood("announced bodies of 1 MB", ceiling, flood).await);
 }

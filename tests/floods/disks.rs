@@ -10,7 +10,7 @@ use crate::{
     requests::{exchange, request, requests},
     small_disk::SmallDisk,
     sockets::{FLOOD, connect_from},
-    support::{backend::Backend, proxy::Proxy, raw::send, wait::DEADLINE},
+    support::{proxy::Proxy, raw::send, wait::DEADLINE},
 };
 
 fn acquire(number: usize) -> Vec<u8> {
@@ -51,10 +51,12 @@ async fn a_full_disk_of_the_store_costs_nothing_and_recovers() {
 async fn a_full_disk_of_the_spool_refuses_untouched_and_recovers() {
     const BODY_BYTES: usize = 600_000;
     let Some(disk) = SmallDisk::mount(4) else { return };
-    let backend = Backend::start().await;
-    let setup = Proxy::to(backend.addr()).server("body_memory = \"64KiB\"").route("require = \"never\"");
     let spool = disk.path().display().to_string();
-    let arena = Arena::with(backend, &setup.configuration().replace("{spool}", &spool), None).await;
+    let configuration = |addr| {
+        let setup = Proxy::to(addr).server("body_memory = \"64KiB\"").route("require = \"never\"");
+        setup.configuration().replace("{spool}", &spool)
+    };
+    let arena = Arena::with(configuration, None).await;
     disk.fill();
     let count = times(60, 2_000);
     let ceiling = Ceiling { resident_mib: 24, descriptors: 60, honest_wait: HONEST_WAIT };

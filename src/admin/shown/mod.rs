@@ -53,6 +53,7 @@ fn server(server: &Server) -> Value {
         "spool_total": show_size(server.spool_total_bytes),
         "body_timeout": show_duration(server.body_timeout),
         "spool_dir": server.spool_dir,
+        "max_target_size": show_size(server.max_target_bytes as u64),
         "claim_waiters_max": server.claim_waiters_max,
         "keepalive_timeout": show_duration(server.keepalive_timeout),
         "header_timeout": show_duration(server.header_timeout),
@@ -101,7 +102,7 @@ fn store(store: &Store) -> Value {
     let common = json!({
         "kind": kind(&store.kind),
         "capacity": store.capacity,
-        "max_size_bytes": store.max_bytes,
+        "max_size": show_size(store.max_bytes),
         "idle_ttl": show_duration(store.idle_ttl),
         "timeout": show_duration(store.timeout),
         "start_grace": show_duration(store.start_grace),

@@ -171,10 +171,9 @@ fn create(path: &Path, incarnation: u64) -> io::Result<()> {
 fn write_unnamed(path: &Path, beginning: &[u8], length: u64) -> io::Result<NamedTempFile> {
     let mut unnamed = NamedTempFile::new_in(directory(path))?;
     // A disk without room for all of it is found out before a byte is written: this may be tried each second.
-    match fallocate(&unnamed, FallocateFlags::empty(), 0, length) {
-        Err(Errno::NOSPC) => return Err(Errno::NOSPC.into()),
-        // Some file systems cannot say; then the writing does.
-        Ok(()) | Err(_) => {}
+    // Some file systems cannot say; then the writing does.
+    if fallocate(&unnamed, FallocateFlags::empty(), 0, length) == Err(Errno::NOSPC) {
+        return Err(Errno::NOSPC.into());
     }
     unnamed.write_all(beginning)?;
     // Zeros that are written: a hole would have to be filled in when the log comes to it, and each sync would wait.
