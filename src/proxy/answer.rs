@@ -70,13 +70,9 @@ pub async fn refuse(session: &mut Session, refusal: &Refusal, shape: ErrorShape)
         ErrorShape::Azure => azure_error(session.req_header(), refusal)?,
         ErrorShape::S3 => s3_error(refusal)?,
     };
-    head.insert_header(header::CACHE_CONTROL, "no-store")?;
-    head.insert_header("Proxy-Status", refusal.proxy_status())?;
+    describe(&mut head, refusal)?;
     for (name, value) in refusal.fields.iter().flat_map(|fields| fields.iter()) {
         head.insert_header(name.clone(), value.clone())?;
-    }
-    if let Some(seconds) = refusal.retry_after_seconds() {
-        head.insert_header(header::RETRY_AFTER, seconds)?;
     }
     if refusal.code == Code::MethodNotAllowed {
         head.insert_header("Allow", ALLOW)?;
@@ -88,13 +84,22 @@ pub async fn refuse(session: &mut Session, refusal: &Refusal, shape: ErrorShape)
 /// answer is a problem document.
 pub(crate) async fn refuse_unread(session: &mut ServerSession, refusal: &Refusal) -> pingora::Result<()> {
     let (mut head, document) = problem(refusal)?;
-    head.insert_header(header::CACHE_CONTROL, "no-store")?;
-    head.insert_header("Proxy-Status", refusal.proxy_status())?;
+    describe(&mut head, refusal)?;
     head.insert_header(header::CONTENT_LENGTH, document.len())?;
     session.set_keepalive(None);
     session.set_write_timeout(Some(UNREAD_WRITE));
     session.write_response_header(Box::new(head)).await?;
     session.write_response_body(document.into(), true).await
+}
+
+/// What every refusal says, whatever its shape.
+fn describe(head: &mut ResponseHeader, refusal: &Refusal) -> pingora::Result<()> {
+    head.insert_header(header::CACHE_CONTROL, "no-store")?;
+    head.insert_header("Proxy-Status", refusal.proxy_status())?;
+    if let Some(seconds) = refusal.retry_after_seconds() {
+        head.insert_header(header::RETRY_AFTER, seconds)?;
+    }
+    Ok(())
 }
 
 /// A problem document (RFC 9457).

@@ -251,6 +251,9 @@ fn what_is_not_said_has_its_default() {
     assert_eq!(config.server.body_max_bytes, 1 << 30);
     assert_eq!(config.server.spool_total_bytes, 10 << 30);
     assert_eq!(config.server.claim_waiters_max, 10_000);
+    assert_eq!((config.server.header_timeout, config.server.max_header_bytes), (Duration::from_secs(15), 32 << 10));
+    assert_eq!(config.server.max_header_memory_bytes, 64 << 20);
+    assert_eq!((config.server.max_connections, config.server.max_connections_per_client), (10_000, 1_000));
     assert_eq!(config.store.capacity, 1_000_000);
     assert_eq!(config.store.start_grace, Duration::ZERO);
     let route = &config.routes[0];
@@ -265,6 +268,22 @@ fn what_is_not_said_has_its_default() {
     assert_eq!((guard.hash_max_bytes, guard.hash_wait), (1 << 20, Duration::from_millis(50)));
     assert_eq!((guard.claim_max_wait, guard.claim_max_waiters), (Duration::from_secs(30), 64));
     assert_eq!(guard.probe_timeout, Duration::from_secs(5));
+}
+
+#[test]
+fn what_clients_may_cost_has_a_least_and_a_most() {
+    let server = "header_timeout = \"0s\"\nmax_header_size = \"2MiB\"\nmax_header_memory_total = \"1KiB\"\n\
+                  max_connections = 0\nmax_connections_per_client = -1";
+    assert_eq!(
+        problems(&format!("[server]\n{server}\n{BASE}")),
+        [
+            "header_timeout is 0s, the least is 1s",
+            "max_header_size is 2MiB, the limit is 1023KiB",
+            "max_header_memory_total is 1KiB, the least is 1MiB",
+            "max_connections is 0, it is from 1 to 1000000",
+            "max_connections_per_client is -1, it is from 1 to 1000000",
+        ]
+    );
 }
 
 #[test]

@@ -4,10 +4,12 @@ use tokio::time::{Duration, Instant};
 
 use crate::support::{
     backend::{Answer, Backend},
+    h2c,
     message::chunked,
     proxy::Proxy,
     raw::{Connection, get, put_if_match, request_bytes, send},
     scene::{Mode, Resource, Scene, assert_held_back},
+    wait::within,
 };
 
 /// Two futures; the answer of the one that is done first, and the other one's after `between`.
@@ -198,4 +200,64 @@ async fn large_bodies_go_through_a_bounded_spool() {
     }
     let left: Vec<_> = std::fs::read_dir(proxy.spool()).unwrap().collect();
     assert!(left.is_empty(), "the files have no names: {left:?}");
+}
+
+/// Refused before it is read: no route is known, and nothing of it is kept.
+#[tokio::test]
+async fn a_head_above_max_header_size_is_refused() {
+    let backend = Backend::start().await;
+    backend.put("/a", "one");
+    let proxy = Proxy::to(backend.addr()).server("max_header_size = \"4KiB\"").start().await;
+    let read = async |value: usize| send(proxy.addr(), "GET", "/a", &[("X", &"x".repeat(value))], "").await;
+    assert_eq!(read(3_000).await.status, 200);
+    let refused = read(5_000).await;
+    refused.refused(431, "header-too-large");
+    assert_eq!(refused.header("connection"), Some("close"));
+    assert_eq!(backend.count("GET", "/a"), 1);
+    // A list of fields counts 32 bytes more for each (RFC 9113 section 6.5.2), and the library answers by itself.
+    let mut http2 = h2c::Connection::open(proxy.addr()).await;
+    let fields = [("x", "x".repeat(5_000))];
+    assert_eq!(http2.exchange("GET", "/a", &[(fields[0].0, &fields[0].1)], "").await.status, 431);
+    assert_eq!(http2.exchange("GET", "/a", &[], "").await.status, 200);
+}
+
+/// The time of a head begins with its first byte: a connection that is kept may say nothing for longer.
+#[tokio::test]
+async fn a_head_that_takes_too_long_is_refused() {
+    let backend = Backend::start().await;
+    backend.put("/a", "one");
+    let proxy = Proxy::to(backend.addr()).server("header_timeout = \"1s\"").start().await;
+    let mut idle = Connection::open(proxy.addr()).await;
+    assert_eq!(idle.exchange("GET", "/a", &[], "").await.status, 200);
+    let mut slow = Connection::open(proxy.addr()).await;
+    assert_eq!(slow.exchange("GET", "/a", &[], "").await.status, 200);
+    let begun = Instant::now();
+    slow.send_bytes("GET /a HTTP/1.1\r\nHost: a\r\n").await;
+    slow.read_response().await.refused(408, "header-timeout");
+    assert!(begun.elapsed() >= Duration::from_secs(1), "it had {:?}", begun.elapsed());
+    assert_eq!(idle.exchange("GET", "/a", &[], "").await.status, 200, "it said nothing for as long");
+}
+
+/// Large heads have a total, until their requests have ended; small ones pass beside them.
+#[tokio::test]
+async fn all_large_heads_have_a_total() {
+    let backend = Backend::start().await;
+    let lines = "max_header_size = \"512KiB\"\nmax_header_memory_total = \"1MiB\"";
+    let proxy = Proxy::to(backend.addr()).server(lines).start().await;
+    // Room is taken in powers of two: each of these has a quarter.
+    let large = "x".repeat(150_000);
+    let mut held = Vec::new();
+    for number in 0..4 {
+        let mut connection = Connection::open(proxy.addr()).await;
+        let fields = [("If-None-Match", "*"), ("Content-Length", "9"), ("Expect", "100-continue"), ("X", &large)];
+        connection.send_bytes(request_bytes("PUT", &format!("/{number}"), &fields, b"")).await;
+        assert_eq!(connection.read_head().await.0, 100, "its body is waited for");
+        held.push(connection);
+    }
+    let read = async || send(proxy.addr(), "GET", "/none", &[("X", &large)], "").await;
+    assert_eq!(read().await.refused(503, "overloaded").retry_after_seconds, Some(1));
+    assert_eq!(send(proxy.addr(), "GET", "/none", &[], "").await.status, 404);
+    held.pop().expect("one of them").reset();
+    let passes = async { while read().await.status != 404 {} };
+    within("the room of one that has gone to be free", passes).await;
 }
