@@ -87,6 +87,11 @@ fn each_mistake_about_a_store_is_named() {
         ("prefix = \"mine\"", unused("prefix")),
         ("user = \"me\"", unused("user")),
         ("tls = { ca = \"/etc/ca\" }", unused("tls")),
+        (
+            "kind = \"redis\"\nmax_size = \"1GiB\"",
+            "max_size is the memory that records take in this process, and this kind keeps them elsewhere".to_owned(),
+        ),
+        ("max_size = \"1KiB\"", "max_size is 1KiB, the least is 1MiB".to_owned()),
         ("kind = \"etcd\"\nendpoints = []", "endpoints is empty".to_owned()),
         (
             "kind = \"etcd\"\nendpoints = [\"etcd:2379\"]",

@@ -21,7 +21,7 @@ fn acquire(number: usize) -> Vec<u8> {
 /// with room again there are grants again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_of_the_store_costs_nothing_and_recovers() {
-    let Some(disk) = SmallDisk::mount(40) else { return };
+    let Some(disk) = SmallDisk::mount(64) else { return };
     let file = disk.path().join("leases");
     let store = format!("kind = \"disk\"\npath = \"{}\"", file.display());
     let many = format!("{LEASED}max_per_principal = 1000000\n");
