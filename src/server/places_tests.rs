@@ -18,24 +18,25 @@ fn nobody() -> TrustedProxies {
     TrustedProxies::default()
 }
 
-fn address(text: &str) -> Option<IpAddr> {
-    Some(text.parse().unwrap())
+fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
 }
 
 #[test]
 fn a_client_takes_its_share_and_leaves_the_rest_to_others() {
     let places = places(10, 2, 100);
-    let mine: Vec<_> = (0..2).map(|_| places.try_take(5, address("192.0.2.1"), &nobody()).expect("a share")).collect();
-    assert_eq!(places.try_take(5, address("192.0.2.1"), &nobody()).unwrap_err(), NoPlace::ClientFull);
+    let mine: Vec<_> =
+        (0..2).map(|_| places.try_take(5, Some(address("192.0.2.1")), &nobody()).expect("a share")).collect();
+    assert_eq!(places.try_take(5, Some(address("192.0.2.1")), &nobody()).unwrap_err(), NoPlace::ClientFull);
     assert_eq!(
-        places.try_take(5, address("::ffff:192.0.2.1"), &nobody()).unwrap_err(),
+        places.try_take(5, Some(address("::ffff:192.0.2.1")), &nobody()).unwrap_err(),
         NoPlace::ClientFull,
         "the same address"
     );
-    let _other = places.try_take(5, address("192.0.2.2"), &nobody()).expect("somebody else");
+    let _other = places.try_take(5, Some(address("192.0.2.2")), &nobody()).expect("somebody else");
     let _uncounted: Vec<_> = (0..3).map(|_| places.try_take(5, None, &nobody()).expect("a proxy's own")).collect();
     drop(mine);
-    let _again = places.try_take(5, address("192.0.2.1"), &nobody()).expect("the share is free again");
+    let _again = places.try_take(5, Some(address("192.0.2.1")), &nobody()).expect("the share is free again");
     assert_eq!(places.by_client().len(), 2);
 }
 
@@ -43,34 +44,34 @@ fn a_client_takes_its_share_and_leaves_the_rest_to_others() {
 fn a_trusted_proxy_brings_as_many_as_there_are() {
     let places = places(3, 1, 100);
     let trusted = TrustedProxies { networks: vec!["10.0.0.0/8".parse().unwrap()], over_unix: false };
-    let all: Vec<_> = (0..4).map(|_| places.take(5, address("10.1.2.3"), &trusted)).collect();
+    let all: Vec<_> = (0..4).map(|_| places.take(5, Some(address("10.1.2.3")), &trusted)).collect();
     assert_eq!(all.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, true, false]);
 }
 
 #[test]
 fn a_host_has_a_network_of_ipv6_addresses() {
     let places = places(10, 1, 100);
-    let _one = places.try_take(5, address("2001:db8::1"), &nobody()).expect("the first");
-    assert_eq!(places.try_take(5, address("2001:db8::ffff:2"), &nobody()).unwrap_err(), NoPlace::ClientFull);
-    places.try_take(5, address("2001:db8:0:1::1"), &nobody()).expect("another network");
+    let _one = places.try_take(5, Some(address("2001:db8::1")), &nobody()).expect("the first");
+    assert_eq!(places.try_take(5, Some(address("2001:db8::ffff:2")), &nobody()).unwrap_err(), NoPlace::ClientFull);
+    places.try_take(5, Some(address("2001:db8:0:1::1")), &nobody()).expect("another network");
 }
 
 #[test]
 fn a_connection_that_is_refused_takes_no_place() {
     let places = places(2, 1, 100);
-    let _one = places.try_take(5, address("192.0.2.1"), &nobody()).expect("the first");
+    let _one = places.try_take(5, Some(address("192.0.2.1")), &nobody()).expect("the first");
     for _ in 0..5 {
-        assert_eq!(places.try_take(5, address("192.0.2.1"), &nobody()).unwrap_err(), NoPlace::ClientFull);
-        assert_eq!(places.try_take(100, address("192.0.2.2"), &nobody()).unwrap_err(), NoPlace::Descriptors);
+        assert_eq!(places.try_take(5, Some(address("192.0.2.1")), &nobody()).unwrap_err(), NoPlace::ClientFull);
+        assert_eq!(places.try_take(100, Some(address("192.0.2.2")), &nobody()).unwrap_err(), NoPlace::Descriptors);
     }
-    let _two = places.try_take(99, address("192.0.2.2"), &nobody()).expect("the second");
-    assert_eq!(places.try_take(5, address("192.0.2.3"), &nobody()).unwrap_err(), NoPlace::Full);
+    let _two = places.try_take(99, Some(address("192.0.2.2")), &nobody()).expect("the second");
+    assert_eq!(places.try_take(5, Some(address("192.0.2.3")), &nobody()).unwrap_err(), NoPlace::Full);
 }
 
 #[test]
 fn clients_that_have_gone_are_forgotten() {
     let places = places(10, 10, 100);
-    drop(places.try_take(5, address("192.0.2.1"), &nobody()));
+    drop(places.try_take(5, Some(address("192.0.2.1")), &nobody()));
     assert!(places.by_client().is_empty());
     assert_eq!(places.open.load(Ordering::Relaxed), 0);
 }
@@ -78,7 +79,7 @@ fn clients_that_have_gone_are_forgotten() {
 #[test]
 fn a_client_has_as_many_requests_as_connections() {
     let places = places(3, 2, 100);
-    let connection = places.try_take(5, address("192.0.2.1"), &nobody()).expect("a connection");
+    let connection = places.try_take(5, Some(address("192.0.2.1")), &nobody()).expect("a connection");
     let mine: Vec<_> = (0..3).filter_map(|_| connection.request()).collect();
     assert_eq!(mine.len(), 2, "its share");
     let unix = places.try_take(5, None, &nobody()).expect("another connection");
@@ -92,7 +93,7 @@ fn a_client_has_as_many_requests_as_connections() {
 #[test]
 fn who_connects_again_gets_no_new_share_of_requests() {
     let places = places(10, 1, 100);
-    let connect = || places.try_take(5, address("192.0.2.1"), &nobody()).expect("a connection");
+    let connect = || places.try_take(5, Some(address("192.0.2.1")), &nobody()).expect("a connection");
     let connection = connect();
     let given_up = connection.request().expect("a request");
     drop(connection);

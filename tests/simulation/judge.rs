@@ -67,6 +67,8 @@ pub struct Seen {
     pub tag: String,
     pub serial: u64,
     pub content: Option<u32>,
+    /// Whether a write was under way meanwhile: a version may be older than what it labels (DESIGN, rule 2).
+    is_beside_write: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -236,8 +238,9 @@ impl Ledger {
             return is_lost.then(|| format!("request {number} creates what is there already"));
         }
         if entry.operation == Operation::Unless {
-            let may_be_new = self.tags_are_versions && self.is_faulty || self.tags_are_others;
-            let base = entry.base.as_ref().filter(|base| base.serial == before.serial() && !may_be_new);
+            let may_be_new = |base: &Seen| self.tags_are_versions && (self.is_faulty || base.is_beside_write);
+            let base = entry.base.as_ref().filter(|base| base.serial == before.serial() && !may_be_new(base));
+            let base = base.filter(|_| !self.tags_are_others);
             return base.map(|base| format!("request {number} is applied on the state that it excludes, {}", base.tag));
         }
         let base = entry.base.clone().filter(|_| field(&entry.request, "if-match").is_some())?;
@@ -276,11 +279,15 @@ impl Ledger {
 
     /// A client learns what it is told: of the state with this content, if it is told of one.
     fn learn(&mut self, entry: &Entry, told: &Told, content: Option<u32>, at: Instant) {
+        let is_beside_write = self.requests.iter().any(|other| {
+            let was_under_way = other.answered.as_ref().is_none_or(|(at, _)| *at > entry.invoked);
+            other.operation.writes() && other.resource == entry.resource && other.arrived && was_under_way
+        });
         let known = &mut self.clients[entry.client];
         if let (Some(tag), Some(serial)) = (&told.tag, told.serial)
             && matches!(told.status, 200 | 201 | 204)
         {
-            let seen = Seen { tag: tag.clone(), serial, content };
+            let seen = Seen { tag: tag.clone(), serial, content, is_beside_write };
             known.seen.insert(entry.request.target.clone(), seen);
         }
         if told.status == 404 {

@@ -95,8 +95,11 @@ fn of_writes(pending: &[Pending], faults: &[Event]) -> Vec<Event> {
     let writes: Vec<&Pending> = pending.iter().filter(is_write).collect();
     let of = |number: u64| writes.iter().any(|asked| asked.number == number);
     let aims = |fault: &&Event| match **fault {
-        Event::Lose(number) | Event::Miss(number) | Event::Stop(number) => of(number),
-        Event::Fail(number, _) | Event::FailAfter(number, _) => of(number),
+        Event::Lose(number)
+        | Event::Miss(number)
+        | Event::Stop(number)
+        | Event::Fail(number, _)
+        | Event::FailAfter(number, _) => of(number),
         Event::Kill(process) => writes.iter().any(|asked| asked.process == process),
         Event::GiveUp(request) => writes.iter().any(|asked| asked.request == Some(request)),
         _ => false,
