@@ -17,7 +17,7 @@ async fn an_address_has_so_many_leases_whatever_its_credentials() {
     const MAX_PER_ADDRESS: usize = 1_000;
     let arena = Arena::before("", |setup| setup, LEASED, None).await;
     let count = times(1_500, 20_000);
-    let ceiling = Ceiling { resident_mib: 12, descriptors: 60, honest_wait: HONEST_WAIT };
+    let ceiling = Ceiling { resident_mib: 24, descriptors: 60, honest_wait: HONEST_WAIT };
     let flood = requests(arena.addr(), count, |number| {
         let fields = format!("Lease-Duration: infinite\r\nAuthorization: made up {number}\r\n");
         request("POST", &format!("/.leases/leased/{number}"), &fields, "")
