@@ -236,7 +236,7 @@ async fn p19_of_two_servers_the_one_that_was_read_is_asked() {
         let servers = format!("\"{}\"", one.addr());
         let both = format!("{servers}, \"{}\"", two.addr());
         let proxy = Proxy::start(&setup.configuration().replace(&servers, &both)).await;
-        let targets: Vec<String> = (0..8).map(|number| format!("/doc/{number}")).collect();
+        let targets: Vec<String> = (0..24).map(|number| format!("/doc/{number}")).collect();
         for target in &targets {
             let tag = get(proxy.addr(), target).await.etag();
             let written = put_if_match(proxy.addr(), &format!("{target}?now"), &tag, "new").await;

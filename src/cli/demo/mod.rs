@@ -19,6 +19,9 @@ mod walk;
 /// Any free port.
 const FREE_PORT: &str = "127.0.0.1:0";
 
+/// More than a browser and a terminal open.
+const CONNECTIONS: usize = 64;
+
 pub(super) fn execute(options: &DemoOptions) -> ExitCode {
     match demonstrate(options.once) {
         Ok(()) => ExitCode::SUCCESS,
@@ -34,6 +37,8 @@ fn demonstrate(once: bool) -> Result<(), Box<dyn Error>> {
         .config;
     // The walk is what there is to read; RUST_LOG=info shows the access log as well.
     config.telemetry.level = LogLevel::Warn;
+    // Who tries it alone need not raise the limit of open files.
+    config.server.max_connections = CONNECTIONS;
     let _telemetry = telemetry::init(&config.telemetry, false)?;
     let listeners = Listeners::bind(&config.server.listen)?;
     let proxy = address(&listeners)?;
