@@ -234,7 +234,10 @@ impl Ledger {
             ended.for_each(|grant| grant.is_over = true);
         }
         if entry.operation == Operation::Create {
-            let is_lost = before.content().is_some() && !self.is_beside(number, before, 0);
+            let mut states = 0..=before.serial();
+            let was_absent =
+                |serial: u64| before.content_at(serial).is_none() && self.is_beside(number, before, serial);
+            let is_lost = before.content().is_some() && !states.any(was_absent);
             return is_lost.then(|| format!("request {number} creates what is there already"));
         }
         if entry.operation == Operation::Unless {
@@ -281,7 +284,8 @@ impl Ledger {
     fn learn(&mut self, entry: &Entry, told: &Told, content: Option<u32>, at: Instant) {
         let is_beside_write = self.requests.iter().any(|other| {
             let was_under_way = other.answered.as_ref().is_none_or(|(at, _)| *at > entry.invoked);
-            other.operation.writes() && other.resource == entry.resource && other.arrived && was_under_way
+            // That of another resource may change this one too.
+            other.operation.writes() && other.arrived && was_under_way
         });
         let known = &mut self.clients[entry.client];
         if let (Some(tag), Some(serial)) = (&told.tag, told.serial)
@@ -334,11 +338,16 @@ impl Ledger {
                 self.clients[entry.client].leases.insert(entry.resource.clone(), proposed);
             }
             (Operation::Renew, _) if told.status == 200 => {
+                let renewed = self.moment();
                 let mut own = self
                     .grants
                     .iter_mut()
                     .filter(|grant| entry.lease.as_ref().is_some_and(|id| grant.ids.contains(id)));
                 if let Some(grant) = own.next_back().filter(|grant| !grant.is_over) {
+                    // One that had run out begins anew: who read meanwhile could not know of it.
+                    if !grant.is_held(at) {
+                        grant.answered = renewed;
+                    }
                     grant.since = grant.since.max(entry.invoked_at);
                 }
             }
