@@ -74,9 +74,8 @@ impl Guards {
     ) {
         self.was_let_read(request, guard, snapshot);
         let is_selected = matches!(head.status, StatusCode::OK | StatusCode::NOT_MODIFIED);
-        // While writes are held back after the start, one of an earlier process may come, and no record tells of it.
-        let is_settled = snapshot.is_quiet() && self.may_begin(snapshot).is_ok();
-        let may_remember = is_selected && request.is_named_by_head() && is_settled && is_shareable(&head.headers);
+        let may_remember =
+            is_selected && request.is_named_by_head() && snapshot.is_quiet() && is_shareable(&head.headers);
         let (Some(selecting), Some(_), true) = (selecting, &validators.tag, may_remember) else { return };
         let earlier = self.memory.current(request.variant, snapshot, &request.head.headers);
         if earlier.is_some_and(|earlier| earlier.is_as_good(validators, snapshot.now, guard)) {

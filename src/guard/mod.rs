@@ -339,6 +339,8 @@ mod lease_clock_tests;
 #[cfg(test)]
 mod lost_grant_tests;
 #[cfg(test)]
+mod start_tests;
+#[cfg(test)]
 mod store_cost_tests;
 #[cfg(test)]
 mod store_failure_tests;

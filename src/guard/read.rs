@@ -98,6 +98,9 @@ impl Guards {
         snapshot: Option<Snapshot>,
         (fence, purpose): (Option<Revision>, Purpose),
     ) -> Result<Answer, Answer> {
+        // While writes are held back after the start, a write of the earlier process may come, and no record tells of it:
+        // a tag given out now could outlive its state.
+        let snapshot = snapshot.filter(|snapshot| self.may_begin(snapshot).is_ok());
         if purpose == Purpose::Read
             && !self.is_outdated(request, guard, snapshot.as_ref()).await
             && let Some(answer) = self.read_from_memory(request, guard, snapshot.as_ref())

@@ -349,6 +349,8 @@ impl Ledger {
                         grant.answered = renewed;
                     }
                     grant.since = grant.since.max(entry.invoked_at);
+                    // A grant that was taken back meanwhile has left its token.
+                    grant.fence = grant.fence.max(told.fence.unwrap_or_default());
                 }
             }
             _ => {}

@@ -53,6 +53,10 @@ use random::Chance;
 use run::{Outcome, run};
 use scenarios::Scenario;
 
+/// That of the program: a run is mostly many small allocations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How much is run: what every run of the tests has time for, or all of it (`SIMULATE=full`).
 struct Extent {
     random_runs: u64,

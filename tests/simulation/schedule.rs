@@ -307,7 +307,11 @@ impl Run {
     pub fn abandon(&self, pending: Pending, closed_after: Duration) {
         match pending.what {
             What::Read { .. } => {}
-            What::Swap { key, expected, next, .. } => self.world.lock().stray.push((key, expected, *next)),
+            What::Swap { key, expected, next, .. } => {
+                let mut inner = self.world.lock();
+                inner.ledger.is_faulty = true;
+                inner.stray.push((key, expected, *next));
+            }
             What::Exchange { sent, .. } => self.give_up(sent, closed_after),
         }
     }

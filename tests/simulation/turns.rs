@@ -3,7 +3,10 @@
 //! Where a request stands is not asked of the guard. One that has looked at its record and asks for nothing any more,
 //! while everybody else does what he can, waits for its turn.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use ifmatch::core::{
     record::{Record, Snapshot, Stamp},
@@ -11,7 +14,11 @@ use ifmatch::core::{
 };
 use tokio::time::Instant;
 
-use crate::{judge::Entry, operation::Operation, world::Inner};
+use crate::{
+    judge::{Entry, field},
+    operation::Operation,
+    world::Inner,
+};
 
 /// Who stands where, by the numbers of requests.
 #[derive(Default)]
@@ -79,6 +86,7 @@ impl Inner {
                 && !entry.is_given_up
                 && !ledger.turns.served.contains(*other)
                 && ledger.turns.keys.get(*other) == Some(key)
+                && !is_past_its_wait(entry)
         };
         let passed = ledger.turns.standing.iter().find(is_before).map(|(other, _)| *other);
         let turns = &mut self.ledger.turns;
@@ -87,6 +95,12 @@ impl Inner {
         }
         passed.filter(|_| !turns.is_off)
     }
+}
+
+/// Whether the time is over for which an acquisition would wait: it has left the line, and looks for what to answer.
+fn is_past_its_wait(entry: &Entry) -> bool {
+    let wait = field(&entry.request, "prefer").and_then(|prefer| prefer.strip_prefix("wait=")?.parse().ok());
+    wait.is_some_and(|seconds| Instant::now() >= entry.invoked_at + Duration::from_secs(seconds))
 }
 
 fn gives(before: &Snapshot, next: &Record) -> Option<Gives> {

@@ -107,6 +107,11 @@ impl Fixture {
     }
 
     pub(in crate::guard) async fn with(guard: Guard) -> Self {
+        Self::held_back(guard, Duration::ZERO).await
+    }
+
+    /// The guard of a process that has just started, and holds writes back for so long.
+    pub(in crate::guard) async fn held_back(guard: Guard, hold: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let backend = Arc::new(Backend { content: Mutex::new(b"one".to_vec()), writes: AtomicUsize::new(0) });
         let route = route("/doc", Some(guard), &[listener.local_addr().unwrap()]);
@@ -119,8 +124,8 @@ impl Fixture {
             }
         });
         let store = Arc::new(FaultyStore::new());
-        let started = store.now().await.unwrap();
-        let guards = Guards::new(&config, Arc::default(), Arc::<FaultyStore>::clone(&store), 1, started);
+        let held_until = store.now().await.unwrap().plus(hold);
+        let guards = Guards::new(&config, Arc::default(), Arc::<FaultyStore>::clone(&store), 1, held_until);
         Self { store, guards, route: Arc::clone(&config.routes[0]), backend }
     }
 
@@ -207,6 +212,11 @@ impl Fixture {
 
     pub(in crate::guard) fn writes(&self) -> usize {
         self.backend.writes.load(Ordering::Relaxed)
+    }
+
+    /// Changes the resource as a write of an earlier process does that comes late.
+    pub(in crate::guard) async fn write_late(&self, content: &str) {
+        *self.backend.content.lock().await = content.as_bytes().to_vec();
     }
 
     pub(in crate::guard) async fn content(&self) -> String {
