@@ -5,6 +5,7 @@ use std::{os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc, time::Duration
 use ifmatch::{
     clock::Clock,
     core::{
+        coarse_tag::BareTags,
         lease::LeaseState,
         record::{Record, Snapshot, Stamp},
     },
@@ -117,6 +118,9 @@ async fn leases_come_back_with_their_fences_and_no_less_time() {
     assert!(back.version() > granted.version(), "no version comes back");
     let absent = read(&*disk.store, "b").await;
     assert!(absent.version() > granted.version(), "absence is later than all that was");
+    for record in [back.record, absent.record] {
+        assert_eq!(record.bare_tags, BareTags::None, "nobody knows which tags were given out before");
+    }
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ use super::{
 use crate::{
     clock::boot,
     core::{
+        coarse_tag::BareTags,
         record::{Record, Revision, Stamp},
         resource::ResourceKey,
         time::StoreTime,
@@ -140,7 +141,8 @@ pub(super) fn read(
     let found = log::read(bytes)?;
     let record = |(key, text): (&&str, &&str)| {
         let record = encoding::decode(text.as_bytes(), now).map_err(|error| error.to_string())?;
-        let record = Record { version: Stamp::Itself, touched: Stamp::Itself, ..record };
+        // The file says nothing of the tags that were given out before.
+        let record = Record { version: Stamp::Itself, touched: Stamp::Itself, bare_tags: BareTags::None, ..record };
         Ok((ResourceKey::from_text(key), record))
     };
     let contents = Contents {
