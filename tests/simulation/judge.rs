@@ -30,6 +30,8 @@ pub struct Ledger {
     pub tags_are_versions: bool,
     /// Whether anything went wrong.
     pub is_faulty: bool,
+    /// Records may be forgotten for want of room, or with time.
+    pub store_forgets: bool,
     /// Which tags a write was applied on, by resource.
     used: BTreeMap<(String, String), usize>,
     /// From when on tags mean what they say: what a memory store knew before is gone.
@@ -241,7 +243,9 @@ impl Ledger {
             return is_lost.then(|| format!("request {number} creates what is there already"));
         }
         if entry.operation == Operation::Unless {
-            let may_be_new = |base: &Seen| self.tags_are_versions && (self.is_faulty || base.is_beside_write);
+            // A version that is forgotten comes back as a later one, of the same state.
+            let is_renewed = self.is_faulty || self.store_forgets;
+            let may_be_new = |base: &Seen| self.tags_are_versions && (is_renewed || base.is_beside_write);
             let base = entry.base.as_ref().filter(|base| base.serial == before.serial() && !may_be_new(base));
             let base = base.filter(|_| !self.tags_are_others);
             return base.map(|base| format!("request {number} is applied on the state that it excludes, {}", base.tag));

@@ -44,7 +44,7 @@ pub struct Process {
 }
 
 /// How long a store remembers, and how much.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remembers {
     pub room: Room,
     pub idle_ttl: Duration,

@@ -21,7 +21,7 @@ use crate::{
     client::{Request, Told, send},
     judge::{Entry, Knowledge, field},
     operation::{Manner, Operation},
-    process::{Cellar, Keeping, Process, Remembers, memory_directory},
+    process::{ALL, Cellar, Keeping, Process, Remembers, memory_directory},
     schedule::{Event, Faults},
     world::{Inner, Shared, World},
 };
@@ -140,6 +140,7 @@ impl Run {
             ledger.guards_deletes_alone = setting.guards_deletes_alone;
             ledger.equal_content_is_one_state = setting.equal_content_is_one_state;
             ledger.tags_are_versions = setting.tags_are_versions;
+            ledger.store_forgets = setting.remembers != ALL;
         }
         let start = |_| Process::start(&world, &setting.config, &cellar, Duration::ZERO, file.as_deref());
         let processes = (0..setting.proxies).map(start).collect();
