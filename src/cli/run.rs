@@ -147,7 +147,7 @@ fn serve(
         let store = store::open(&config.store).await?;
         let activity = desk.as_ref().map(|_| Arc::<Activity>::default());
         let live = live(config, &store, signer, activity.clone()).await?;
-        let counting = tokio::spawn(telemetry::metrics::count_records(Arc::clone(&store.store)));
+        let counting = tokio::spawn(store::census::count_records(Arc::clone(&store.store)));
         let store_for_reloads = Arc::clone(&store.store);
         let file = file.map(Path::to_owned);
         let reloader = Arc::new(Reloader::new(Arc::clone(&live), store_for_reloads, listeners.tls(), file));

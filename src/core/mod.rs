@@ -7,6 +7,7 @@ pub mod chunks;
 pub mod client_address;
 pub mod coarse_tag;
 pub mod cors;
+pub mod counts;
 pub mod credentials;
 pub mod entity_tag;
 pub mod fields;

@@ -12,9 +12,7 @@
 
 use std::time::Duration;
 
-use tokio::time::timeout;
-
-use super::{Guards, claim::swap};
+use super::Guards;
 use crate::{
     core::{
         lease::break_lease,
@@ -23,14 +21,8 @@ use crate::{
         steps::touch,
         time::StoreTime,
     },
-    store::{Incarnation, StoreError, Swapped},
+    store::{Incarnation, StoreError, Updated},
 };
-
-/// How often a swap is tried again because something else changed the record: each time somebody else got on.
-const ATTEMPTS_MAX: usize = 100;
-
-/// How long raising the floors of all buckets may take: an engine does it in some hundred steps.
-const RAISE_MAX: Duration = Duration::from_secs(60);
 
 /// Why a lease was not broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,7 +52,7 @@ impl Guards {
 
     /// Whether a change would last in the store now.
     pub async fn try_out(&self) -> Result<(), StoreError> {
-        timeout(self.store_timeout, self.store.try_out()).await.map_err(|_elapsed| StoreError::Unavailable)?
+        self.records.try_out().await
     }
 
     /// The next records of the store, in its own order ([`Store::scan`](crate::store::Store::scan)).
@@ -69,12 +61,12 @@ impl Guards {
         after: Option<&ResourceKey>,
         limit: usize,
     ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
-        timeout(self.store_timeout, self.store.scan(after, limit)).await.map_err(|_elapsed| StoreError::Unavailable)?
+        self.records.scan(after, limit).await
     }
 
     /// What the version tags of the store begin with.
     pub fn incarnation(&self) -> Incarnation {
-        self.store.incarnation()
+        self.records.incarnation()
     }
 
     /// How long guarded writes and grants are still held back after the start.
@@ -84,37 +76,35 @@ impl Guards {
 
     /// Breaks the lease of a resource, whoever holds it; its holder has at most `period` to finish.
     pub async fn break_lease(&self, key: &ResourceKey, period: Duration) -> Result<Snapshot, NotBroken> {
-        for _ in 0..ATTEMPTS_MAX {
-            let snapshot = self.snapshot(key).await?;
-            let (record, remaining) = break_lease(&snapshot, period).map_err(|_no_lease| NotBroken::NoLease)?;
-            let swapped = swap(&*self.store, self.store_timeout, key, snapshot.revision, record).await?;
-            if let Swapped::Done(snapshot) = swapped {
-                if remaining.is_zero() {
-                    self.holdings.free(key);
-                } else {
-                    self.holdings.change_end(key, Some(snapshot.now.plus(remaining)));
-                }
-                return Ok(snapshot);
-            }
+        let mut remaining = None;
+        let step = |snapshot: &Snapshot| {
+            let (record, left) = break_lease(snapshot, period).ok()?;
+            remaining = Some(left);
+            Some(record)
+        };
+        let Updated { snapshot, is_changed } = self.records.update(key, None, step).await?;
+        match remaining.filter(|_| is_changed) {
+            None => return Err(NotBroken::NoLease),
+            Some(Duration::ZERO) => self.holdings.free(key),
+            Some(left) => self.holdings.change_end(key, Some(snapshot.now.plus(left))),
         }
-        Err(StoreError::Unavailable.into())
+        Ok(snapshot)
     }
 
     /// Forgets what is known of a resource.
     pub async fn forget(&self, key: &ResourceKey) -> Result<Forgotten, StoreError> {
-        for _ in 0..ATTEMPTS_MAX {
-            let before = self.snapshot(key).await?;
-            let swapped = swap(&*self.store, self.store_timeout, key, before.revision, touch(&before)).await?;
-            if let Swapped::Done(snapshot) = swapped {
-                return Ok(Forgotten { snapshot, was_busy: before.availability() != Availability::Free });
-            }
-        }
-        Err(StoreError::Unavailable)
+        let mut was_busy = false;
+        let step = |before: &Snapshot| {
+            was_busy = before.availability() != Availability::Free;
+            Some(touch(before))
+        };
+        let snapshot = self.records.update(key, None, step).await?.snapshot;
+        Ok(Forgotten { snapshot, was_busy })
     }
 
     /// Forgets what is known of every resource that has no record.
     pub async fn forget_absent(&self) -> Result<(), StoreError> {
-        timeout(RAISE_MAX, self.store.raise_floors()).await.map_err(|_elapsed| StoreError::Unavailable)?
+        self.records.raise_floors().await
     }
 
     /// Forgets whom the upstream has let read what: each client is asked about at the upstream again.

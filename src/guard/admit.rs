@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{
     Guards,
     answer::Answer,
-    claim::{Claim, MarkKind, Marked, now, swap},
+    claim::{Claim, MarkKind, Marked},
     elsewhere::Open,
     evidence::{evidence, match_rule},
     lease_use::conditions_go_first,
@@ -125,7 +125,7 @@ impl Guards {
         let Some(Early { mut snapshot, mut since }) = early else { return Ok(None) };
         if snapshot.record.has_moments() || since.elapsed() > EARLY_AGE_MAX {
             since = Instant::now();
-            snapshot.now = now(&*self.store, self.store_timeout).await.map_err(|error| refusals::of_store(&error))?;
+            snapshot.now = self.records.now().await.map_err(|error| refusals::of_store(&error))?;
         }
         Ok((snapshot.availability() == Availability::Free).then_some(Early { snapshot, since }))
     }
@@ -180,7 +180,7 @@ impl Guards {
             .flatten();
         let validators = remembered.as_ref().map(|remembered| &remembered.validators);
         let spelling = self.spelling(guard, Some(snapshot));
-        let evidence = evidence(request, guard, snapshot, (self.store.incarnation(), &spelling), validators);
+        let evidence = evidence(request, guard, snapshot, (self.records.incarnation(), &spelling), validators);
         let (verdict, judged_by) = judge_from_memory(guard, &request.method, &request.conditions, &evidence);
         // To refuse a write by its target's state is to tell of that state: only those who may know it are told.
         let tells = matches!(&verdict, Verdict::Refused(_)) && judged_by.is_some();
@@ -264,7 +264,7 @@ impl Guards {
     ) -> Result<(), Refusal> {
         if let Some(next) = take_over(snapshot) {
             tracing::warn!(key = ?request.key, "the owner of a write in flight is gone: the write is in doubt");
-            let swapped = swap(&*self.store, self.store_timeout, &request.key, snapshot.revision, next).await;
+            let swapped = self.records.swap(&request.key, snapshot.revision, next).await;
             if let (Ok(Swapped::Done(_)), Some(metrics)) = (&swapped, metrics::get()) {
                 metrics.doubt_made();
             }

@@ -10,14 +10,13 @@
 //! nothing is found, and the record still has the revision that the attempt was made for, the record is put again as it
 //! is: it has another revision then, and the attempt can arrive no longer.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use tokio::{
     runtime::Handle,
     time::{Instant, sleep},
 };
 
-use super::claim::{read, swap};
 use crate::{
     core::{
         lease::{LeaseDuration, LostGrant, take_back},
@@ -25,7 +24,7 @@ use crate::{
         resource::ResourceKey,
         steps::{Outcome, Settlement, settle},
     },
-    store::{Store, StoreError, Swapped},
+    store::{Records, StoreError, Swapped},
 };
 
 /// The first pause before a mark is looked for again; each is twice as long as the one before.
@@ -79,8 +78,7 @@ impl fmt::Display for Tried {
 
 /// The attempt to put something into a record. To drop it, unless its outcome is known, takes that back.
 pub(super) struct Attempt {
-    store: Arc<dyn Store>,
-    store_timeout: Duration,
+    records: Records,
     key: ResourceKey,
     tried: Tried,
     before: Option<Snapshot>,
@@ -88,14 +86,8 @@ pub(super) struct Attempt {
 
 impl Attempt {
     /// An attempt to change the record that was read as `before`.
-    pub(super) fn new(
-        store: &Arc<dyn Store>,
-        store_timeout: Duration,
-        key: &ResourceKey,
-        tried: Tried,
-        before: &Snapshot,
-    ) -> Self {
-        Self { store: Arc::clone(store), store_timeout, key: key.clone(), tried, before: Some(before.clone()) }
+    pub(super) fn new(records: &Records, key: &ResourceKey, tried: Tried, before: &Snapshot) -> Self {
+        Self { records: records.clone(), key: key.clone(), tried, before: Some(before.clone()) }
     }
 
     /// Puts in the record with it.
@@ -103,7 +95,7 @@ impl Attempt {
         let Some(expected) = self.before.as_ref().map(|before| before.revision) else {
             return Err(StoreError::Unavailable);
         };
-        let result = swap(&*self.store, self.store_timeout, &self.key, expected, next).await;
+        let result = self.records.swap(&self.key, expected, next).await;
         if !matches!(result, Err(StoreError::Unavailable)) {
             self.before = None;
         }
@@ -129,13 +121,13 @@ impl Attempt {
 
     /// Says whether it is over; if not, others have changed the record.
     async fn try_to_take_back(&self, before: &Snapshot) -> Result<bool, StoreError> {
-        let current = read(&*self.store, self.store_timeout, &self.key).await?;
+        let current = self.records.read(&self.key).await?;
         let next = match self.tried.taken_back(before, &current) {
             Some(without) => without,
             None if current.revision == before.revision => current.record.clone().resolved(current.revision),
             None => return Ok(true),
         };
-        let swapped = swap(&*self.store, self.store_timeout, &self.key, current.revision, next).await?;
+        let swapped = self.records.swap(&self.key, current.revision, next).await?;
         Ok(matches!(swapped, Swapped::Done(_)))
     }
 }
@@ -143,7 +135,7 @@ impl Attempt {
 impl Drop for Attempt {
     fn drop(&mut self) {
         let Some(before) = self.before.take() else { return };
-        let orphan = Self { store: Arc::clone(&self.store), key: self.key.clone(), before: None, ..*self };
+        let orphan = Self { records: self.records.clone(), key: self.key.clone(), before: None, ..*self };
         // Without a runtime the process is ending: a mark becomes a doubt at its deadline.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(orphan.take_back(before));
@@ -153,13 +145,18 @@ impl Drop for Attempt {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use futures_util::FutureExt as _;
 
     use super::{
         super::testing::{Fault, FaultyStore, When},
         *,
     };
-    use crate::core::{record::Availability, steps::claim};
+    use crate::{
+        core::{record::Availability, steps::claim},
+        store::Store as _,
+    };
 
     const STORE_TIMEOUT: Duration = Duration::from_millis(50);
 
@@ -173,8 +170,8 @@ mod tests {
         let (deadline, late_max) = (before.now.plus(Duration::from_secs(10)), Duration::ZERO);
         let mark = Mark { owner: 1, nonce: 1, deadline, late_max, leaves_lease: false };
         let marked = claim(&before, mark).expect("nothing is in the way");
-        let store: Arc<dyn Store> = Arc::<FaultyStore>::clone(store);
-        (before.clone(), Attempt::new(&store, STORE_TIMEOUT, &key(), Tried::Mark(mark), &before), marked)
+        let records = Records::new(Arc::<FaultyStore>::clone(store), STORE_TIMEOUT);
+        (before.clone(), Attempt::new(&records, &key(), Tried::Mark(mark), &before), marked)
     }
 
     /// Waits until the resource is free and the mark made for `before` can arrive no longer.

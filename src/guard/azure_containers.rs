@@ -4,40 +4,21 @@
 //! counts only if the blob was touched since. It is one for all containers, because a blob's name does not tell which
 //! part of it is that of a container; after a removal the backend is asked once for each blob that is written.
 
-use super::{
-    Guards,
-    answer::Answer,
-    claim::swap,
-    refusals::{RETRY_SOON, of_store, write_in_flight},
-    request::Request,
+use super::{Guards, answer::Answer, refusals::of_store, request::Request};
+use crate::core::{
+    policy::{Guard, Require, Writers},
+    precondition::Combination,
+    record::Snapshot,
+    refusal::Refusal,
+    resource::ResourceKey,
 };
-use crate::{
-    core::{
-        policy::{Guard, Require, Writers},
-        precondition::Combination,
-        record::Snapshot,
-        refusal::Refusal,
-        resource::ResourceKey,
-    },
-    store::Swapped,
-};
-
-/// How often the note is tried again because another removal came between.
-const ATTEMPTS_MAX: usize = 100;
 
 impl Guards {
     /// Notes that blobs may be gone: before a container is removed, and after it may have been.
     pub(super) async fn note_removal(&self, request: &Request) -> Result<(), Refusal> {
         let key = ResourceKey::of_collections(&request.upstream().identity);
-        for _ in 0..ATTEMPTS_MAX {
-            let seen = self.snapshot(&key).await.map_err(|error| of_store(&error))?;
-            let record = seen.record.clone().resolved(seen.revision);
-            let swapped = swap(&*self.store, self.store_timeout, &key, seen.revision, record).await;
-            if let Swapped::Done(_) = swapped.map_err(|error| of_store(&error))? {
-                return Ok(());
-            }
-        }
-        Err(write_in_flight(RETRY_SOON))
+        let note = |seen: &Snapshot| Some(seen.record.clone().resolved(seen.revision));
+        self.records.update(&key, None, note).await.map(drop).map_err(|error| of_store(&error))
     }
 
     /// Whether what memory says of a resource may be older than the removal of the container that it was in.

@@ -91,7 +91,7 @@ impl Guards {
     async fn is_settled(&self, request: &Request, head: &ResponseHeader) -> bool {
         let Ok(now) = self.snapshot(&request.key).await else { return false };
         let current =
-            version_tag_of(self.store.incarnation(), now.version(), selecting_number(request.labelled_variant, &[]));
+            version_tag_of(self.records.incarnation(), now.version(), selecting_number(request.labelled_variant, &[]));
         now.is_quiet() && current.tag.is_some() && current.tag == Validators::from_headers(&head.headers).0.tag
     }
 }

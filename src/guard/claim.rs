@@ -1,10 +1,7 @@
 //! A mark that this process has put into a record, and its end (DESIGN, section 3, rules 1 and 3).
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -15,27 +12,18 @@ use crate::{
     core::{
         coarse_tag::Shown,
         lease::TargetName,
-        record::{Known, Mark, Record, Revision, Snapshot},
+        record::{Known, Mark, Snapshot},
         resource::ResourceKey,
         steps::{Outcome, Settlement, add_unclaimed, claim, settle},
         time::StoreTime,
     },
-    patience::within,
-    store::{Store, StoreError, Swapped},
-    telemetry::{
-        Step,
-        metrics::{self, Operation, measured},
-    },
+    store::{Records, StoreError, Swapped},
+    telemetry::{Step, metrics},
 };
-
-/// How often a settlement is tried again because another write on the resource came between: each time that write
-/// got on, so this many losses in a row mean that something else is wrong.
-const SETTLE_ATTEMPTS_MAX: usize = 1_000;
 
 /// Makes the marks of this process.
 pub(super) struct Marker {
-    store: Arc<dyn Store>,
-    store_timeout: Duration,
+    records: Records,
     owner: u64,
     next_nonce: AtomicU64,
 }
@@ -86,8 +74,7 @@ pub(super) struct Settled {
 
 /// A mark in the store. To drop it unsettled, for whatever reason, makes its write a doubt.
 pub(super) struct Claim {
-    store: Arc<dyn Store>,
-    store_timeout: Duration,
+    records: Records,
     key: ResourceKey,
     mark: Mark,
     /// Its deadline by this process's own clock, or a moment before that.
@@ -102,8 +89,8 @@ pub(super) struct Claim {
 
 impl Marker {
     /// Marks made in the name of the process `owner`, a random number.
-    pub(super) fn new(store: Arc<dyn Store>, store_timeout: Duration, owner: u64) -> Self {
-        Self { store, store_timeout, owner, next_nonce: AtomicU64::new(0) }
+    pub(super) const fn new(records: Records, owner: u64) -> Self {
+        Self { records, owner, next_nonce: AtomicU64::new(0) }
     }
 
     /// The process in whose name they are made.
@@ -133,7 +120,7 @@ impl Marker {
             });
         };
         let had_doubt = snapshot.record.doubt.is_some();
-        let attempt = Attempt::new(&self.store, self.store_timeout, key, Tried::Mark(mark), snapshot);
+        let attempt = Attempt::new(&self.records, key, Tried::Mark(mark), snapshot);
         Ok(match attempt.make(next).await? {
             Swapped::Conflict(current) => Marked::Conflict(Box::new(current)),
             Swapped::Done(marked) => {
@@ -141,8 +128,7 @@ impl Marker {
                     metrics.doubt_resolved();
                 }
                 Marked::Done(Claim {
-                    store: Arc::clone(&self.store),
-                    store_timeout: self.store_timeout,
+                    records: self.records.clone(),
                     key: key.clone(),
                     mark,
                     ends: since + snapshot.now.until(deadline),
@@ -163,7 +149,7 @@ impl Claim {
     /// The store's time may be old when it arrives, and the own clock may have stood still while the machine slept: what
     /// counts is the later of both.
     pub(super) async fn has_left(&self, needed: Duration) -> bool {
-        let now = now(&*self.store, self.store_timeout).await;
+        let now = self.records.now().await;
         now.is_ok_and(|now| now.plus(needed) < self.mark.deadline) && Instant::now() + needed < self.ends
     }
 
@@ -214,27 +200,26 @@ impl Claim {
         // Where nobody came between, the record need not be read again; else the swap tells what it is.
         let mut snapshot = Snapshot::clone(&self.marked);
         if settlement.needs_time(&snapshot.record) {
-            snapshot.now = now(&*self.store, self.store_timeout).await?;
+            snapshot.now = self.records.now().await?;
         }
-        for _ in 0..SETTLE_ATTEMPTS_MAX {
-            let undisturbed = settlement.is_undisturbed(&snapshot);
-            let Some(next) = settle(&snapshot, settlement.clone()) else { return Ok(None) };
-            match swap(&*self.store, self.store_timeout, &self.key, snapshot.revision, next).await? {
-                Swapped::Done(snapshot) => {
-                    count_doubt(outcome);
-                    return Ok(Some(Settled { snapshot, undisturbed }));
-                }
-                Swapped::Conflict(current) => snapshot = current,
-            }
+        let mut undisturbed = false;
+        let step = |snapshot: &Snapshot| {
+            undisturbed = settlement.is_undisturbed(snapshot);
+            settle(snapshot, settlement.clone())
+        };
+        let updated = self.records.update(&self.key, Some(snapshot), step).await?;
+        if !updated.is_changed {
+            return Ok(None);
         }
-        Err(StoreError::Unavailable)
+        count_doubt(outcome);
+        Ok(Some(Settled { snapshot: updated.snapshot, undisturbed }))
     }
 
     /// The same claim for a task of its own, and nothing left in this one.
     fn take(&mut self) -> Self {
         self.is_settled = true;
-        let (store, key, marked) = (Arc::clone(&self.store), self.key.clone(), self.marked.clone());
-        Self { store, key, marked, is_settled: true, related: Vec::new(), ..*self }
+        let (records, key, marked) = (self.records.clone(), self.key.clone(), self.marked.clone());
+        Self { records, key, marked, is_settled: true, related: Vec::new(), ..*self }
     }
 }
 
@@ -261,32 +246,6 @@ fn count_doubt(outcome: Outcome) {
     if let (Outcome::Doubt, Some(metrics)) = (outcome, metrics::get()) {
         metrics.doubt_made();
     }
-}
-
-/// The answer of the store within its time limit.
-async fn in_time<T>(limit: Duration, answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-    within(limit, answer).await.map_err(|_elapsed| StoreError::Unavailable)?
-}
-
-/// Reads a record within the store's time limit.
-pub(super) async fn read(store: &dyn Store, limit: Duration, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-    measured(Operation::Read, in_time(limit, store.read(key))).await
-}
-
-/// The store's time, if it tells it within its time limit.
-pub(super) async fn now(store: &dyn Store, limit: Duration) -> Result<StoreTime, StoreError> {
-    measured(Operation::Now, in_time(limit, store.now())).await
-}
-
-/// Swaps a record within the store's time limit.
-pub(super) async fn swap(
-    store: &dyn Store,
-    limit: Duration,
-    key: &ResourceKey,
-    expected: Revision,
-    next: Record,
-) -> Result<Swapped, StoreError> {
-    measured(Operation::Swap, in_time(limit, store.swap(key, expected, next))).await
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! Claims that end as they should not: every such end is a doubt (DESIGN, section 3, rule 3).
 
+use std::sync::Arc;
+
 use super::{
     super::testing::{Fault, FaultyStore, When},
     *,
 };
-use crate::core::record::Availability;
+use crate::{core::record::Availability, patience::within, store::Store as _};
 
 const STORE_TIMEOUT: Duration = Duration::from_millis(50);
 const LATE_MAX: Duration = Duration::from_secs(2);
@@ -32,7 +34,7 @@ struct Fixture {
 impl Fixture {
     fn new() -> Self {
         let store = Arc::new(FaultyStore::new());
-        let marker = Marker::new(Arc::<FaultyStore>::clone(&store), STORE_TIMEOUT, 1);
+        let marker = Marker::new(Records::new(Arc::<FaultyStore>::clone(&store), STORE_TIMEOUT), 1);
         Self { store, marker }
     }
 

@@ -132,7 +132,7 @@ impl Guards {
 
     /// Whether `If-None-Match` names the version, where another kind of tag is the usual one.
     fn excludes_version(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> bool {
-        let incarnation = self.store.incarnation().0;
+        let incarnation = self.records.incarnation().0;
         guard.etag.needs_body()
             && guard.writers == Writers::Exclusive
             && excluded_tags(request, guard).iter().any(|tag| is_tag_of_version(incarnation, snapshot.version(), tag))

@@ -37,7 +37,7 @@ impl Guards {
         let spelling = self.spelling(guard, snapshot);
         let version_tag = || {
             let number = selecting_number(request.labelled_variant, selecting.unwrap_or_default());
-            version_tag_of(self.store.incarnation(), snapshot?.version(), number).tag
+            version_tag_of(self.records.incarnation(), snapshot?.version(), number).tag
         };
         let tag = match (&guard.etag, whole) {
             (TagSource::Upstream | TagSource::Delegate, _) => {

@@ -10,7 +10,6 @@ use super::{
     Guards,
     answer::Answer,
     attempt::{Attempt, Tried},
-    claim::swap,
     holdings::{Holder, Most, NoPlace, Reservation},
     probe::{Aim, Probed},
     queue::{Member, NoTurn},
@@ -190,7 +189,7 @@ impl Guards {
                     drop((pass, standing.take()));
                     waited = true;
                     let left = patience.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()));
-                    let change = self.store.changed(&request.key, snapshot.revision);
+                    let change = self.records.changed(&request.key, snapshot.revision);
                     // Expiry changes no record: the wait ends by itself when the lease does.
                     let change = timeout(remaining.map_or(left, |remaining| remaining.min(left)), change);
                     let _ = while_client_waits(client, unless_hurried(&request.gate, change)).await?;
@@ -210,11 +209,11 @@ impl Guards {
         done: Done,
     ) -> Result<Swapped, StoreError> {
         let (Action::Acquire(wanted), Done::Acquired { id, duration, is_new: true }) = (action, done) else {
-            return swap(&*self.store, self.store_timeout, &request.key, snapshot.revision, record).await;
+            return self.records.swap(&request.key, snapshot.revision, record).await;
         };
         let grant = LostGrant { id, is_known: wanted.proposed.is_some() };
         let tried = Tried::Grant(grant, duration);
-        Attempt::new(&self.store, self.store_timeout, &request.key, tried, snapshot).make(record).await
+        Attempt::new(&self.records, &request.key, tried, snapshot).make(record).await
     }
 
     /// Asks the upstream whether the client may use the resource, and whether there is one (`lease.auth`,

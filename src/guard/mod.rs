@@ -3,7 +3,7 @@
 //! [`Guards::handle`] is the way in. A read runs through `read`, a write through `write`, a write that is judged by
 //! nothing through `unclaimed`; each is one function from the first look at the record to the answer.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc};
 
 use http::header;
 use pingora::{ErrorType, http::RequestHeader};
@@ -24,7 +24,7 @@ use crate::{
     exchange::{Body, BodyBudget, BodyLimits, Client, Exchanger, Signer, Transport, Upstreams, Use, receive},
     live::{Gate, Gates, new_gates},
     proxy::guarded::{GuardedPath, GuardedRequest, Handling, Judging},
-    store::{Store, StoreError},
+    store::{Records, Store, StoreError},
     telemetry::{activity::Activity, metrics::watch},
 };
 
@@ -72,7 +72,7 @@ mod write;
 
 pub use administration::{Forgotten, NotBroken};
 pub use answer::{Answer, Relayed};
-use claim::{Marker, read};
+use claim::Marker;
 use cors::Origins;
 use flapping::Flapping;
 use holdings::Holdings;
@@ -88,8 +88,7 @@ use request::{Received, Request, name_resource};
 
 /// Everything that guarded requests share.
 pub struct Guards {
-    store: Arc<dyn Store>,
-    store_timeout: Duration,
+    records: Records,
     marker: Arc<Marker>,
     queues: Arc<Queues>,
     lease_queues: Arc<Queues>,
@@ -136,10 +135,10 @@ impl Guards {
         held_until: StoreTime,
     ) -> Self {
         let server = &config.server;
+        let records = Records::new(store, config.store.timeout);
         Self {
-            store_timeout: config.store.timeout,
-            marker: Arc::new(Marker::new(Arc::clone(&store), config.store.timeout, owner)),
-            store,
+            marker: Arc::new(Marker::new(records.clone(), owner)),
+            records,
             queues: Arc::new(Queues::new(server.claim_waiters_max)),
             lease_queues: Arc::new(Queues::for_leases(server.claim_waiters_max)),
             holdings: Arc::default(),
@@ -174,8 +173,7 @@ impl Guards {
     #[must_use]
     pub fn renewed(&self, config: &Config, gates: Gates) -> Self {
         Self {
-            store: Arc::clone(&self.store),
-            store_timeout: self.store_timeout,
+            records: self.records.clone(),
             marker: Arc::clone(&self.marker),
             queues: Arc::clone(&self.queues),
             lease_queues: Arc::clone(&self.lease_queues),
@@ -282,7 +280,7 @@ impl Guards {
     }
 
     async fn snapshot(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-        read(&*self.store, self.store_timeout, key).await
+        self.records.read(key).await
     }
 
     /// The record, for a request that cannot go on without it (rule 12).

@@ -160,7 +160,7 @@ impl Guards {
             let is_present = learned.as_ref().is_none_or(|learned| learned.representation != Representation::Absent);
             let is_wanted = may_answer || guard.tag_after_write == TagAfterWrite::Always;
             let number = selecting_number(request.labelled_variant, &[]);
-            let tag = version_tag_of(self.store.incarnation(), settled.snapshot.version(), number).tag;
+            let tag = version_tag_of(self.records.incarnation(), settled.snapshot.version(), number).tag;
             return tag.filter(|_| is_wanted && is_present);
         }
         let NewState { representation, selection, .. } = learned?;

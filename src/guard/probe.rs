@@ -190,7 +190,7 @@ impl Guards {
         let (validators, unusable) = Validators::from_headers(&head.headers);
         let version = || {
             version_tag_of(
-                self.store.incarnation(),
+                self.records.incarnation(),
                 snapshot.version(),
                 selecting_number(request.labelled_variant, &[]),
             )

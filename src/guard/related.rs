@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::{
     Guards,
-    claim::{Claim, Intent, MarkKind, Marked, swap},
+    claim::{Claim, Intent, MarkKind, Marked},
     refusals,
     request::Request,
     send::deadline,
@@ -38,7 +38,7 @@ use crate::{
     },
     exchange::references::reference_to_client,
     proxy::routing::{Place, place, table},
-    store::{StoreError, Swapped},
+    store::StoreError,
 };
 
 /// How often a touch is tried again because something else changed the record: each time somebody else got on, so this
@@ -143,12 +143,14 @@ impl Guards {
 
     /// The record of what is to be touched, in which no dead owner's mark is left.
     async fn snapshot_to_touch(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-        loop {
-            let snapshot = self.snapshot(key).await?;
-            let Some(next) = take_over(&snapshot) else { return Ok(snapshot) };
-            tracing::warn!(key = ?key, "the owner of a write in flight is gone: the write is in doubt");
-            swap(&*self.store, self.store_timeout, key, snapshot.revision, next).await?;
-        }
+        let take_over = |snapshot: &Snapshot| {
+            let next = take_over(snapshot);
+            if next.is_some() {
+                tracing::warn!(key = ?key, "the owner of a write in flight is gone: the write is in doubt");
+            }
+            next
+        };
+        Ok(self.records.update(key, None, take_over).await?.snapshot)
     }
 
     /// Touches what the response to a write names as changed by it (RFC 9111 section 4.4). It is a courtesy: where the
@@ -165,14 +167,7 @@ impl Guards {
     }
 
     async fn touch_one(&self, key: &ResourceKey) -> Result<(), StoreError> {
-        for _ in 0..ATTEMPTS_MAX {
-            let snapshot = self.snapshot(key).await?;
-            let next = touch(&snapshot);
-            if let Swapped::Done(_) = swap(&*self.store, self.store_timeout, key, snapshot.revision, next).await? {
-                return Ok(());
-            }
-        }
-        Err(StoreError::Unavailable)
+        self.records.update(key, None, |snapshot| Some(touch(snapshot))).await.map(drop)
     }
 }
 

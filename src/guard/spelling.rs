@@ -6,6 +6,6 @@ use crate::core::{coarse_tag::Spelling, policy::Guard, record::Snapshot};
 impl Guards {
     /// The spelling of tags by the record as it was read; without a record, tags that can be coarse are withheld.
     pub(super) fn spelling(&self, guard: &Guard, snapshot: Option<&Snapshot>) -> Spelling {
-        if guard.has_coarse_tags() { Spelling::of(self.store.incarnation().0, snapshot) } else { Spelling::Bare }
+        if guard.has_coarse_tags() { Spelling::of(self.records.incarnation().0, snapshot) } else { Spelling::Bare }
     }
 }

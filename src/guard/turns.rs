@@ -17,7 +17,6 @@ use tokio::{
 
 use super::{
     Guards,
-    claim::{read, swap},
     queue::{Member, NoTurn, Queues, Turn},
     refusals,
     request::Request,
@@ -31,7 +30,7 @@ use crate::{
         steps::UNCLAIMED_MARKS_MAX,
         waiting::{sign, unsign},
     },
-    store::{Store, StoreError, Swapped},
+    store::{Records, StoreError, Swapped},
     telemetry::trail,
 };
 
@@ -40,10 +39,6 @@ const SIGN_GRACE: Duration = Duration::from_secs(5);
 
 /// The longest wait before a sign is renewed.
 const SIGN_PAUSE: Duration = Duration::from_secs(2);
-
-/// How often a sign that is no longer needed is taken out again, because something else changed the record. If it stays
-/// it ends by itself.
-const UNSIGN_ATTEMPTS_MAX: usize = 10;
 
 /// A place in front of a line, and what it has signed.
 pub(super) struct Standing {
@@ -54,8 +49,7 @@ pub(super) struct Standing {
 
 /// The sign of this process in a record.
 struct Sign {
-    store: Arc<dyn Store>,
-    store_timeout: Duration,
+    records: Records,
     queues: Arc<Queues>,
     key: ResourceKey,
     owner: u64,
@@ -132,8 +126,7 @@ impl Guards {
 
     fn standing(&self, key: &ResourceKey, turn: Turn) -> Standing {
         let sign = Sign {
-            store: Arc::clone(&self.store),
-            store_timeout: self.store_timeout,
+            records: self.records.clone(),
             queues: Arc::clone(&self.queues),
             key: key.clone(),
             owner: self.marker.owner(),
@@ -180,7 +173,7 @@ impl Guards {
         let ends = busy.into_iter().chain(snapshot.goes_before(standing.sign.owner));
         let wait = ends.min().map_or(Duration::ZERO, |until| snapshot.now.until(until));
         let wait = wait.min(left).min(SIGN_PAUSE);
-        let change = timeout(wait, self.store.changed(&standing.sign.key, revision));
+        let change = timeout(wait, self.records.changed(&standing.sign.key, revision));
         let _ = trail::waiting(change).await;
         Ok(())
     }
@@ -200,7 +193,7 @@ impl Sign {
         };
         // Whatever becomes of the swap: it may be there.
         self.is_up = true;
-        match swap(&*self.store, self.store_timeout, &self.key, snapshot.revision, signed).await? {
+        match self.records.swap(&self.key, snapshot.revision, signed).await? {
             Swapped::Done(signed) => Ok(Some(signed.revision)),
             Swapped::Conflict(_) => Ok(None),
         }
@@ -208,18 +201,10 @@ impl Sign {
 
     /// Takes the sign out, unless somebody else of this process has come to the front and needs it.
     async fn take_down(self) -> Result<(), StoreError> {
-        for _ in 0..UNSIGN_ATTEMPTS_MAX {
-            if self.queues.has_line(&self.key) {
-                break;
-            }
-            let snapshot = read(&*self.store, self.store_timeout, &self.key).await?;
-            let Some(unsigned) = unsign(&snapshot, self.owner) else { break };
-            let swapped = swap(&*self.store, self.store_timeout, &self.key, snapshot.revision, unsigned).await?;
-            if let Swapped::Done(_) = swapped {
-                break;
-            }
-        }
-        Ok(())
+        let unsign = |snapshot: &Snapshot| {
+            if self.queues.has_line(&self.key) { None } else { unsign(snapshot, self.owner) }
+        };
+        self.records.update(&self.key, None, unsign).await.map(drop)
     }
 }
 
@@ -228,8 +213,8 @@ impl Drop for Sign {
         if !self.is_up || self.queues.has_line(&self.key) {
             return;
         }
-        let (store, queues) = (Arc::clone(&self.store), Arc::clone(&self.queues));
-        let left = Self { store, queues, key: self.key.clone(), is_up: false, ..*self };
+        let (records, queues) = (self.records.clone(), Arc::clone(&self.queues));
+        let left = Self { records, queues, key: self.key.clone(), is_up: false, ..*self };
         // Without a runtime the process is ending: the sign ends by itself.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {

@@ -15,14 +15,18 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-use crate::core::{
-    record::{Record, Revision, Snapshot},
-    resource::ResourceKey,
-    time::StoreTime,
+use crate::{
+    core::{
+        counts::Counts,
+        record::{Record, Revision, Snapshot},
+        resource::ResourceKey,
+        time::StoreTime,
+    },
+    telemetry::metrics::store::{FULL, UNAVAILABLE},
 };
 
 mod breaker;
-mod counts;
+pub mod census;
 pub mod disk;
 pub mod encoding;
 mod epoch;
@@ -31,11 +35,12 @@ mod health;
 mod labels;
 pub mod memory;
 mod open;
+mod records;
 pub mod redis;
 mod secret;
 
-pub use counts::Counts;
 pub use open::{Left, OpenError, Opened, open};
+pub use records::{Records, Updated};
 pub use secret::PASSWORD_VARIABLE;
 
 /// What tells the versions of one store from those of any other; drawn at random with the store's first start.
@@ -67,6 +72,16 @@ pub enum StoreError {
     /// It could not be asked, or did not answer in time.
     #[error("the store is not available")]
     Unavailable,
+}
+
+impl StoreError {
+    /// Its name in metrics.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Full => FULL,
+            Self::Unavailable => UNAVAILABLE,
+        }
+    }
 }
 
 /// The contract of the module's documentation.

@@ -32,7 +32,7 @@ mod room;
 mod weight;
 
 pub use journal::{Journal, NoJournal};
-use records::{Entry, Records};
+use records::{Entry, RecordTable};
 pub use room::Room;
 use room::{Account, Places};
 use weight::weight;
@@ -73,7 +73,7 @@ pub struct MemoryStore<J: Journal = NoJournal> {
 }
 
 struct Shard<J: Journal> {
-    records: Mutex<Records<J>>,
+    records: Mutex<RecordTable<J>>,
     change: Notify,
 }
 
@@ -114,7 +114,7 @@ impl<J: Journal> MemoryStore<J> {
     ) -> Self {
         let Inheritance { revision, records: kept } = inheritance;
         let taken = kept.iter().map(|(key, record)| Places::one(weight(key, record))).fold(Places::NONE, Places::and);
-        let shard = |_| Shard { records: Mutex::new(Records::new(revision)), change: Notify::new() };
+        let shard = |_| Shard { records: Mutex::new(RecordTable::new(revision)), change: Notify::new() };
         let shards = (0..SHARDS).map(shard).collect();
         let (revision, account) = (AtomicU64::new(revision.0), Account::new(room, taken));
         let store = Self { journal, clock, incarnation, idle_ttl, revision, account, shards };
@@ -140,14 +140,14 @@ impl<J: Journal> MemoryStore<J> {
     }
 
     /// The records of a shard, where no change waits for what has ended.
-    fn ended<'a>(&self, shard: &'a Shard<J>) -> MutexGuard<'a, Records<J>> {
+    fn ended<'a>(&self, shard: &'a Shard<J>) -> MutexGuard<'a, RecordTable<J>> {
         let mut records = shard.lock();
         self.account.give(records.end_all_awaited());
         records
     }
 
     /// The same as far as one record is concerned.
-    fn ended_at<'a>(&self, shard: &'a Shard<J>, key: &ResourceKey) -> MutexGuard<'a, Records<J>> {
+    fn ended_at<'a>(&self, shard: &'a Shard<J>, key: &ResourceKey) -> MutexGuard<'a, RecordTable<J>> {
         let mut records = shard.lock();
         if let Some(places) = records.end_awaited(key) {
             self.account.give(places);
@@ -233,7 +233,7 @@ impl<J: Journal> MemoryStore<J> {
 
 impl<J: Journal> Shard<J> {
     /// A panic under the lock cannot leave a half-made change behind: each change is one insertion or removal.
-    fn lock(&self) -> MutexGuard<'_, Records<J>> {
+    fn lock(&self) -> MutexGuard<'_, RecordTable<J>> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -18,7 +18,7 @@ use crate::core::{
 const AGED_PER_SWAP: usize = 4;
 
 /// The records, and what is left of those that were forgotten.
-pub(super) struct Records<J: Journal> {
+pub(super) struct RecordTable<J: Journal> {
     /// Pinned. Many become idle without a swap, by the end of a doubt or of a lease: `resting` finds them then.
     busy: HashMap<ResourceKey, Entry>,
     /// Changes that are not in force yet. What they are to replace is pinned meanwhile.
@@ -49,7 +49,7 @@ struct Awaited<E> {
     was_absent: bool,
 }
 
-impl<J: Journal> Records<J> {
+impl<J: Journal> RecordTable<J> {
     pub(super) fn new(least_floor: Revision) -> Self {
         let (busy, idle) = (HashMap::new(), LruCache::unbounded());
         let least_floor = Floor::at(least_floor);

@@ -10,9 +10,8 @@ use opentelemetry::{
 use super::{
     definitions::{self as define, Metric},
     requests::server_attributes,
-    store::counted,
 };
-use crate::{exchange::ServerState, telemetry::lines};
+use crate::{core::counts::Counts, exchange::ServerState, telemetry::lines};
 
 /// Whoever holds something that is counted.
 pub trait Gauged: Send + Sync {
@@ -35,6 +34,11 @@ pub trait Gauged: Send + Sync {
     fn servers(&self) -> Vec<ServerState> {
         Vec::new()
     }
+
+    /// The records of the store, if their number is known.
+    fn counts(&self) -> Option<Counts> {
+        None
+    }
 }
 
 /// Who is asked, as long as they live.
@@ -56,6 +60,10 @@ fn each<T>(of: impl Fn(&dyn Gauged) -> T) -> Vec<T> {
 
 fn sum(of: impl Fn(&dyn Gauged) -> u64) -> u64 {
     each(of).into_iter().sum()
+}
+
+fn counted() -> Option<Counts> {
+    each(|owner| owner.counts()).into_iter().flatten().next()
 }
 
 /// Makes the gauges.

@@ -37,7 +37,7 @@ use definitions::{BOUNDARIES, Metric};
 use crate::core::refusal::Code;
 
 pub use gauges::{Gauged, watch};
-pub use store::{Operation, count_records, measured};
+pub use store::Operation;
 
 static METRICS: OnceLock<Metrics> = OnceLock::new();
 

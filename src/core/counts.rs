@@ -1,6 +1,6 @@
 //! How much a store holds.
 
-use crate::core::{lease::LeaseState, record::Record, time::StoreTime};
+use super::{lease::LeaseState, record::Record, time::StoreTime};
 
 /// Records, and what is live in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

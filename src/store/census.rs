@@ -1,0 +1,72 @@
+//! How much a store holds, for the metrics.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use super::Store;
+use crate::{
+    core::counts::Counts,
+    telemetry::metrics::{Gauged, watch},
+};
+
+/// The count of a store in this process is made when the metrics are read, and is good for this long.
+const GOOD_FOR: Duration = Duration::from_secs(1);
+/// A store elsewhere is counted this often: the scan costs it work, for each proxy.
+const SCANNED_EVERY: Duration = Duration::from_secs(60);
+/// Records of one page of a scan.
+const PAGE: usize = 500;
+/// A store elsewhere with more records is not counted: its own metrics tell its size.
+const SCANNED_MAX: u64 = 100_000;
+
+/// A store, and the last count of its records.
+struct Census {
+    store: Arc<dyn Store>,
+    last: Mutex<Option<(Instant, Counts)>>,
+}
+
+impl Gauged for Census {
+    fn counts(&self) -> Option<Counts> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|(at, _)| at.elapsed() >= GOOD_FOR)
+            && let Some(counts) = self.store.count()
+        {
+            *last = Some((Instant::now(), counts));
+        }
+        last.map(|(_, counts)| counts)
+    }
+}
+
+/// Lets the metrics show what this store holds, for as long as this future is polled. A store in this process is counted
+/// when the metrics are read; another one is scanned now and then.
+pub async fn count_records(store: Arc<dyn Store>) {
+    let census = Arc::new(Census { store, last: Mutex::default() });
+    watch(&census);
+    if census.store.count().is_some() {
+        return std::future::pending().await;
+    }
+    loop {
+        let counts = scan(&*census.store).await;
+        *census.last.lock().unwrap_or_else(PoisonError::into_inner) = counts.map(|counts| (Instant::now(), counts));
+        tokio::time::sleep(SCANNED_EVERY).await;
+    }
+}
+
+/// Counts by looking at every record; `None` if there are too many, or the store fails.
+async fn scan(store: &dyn Store) -> Option<Counts> {
+    let (mut counts, mut after) = (Counts::default(), None);
+    loop {
+        let page = store.scan(after.as_ref(), PAGE).await.ok()?;
+        for (_, snapshot) in &page {
+            counts.add(&snapshot.record, snapshot.now);
+        }
+        if page.len() < PAGE {
+            return Some(counts);
+        }
+        if counts.records > SCANNED_MAX {
+            return None;
+        }
+        after = page.into_iter().next_back().map(|(key, _)| key);
+    }
+}
