@@ -23,10 +23,10 @@ use crate::{
         validators::Representation,
     },
     dialect::azure::{Asked, Call, error_of},
-    proxy::{
+    routing::{
         GuardedRequest,
         door::{Door, Head, decide},
-        routing::table,
+        table::table,
     },
 };
 

@@ -12,18 +12,15 @@ use crate::{
     admin,
     config::{Config, Listen, Loaded, StoreKind},
     entropy::random_u64,
-    exchange::{Signer, Upstreams},
+    generation::{Live, Serving},
     guard::Guards,
-    live::{Live, Serving},
     proxy::Gateway,
-    reload::{self, Reloader, control},
-    server::{
-        self, Listeners, Stop,
-        signals::{self, Hangups},
-    },
+    reload::{self, Hangups, Reloader, control},
+    server::{self, Listeners, Stop, signals},
     store::{self, Opened},
     telemetry::{self, activity::Activity},
     tls::{Downstream, FileError},
+    upstream::{Signer, Upstreams},
 };
 
 pub(super) fn execute(options: &RunOptions) -> ExitCode {
@@ -151,7 +148,7 @@ fn serve(
         let store_for_reloads = Arc::clone(&store.store);
         let file = file.map(Path::to_owned);
         let reloader = Arc::new(Reloader::new(Arc::clone(&live), store_for_reloads, listeners.tls(), file));
-        tokio::spawn(signals::reload_on_hangup(hangups, Arc::clone(&reloader)));
+        tokio::spawn(reload::reload_on_hangup(hangups, Arc::clone(&reloader)));
         if let Some(control) = control {
             tokio::spawn(control::serve(control, reloader));
         }

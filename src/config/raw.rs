@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::read::{Section, Shape, clean};
+use super::section::{Section, Shape, clean};
 
 /// A text and where it stands.
 pub(super) type Text = Spanned<String>;

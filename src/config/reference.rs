@@ -4,13 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::de::DeserializeOwned;
 
-use super::{
-    Loaded,
-    limits::{self as limit, Limit},
-    parse, raw,
-    read::field_names,
-    units,
-};
+use super::{Loaded, limits as limit, limits::Limit, parse, raw, section::field_names, units};
 
 const REFERENCE: &str = include_str!("../../config/ifmatch.toml");
 

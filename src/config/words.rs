@@ -5,15 +5,18 @@ use std::borrow::Cow;
 
 use http::HeaderName;
 
-use super::{Balance, ClientAuth, Forwarded, HashBy};
-use crate::core::{
-    fields::Underscores,
-    json::JsonPointer,
-    policy::{
-        AbsentLease, Compare, Dialect, ErrorShape, Guarantee, Idempotency, LeaseAuth, LeaseGuards, MethodOverride,
-        OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+use super::{Balance, Forwarded, HashBy};
+use crate::{
+    core::{
+        fields::Underscores,
+        json::JsonPointer,
+        policy::{
+            AbsentLease, Compare, Dialect, ErrorShape, Guarantee, Idempotency, LeaseAuth, LeaseGuards, MethodOverride,
+            OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+        },
+        target::PathParameters,
     },
-    target::PathParameters,
+    tls::ClientAuth,
 };
 
 /// What a tag source begins with that is followed by the name of a response field.

@@ -7,6 +7,7 @@ use http::HeaderMap;
 
 use super::*;
 use crate::core::{
+    bare_tags::{Before, EARLIER_MAX, Listed, Shown},
     record::{Mark, Record, Stamp},
     steps::{self, Outcome, Settlement},
     time::StoreTime,

@@ -1,8 +1,10 @@
 //! The pure core: decisions over plain data.
 //!
 //! Nothing in here waits, reads a clock, draws random numbers, logs, or touches the network or the disk;
-//! `tests/architecture.rs` keeps that wall. What a function needs to know, such as the store's time, it is given.
+//! `tests/architecture` keeps that wall. What a function needs to know, such as the store's time, it is given.
 
+pub mod address;
+pub mod bare_tags;
 pub mod chunks;
 pub mod client_address;
 pub mod coarse_tag;

@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use super::{
-    coarse_tag::BareTags,
+    bare_tags::BareTags,
     lease::{Lease, LeaseState},
     time::StoreTime,
     validators::Representation,

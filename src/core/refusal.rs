@@ -1,6 +1,6 @@
 //! Refusals: the answers that ifmatch makes instead of the backend, as data (RFC 9457, RFC 9209; DESIGN, section 8).
 //!
-//! How a refusal is written to a connection is a matter of `proxy::answer`, its one writer.
+//! How a refusal is written to a connection is a matter of `downstream::respond`, its one writer.
 
 use std::{borrow::Cow, time::Duration};
 

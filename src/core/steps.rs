@@ -6,7 +6,7 @@
 use http::StatusCode;
 
 use super::{
-    coarse_tag::Shown,
+    bare_tags::Shown,
     lease::TargetName,
     record::{Availability, Doubt, Known, Mark, Record, Revision, Snapshot, Stamp},
     time::StoreTime,

@@ -16,19 +16,23 @@ use super::{
     request::Request,
     turns::Standing,
 };
-use crate::core::{
-    coarse_tag::{Before, ShortName, Spelling},
-    entity_tag::EntityTag,
-    lease,
-    policy::{Guard, TagSource},
-    precondition::{Combination, MatchRule, TagCondition},
-    record::{Availability, Revision, Snapshot},
-    refusal::Refusal,
-    steps::take_over,
-    validators::{Representation, Validators},
-    verdict::{Evidence, Verdict, excluded, judge_from_memory, judge_write},
+use crate::{
+    core::{
+        bare_tags::{Before, ShortName},
+        coarse_tag::Spelling,
+        entity_tag::EntityTag,
+        lease,
+        policy::{Guard, TagSource},
+        precondition::{Combination, MatchRule, TagCondition},
+        record::{Availability, Revision, Snapshot},
+        refusal::Refusal,
+        steps::take_over,
+        validators::{Representation, Validators},
+        verdict::{Evidence, Verdict, excluded, judge_from_memory, judge_write},
+    },
+    store::Swapped,
+    telemetry::metrics,
 };
-use crate::{store::Swapped, telemetry::metrics};
 
 /// A write that may begin: it was judged against the very record that its claim was swapped in for.
 pub(super) struct Admitted {

@@ -13,7 +13,7 @@ use crate::{
         refusal::Refusal,
         validators::{ToldDate, Validators, told_date},
     },
-    exchange::{Begun, Exchange, Whole, references::lead_back},
+    upstream::{Begun, Exchange, Whole, references::lead_back},
 };
 
 /// The end of a guarded request, before a byte of it is written.

@@ -13,6 +13,7 @@ use super::{
     request::{Received, Request, name_resource},
 };
 use crate::{
+    body::Client,
     core::{
         policy::{AbsentLease, Guard, LeaseGuards, LeaseRules},
         validators::{Modified, Validators},
@@ -22,8 +23,8 @@ use crate::{
         xml,
     },
     entropy::random_bytes,
-    exchange::{Begun, Client},
-    proxy::guarded::GuardedRequest,
+    routing::GuardedRequest,
+    upstream::Begun,
 };
 
 impl Guards {

@@ -14,13 +14,14 @@ use super::{
     request::Request,
 };
 use crate::{
+    body::Use,
     core::{
         policy::{Guard, TagSource},
         range::{Wanted, wanted},
         refusal::{Code, Refusal},
         validators::Validators,
     },
-    exchange::{Begun, Use, Whole, read_whole},
+    upstream::{Begun, Whole, read_whole},
 };
 
 impl Guards {

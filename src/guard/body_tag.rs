@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use super::Guards;
 use crate::{
+    body::Use,
     core::{
         entity_tag::EntityTag,
         issued_tag::{content_tag, variant_content_tag},
         json::{json_without, tag_from_json},
         policy::{Guard, TagSource},
     },
-    exchange::{Begun, Exchange, Failure, Hashed, Use, Whole, hash_whole, read_whole},
+    upstream::{Begun, Exchange, Failure, Hashed, Whole, hash_whole, read_whole},
 };
 
 /// What the body of a response came to.

@@ -10,7 +10,7 @@ use tokio::{runtime::Handle, time::Instant};
 use super::attempt::{Attempt, Tried};
 use crate::{
     core::{
-        coarse_tag::Shown,
+        bare_tags::Shown,
         lease::TargetName,
         record::{Known, Mark, Snapshot},
         resource::ResourceKey,

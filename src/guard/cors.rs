@@ -23,16 +23,17 @@ use super::{
     request::{Request, name_resource},
 };
 use crate::{
+    body::{Body, Client},
     config::Route,
     core::{
         cors::{self, is_granted},
         policy::Guard,
     },
-    exchange::{
-        Body, Choice, Client, Exchange, Whole,
+    routing::GuardedRequest,
+    upstream::{
+        Choice, Exchange, Whole,
         fields::{request_head, response_head},
     },
-    proxy::guarded::GuardedRequest,
 };
 
 /// How many origins are remembered, over all routes: some 300 bytes each.

@@ -5,19 +5,19 @@ use super::{
     request::{Received, Request, name_resource},
 };
 use crate::{
+    body::Client,
     core::{policy::ErrorShape, precondition::Preconditions},
     dialect::{
         native::{LEASE_DURATION, presented_id},
         s3,
     },
-    exchange::Client,
-    proxy::{GuardedRequest, Tunnel},
+    routing::{GuardedRequest, Tunnel},
 };
 
 impl Guards {
     /// Judges a handshake by the lease. `None` where it is to be handled as a read: it is refused there, or takes the lease
     /// of what it reads, or is something that only a read can be.
-    pub(super) async fn admit_handshake(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Option<Tunnel> {
+    pub async fn admit_handshake(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Option<Tunnel> {
         let guard = guarded.route.guard.as_ref()?;
         let mut head = client.head().clone();
         let lease_id = presented_id(&head.headers).ok()?;

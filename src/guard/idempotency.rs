@@ -20,12 +20,13 @@ use super::{
     request::Request,
 };
 use crate::{
+    body::Body,
     core::{
         idempotency::{End, Fingerprint, Progress, REPLAYED, Success, key_fields, key_of, missing, recognise},
         policy::{Guard, Idempotency},
         refusal::{Code, Refusal},
     },
-    exchange::{Begun, Body},
+    upstream::Begun,
 };
 
 /// Bytes of all remembered answers, about: a hundred thousand without a body.

@@ -17,7 +17,7 @@ use crate::{
         record::Snapshot,
         validators::{Modified, Validators, tag_from_field},
     },
-    exchange::Whole,
+    upstream::Whole,
 };
 
 impl Guards {

@@ -18,6 +18,7 @@ use super::{
     turns::Standing,
 };
 use crate::{
+    body::Client,
     core::{
         lease::{Action, Command, Denied, Done, LeaseId, LostGrant, PrincipalName, step},
         policy::{AbsentLease, Dialect, Guard, LeaseAuth, LeaseRules, TagSource},
@@ -30,9 +31,8 @@ use crate::{
         Operation, azure,
         native::{self, Response},
     },
+    drain::Gate,
     entropy::random_bytes,
-    exchange::Client,
-    live::Gate,
     store::{StoreError, Swapped},
     telemetry::{Step, metrics},
 };

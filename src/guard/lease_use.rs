@@ -13,6 +13,7 @@ use super::{
     request::Request,
 };
 use crate::{
+    body::Client,
     core::{
         lease::{Action, Done, LeaseDuration, LeaseId, Standing, Usage, UseDenied, judge_use},
         policy::{Guard, LeaseRules, MethodClass, Require},
@@ -22,7 +23,6 @@ use crate::{
         validators::Representation,
     },
     dialect::{azure, native},
-    exchange::Client,
     store::StoreError,
 };
 

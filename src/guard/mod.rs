@@ -9,6 +9,7 @@ use http::header;
 use pingora::{ErrorType, http::RequestHeader};
 
 use crate::{
+    body::{Body, BodyBudget, BodyLimits, Client, Use, receive},
     boxed::boxed,
     config::{self, Config, Route},
     core::{
@@ -21,11 +22,11 @@ use crate::{
         time::StoreTime,
     },
     dialect::{native::presented_id, s3},
-    exchange::{Body, BodyBudget, BodyLimits, Client, Exchanger, Signer, Transport, Upstreams, Use, receive},
-    live::{Gate, Gates, new_gates},
-    proxy::guarded::{GuardedPath, GuardedRequest, Handling, Judging},
+    drain::{Gate, Gates, new_gates},
+    routing::GuardedRequest,
     store::{Records, Store, StoreError},
     telemetry::{activity::Activity, metrics::watch},
+    upstream::{Exchanger, Signer, Transport, Upstreams},
 };
 
 mod administration;
@@ -220,6 +221,15 @@ impl Guards {
         (Arc::clone(&guarded.route), self.gates.get(guarded.route_index).cloned().unwrap_or_default())
     }
 
+    /// Handles one request, up to the answer that its client is to get. An error: there is nobody to answer.
+    pub fn handle<'a>(
+        &'a self,
+        client: &'a mut dyn Client,
+        guarded: &'a GuardedRequest,
+    ) -> impl Future<Output = pingora::Result<Answer>> + Send + 'a {
+        boxed(|| self.handle_request(client, guarded))
+    }
+
     async fn handle_request(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> pingora::Result<Answer> {
         let Some(guard) = guarded.route.guard.as_ref() else {
             return pingora::Error::e_explain(ErrorType::InternalError, "the door sends only guarded routes here");
@@ -317,16 +327,6 @@ fn body_limits(server: &config::Server) -> BodyLimits {
         max_bytes: server.body_max_bytes,
         timeout: server.body_timeout,
         spool_dir: server.spool_dir.clone(),
-    }
-}
-
-impl GuardedPath for Guards {
-    fn judge_handshake<'a>(&'a self, client: &'a mut dyn Client, guarded: &'a GuardedRequest) -> Judging<'a> {
-        Box::pin(self.admit_handshake(client, guarded))
-    }
-
-    fn handle<'a>(&'a self, client: &'a mut dyn Client, guarded: &'a GuardedRequest) -> Handling<'a> {
-        boxed(|| self.handle_request(client, guarded))
     }
 }
 

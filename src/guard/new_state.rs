@@ -15,14 +15,14 @@ use super::{
     selection::Selection,
 };
 use crate::{
+    body::Body,
     core::{
-        coarse_tag::ShortName,
+        bare_tags::ShortName,
         entity_tag::EntityTag,
         policy::{Guard, OnWrite, TagAfterWrite, TagSource, Writers},
         record::Known,
         validators::{Modified, Representation, Validators, tag_from_field},
     },
-    exchange::Body,
 };
 
 /// The state after an applied write.

@@ -8,7 +8,7 @@ use std::{
 use crate::{
     config::Route,
     core::policy::{Guard, Writers},
-    exchange::{Exchange, Whole},
+    upstream::{Exchange, Whole},
 };
 
 /// What can be noticed.

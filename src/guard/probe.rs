@@ -14,21 +14,22 @@ use super::{
     selection::Selection,
 };
 use crate::{
+    body::{Body, Use},
     core::{
         entity_tag::EntityTag,
+        fields::METHOD_FIELDS,
         policy::{Guard, ProbeAuth, TagSource, Writers},
         precondition::{MatchRule, Preconditions, TagCondition},
         record::Snapshot,
         refusal::{Code, Refusal},
         validators::{Representation, Validators, tag_from_field},
     },
-    exchange::{
-        Body, Exchange, Failure, Use, Whole,
+    telemetry::{Step, metrics},
+    upstream::{
+        Exchange, Failure, Whole,
         fields::{request_head, response_head},
         read_whole,
     },
-    proxy::METHOD_FIELDS,
-    telemetry::{Step, metrics},
 };
 
 /// Fields of a write that say nothing about the representation to read.

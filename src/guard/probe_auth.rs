@@ -13,7 +13,7 @@ use crate::{
         refusal::Refusal,
     },
     dialect::s3::{Signature, keep_for_own_signature, object_of, target_without_signature},
-    exchange::Signer,
+    upstream::Signer,
 };
 
 impl Guards {

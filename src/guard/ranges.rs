@@ -33,7 +33,7 @@ use crate::{
         record::Snapshot,
         validators::{Modified, Representation, Validators, tag_from_field},
     },
-    exchange::{Exchange, Whole},
+    upstream::{Exchange, Whole},
 };
 
 /// Fields that speak of a whole representation or of the content of one message.

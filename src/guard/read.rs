@@ -15,6 +15,7 @@ use super::{
     request::{Request, remove_conditions, show_tags_alone},
 };
 use crate::{
+    body::{Body, Client, Use},
     boxed::boxed,
     core::{
         coarse_tag::Spelling,
@@ -25,8 +26,8 @@ use crate::{
         refusal::Refusal,
         validators::Representation,
     },
-    exchange::{
-        Body, Client, Exchange, Purpose, Use, Whole,
+    upstream::{
+        Exchange, Purpose, Whole,
         fields::{request_head, response_head},
         read_whole,
     },

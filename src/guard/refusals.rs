@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use super::{answer::Answer, queue::NoTurn};
 use crate::{
+    body::ReceiveError,
     core::{
         refusal::{Code, Refusal},
         steps::Outcome,
     },
-    exchange::{Failure, ReceiveError, fields::HeadError},
     store::StoreError,
     telemetry::Seldom,
+    upstream::{Failure, fields::HeadError},
 };
 
 static STORE_FAILED: Seldom = Seldom::new();

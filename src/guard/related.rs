@@ -36,9 +36,9 @@ use crate::{
         steps::{Outcome, take_over, touch},
         target::{PathParameters, normalize, same_origin_target, split_query},
     },
-    exchange::references::reference_to_client,
-    proxy::routing::{Place, place, table},
+    routing::table::{Place, place, table},
     store::StoreError,
+    upstream::references::reference_to_client,
 };
 
 /// How often a touch is tried again because something else changed the record: each time somebody else got on, so this

@@ -7,6 +7,7 @@ use pingora::http::RequestHeader;
 
 use super::{principal::Principal, refusals, stay::Stay};
 use crate::{
+    body::Client,
     config::{Route, Upstream},
     core::{
         client_address::ClientAddress,
@@ -19,9 +20,9 @@ use crate::{
         resource::ResourceKey,
         target::split_query,
     },
-    exchange::{Choice, Client, fields::Head as _},
-    live::{Gate, Pass},
-    proxy::guarded::GuardedRequest,
+    drain::{Gate, Pass},
+    routing::GuardedRequest,
+    upstream::{Choice, fields::Head as _},
 };
 
 /// Conditional fields (RFC 9110 section 13.1).

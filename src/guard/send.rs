@@ -14,14 +14,15 @@ use super::{
     request::{Request, remove_conditions, show_tags},
 };
 use crate::{
+    body::Body,
     config::Upstream,
     core::{
         lease::Standing, policy::Guard, precondition::TagCondition, record::Snapshot, refusal::Refusal, steps::Outcome,
         time::StoreTime,
     },
     dialect::s3::Signature,
-    exchange::{Body, Exchange, Failure, Purpose},
     store::StoreError,
+    upstream::{Exchange, Failure, Purpose},
 };
 
 /// What a mark's deadline adds to all that its owner may wait for: pauses of the process, and of the store.

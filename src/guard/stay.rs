@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::exchange::Choice;
+use crate::upstream::Choice;
 
 /// No server yet.
 const NONE: usize = usize::MAX;

@@ -12,9 +12,10 @@ use super::{
     turns::Standing,
 };
 use crate::{
+    body::{Body, Client, Use},
     core::{policy::Guard, record::Availability, refusal::Refusal, steps::Outcome},
-    exchange::{
-        Body, Client, Use, Whole,
+    upstream::{
+        Whole,
         fields::{request_head, response_head},
         read_whole,
     },

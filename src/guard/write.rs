@@ -16,9 +16,10 @@ use super::{
     send::forward_conditions,
 };
 use crate::{
+    body::{Body, Client, Use},
     boxed::boxed,
     core::{
-        coarse_tag::{ShortName, Shown},
+        bare_tags::{ShortName, Shown},
         lease::Standing,
         policy::Guard,
         precondition::Combination,
@@ -26,12 +27,12 @@ use crate::{
         validators::Validators,
         verdict::Verdict,
     },
-    exchange::{
-        Body, Client, Use, Whole,
+    telemetry::Step,
+    upstream::{
+        Whole,
         fields::{request_head, response_head},
         read_whole,
     },
-    telemetry::Step,
 };
 
 impl Guards {

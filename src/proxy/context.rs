@@ -4,10 +4,11 @@ use std::{net::IpAddr, sync::Arc};
 
 use super::{handshake::Handshake, observe::Observation};
 use crate::{
-    exchange::{Address, balance::Slot},
-    live::{Pass, Serving},
-    server::Ticket,
+    core::address::Address,
+    drain::{Pass, Ticket},
+    generation::Serving,
     telemetry::{access::Entry, exchange::Watch},
+    upstream::balance::Slot,
 };
 
 /// The context of one request, dropped with it.

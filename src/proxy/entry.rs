@@ -9,15 +9,11 @@ use pingora::{
 };
 
 use super::{
-    answer, client,
     context::Context,
-    door::{self, Door, Head},
     failure,
-    guarded::GuardedRequest,
     handshake::{self, Handshake},
-    method,
     observe::{Observation, Observer},
-    relay, target,
+    target,
 };
 use crate::{
     config::Route,
@@ -26,9 +22,16 @@ use crate::{
         policy::ErrorShape,
         refusal::{Code, Refusal},
     },
-    exchange::fields::{Head as _, end_nominated, say_length_once},
-    live::{Live, Pass, Retired, Serving},
+    downstream::{client, relay, respond},
+    drain::{Pass, Retired},
+    generation::{Live, Serving},
+    routing::{
+        GuardedRequest,
+        door::{self, Door, Head},
+        method,
+    },
     telemetry::{self, access::Exchange, trail},
+    upstream::fields::{Head as _, end_nominated, say_length_once},
 };
 
 /// How long a client may take to receive a piece of its response.
@@ -116,7 +119,7 @@ pub(super) async fn enter(
             Ok(false)
         }
         Door::Guarded(request) => guard(&serving, session, context, &request).await.map(|()| true),
-        Door::Handshake(request) => match serving.guarded.judge_handshake(session, &request).await {
+        Door::Handshake(request) => match serving.guards.admit_handshake(session, &request).await {
             Some(tunnel) => {
                 context.entry.route = Some(Arc::clone(&request.route));
                 context.entry.key = Some(request.key.clone());
@@ -151,7 +154,7 @@ async fn handle(
     session: &mut Session,
     context: &mut Context,
 ) -> pingora::Result<()> {
-    let answer = serving.guarded.handle(session, request).await?;
+    let answer = serving.guards.handle(session, request).await?;
     if serving.gates.get(request.route_index).is_some_and(|gate| gate.is_hurried()) {
         end_connection(session);
     }
@@ -212,7 +215,7 @@ async fn refuse(session: &mut Session, context: &mut Context, refusal: &Refusal)
     context.entry.refused = Some(refusal.code);
     let guard = context.entry.route.as_ref().and_then(|route| route.guard.as_ref());
     let shape = guard.map_or(ErrorShape::Problem, |guard| guard.errors);
-    answer::refuse(session, refusal, shape).await
+    respond::refuse(session, refusal, shape).await
 }
 
 /// Handles a handshake as the read that it is, where the upstream has opened no tunnel. False: there is none.
@@ -263,7 +266,7 @@ pub(super) async fn leave(session: &mut Session, error: Option<&Error>, context:
     drop(context.ticket.take());
     drop(context.slot.take());
     if error.is_none() || context.entry.refused.is_some() {
-        answer::linger(session).await;
+        respond::linger(session).await;
     }
 }
 

@@ -9,10 +9,10 @@
 use http::StatusCode;
 use pingora::{Error, ErrorType, http::RequestHeader};
 
-use super::guarded::{GuardedRequest, Tunnel};
 use crate::{
     core::fields::{self, Remover},
-    exchange::fields::Head as _,
+    routing::{GuardedRequest, Tunnel},
+    upstream::fields::Head as _,
 };
 
 /// How an answer that opens no tunnel ends the exchange of its handshake.

@@ -25,41 +25,31 @@ use pingora::{
     upstreams::peer::HttpPeer,
 };
 
-use crate::{live::Live, telemetry::activity::Activity};
+use crate::{generation::Live, telemetry::activity::Activity};
 
-pub mod answer;
-pub mod client;
 mod context;
-pub mod door;
 mod entry;
 mod failure;
-pub mod guarded;
 mod handshake;
-mod method;
 mod observe;
 mod pass;
-pub(crate) mod relay;
-pub mod routing;
-mod session;
 mod target;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
-pub(crate) mod unread;
 
 pub use context::Context;
-pub use guarded::{GuardedPath, GuardedRequest, Handling, Judging, Tunnel};
-pub use method::METHOD_FIELDS;
 pub use observe::Observation;
 use observe::Observer;
-pub(crate) use pass::Servers;
+use pass::Servers;
 
 /// The proxy as pingora sees it.
 pub struct Gateway {
     live: Arc<Live>,
     observer: Observer,
     activity: Option<Arc<Activity>>,
+    servers: Servers,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -71,7 +61,7 @@ impl std::fmt::Debug for Gateway {
 impl Gateway {
     /// The proxy of whatever configuration is live.
     pub fn new(live: Arc<Live>) -> Self {
-        Self { live, observer: Observer::default(), activity: None }
+        Self { live, observer: Observer::default(), activity: None, servers: Servers::new() }
     }
 
     /// The same, where what happens is noted for an operator.
@@ -112,7 +102,7 @@ impl ProxyHttp for Gateway {
     }
 
     async fn upstream_peer(&self, session: &mut Session, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
-        Arc::clone(&context.serving).servers.peer(session.req_header(), context).await
+        self.servers.peer(session.req_header(), context).await
     }
 
     fn fail_to_connect(
@@ -124,7 +114,7 @@ impl ProxyHttp for Gateway {
     ) -> Box<Error> {
         pass::tell_of_insecure(context, &error);
         if context.untried.is_empty() {
-            context.serving.servers.connected(context, false);
+            pass::connected(context, false);
         }
         context.watch.failed("connect");
         error.set_retry(pass::may_connect_again(context));
@@ -141,7 +131,7 @@ impl ProxyHttp for Gateway {
         context: &mut Context,
     ) -> pingora::Result<()> {
         context.connected = true;
-        context.serving.servers.connected(context, true);
+        pass::connected(context, true);
         Ok(())
     }
 

@@ -13,38 +13,36 @@ use pingora::{
     upstreams::peer::{H1UpgradePolicy, HttpPeer, HttpUpstreamRequestPolicy},
 };
 
-use super::{context::Context, handshake, method};
+use super::{context::Context, handshake};
 use crate::{
     config::{Balance, HashBy, Route, Upstream},
     core::{
+        address::Address,
         fields::{is_for_guard, is_ours},
         target::{split_authority, split_query},
     },
-    exchange::{
-        Address, Choice, Upstreams,
+    routing::method,
+    telemetry::exchange::Watch,
+    upstream::{
+        Choice,
         balance::{self, Full},
         fields::{Head, end_hop, via},
         peer::{Resolver, peer},
         references::lead_back,
         trace,
     },
-    telemetry::exchange::Watch,
 };
 
 /// How a server that has as many requests as it is given is told apart from one that cannot be reached.
 pub(super) const OVERLOADED: ErrorType = ErrorType::Custom("overloaded");
 
-/// What finds the server of an unguarded request.
+/// What finds the addresses of the servers of unguarded requests.
 #[derive(Debug)]
-pub(crate) struct Servers {
-    resolver: Resolver,
-    upstreams: Arc<Upstreams>,
-}
+pub(super) struct Servers(Resolver);
 
 impl Servers {
-    /// Those of these upstreams.
-    pub(crate) fn new(upstreams: Arc<Upstreams>) -> Self {
-        Self { resolver: Resolver::new(), upstreams }
+    pub(super) fn new() -> Self {
+        Self(Resolver::new())
     }
 
     /// The next peer of a request: it goes on through all addresses of all servers that are not down, beginning with the
@@ -52,7 +50,7 @@ impl Servers {
     pub(super) async fn peer(&self, request: &RequestHeader, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
         let no_server = || Error::explain(ErrorType::InternalError, "a request without a server");
         let upstream = Arc::clone(&context.entry.route.as_ref().ok_or_else(no_server)?.upstream);
-        let servers = self.upstreams.of(&upstream);
+        let servers = context.serving.guards.upstreams().of(&upstream);
         if context.servers.is_none() {
             // In reverse order: the next one is at the end.
             let mut order = order(&servers, &upstream, request, context);
@@ -82,7 +80,7 @@ impl Servers {
             let slot = servers.slot(server, &upstream).await;
             context.slot = Some(slot.map_err(|Full| Error::explain(OVERLOADED, "as many requests as it is given"))?);
             context.server = Some(server);
-            match self.resolver.addresses(name, upstream.connect_timeout).await {
+            match self.0.addresses(name, upstream.connect_timeout).await {
                 Ok(addresses) => context.untried.extend(addresses.as_slice().iter().rev().cloned()),
                 Err(error) => {
                     servers.connected(server, false);
@@ -91,12 +89,12 @@ impl Servers {
             }
         }
     }
+}
 
-    /// Notes whether the server of a request could be connected to.
-    pub(super) fn connected(&self, context: &Context, succeeded: bool) {
-        if let Some((route, server)) = context.entry.route.as_ref().zip(context.server) {
-            self.upstreams.of(&route.upstream).connected(server, succeeded);
-        }
+/// Notes whether the server of a request could be connected to.
+pub(super) fn connected(context: &Context, succeeded: bool) {
+    if let Some((route, server)) = context.entry.route.as_ref().zip(context.server) {
+        context.serving.guards.upstreams().of(&route.upstream).connected(server, succeeded);
     }
 }
 

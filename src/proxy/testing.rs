@@ -1,4 +1,4 @@
-//! A configuration without a file, a guard that refuses everything, and a proxy in a thread: for tests.
+//! A configuration without a file, and a proxy in a thread: for tests.
 
 use std::{
     io::{Read as _, Write as _},
@@ -11,8 +11,9 @@ use std::{
 use http::{HeaderName, Method};
 use tokio::sync::watch;
 
-use super::{Gateway, GuardedPath, GuardedRequest, Handling, Judging};
+use super::Gateway;
 use crate::{
+    clock::BootClock,
     config::{self, Balance, Config, Connections, Forwarded, HashBy, HostHeader, Listen, Route, Upstream},
     core::{
         fields::Underscores,
@@ -21,15 +22,22 @@ use crate::{
             Compare, ErrorShape, Guarantee, Guard, Idempotency, MethodOverride, OnTheWay, OnWrite, Policy, ProbeAuth,
             Require, TagAfterWrite, TagSource, Writers,
         },
-        refusal::{Code, Refusal},
         resource::KeyTemplate,
         route::{HostPattern, PathPattern},
         target::PathParameters,
+        time::StoreTime,
     },
-    exchange::Client,
-    live::{Live, Serving},
+    generation::{Live, Serving},
+    guard::Guards,
     server::{self, Listeners, Stop},
+    store::{
+        Incarnation,
+        memory::{MemoryStore, Room},
+    },
+    tls::{ClientAuth, ServerTls},
 };
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// No test waits longer for the other side.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -134,9 +142,9 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             max_connections_per_client: 100,
             shutdown_timeout: Duration::from_secs(10),
             control_socket: None,
-            tls: config::ServerTls {
+            tls: ServerTls {
                 certificates: Vec::new(),
-                client_auth: config::ClientAuth::Off,
+                client_auth: ClientAuth::Off,
                 client_ca: None,
                 handshake_timeout: Duration::from_secs(10),
                 reload_interval: Duration::from_secs(10),
@@ -151,20 +159,6 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             start_grace: Duration::ZERO,
         },
         routes: routes.into_iter().map(Arc::new).collect(),
-    }
-}
-
-/// A guard that refuses every request with 412.
-pub(crate) struct RefuseAll;
-
-impl GuardedPath for RefuseAll {
-    fn judge_handshake<'a>(&'a self, _: &'a mut dyn Client, _: &'a GuardedRequest) -> Judging<'a> {
-        Box::pin(std::future::ready(None))
-    }
-
-    fn handle<'a>(&'a self, _: &'a mut dyn Client, _: &'a GuardedRequest) -> Handling<'a> {
-        let refusal = Refusal::new(Code::PreconditionFailed, "read it again, then send its new tag in If-Match");
-        Box::pin(async move { Ok(refusal.into()) })
     }
 }
 
@@ -183,7 +177,10 @@ impl Proxy {
         let listeners = Listeners::bind(&config.server.listen).expect("a free port");
         let address = listeners.addresses().next().expect("one address").parse().expect("a socket address");
         let server = config.server.clone();
-        let serving = Serving::guarded_by(Arc::new(config), Arc::new(RefuseAll));
+        let config = Arc::new(config);
+        let store = MemoryStore::new(Arc::new(BootClock), Incarnation(7), Room { records: 1000, bytes: 1 << 30 }, DAY);
+        let guards = Guards::new(&config, Arc::default(), Arc::new(store), 1, StoreTime::default());
+        let serving = Serving::new(config, Arc::new(guards));
         let gateway = Gateway::new(Arc::new(Live::new(serving)));
         thread::spawn(move || {
             let (_never_asked, stop) = watch::channel(Stop::Not);

@@ -30,7 +30,7 @@ fn a_connection_survives_the_refusal_of_a_small_request() {
     for _ in 0..2 {
         stream.write_all(b"PUT /docs/1 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello").expect("it is read");
         let (head, body) = read_message(&mut stream);
-        assert!(head.starts_with("HTTP/1.1 412 ") && head.contains("Connection: keep-alive"), "{head}");
+        assert!(head.starts_with("HTTP/1.1 428 ") && head.contains("Connection: keep-alive"), "{head}");
         assert!(body.starts_with(b"{"), "{}", body.escape_ascii());
     }
 }
@@ -44,7 +44,7 @@ fn a_refusal_of_head_has_no_body_and_keeps_the_connection() {
     stream.shutdown(Shutdown::Write).expect("a half-closed connection");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("text");
-    assert!(answer.starts_with("HTTP/1.1 412 ") && answer.ends_with("\r\n\r\n"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 502 ") && answer.ends_with("\r\n\r\n"), "{answer}");
 }
 
 /// RFC 9457 and RFC 9209: what each refusal carries.
@@ -76,7 +76,7 @@ fn a_refusal_of_a_large_upload_reaches_a_client_that_reads_last() {
     write!(stream, "PUT /docs/1 HTTP/1.1\r\nHost: a\r\nContent-Length: {LARGE}\r\n\r\n").expect("it is read");
     assert!(send_body(&mut stream, LARGE), "the whole body was taken");
     let (head, _) = read_message(&mut stream);
-    assert!(head.starts_with("HTTP/1.1 412 ") && head.contains("Connection: close"), "{head}");
+    assert!(head.starts_with("HTTP/1.1 428 ") && head.contains("Connection: close"), "{head}");
     assert_eq!(stream.read(&mut [0]).expect("an orderly end"), 0);
 }
 
@@ -89,7 +89,7 @@ fn a_client_that_expects_100_is_refused_before_it_sends_a_byte() {
         let expect = format!("Content-Length: {length}\r\nExpect: 100-continue\r\n\r\n");
         write!(stream, "PUT /docs/1 HTTP/1.1\r\nHost: a\r\n{expect}").expect("it is read");
         let (head, _) = read_message(&mut stream);
-        assert!(head.starts_with("HTTP/1.1 412 ") && head.contains("Connection: close"), "{head}");
+        assert!(head.starts_with("HTTP/1.1 428 ") && head.contains("Connection: close"), "{head}");
         assert_eq!(stream.read(&mut [0]).expect("an orderly end"), 0);
     }
 }
@@ -118,7 +118,7 @@ fn a_refusal_of_an_upload_reaches_an_http_2_client() {
             connection.abort();
             status
         });
-        assert_eq!(status, 412, "of {length} bytes");
+        assert_eq!(status, 428, "of {length} bytes");
     }
 }
 

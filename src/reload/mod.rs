@@ -23,15 +23,19 @@ use tokio::{
 use crate::{
     config::{self, Config, Loaded, Plan, Problems, Route, plan},
     core::policy::ProbeAuth,
-    exchange::{NoCredentials, Signer},
-    live::{Gate, Gates, Live, Serving},
-    server::{status, supervisor},
+    drain::{Gate, Gates},
+    generation::{Live, Serving, status},
     store::{Store, StoreError},
+    supervisor,
     tls::{Downstream, FileError},
+    upstream::{NoCredentials, Signer},
 };
 
 pub mod control;
+mod hangup;
 mod survey;
+
+pub use hangup::{Hangups, reload_on_hangup};
 
 use survey::Survey;
 
@@ -186,15 +190,8 @@ impl Reloader {
         let left = (0..closed.before.len()).filter(is_left).filter_map(|place| closed.before.get(place).cloned());
         let lingering = left.filter(|(_, gate)| !gate.is_quiet()).collect();
         let config = Arc::new(config);
-        // The guard of a test is kept as it is.
-        let serving = match &old.guards {
-            Some(guards) => {
-                let guards = guards.renewed(&config, gates).signing_with(signer);
-                Serving { lingering, ..Serving::new(config, Arc::new(guards)) }
-            }
-            None => Serving { gates, lingering, ..Serving::guarded_by(config, Arc::clone(&old.guarded)) },
-        };
-        self.live.replace(serving);
+        let guards = old.guards.renewed(&config, gates).signing_with(signer);
+        self.live.replace(Serving { lingering, ..Serving::new(config, Arc::new(guards)) });
         closed.retire();
     }
 }

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use pingora::{apps::HttpServerApp, http::RequestHeader, protocols::Stream, server::ShutdownWatch};
+use pingora::{apps::HttpServerApp, http::RequestHeader, protocols::Stream};
 use tokio::sync::watch;
 
 use super::{
-    InFlight, descriptors,
+    descriptors,
     head::{Heads, Held},
-    http1, http2,
     places::{Place, Places, RequestPlace},
 };
-use crate::{config, live::Live};
+use crate::{config, drain::InFlight, generation::Live};
 
 /// The connections of an application.
 pub(super) struct Connections<A> {
@@ -20,7 +19,7 @@ pub(super) struct Connections<A> {
     places: Arc<Places>,
     live: Arc<Live>,
     /// Counts those whose protocol is known.
-    open: InFlight,
+    pub(super) open: InFlight,
     /// Whether those on which nothing is under way are to end.
     end: watch::Sender<bool>,
 }
@@ -30,13 +29,6 @@ pub(super) struct Connections<A> {
 pub(super) struct Admitted {
     _place: RequestPlace,
     _held: Held,
-}
-
-/// What a connection speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Protocol {
-    Http1,
-    Http2,
 }
 
 impl<A> Connections<A> {
@@ -74,15 +66,6 @@ impl<A> Connections<A> {
 }
 
 impl<A: HttpServerApp + Send + Sync + 'static> Connections<A> {
-    /// Serves a connection to its end: what was answered is written by then.
-    pub(super) async fn serve(&self, protocol: Protocol, stream: Stream, place: Place, shutdown: &ShutdownWatch) {
-        let _counted = self.open.enter();
-        match protocol {
-            Protocol::Http1 => http1::serve(self, stream, shutdown).await,
-            Protocol::Http2 => http2::serve(self, stream, &place, shutdown).await,
-        }
-    }
-
     /// Ends those on which nothing is under way: the listeners are closed.
     pub(super) async fn end(&self) {
         self.end.send_replace(true);

@@ -16,7 +16,10 @@ use pingora::{
 };
 use tokio::time::timeout;
 
-use super::connections::{Connections, Protocol};
+use super::{
+    connections::Connections,
+    protocols::{Protocol, serve},
+};
 
 /// What the preface of HTTP/2 begins with.
 const BEGINNING: [u8; 4] = *b"PRI ";
@@ -29,7 +32,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Entrance<A> {
     async fn process_new(self: &Arc<Self>, mut stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
         let place = self.0.place(&stream)?;
         let protocol = self.protocol(&mut stream).await.ok()?;
-        self.0.serve(protocol, stream, place, shutdown).await;
+        serve(&self.0, protocol, stream, place, shutdown).await;
         None
     }
 

@@ -22,7 +22,7 @@ use crate::{
         refusal::{Code, Refusal},
         request_line::fault_of_target,
     },
-    proxy::answer,
+    downstream::respond,
 };
 
 /// What pingora is told before the first request; `proxy::entry` tells it the real one with each.
@@ -61,7 +61,7 @@ where
 /// Answers a head that is not read to its end, and closes; a client that is still sending sees the answer and no reset.
 async fn refuse(stream: Stream, refusal: &Refusal) {
     let mut session = ServerSession::new_http1(stream);
-    let answered = answer::refuse_unread(&mut session, refusal).await;
+    let answered = respond::refuse_unread(&mut session, refusal).await;
     let ServerSession::H1(session) = session else { return };
     let mut stream = session.into_inner();
     if answered.is_ok() && stream.shutdown().await.is_ok() {

@@ -19,7 +19,7 @@ use pingora_runtime::RuntimeBuilder;
 use thiserror::Error;
 use tokio::sync::watch;
 
-use crate::{config, exchange::NO_AUTHORITIES, live::Live, proxy::Gateway};
+use crate::{config, drain::InFlight, generation::status, proxy::Gateway, supervisor, upstream::NO_AUTHORITIES};
 
 mod bind;
 mod chunked;
@@ -29,11 +29,10 @@ mod entrance;
 mod head;
 mod http1;
 mod http2;
-mod in_flight;
 mod places;
+mod protocols;
 mod secure;
 pub mod signals;
-pub mod supervisor;
 
 use connections::Connections;
 use entrance::Entrance;
@@ -41,7 +40,6 @@ use secure::Secure;
 
 pub(crate) use bind::is_dead_socket;
 pub use bind::{BindError, Listeners};
-pub use in_flight::{InFlight, Ticket};
 
 /// Connections to one upstream that are kept idle, a worker thread: enough for the bursts of one thread.
 const POOL_CONNECTIONS: usize = 128;
@@ -131,13 +129,6 @@ pub async fn run(
     // Tasks that are still running are dropped, so this takes no time; it blocks, which a runtime does not allow.
     let _ = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(Duration::ZERO)).await;
     result
-}
-
-/// What a supervisor shows of the process.
-pub fn status(live: &Live) -> String {
-    let serving = live.serving();
-    let guarded = serving.routes().iter().filter(|route| route.guard.is_some()).count();
-    format!("serving {} routes, {guarded} of them guarded", serving.routes().len())
 }
 
 /// A task that ends with its owner.

@@ -16,7 +16,10 @@ use pingora::{
 };
 use tokio::time::timeout;
 
-use super::connections::{Connections, Protocol};
+use super::{
+    connections::Connections,
+    protocols::{Protocol, serve},
+};
 use crate::tls::Downstream;
 
 /// An application whose clients choose HTTP/1.1 or HTTP/2 with the handshake of TLS (ALPN, RFC 7301).
@@ -52,7 +55,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Secure<A> {
         let stream = self.shake_hands(*connection).await?;
         let has_chosen = matches!(stream.selected_alpn_proto(), Some(ALPN::H2));
         let protocol = if has_chosen { Protocol::Http2 } else { Protocol::Http1 };
-        self.connections.serve(protocol, stream, place, shutdown).await;
+        serve(&self.connections, protocol, stream, place, shutdown).await;
         None
     }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 
 use crate::core::{
-    coarse_tag::{BareTags, Listed, ShortName},
+    bare_tags::{BareTags, Listed, ShortName},
     entity_tag::EntityTag,
     http_date::HttpDate,
     record::{Doubt, Known, Mark, Record, Revision, Stamp, VariantName, Waiting},

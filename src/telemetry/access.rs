@@ -27,8 +27,7 @@ use super::{
 };
 use crate::{
     config::{LogForm as Form, Route, Word as _},
-    core::{refusal::Code, resource::ResourceKey},
-    exchange,
+    core::{address, refusal::Code, resource::ResourceKey},
 };
 
 /// What is known of a request by the time it is over, beside what its connection tells.
@@ -43,7 +42,7 @@ pub struct Entry {
     /// Why it was refused.
     pub refused: Option<Code>,
     /// The server that it was sent to, the last one if there were several.
-    pub server: Option<exchange::Address>,
+    pub server: Option<address::Address>,
     /// What is noted of it on its way, where anything is.
     pub trail: Option<Arc<Trail>>,
     /// How long it took: known at its end, before anybody is told of it.
@@ -136,7 +135,7 @@ fn fields(entry: &Entry, exchange: &Exchange<'_>, mut field: impl FnMut(&'static
         field("verdict", Word(verdict));
     }
     match &entry.server {
-        Some(exchange::Address::Tcp(address)) => field("server", Address(*address)),
+        Some(address::Address::Tcp(address)) => field("server", Address(*address)),
         Some(unix) => field("server", Text(&unix.to_string())),
         None => {}
     }

@@ -8,15 +8,15 @@ use std::{
 use http::Method;
 
 use super::{
-    is_on, metrics,
+    is_on,
     metrics::{
-        definitions as define,
+        self, definitions as define,
         requests::{host_and_port, known},
     },
-    traces::Step,
+    step::Step,
     trail::{Trail, current},
 };
-use crate::exchange::Address;
+use crate::core::address::Address;
 
 /// An exchange that has begun; dropped unanswered, it was given up.
 #[derive(Debug)]

@@ -35,6 +35,7 @@ pub mod metrics;
 mod otlp;
 mod quiet;
 mod seldom;
+mod step;
 pub mod traces;
 pub mod trail;
 
@@ -43,7 +44,7 @@ pub use lines::flush;
 pub use otlp::OtlpError;
 use otlp::Sending;
 pub use seldom::Seldom;
-pub use traces::Step;
+pub use step::Step;
 
 /// What is logged of pingora: what it holds for a fault of the server. Its warnings are about single clients, which the
 /// access log has. Its connectors have one error to report, and it is none: a pooled connection that another task

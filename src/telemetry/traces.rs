@@ -10,11 +10,11 @@
 //! not, its own field goes on untouched: its spans end here, and those behind us join the last one there is. The same
 //! where traces are off.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use http::HeaderMap;
 use opentelemetry::{
-    Context, KeyValue, Value,
+    Context, KeyValue,
     propagation::{Extractor, TextMapPropagator as _},
     trace::{
         Span as _, SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt as _, Tracer as _, TracerProvider as _,
@@ -25,14 +25,12 @@ use opentelemetry_sdk::{
     trace::{SdkTracer, SdkTracerProvider, Span},
 };
 
-use super::trail::{Trail, current};
-
 /// The fields of W3C Trace Context.
 pub const TRACEPARENT: &str = "traceparent";
 /// The other one: what vendors add.
 pub const TRACESTATE: &str = "tracestate";
 
-static TRACER: OnceLock<(SdkTracerProvider, SdkTracer)> = OnceLock::new();
+pub(super) static TRACER: OnceLock<(SdkTracerProvider, SdkTracer)> = OnceLock::new();
 
 /// Begins to trace. Only the first call of a process does anything.
 pub(super) fn start(provider: SdkTracerProvider) {
@@ -62,10 +60,10 @@ pub struct Trace {
 }
 
 #[derive(Debug)]
-struct Recording {
+pub(super) struct Recording {
     span: Span,
     /// What the next span is part of.
-    parent: Context,
+    pub(super) parent: Context,
 }
 
 impl Trace {
@@ -122,7 +120,7 @@ impl Trace {
         recording.span.end();
     }
 
-    fn lock(&self) -> Option<MutexGuard<'_, Recording>> {
+    pub(super) fn lock(&self) -> Option<MutexGuard<'_, Recording>> {
         self.recording.as_ref().map(|recording| recording.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -153,72 +151,5 @@ impl Extractor for Fields<'_> {
 
     fn keys(&self) -> Vec<&str> {
         self.0.keys().map(http::HeaderName::as_str).collect()
-    }
-}
-
-/// The span of one step of a request, from its making to its end; nothing where the request is not sampled.
-#[derive(Debug)]
-#[must_use = "it ends when it is dropped"]
-pub struct Step(Option<Open>);
-
-#[derive(Debug)]
-struct Open {
-    trail: Arc<Trail>,
-    span: Span,
-    /// What the step is part of.
-    around: Context,
-}
-
-impl Step {
-    /// Begins a step of the request on whose behalf this runs.
-    pub fn begin(name: &'static str) -> Self {
-        if !are_on() {
-            return Self(None);
-        }
-        current().map_or(Self(None), |trail| Self::of(&trail, name, SpanKind::Internal))
-    }
-
-    /// Begins an exchange with a server.
-    pub fn exchange(trail: &Arc<Trail>) -> Self {
-        Self::of(trail, "exchange", SpanKind::Client)
-    }
-
-    fn of(trail: &Arc<Trail>, name: &'static str, kind: SpanKind) -> Self {
-        let (Some((_, tracer)), Some(mut recording)) = (TRACER.get(), trail.trace.lock()) else { return Self(None) };
-        let span = tracer.build_with_context(SpanBuilder::from_name(name).with_kind(kind), &recording.parent);
-        let own = Context::new().with_remote_span_context(span.span_context().clone());
-        let around = std::mem::replace(&mut recording.parent, own);
-        drop(recording);
-        Self(Some(Open { trail: Arc::clone(trail), span, around }))
-    }
-
-    /// Notes something of the step.
-    pub fn set(&mut self, name: &'static str, value: impl Into<Value>) {
-        if let Some(open) = &mut self.0 {
-            open.span.set_attribute(KeyValue::new(name, value));
-        }
-    }
-
-    /// Notes that the step has failed.
-    pub fn fail(&mut self, reason: &'static str) {
-        if let Some(open) = &mut self.0 {
-            open.span.set_attribute(KeyValue::new("error.type", reason));
-            open.span.set_status(Status::error(""));
-        }
-    }
-
-    /// Whether anybody will see it.
-    pub const fn is_recorded(&self) -> bool {
-        self.0.is_some()
-    }
-}
-
-impl Drop for Step {
-    fn drop(&mut self) {
-        let Some(Open { trail, mut span, around }) = self.0.take() else { return };
-        span.end();
-        if let Some(mut recording) = trail.trace.lock() {
-            recording.parent = around;
-        }
     }
 }

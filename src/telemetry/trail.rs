@@ -15,7 +15,7 @@ use std::{
 };
 
 use super::traces::Trace;
-use crate::exchange::Address;
+use crate::core::address::Address;
 
 /// No duration was noted.
 const NOTHING: u64 = u64::MAX;

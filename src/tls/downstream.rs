@@ -13,11 +13,11 @@ use std::{
 use rustls::ServerConfig;
 
 use super::{
+    ServerTls,
     files::{FileError, Pair, Validity},
     server::server_config,
     stamp::Stamp,
 };
-use crate::config::ServerTls;
 
 /// What listeners answer handshakes with.
 #[derive(Debug)]

@@ -9,7 +9,11 @@
 mod downstream;
 mod files;
 mod server;
+mod settings;
 mod stamp;
+mod upstream;
 
 pub use downstream::Downstream;
 pub use files::{FileError, Pair, Validity, authorities, system_authorities};
+pub use settings::{CertificateFiles, ClientAuth, ServerTls};
+pub use upstream::UpstreamTls;

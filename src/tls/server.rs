@@ -14,8 +14,10 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 
-use super::files::{Fault, FileError, Pair, authorities, provider};
-use crate::config::{ClientAuth, ServerTls};
+use super::{
+    ClientAuth, ServerTls,
+    files::{Fault, FileError, Pair, authorities, provider},
+};
 
 /// What is offered by ALPN (RFC 7301), the best first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];

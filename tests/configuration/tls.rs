@@ -8,7 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ifmatch::config::{CertificateFiles, ClientAuth, Listen, parse};
+use ifmatch::{
+    config::{Listen, parse},
+    tls::{CertificateFiles, ClientAuth},
+};
 use tempfile::TempDir;
 
 use super::{BASE, config, problems, warnings};

@@ -5,7 +5,7 @@ use std::{fs, ops::Range, path::Path};
 use serde::Deserialize;
 
 /// The files of the list, one for each room.
-const ROOMS: [&str; 5] = ["core", "exchange", "guard", "reload", "store"];
+const ROOMS: [&str; 5] = ["core", "guard", "reload", "store", "upstream"];
 
 /// What is replaced stands between these, where `find` has more than that.
 const MARKS: [char; 2] = ['«', '»'];

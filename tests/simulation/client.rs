@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use http::{HeaderMap, Method, Version};
 use ifmatch::{
+    body::{Client, Waiting},
     core::client_address::ClientAddress,
-    exchange::{Client, Waiting},
     guard::{Answer, Relayed},
-    proxy::door::{Door, Head, decide},
+    routing::door::{Door, Head, decide},
 };
 use pingora::http::RequestHeader;
 
@@ -107,7 +107,7 @@ async fn answer(process: &Process, request: &Request) -> Told {
     let mut caller = Caller { head: head.clone(), body };
     match door {
         Door::Guarded(guarded) => {
-            let answer = serving.guarded.handle(&mut caller, &guarded).await;
+            let answer = serving.guards.handle(&mut caller, &guarded).await;
             read(answer.unwrap_or_else(|error| panic!("{request:?}: {error}"))).await
         }
         Door::Refuse { refusal, .. } => read(refusal.into()).await,

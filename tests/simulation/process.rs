@@ -9,8 +9,8 @@ use std::{
 use ifmatch::{
     config::Config,
     core::{record::Snapshot, resource::ResourceKey, time::StoreTime},
+    generation::{Live, Serving},
     guard::Guards,
-    live::{Live, Serving},
     reload::Reloader,
     store::{
         Incarnation, Left, Store,

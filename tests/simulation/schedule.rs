@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, time::Duration};
 
 use ifmatch::{
     core::record::Snapshot,
-    exchange::Failure,
     store::{StoreError, Swapped},
+    upstream::Failure,
 };
 use tokio::time::{Instant, advance};
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use ifmatch::{
+    body::{Body, Waiting},
     config::Upstream,
-    exchange::{Body, Choice, Connection, Exchange, Failure, Purpose, Transport, Waiting, Wire},
+    upstream::{Choice, Connection, Exchange, Failure, Purpose, Transport, Wire},
 };
 use pingora::http::{RequestHeader, ResponseHeader};
 use tokio::time::timeout;

@@ -13,8 +13,8 @@ use ifmatch::{
         record::{Record, Revision, Snapshot},
         resource::ResourceKey,
     },
-    exchange::Failure,
     store::{StoreError, Swapped},
+    upstream::Failure,
 };
 use tokio::{
     sync::{Notify, oneshot},

@@ -5,7 +5,7 @@ use std::{os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc, time::Duration
 use ifmatch::{
     clock::Clock,
     core::{
-        coarse_tag::BareTags,
+        bare_tags::BareTags,
         lease::LeaseState,
         record::{Record, Snapshot, Stamp},
     },

@@ -9,11 +9,13 @@ use serde_json::{Map, Value, json};
 use super::{Answer, Shared, answer::joined, health::kind};
 use crate::{
     config::{
-        Admin, Config, Listen, Login, Route, Server, ServerTls, Store, StoreKind, Telemetry, Tls, TokenSource, Word,
-        guard_words, show_duration, show_size,
+        Admin, Config, Listen, Login, Route, Server, Store, StoreKind, Telemetry, Tls, TokenSource, Word, guard_words,
+        show_duration, show_size,
     },
     core::policy::{Guard, LeaseRules},
+    tls::ServerTls,
 };
+
 use upstream::upstream;
 
 /// All of it.

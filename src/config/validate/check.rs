@@ -5,11 +5,11 @@ use std::{fmt::Display, ops::Range, time::Duration};
 use http::{HeaderName, Method};
 use toml::Spanned;
 
-use super::super::{
+use crate::config::{
     limits::Limit,
     problem::{Problem, Source},
     raw::{Number, Text, Texts},
-    read::Written,
+    section::Written,
     units::{self, DURATION_HINT, SIZE_HINT},
     words::{Word, similar},
 };

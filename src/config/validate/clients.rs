@@ -1,6 +1,6 @@
 //! The keys of a route whose clients are made for a storage service.
 
-use super::{check::Check, routes::Keys};
+use super::{check::Check, keys::Keys};
 use crate::{
     config::Word,
     core::policy::{ErrorShape, Guard, ProbeAuth, Require, TagSource},

@@ -3,16 +3,17 @@
 use http::{HeaderName, Method, header};
 
 use super::{
-    super::{limits, raw::Texts},
     check::Check,
     clients::{azure_reads_its_own_errors, probe_region, signed_requests_stay_as_they_are},
-    lease,
-    routes::Keys,
-    tags,
+    keys::Keys,
+    lease, tags,
 };
-use crate::core::policy::{
-    Compare, Dialect, ErrorShape, Guarantee, Guard, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth, Require,
-    TagAfterWrite, TagSource, Writers,
+use crate::{
+    config::{limits, raw::Texts},
+    core::policy::{
+        Compare, Dialect, ErrorShape, Guarantee, Guard, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth,
+        Require, TagAfterWrite, TagSource, Writers,
+    },
 };
 
 /// Methods whose class no route can change.

@@ -2,19 +2,18 @@
 
 use std::time::Duration;
 
-use super::{
-    super::{
+use super::{check::Check, keys::Keys};
+use crate::{
+    config::{
         limits::{self, Limit},
         raw::{Flag, Lease, Number, Text, Texts},
         units::show_duration,
         words::guard_words,
     },
-    check::Check,
-    routes::Keys,
-};
-use crate::core::{
-    policy::{AbsentLease, Dialect, LeaseAuth, LeaseGuards, LeaseRules},
-    target::{PathParameters, normalize},
+    core::{
+        policy::{AbsentLease, Dialect, LeaseAuth, LeaseGuards, LeaseRules},
+        target::{PathParameters, normalize},
+    },
 };
 
 /// Where the leases of a route lie, where nothing else is said.

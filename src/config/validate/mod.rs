@@ -9,6 +9,7 @@ mod balancing;
 mod check;
 mod clients;
 mod guard;
+mod keys;
 mod lease;
 mod one_key;
 mod overlap;
@@ -27,7 +28,7 @@ use super::{
     Config, Loaded,
     problem::{Problem, Problems, Source},
     raw::File,
-    read::Written,
+    section::Written,
 };
 use check::Check;
 

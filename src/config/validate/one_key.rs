@@ -1,13 +1,13 @@
 //! Routes that make the same keys: they share the records of these resources, and the leases in them.
 
-use super::{
-    super::{
+use super::keys::Placed;
+use crate::{
+    config::{
         Route,
         problem::{Problem, Source},
     },
-    routes::Placed,
+    core::{lease::Usage, policy::Guard, resource::KeySource},
 };
-use crate::core::{lease::Usage, policy::Guard, resource::KeySource};
 
 /// Where routes of one key do not agree on its leases: what one of them grants is judged by the other too.
 pub(super) fn warnings(source: Source<'_>, routes: &[Placed]) -> Vec<Problem> {

@@ -2,19 +2,17 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::{
-    super::{
+use super::{check::Check, keys::Placed, one_key};
+use crate::{
+    config::{
         Route,
         problem::{Problem, Source},
     },
-    check::Check,
-    one_key,
-    routes::Placed,
-};
-use crate::core::{
-    policy::Dialect,
-    route::{HostPattern, PathPattern, Relation, relation},
-    target::{PathParameters, normalize},
+    core::{
+        policy::Dialect,
+        route::{HostPattern, PathPattern, Relation, relation},
+        target::{PathParameters, normalize},
+    },
 };
 
 /// Two routes that could both win are an error.

@@ -1,15 +1,14 @@
 //! What routes do to paths on their way to the upstream (`strip_prefix`, `add_prefix`).
 
-use super::{
-    super::{HostHeader, Upstream, raw::Text},
-    check::Check,
-    routes::Keys,
-};
-use crate::core::{
-    path_mapping::PathMapping,
-    policy::{Guard, ProbeAuth},
-    route::PathPattern,
-    target::{NormalPath, PathParameters, normalize},
+use super::{check::Check, keys::Keys};
+use crate::{
+    config::{HostHeader, Upstream, raw::Text},
+    core::{
+        path_mapping::PathMapping,
+        policy::{Guard, ProbeAuth},
+        route::PathPattern,
+        target::{NormalPath, PathParameters, normalize},
+    },
 };
 
 /// The mapping of a route, and the paths that the upstream gets by it.

@@ -5,22 +5,25 @@ use std::{ops::Range, sync::Arc};
 use toml::Spanned;
 
 use super::{
-    super::{
-        Route, Upstream,
-        raw::{self, File, Text},
-        read::field_names,
-        words::{Word, similar},
-    },
     check::Check,
     guard::{self, guard},
+    keys::{Keys, Placed, pattern},
     lease, prefixes, touches,
     upstreams::Upstreams,
 };
-use crate::core::{
-    policy::{Guard, Policy},
-    resource::KeyTemplate,
-    route::{HostPattern, PathPattern, PatternProblem, TouchTemplate},
-    target::PathParameters,
+use crate::{
+    config::{
+        Route, Upstream,
+        raw::{self, File, Text},
+        section::field_names,
+        words::{Word, similar},
+    },
+    core::{
+        policy::{Guard, Policy},
+        resource::KeyTemplate,
+        route::{HostPattern, PathPattern},
+        target::PathParameters,
+    },
 };
 
 /// The key of a resource is its path, where nothing else is said.
@@ -35,33 +38,6 @@ const LEASE_KEY: &str = "lease";
 
 /// The keys that belong to one route alone.
 const OWN_KEYS: [&str; 4] = ["name", "host", "path", "touches"];
-
-/// A route whose patterns could be read, and the place of its path.
-pub(super) struct Placed {
-    pub(super) name: String,
-    pub(super) host: HostPattern,
-    pub(super) path: PathPattern,
-    pub(super) span: Range<usize>,
-    /// Its `touches` and where they stand.
-    pub(super) touches: Vec<Spanned<TouchTemplate>>,
-    /// Where it says what the store must promise.
-    pub(super) guarantee: Option<Range<usize>>,
-    /// The whole of it; `None` if a problem with it was reported.
-    pub(super) route: Option<Route>,
-}
-
-/// What is written for one route: its own keys go before those of `[defaults]`.
-#[derive(Clone, Copy)]
-pub(super) struct Keys<'a> {
-    pub(super) own: &'a raw::Route,
-    pub(super) defaults: &'a raw::Route,
-}
-
-impl<'a> Keys<'a> {
-    pub(super) fn get<T>(self, key: fn(&'a raw::Route) -> Option<&'a T>) -> Option<&'a T> {
-        key(self.own).or_else(|| key(self.defaults))
-    }
-}
 
 /// All routes whose patterns could be read, in the order of the file.
 pub(super) fn routes(check: &mut Check<'_>, file: &File, upstreams: &Upstreams) -> Vec<Placed> {
@@ -230,16 +206,4 @@ fn key(check: &mut Check<'_>, keys: Keys<'_>, guarded: bool, path: &PathPattern)
         Some(text) if guarded => pattern(check, text, KeyTemplate::parse(text.get_ref(), &names)),
         _ => KeyTemplate::parse(DEFAULT_KEY, &names).ok(),
     }
-}
-
-pub(super) fn pattern<T>(check: &mut Check<'_>, text: &Text, parsed: Result<T, PatternProblem>) -> Option<T> {
-    parsed
-        .map_err(|problem| {
-            let reported = check.source.problem(text.span(), problem.message);
-            check.problems.push(match problem.hint {
-                Some(hint) => reported.hint(hint),
-                None => reported,
-            });
-        })
-        .ok()
 }

@@ -2,13 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::{
-    super::{Store, StoreKind, limits, raw, words::StoreWord},
-    check::Check,
-    routes::Placed,
-    shared,
+use super::{check::Check, keys::Placed, shared};
+use crate::{
+    config::{Store, StoreKind, limits, raw, words::StoreWord},
+    core::policy::Guarantee,
 };
-use crate::core::policy::Guarantee;
 
 pub(super) fn store(check: &mut Check<'_>, raw: &raw::Store) -> Store {
     Store {

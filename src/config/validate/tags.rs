@@ -2,7 +2,7 @@
 
 use http::{HeaderName, header};
 
-use super::{check::Check, routes::Keys};
+use super::{check::Check, keys::Keys};
 use crate::core::{
     json::JsonPointer,
     policy::{Compare, ErrorShape, Guard, OnTheWay, TagSource, Writers},

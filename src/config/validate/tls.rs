@@ -6,14 +6,16 @@ use std::{path::PathBuf, sync::Arc, time::SystemTime};
 use rustls::pki_types::ServerName;
 use toml::Spanned;
 
-use super::{
-    super::{CertificateFiles, ClientAuth, Listen, Server, ServerTls, limits, raw, raw::Text},
-    check::Check,
-    shared,
-};
+use super::{check::Check, shared};
 use crate::{
-    exchange::UpstreamTls,
-    tls::{FileError, Pair, Validity, authorities, system_authorities},
+    config::{
+        Listen, Server, limits,
+        raw::{self, Text},
+    },
+    tls::{
+        CertificateFiles, ClientAuth, FileError, Pair, ServerTls, UpstreamTls, Validity, authorities,
+        system_authorities,
+    },
 };
 
 /// What a server begins with that is reached over TLS.

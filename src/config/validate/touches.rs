@@ -3,11 +3,13 @@
 use toml::Spanned;
 
 use super::{
-    super::raw::Texts,
     check::Check,
-    routes::{Placed, pattern},
+    keys::{Placed, pattern},
 };
-use crate::core::route::{HostPattern, PathPattern, Relation, TouchTemplate, relation};
+use crate::{
+    config::raw::Texts,
+    core::route::{HostPattern, PathPattern, Relation, TouchTemplate, relation},
+};
 
 /// The most resources that one write can be said to touch: each costs two swaps in the store, one on either side of the
 /// exchange.

@@ -4,7 +4,7 @@ use http::Method;
 
 use super::{
     Field, Judgement, MatchRule, Preconditions,
-    judge::{is_excluded, matches_by, names_current, names_current_weakly, reads},
+    compare::{is_excluded, matches_by, names_current, names_current_weakly, reads},
 };
 use crate::core::validators::Representation;
 

@@ -4,6 +4,7 @@
 //! whether a write carries enough of them.
 
 mod azure;
+mod compare;
 mod judge;
 mod parse;
 mod requirement;
@@ -13,7 +14,8 @@ use std::fmt;
 
 use super::{entity_tag::EntityTag, http_date::HttpDate};
 
-pub use judge::{Judgement, MatchRule, judge, range_applies};
+pub use compare::MatchRule;
+pub use judge::{Judgement, judge, range_applies};
 pub use parse::{MalformedList, MalformedPrecondition};
 pub use requirement::{Requirement, requirement};
 

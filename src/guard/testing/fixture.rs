@@ -24,11 +24,10 @@ use crate::{
         policy::{ErrorShape, Guard, TagSource, Writers},
         resource::ResourceKey,
     },
+    downstream::relay,
     guard::Guards,
-    proxy::{
-        GuardedPath, GuardedRequest, relay,
-        testing::{config, guard, route},
-    },
+    proxy::testing::{config, guard, route},
+    routing::GuardedRequest,
     store::Store as _,
     telemetry::access::Entry,
 };

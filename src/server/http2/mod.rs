@@ -28,7 +28,7 @@ use pingora_runtime::current_handle;
 use tokio::{sync::Notify, time::timeout};
 
 use super::{connections::Connections, places::Place};
-use crate::proxy::unread::UNREAD;
+use crate::downstream::unread::UNREAD;
 
 mod watched;
 

@@ -24,7 +24,7 @@ use tokio::{
 
 use crate::{
     core::http2_frames::{Excess, FrameBudget, FrameScan},
-    proxy::unread::Unread,
+    downstream::unread::Unread,
 };
 
 /// How much of responses may wait for a client that does not read.

@@ -3,7 +3,7 @@
 use tokio::time::{advance, timeout};
 
 use super::*;
-use crate::proxy::unread::{self, UNREAD};
+use crate::downstream::unread::{self, UNREAD};
 
 const TIME: Duration = Duration::from_secs(15);
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

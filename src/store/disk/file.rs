@@ -22,7 +22,7 @@ use super::{
 use crate::{
     clock::boot,
     core::{
-        coarse_tag::BareTags,
+        bare_tags::BareTags,
         record::{Record, Revision, Stamp},
         resource::ResourceKey,
         time::StoreTime,

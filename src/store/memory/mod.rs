@@ -32,9 +32,10 @@ mod room;
 mod weight;
 
 pub use journal::{Journal, NoJournal};
-use records::{Entry, RecordTable};
+use records::RecordTable;
 pub use room::Room;
 use room::{Account, Places};
+use weight::Entry;
 use weight::weight;
 
 use super::{Counts, Incarnation, Store, StoreError, Swapped};

@@ -7,7 +7,12 @@ use std::{
 
 use lru::LruCache;
 
-use super::{super::Counts, journal::Journal, room::Places, weight::weight};
+use super::{
+    super::Counts,
+    journal::Journal,
+    room::Places,
+    weight::{Entry, weight},
+};
 use crate::core::{
     record::{Floor, Record, Revision, Snapshot},
     resource::ResourceKey,
@@ -31,14 +36,6 @@ pub(super) struct RecordTable<J: Journal> {
     floors: HashMap<u16, Floor>,
     /// The floor of all others.
     least_floor: Floor,
-}
-
-/// A record in its place.
-pub(super) struct Entry {
-    pub(super) revision: Revision,
-    pub(super) record: Record,
-    /// When it was last written or became idle.
-    pub(super) since: StoreTime,
 }
 
 /// A change that is in force when something has ended well, and never if that has not.

@@ -2,13 +2,21 @@
 
 use std::mem::size_of;
 
-use super::records::Entry;
 use crate::core::{
-    coarse_tag::{BareTags, ShortName},
-    record::{Known, Mark, Record, Waiting},
+    bare_tags::{BareTags, ShortName},
+    record::{Known, Mark, Record, Revision, Waiting},
     resource::ResourceKey,
+    time::StoreTime,
     validators::Representation,
 };
+
+/// A record in its place.
+pub(super) struct Entry {
+    pub(super) revision: Revision,
+    pub(super) record: Record,
+    /// When it was last written or became idle.
+    pub(super) since: StoreTime,
+}
 
 /// The place of a record in the tables, beside the record: a slot of a hash table that is half full on average, the links
 /// of the list of idle ones, an entry in the order of those that rest, and what the allocator adds to each piece.
@@ -44,7 +52,7 @@ mod tests {
 
     use super::*;
     use crate::core::{
-        coarse_tag::Listed,
+        bare_tags::Listed,
         entity_tag::EntityTag,
         record::{Revision, VariantName},
         time::StoreTime,

@@ -11,7 +11,26 @@ use super::{
     definitions::{self as define, Metric},
     requests::server_attributes,
 };
-use crate::{core::counts::Counts, exchange::ServerState, telemetry::lines};
+use crate::{core::counts::Counts, telemetry::lines};
+
+/// One server as an operator sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerState {
+    /// The name of its upstream.
+    pub upstream: String,
+    /// `host:port`.
+    pub server: String,
+    /// Whether it is checked at all.
+    pub is_checked: bool,
+    /// Whether its checks failed, so that it gets no requests.
+    pub is_down: bool,
+    /// Whether it could not be connected to a moment ago, so that it comes after the others.
+    pub comes_last: bool,
+    /// Exchanges under way with it.
+    pub in_use: usize,
+    /// Requests that wait because there are as many as there may be.
+    pub waiting: usize,
+}
 
 /// Whoever holds something that is counted.
 pub trait Gauged: Send + Sync {

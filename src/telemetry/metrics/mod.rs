@@ -36,7 +36,7 @@ use definitions::{BOUNDARIES, Metric};
 
 use crate::core::refusal::Code;
 
-pub use gauges::{Gauged, watch};
+pub use gauges::{Gauged, ServerState, watch};
 pub use store::Operation;
 
 static METRICS: OnceLock<Metrics> = OnceLock::new();

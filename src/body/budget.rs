@@ -1,0 +1,258 @@
+//! What all bodies together may hold: memory and spool space (DESIGN, rule 13).
+//!
+//! # Design
+//!
+//! *Why is a part of the memory kept for each use?* Whoever uploads much and slowly would otherwise hold all of it: then no
+//! response is hashed, so that readers get no tags and can write nothing; no probe finds out the current tag; and each small
+//! write goes by way of a file. So a use finds its own part free, whatever the others hold. Beyond its part it may take what
+//! is kept for nobody.
+//!
+//! *Why have large bodies no part?* They have the spool.
+//!
+//! *Why a lock?* What is free for one use depends on what the others hold. Nothing under it takes more than a few additions,
+//! and a body comes by a few times.
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+use crate::telemetry::metrics::Gauged;
+
+/// A request body is small up to here: nearly all that people edit is, and so is what programs send each other.
+pub(super) const SMALL_BODY_BYTES: usize = 64 * 1024;
+
+/// What memory is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// The body of a request.
+    Body,
+    /// That of a response, which is held until its client has it.
+    Response,
+    /// That of a response which is only looked at.
+    Probe,
+}
+
+/// A use, and the part of the total that is kept for it: one of so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    LargeBody,
+    SmallBody,
+    Response,
+    Probe,
+}
+
+impl Part {
+    const ALL: [Self; 4] = [Self::LargeBody, Self::SmallBody, Self::Response, Self::Probe];
+
+    fn of(purpose: Use, bytes: u64) -> Self {
+        match purpose {
+            Use::Body if bytes > SMALL_BODY_BYTES as u64 => Self::LargeBody,
+            Use::Body => Self::SmallBody,
+            Use::Response => Self::Response,
+            Use::Probe => Self::Probe,
+        }
+    }
+
+    /// What is kept of a total.
+    const fn of_total(self, total: u64) -> u64 {
+        match self {
+            Self::LargeBody => 0,
+            Self::SmallBody | Self::Probe => total / 8,
+            Self::Response => total / 4,
+        }
+    }
+}
+
+/// The totals over all bodies that are held at one time.
+#[derive(Debug)]
+pub struct BodyBudget {
+    /// How much each part of the memory holds, in the order of [`Part::ALL`].
+    memory: Mutex<[u64; 4]>,
+    spool_free_bytes: AtomicU64,
+    /// What is free where nothing is held: bytes of memory, and bytes of spool files.
+    total: (u64, u64),
+}
+
+impl BodyBudget {
+    /// A budget of so many bytes of memory and so many bytes of spool files.
+    pub fn new(memory_total_bytes: usize, spool_total_bytes: u64) -> Self {
+        Self {
+            memory: Mutex::default(),
+            spool_free_bytes: AtomicU64::new(spool_total_bytes),
+            total: (memory_total_bytes as u64, spool_total_bytes),
+        }
+    }
+
+    /// Holds `to` in the place of `from`, if the total and what is kept for others allow it.
+    fn change_memory(&self, from: (Part, u64), to: (Part, u64)) -> bool {
+        let mut memory = self.lock();
+        let mut held = *memory;
+        for (place, part) in held.iter_mut().zip(Part::ALL) {
+            *place -= if part == from.0 { from.1 } else { 0 };
+        }
+        let kept = |(held, part): (&u64, Part)| {
+            let kept = if part == to.0 { 0 } else { part.of_total(self.total.0) };
+            kept.max(*held)
+        };
+        let fits = held.iter().zip(Part::ALL).map(kept).sum::<u64>().saturating_add(to.1) <= self.total.0;
+        // To give back is always allowed.
+        if fits || to.1 == 0 {
+            for (place, part) in held.iter_mut().zip(Part::ALL) {
+                *place += if part == to.0 { to.1 } else { 0 };
+            }
+            *memory = held;
+        }
+        fits
+    }
+
+    /// A panic under the lock leaves all numbers as they were.
+    fn lock(&self) -> MutexGuard<'_, [u64; 4]> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Gauged for BodyBudget {
+    fn body_bytes(&self) -> (u64, u64) {
+        let spooled = self.total.1.saturating_sub(self.spool_free_bytes.load(Ordering::Relaxed));
+        (self.lock().iter().sum(), spooled)
+    }
+}
+
+/// What one body holds of a [`BodyBudget`]; given back when it is dropped.
+#[derive(Debug)]
+pub struct Share {
+    budget: Arc<BodyBudget>,
+    purpose: Use,
+    memory_bytes: u64,
+    spool_bytes: u64,
+}
+
+impl Share {
+    /// A share of nothing yet.
+    pub fn none_of(budget: &Arc<BodyBudget>, purpose: Use) -> Self {
+        Self { budget: Arc::clone(budget), purpose, memory_bytes: 0, spool_bytes: 0 }
+    }
+
+    /// Makes the share of memory at least `bytes`; false, and unchanged, where that much is not free.
+    pub fn hold_memory(&mut self, bytes: usize) -> bool {
+        let bytes = bytes as u64;
+        bytes <= self.memory_bytes || self.change_memory(bytes)
+    }
+
+    /// Makes the share of spool space at least `bytes`; false, and unchanged, where that much is not free.
+    pub fn hold_spool(&mut self, bytes: u64) -> bool {
+        let more = bytes.saturating_sub(self.spool_bytes);
+        let (free, order) = (&self.budget.spool_free_bytes, Ordering::Relaxed);
+        let is_held = free.fetch_update(order, order, |free| free.checked_sub(more)).is_ok();
+        if is_held {
+            self.spool_bytes += more;
+        }
+        is_held
+    }
+
+    /// Gives the whole share of memory back.
+    pub fn release_memory(&mut self) {
+        if self.memory_bytes > 0 {
+            self.change_memory(0);
+        }
+    }
+
+    fn change_memory(&mut self, bytes: u64) -> bool {
+        let part = |bytes| (Part::of(self.purpose, bytes), bytes);
+        let is_changed = self.budget.change_memory(part(self.memory_bytes), part(bytes)) || bytes == 0;
+        if is_changed {
+            self.memory_bytes = bytes;
+        }
+        is_changed
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.release_memory();
+        if self.spool_bytes > 0 {
+            self.budget.spool_free_bytes.fetch_add(self.spool_bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn shares(budget: &Arc<BodyBudget>, purpose: Use, bytes: usize) -> Vec<Share> {
+        let mut shares = Vec::new();
+        loop {
+            let mut share = Share::none_of(budget, purpose);
+            if !share.hold_memory(bytes) {
+                return shares;
+            }
+            shares.push(share);
+        }
+    }
+
+    fn held(budget: &Arc<BodyBudget>) -> (u64, u64) {
+        budget.body_bytes()
+    }
+
+    #[test]
+    fn a_share_grows_until_the_total_is_used_up() {
+        let budget = Arc::new(BodyBudget::new(16, 0));
+        let mut first = Share::none_of(&budget, Use::Body);
+        let mut second = Share::none_of(&budget, Use::Body);
+        assert!(first.hold_memory(6));
+        assert!(!second.hold_memory(5), "4 bytes are left of those that are kept for nobody else");
+        assert!(first.hold_memory(10), "growing takes the difference alone");
+        assert!(!first.hold_memory(11));
+        assert!(first.hold_memory(3), "it has as much already");
+        assert_eq!(held(&budget), (10, 0));
+    }
+
+    #[test]
+    fn a_dropped_share_is_free_again() {
+        let budget = Arc::new(BodyBudget::new(16, 10));
+        let mut first = Share::none_of(&budget, Use::Body);
+        assert!(first.hold_memory(10) && first.hold_spool(10));
+        drop(first);
+        assert_eq!(held(&budget), (0, 0));
+        let mut second = Share::none_of(&budget, Use::Body);
+        assert!(second.hold_memory(10) && second.hold_spool(10) && !second.hold_spool(11));
+    }
+
+    /// Whoever holds as much as it can of one use leaves the parts of all others.
+    #[test]
+    fn no_use_takes_the_part_of_another() {
+        for (first, bytes, most) in [
+            (Use::Body, MIB, 8 * MIB),
+            (Use::Body, SMALL_BODY_BYTES, 10 * MIB),
+            (Use::Response, MIB, 12 * MIB),
+            (Use::Probe, MIB, 10 * MIB),
+        ] {
+            let budget = Arc::new(BodyBudget::new(16 * MIB, 0));
+            let greedy = shares(&budget, first, bytes);
+            assert_eq!(greedy.len() * bytes, most, "{first:?} of {bytes} bytes");
+            for (other, bytes, part) in
+                [(Use::Body, SMALL_BODY_BYTES, 2 * MIB), (Use::Response, MIB, 4 * MIB), (Use::Probe, MIB, 2 * MIB)]
+            {
+                let is_other = Part::of(other, bytes as u64) != Part::of(first, (most / greedy.len()) as u64);
+                let got = shares(&budget, other, bytes).len() * bytes;
+                assert_eq!(got, if is_other { part } else { 0 }, "{other:?} of {bytes} bytes beside {first:?}");
+            }
+        }
+    }
+
+    /// A body that has grown large is counted among those, all of it.
+    #[test]
+    fn a_body_that_grows_gives_the_part_of_small_ones_back() {
+        let budget = Arc::new(BodyBudget::new(MIB, 0));
+        let mut body = Share::none_of(&budget, Use::Body);
+        assert!(body.hold_memory(SMALL_BODY_BYTES) && body.hold_memory(512 * 1024));
+        assert!(!body.hold_memory(512 * 1024 + 1), "half of it is kept for others");
+        assert_eq!(shares(&budget, Use::Body, SMALL_BODY_BYTES).len(), 2);
+        drop(body);
+        assert_eq!(held(&budget), (0, 0));
+    }
+}

@@ -1,0 +1,97 @@
+//! A complete request body, in memory or in a spool file.
+
+use std::{fs::File, io, sync::Arc};
+
+use bytes::Bytes;
+
+mod budget;
+mod client;
+mod receive;
+mod spool;
+
+pub use budget::{BodyBudget, Share, Use};
+pub use client::{Client, Waiting};
+pub(crate) use receive::content_length;
+pub use receive::{BodyLimits, ReceiveError, receive};
+
+use spool::SpoolCursor;
+
+/// The largest chunk that a reader yields, in bytes: between two chunks the sender looks whether the upstream has
+/// already answered.
+pub(super) const CHUNK_MAX_BYTES: usize = 64 * 1024;
+
+/// A complete request body. Its share of the totals is given back when it is dropped.
+#[derive(Debug)]
+pub struct Body {
+    content: Content,
+    len: u64,
+    /// `None` for the empty body, whose digest is rarely asked for.
+    digest: Option<blake3::Hash>,
+    _share: Option<Share>,
+}
+
+/// Where the bytes are.
+#[derive(Debug)]
+pub(crate) enum Content {
+    Memory(Bytes),
+    Spool(Arc<File>),
+}
+
+impl Body {
+    /// The body of a request that has none.
+    pub fn empty() -> Self {
+        Self { content: Content::Memory(Bytes::new()), len: 0, digest: None, _share: None }
+    }
+
+    pub(super) fn received(content: Content, len: u64, digest: blake3::Hash, share: Share) -> Self {
+        Self { content, len, digest: Some(digest), _share: Some(share) }
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The hash of its bytes, computed while they were received.
+    pub fn digest(&self) -> blake3::Hash {
+        self.digest.unwrap_or_else(|| blake3::hash(b""))
+    }
+
+    /// Reads it from its beginning; any number of readers may exist.
+    pub fn reader(&self) -> BodyReader {
+        match &self.content {
+            Content::Memory(bytes) => BodyReader { block: bytes.clone(), spool: None },
+            Content::Spool(file) => {
+                BodyReader { block: Bytes::new(), spool: Some(SpoolCursor::start_of(file, self.len)) }
+            }
+        }
+    }
+}
+
+/// Reads a [`Body`] chunk by chunk.
+#[derive(Debug)]
+pub struct BodyReader {
+    block: Bytes,
+    spool: Option<SpoolCursor>,
+}
+
+impl BodyReader {
+    /// The next chunk of at most 64 KiB, never empty; `None` at the end. The error is one of the spool file.
+    pub async fn next_chunk(&mut self) -> io::Result<Option<Bytes>> {
+        if self.block.is_empty()
+            && let Some(spool) = &mut self.spool
+        {
+            self.block = spool.next_block().await?;
+        }
+        if self.block.is_empty() {
+            return Ok(None);
+        }
+        let size = self.block.len().min(CHUNK_MAX_BYTES);
+        Ok(Some(self.block.split_to(size)))
+    }
+}

@@ -1,0 +1,223 @@
+//! Receiving a request body completely before anything is asked of the upstream (DESIGN, rule 5).
+
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, Version, header};
+use pingora::{ErrorType, http::RequestHeader};
+use thiserror::Error;
+
+use super::{
+    Body, Client, Content,
+    budget::{BodyBudget, SMALL_BODY_BYTES, Share, Use},
+    spool::SpoolWriter,
+};
+use crate::patience::within;
+
+/// What one request body may cost.
+#[derive(Clone, Debug)]
+pub struct BodyLimits {
+    /// The largest body that is kept in memory, in bytes.
+    pub memory_bytes: usize,
+    /// The largest body, in bytes.
+    pub max_bytes: u64,
+    /// How long the whole body may take to arrive.
+    pub timeout: Duration,
+    /// Where spool files are made.
+    pub spool_dir: PathBuf,
+}
+
+/// Why a request body was not received.
+#[derive(Debug, Error)]
+pub enum ReceiveError {
+    /// It is, or says it is, larger than [`BodyLimits::max_bytes`].
+    #[error("the body is too large")]
+    TooLarge,
+    /// It did not arrive within [`BodyLimits::timeout`].
+    #[error("the body took too long to arrive")]
+    TimedOut,
+    /// It does not fit into what other bodies leave of the totals, in memory or spool files.
+    #[error("no room is left for the body")]
+    Full,
+    /// The client is gone, or its message is malformed.
+    #[error("the client did not send its body")]
+    Client(#[source] Box<pingora::Error>),
+    /// The spool file failed.
+    #[error("the spool file failed")]
+    Spool(#[from] io::Error),
+}
+
+/// Receives the body of a request: into memory, or where it is larger than [`BodyLimits::memory_bytes`], or the total
+/// of memory is used up, into a spool file.
+///
+/// A body that is too large by its own `Content-Length` is refused before a byte of it is asked for. A client that
+/// waits for `100 Continue` (RFC 9110 section 10.1.1) gets it directly before reading begins; over HTTP/2 pingora
+/// sends no interim responses, and such a client goes on after its own timeout.
+pub async fn receive(
+    client: &mut dyn Client,
+    limits: &BodyLimits,
+    budget: &Arc<BodyBudget>,
+) -> Result<Body, ReceiveError> {
+    if !client.has_content() {
+        return Ok(Body::empty());
+    }
+    let head = client.head();
+    let (declared, expects_continue) = (content_length(&head.headers), expects_continue(head));
+    if declared.is_some_and(|declared| declared > limits.max_bytes) {
+        return Err(ReceiveError::TooLarge);
+    }
+    if expects_continue {
+        client.invite_content().await.map_err(ReceiveError::Client)?;
+    }
+    within(limits.timeout, gather(client, declared, limits, budget)).await.unwrap_or(Err(ReceiveError::TimedOut))
+}
+
+fn expects_continue(head: &RequestHeader) -> bool {
+    head.version >= Version::HTTP_11
+        && head.headers.get(header::EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
+/// The declared length. Pingora has already refused values that disagree.
+pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
+    let value = fields.get(header::CONTENT_LENGTH)?.to_str().ok()?;
+    value.split(',').next()?.trim().parse().ok()
+}
+
+async fn gather(
+    client: &mut dyn Client,
+    declared: Option<u64>,
+    limits: &BodyLimits,
+    budget: &Arc<BodyBudget>,
+) -> Result<Body, ReceiveError> {
+    let mut gathering = Gathering::new(declared, limits, budget);
+    while let Some(chunk) = client.next_chunk().await.map_err(client_error)? {
+        if !chunk.is_empty() {
+            gathering.push(chunk).await?;
+        }
+    }
+    gathering.finish().await
+}
+
+fn client_error(error: Box<pingora::Error>) -> ReceiveError {
+    match error.etype() {
+        ErrorType::ReadTimedout => ReceiveError::TimedOut,
+        _ => ReceiveError::Client(error),
+    }
+}
+
+/// A body that is arriving.
+struct Gathering<'a> {
+    limits: &'a BodyLimits,
+    declared: Option<u64>,
+    share: Share,
+    hasher: Box<blake3::Hasher>,
+    len: u64,
+    held: Held,
+}
+
+enum Held {
+    /// At most one chunk, as it came: most bodies are complete with it.
+    Chunk(Bytes),
+    /// More than one, joined, so that a body of tiny chunks costs no more than its bytes.
+    Joined(Vec<u8>),
+    Spooled(SpoolWriter),
+}
+
+impl<'a> Gathering<'a> {
+    fn new(declared: Option<u64>, limits: &'a BodyLimits, budget: &Arc<BodyBudget>) -> Self {
+        let (share, hasher) = (Share::none_of(budget, Use::Body), Box::new(blake3::Hasher::new()));
+        Self { limits, declared, share, hasher, len: 0, held: Held::Chunk(Bytes::new()) }
+    }
+
+    async fn push(&mut self, chunk: Bytes) -> Result<(), ReceiveError> {
+        self.len += chunk.len() as u64;
+        if self.len > self.limits.max_bytes {
+            return Err(ReceiveError::TooLarge);
+        }
+        self.hasher.update(&chunk);
+        match self.keep(chunk) {
+            None => Ok(()),
+            Some(chunk) => self.spool(&chunk).await,
+        }
+    }
+
+    /// The most of this body that is kept in memory: little, if it is to go to a file anyway.
+    fn memory_max(&self) -> usize {
+        let memory_max = self.limits.memory_bytes;
+        let is_large = self.declared.is_some_and(|declared| declared > memory_max as u64);
+        if is_large { memory_max.min(SMALL_BODY_BYTES) } else { memory_max }
+    }
+
+    /// Room for what has arrived and as much again, so that a body is moved a few times at the most; and for no more than
+    /// it says that it has. What it only says costs its client nothing.
+    fn room(&self, len: usize) -> usize {
+        let declared = self.declared.and_then(|declared| usize::try_from(declared).ok()).unwrap_or(usize::MAX);
+        len.saturating_mul(2).min(self.memory_max()).min(declared).max(len)
+    }
+
+    /// Keeps a chunk in memory; gives it back where it must go to a spool file.
+    fn keep(&mut self, chunk: Bytes) -> Option<Bytes> {
+        let len = usize::try_from(self.len).ok().filter(|len| *len <= self.memory_max());
+        let Some(len) = len else { return Some(chunk) };
+        let room = self.room(len);
+        match &mut self.held {
+            Held::Spooled(_) => return Some(chunk),
+            Held::Chunk(first) if first.is_empty() => {
+                if !self.share.hold_memory(chunk.len()) {
+                    return Some(chunk);
+                }
+                *first = chunk;
+            }
+            Held::Chunk(first) => {
+                if !self.share.hold_memory(room) {
+                    return Some(chunk);
+                }
+                let mut joined = Vec::with_capacity(room);
+                joined.extend_from_slice(first);
+                joined.extend_from_slice(&chunk);
+                self.held = Held::Joined(joined);
+            }
+            Held::Joined(joined) => {
+                if len > joined.capacity() {
+                    if !self.share.hold_memory(room) {
+                        return Some(chunk);
+                    }
+                    joined.reserve_exact(room - joined.len());
+                }
+                joined.extend_from_slice(&chunk);
+            }
+        }
+        None
+    }
+
+    async fn spool(&mut self, chunk: &[u8]) -> Result<(), ReceiveError> {
+        if !self.share.hold_spool(self.len) {
+            return Err(ReceiveError::Full);
+        }
+        if let Held::Spooled(writer) = &mut self.held {
+            return Ok(writer.write(chunk).await?);
+        }
+        let mut writer = SpoolWriter::create(&self.limits.spool_dir).await?;
+        match &self.held {
+            Held::Chunk(bytes) => writer.write(bytes).await?,
+            Held::Joined(bytes) => writer.write(bytes).await?,
+            Held::Spooled(_) => {}
+        }
+        writer.write(chunk).await?;
+        self.held = Held::Spooled(writer);
+        self.share.release_memory();
+        Ok(())
+    }
+
+    async fn finish(self) -> Result<Body, ReceiveError> {
+        let content = match self.held {
+            Held::Chunk(bytes) => Content::Memory(bytes),
+            Held::Joined(bytes) => Content::Memory(Bytes::from(bytes)),
+            Held::Spooled(writer) => Content::Spool(writer.finish().await?),
+        };
+        Ok(Body::received(content, self.len, self.hasher.finalize(), self.share))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! What the connection of a request tells of its client, and what the upstream is told of that.
+
+use std::net::IpAddr;
+
+use pingora::{protocols::tls::SslDigest, proxy::Session};
+
+use crate::{
+    config::{Forwarded, TrustedProxies, Upstream},
+    core::{
+        fields::is_of_client,
+        forwarded::{Peer, Wanted, client, told},
+    },
+    upstream::fields::Head as _,
+};
+
+/// The address of the client, behind whatever trusted proxies; `None` over a unix socket.
+pub fn address(session: &Session, trusted: &TrustedProxies) -> Option<IpAddr> {
+    let peer = peer_address(session)?;
+    Some(client(&session.req_header().headers, peer, |address| trusted.contains(Some(address))))
+}
+
+/// Writes the fields that tell the upstream of the client, where it wants any.
+pub fn tell(session: &mut Session, upstream: &Upstream, trusted: &TrustedProxies) -> pingora::Result<()> {
+    let wanted = match upstream.forwarded {
+        Forwarded::Off => return Ok(()),
+        Forwarded::XForwarded => Wanted { x_forwarded: true, standard: false },
+        Forwarded::Standard => Wanted { x_forwarded: false, standard: true },
+        Forwarded::Both => Wanted { x_forwarded: true, standard: true },
+    };
+    let address = peer_address(session);
+    let peer = Peer { address, is_trusted: trusted.contains(address), is_secure: is_tls(session) };
+    let request = session.req_header_mut();
+    let fields = told(&request.headers, peer, wanted);
+    request.remove_all(is_of_client);
+    for (name, value) in &fields {
+        request.append_header(name.clone(), value.clone())?;
+    }
+    Ok(())
+}
+
+/// Whether the request came over TLS: its scheme is `https`.
+pub fn is_tls(session: &Session) -> bool {
+    tls(session).is_some()
+}
+
+/// The SHA-256 of the certificate that the client has proved to have; it was checked in the handshake.
+pub fn certificate(session: &Session) -> Option<&[u8]> {
+    tls(session).map(|tls| tls.cert_digest.as_slice()).filter(|digest| !digest.is_empty())
+}
+
+fn tls(session: &Session) -> Option<&SslDigest> {
+    session.digest()?.ssl_digest.as_deref()
+}
+
+fn peer_address(session: &Session) -> Option<IpAddr> {
+    Some(session.client_addr()?.as_inet()?.ip().to_canonical())
+}

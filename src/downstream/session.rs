@@ -1,0 +1,75 @@
+//! A session of pingora's as the client that the guard deals with.
+
+use bytes::Bytes;
+use pingora::{ErrorType, http::RequestHeader, proxy::Session};
+
+use super::client;
+use crate::{
+    body::{Client, Waiting},
+    boxed::boxed,
+};
+
+impl Client for Session {
+    fn head(&self) -> &RequestHeader {
+        self.req_header()
+    }
+
+    fn has_content(&mut self) -> bool {
+        !self.is_body_empty()
+    }
+
+    fn certificate(&self) -> Option<&[u8]> {
+        client::certificate(self)
+    }
+
+    fn invite_content(&mut self) -> Waiting<'_, pingora::Result<()>> {
+        boxed(|| async {
+            // Writing any head before the body is read makes pingora close the connection afterwards.
+            let keepalive_seconds = self.get_keepalive();
+            self.write_continue_response().await?;
+            self.set_keepalive(keepalive_seconds);
+            Ok(())
+        })
+    }
+
+    fn next_chunk(&mut self) -> Waiting<'_, pingora::Result<Option<Bytes>>> {
+        boxed(|| self.read_request_body())
+    }
+
+    /// A client that only half-closes its side looks the same over HTTP/1.1. A lease that is granted to nobody would
+    /// keep everybody else away, so that client counts as gone.
+    fn gone(&mut self) -> Waiting<'_, Box<pingora::Error>> {
+        boxed(|| gone(self))
+    }
+}
+
+async fn gone(session: &mut Session) -> Box<pingora::Error> {
+    if !session.is_body_done() {
+        return std::future::pending().await;
+    }
+    let watched = Watched::of(session);
+    if let Some(stream) = watched.0.watch_h2_stream_close() {
+        let _ = stream.await;
+        return pingora::Error::new_down(ErrorType::ConnectionClosed);
+    }
+    match watched.0.read_body_or_idle(true).await {
+        Ok(_) => pingora::Error::new_down(ErrorType::ConnectionClosed),
+        Err(error) => error.into_down(),
+    }
+}
+
+/// A session whose close is an error, until this is dropped.
+struct Watched<'a>(&'a mut Session);
+
+impl<'a> Watched<'a> {
+    fn of(session: &'a mut Session) -> Self {
+        session.set_abort_on_close(true);
+        Self(session)
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        self.0.set_abort_on_close(false);
+    }
+}

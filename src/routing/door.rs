@@ -1,0 +1,303 @@
+//! The door: which route a request takes, and whether it is refused, passed on, or guarded. A pure function.
+//!
+//! # Design
+//!
+//! *Why is a path looked at twice?* A route is found by the normal form, the target is forwarded as received. Where the
+//! spelling as received would take another route, the backend may read it as that route's resource; so it is refused
+//! as soon as a guarded resource could be the one that is meant.
+//!
+//! *What of `Upgrade`?* A connection that changed its protocol could carry anything. On a guarded route the field is removed
+//! and the request judged like any other, but for a plain WebSocket handshake on a route that lets it open a tunnel
+//! (`websocket = true`): it is judged as a read before it goes. An extended CONNECT (RFC 8441) is never offered to clients,
+//! and CONNECT is refused on all routes.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, Method, Version, header};
+
+use super::{
+    GuardedRequest, method,
+    table::{Place, place},
+};
+use crate::{
+    config::Route,
+    core::{
+        client_address::ClientAddress,
+        cors::is_preflight,
+        fields::{Fault, fault, fault_of_own},
+        policy::{Guard, LeaseRules, MethodClass},
+        refusal::{Code, Refusal},
+        resource::KeyParts,
+        route::{RouteMatch, RouteTable},
+        target::{NormalPath, PathParameters, normalize, split_query},
+    },
+};
+
+/// The field that names the second resource of a COPY or MOVE (RFC 4918 section 10.3).
+static DESTINATION: HeaderName = HeaderName::from_static("destination");
+
+/// The head of a request, its target in origin-form.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    /// Its method.
+    pub method: &'a Method,
+    /// Its version.
+    pub version: Version,
+    /// Its host, perhaps with a port; empty where an HTTP/1.0 request has none.
+    pub host: &'a str,
+    /// Its target as received: path and query.
+    pub target: &'a [u8],
+    /// Its fields.
+    pub headers: &'a HeaderMap,
+    /// Where it comes from.
+    pub client: ClientAddress,
+}
+
+/// Where a request goes from the door.
+#[derive(Debug)]
+pub enum Door {
+    /// Nowhere.
+    Refuse {
+        /// Why.
+        refusal: Refusal,
+        /// The place of the route that it would have taken, if it would take one.
+        route_index: Option<usize>,
+    },
+    /// To the upstream, through pingora's own proxying.
+    Pass {
+        /// The place of its route in the configuration.
+        route_index: usize,
+        /// Whether `Upgrade` stays.
+        upgrade: bool,
+    },
+    /// To the guard, without `Upgrade`.
+    Guarded(GuardedRequest),
+    /// To the guard, which judges it as a read, and from there to the upstream: a WebSocket handshake.
+    Handshake(GuardedRequest),
+    /// To the upstream as it came, on a route that only watches.
+    Observed {
+        /// The place of its route in the configuration.
+        route_index: usize,
+        /// What the guard would have got, or why it would have been refused here.
+        would: Result<GuardedRequest, Code>,
+    },
+}
+
+impl Door {
+    /// The place in the configuration of the route that is taken, if one is.
+    pub fn route_index(&self) -> Option<usize> {
+        match self {
+            Self::Refuse { route_index, .. } => *route_index,
+            Self::Pass { route_index, .. } | Self::Observed { route_index, .. } => Some(*route_index),
+            Self::Guarded(request) | Self::Handshake(request) => Some(request.route_index),
+        }
+    }
+}
+
+/// Decides where a request goes. `routes` are those that the table was made of.
+pub fn decide(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Door {
+    let door = find(table, routes, head);
+    match fault(head.headers) {
+        Some(fault) => Door::Refuse { refusal: misleading(fault), route_index: door.route_index() },
+        None => door,
+    }
+}
+
+fn misleading(fault: Fault) -> Refusal {
+    let code = if fault == Fault::UnknownCoding { Code::NotSupported } else { Code::MalformedRequest };
+    Refusal::new(code, fault.to_string())
+}
+
+fn find(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Door {
+    let (path, _) = split_query(head.target);
+    let spelled = || table.find_raw(head.host, path);
+    let refuse = |route_index, refusal| Door::Refuse { refusal, route_index };
+    // Whether path parameters are kept is for the route to say, which is not found yet.
+    let normal = match normalize(path, PathParameters::Keep) {
+        Ok(normal) => normal,
+        Err(ambiguous) => {
+            let spelled = spelled();
+            return match spelled.and_then(|index| Some((index, routes.get(index)?))) {
+                Some((_, route)) if !route.mapping.is_identity() => {
+                    refuse(spelled, Refusal::new(Code::AmbiguousTarget, ambiguous.to_string()))
+                }
+                Some((route_index, route)) if route.guard.is_none() && !is_protected(route) => {
+                    Door::Pass { route_index, upgrade: true }
+                }
+                Some((route_index, route)) if !is_protected(route) => {
+                    Door::Observed { route_index, would: Err(Code::AmbiguousTarget) }
+                }
+                _ => refuse(spelled, Refusal::new(Code::AmbiguousTarget, ambiguous.to_string())),
+            };
+        }
+    };
+    let no_route = || Refusal::new(Code::NoRoute, "send a request for a host and path that a route matches");
+    let Some(found) = table.find(head.host, &normal) else { return refuse(None, no_route()) };
+    let (route_index, route, lease) = match place(routes, found.index) {
+        Place::Resource(index, route) => (index, route, None),
+        Place::Lease(index, route, rules) => (index, route, Some(rules)),
+        Place::Nothing => return refuse(None, no_route()),
+    };
+    // A path in normal form is spelled like the route that it takes.
+    let other = if path == normal.as_str().as_bytes() { None } else { spelled().filter(|&index| index != found.index) };
+    if let Err(refusal) = check_readings(path, &normal, route, other, routes) {
+        return refuse(Some(route_index), refusal);
+    }
+    if lease.is_none() && !route.mapping.agrees(path, &normal) {
+        return refuse(Some(route_index), not_below(route));
+    }
+    let Some(guard) = &route.guard else { return Door::Pass { route_index, upgrade: true } };
+    let taken = Taken { route_index, route, found: &found };
+    let judged = check_own_fields(guard, route, head).and_then(|()| match lease {
+        Some(rules) => judge_lease(guard, rules, &taken, &normal, head),
+        None => judge(guard, &taken, &normal, head),
+    });
+    match judged {
+        Ok(Door::Guarded(request)) if guard.observe => Door::Observed { route_index, would: Ok(request) },
+        Ok(door) => door,
+        // A route that only watches refuses nothing.
+        Err(refusal) if guard.observe => Door::Observed { route_index, would: Err(refusal.code) },
+        Err(refusal) => refuse(Some(route_index), refusal),
+    }
+}
+
+/// Whether a request that takes this route could change a guarded resource.
+fn is_protected(route: &Route) -> bool {
+    route.beside_guarded || route.guard.as_ref().is_some_and(|guard| !guard.observe)
+}
+
+/// Refuses a path that has another reading by which it could reach a guarded resource. `spelled` is the other route
+/// that it takes as it is spelled.
+fn check_readings(
+    path: &[u8],
+    normal: &NormalPath,
+    route: &Route,
+    spelled: Option<usize>,
+    routes: &[Arc<Route>],
+) -> Result<(), Refusal> {
+    let other = spelled.and_then(|index| routes.get(index));
+    if let Some(other) = other
+        && (is_protected(route) || is_protected(other))
+    {
+        let detail = "the path takes one route as it is spelled and another when it is decoded; send it in normal form";
+        return Err(Refusal::new(Code::AmbiguousTarget, detail));
+    }
+    if is_protected(route) && route.path_params == PathParameters::Refuse && normal.as_str().contains(';') {
+        let refused = normalize(path, PathParameters::Refuse);
+        return refused.map(drop).map_err(|ambiguous| Refusal::new(Code::AmbiguousTarget, ambiguous.to_string()));
+    }
+    Ok(())
+}
+
+/// Refuses a request in which a field that this route alone judges by is taken out, or has a second spelling.
+fn check_own_fields(guard: &Guard, route: &Route, head: &Head<'_>) -> Result<(), Refusal> {
+    let own = guard.identity_headers.iter().chain(route.key.fields());
+    fault_of_own(head.headers, &own).map_or(Ok(()), |fault| Err(misleading(fault)))
+}
+
+/// Decides where a request on a guarded route goes.
+fn judge(guard: &Guard, taken: &Taken<'_>, normal: &NormalPath, head: &Head<'_>) -> Result<Door, Refusal> {
+    let route_index = taken.route_index;
+    let method = method::effective(guard, head.method, head.headers, head.target)?;
+    match guard.class_of(&method) {
+        MethodClass::NotAllowed => return Err(Refusal::new(Code::MethodNotAllowed, "use another method")),
+        MethodClass::NotSupported => return Err(second_resource()),
+        _ if head.headers.contains_key(&DESTINATION) => return Err(second_resource()),
+        // What is on no list of operations does not pass.
+        _ if guard.speaks_azure() => return taken.guarded(normal, method, false, head),
+        MethodClass::Unjudged if is_preflight(head.headers) && !guard.observe => {
+            return taken.guarded(normal, method, false, head);
+        }
+        MethodClass::Unjudged => return Ok(Door::Pass { route_index, upgrade: false }),
+        MethodClass::Read | MethodClass::Write | MethodClass::UnclaimedWrite => {}
+    }
+    if guard.observe && head.headers.contains_key(header::UPGRADE) {
+        return Ok(Door::Pass { route_index, upgrade: true });
+    }
+    match taken.guarded(normal, method, false, head)? {
+        Door::Guarded(request) if guard.websocket && is_websocket(head) => Ok(Door::Handshake(request)),
+        door => Ok(door),
+    }
+}
+
+/// Decides where a request for the lease of a resource goes: its path without the prefix is that of the resource.
+fn judge_lease(
+    guard: &Guard,
+    rules: &LeaseRules,
+    taken: &Taken<'_>,
+    normal: &NormalPath,
+    head: &Head<'_>,
+) -> Result<Door, Refusal> {
+    let method = method::effective(guard, head.method, head.headers, head.target)?;
+    let ambiguous = || Refusal::new(Code::AmbiguousTarget, format!("spell the beginning of the path {}", rules.prefix));
+    if !head.target.starts_with(rules.prefix.as_bytes()) {
+        return Err(ambiguous());
+    }
+    let resource = normal.as_str().strip_prefix(&rules.prefix).filter(|path| !path.is_empty()).unwrap_or("/");
+    let resource = normalize(resource.as_bytes(), PathParameters::Keep).map_err(|_cause| ambiguous())?;
+    let (path, _) = split_query(head.target.get(rules.prefix.len()..).unwrap_or_default());
+    let path = if path.is_empty() { b"/" } else { path };
+    if !taken.route.mapping.agrees(path, &resource) {
+        return Err(not_below(taken.route));
+    }
+    taken.guarded(&resource, method, true, head)
+}
+
+/// The refusal of a path whose beginning cannot be replaced, or leads elsewhere when it is.
+fn not_below(route: &Route) -> Refusal {
+    let strip = route.mapping.strip();
+    let detail =
+        format!("send the path in normal form{}{strip}", if strip.is_empty() { "" } else { ", beginning with " });
+    Refusal::new(Code::AmbiguousTarget, detail)
+}
+
+/// The route that a request took.
+struct Taken<'a> {
+    route_index: usize,
+    route: &'a Arc<Route>,
+    found: &'a RouteMatch<'a>,
+}
+
+impl Taken<'_> {
+    /// The request as the guard gets it, for the resource of this path.
+    fn guarded(&self, resource: &NormalPath, method: Method, is_lease: bool, head: &Head<'_>) -> Result<Door, Refusal> {
+        let (_, query) = split_query(head.target);
+        let captures = &self.found.captures;
+        // One resource may be reached by two prefixes, and has one key.
+        let path = self.route.mapping.upstream_path(resource).ok_or_else(|| not_below(self.route))?;
+        let parts = KeyParts { host: head.host, path: &path, captures, query, headers: head.headers };
+        let key = self
+            .route
+            .key
+            .key(&self.route.upstream.identity, &parts)
+            .map_err(|ambiguous| Refusal::new(Code::AmbiguousTarget, ambiguous.to_string()))?;
+        let (route, route_index) = (Arc::clone(self.route), self.route_index);
+        Ok(Door::Guarded(GuardedRequest { route, route_index, key, method, client: head.client, is_lease }))
+    }
+}
+
+fn second_resource() -> Refusal {
+    Refusal::new(Code::NotSupported, "copy by reading and writing: COPY, MOVE and Destination change a second resource")
+}
+
+/// Whether this is a plain WebSocket handshake (RFC 6455 section 4.1): a GET without a body and without another method
+/// in a field.
+fn is_websocket(head: &Head<'_>) -> bool {
+    let mut upgrades = head.headers.get_all(header::UPGRADE).iter();
+    let websocket = upgrades.next().is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    websocket
+        && upgrades.next().is_none()
+        && head.method == Method::GET
+        && head.version == Version::HTTP_11
+        && !head.headers.contains_key(header::CONTENT_LENGTH)
+        && !head.headers.contains_key(header::TRANSFER_ENCODING)
+        && !method::is_named(head.headers, head.target)
+        && head.headers.get_all(header::CONNECTION).iter().any(|value| {
+            let mut options = value.as_bytes().split(|&octet| octet == b',');
+            options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
+        })
+}
+
+#[cfg(test)]
+#[path = "door_tests.rs"]
+mod tests;

@@ -1,0 +1,277 @@
+//! One table for each question that the door answers.
+
+use std::net::SocketAddr;
+
+use http::{HeaderName, HeaderValue};
+
+use super::{super::table::table, *};
+use crate::{
+    core::policy::MethodOverride,
+    proxy::testing::{config, guard, route},
+};
+
+/// Routes for the tables: `/docs/{id}` is guarded, `/judge/{id}` takes method overrides, `/watch/{id}` only watches,
+/// `/beside/{*rest}` shares the upstream of a guarded route, `/open/{*rest}` and `/open/docs/{id}` share nothing.
+fn routes() -> Vec<Arc<Route>> {
+    let server: SocketAddr = "127.0.0.1:9".parse().expect("an address");
+    let guarded = |path, guard| route(path, Some(guard), &[server]);
+    let mut beside = route("/beside/{*rest}", None, &[server]);
+    beside.beside_guarded = true;
+    config(vec![
+        guarded("/docs/{id}", guard()),
+        guarded("/judge/{id}", Guard { method_override: MethodOverride::Judge, ..guard() }),
+        guarded("/watch/{id}", Guard { observe: true, ..guard() }),
+        beside,
+        route("/open/{*rest}", None, &[server]),
+        route("/open/docs/{id}", None, &[server]),
+        guarded("/socket/{id}", Guard { websocket: true, ..guard() }),
+    ])
+    .routes
+}
+
+const DOCS: usize = 0;
+const JUDGE: usize = 1;
+const WATCH: usize = 2;
+const BESIDE: usize = 3;
+const OPEN: usize = 4;
+const OPEN_DOCS: usize = 5;
+const SOCKET: usize = 6;
+
+/// What the tables compare.
+#[derive(Debug, PartialEq)]
+enum Outcome {
+    Refused(Code),
+    Passed(usize),
+    PassedWithoutUpgrade(usize),
+    Guarded(usize, &'static str, &'static str),
+    Handshake(usize),
+    Observed(usize, &'static str, &'static str),
+    ObservedRefusal(Code),
+}
+
+use Outcome::{Guarded, Handshake, Observed, ObservedRefusal, Passed, PassedWithoutUpgrade, Refused};
+
+/// Decides on one request: its method, its target, and its fields as `name: value` lines.
+fn outcome(method: &str, target: &str, fields: &[&str]) -> Outcome {
+    let mut headers = HeaderMap::new();
+    for field in fields {
+        let (name, value) = field.split_once(": ").expect("a field");
+        let name: HeaderName = name.parse().expect("a name");
+        headers.append(name, HeaderValue::from_str(value).expect("a value"));
+    }
+    let routes = routes();
+    let method = Method::from_bytes(method.as_bytes()).expect("a method");
+    let head = Head {
+        method: &method,
+        version: Version::HTTP_11,
+        host: "example.com",
+        target: target.as_bytes(),
+        headers: &headers,
+        client: ClientAddress::Local,
+    };
+    match decide(&table(&routes), &routes, &head) {
+        Door::Refuse { refusal, .. } => Refused(refusal.code),
+        Door::Pass { route_index, upgrade: true } => Passed(route_index),
+        Door::Pass { route_index, upgrade: false } => PassedWithoutUpgrade(route_index),
+        Door::Handshake(request) => Handshake(request.route_index),
+        Door::Guarded(request) => {
+            Guarded(request.route_index, leak(request.key.as_str()), leak(request.method.as_str()))
+        }
+        Door::Observed { would: Ok(request), .. } => {
+            Observed(request.route_index, leak(request.key.as_str()), leak(request.method.as_str()))
+        }
+        Door::Observed { would: Err(code), .. } => ObservedRefusal(code),
+    }
+}
+
+fn leak(text: &str) -> &'static str {
+    text.to_owned().leak()
+}
+
+/// DESIGN, section 3, rule 10: one resource, one key, and no second reading.
+#[test]
+fn a_target_takes_one_route_or_none() {
+    let doc = Guarded(DOCS, "backend:/docs/42", "PUT");
+    for (target, expected) in [
+        ("/docs/42", doc),
+        ("/docs/42?draft=1", Guarded(DOCS, "backend:/docs/42", "PUT")),
+        ("/docs/%34%32", Guarded(DOCS, "backend:/docs/42", "PUT")),
+        ("/docs//42/", Guarded(DOCS, "backend:/docs/42", "PUT")),
+        ("/%64ocs/42", Guarded(DOCS, "backend:/docs/42", "PUT")),
+        ("/nothing", Refused(Code::NoRoute)),
+        ("/open/x", Passed(OPEN)),
+        ("/open/docs/42", Passed(OPEN_DOCS)),
+        ("/beside/x", Passed(BESIDE)),
+        // Two readings, one of them guarded.
+        ("/open/../docs/42", Refused(Code::AmbiguousTarget)),
+        ("/beside/../open/x", Refused(Code::AmbiguousTarget)),
+        ("/open/../beside/x", Refused(Code::AmbiguousTarget)),
+        // Two readings, neither of them guarded.
+        ("/docs/../open/x", Passed(OPEN)),
+        ("/open/%64ocs/42", Passed(OPEN_DOCS)),
+        // No reading.
+        ("/docs/a%2fb", Refused(Code::AmbiguousTarget)),
+        ("/beside/a%2fb", Refused(Code::AmbiguousTarget)),
+        ("/nothing/a%2fb", Refused(Code::AmbiguousTarget)),
+        ("/open/a%2fb", Passed(OPEN)),
+        ("/open/a%5cb", Passed(OPEN)),
+        // Path parameters.
+        ("/docs/42;v=1", Refused(Code::AmbiguousTarget)),
+        ("/docs/42%3Bv=1", Refused(Code::AmbiguousTarget)),
+        ("/beside/42;v=1", Refused(Code::AmbiguousTarget)),
+        ("/open/42;v=1", Passed(OPEN)),
+    ] {
+        assert_eq!(outcome("PUT", target, &[]), expected, "{target}");
+    }
+}
+
+/// DESIGN, section 4: what becomes of each method on a guarded route.
+#[test]
+fn a_method_is_judged_passed_or_refused() {
+    for (method, fields, expected) in [
+        ("GET", &[][..], Guarded(DOCS, "backend:/docs/1", "GET")),
+        ("HEAD", &[], Guarded(DOCS, "backend:/docs/1", "HEAD")),
+        ("PROPFIND", &[], Guarded(DOCS, "backend:/docs/1", "PROPFIND")),
+        ("POST", &[], Guarded(DOCS, "backend:/docs/1", "POST")),
+        ("DELETE", &[], Guarded(DOCS, "backend:/docs/1", "DELETE")),
+        ("BREW", &[], Guarded(DOCS, "backend:/docs/1", "BREW")),
+        ("get", &[], Guarded(DOCS, "backend:/docs/1", "get")),
+        ("OPTIONS", &[], PassedWithoutUpgrade(DOCS)),
+        ("TRACE", &[], Refused(Code::MethodNotAllowed)),
+        ("CONNECT", &[], Refused(Code::MethodNotAllowed)),
+        ("COPY", &["destination: /docs/2"], Refused(Code::NotSupported)),
+        ("MOVE", &[], Refused(Code::NotSupported)),
+        ("PUT", &["destination: /docs/2"], Refused(Code::NotSupported)),
+        ("GET", &["x-http-method: GET"], Refused(Code::MethodOverride)),
+        ("POST", &["x-method-override: PUT"], Refused(Code::MethodOverride)),
+    ] {
+        assert_eq!(outcome(method, "/docs/1", fields), expected, "{method} {fields:?}");
+    }
+}
+
+/// DESIGN, section 8: a preflight is answered with our names in it, where a guard is enforced; other questions pass.
+#[test]
+fn a_preflight_goes_to_the_guard() {
+    let preflight = ["origin: https://a.test", "access-control-request-method: PUT"];
+    for (method, target, fields, expected) in [
+        ("OPTIONS", "/docs/1", &preflight[..], Guarded(DOCS, "backend:/docs/1", "OPTIONS")),
+        ("OPTIONS", "/docs/1", &preflight[..1], PassedWithoutUpgrade(DOCS)),
+        ("OPTIONS", "/docs/1", &preflight[1..], PassedWithoutUpgrade(DOCS)),
+        ("OPTIONS", "/watch/1", &preflight, PassedWithoutUpgrade(WATCH)),
+        ("OPTIONS", "/open/1", &preflight, Passed(OPEN)),
+        ("PUT", "/docs/1", &preflight, Guarded(DOCS, "backend:/docs/1", "PUT")),
+    ] {
+        assert_eq!(outcome(method, target, fields), expected, "{method} {target} {fields:?}");
+    }
+}
+
+/// DESIGN, section 4: on a route that judges the method in a field, the stricter of the two counts.
+#[test]
+fn a_method_in_a_field_can_only_make_a_request_stricter() {
+    let judged = |method| Guarded(JUDGE, "backend:/judge/1", method);
+    for (method, fields, expected) in [
+        ("GET", &["x-http-method: PUT"][..], judged("PUT")),
+        ("POST", &["x-http-method-override: patch"], judged("PATCH")),
+        ("POST", &["x-method-override: GET"], judged("POST")),
+        ("PUT", &["x-http-method: GET"], judged("PUT")),
+        ("PUT", &["x-http-method: POST"], judged("PUT")),
+        ("PUT", &["x-http-method: BREW"], judged("PUT")),
+        ("BREW", &["x-http-method: PUT"], judged("PUT")),
+        ("OPTIONS", &["x-http-method: DELETE"], judged("DELETE")),
+        ("DELETE", &["x-http-method: OPTIONS"], judged("DELETE")),
+        ("GET", &["x-http-method: PUT", "x-method-override: PUT"], judged("PUT")),
+        ("GET", &["x-http-method: PUT", "x-method-override: GET"], Refused(Code::MethodOverride)),
+        ("GET", &["x-http-method: GET", "x-http-method: PUT"], Refused(Code::MethodOverride)),
+        ("GET", &["x-http-method: GET, PUT"], Refused(Code::MethodOverride)),
+        ("GET", &["x-http-method: "], Refused(Code::MethodOverride)),
+        ("GET", &["x-http-method: TRACE"], Refused(Code::MethodNotAllowed)),
+        ("TRACE", &["x-http-method: GET"], Refused(Code::MethodNotAllowed)),
+        ("GET", &["x-http-method: MOVE"], Refused(Code::NotSupported)),
+    ] {
+        assert_eq!(outcome(method, "/judge/1", fields), expected, "{method} {fields:?}");
+    }
+}
+
+/// The query names a method as a field does.
+#[test]
+fn a_method_in_the_query_is_refused_or_judged() {
+    let judged = |method| Guarded(JUDGE, "backend:/judge/1", method);
+    for (method, query, expected) in [
+        ("POST", "_method=PUT", judged("PUT")),
+        ("POST", "_method=put&a=1", judged("PUT")),
+        ("GET", "a=1&%5Fmethod=%64elete", judged("DELETE")),
+        ("POST", ".method=PUT", judged("PUT")),
+        ("PUT", "_method=GET", judged("PUT")),
+        ("POST", "_method=PUT&_method=PUT", judged("PUT")),
+        ("POST", "_method=PUT;_method=DELETE", Refused(Code::MethodOverride)),
+        ("POST", "_method", Refused(Code::MethodOverride)),
+        ("POST", "_method=P UT", Refused(Code::MethodOverride)),
+        ("GET", "_method=TRACE", Refused(Code::MethodNotAllowed)),
+        ("POST", "method=PUT&a_method=PUT&_methods=PUT&a=_method", judged("POST")),
+    ] {
+        assert_eq!(outcome(method, &format!("/judge/1?{query}"), &[]), expected, "{method} {query}");
+        let is_named = expected != judged("POST");
+        let by_default =
+            if is_named { Refused(Code::MethodOverride) } else { Guarded(DOCS, "backend:/docs/1", "POST") };
+        assert_eq!(outcome(method, &format!("/docs/1?{query}"), &[]), by_default, "{method} {query}");
+    }
+    let two = outcome("POST", "/judge/1?_method=PUT", &["x-http-method: DELETE"]);
+    assert_eq!(two, Refused(Code::MethodOverride), "the two name different methods");
+}
+
+/// DESIGN, section 4: Upgrade never bypasses a guard.
+#[test]
+fn only_a_plain_websocket_handshake_keeps_upgrade_and_only_where_the_route_says_so() {
+    let judged = |method| Guarded(SOCKET, "backend:/socket/1", method);
+    let websocket = ["connection: keep-alive, Upgrade", "upgrade: WebSocket"];
+    let with = |field| [websocket[0], websocket[1], field];
+    for (method, fields, expected) in [
+        ("GET", &websocket[..], Handshake(SOCKET)),
+        ("PUT", &websocket[..], judged("PUT")),
+        ("POST", &websocket[..], judged("POST")),
+        ("HEAD", &websocket[..], judged("HEAD")),
+        ("OPTIONS", &websocket[..], PassedWithoutUpgrade(SOCKET)),
+        ("GET", &["upgrade: websocket"], judged("GET")),
+        ("GET", &["connection: upgrade", "upgrade: h2c"], judged("GET")),
+        ("GET", &["connection: upgrade", "upgrade: websocket, h2c"], judged("GET")),
+        ("GET", &with("upgrade: h2c"), judged("GET")),
+        ("GET", &with("content-length: 5"), judged("GET")),
+        ("GET", &with("transfer-encoding: chunked"), judged("GET")),
+        ("GET", &with("x-http-method: PUT"), Refused(Code::MethodOverride)),
+        ("GET", &with("destination: /docs/2"), Refused(Code::NotSupported)),
+    ] {
+        assert_eq!(outcome(method, "/socket/1", fields), expected, "{method} {fields:?}");
+    }
+    assert_eq!(outcome("GET", "/socket/1?_method=PUT", &websocket), Refused(Code::MethodOverride));
+    assert_eq!(outcome("GET", "/docs/1", &websocket), Guarded(DOCS, "backend:/docs/1", "GET"));
+    let named = outcome("GET", "/judge/1", &with("x-http-method: PUT"));
+    assert_eq!(named, Guarded(JUDGE, "backend:/judge/1", "PUT"));
+}
+
+/// DESIGN, section 5: `observe` forwards every request as it came.
+#[test]
+fn a_route_that_watches_refuses_nothing() {
+    for (method, target, fields, would) in [
+        ("TRACE", "/watch/1", &[][..], Code::MethodNotAllowed),
+        ("MOVE", "/watch/1", &[], Code::NotSupported),
+        ("PUT", "/watch/1", &["x-http-method: GET"], Code::MethodOverride),
+        ("PUT", "/watch/a%2fb", &[], Code::AmbiguousTarget),
+    ] {
+        assert_eq!(outcome(method, target, fields), ObservedRefusal(would), "{method} {target} {fields:?}");
+    }
+    assert_eq!(outcome("PUT", "/watch/1", &["connection: upgrade", "upgrade: h2c"]), Passed(WATCH));
+    assert_eq!(outcome("PUT", "/watch/1", &[]), Observed(WATCH, "backend:/watch/1", "PUT"));
+}
+
+/// DESIGN, section 3, rule 9: a route is guarded or untouched.
+#[test]
+fn an_unguarded_route_passes_everything() {
+    for (method, fields) in [
+        ("TRACE", &[][..]),
+        ("COPY", &["destination: /docs/2"]),
+        ("GET", &["x-http-method: PUT"]),
+        ("PUT", &["connection: upgrade", "upgrade: h2c"]),
+    ] {
+        assert_eq!(outcome(method, "/open/1", fields), Passed(OPEN), "{method} {fields:?}");
+    }
+}

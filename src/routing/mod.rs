@@ -1,0 +1,8 @@
+//! Where a request goes: its route, its resource, and whether it is refused, passed on or guarded. Pure.
+
+pub mod door;
+mod guarded;
+pub mod method;
+pub mod table;
+
+pub use guarded::{GuardedRequest, Tunnel};

@@ -1,0 +1,81 @@
+//! The spans of a request's steps.
+
+use std::sync::Arc;
+
+use opentelemetry::{
+    Context, KeyValue, Value,
+    trace::{Span as _, SpanBuilder, SpanKind, Status, TraceContextExt as _, Tracer as _},
+};
+use opentelemetry_sdk::trace::Span;
+
+use super::{
+    traces::{TRACER, are_on},
+    trail::{Trail, current},
+};
+
+/// The span of one step of a request, from its making to its end; nothing where the request is not sampled.
+#[derive(Debug)]
+#[must_use = "it ends when it is dropped"]
+pub struct Step(Option<Open>);
+
+#[derive(Debug)]
+struct Open {
+    trail: Arc<Trail>,
+    span: Span,
+    /// What the step is part of.
+    around: Context,
+}
+
+impl Step {
+    /// Begins a step of the request on whose behalf this runs.
+    pub fn begin(name: &'static str) -> Self {
+        if !are_on() {
+            return Self(None);
+        }
+        current().map_or(Self(None), |trail| Self::of(&trail, name, SpanKind::Internal))
+    }
+
+    /// Begins an exchange with a server.
+    pub fn exchange(trail: &Arc<Trail>) -> Self {
+        Self::of(trail, "exchange", SpanKind::Client)
+    }
+
+    fn of(trail: &Arc<Trail>, name: &'static str, kind: SpanKind) -> Self {
+        let (Some((_, tracer)), Some(mut recording)) = (TRACER.get(), trail.trace.lock()) else { return Self(None) };
+        let span = tracer.build_with_context(SpanBuilder::from_name(name).with_kind(kind), &recording.parent);
+        let own = Context::new().with_remote_span_context(span.span_context().clone());
+        let around = std::mem::replace(&mut recording.parent, own);
+        drop(recording);
+        Self(Some(Open { trail: Arc::clone(trail), span, around }))
+    }
+
+    /// Notes something of the step.
+    pub fn set(&mut self, name: &'static str, value: impl Into<Value>) {
+        if let Some(open) = &mut self.0 {
+            open.span.set_attribute(KeyValue::new(name, value));
+        }
+    }
+
+    /// Notes that the step has failed.
+    pub fn fail(&mut self, reason: &'static str) {
+        if let Some(open) = &mut self.0 {
+            open.span.set_attribute(KeyValue::new("error.type", reason));
+            open.span.set_status(Status::error(""));
+        }
+    }
+
+    /// Whether anybody will see it.
+    pub const fn is_recorded(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        let Some(Open { trail, mut span, around }) = self.0.take() else { return };
+        span.end();
+        if let Some(mut recording) = trail.trace.lock() {
+            recording.parent = around;
+        }
+    }
+}

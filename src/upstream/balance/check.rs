@@ -1,0 +1,168 @@
+//! Active health checks: each server is asked again and again, by itself, on a runtime that carries no requests.
+
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use http::{Method, header};
+use pingora::{connectors::http::Connector, http::RequestHeader};
+use tokio::{
+    runtime::Handle,
+    time::{sleep, timeout},
+};
+
+use super::{Servers, server::Server};
+use crate::{
+    body::Body,
+    config::{Health, Question, Upstream},
+    entropy::random_u64,
+    upstream::{Purpose, connection::Connected, connector, dial, peer::Resolver},
+};
+
+/// Begins the checks of an upstream that wants them, on this runtime. They end with its configuration.
+pub(super) fn begin(runtime: Option<&Handle>, upstream: &Arc<Upstream>, servers: &Arc<Servers>) {
+    let checks = runtime.zip(upstream.health.as_ref());
+    for (index, server) in servers.list.iter().enumerate() {
+        match checks {
+            Some((runtime, _)) => {
+                drop(runtime.spawn(check(Arc::downgrade(upstream), index, Arc::clone(server))));
+            }
+            // Nobody will find out that it is well again.
+            None => drop(server.set_down(false)),
+        }
+    }
+}
+
+/// Checks one server until its configuration is gone.
+async fn check(upstream: Weak<Upstream>, index: usize, server: Arc<Server>) {
+    let (connector, resolver) = (connector(1), Resolver::new());
+    loop {
+        let Some((upstream, health)) = upstream.upgrade().and_then(|upstream| {
+            let health = upstream.health.clone()?;
+            Some((upstream, health))
+        }) else {
+            return;
+        };
+        let asked = timeout(health.timeout, ask(&connector, &resolver, &upstream, index, &health.question));
+        let answer = asked.await.unwrap_or(Err("no answer in time".to_owned()));
+        // Of the server and not of this task: a reload begins the tasks anew, and not what was found out.
+        let news = Streak(server.streak()).after(answer.is_ok(), server.is_down(), &health);
+        if let Some(down) = news
+            && server.set_down(down)
+        {
+            tell(&upstream, &server, down, answer.err().as_deref().unwrap_or_default());
+        }
+        drop(upstream);
+        sleep(with_jitter(health.interval)).await;
+    }
+}
+
+fn tell(upstream: &Upstream, server: &Server, down: bool, reason: &str) {
+    let (upstream, server) = (&upstream.name, &server.name);
+    if down {
+        tracing::warn!(%upstream, %server, reason, "the server is down: it gets no requests");
+    } else {
+        tracing::info!(%upstream, %server, "the server is up");
+    }
+}
+
+/// Whether a server is well; else what is wrong with it.
+async fn ask(
+    connector: &Arc<Connector>,
+    resolver: &Resolver,
+    upstream: &Arc<Upstream>,
+    index: usize,
+    question: &Question,
+) -> Result<(), String> {
+    let name = upstream.servers.get(index).map_or("", String::as_str);
+    let failed = |failure: crate::upstream::Failure| failure.to_string();
+    let dialled = dial((connector, Purpose::Read), resolver, upstream, name, true).await.map_err(failed)?;
+    let Question::Http { path, status } = question else { return Ok(()) };
+    let head = head(upstream.host_header.for_server(name).unwrap_or(name), path).map_err(|error| error.to_string())?;
+    // The connection is closed with the exchange: a kept one would hide that no new one can be made.
+    let exchange = Connected::new(dialled, index, None).send(Box::new(head), &Body::empty()).await.map_err(failed)?;
+    let found = exchange.head().status.as_u16();
+    if status.contains(&found) { Ok(()) } else { Err(format!("it answered {found}")) }
+}
+
+fn head(host: &str, path: &str) -> pingora::Result<RequestHeader> {
+    let mut head = RequestHeader::build(Method::GET, path.as_bytes(), Some(2))?;
+    head.insert_header(header::HOST, host)?;
+    head.insert_header(header::USER_AGENT, "ifmatch health check")?;
+    Ok(head)
+}
+
+/// How many answers in a row spoke against what is held to be the case.
+struct Streak<'a>(&'a AtomicUsize);
+
+impl Streak<'_> {
+    /// What is to be held to be the case after another answer, if that changes.
+    fn after(&self, is_well: bool, is_down: bool, health: &Health) -> Option<bool> {
+        if is_well != is_down {
+            self.0.store(0, Ordering::Relaxed);
+            return None;
+        }
+        let enough = if is_well { health.healthy_after } else { health.unhealthy_after };
+        if self.0.fetch_add(1, Ordering::Relaxed) + 1 < enough {
+            return None;
+        }
+        self.0.store(0, Ordering::Relaxed);
+        Some(!is_well)
+    }
+}
+
+/// Up to a tenth more or less, so that many proxies do not ask at the same moment.
+fn with_jitter(interval: Duration) -> Duration {
+    let tenth = interval / 10;
+    // Without random numbers of the system the checks are as good, if less evenly spread.
+    let part = u32::try_from(random_u64().unwrap_or_default() % 2001).unwrap_or_default();
+    interval.saturating_sub(tenth) + tenth * part / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn health() -> Health {
+        Health {
+            question: Question::Connect,
+            interval: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
+            healthy_after: 2,
+            unhealthy_after: 3,
+        }
+    }
+
+    /// What is held to be the case after each answer, beginning with a server that is up.
+    fn states(answers: &[bool]) -> Vec<bool> {
+        let (count, mut down) = (AtomicUsize::new(0), false);
+        let streak = Streak(&count);
+        let mut after = |is_well: &bool| {
+            down = streak.after(*is_well, down, &health()).unwrap_or(down);
+            down
+        };
+        answers.iter().map(&mut after).collect()
+    }
+
+    #[test]
+    fn a_server_is_down_after_so_many_bad_answers_in_a_row() {
+        assert_eq!(states(&[false, false, true, false, false, false]), [false, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn a_server_is_up_after_so_many_good_answers_in_a_row() {
+        assert_eq!(states(&[false, false, false, true, false, true, true])[2..], [true, true, true, true, false]);
+    }
+
+    #[test]
+    fn jitter_is_bounded() {
+        for _ in 0..1000 {
+            let wait = with_jitter(Duration::from_secs(10));
+            assert!((Duration::from_secs(9)..=Duration::from_secs(11)).contains(&wait), "{wait:?}");
+        }
+    }
+}

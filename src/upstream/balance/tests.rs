@@ -1,0 +1,65 @@
+//! What is known of servers, over several generations of a configuration.
+
+use super::*;
+use crate::{
+    config::{Connections, Health, Question},
+    upstream::testing::upstream,
+};
+
+fn of(upstreams: &Upstreams, servers: &[&str]) -> (Arc<Upstream>, Arc<Servers>) {
+    let upstream = Arc::new(upstream(servers));
+    let servers = upstreams.of(&upstream);
+    (upstream, servers)
+}
+
+#[test]
+fn what_is_known_of_a_server_outlives_its_configuration() {
+    let upstreams = Upstreams::default();
+    let (first, before) = of(&upstreams, &["a:1", "b:1"]);
+    before.connected(0, false);
+    let _slot = before.try_slot(1).expect("it is idle");
+    let (_second, after) = of(&upstreams, &["b:1", "a:1"]);
+    drop((first, before));
+    assert_eq!(after.order(Choice::Turn), [0, 1], "a comes last");
+    assert_eq!(after.states().map(|state| state.in_use).collect::<Vec<_>>(), [1, 0]);
+    assert_eq!(upstreams.states().len(), 2, "those of the old configuration are the same ones");
+}
+
+#[test]
+fn a_server_with_another_limit_is_counted_anew() {
+    let upstreams = Upstreams::default();
+    let (_first, before) = of(&upstreams, &["a:1"]);
+    let _slot = before.try_slot(0).expect("it is idle");
+    let connections = Connections { max: 1, ..Connections::default() };
+    let second = Arc::new(Upstream { connections, ..upstream(&["a:1"]) });
+    assert!(upstreams.of(&second).try_slot(0).is_ok());
+}
+
+#[test]
+fn a_server_that_is_down_is_in_no_order() {
+    let upstreams = Upstreams::default();
+    let (_upstream, servers) = of(&upstreams, &["a:1", "b:1"]);
+    servers.list[0].set_down(true);
+    for choice in [Choice::Turn, Choice::Turn, Choice::Hash(b"x")] {
+        assert_eq!(servers.order(choice), [1], "{choice:?}");
+    }
+    assert_eq!(servers.order(Choice::Only(0)), [0; 0]);
+    servers.list[1].set_down(true);
+    assert_eq!(servers.order(Choice::Turn), [0; 0]);
+}
+
+#[test]
+fn a_server_that_nobody_checks_any_more_is_up() {
+    let upstreams = Upstreams::default();
+    let health = Health {
+        question: Question::Connect,
+        interval: std::time::Duration::from_secs(1),
+        timeout: std::time::Duration::from_secs(1),
+        healthy_after: 1,
+        unhealthy_after: 1,
+    };
+    let checked = Arc::new(Upstream { health: Some(health), ..upstream(&["a:1"]) });
+    upstreams.of(&checked).list[0].set_down(true);
+    let (_unchecked, servers) = of(&upstreams, &["a:1"]);
+    assert_eq!(servers.order(Choice::Turn), [0]);
+}

@@ -1,0 +1,398 @@
+//! A connection with one request and response on it.
+
+use std::{future::poll_fn, io, pin::pin, sync::Arc, task::Poll, time::Duration};
+
+use bytes::Bytes;
+use http::{StatusCode, header};
+use pingora::{
+    ErrorType,
+    connectors::http::Connector,
+    http::{RequestHeader, ResponseHeader},
+    protocols::http::client::HttpSession,
+    upstreams::peer::HttpPeer,
+};
+use pingora_timeout::timeout;
+
+use super::{
+    Connection, Exchange, Failure, Wire,
+    balance::Slot,
+    http2::{is_unprocessed, to_http2},
+};
+use crate::{
+    body::{Body, Waiting},
+    boxed::boxed,
+    config::Upstream,
+    core::address::Address,
+    telemetry::{
+        exchange::Watch,
+        traces::{TRACEPARENT, TRACESTATE},
+    },
+};
+
+/// Interim responses (1xx) accepted before the final one.
+const INTERIM_RESPONSES_MAX: u8 = 16;
+
+/// A connection, and how far the messages on it have come.
+pub(super) struct Link {
+    connector: Arc<Connector>,
+    peer: HttpPeer,
+    /// What the upstream is called where the client called it nothing.
+    address: Address,
+    session: HttpSession,
+    reuse_idle: Duration,
+    /// Bounds the way from the first byte to the response's head.
+    timeout: Duration,
+    /// Bounds each wait for more of its body.
+    read_timeout: Duration,
+    /// Bounds each wait for room for more of the request's body.
+    write_timeout: Duration,
+    /// The place of this exchange among those that its server has at once.
+    slot: Option<Slot>,
+    /// The host that the server is sent in the place of the client's.
+    own_host: Option<String>,
+    interim_responses: u8,
+    /// Whether the head of the final response is here.
+    answered: bool,
+    /// Whether the body is being written.
+    uploading: bool,
+    /// Whether the request is complete on the wire; the connection cannot be used again before.
+    request_complete: bool,
+}
+
+/// An exchange that failed after it began.
+pub(super) struct Lost {
+    pub(super) failure: Failure,
+    /// Whether the connection broke before the response's head was complete.
+    pub(super) connection_died: bool,
+}
+
+impl Lost {
+    const fn abandoned() -> Self {
+        Self { failure: Failure::Abandoned { timed_out: false }, connection_died: false }
+    }
+
+    const fn timed_out() -> Self {
+        Self { failure: Failure::Abandoned { timed_out: true }, connection_died: false }
+    }
+}
+
+impl Lost {
+    /// Its name in metrics.
+    const fn word(&self) -> &'static str {
+        match self.failure {
+            Failure::NotSent { .. } => "not_sent",
+            Failure::Insecure => "tls",
+            Failure::Full => "overloaded",
+            Failure::Abandoned { timed_out: true } => "timeout",
+            Failure::Abandoned { timed_out: false } => "broken",
+        }
+    }
+}
+
+/// Tells the upstream of the trace that the request belongs to.
+pub(crate) fn trace(head: &mut RequestHeader, fields: Option<(String, Option<String>)>) -> pingora::Result<()> {
+    let Some((parent, state)) = fields else { return Ok(()) };
+    head.insert_header(TRACEPARENT, parent)?;
+    if let Some(state) = state {
+        return head.insert_header(TRACESTATE, state);
+    }
+    head.remove_header(TRACESTATE);
+    Ok(())
+}
+
+impl From<Box<pingora::Error>> for Lost {
+    fn from(error: Box<pingora::Error>) -> Self {
+        tracing::debug!(error = error.etype().as_str(), "an exchange with an upstream failed");
+        if is_unprocessed(&error) {
+            return Self { failure: Failure::NotSent { timed_out: false }, connection_died: true };
+        }
+        let died = matches!(error.etype(), ErrorType::ConnectionClosed | ErrorType::ReadError | ErrorType::WriteError);
+        Self { connection_died: died, ..Self::abandoned() }
+    }
+}
+
+impl From<io::Error> for Lost {
+    fn from(error: io::Error) -> Self {
+        tracing::error!(%error, "a spool file cannot be read");
+        Self::abandoned()
+    }
+}
+
+/// A connection before it is known which exchange it carries.
+pub(super) struct Dialled {
+    pub(super) link: Box<Link>,
+    /// Whether it has carried an exchange before.
+    pub(super) reused: bool,
+    /// The host that its server is sent in the place of the client's.
+    pub(super) own_host: Option<String>,
+    /// What is seen of its exchange.
+    pub(super) watch: Watch,
+}
+
+/// An open connection on which nothing has been sent.
+pub struct Connected {
+    link: Box<Link>,
+    server: usize,
+    reused: bool,
+    watch: Watch,
+}
+
+impl Connected {
+    /// To the server of this place; its exchange holds the slot.
+    pub(super) fn new(dialled: Dialled, server: usize, slot: Option<Slot>) -> Self {
+        let Dialled { mut link, reused, own_host, watch } = dialled;
+        (link.slot, link.own_host) = (slot, own_host);
+        Self { link, server, reused, watch }
+    }
+
+    /// The index of the server in [`Upstream::servers`](crate::config::Upstream::servers).
+    pub fn server(&self) -> usize {
+        self.server
+    }
+
+    /// Whether the connection has carried an exchange before.
+    pub fn is_reused(&self) -> bool {
+        self.reused
+    }
+
+    /// Sends a request, once, and reads the head of its final response; [`fields::request_head`] makes a head whose
+    /// framing fits the body. The upstream's timeout bounds the whole. Every failure is [`Failure::Abandoned`], except
+    /// for a head that cannot be written at all, and for a request that a server of HTTP/2 says it has not touched.
+    ///
+    /// An upstream may answer before it has the whole body. With an error (RFC 9112 section 9.5) the rest is not
+    /// sent; with anything else it is, because the upstream may be reading still.
+    ///
+    /// [`fields::request_head`]: super::fields::request_head
+    pub async fn send(self, head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Failure> {
+        self.transmit(head, body).await.map_err(|lost| lost.failure)
+    }
+
+    pub(super) async fn transmit(mut self, mut head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Lost> {
+        self.watch.asks(&head.method);
+        trace(&mut head, self.watch.trace_fields())?;
+        let (mut watch, outcome) =
+            (std::mem::replace(&mut self.watch, Watch::nothing()), self.exchange(head, body).await);
+        match &outcome {
+            Ok(exchange) => watch.answered(exchange.head().status.as_u16()),
+            Err(lost) => watch.failed(lost.word()),
+        }
+        outcome
+    }
+
+    async fn exchange(mut self, head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Lost> {
+        match timeout(self.link.timeout, self.link.converse(head, body)).await {
+            Ok(outcome) => outcome?,
+            // An upstream that answered and then stopped reading has left its answer on the connection.
+            Err(_) if self.link.uploading && !self.link.answered => {
+                at_once(self.link.final_head()).await.unwrap_or(Err(Lost::timed_out()))?;
+            }
+            Err(_) => return Err(Lost::timed_out()),
+        }
+        let head = self.link.session.response_header().cloned().ok_or(Lost::abandoned())?;
+        Ok(Exchange::of(self.link, Box::new(head), self.server))
+    }
+}
+
+impl Connection for Connected {
+    fn server(&self) -> usize {
+        self.server
+    }
+
+    fn send(self: Box<Self>, head: Box<RequestHeader>, body: &Body) -> Waiting<'_, Result<Exchange, Failure>> {
+        boxed(move || Self::send(*self, head, body))
+    }
+}
+
+impl Link {
+    pub(super) fn new(
+        connector: Arc<Connector>,
+        (peer, address): (HttpPeer, Address),
+        session: HttpSession,
+        reuse_idle: Duration,
+        upstream: &Upstream,
+    ) -> Self {
+        Self {
+            connector,
+            peer,
+            address,
+            session,
+            reuse_idle,
+            timeout: upstream.timeout,
+            read_timeout: upstream.read_timeout,
+            write_timeout: upstream.write_timeout,
+            slot: None,
+            own_host: None,
+            interim_responses: 0,
+            answered: false,
+            uploading: false,
+            request_complete: false,
+        }
+    }
+
+    async fn converse(&mut self, mut head: Box<RequestHeader>, body: &Body) -> Result<(), Lost> {
+        if let Some(host) = self.own_host.take() {
+            head.insert_header(header::HOST, host)?;
+        }
+        // An HTTP/1.0 request may name no host; as HTTP/1.1 it has to (RFC 9112 section 3.2).
+        if !head.headers.contains_key(header::HOST) {
+            head.insert_header(header::HOST, self.address.host())?;
+        }
+        if let Err(error) = self.write_head(head, body.is_empty()).await {
+            // Over HTTP/2 a stream that fails to begin has sent nothing.
+            let unwritable = *error.etype() == ErrorType::InvalidHTTPHeader;
+            let (lost, not_sent) = (Lost::from(error), Failure::NotSent { timed_out: false });
+            return Err(match (unwritable, self.session.as_http2()) {
+                (true, _) => Lost { failure: not_sent, connection_died: false },
+                (false, Some(_)) => Lost { failure: not_sent, connection_died: true },
+                (false, None) => lost,
+            });
+        }
+        if self.request_complete {
+            return self.final_head().await;
+        }
+        self.uploading = true;
+        self.upload(body).await?;
+        self.uploading = false;
+        if self.answered { Ok(()) } else { self.final_head().await }
+    }
+
+    async fn write_head(&mut self, mut head: Box<RequestHeader>, is_all: bool) -> pingora::Result<()> {
+        let HttpSession::H2(session) = &mut self.session else {
+            return self.session.write_request_header(head).await;
+        };
+        to_http2(&mut head, self.peer.is_tls())?;
+        self.request_complete = is_all;
+        session.write_request_header(head, is_all)
+    }
+
+    /// Writes the body; ends before its end where the upstream has answered with an error.
+    async fn upload(&mut self, body: &Body) -> Result<(), Lost> {
+        let (mut reader, mut sent) = (body.reader(), false);
+        while let Some(chunk) = reader.next_chunk().await? {
+            if sent && !self.answered {
+                at_once(self.final_head()).await.unwrap_or(Ok(()))?;
+            }
+            if self.refused() {
+                return Ok(());
+            }
+            match timeout(self.write_timeout, self.session.write_request_body(chunk, false)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return self.answer_despite(error).await,
+                // What it has left on the connection may say why it stopped reading.
+                Err(_) => return at_once(self.final_head()).await.unwrap_or(Err(Lost::timed_out())),
+            }
+            sent = true;
+        }
+        if let Err(error) = self.session.finish_request_body().await {
+            return self.answer_despite(error).await;
+        }
+        self.request_complete = true;
+        Ok(())
+    }
+
+    /// An upstream that answers early may close at once: its answer can be read although writing failed.
+    async fn answer_despite(&mut self, error: Box<pingora::Error>) -> Result<(), Lost> {
+        let lost = Lost::from(error);
+        if self.answered {
+            return Ok(());
+        }
+        // A server that refuses a stream says so where its answer would be.
+        let or_not_sent = |why: Lost| if matches!(why.failure, Failure::NotSent { .. }) { why } else { lost };
+        self.final_head().await.map_err(or_not_sent)
+    }
+
+    /// Reads up to the head of the final response. May be dropped and called again: what has come is kept.
+    async fn final_head(&mut self) -> Result<(), Lost> {
+        loop {
+            self.session.read_response_header().await?;
+            let head = self.session.response_header().ok_or(Lost::abandoned())?;
+            if !head.status.is_informational() {
+                self.answered = is_framed(head);
+                return if self.answered { Ok(()) } else { Err(Lost::abandoned()) };
+            }
+            self.interim_responses += 1;
+            if head.status == StatusCode::SWITCHING_PROTOCOLS || self.interim_responses > INTERIM_RESPONSES_MAX {
+                return Err(Lost::abandoned());
+            }
+        }
+    }
+
+    /// Whether the upstream has answered with an error.
+    fn refused(&self) -> bool {
+        self.answered
+            && self
+                .session
+                .response_header()
+                .is_some_and(|head| head.status.is_client_error() || head.status.is_server_error())
+    }
+
+    /// The next bytes of the response's body. Waits as long as the upstream's `read_timeout`.
+    async fn read_body(&mut self) -> Result<Option<Bytes>, Failure> {
+        loop {
+            return match timeout(self.read_timeout, self.session.read_response_body()).await {
+                Ok(Ok(Some(chunk))) if chunk.is_empty() => continue,
+                Ok(Ok(chunk)) => Ok(chunk),
+                Ok(Err(error)) => {
+                    tracing::debug!(error = error.etype().as_str(), "the body of an upstream's response broke off");
+                    Err(Failure::Abandoned { timed_out: false })
+                }
+                Err(_) => Err(Failure::Abandoned { timed_out: true }),
+            };
+        }
+    }
+
+    async fn put_back(mut self: Box<Self>) {
+        if let HttpSession::H2(session) = &mut self.session {
+            // Trailers are not forwarded, and the response is not over before them.
+            let _ = at_once(session.read_trailers()).await;
+        }
+        if self.request_complete && !self.reuse_idle.is_zero() && self.session.response_done() {
+            let Self { connector, session, peer, reuse_idle, .. } = *self;
+            // Boxed, because it is large, and all that may end an exchange would have to make room for it.
+            Box::pin(connector.release_http_session(session, &peer, Some(reuse_idle))).await;
+        }
+    }
+}
+
+impl Wire for Link {
+    fn next_chunk(&mut self) -> Waiting<'_, Result<Option<Bytes>, Failure>> {
+        boxed(|| self.read_body())
+    }
+
+    fn is_complete(&mut self) -> bool {
+        self.session.response_done()
+    }
+
+    fn leave_slot(&mut self) {
+        self.slot = None;
+    }
+
+    fn release(self: Box<Self>) -> Waiting<'static, ()> {
+        boxed(|| self.put_back())
+    }
+}
+
+/// Whether the response has no transfer coding that would reach the client undecoded: we offer none but `chunked`.
+fn is_framed(head: &ResponseHeader) -> bool {
+    let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => true,
+        (Some(coding), None) => coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"),
+        (Some(_), Some(_)) => false,
+    }
+}
+
+/// What a future yields without waiting.
+async fn at_once<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        Poll::Ready(match future.as_mut().poll(context) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        })
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests;

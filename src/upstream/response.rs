@@ -1,0 +1,254 @@
+//! The response of an exchange.
+
+use std::{ops::Range, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header};
+use pingora::http::ResponseHeader;
+use tokio::time::Instant;
+
+use super::{Failure, Wire};
+use crate::{
+    body::{BodyBudget, Share, Use, content_length},
+    patience::within,
+};
+
+/// How much of an unwanted body is read: about what comes in one piece with the head.
+const UNWANTED_BODY_BYTES: usize = 64 * 1024;
+/// How long it may take to arrive.
+const UNWANTED_BODY_WAIT: Duration = Duration::from_millis(50);
+
+/// An exchange whose response has begun. Dropping it closes the connection; [`Exchange::finish`] keeps it.
+pub struct Exchange {
+    wire: Box<dyn Wire>,
+    head: Box<ResponseHeader>,
+    /// The length of the body by the head.
+    declared: Option<u64>,
+    is_stream: bool,
+    server: usize,
+    /// A body that failed once never reaches an orderly end.
+    failure: Option<Failure>,
+}
+
+impl Exchange {
+    /// The response of the server of this place, whose head is here, and whose content comes over `wire`.
+    pub fn of(wire: Box<dyn Wire>, head: Box<ResponseHeader>, server: usize) -> Self {
+        let declared = content_length(&head.headers);
+        let is_stream = is_stream(&head.headers);
+        Self { wire, head, declared, is_stream, server, failure: None }
+    }
+
+    /// The head of the final response, as it came; without fields once it was taken.
+    pub fn head(&self) -> &ResponseHeader {
+        &self.head
+    }
+
+    /// Takes the head out, to be changed and sent on; [`Exchange::head`] keeps its status.
+    pub fn take_head(&mut self) -> Box<ResponseHeader> {
+        let (mut left, ()) = http::Response::new(()).into_parts();
+        left.status = self.head.status;
+        std::mem::replace(&mut self.head, Box::new(left.into()))
+    }
+
+    /// Whether its body is meant to be read as it comes, and perhaps never ends: it is never waited for.
+    pub fn is_stream(&self) -> bool {
+        self.is_stream
+    }
+
+    /// The index of the server that answered, in [`Upstream::servers`](crate::config::Upstream::servers).
+    pub fn server(&self) -> usize {
+        self.server
+    }
+
+    /// The next bytes of the body, never empty; `None` at its end, and at once where the response has none (to HEAD,
+    /// 204, 304). Waits as long as the upstream's `read_timeout`. May be dropped and called again: no byte is lost.
+    pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, Failure> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let chunk = self.wire.next_chunk().await;
+        match &chunk {
+            Ok(Some(_)) => {}
+            Ok(None) => self.wire.leave_slot(),
+            Err(failure) => self.failure = Some(*failure),
+        }
+        chunk
+    }
+
+    /// Ends the exchange. Where the body was read to its end the connection may carry another one.
+    pub async fn finish(self) {
+        if self.failure.is_none() {
+            self.wire.release().await;
+        }
+    }
+
+    /// Ends the exchange where nobody wants its body: reads a small one, so that the connection may carry another one.
+    pub async fn discard(mut self) {
+        let end = gather(&mut self, UNWANTED_BODY_BYTES, UNWANTED_BODY_WAIT, |_| true).await;
+        if matches!(end, Ok(End::Complete)) {
+            self.finish().await;
+        }
+    }
+
+    /// Whether the response's body has been read to its end, or there is none.
+    fn is_complete(&mut self) -> bool {
+        self.failure.is_none() && self.wire.is_complete()
+    }
+}
+
+/// What [`read_whole`] got. Where it is not complete, the rest is still to be read from the exchange.
+#[derive(Debug)]
+pub enum Whole {
+    /// The whole body.
+    Complete(Begun),
+    /// The body is larger than wanted, or says so, or is a stream; its beginning, which may be empty.
+    TooLarge(Begun),
+    /// The body did not arrive in time; its beginning, which may be empty.
+    TooSlow(Begun),
+}
+
+impl Whole {
+    /// A body of which nothing was read.
+    pub fn unread() -> Self {
+        Self::TooLarge(Begun::default())
+    }
+}
+
+/// A part of a body that is held in memory, with its share of the total; given back when it is dropped.
+#[derive(Debug, Default)]
+pub struct Begun {
+    chunks: Vec<Bytes>,
+    len: usize,
+    share: Option<Share>,
+}
+
+impl Begun {
+    /// Its bytes, in order.
+    pub fn chunks(&self) -> &[Bytes] {
+        &self.chunks
+    }
+
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// A body that is made here.
+    pub fn of(bytes: Bytes) -> Self {
+        Self { len: bytes.len(), chunks: vec![bytes], share: None }
+    }
+
+    /// These of its bytes, as far as there are so many.
+    #[must_use]
+    pub fn part(mut self, part: Range<u64>) -> Self {
+        let mut start = 0_u64;
+        for chunk in &mut self.chunks {
+            let len = chunk.len();
+            let within = |place: u64| usize::try_from(place.saturating_sub(start)).map_or(len, |place| place.min(len));
+            *chunk = chunk.slice(within(part.start)..within(part.end).max(within(part.start)));
+            start += len as u64;
+        }
+        self.chunks.retain(|chunk| !chunk.is_empty());
+        self.len = self.chunks.iter().map(Bytes::len).sum();
+        self
+    }
+
+    /// Adds a chunk, and says whether the total had room for it.
+    fn push(&mut self, chunk: Bytes, (budget, purpose): (&Arc<BodyBudget>, Use)) -> bool {
+        let share = self.share.get_or_insert_with(|| Share::none_of(budget, purpose));
+        self.len += chunk.len();
+        self.chunks.push(chunk);
+        share.hold_memory(self.len)
+    }
+}
+
+/// Reads the body of a response if it has at most `max_bytes`, for which the budget has room, and arrives within `wait`.
+/// No byte is dropped, so that the caller can stream a body that has not.
+pub async fn read_whole(
+    exchange: &mut Exchange,
+    max_bytes: usize,
+    wait: Duration,
+    budget: (&Arc<BodyBudget>, Use),
+) -> Result<Whole, Failure> {
+    let mut begun = Begun::default();
+    Ok(match gather(exchange, max_bytes, wait, |chunk| begun.push(chunk, budget)).await? {
+        End::Complete => Whole::Complete(begun),
+        End::TooLarge => Whole::TooLarge(begun),
+        End::TooSlow => Whole::TooSlow(begun),
+    })
+}
+
+/// What [`hash_whole`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hashed {
+    /// The hash of the whole body.
+    Hash(blake3::Hash),
+    /// The body is larger than wanted, or says so, or is a stream.
+    TooLarge,
+    /// The body did not arrive in time.
+    TooSlow,
+}
+
+/// Reads and hashes the body of a response if it has at most `max_bytes` and arrives within `wait`.
+pub async fn hash_whole(exchange: &mut Exchange, max_bytes: usize, wait: Duration) -> Result<Hashed, Failure> {
+    let mut hasher = blake3::Hasher::new();
+    let hash = |chunk: Bytes| {
+        hasher.update(&chunk);
+        true
+    };
+    Ok(match gather(exchange, max_bytes, wait, hash).await? {
+        End::Complete => Hashed::Hash(hasher.finalize()),
+        End::TooLarge => Hashed::TooLarge,
+        End::TooSlow => Hashed::TooSlow,
+    })
+}
+
+/// Whether a body is a stream of events (the HTML standard, section 9.2) or of parts that replace each other, or has
+/// trailers, which are sent by those who cannot tell all before its end.
+fn is_stream(fields: &HeaderMap) -> bool {
+    let kind = fields.get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let kind = kind.split(|octet| *octet == b';').next().unwrap_or_default().trim_ascii();
+    let streams = [&b"text/event-stream"[..], b"multipart/x-mixed-replace"];
+    fields.contains_key(header::TRAILER) || streams.iter().any(|stream| kind.eq_ignore_ascii_case(stream))
+}
+
+/// How far [`gather`] came.
+enum End {
+    Complete,
+    TooLarge,
+    TooSlow,
+}
+
+/// Reads a body within bounds. `keep` takes each chunk, and says whether it can take more.
+async fn gather(
+    exchange: &mut Exchange,
+    max_bytes: usize,
+    wait: Duration,
+    mut keep: impl FnMut(Bytes) -> bool,
+) -> Result<End, Failure> {
+    if exchange.is_complete() {
+        exchange.wire.leave_slot();
+        return Ok(End::Complete);
+    }
+    if exchange.is_stream || exchange.declared.is_some_and(|declared| declared > max_bytes as u64) {
+        return Ok(End::TooLarge);
+    }
+    let (deadline, mut len) = (Instant::now() + wait, 0_usize);
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let Ok(chunk) = within(left, exchange.next_chunk()).await else { return Ok(End::TooSlow) };
+        let Some(chunk) = chunk? else { return Ok(End::Complete) };
+        len += chunk.len();
+        if !keep(chunk) || len > max_bytes {
+            return Ok(End::TooLarge);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

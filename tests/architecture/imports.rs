@@ -1,0 +1,171 @@
+//! Which file imports which: rooms stand on each other in one order, and no files import each other in a circle.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use syn::{
+    Attribute, Item, ItemMod, ItemUse, Path, UseTree,
+    visit::{self, Visit},
+};
+
+use super::{assert_none, sources};
+
+/// The rooms from the ground up: each imports only those before it.
+const ROOMS: &[&str] = &[
+    "boxed",
+    "patience",
+    "core",
+    "clock",
+    "entropy",
+    "supervisor",
+    "dialect",
+    "tls",
+    "config",
+    "telemetry",
+    "store",
+    "body",
+    "routing",
+    "upstream",
+    "drain",
+    "guard",
+    "generation",
+    "downstream",
+    "proxy",
+    "reload",
+    "server",
+    "admin",
+    "cli",
+];
+
+/// A path below `src/` without its ending, one name for each module.
+type Module = Vec<String>;
+
+/// What the production code of one module imports.
+struct Imports {
+    module: Module,
+    found: BTreeSet<Module>,
+}
+
+impl Imports {
+    /// Notes a path as it is written here.
+    fn note(&mut self, mut names: Vec<String>) {
+        let mut from = match names.first().map(String::as_str) {
+            Some("crate") => Vec::new(),
+            Some("self" | "super") => self.module.clone(),
+            _ => return,
+        };
+        while let Some("crate" | "self" | "super") = names.first().map(String::as_str) {
+            if names.remove(0) == "super" {
+                from.pop();
+            }
+        }
+        from.extend(names);
+        self.found.insert(from);
+    }
+
+    fn note_tree(&mut self, before: &[String], tree: &UseTree) {
+        let and = |name: &syn::Ident| [before, &[name.to_string()]].concat();
+        match tree {
+            UseTree::Path(path) => self.note_tree(&and(&path.ident), &path.tree),
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.note_tree(before, tree)),
+            UseTree::Name(name) => self.note(and(&name.ident)),
+            UseTree::Rename(name) => self.note(and(&name.ident)),
+            UseTree::Glob(_) => self.note(before.to_vec()),
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Imports {
+    fn visit_item(&mut self, item: &'ast Item) {
+        let (Item::Mod(ItemMod { attrs, .. }) | Item::Use(ItemUse { attrs, .. }) | Item::Fn(syn::ItemFn { attrs, .. })) =
+            item
+        else {
+            return visit::visit_item(self, item);
+        };
+        if !attrs.iter().any(is_for_tests) {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &'ast ItemUse) {
+        self.note_tree(&[], &item.tree);
+    }
+
+    fn visit_path(&mut self, path: &'ast Path) {
+        self.note(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        visit::visit_path(self, path);
+    }
+}
+
+fn is_for_tests(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("cfg") && attribute.parse_args::<Path>().is_ok_and(|path| path.is_ident("test"))
+}
+
+fn module_of(file: &str) -> Module {
+    let path = file.trim_start_matches("src/").trim_end_matches(".rs");
+    let path = path.strip_suffix("/mod").unwrap_or(path);
+    if path == "lib" || path == "main" { Vec::new() } else { path.split('/').map(str::to_owned).collect() }
+}
+
+/// Each file of production code, and the files that it imports. What a module exports again counts as its own.
+fn imports() -> BTreeMap<Module, BTreeSet<Module>> {
+    let files: BTreeMap<Module, String> = sources(&["src"])
+        .into_iter()
+        .filter(|(file, _)| !file.contains("test") && file != "src/main.rs" && file != "src/lib.rs")
+        .map(|(file, text)| (module_of(&file), text))
+        .collect();
+    let file_of = |mut path: Module| {
+        while !path.is_empty() && !files.contains_key(&path) {
+            path.pop();
+        }
+        path
+    };
+    let of_one = |(module, text): (&Module, &String)| {
+        let parsed = syn::parse_file(text).unwrap_or_else(|error| panic!("{module:?}: {error}"));
+        let mut imports = Imports { module: module.clone(), found: BTreeSet::new() };
+        imports.visit_file(&parsed);
+        let found = imports.found.into_iter().map(file_of).filter(|file| !file.is_empty() && file != module);
+        (module.clone(), found.collect())
+    };
+    files.iter().map(of_one).collect()
+}
+
+fn is_parent_and_child(one: &Module, other: &Module) -> bool {
+    one.starts_with(other) || other.starts_with(one)
+}
+
+fn shown((from, to): (&Module, &Module)) -> String {
+    format!("{} imports {}", from.join("/"), to.join("/"))
+}
+
+#[test]
+fn each_room_imports_only_the_rooms_below_it() {
+    let height = |module: &Module| {
+        let room = &module[0];
+        ROOMS.iter().position(|other| other == room).unwrap_or_else(|| panic!("{room} has no place in the order"))
+    };
+    let imports = imports();
+    assert!(imports.len() > 100, "the sources were read");
+    let edges = imports.iter().flat_map(|(from, all)| all.iter().map(move |to| (from, to)));
+    let upward = edges.filter(|(from, to)| height(to) > height(from));
+    assert_none(&upward.map(shown).collect::<Vec<_>>());
+}
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    let mut edges: BTreeSet<(Module, Module)> = imports()
+        .into_iter()
+        .flat_map(|(from, all)| all.into_iter().map(move |to| (from.clone(), to)))
+        .filter(|(from, to)| !is_parent_and_child(from, to))
+        .collect();
+    // What nobody imports, and what imports nobody, is on no circle.
+    loop {
+        let from: BTreeSet<Module> = edges.iter().map(|(from, _)| from.clone()).collect();
+        let to: BTreeSet<Module> = edges.iter().map(|(_, to)| to.clone()).collect();
+        let before = edges.len();
+        edges.retain(|edge| to.contains(&edge.0) && from.contains(&edge.1));
+        if edges.len() == before {
+            break;
+        }
+    }
+    assert_none(&edges.iter().map(|(from, to)| shown((from, to))).collect::<Vec<_>>());
+}
