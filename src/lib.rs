@@ -9,22 +9,22 @@
 //! 3. An unguarded request goes on through pingora's own proxying (`proxy/pass.rs`); one on a route that only watches
 //!    does too, with a verdict beside it (`proxy/observe.rs`). Their path ends here.
 //! 4. A guarded one ([`routing::GuardedRequest`]) goes to [`guard::Guards`], which parses its preconditions
-//!    ([`core::precondition`]) and takes one of four ways: `guard/read.rs`, `guard/write.rs`, `guard/unclaimed.rs`, or
-//!    `guard/lease.rs` for an operation on a lease ([`dialect`], [`core::lease`]). What a lease says to reads and writes
-//!    is judged in `guard/lease_use.rs`. A request in the azure dialect comes through `guard/azure.rs`, which brings it and
+//!    ([`core::precondition`]) and takes one of four ways: `guard/read/mod.rs`, `guard/write/mod.rs`, `guard/write/unclaimed.rs`, or
+//!    `guard/lease/mod.rs` for an operation on a lease ([`dialect`], [`core::lease`]). What a lease says to reads and writes
+//!    is judged in `guard/lease/usage.rs`. A request in the azure dialect comes through `guard/azure.rs`, which brings it and
 //!    its answer into that form.
 //! 5. Memory is asked first: the record ([`core::record`], from the [`store`]) and the remembered responses
-//!    (`guard/memory.rs`), as far as the principal may know (`guard/principal.rs`). A read may end here with 304 or
+//!    (`guard/knowledge/responses.rs`), as far as the principal may know (`guard/knowledge/principal.rs`). A read may end here with 304 or
 //!    412, and a write with a refusal ([`core::verdict`]).
 //! 6. A write's body is received completely, in memory and then in a spool file (`body/receive.rs`), and the write
-//!    waits for its turn among those on the same resource (`guard/queue.rs`).
-//! 7. It is judged, by memory or by a probe of the upstream (`guard/admit.rs`, `guard/probe.rs`), and its mark is
-//!    swapped in against the very revision that it was judged at (`guard/claim.rs`, [`core::steps`]): it holds the
+//!    waits for its turn among those on the same resource (`guard/claim/queue.rs`).
+//! 7. It is judged, by memory or by a probe of the upstream (`guard/write/admit.rs`, `guard/probe/mod.rs`), and its mark is
+//!    swapped in against the very revision that it was judged at (`guard/claim/mod.rs`, [`core::steps`]): it holds the
 //!    claim.
-//! 8. One exchange with the upstream ([`upstream`]); that of a write (`guard/send.rs`) is never repeated once a byte of
+//! 8. One exchange with the upstream ([`upstream`]); that of a write (`guard/write/send.rs`) is never repeated once a byte of
 //!    it was sent.
-//! 9. The response to a read gets its tag (`guard/label.rs`), spelled so that it names one state ([`core::coarse_tag`]).
-//!    After a write the new state is learned (`guard/new_state.rs`), and the claim is settled: applied, not applied,
+//! 9. The response to a read gets its tag (`guard/read/label.rs`), spelled so that it names one state ([`core::coarse_tag`]).
+//!    After a write the new state is learned (`guard/write/new_state.rs`), and the claim is settled: applied, not applied,
 //!    unclear, or in doubt.
 //! 10. The answer goes out through `downstream/relay.rs`, a refusal ([`core::refusal`]) among them through
 //!     [`downstream::respond`], the one writer of local responses. The access log gets its line ([`telemetry::access`]).

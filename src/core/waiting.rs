@@ -2,7 +2,7 @@
 //!
 //! # Design
 //!
-//! *Why signs?* Each process lets its own writes and grants go by order of arrival (`guard/queue.rs`), and knows nothing
+//! *Why signs?* Each process lets its own writes and grants go by order of arrival (`guard/claim/queue.rs`), and knows nothing
 //! of who waits in another. Without a sign, a stream of writes through one process would keep all others away.
 //!
 //! *What is a turn?* One mark, or one grant. Whoever stands in front of the line of its process and cannot go on signs

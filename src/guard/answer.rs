@@ -54,7 +54,7 @@ impl From<Box<pingora::Error>> for Answer {
 
 impl Answer {
     /// A response whose body was read up to some point. Where that was the end its length is known.
-    pub(super) async fn read_so_far(
+    pub(crate) async fn read_so_far(
         mut head: Box<ResponseHeader>,
         whole: Whole,
         exchange: Exchange,
@@ -73,7 +73,7 @@ impl Answer {
     }
 
     /// Says the tag that it carries in the route's second field too.
-    pub(super) fn mirror_tag(&mut self, guard: &Guard) -> pingora::Result<()> {
+    pub(crate) fn mirror_tag(&mut self, guard: &Guard) -> pingora::Result<()> {
         let Some(mirror) = &guard.on_the_way.mirror else { return Ok(()) };
         match self {
             Self::Relayed(relayed) => mirror_tag(&mut relayed.head, mirror),
@@ -83,7 +83,7 @@ impl Answer {
     }
 
     /// Makes what it refers to what the client knows it by.
-    pub(super) fn lead_back(&mut self, route: &Route, client: &RequestHeader) -> pingora::Result<()> {
+    pub(crate) fn lead_back(&mut self, route: &Route, client: &RequestHeader) -> pingora::Result<()> {
         match self {
             Self::Relayed(relayed) => lead_back(&mut relayed.head, route, client),
             Self::NotModified(head) => lead_back(head, route, client),
@@ -92,7 +92,7 @@ impl Answer {
     }
 
     /// Tells what may be told of the modification date. Where the upstream judges, dates are its own matter.
-    pub(super) fn tell_date(&mut self, guard: &Guard) -> pingora::Result<()> {
+    pub(crate) fn tell_date(&mut self, guard: &Guard) -> pingora::Result<()> {
         let Self::Relayed(relayed) = self else { return Ok(()) };
         if guard.etag == TagSource::Delegate {
             return Ok(());
@@ -107,8 +107,8 @@ impl Answer {
         }
     }
 
-    /// A 304 with these fields, those of a 304 alone (see [`not_modified_fields`](super::memory::not_modified_fields)).
-    pub(super) fn not_modified(fields: &HeaderMap) -> Self {
+    /// A 304 with these fields, those of a 304 alone (see [`not_modified_fields`](super::knowledge::responses::not_modified_fields)).
+    pub(crate) fn not_modified(fields: &HeaderMap) -> Self {
         let (mut head, ()) = http::Response::new(()).into_parts();
         head.status = StatusCode::NOT_MODIFIED;
         head.headers = fields.clone();
@@ -134,7 +134,7 @@ fn may_have_length(head: &ResponseHeader) -> bool {
 }
 
 /// Takes away a tag that is not of the route's source: clients could not use it here. Another is spelled as it is issued.
-pub(super) fn withhold_foreign_tag(
+pub(crate) fn withhold_foreign_tag(
     head: &mut ResponseHeader,
     guard: &Guard,
     spelling: &Spelling,
@@ -144,7 +144,7 @@ pub(super) fn withhold_foreign_tag(
 }
 
 /// Puts a tag, or none, in the place of whatever tags a response has: exactly one leaves us.
-pub(super) fn set_tag(head: &mut ResponseHeader, tag: Option<&EntityTag>) -> pingora::Result<()> {
+pub(crate) fn set_tag(head: &mut ResponseHeader, tag: Option<&EntityTag>) -> pingora::Result<()> {
     let Some(tag) = tag else {
         head.remove_header(&header::ETAG);
         return Ok(());

@@ -7,9 +7,8 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use super::{
     Guards,
     answer::{Answer, Relayed},
-    azure_containers::has_removed_nothing,
+    knowledge::{collections::has_removed_nothing, responses::not_modified_fields},
     lease::{Needs, fresh_id},
-    memory::not_modified_fields,
     request::{Received, Request, name_resource},
 };
 use crate::{
@@ -29,7 +28,7 @@ use crate::{
 
 impl Guards {
     /// Handles a request in the azure dialect.
-    pub(super) async fn answer_in_azure(
+    pub(crate) async fn answer_in_azure(
         &self,
         client: &mut dyn Client,
         guarded: &GuardedRequest,

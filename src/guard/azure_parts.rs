@@ -9,7 +9,7 @@ use pingora::http::ResponseHeader;
 use super::{
     Guards,
     answer::{Answer, Relayed},
-    evidence::{selecting_number, version_tag_of},
+    knowledge::evidence::{selecting_number, version_tag_of},
     refusals::RETRY_SOON,
     request::Request,
 };
@@ -31,7 +31,7 @@ impl Guards {
     ///
     /// It cannot be made: the whole is too large to hold, or a write is in flight, so that the tag may be older than what
     /// it labels. Parts of one tag are put together by the client: each must be of one content.
-    pub(super) async fn part_of(&self, request: &Request, guard: &Guard, relayed: Relayed) -> Result<Relayed, Answer> {
+    pub(crate) async fn part_of(&self, request: &Request, guard: &Guard, relayed: Relayed) -> Result<Relayed, Answer> {
         let fields = &request.head.headers;
         if !fields.contains_key(header::RANGE) || relayed.head.status != StatusCode::OK || request.method != Method::GET
         {

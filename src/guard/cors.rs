@@ -44,14 +44,14 @@ const GRANT_TTL: Duration = Duration::from_secs(600);
 const DENIAL_TTL: Duration = Duration::from_secs(5);
 
 /// What upstreams grant to which origins.
-pub(super) struct Origins {
+pub(crate) struct Origins {
     grants: Cache<[u8; 32], Arc<HeaderMap>>,
     denials: Cache<[u8; 32], ()>,
 }
 
 impl Origins {
     /// Nothing is known.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let grants = Cache::builder().max_capacity(ORIGINS_MAX).time_to_live(GRANT_TTL).build();
         let denials = Cache::builder().max_capacity(ORIGINS_MAX).time_to_live(DENIAL_TTL).build();
         Self { grants, denials }
@@ -59,7 +59,7 @@ impl Origins {
 
     /// Learns from a response to a request with an origin. Only one that is no error tells of an origin that is not
     /// let in: servers forget their CORS fields on errors.
-    pub(super) fn learn(&self, route: &Route, request: &HeaderMap, response: &ResponseHeader) {
+    pub(crate) fn learn(&self, route: &Route, request: &HeaderMap, response: &ResponseHeader) {
         let Some(name) = name_of(route, request) else { return };
         let grant = cors::grant(&response.headers);
         if !grant.is_empty() {
@@ -87,7 +87,7 @@ fn name_of(route: &Route, request: &HeaderMap) -> Option<[u8; 32]> {
 
 impl Guards {
     /// Makes an answer readable for the page that asked, if it is of an origin that the upstream lets in.
-    pub(super) async fn answer_origin(
+    pub(crate) async fn answer_origin(
         &self,
         request: &RequestHeader,
         guarded: &GuardedRequest,
@@ -161,7 +161,7 @@ impl Guards {
 
     /// Answers a preflight with what the upstream says, and with ours added: it is not asked about fields and
     /// operations that it does not know.
-    pub(super) async fn preflight(
+    pub(crate) async fn preflight(
         &self,
         client: &mut dyn Client,
         request: &Request,

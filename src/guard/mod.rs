@@ -29,63 +29,33 @@ use crate::{
     upstream::{Exchanger, Signer, Transport, Upstreams},
 };
 
-mod administration;
-mod admit;
 mod answer;
-mod attempt;
 mod azure;
-mod azure_containers;
 mod azure_parts;
-mod body_tag;
 mod claim;
 mod cors;
-mod elsewhere;
-mod evidence;
-mod flapping;
 mod handshake;
-mod holdings;
-mod idempotency;
-mod issued;
-mod label;
+mod knowledge;
 mod lease;
-mod lease_use;
-mod memory;
-mod new_state;
-mod notices;
-mod principal;
+mod operator;
 mod probe;
-mod probe_auth;
-mod queue;
-mod ranges;
 mod read;
 mod refusals;
-mod related;
 mod request;
-mod selection;
-mod send;
-mod spelling;
-mod stay;
 #[cfg(test)]
 mod testing;
-mod turns;
-mod unclaimed;
 mod write;
 
-pub use administration::{Forgotten, NotBroken};
 pub use answer::{Answer, Relayed};
-use claim::Marker;
+pub use operator::{Forgotten, NotBroken};
+
+use claim::{Marker, queue::Queues};
 use cors::Origins;
-use flapping::Flapping;
-use holdings::Holdings;
-use idempotency::Replays;
-use issued::IssuedTags;
-use lease_use::is_free_to_append;
-use memory::Memory;
-use notices::Notices;
-use principal::Acquaintances;
-use queue::Queues;
-use related::Related;
+use knowledge::{issued_tags::IssuedTags, principal::Acquaintances, responses::Memory};
+use lease::{quota::Holdings, usage::is_free_to_append};
+use read::{unstable_tags::Flapping, warn_once::Notices};
 use request::{Received, Request, name_resource};
+use write::{idempotency::Replays, touches::Related};
 
 /// Everything that guarded requests share.
 pub struct Guards {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{answer::Answer, queue::NoTurn};
+use super::{answer::Answer, claim::queue::NoTurn};
 use crate::{
     body::ReceiveError,
     core::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue, Method, header};
 use pingora::http::RequestHeader;
 
-use super::{principal::Principal, refusals, stay::Stay};
+use super::{knowledge::principal::Principal, probe::affinity::Stay, refusals};
 use crate::{
     body::Client,
     config::{Route, Upstream},
@@ -30,50 +30,50 @@ const CONDITIONS: [HeaderName; 5] =
     [header::IF_MATCH, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE, header::IF_RANGE];
 
 /// A guarded request, whose preconditions are read.
-pub(super) struct Request {
+pub(crate) struct Request {
     /// Its route.
-    pub(super) route: Arc<Route>,
+    pub(crate) route: Arc<Route>,
     /// The gate that it goes through when it writes.
-    pub(super) gate: Arc<Gate>,
+    pub(crate) gate: Arc<Gate>,
     /// The resource that it acts on.
-    pub(super) key: ResourceKey,
+    pub(crate) key: ResourceKey,
     /// The method that it is judged by.
-    pub(super) method: Method,
+    pub(crate) method: Method,
     /// Its head as received, but for its target, which is the upstream's.
-    pub(super) head: RequestHeader,
+    pub(crate) head: RequestHeader,
     /// Whether content follows the head.
-    pub(super) has_content: bool,
+    pub(crate) has_content: bool,
     /// Its preconditions.
-    pub(super) conditions: Preconditions,
+    pub(crate) conditions: Preconditions,
     /// Who sent it.
-    pub(super) principal: Principal,
+    pub(crate) principal: Principal,
     /// From where.
-    pub(super) address: ClientAddress,
+    pub(crate) address: ClientAddress,
     /// What it selects, before `Vary`.
-    pub(super) variant: VariantName,
+    pub(crate) variant: VariantName,
     /// The same, as tags name it.
-    pub(super) labelled_variant: VariantName,
+    pub(crate) labelled_variant: VariantName,
     /// The lease that it names.
-    pub(super) lease_id: Option<LeaseId>,
+    pub(crate) lease_id: Option<LeaseId>,
     /// The server that it has dealt with.
-    pub(super) stay: Stay,
+    pub(crate) stay: Stay,
 }
 
 /// A request as it came.
-pub(super) struct Received {
+pub(crate) struct Received {
     /// Its head.
-    pub(super) head: RequestHeader,
+    pub(crate) head: RequestHeader,
     /// Whether content follows the head.
-    pub(super) has_content: bool,
+    pub(crate) has_content: bool,
     /// The hash of the certificate that its client has proved to have.
-    pub(super) certificate: Option<Vec<u8>>,
+    pub(crate) certificate: Option<Vec<u8>>,
     /// Where it comes from.
-    pub(super) address: ClientAddress,
+    pub(crate) address: ClientAddress,
 }
 
 impl Received {
     /// The request of a client, with this for its head.
-    pub(super) fn of(client: &mut dyn Client, head: RequestHeader, address: ClientAddress) -> Self {
+    pub(crate) fn of(client: &mut dyn Client, head: RequestHeader, address: ClientAddress) -> Self {
         let certificate = client.certificate().map(<[u8]>::to_vec);
         Self { head, has_content: client.has_content(), certificate, address }
     }
@@ -81,7 +81,7 @@ impl Received {
 
 impl Request {
     /// Puts together what the door found out.
-    pub(super) fn new(
+    pub(crate) fn new(
         (route, gate): (Arc<Route>, Arc<Gate>),
         guard: &Guard,
         key: ResourceKey,
@@ -117,47 +117,47 @@ impl Request {
     }
 
     /// Whether it is a GET or HEAD, which select a representation.
-    pub(super) fn is_get_or_head(&self) -> bool {
+    pub(crate) fn is_get_or_head(&self) -> bool {
         matches!(self.method, Method::GET | Method::HEAD)
     }
 
     /// Whether its head says all of what it selects: the content of a GET has no meaning of its own (RFC 9110 section
     /// 9.3.1), but a backend may answer each content with something else.
-    pub(super) fn is_named_by_head(&self) -> bool {
+    pub(crate) fn is_named_by_head(&self) -> bool {
         self.is_get_or_head() && !self.has_content
     }
 
     /// The name of its target among those that share its key. In the azure dialect the query names no other target: it
     /// says what is done, and by what right.
-    pub(super) fn target(&self, guard: &Guard) -> TargetName {
+    pub(crate) fn target(&self, guard: &Guard) -> TargetName {
         let target = self.head.raw_path();
         TargetName::of(if guard.speaks_azure() { split_query(target).0 } else { target })
     }
 
     /// Goes through the gate of its route, to write.
-    pub(super) async fn pass(&self) -> Result<Pass, Refusal> {
+    pub(crate) async fn pass(&self) -> Result<Pass, Refusal> {
         self.gate.enter().await.map_err(|_retired| refusals::of_retired_route())
     }
 
     /// Where it goes.
-    pub(super) fn upstream(&self) -> &Arc<Upstream> {
+    pub(crate) fn upstream(&self) -> &Arc<Upstream> {
         &self.route.upstream
     }
 
     /// Where it asks about its resource.
-    pub(super) fn to_ask(&self) -> Choice<'_> {
+    pub(crate) fn to_ask(&self) -> Choice<'_> {
         self.stay.to_ask(self.key.as_str())
     }
 
     /// Where it is sent to.
-    pub(super) fn to_send(&self) -> Choice<'_> {
+    pub(crate) fn to_send(&self) -> Choice<'_> {
         self.stay.to_send(self.key.as_str())
     }
 }
 
 /// Makes the target of a request the one that the upstream knows its resource by: without the prefix of leases, and with
 /// the beginning that the route gives it.
-pub(super) fn name_resource(head: &mut RequestHeader, guarded: &GuardedRequest) -> pingora::Result<()> {
+pub(crate) fn name_resource(head: &mut RequestHeader, guarded: &GuardedRequest) -> pingora::Result<()> {
     let rules = guarded.route.guard.as_ref().and_then(|guard| guard.lease.as_ref());
     if let (Some(rules), true) = (rules, guarded.is_lease) {
         let target = head.raw_path().get(rules.prefix.len()..).unwrap_or_default();
@@ -173,7 +173,7 @@ pub(super) fn name_resource(head: &mut RequestHeader, guarded: &GuardedRequest) 
 }
 
 /// Puts the tags in a request that it is judged by, so that an upstream which knows its tags sees those.
-pub(super) fn show_tags(head: &mut RequestHeader, conditions: &Preconditions) {
+pub(crate) fn show_tags(head: &mut RequestHeader, conditions: &Preconditions) {
     for (name, condition) in
         [(header::IF_MATCH, &conditions.if_match), (header::IF_NONE_MATCH, &conditions.if_none_match)]
     {
@@ -191,7 +191,7 @@ pub(super) fn show_tags(head: &mut RequestHeader, conditions: &Preconditions) {
 }
 
 /// Puts the tags in a read that it is judged by, and takes out what could not be read: the upstream may read it.
-pub(super) fn show_tags_alone(head: &mut RequestHeader, conditions: &Preconditions) {
+pub(crate) fn show_tags_alone(head: &mut RequestHeader, conditions: &Preconditions) {
     if conditions.if_match.is_none() {
         head.remove_header(&header::IF_MATCH);
     }
@@ -205,6 +205,6 @@ pub(super) fn show_tags_alone(head: &mut RequestHeader, conditions: &Preconditio
 }
 
 /// Takes out the conditions that an upstream cannot judge because it does not know our tags.
-pub(super) fn remove_conditions(head: &mut RequestHeader) {
+pub(crate) fn remove_conditions(head: &mut RequestHeader) {
     head.remove_all(|name| CONDITIONS.contains(name));
 }

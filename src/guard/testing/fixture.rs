@@ -73,44 +73,44 @@ async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
 }
 
 /// A guard in front of a backend, on a store that fails when it is told to.
-pub(in crate::guard) struct Fixture {
-    pub(in crate::guard) store: Arc<FaultyStore>,
+pub(crate) struct Fixture {
+    pub(crate) store: Arc<FaultyStore>,
     guards: Guards,
     route: Arc<Route>,
     backend: Arc<Backend>,
 }
 
 /// What a client got.
-pub(in crate::guard) struct Response {
-    pub(in crate::guard) status: u16,
-    pub(in crate::guard) head: String,
-    pub(in crate::guard) body: String,
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Response {
     /// The value of a field.
-    pub(in crate::guard) fn field(&self, name: &str) -> Option<&str> {
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
         fields.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    pub(in crate::guard) fn tag(&self) -> Option<&str> {
+    pub(crate) fn tag(&self) -> Option<&str> {
         self.field("etag")
     }
 }
 
 impl Fixture {
     /// An exclusive route with these tags.
-    pub(in crate::guard) async fn new(etag: TagSource) -> Self {
+    pub(crate) async fn new(etag: TagSource) -> Self {
         Self::with(Guard { etag, writers: Writers::Exclusive, ..guard() }).await
     }
 
-    pub(in crate::guard) async fn with(guard: Guard) -> Self {
+    pub(crate) async fn with(guard: Guard) -> Self {
         Self::held_back(guard, Duration::ZERO).await
     }
 
     /// The guard of a process that has just started, and holds writes back for so long.
-    pub(in crate::guard) async fn held_back(guard: Guard, hold: Duration) -> Self {
+    pub(crate) async fn held_back(guard: Guard, hold: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let backend = Arc::new(Backend { content: Mutex::new(b"one".to_vec()), writes: AtomicUsize::new(0) });
         let route = route("/doc", Some(guard), &[listener.local_addr().unwrap()]);
@@ -128,12 +128,12 @@ impl Fixture {
         Self { store, guards, route: Arc::clone(&config.routes[0]), backend }
     }
 
-    pub(in crate::guard) async fn send(&self, method: Method, fields: &str, body: &str) -> Response {
+    pub(crate) async fn send(&self, method: Method, fields: &str, body: &str) -> Response {
         self.exchange("doc", "/doc", method, fields, body).await
     }
 
     /// An operation on the lease of a resource, in the native dialect.
-    pub(in crate::guard) async fn lease(&self, resource: &str, method: Method, fields: &str) -> Response {
+    pub(crate) async fn lease(&self, resource: &str, method: Method, fields: &str) -> Response {
         self.exchange(resource, LEASE, method, fields, "").await
     }
 
@@ -142,12 +142,7 @@ impl Fixture {
     }
 
     /// A PUT whose body comes after something else has happened, and after the head was judged.
-    pub(in crate::guard) async fn put_slowly(
-        &self,
-        fields: &str,
-        body: &str,
-        before_body: impl Future<Output = ()>,
-    ) -> Response {
+    pub(crate) async fn put_slowly(&self, fields: &str, body: &str, before_body: impl Future<Output = ()>) -> Response {
         let judged = async {
             while self.store.asked() == Asked::default() {
                 tokio::task::yield_now().await;
@@ -201,24 +196,24 @@ impl Fixture {
         Response { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    pub(in crate::guard) async fn put(&self, tag: &str, body: &str) -> Response {
+    pub(crate) async fn put(&self, tag: &str, body: &str) -> Response {
         self.send(Method::PUT, &format!("If-Match: {tag}\r\n"), body).await
     }
 
-    pub(in crate::guard) async fn tag(&self) -> String {
+    pub(crate) async fn tag(&self) -> String {
         self.send(Method::GET, "", "").await.tag().expect("a tag").to_owned()
     }
 
-    pub(in crate::guard) fn writes(&self) -> usize {
+    pub(crate) fn writes(&self) -> usize {
         self.backend.writes.load(Ordering::Relaxed)
     }
 
     /// Changes the resource as a write of an earlier process does that comes late.
-    pub(in crate::guard) async fn write_late(&self, content: &str) {
+    pub(crate) async fn write_late(&self, content: &str) {
         *self.backend.content.lock().await = content.as_bytes().to_vec();
     }
 
-    pub(in crate::guard) async fn content(&self) -> String {
+    pub(crate) async fn content(&self) -> String {
         String::from_utf8(self.backend.content.lock().await.clone()).unwrap()
     }
 }

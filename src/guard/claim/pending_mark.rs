@@ -1,0 +1,240 @@
+//! A mark or a grant that may or may not have reached the store, and how it is taken back.
+//!
+//! # Design
+//!
+//! *Why is an answer that did not come no answer?* The mark may be in the record, or arrive there when nobody expects it
+//! any more. No byte of its write was sent, but others would wait for it until its deadline, and then make a doubt of
+//! it. A lease whose id nobody was told would keep everybody away until it ends.
+//!
+//! *How does it end?* Where the mark is found, it is settled as not applied; a lease that is found is taken out. Where
+//! nothing is found, and the record still has the revision that the attempt was made for, the record is put again as it
+//! is: it has another revision then, and the attempt can arrive no longer.
+
+use std::{fmt, time::Duration};
+
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep},
+};
+
+use crate::{
+    core::{
+        lease::{LeaseDuration, LostGrant, take_back},
+        record::{Mark, Record, Snapshot},
+        resource::ResourceKey,
+        steps::{Outcome, Settlement, settle},
+    },
+    store::{Records, StoreError, Swapped},
+};
+
+/// The first pause before a mark is looked for again; each is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// The longest: a store that is away for long is asked by many.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// For how long a lease without an end is looked for: who runs the store has it back by then, or restores it.
+const INFINITE_MAX: Duration = Duration::from_secs(3_600);
+
+/// What is put into a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Tried {
+    /// The mark of a write.
+    Mark(Mark),
+    /// A lease that nobody held before, for so long.
+    Grant(LostGrant, LeaseDuration),
+}
+
+impl Tried {
+    /// For how long it is to be taken back: then it ends by itself.
+    fn lifetime(&self, before: &Snapshot) -> Duration {
+        match self {
+            Self::Mark(mark) => before.now.until(mark.deadline),
+            Self::Grant(_, LeaseDuration::Fixed(duration)) => *duration,
+            Self::Grant(_, LeaseDuration::Infinite) => INFINITE_MAX,
+        }
+    }
+
+    /// The record without it, if it is there.
+    fn taken_back(&self, before: &Snapshot, current: &Snapshot) -> Option<Record> {
+        match *self {
+            Self::Mark(mark) => {
+                let (marked_at, outcome) = (current.revision, Outcome::NotApplied);
+                settle(current, Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: None })
+            }
+            Self::Grant(grant, _) => take_back(grant, before, current),
+        }
+    }
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Mark(_) => "mark",
+            Self::Grant(..) => "lease",
+        })
+    }
+}
+
+/// The attempt to put something into a record. To drop it, unless its outcome is known, takes that back.
+pub(crate) struct Attempt {
+    records: Records,
+    key: ResourceKey,
+    tried: Tried,
+    before: Option<Snapshot>,
+}
+
+impl Attempt {
+    /// An attempt to change the record that was read as `before`.
+    pub(crate) fn new(records: &Records, key: &ResourceKey, tried: Tried, before: &Snapshot) -> Self {
+        Self { records: records.clone(), key: key.clone(), tried, before: Some(before.clone()) }
+    }
+
+    /// Puts in the record with it.
+    pub(crate) async fn make(mut self, next: Record) -> Result<Swapped, StoreError> {
+        let Some(expected) = self.before.as_ref().map(|before| before.revision) else {
+            return Err(StoreError::Unavailable);
+        };
+        let result = self.records.swap(&self.key, expected, next).await;
+        if !matches!(result, Err(StoreError::Unavailable)) {
+            self.before = None;
+        }
+        result
+    }
+
+    /// Takes it back; tries until it ends by itself.
+    async fn take_back(self, before: Snapshot) {
+        let end = Instant::now() + self.tried.lifetime(&before);
+        let mut pause = FIRST_PAUSE;
+        while Instant::now() < end {
+            match self.try_to_take_back(&before).await {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(_unavailable) => {
+                    sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+        tracing::warn!(key = ?self.key, tried = %self.tried, "what nobody was told of could not be taken back");
+    }
+
+    /// Says whether it is over; if not, others have changed the record.
+    async fn try_to_take_back(&self, before: &Snapshot) -> Result<bool, StoreError> {
+        let current = self.records.read(&self.key).await?;
+        let next = match self.tried.taken_back(before, &current) {
+            Some(without) => without,
+            None if current.revision == before.revision => current.record.clone().resolved(current.revision),
+            None => return Ok(true),
+        };
+        let swapped = self.records.swap(&self.key, current.revision, next).await?;
+        Ok(matches!(swapped, Swapped::Done(_)))
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let Some(before) = self.before.take() else { return };
+        let orphan = Self { records: self.records.clone(), key: self.key.clone(), before: None, ..*self };
+        // Without a runtime the process is ending: a mark becomes a doubt at its deadline.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(orphan.take_back(before));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::{
+        core::{record::Availability, steps::claim},
+        guard::testing::{Fault, FaultyStore, When},
+        store::Store as _,
+    };
+
+    const STORE_TIMEOUT: Duration = Duration::from_millis(50);
+
+    fn key() -> ResourceKey {
+        ResourceKey::from_text("a")
+    }
+
+    /// Begins to claim the resource, and says what it was.
+    async fn begin(store: &Arc<FaultyStore>) -> (Snapshot, Attempt, Record) {
+        let before = store.look(&key()).await;
+        let (deadline, late_max) = (before.now.plus(Duration::from_secs(10)), Duration::ZERO);
+        let mark = Mark { owner: 1, nonce: 1, deadline, late_max, leaves_lease: false };
+        let marked = claim(&before, mark).expect("nothing is in the way");
+        let records = Records::new(Arc::<FaultyStore>::clone(store), STORE_TIMEOUT);
+        (before.clone(), Attempt::new(&records, &key(), Tried::Mark(mark), &before), marked)
+    }
+
+    /// Waits until the resource is free and the mark made for `before` can arrive no longer.
+    async fn taken_back(store: &FaultyStore, before: &Snapshot) {
+        let over = async {
+            loop {
+                let current = store.look(&key()).await;
+                if current.revision != before.revision && current.availability() == Availability::Free {
+                    return;
+                }
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), over).await.expect("the mark is taken back");
+    }
+
+    #[tokio::test]
+    async fn a_mark_whose_answer_was_lost_is_taken_back() {
+        for fault in [Fault::AnswerLost, Fault::Hangs, Fault::Unavailable] {
+            let store = Arc::new(FaultyStore::new());
+            let (before, attempt, marked) = begin(&store).await;
+            store.fail(fault, When::Once(0));
+            assert_eq!(attempt.make(marked.clone()).await, Err(StoreError::Unavailable), "{fault:?}");
+            taken_back(&store, &before).await;
+            let late = store.swap(&key(), before.revision, marked).await;
+            assert!(matches!(late, Ok(Swapped::Conflict(_))), "{fault:?}: it arrives too late");
+        }
+    }
+
+    /// The store fails for longer than one attempt, and for each operation of taking the mark back.
+    #[tokio::test]
+    async fn taking_back_goes_on_until_the_store_is_there() {
+        let store = Arc::new(FaultyStore::new());
+        let (before, attempt, marked) = begin(&store).await;
+        store.fail(Fault::AnswerLost, When::From(0));
+        assert!(attempt.make(marked).await.is_err());
+        let asked = async {
+            while store.operations() < 4 {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), asked).await.expect("the mark is looked for");
+        store.fail(Fault::AnswerLost, When::Never);
+        taken_back(&store, &before).await;
+    }
+
+    /// The client goes away while the mark is on its way.
+    #[tokio::test]
+    async fn a_mark_that_nobody_waits_for_is_taken_back() {
+        let store = Arc::new(FaultyStore::new());
+        let (before, attempt, marked) = begin(&store).await;
+        store.fail(Fault::Hangs, When::Once(0));
+        // One poll, and then it is dropped: after a pause of the machine a time of its own would be over with the store's.
+        assert_eq!(attempt.make(marked).now_or_never(), None);
+        taken_back(&store, &before).await;
+    }
+
+    #[tokio::test]
+    async fn what_is_known_needs_no_taking_back() {
+        let store = Arc::new(FaultyStore::new());
+        let (_, attempt, marked) = begin(&store).await;
+        assert!(matches!(attempt.make(marked).await, Ok(Swapped::Done(_))));
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        assert!(matches!(store.look(&key()).await.availability(), Availability::Busy { .. }));
+    }
+}

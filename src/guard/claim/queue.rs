@@ -1,0 +1,250 @@
+//! The line of a resource: claims, unclaimed writes and grants of this process stand in it, first come first served
+//! (DESIGN, section 3, rule 16, and section 4, step 4).
+//!
+//! A place in it decides nothing: the mark in the store does. It keeps the writers of one process from racing for
+//! the same swap, and gives them their order.
+//!
+//! # Design
+//!
+//! *What is the front for?* Whoever stands in front waits until the record lets it in, and steps aside as soon as its
+//! mark is there: an unclaimed write at once, so that the next one runs beside it; a claim or a grant when all is over
+//! that it cannot run beside. What comes later stands behind it meanwhile, and so adds nothing to what it waits for.
+//!
+//! *Why a second place, for the claim?* Its write is in flight long after it has stepped aside. The next claim waits for
+//! its end in front, and need not ask the store for it; unclaimed writes in between run beside.
+//!
+//! *Why can nobody wait for ever?* Whoever waits in front holds no mark, and whoever has a mark waits for no place. No
+//! client is waited for: the body is here before, and the answer goes out after.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, timeout_at},
+};
+
+use crate::{core::resource::ResourceKey, telemetry::metrics::Gauged};
+
+/// A power of two, far above the number of threads, so that two of them rarely meet at one lock.
+const SHARDS: usize = 64;
+
+/// The lines of all resources.
+pub(crate) struct Queues {
+    shards: Vec<Mutex<HashMap<ResourceKey, Line>>>,
+    waiters: AtomicUsize,
+    waiters_max: usize,
+    is_for_leases: bool,
+}
+
+/// The line of one resource: it exists while somebody stands in it, or has a claim in flight.
+struct Line {
+    front: Arc<Semaphore>,
+    claim: Arc<Semaphore>,
+    /// Claims that wait, and the one in flight.
+    claims: usize,
+    /// All else that stands in the line.
+    others: usize,
+    /// All that stand in the line.
+    standing: usize,
+}
+
+/// Who stands in a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Member {
+    /// One whose write excludes the next claim until it has ended.
+    Claim,
+    /// One whose turn is over when it steps aside.
+    Passing,
+}
+
+/// Why nobody gets a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoTurn {
+    /// Too many wait for this resource.
+    LineFull,
+    /// Too many wait for any resource.
+    AllFull,
+    /// It took too long.
+    TimedOut,
+}
+
+/// The turn of one write: the next one comes to the front when this one steps aside, and the next claim when it is
+/// dropped.
+pub(crate) struct Turn {
+    front: Option<OwnedSemaphorePermit>,
+    _claim: Option<OwnedSemaphorePermit>,
+    place: Place,
+    came_after_others: bool,
+}
+
+impl Turn {
+    /// Whether others had their turn while it was waited for.
+    pub(crate) const fn came_after_others(&self) -> bool {
+        self.came_after_others
+    }
+
+    /// Lets the next one come to the front.
+    pub(crate) fn step_aside(&mut self) {
+        self.front = None;
+        self.place.step_aside();
+    }
+}
+
+/// A place in a line, given up by dropping it, whatever happens to its write.
+struct Place {
+    queues: Arc<Queues>,
+    key: ResourceKey,
+    member: Member,
+    is_standing: bool,
+}
+
+impl Queues {
+    /// Empty lines, in which at most `waiters_max` writes wait.
+    pub(crate) fn new(waiters_max: usize) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self { shards, waiters: AtomicUsize::new(0), waiters_max, is_for_leases: false }
+    }
+
+    /// The same for leases.
+    pub(crate) fn for_leases(waiters_max: usize) -> Self {
+        Self { is_for_leases: true, ..Self::new(waiters_max) }
+    }
+
+    /// Waits for a turn, until `end` and behind at most `line_max` others of its kind.
+    pub(crate) async fn turn(
+        self: &Arc<Self>,
+        key: &ResourceKey,
+        member: Member,
+        line_max: usize,
+        end: Instant,
+    ) -> Result<Turn, NoTurn> {
+        let (place, [front, claim]) = self.join(key, member, line_max)?;
+        let (front, front_was_taken) = self.permit(front, end).await?;
+        let (claim, claim_was_taken) = match member {
+            Member::Claim => self.permit(claim, end).await.map(|(permit, was_taken)| (Some(permit), was_taken))?,
+            Member::Passing => (None, false),
+        };
+        Ok(Turn { front: Some(front), _claim: claim, place, came_after_others: front_was_taken || claim_was_taken })
+    }
+
+    /// A turn in passing, if nobody has to be waited for.
+    pub(crate) fn turn_at_once(self: &Arc<Self>, key: &ResourceKey, line_max: usize) -> Option<Turn> {
+        let (place, [front, _]) = self.join(key, Member::Passing, line_max).ok()?;
+        let front = front.try_acquire_owned().ok()?;
+        Some(Turn { front: Some(front), _claim: None, place, came_after_others: false })
+    }
+
+    /// Whether anybody stands in the line of a resource.
+    pub(crate) fn has_line(&self, key: &ResourceKey) -> bool {
+        self.lines(key).get(key).is_some_and(|line| line.standing > 0)
+    }
+
+    /// A permit, and whether it had to be waited for.
+    async fn permit(&self, semaphore: Arc<Semaphore>, end: Instant) -> Result<(OwnedSemaphorePermit, bool), NoTurn> {
+        if let Ok(permit) = Arc::clone(&semaphore).try_acquire_owned() {
+            return Ok((permit, false));
+        }
+        let _waiter = self.count()?;
+        // The semaphores of a line are never closed.
+        let permit = timeout_at(end, semaphore.acquire_owned()).await.ok().and_then(Result::ok);
+        permit.map(|permit| (permit, true)).ok_or(NoTurn::TimedOut)
+    }
+
+    fn join(
+        self: &Arc<Self>,
+        key: &ResourceKey,
+        member: Member,
+        line_max: usize,
+    ) -> Result<(Place, [Arc<Semaphore>; 2]), NoTurn> {
+        let mut lines = self.lines(key);
+        let line = lines.entry(key.clone()).or_insert_with(Line::new);
+        let members = line.members(member);
+        if *members > line_max {
+            return Err(NoTurn::LineFull);
+        }
+        *members += 1;
+        line.standing += 1;
+        let place = Place { queues: Arc::clone(self), key: key.clone(), member, is_standing: true };
+        Ok((place, [Arc::clone(&line.front), Arc::clone(&line.claim)]))
+    }
+
+    fn leave(&self, place: &mut Place) {
+        let mut lines = self.lines(&place.key);
+        if let Some(line) = lines.get_mut(&place.key) {
+            line.standing -= usize::from(std::mem::take(&mut place.is_standing));
+            *line.members(place.member) -= 1;
+            if line.claims + line.others == 0 {
+                lines.remove(&place.key);
+            }
+        }
+    }
+
+    fn count(&self) -> Result<Waiter<'_>, NoTurn> {
+        let waiter = Waiter(&self.waiters);
+        let before = self.waiters.fetch_add(1, Ordering::Relaxed);
+        if before >= self.waiters_max { Err(NoTurn::AllFull) } else { Ok(waiter) }
+    }
+
+    fn lines(&self, key: &ResourceKey) -> MutexGuard<'_, HashMap<ResourceKey, Line>> {
+        let shard = usize::from(key.bucket()) % SHARDS;
+        // A panic under the lock leaves whole lines behind: each change is one step.
+        #[expect(clippy::indexing_slicing, reason = "the remainder is smaller than the number of shards")]
+        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Line {
+    fn new() -> Self {
+        let one = || Arc::new(Semaphore::new(1));
+        Self { front: one(), claim: one(), claims: 0, others: 0, standing: 0 }
+    }
+
+    fn members(&mut self, member: Member) -> &mut usize {
+        match member {
+            Member::Claim => &mut self.claims,
+            Member::Passing => &mut self.others,
+        }
+    }
+}
+
+impl Gauged for Queues {
+    fn waiters(&self) -> (u64, u64) {
+        let waiters = u64::try_from(self.waiters.load(Ordering::Relaxed)).unwrap_or(u64::MAX);
+        if self.is_for_leases { (0, waiters) } else { (waiters, 0) }
+    }
+}
+
+/// One who waits, in the total.
+struct Waiter<'a>(&'a AtomicUsize);
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Place {
+    fn step_aside(&mut self) {
+        let mut lines = self.queues.lines(&self.key);
+        if let (true, Some(line)) = (self.is_standing, lines.get_mut(&self.key)) {
+            line.standing -= 1;
+            self.is_standing = false;
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        Arc::clone(&self.queues).leave(self);
+    }
+}
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

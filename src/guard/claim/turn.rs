@@ -1,0 +1,223 @@
+//! The turn of a write or a grant: its place in the line of this process, and the sign of the process among others
+//! (DESIGN, section 3, rule 16).
+//!
+//! # Design
+//!
+//! *Why does a write stand in the lines of what it touches before its own, and hold no place there?* Its marks there are
+//! made under its claim, and a write with a mark waits for nobody: two that touch each other's targets would wait for
+//! ever. So it goes past whoever waits there before it claims anything. What came to that line later waits at most for
+//! those that had gone past before.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    runtime::Handle,
+    time::{Instant, timeout},
+};
+
+use super::queue::{Member, NoTurn, Queues, Turn};
+use crate::{
+    core::{
+        policy::Guard,
+        record::{Availability, Revision, Snapshot},
+        refusal::Refusal,
+        resource::ResourceKey,
+        steps::UNCLAIMED_MARKS_MAX,
+        waiting::{sign, unsign},
+    },
+    guard::{Guards, refusals, request::Request},
+    store::{Records, StoreError, Swapped},
+    telemetry::trail,
+};
+
+/// How much longer a sign counts than a verdict takes. Its process lives if it renews the sign in this time.
+const SIGN_GRACE: Duration = Duration::from_secs(5);
+
+/// The longest wait before a sign is renewed.
+const SIGN_PAUSE: Duration = Duration::from_secs(2);
+
+/// A place in front of a line, and what it has signed.
+pub(crate) struct Standing {
+    // Goes first: whether anybody stands there is asked after it.
+    turn: Turn,
+    sign: Sign,
+}
+
+/// The sign of this process in a record.
+struct Sign {
+    records: Records,
+    queues: Arc<Queues>,
+    key: ResourceKey,
+    owner: u64,
+    is_up: bool,
+}
+
+impl Standing {
+    /// Whether others had their turn while it was waited for.
+    pub(crate) const fn came_after_others(&self) -> bool {
+        self.turn.came_after_others()
+    }
+
+    /// Lets the next one come to the front: the mark is there, and has taken the sign along.
+    pub(crate) fn step_aside(&mut self) {
+        self.sign.is_up = false;
+        self.turn.step_aside();
+    }
+
+    /// Whether another process goes first, as the record was read.
+    pub(crate) fn is_behind(&mut self, snapshot: &Snapshot) -> bool {
+        self.sign.is_up = snapshot.is_signed_by(self.sign.owner).is_some();
+        snapshot.goes_before(self.sign.owner).is_some()
+    }
+}
+
+impl Guards {
+    /// Waits until a claim stands in front of the line of its resource.
+    pub(crate) async fn stand_to_claim(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        end: Instant,
+    ) -> Result<Standing, Refusal> {
+        self.let_waiting_pass(request, guard, end).await?;
+        let line_max = guard.claim_max_waiters;
+        self.stand(&request.key, Member::Claim, line_max, end).await.map_err(refusals::of_turn)
+    }
+
+    /// Waits until an unclaimed write stands there.
+    pub(crate) async fn stand_to_append(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        end: Instant,
+    ) -> Result<Standing, Refusal> {
+        self.let_waiting_pass(request, guard, end).await?;
+        self.stand_in_passing(&request.key, end).await.map_err(refusals::of_turn)
+    }
+
+    /// Waits until a grant stands there.
+    pub(crate) async fn stand_in_passing(&self, key: &ResourceKey, end: Instant) -> Result<Standing, NoTurn> {
+        self.stand(key, Member::Passing, UNCLAIMED_MARKS_MAX, end).await
+    }
+
+    /// A place in front of the line for a grant, if nobody has to be waited for.
+    pub(crate) fn stand_at_once(&self, key: &ResourceKey) -> Option<Standing> {
+        self.queues.turn_at_once(key, UNCLAIMED_MARKS_MAX).map(|turn| self.standing(key, turn))
+    }
+
+    async fn stand(
+        &self,
+        key: &ResourceKey,
+        member: Member,
+        line_max: usize,
+        end: Instant,
+    ) -> Result<Standing, NoTurn> {
+        let begun = Instant::now();
+        let turn = trail::waiting(self.queues.turn(key, member, line_max, end)).await;
+        if let Some(activity) = &self.activity {
+            activity.waited(key, begun.elapsed());
+        }
+        turn.map(|turn| self.standing(key, turn))
+    }
+
+    fn standing(&self, key: &ResourceKey, turn: Turn) -> Standing {
+        let sign = Sign {
+            records: self.records.clone(),
+            queues: Arc::clone(&self.queues),
+            key: key.clone(),
+            owner: self.marker.owner(),
+            is_up: false,
+        };
+        Standing { turn, sign }
+    }
+
+    /// Lets those go first that wait for what the write touches.
+    async fn let_waiting_pass(&self, request: &Request, guard: &Guard, end: Instant) -> Result<(), Refusal> {
+        for key in self.touched(request, guard) {
+            let mut standing = self.stand_in_passing(&key, end).await.map_err(refusals::of_turn)?;
+            loop {
+                let snapshot = self.snapshot(&key).await.map_err(|error| refusals::of_store(&error))?;
+                if !standing.is_behind(&snapshot) {
+                    break;
+                }
+                self.wait_in_front(&snapshot, guard, &mut standing, end).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits in front for another record than this one: for the end of what is in flight, and for the turns of other
+    /// processes. Those are told that somebody waits here.
+    pub(crate) async fn wait_in_front(
+        &self,
+        snapshot: &Snapshot,
+        guard: &Guard,
+        standing: &mut Standing,
+        end: Instant,
+    ) -> Result<(), Refusal> {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(refusals::write_in_flight(refusals::RETRY_SOON));
+        }
+        let lasts = guard.probe_timeout.saturating_add(SIGN_GRACE);
+        let put_up = standing.sign.put_up(snapshot, lasts).await.map_err(|error| refusals::of_store(&error))?;
+        let Some(revision) = put_up else { return Ok(()) };
+        let busy = match snapshot.availability() {
+            Availability::Busy { deadline } => Some(deadline),
+            _ => None,
+        };
+        let ends = busy.into_iter().chain(snapshot.goes_before(standing.sign.owner));
+        let wait = ends.min().map_or(Duration::ZERO, |until| snapshot.now.until(until));
+        let wait = wait.min(left).min(SIGN_PAUSE);
+        let change = timeout(wait, self.records.changed(&standing.sign.key, revision));
+        let _ = trail::waiting(change).await;
+        Ok(())
+    }
+}
+
+impl Sign {
+    /// Puts the sign up, or renews it, where other processes are to see it. The revision of the record with it; `None`
+    /// where the record is another one by now.
+    async fn put_up(&mut self, snapshot: &Snapshot, lasts: Duration) -> Result<Option<Revision>, StoreError> {
+        let until = snapshot.is_signed_by(self.owner).map(|until| snapshot.now.until(until));
+        let counts = until.is_some_and(|remaining| remaining > lasts.saturating_sub(SIGN_PAUSE));
+        if counts || !snapshot.is_shared_with_others(self.owner) {
+            return Ok(Some(snapshot.revision));
+        }
+        let Some(signed) = sign(snapshot, self.owner, snapshot.now.plus(lasts)) else {
+            return Ok(Some(snapshot.revision));
+        };
+        // Whatever becomes of the swap: it may be there.
+        self.is_up = true;
+        match self.records.swap(&self.key, snapshot.revision, signed).await? {
+            Swapped::Done(signed) => Ok(Some(signed.revision)),
+            Swapped::Conflict(_) => Ok(None),
+        }
+    }
+
+    /// Takes the sign out, unless somebody else of this process has come to the front and needs it.
+    async fn take_down(self) -> Result<(), StoreError> {
+        let unsign = |snapshot: &Snapshot| {
+            if self.queues.has_line(&self.key) { None } else { unsign(snapshot, self.owner) }
+        };
+        self.records.update(&self.key, None, unsign).await.map(drop)
+    }
+}
+
+impl Drop for Sign {
+    fn drop(&mut self) {
+        if !self.is_up || self.queues.has_line(&self.key) {
+            return;
+        }
+        let (records, queues) = (self.records.clone(), Arc::clone(&self.queues));
+        let left = Self { records, queues, key: self.key.clone(), is_up: false, ..*self };
+        // Without a runtime the process is ending: the sign ends by itself.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = left.take_down().await {
+                    tracing::debug!(%error, "the sign of a write that gave up stays until it ends by itself");
+                }
+            });
+        }
+    }
+}

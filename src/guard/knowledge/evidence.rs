@@ -1,0 +1,94 @@
+//! What memory has to say of the current state of a resource.
+
+use http::{HeaderName, HeaderValue};
+
+use crate::{
+    core::{
+        coarse_tag::Spelling,
+        issued_tag::{is_version_tag, version_tag},
+        policy::{Compare, Guard, TagSource, Writers},
+        precondition::{MatchRule, TagCondition},
+        record::{Revision, Snapshot, VariantName},
+        validators::{Representation, Validators},
+        verdict::Evidence,
+    },
+    guard::request::Request,
+    store::Incarnation,
+};
+
+/// How `If-Match` compares tags of this route.
+pub(crate) fn match_rule(guard: &Guard) -> MatchRule {
+    match (&guard.etag, guard.compare) {
+        (TagSource::Version, _) => MatchRule::Version,
+        (TagSource::Content, _) => MatchRule::Content,
+        (_, Compare::Strong) => MatchRule::Strong,
+        (_, Compare::Opaque) => MatchRule::Opaque,
+    }
+}
+
+/// The version tag of what a request selects.
+pub(crate) fn version_tag_of(incarnation: Incarnation, version: Revision, selecting: u32) -> Validators {
+    Validators { tag: version_tag(incarnation.0, version, selecting), modified: None }
+}
+
+/// The last part of a version tag: a hash of what selects the variant, `Vary` included.
+pub(crate) fn selecting_number(variant: VariantName, selecting: &[(HeaderName, Vec<HeaderValue>)]) -> u32 {
+    if let ([], [a, b, c, d, ..]) = (selecting, variant.0) {
+        // The name is a hash already.
+        return u32::from_be_bytes([a, b, c, d]);
+    }
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&variant.0);
+    for (name, values) in selecting {
+        hasher.update(name.as_str().as_bytes());
+        for value in values {
+            hasher.update(&[0]);
+            hasher.update(value.as_bytes());
+        }
+        hasher.update(&[1]);
+    }
+    let [a, b, c, d, ..] = *hasher.finalize().as_bytes();
+    u32::from_be_bytes([a, b, c, d])
+}
+
+/// What memory has to say of the resource to a write; nothing where others write too.
+pub(crate) fn evidence(
+    request: &Request,
+    guard: &Guard,
+    snapshot: &Snapshot,
+    (incarnation, spelling): (Incarnation, &Spelling),
+    remembered: Option<&Validators>,
+) -> Vec<Evidence> {
+    let mut pieces = Vec::new();
+    if guard.writers == Writers::Shared || !snapshot.is_quiet() {
+        return pieces;
+    }
+    let version = version_tag_of(incarnation, snapshot.version(), selecting_number(request.labelled_variant, &[]));
+    if let Some(known) = snapshot.known() {
+        let representation = match (&known.representation, &guard.etag) {
+            // The version is the tag, whatever else is known.
+            (Representation::Present(validators), TagSource::Version) => {
+                Representation::Present(Validators { modified: validators.modified, ..version.clone() })
+            }
+            (Representation::Present(Validators { tag: Some(tag), modified }), _) => {
+                Representation::Present(Validators { tag: spelling.issued(tag), modified: *modified })
+            }
+            (representation, _) => representation.clone(),
+        };
+        let selected = known.variant == request.variant;
+        pieces.push(Evidence { representation, rule: match_rule(guard), selected });
+    }
+    if let (Some(validators), true) = (remembered, guard.etag != TagSource::Version) {
+        let representation = Representation::Present(validators.clone());
+        pieces.push(Evidence { representation, rule: match_rule(guard), selected: true });
+    }
+    // A tag of the current version was issued for a representation that existed, and every write since would have
+    // made another version: the tag alone decides, whether or not anything is known of the resource.
+    if let (Some(TagCondition::Tags(tags)), None) = (&request.conditions.if_match, &request.conditions.if_none_match) {
+        // A body that was too large to hash got a version tag: a list of such is judged by versions alone.
+        let selected = guard.etag == TagSource::Version || tags.iter().all(|tag| is_version_tag(incarnation.0, tag));
+        let representation = Representation::Present(version);
+        pieces.push(Evidence { representation, rule: MatchRule::Version, selected });
+    }
+    pieces
+}

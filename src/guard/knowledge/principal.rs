@@ -1,0 +1,223 @@
+//! Who a client is, as far as a proxy can tell, and what it may know (DESIGN, section 8).
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use moka::sync::Cache;
+
+use crate::core::{
+    credentials::{signer, signer_of},
+    lease::PrincipalName,
+    record::VariantName,
+    resource::{KeyDigest, ResourceKey},
+    time::StoreTime,
+};
+
+/// How many pairs of a principal and a resource are remembered: some 100 bytes each, however long the names of the
+/// resources are. One that was dropped costs its principal a question to the upstream.
+const PAIRS_MAX: u64 = 200_000;
+
+/// Where others have the name of a field; no field has this one.
+const CERTIFICATE: &[u8] = b"client certificate";
+
+/// A client's identity: a hash of its credentials. All clients without credentials are one principal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Principal {
+    /// All of its credentials. What is told without the backend goes by them.
+    whole: [u8; 16],
+    /// The same, but for the signature of who signs each request anew: of that the name of the signer alone. It proves
+    /// nothing, and only labels what the backend has shown.
+    signer: [u8; 16],
+}
+
+impl Principal {
+    /// The principal behind a request, whose client may have proved to have a certificate.
+    pub(crate) fn of(headers: &HeaderMap, identity_headers: &[HeaderName], certificate: Option<&[u8]>) -> Self {
+        let is_anonymous = certificate.is_none() && !headers.keys().any(|name| identity_headers.contains(name));
+        let whole = if is_anonymous { [0; 16] } else { identity(headers, identity_headers, certificate, false) };
+        let signs = signer(headers).is_some() && identity_headers.contains(&header::AUTHORIZATION);
+        let signer = if signs { identity(headers, identity_headers, certificate, true) } else { whole };
+        Self { whole, signer }
+    }
+
+    /// Whether it is that of all clients without credentials.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.whole == [0; 16]
+    }
+
+    /// What leases are bound by.
+    pub(crate) fn name(self) -> PrincipalName {
+        self.whole
+    }
+
+    /// The name of what a request of this principal selects, before `Vary`.
+    pub(crate) fn variant(&self, key: &ResourceKey, target: &[u8], headers: &HeaderMap) -> VariantName {
+        variant(self.whole, key, target, headers)
+    }
+
+    /// The same, as tags name it: one name for all requests of who signs each one anew.
+    pub(crate) fn labelled_variant(&self, key: &ResourceKey, target: &[u8], headers: &HeaderMap) -> VariantName {
+        variant(self.signer, key, target, headers)
+    }
+
+    /// Whether it signs each request anew.
+    pub(crate) fn signs(&self) -> bool {
+        self.whole != self.signer
+    }
+}
+
+/// A hash of what says who a client is. `by_name` takes the name of the signer for a signature.
+fn identity(
+    headers: &HeaderMap,
+    identity_headers: &[HeaderName],
+    certificate: Option<&[u8]>,
+    by_name: bool,
+) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new();
+    for name in identity_headers {
+        for value in headers.get_all(name) {
+            update(&mut hasher, name.as_str().as_bytes());
+            let signer = (by_name && *name == header::AUTHORIZATION).then(|| signer_of(value.as_bytes())).flatten();
+            update(&mut hasher, signer.unwrap_or(value.as_bytes()));
+        }
+    }
+    if let Some(certificate) = certificate {
+        update(&mut hasher, CERTIFICATE);
+        update(&mut hasher, certificate);
+    }
+    half(&hasher.finalize())
+}
+
+fn variant(principal: [u8; 16], key: &ResourceKey, target: &[u8], headers: &HeaderMap) -> VariantName {
+    let field = |name| headers.get(name).map_or(&[][..], HeaderValue::as_bytes);
+    // Joined and hashed at once: cheaper than a hasher for so few bytes. Two parts have one length, and none of the
+    // others holds the octet between them.
+    let parts = [&principal, &key.digest(), target, b"\0", field(header::HOST), b"\0", field(header::ORIGIN)];
+    VariantName(half(&blake3::hash(&parts.concat())))
+}
+
+/// Adds bytes with their length before them, so that no two lists of fields run into one.
+fn update(hasher: &mut blake3::Hasher, bytes: &[u8]) {
+    hasher.update(&(bytes.len() as u64).to_le_bytes());
+    hasher.update(bytes);
+}
+
+fn half(hash: &blake3::Hash) -> [u8; 16] {
+    let mut half = [0; 16];
+    half.iter_mut().zip(hash.as_bytes()).for_each(|(to, from)| *to = *from);
+    half
+}
+
+/// Which principal the upstream has let read which resource, and until when that counts.
+pub(crate) struct Acquaintances(Cache<(Principal, KeyDigest), StoreTime>);
+
+impl Acquaintances {
+    /// Nobody knows anything.
+    pub(crate) fn new() -> Self {
+        Self(Cache::new(PAIRS_MAX))
+    }
+
+    /// The upstream has let the principal read the resource.
+    pub(crate) fn was_let_read(&self, key: &ResourceKey, principal: Principal, now: StoreTime, identity_ttl: Duration) {
+        let until = now.plus(identity_ttl);
+        let pair = (principal, key.digest());
+        // Each insertion costs the cache's bookkeeping; one for each quarter of the time is enough.
+        let is_fresh = self.0.get(&pair).is_some_and(|known| known.until(until) < identity_ttl / 4);
+        if !is_fresh {
+            self.0.insert(pair, until);
+        }
+    }
+
+    /// Nobody knows anything any more.
+    pub(crate) fn forget_all(&self) {
+        self.0.invalidate_all();
+    }
+
+    /// Whether the principal may know of the resource.
+    pub(crate) fn may_know(&self, key: &ResourceKey, principal: Principal, now: StoreTime) -> bool {
+        self.0.get(&(principal, key.digest())).is_some_and(|until| now < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDENTITY: [HeaderName; 2] = [header::AUTHORIZATION, header::COOKIE];
+
+    fn principal(fields: &[(HeaderName, &'static str)]) -> Principal {
+        let headers = fields.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
+        Principal::of(&headers, &IDENTITY, None)
+    }
+
+    #[test]
+    fn another_certificate_is_another_principal() {
+        let of = |certificate: Option<&[u8]>| {
+            let headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static("alice"))]);
+            Principal::of(&headers, &IDENTITY, certificate)
+        };
+        assert_eq!(of(Some(b"one")), of(Some(b"one")));
+        assert_ne!(of(Some(b"one")), of(Some(b"two")));
+        assert_ne!(of(Some(b"one")), of(None));
+        assert_ne!(Principal::of(&HeaderMap::new(), &IDENTITY, Some(b"one")), principal(&[]));
+    }
+
+    #[test]
+    fn other_credentials_are_another_principal() {
+        let anonymous = principal(&[]);
+        let alice = principal(&[(header::AUTHORIZATION, "alice")]);
+        assert_ne!(alice, anonymous);
+        assert_ne!(alice, principal(&[(header::AUTHORIZATION, "bob")]));
+        assert_ne!(alice, principal(&[(header::COOKIE, "alice")]));
+        assert_eq!(alice, principal(&[(header::AUTHORIZATION, "alice"), (header::ACCEPT, "text/plain")]));
+    }
+
+    #[test]
+    fn tags_name_who_signs_and_nothing_else_does() {
+        let (key, nothing) = (ResourceKey::from_text("a"), HeaderMap::new());
+        let labelled = |principal: Principal| principal.labelled_variant(&key, b"/a", &nothing);
+        let by = |credentials| principal(&[(header::AUTHORIZATION, credentials)]);
+        for (one, again, other) in [
+            ("SharedKey alice:1", "SharedKey alice:2", "SharedKey bob:1"),
+            (
+                "AWS4-HMAC-SHA256 Credential=A/1, Signature=1",
+                "AWS4-HMAC-SHA256 Credential=A/2, Signature=2",
+                "AWS4-HMAC-SHA256 Credential=B/1, Signature=1",
+            ),
+        ] {
+            assert_eq!(labelled(by(one)), labelled(by(again)));
+            assert_ne!(labelled(by(one)), labelled(by(other)));
+            assert_ne!(by(one), by(again));
+            assert_ne!(by(one).name(), by(again).name());
+            let variant = |principal: Principal| principal.variant(&key, b"/a", &nothing);
+            assert_ne!(variant(by(one)), variant(by(again)));
+            let fields = |cookie| [(header::AUTHORIZATION, one), (header::COOKIE, cookie)];
+            assert_ne!(labelled(principal(&fields("a"))), labelled(principal(&fields("b"))), "all else counts");
+        }
+        assert_ne!(labelled(by("Bearer a")), labelled(by("Bearer b")));
+        assert_eq!(labelled(by("Bearer a")), by("Bearer a").variant(&key, b"/a", &nothing));
+    }
+
+    #[test]
+    fn what_a_principal_may_know_it_may_know_for_a_time() {
+        let acquaintances = Acquaintances::new();
+        let (key, ttl) = (ResourceKey::from_text("a"), Duration::from_secs(1));
+        let (alice, start) = (principal(&[(header::AUTHORIZATION, "alice")]), StoreTime::default());
+        assert!(!acquaintances.may_know(&key, alice, start));
+        acquaintances.was_let_read(&key, alice, start, ttl);
+        assert!(acquaintances.may_know(&key, alice, start));
+        assert!(!acquaintances.may_know(&key, principal(&[]), start), "nobody else may");
+        assert!(!acquaintances.may_know(&key, alice, start.plus(ttl)));
+    }
+
+    #[test]
+    fn reading_again_renews_what_may_be_known() {
+        let acquaintances = Acquaintances::new();
+        let (key, ttl) = (ResourceKey::from_text("a"), Duration::from_secs(1));
+        let (alice, start) = (principal(&[]), StoreTime::default());
+        acquaintances.was_let_read(&key, alice, start, ttl);
+        let later = start.plus(ttl / 2);
+        acquaintances.was_let_read(&key, alice, later, ttl);
+        assert!(acquaintances.may_know(&key, alice, start.plus(ttl)));
+    }
+}

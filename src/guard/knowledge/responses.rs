@@ -1,0 +1,231 @@
+//! What reads have taught: responses remembered for local verdicts, in this process alone.
+//!
+//! It may be lost at any moment, and nothing in it is trusted unless the record says that no write began or ended
+//! since ([`Snapshot::touched`]).
+
+use std::{sync::Arc, time::Duration};
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use moka::sync::Cache;
+
+use crate::core::{
+    policy::Guard,
+    record::{Revision, Snapshot, VariantName},
+    time::StoreTime,
+    validators::Validators,
+};
+
+/// Bytes of all remembered responses, about: enough for a hundred thousand of the usual size.
+const MEMORY_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How old the fields of a remembered response may be, beyond what a new insertion for each read would cost.
+const REFRESH_AFTER: Duration = Duration::from_secs(1);
+
+/// The fields of a 200 that its 304 carries too (RFC 9110 section 15.4.5), and those without which a browser hides
+/// the answer from a page of another origin.
+const NOT_MODIFIED_FIELDS: [HeaderName; 11] = [
+    header::CACHE_CONTROL,
+    header::CONTENT_LOCATION,
+    header::DATE,
+    header::ETAG,
+    header::EXPIRES,
+    header::VARY,
+    header::VIA,
+    header::ACCESS_CONTROL_ALLOW_ORIGIN,
+    header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
+    header::ACCESS_CONTROL_EXPOSE_HEADERS,
+    HeaderName::from_static("timing-allow-origin"),
+];
+
+/// One remembered response to GET or HEAD.
+#[derive(Debug)]
+pub(crate) struct Remembered {
+    /// The last event on the data path when its request was sent.
+    pub(crate) touched: Revision,
+    /// The request's values of the fields that its `Vary` names.
+    pub(crate) selecting: Vec<(HeaderName, Vec<HeaderValue>)>,
+    /// Its validators, as the client saw them.
+    pub(crate) validators: Validators,
+    /// The fields of its 304.
+    pub(crate) fields: HeaderMap,
+    /// Until when the principal may know of it.
+    pub(crate) until: StoreTime,
+}
+
+impl Remembered {
+    /// Whether it still stands for what a request with these fields selects.
+    pub(crate) fn is_current(&self, snapshot: &Snapshot, request: &HeaderMap) -> bool {
+        let is_selected = |(name, values): &(HeaderName, Vec<HeaderValue>)| request.get_all(name).iter().eq(values);
+        snapshot.is_quiet()
+            && self.touched == snapshot.touched()
+            && snapshot.now < self.until
+            && self.selecting.iter().all(is_selected)
+    }
+
+    /// Whether remembering a response with these validators anew would gain nothing: it was remembered just now.
+    pub(crate) fn is_as_good(&self, validators: &Validators, now: StoreTime, guard: &Guard) -> bool {
+        self.validators == *validators && now.plus(guard.identity_ttl.saturating_sub(REFRESH_AFTER)) < self.until
+    }
+
+    fn weight(&self) -> u32 {
+        let fields = self.fields.iter().map(|(name, value)| name.as_str().len() + value.len());
+        let selecting = self.selecting.iter().flat_map(|(_, values)| values).map(HeaderValue::len);
+        u32::try_from(fields.chain(selecting).sum::<usize>() + 300).unwrap_or(u32::MAX)
+    }
+}
+
+/// The remembered responses, by the name of their variant before `Vary`.
+pub(crate) struct Memory(Cache<VariantName, Arc<Remembered>>);
+
+impl Memory {
+    /// Nothing is remembered.
+    pub(crate) fn new() -> Self {
+        let cache = Cache::builder().max_capacity(MEMORY_BYTES_MAX).weigher(|_, one: &Arc<Remembered>| one.weight());
+        Self(cache.build())
+    }
+
+    /// The response that still stands for what a request selects.
+    pub(crate) fn current(
+        &self,
+        name: VariantName,
+        snapshot: &Snapshot,
+        request: &HeaderMap,
+    ) -> Option<Arc<Remembered>> {
+        self.0.get(&name).filter(|remembered| remembered.is_current(snapshot, request))
+    }
+
+    /// Remembers a response.
+    pub(crate) fn remember(&self, name: VariantName, response: Remembered) {
+        self.0.insert(name, Arc::new(response));
+    }
+}
+
+/// The fields of a response that its 304 carries too.
+pub(crate) fn not_modified_fields(response: &HeaderMap) -> HeaderMap {
+    let mut fields = HeaderMap::new();
+    for name in &NOT_MODIFIED_FIELDS {
+        for value in response.get_all(name) {
+            fields.append(name.clone(), value.clone());
+        }
+    }
+    fields
+}
+
+/// The request's values of the fields that a response's `Vary` names; `None` for `*`.
+pub(crate) fn selecting_fields(
+    request: &HeaderMap,
+    response: &HeaderMap,
+) -> Option<Vec<(HeaderName, Vec<HeaderValue>)>> {
+    let mut selecting = Vec::new();
+    for line in response.get_all(header::VARY) {
+        for member in line.as_bytes().split(|&octet| octet == b',').map(<[u8]>::trim_ascii) {
+            if !member.is_empty() {
+                let name = HeaderName::from_bytes(member).ok().filter(|name| name.as_str() != "*")?;
+                let values = request.get_all(&name).iter().cloned().collect();
+                selecting.push((name, values));
+            }
+        }
+    }
+    Some(selecting)
+}
+
+/// Whether a response teaches anything that may be remembered: not one that is private or never to be stored.
+pub(crate) fn is_shareable(response: &HeaderMap) -> bool {
+    let forbids = |directive: &[u8]| {
+        let name = directive.split(|&octet| octet == b'=').next().unwrap_or_default().trim_ascii();
+        name.eq_ignore_ascii_case(b"private") || name.eq_ignore_ascii_case(b"no-store")
+    };
+    let lines = response.get_all(header::CACHE_CONTROL).iter();
+    let is_private = lines.flat_map(|line| line.as_bytes().split(|&octet| octet == b',')).any(forbids);
+    !is_private && !response.contains_key(header::SET_COOKIE)
+}
+
+/// Whether the client asks for an answer that comes from the upstream (RFC 9111 section 5.2.1.4).
+pub(crate) fn wants_upstream(request: &HeaderMap) -> bool {
+    let is_no_cache = |directive: &[u8]| directive.trim_ascii().eq_ignore_ascii_case(b"no-cache");
+    let lines = request.get_all(header::CACHE_CONTROL).iter().chain(request.get_all(header::PRAGMA));
+    lines.flat_map(|line| line.as_bytes().split(|&octet| octet == b',')).any(is_no_cache)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let field = |(name, value): &(&'static str, &'static str)| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        lines.iter().map(field).collect()
+    }
+
+    fn remembered(selecting: Vec<(HeaderName, Vec<HeaderValue>)>) -> Remembered {
+        Remembered {
+            touched: Revision(3),
+            selecting,
+            validators: Validators::default(),
+            fields: HeaderMap::new(),
+            until: StoreTime::from_milliseconds(10),
+        }
+    }
+
+    fn snapshot(touched: u64, now: u64) -> Snapshot {
+        let record = crate::core::record::Record::absent(Revision(touched));
+        Snapshot { revision: Revision(touched), record, now: StoreTime::from_milliseconds(now) }
+    }
+
+    #[test]
+    fn a_response_is_current_until_a_write_begins_or_its_time_is_over() {
+        let one = remembered(Vec::new());
+        let request = HeaderMap::new();
+        assert!(one.is_current(&snapshot(3, 9), &request));
+        assert!(!one.is_current(&snapshot(4, 9), &request), "a write began or ended");
+        assert!(!one.is_current(&snapshot(3, 10), &request), "the principal may know it no longer");
+    }
+
+    #[test]
+    fn a_response_is_current_for_the_fields_that_selected_it() {
+        let request = fields(&[("accept", "text/plain"), ("accept-language", "de")]);
+        let response = fields(&[("vary", "Accept, ,"), ("vary", "origin")]);
+        let one = remembered(selecting_fields(&request, &response).unwrap());
+        assert!(one.is_current(&snapshot(3, 9), &fields(&[("accept", "text/plain"), ("accept-language", "fr")])));
+        assert!(!one.is_current(&snapshot(3, 9), &fields(&[("accept", "text/html")])));
+        assert!(!one.is_current(&snapshot(3, 9), &HeaderMap::new()));
+        let elsewhere = fields(&[("accept", "text/plain"), ("origin", "https://other.example")]);
+        assert!(!one.is_current(&snapshot(3, 9), &elsewhere));
+    }
+
+    #[test]
+    fn what_varies_with_everything_is_never_selected_again() {
+        assert_eq!(selecting_fields(&HeaderMap::new(), &fields(&[("vary", "accept, *")])), None);
+    }
+
+    #[test]
+    fn private_responses_teach_nothing() {
+        assert!(is_shareable(&fields(&[("cache-control", "max-age=0, public")])));
+        assert!(!is_shareable(&fields(&[("cache-control", "max-age=0, Private")])));
+        assert!(!is_shareable(&fields(&[("cache-control", "private=\"x-user\"")])));
+        assert!(!is_shareable(&fields(&[("cache-control", "no-store")])));
+        assert!(!is_shareable(&fields(&[("set-cookie", "a=b")])));
+    }
+
+    #[test]
+    fn a_client_can_ask_past_the_memory() {
+        assert!(wants_upstream(&fields(&[("cache-control", "max-age=0, no-cache")])));
+        assert!(wants_upstream(&fields(&[("pragma", "no-cache")])));
+        assert!(!wants_upstream(&fields(&[("cache-control", "max-age=0")])));
+    }
+
+    /// RFC 9110 section 15.4.5.
+    #[test]
+    fn a_304_carries_the_fields_that_caches_and_browsers_need() {
+        let response = fields(&[
+            ("cache-control", "max-age=1"),
+            ("content-type", "text/plain"),
+            ("etag", "\"a\""),
+            ("access-control-allow-origin", "*"),
+            ("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT"),
+        ]);
+        let names: Vec<String> = not_modified_fields(&response).keys().map(ToString::to_string).collect();
+        assert_eq!(names, ["cache-control", "etag", "access-control-allow-origin"]);
+    }
+}

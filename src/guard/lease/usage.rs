@@ -1,0 +1,179 @@
+//! The word of a lease on reads and writes of its resource (DESIGN, section 4, step 5).
+
+use http::Method;
+use pingora::http::{RequestHeader, ResponseHeader};
+
+use super::fresh_id;
+use crate::{
+    body::Client,
+    core::{
+        lease::{Action, Done, LeaseDuration, LeaseId, Standing, Usage, UseDenied, judge_use},
+        policy::{Guard, LeaseRules, MethodClass, Require},
+        precondition::{Combination, Judgement, TagCondition, judge},
+        record::{Revision, Snapshot},
+        refusal::Refusal,
+        validators::Representation,
+    },
+    dialect::{azure, native},
+    guard::{
+        Guards,
+        answer::Answer,
+        knowledge::evidence::match_rule,
+        probe::{Aim, Probed},
+        refusals,
+        request::Request,
+    },
+    store::StoreError,
+};
+
+/// A lease that a read has taken.
+pub(crate) struct Receipt {
+    id: LeaseId,
+    duration: LeaseDuration,
+    snapshot: Snapshot,
+}
+
+impl Guards {
+    /// Judges a write by the lease as it was read, whatever route that was granted by.
+    pub(crate) fn judge_write_by_lease(
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+    ) -> Result<Standing, Refusal> {
+        let usage = if request.method == Method::DELETE { Usage::Delete } else { Usage::Write };
+        judge_by_lease(request, guard, snapshot, usage)
+    }
+
+    /// Judges a read by the lease as it was read; the fence of a holder. Without the record nobody reads what a lease may
+    /// guard (rule 12); what no route can lease against readers is read.
+    pub(crate) fn judge_read_by_lease(
+        request: &Request,
+        guard: &Guard,
+        snapshot: Result<&Snapshot, &StoreError>,
+    ) -> Result<Option<Revision>, Refusal> {
+        let guards_reads = |rules: &LeaseRules| rules.guards.covers(Usage::Read);
+        let may_be_leased = request.route.reads_may_be_leased || guard.lease.as_ref().is_some_and(guards_reads);
+        let snapshot = match snapshot {
+            Ok(snapshot) => snapshot,
+            Err(error) if may_be_leased || request.lease_id.is_some() => return Err(refusals::of_store(error)),
+            Err(_) => return Ok(None),
+        };
+        let standing = judge_by_lease(request, guard, snapshot, Usage::Read)?;
+        Ok((standing == Standing::Holder).then(|| snapshot.fence()))
+    }
+
+    /// What a request is told that its lease forbids, where the upstream is asked first.
+    pub(crate) async fn refuse_by_lease(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+        denied: Refusal,
+    ) -> Answer {
+        if !is_upstream_asked_first(request) {
+            return denied.into();
+        }
+        // Boxed, so that others need not make room for it.
+        let (representation, own) = match Box::pin(self.probe(request, guard, snapshot, Aim::Verdict)).await {
+            Probed::Current { representation, missing, .. } => (representation, missing),
+            Probed::Answer(exchange) => (Representation::Unknown, Some(exchange)),
+            Probed::Unreadable(_) | Probed::Refused(_) => return denied.into(),
+        };
+        let judged = judge(&request.method, &request.conditions, &representation, match_rule(guard));
+        match (judged, own) {
+            (Judgement::Failed { .. }, _) => refusals::of_read_condition().into(),
+            (_, Some(exchange)) => self.upstreams_own(guard, *exchange).await.unwrap_or_else(|answer| answer),
+            _ => denied.into(),
+        }
+    }
+
+    /// Takes the lease of what a GET is about to read, if it asks for that (`lease.acquire_on_read`).
+    pub(crate) async fn acquire_on_read(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        guard: &Guard,
+    ) -> Result<Option<Receipt>, Answer> {
+        let Some(rules) = guard.lease.as_ref().filter(|_| request.method == Method::GET) else { return Ok(None) };
+        let Some(wanted) = native::read_on_get(&request.head.headers, rules, fresh_id)? else { return Ok(None) };
+        let wait = native::wait(&request.head.headers);
+        let stepped = self.take_step(client, request, guard, rules, Action::Acquire(wanted), wait).await?;
+        match stepped.done {
+            Done::Acquired { id, duration, .. } => Ok(Some(Receipt { id, duration, snapshot: stepped.snapshot })),
+            _ => Ok(None),
+        }
+    }
+
+    /// Gives back the lease of a read that came to nothing. Where that fails the lease runs out.
+    pub(crate) async fn return_receipt(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        guard: &Guard,
+        receipt: &Receipt,
+    ) {
+        let Some(rules) = &guard.lease else { return };
+        let _ = self.take_step(client, request, guard, rules, Action::Release { id: receipt.id }, None).await;
+    }
+}
+
+impl Receipt {
+    /// Its fence.
+    pub(crate) fn fence(&self) -> Revision {
+        self.snapshot.fence()
+    }
+
+    /// Tells the client of its lease.
+    pub(crate) fn write_to(&self, head: &mut ResponseHeader) -> pingora::Result<()> {
+        for (name, value) in native::grant_fields(self.id, self.duration, &self.snapshot) {
+            head.insert_header(name, value)?;
+        }
+        head.insert_header(http::header::CACHE_CONTROL, "no-store")
+    }
+}
+
+/// Judges a use by the lease as it was read. The lease itself says whether it is bound to a principal.
+fn judge_by_lease(request: &Request, guard: &Guard, snapshot: &Snapshot, usage: Usage) -> Result<Standing, Refusal> {
+    let principal = Some(request.principal.name());
+    let standing = judge_use(snapshot, guard.lease.as_ref(), usage, request.lease_id, principal);
+    standing.map_err(|denied| refuse_use(guard, denied))
+}
+
+/// The refusal of a use, in the words of the route's dialect.
+fn refuse_use(guard: &Guard, denied: UseDenied) -> Refusal {
+    if guard.speaks_azure() { azure::refuse_use(denied) } else { native::refuse_use(denied) }
+}
+
+/// Whether the conditions of a request are judged before the lease: in Azure they are, but for the one that creates.
+pub(crate) fn conditions_go_first(request: &Request) -> bool {
+    let conditions = &request.conditions;
+    conditions.combination == Combination::Azure
+        && !conditions.is_empty()
+        && conditions.if_none_match != Some(TagCondition::Any)
+}
+
+/// Whether the upstream is asked before a request is told what its lease forbids. In Azure the conditions of a read are
+/// judged first, and what does not exist has no lease: it is not found, whatever lease a read or a removal names.
+pub(crate) fn is_upstream_asked_first(request: &Request) -> bool {
+    let is_removed = request.method == Method::DELETE;
+    let names_lease = request.conditions.combination == Combination::Azure && request.lease_id.is_some();
+    names_lease && (request.is_get_or_head() || is_removed) || request.is_get_or_head() && conditions_go_first(request)
+}
+
+/// Tells the upstream which holder writes: it can refuse one that was overtaken.
+pub(crate) fn send_fence(head: &mut RequestHeader, standing: Standing, fence: Revision) -> pingora::Result<()> {
+    match standing {
+        Standing::Holder => head.insert_header("Fencing-Token", fence.0),
+        Standing::Unguarded | Standing::Free => Ok(()),
+    }
+}
+
+/// Whether a write that appends is judged by nothing, and runs beside others.
+pub(crate) fn is_free_to_append(request: &Request, guard: &Guard, class: MethodClass) -> bool {
+    let is_required = guard.require != Require::Never && guard.require_methods.contains(&request.method);
+    class == MethodClass::UnclaimedWrite
+        && request.conditions.is_empty()
+        && !is_required
+        && request.lease_id.is_none()
+        && !guard.lease.as_ref().is_some_and(|rules: &LeaseRules| rules.required)
+}

@@ -1,0 +1,345 @@
+//! Asking the upstream for the current validators of a resource (DESIGN, section 4, "Probe").
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use pingora::http::RequestHeader;
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    Guards,
+    answer::{Answer, withhold_foreign_tag},
+    knowledge::{
+        evidence::{match_rule, selecting_number, version_tag_of},
+        selection::Selection,
+    },
+    refusals,
+    request::{Request, remove_conditions},
+};
+use crate::{
+    body::{Body, Use},
+    core::{
+        entity_tag::EntityTag,
+        fields::METHOD_FIELDS,
+        policy::{Guard, ProbeAuth, TagSource, Writers},
+        precondition::{MatchRule, Preconditions, TagCondition},
+        record::Snapshot,
+        refusal::{Code, Refusal},
+        validators::{Representation, Validators, tag_from_field},
+    },
+    telemetry::{Step, metrics},
+    upstream::{
+        Exchange, Failure, Whole,
+        fields::{request_head, response_head},
+        read_whole,
+    },
+};
+use body_tag::Tagged;
+
+pub(crate) mod affinity;
+pub(crate) mod authorization;
+pub(crate) mod body_tag;
+pub(crate) mod variants;
+
+/// Fields of a write that say nothing about the representation to read.
+const LEFT_OUT: [HeaderName; 3] =
+    [header::RANGE, HeaderName::from_static("idempotency-key"), HeaderName::from_static("prefer")];
+
+/// The answer to a question for a representation.
+pub(crate) struct Asked {
+    /// It.
+    pub(crate) exchange: Exchange,
+    /// What has selected it.
+    pub(crate) selection: Selection,
+}
+
+/// What a probe is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// The verdict on the conditions of its request, for which some need no tag.
+    Verdict,
+    /// The tag, if it can be had.
+    Tag,
+}
+
+/// What a probe found.
+pub(crate) enum Probed {
+    /// The current representation.
+    Current {
+        /// What it is.
+        representation: Representation,
+        /// How `If-Match` is compared with its tag.
+        rule: MatchRule,
+        /// The upstream's own answer where there is no representation.
+        missing: Option<Box<Exchange>>,
+    },
+    /// The upstream refuses the principal: its answer stands.
+    Answer(Box<Exchange>),
+    /// The upstream has no answer to a GET there that would tell anything.
+    Unreadable(Refusal),
+    /// Nothing could be learned.
+    Refused(Refusal),
+}
+
+impl Probed {
+    /// Its name in metrics.
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Current { representation: Representation::Absent, .. } => "absent",
+            Self::Current { .. } => "present",
+            Self::Answer(_) => "denied",
+            Self::Unreadable(_) => "unreadable",
+            Self::Refused(_) => "failed",
+        }
+    }
+}
+
+impl Guards {
+    /// Reads the resource that a write is about, as the record stands in `snapshot`.
+    pub(crate) async fn probe(&self, request: &Request, guard: &Guard, snapshot: &Snapshot, aim: Aim) -> Probed {
+        self.probe_until(request, guard, snapshot, (aim, None), Instant::now() + guard.probe_timeout).await
+    }
+
+    /// The same up to `end`, for another variant of the resource perhaps.
+    pub(crate) async fn probe_until(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+        asked: (Aim, Option<&Selection>),
+        end: Instant,
+    ) -> Probed {
+        let mut step = Step::begin("probe");
+        let probed = self.probe_upstream(request, guard, snapshot, asked, end).await;
+        step.set("ifmatch.probe.found", probed.word());
+        if let Some(metrics) = metrics::get() {
+            metrics.probed(&request.route.name, probed.word());
+        }
+        probed
+    }
+
+    async fn probe_upstream(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+        (aim, selection): (Aim, Option<&Selection>),
+        end: Instant,
+    ) -> Probed {
+        let needs_body = guard.etag.needs_body();
+        let method = if needs_body { Method::GET } else { Method::HEAD };
+        let mut asked = timeout_at(end, self.ask(request, guard, method, needs_body, selection)).await;
+        if let Ok(Ok(asked_for)) = &asked
+            && !needs_body
+            && matches!(asked_for.exchange.head().status.as_u16(), 405 | 501)
+        {
+            asked = timeout_at(end, self.ask(request, guard, Method::GET, needs_body, selection)).await;
+        }
+        match asked {
+            Ok(Ok(asked)) => self.understand(request, guard, snapshot, asked, (aim, end)).await,
+            Ok(Err(refusal)) => Probed::Refused(refusal),
+            Err(_) => Probed::Refused(timed_out()),
+        }
+    }
+
+    /// Asks for the resource of a write; for its bytes as they are, where they are to be hashed.
+    pub(crate) async fn ask(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        method: Method,
+        for_bytes: bool,
+        selection: Option<&Selection>,
+    ) -> Result<Asked, Refusal> {
+        let mut head =
+            probe_head(request, method, for_bytes).ok_or_else(|| unreadable("its request head cannot be written"))?;
+        if let Some(selection) = selection {
+            selection.apply(&mut head).map_err(|_error| unreadable("its request head cannot be written"))?;
+        }
+        self.set_credentials(request, guard, &mut head)?;
+        let (sent, body) = (head.clone(), Body::empty());
+        let exchange = self.exchanger.read(request.upstream(), request.to_ask(), head, &body);
+        let exchange = exchange.await.map_err(|failure| match failure {
+            Failure::NotSent { timed_out: true } | Failure::Abandoned { timed_out: true } => timed_out(),
+            Failure::Insecure => unreadable("no secure connection to it could be made"),
+            Failure::Full => refusals::of_read(failure),
+            Failure::NotSent { .. } | Failure::Abandoned { .. } => unreadable("it gave no answer"),
+        })?;
+        request.stay.asked(exchange.server());
+        let selection = Selection::of(guard, &sent, &exchange.head().headers);
+        Ok(Asked { exchange, selection })
+    }
+
+    async fn understand(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+        Asked { mut exchange, selection }: Asked,
+        (aim, end): (Aim, Instant),
+    ) -> Probed {
+        let head = exchange.head();
+        let status = head.status;
+        self.origins.learn(&request.route, &request.head.headers, head);
+        match status.as_u16() {
+            200 | 203 | 204 => {}
+            404 | 410 => {
+                let missing = Some(Box::new(exchange));
+                let rule = match_rule(guard);
+                return Probed::Current { representation: Representation::Absent, rule, missing };
+            }
+            401 | 403 | 407 | 429 => return Probed::Answer(Box::new(exchange)),
+            504 => return Probed::Refused(timed_out()),
+            300..500 => return Probed::Unreadable(answered(status)),
+            _ => return Probed::Refused(answered(status)),
+        }
+        // A probe without the client's credentials shows what the proxy may read.
+        if guard.probe_auth == ProbeAuth::Client {
+            self.was_let_read(request, guard, snapshot);
+        }
+        let (validators, unusable) = Validators::from_headers(&head.headers);
+        let version = || {
+            version_tag_of(
+                self.records.incarnation(),
+                snapshot.version(),
+                selecting_number(request.labelled_variant, &[]),
+            )
+            .tag
+        };
+        let spelling = self.spelling(guard, Some(snapshot));
+        let issued = |tag: EntityTag| spelling.issued(&tag);
+        let mut rule = match_rule(guard);
+        let tag = match &guard.etag {
+            TagSource::Upstream | TagSource::Delegate => {
+                if let Some(reason) = unusable {
+                    tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
+                }
+                validators.tag.and_then(issued)
+            }
+            TagSource::Version => version(),
+            TagSource::Header(field) => tag_from_field(&head.headers, field).and_then(issued),
+            TagSource::Content | TagSource::Json(_) if status == StatusCode::NO_CONTENT => None,
+            // Whether there is a representation is told by its head.
+            TagSource::Content | TagSource::Json(_) if !names_tags(&request.conditions) && aim == Aim::Verdict => None,
+            TagSource::Content | TagSource::Json(_) => {
+                match self.tag_of_probed(guard, &mut exchange, selection.number(request), end).await {
+                    Ok(Some(tag)) => tag.and_then(issued),
+                    // Readers of so large a body got a version tag.
+                    Ok(None) if guard.writers == Writers::Exclusive => {
+                        rule = MatchRule::Version;
+                        version()
+                    }
+                    // It was wanted for the answer alone.
+                    Ok(None) | Err(_) if !names_tags(&request.conditions) => None,
+                    Ok(None) => return Probed::Refused(too_large()),
+                    Err(refusal) => return Probed::Refused(refusal),
+                }
+            }
+        };
+        exchange.discard().await;
+        let representation = Representation::Present(Validators { tag, modified: validators.modified });
+        Probed::Current { representation, rule, missing: None }
+    }
+
+    /// The tag of a response's body, which is read up to `end`; `None` if it is too large to tell.
+    async fn tag_of_probed(
+        &self,
+        guard: &Guard,
+        exchange: &mut Exchange,
+        variant: Option<u32>,
+        end: Instant,
+    ) -> Result<Option<Option<EntityTag>>, Refusal> {
+        match self.tag_body(guard, exchange, variant, end.saturating_duration_since(Instant::now())).await {
+            Ok(Tagged::Whole { tag, .. }) => Ok(Some(tag)),
+            Ok(Tagged::TooLarge) => Ok(None),
+            Ok(Tagged::TooSlow) | Err(Failure::Abandoned { timed_out: true }) => Err(timed_out()),
+            Err(_) => Err(unreadable("its answer broke off")),
+        }
+    }
+
+    /// The upstream's own answer to a probe as the answer to the write: it refuses the principal, or has nothing there.
+    pub(crate) async fn upstreams_own(&self, guard: &Guard, mut exchange: Exchange) -> Result<Answer, Answer> {
+        let mut head = response_head(exchange.take_head());
+        // It labels nothing that a client could go on from.
+        let spelling = self.spelling(guard, None);
+        withhold_foreign_tag(&mut head, guard, &spelling)?;
+        let Ok(whole) =
+            read_whole(&mut exchange, guard.hash_max_bytes, guard.probe_timeout, self.budget_for(Use::Response)).await
+        else {
+            return Ok(unreadable("its answer broke off").into());
+        };
+        // The answer to a HEAD states the length of a body that it does not have.
+        if matches!(whole, Whole::Complete(_)) {
+            head.remove_header(&header::CONTENT_LENGTH);
+        }
+        Answer::read_so_far(head, whole, exchange).await
+    }
+}
+
+/// Whether a write names tags, so that the current one has to be known.
+fn names_tags(conditions: &Preconditions) -> bool {
+    let lists = [&conditions.if_match, &conditions.if_none_match];
+    lists.iter().any(|condition| matches!(condition, Some(TagCondition::Tags(_))))
+}
+
+/// The head of a probe for what a write is about.
+fn probe_head(request: &Request, method: Method, for_bytes: bool) -> Option<Box<RequestHeader>> {
+    let mut head = request_head(&request.head, 0).ok()?;
+    let describes_body = |name: &&HeaderName| name.as_str().starts_with("content-");
+    let of_body: Vec<HeaderName> = head.headers.keys().filter(describes_body).cloned().collect();
+    remove_conditions(&mut head);
+    // A backend that heeds a method in a field would take the probe for a write.
+    for name in LEFT_OUT.iter().chain(&METHOD_FIELDS).chain(&of_body) {
+        head.remove_header(name);
+    }
+    head.set_method(method);
+    head.insert_header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache")).ok()?;
+    if for_bytes {
+        ask_for_identity(&mut head).ok()?;
+    }
+    Some(head)
+}
+
+/// Asks for the bytes that are hashed: without a content coding.
+pub(crate) fn ask_for_identity(head: &mut RequestHeader) -> pingora::Result<()> {
+    head.insert_header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))
+}
+
+fn too_large() -> Refusal {
+    unreadable(
+        "its body is larger than hash_max, or a stream: raise hash_max on this route, or use another tag source (etag)",
+    )
+}
+
+fn timed_out() -> Refusal {
+    Refusal::new(
+        Code::UpstreamTimeout,
+        "the upstream did not tell the current state of the resource in time; nothing was written",
+    )
+}
+
+fn answered(status: StatusCode) -> Refusal {
+    unreadable(&format!("it answered {}", status.as_u16()))
+}
+
+pub(crate) fn unreadable(reason: &str) -> Refusal {
+    Refusal::new(
+        Code::ValidatorUnavailable,
+        format!(
+            "the upstream was asked for the current state of the resource, and {reason}; nothing was written. A guarded \
+             resource must answer GET with 200, 404 or 410"
+        ),
+    )
+}
+
+/// The fields that name the variant of a response are harmless to keep in the record only where they are part of its
+/// variant's name already.
+pub(crate) fn is_selected_by_name(guard: &Guard, response: &HeaderMap) -> bool {
+    let mut names =
+        response.get_all(header::VARY).iter().flat_map(|line| line.as_bytes().split(|&octet| octet == b','));
+    names.all(|name| {
+        let name = name.trim_ascii();
+        name.is_empty()
+            || name.eq_ignore_ascii_case(b"origin")
+            || (guard.etag.needs_body() && name.eq_ignore_ascii_case(b"accept-encoding"))
+            || guard.identity_headers.iter().any(|known| name.eq_ignore_ascii_case(known.as_str().as_bytes()))
+    })
+}

@@ -1,0 +1,95 @@
+//! The tag of a response, and what the response teaches (DESIGN, section 3, rule 2).
+
+use http::{HeaderName, HeaderValue, StatusCode};
+use pingora::http::ResponseHeader;
+
+use crate::{
+    core::{
+        policy::{Guard, TagSource, Writers},
+        record::Snapshot,
+        validators::{Modified, Validators, tag_from_field},
+    },
+    guard::{
+        Guards,
+        knowledge::{
+            evidence::{selecting_number, version_tag_of},
+            responses::{Remembered, is_shareable, not_modified_fields},
+            selection::Selection,
+        },
+        probe::body_tag::tag_of,
+        request::Request,
+    },
+    upstream::Whole,
+};
+
+impl Guards {
+    /// The validators of a response, with the tag that it leaves with. A version tag is that of the record as it was
+    /// read before the upstream was asked: it may be older than the content, and is never newer.
+    pub(crate) fn label(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: Option<&Snapshot>,
+        head: &ResponseHeader,
+        whole: &Whole,
+        selecting: Option<&[(HeaderName, Vec<HeaderValue>)]>,
+    ) -> Validators {
+        // A version is that of all variants.
+        let selection = (guard.etag != TagSource::Version).then(|| Selection::of(guard, &request.head, &head.headers));
+        let spelling = self.spelling(guard, snapshot);
+        let version_tag = || {
+            let number = selecting_number(request.labelled_variant, selecting.unwrap_or_default());
+            version_tag_of(self.records.incarnation(), snapshot?.version(), number).tag
+        };
+        let tag = match (&guard.etag, whole) {
+            (TagSource::Upstream | TagSource::Delegate, _) => {
+                let (validators, unusable) = Validators::from_headers(&head.headers);
+                if let Some(reason) = unusable {
+                    tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
+                }
+                validators.tag.and_then(|tag| spelling.issued(&tag))
+            }
+            (TagSource::Header(field), _) => tag_from_field(&head.headers, field).and_then(|tag| spelling.issued(&tag)),
+            (TagSource::Version, _) => version_tag(),
+            (TagSource::Content | TagSource::Json(_), Whole::Complete(body)) => {
+                tag_of(guard, body, selection.as_ref().and_then(|selection| selection.number(request)))
+                    .and_then(|tag| spelling.issued(&tag))
+            }
+            (TagSource::Content | TagSource::Json(_), _) if guard.writers == Writers::Exclusive => version_tag(),
+            (TagSource::Content | TagSource::Json(_), _) => None,
+        };
+        if let (Some(tag), Some(snapshot), Some(selection)) = (&tag, snapshot, selection) {
+            self.issued.remember(request, tag, snapshot.version(), selection);
+        }
+        Validators { tag, modified: Modified::from_headers(&head.headers) }
+    }
+
+    /// Keeps in this process what a response taught, for the principal that was given it.
+    pub(crate) fn learn_from_read(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: &Snapshot,
+        head: &ResponseHeader,
+        validators: &Validators,
+        selecting: Option<Vec<(HeaderName, Vec<HeaderValue>)>>,
+    ) {
+        self.was_let_read(request, guard, snapshot);
+        let is_selected = matches!(head.status, StatusCode::OK | StatusCode::NOT_MODIFIED);
+        let may_remember =
+            is_selected && request.is_named_by_head() && snapshot.is_quiet() && is_shareable(&head.headers);
+        let (Some(selecting), Some(_), true) = (selecting, &validators.tag, may_remember) else { return };
+        let earlier = self.memory.current(request.variant, snapshot, &request.head.headers);
+        if earlier.is_some_and(|earlier| earlier.is_as_good(validators, snapshot.now, guard)) {
+            return;
+        }
+        let remembered = Remembered {
+            touched: snapshot.touched(),
+            selecting,
+            validators: validators.clone(),
+            fields: not_modified_fields(&head.headers),
+            until: snapshot.now.plus(guard.identity_ttl),
+        };
+        self.memory.remember(request.variant, remembered);
+    }
+}

@@ -1,0 +1,349 @@
+//! The life of a guarded read (DESIGN, section 4, "Read"). Reads never write to the store.
+
+use http::{HeaderMap, Method, StatusCode, header};
+use pingora::http::RequestHeader;
+
+use super::{
+    Guards,
+    answer::{Answer, set_tag, withhold_foreign_tag},
+    knowledge::{
+        evidence::match_rule,
+        responses::{not_modified_fields, selecting_fields, wants_upstream},
+    },
+    lease::usage::is_upstream_asked_first,
+    probe::ask_for_identity,
+    refusals,
+    request::{Request, remove_conditions, show_tags_alone},
+};
+use crate::{
+    body::{Body, Client, Use},
+    boxed::boxed,
+    core::{
+        coarse_tag::Spelling,
+        entity_tag::EntityTag,
+        policy::{ErrorShape, Guard, TagSource, Writers},
+        precondition::{Judgement, TagCondition, judge, range_applies},
+        record::{Revision, Snapshot},
+        refusal::Refusal,
+        validators::Representation,
+    },
+    upstream::{
+        Exchange, Purpose, Whole,
+        fields::{request_head, response_head},
+        read_whole,
+    },
+};
+use ranges::{whole_head, whole_or_part};
+
+pub(crate) mod label;
+pub(crate) mod ranges;
+pub(crate) mod unstable_tags;
+pub(crate) mod warn_once;
+
+impl Guards {
+    /// Handles a read, with the lease that it may need or take.
+    pub(crate) async fn read(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        guard: &Guard,
+    ) -> Result<Answer, Answer> {
+        if guard.lease.as_ref().is_some_and(|rules| rules.acquire_on_read)
+            // Boxed, so that other reads need not make room for it.
+            && let Some(answer) = Box::pin(self.acquire_and_read(client, request, guard)).await?
+        {
+            return Ok(answer);
+        }
+        // The version goes first: content that is asked for afterwards is never older than it.
+        let snapshot = self.snapshot(&request.key).await;
+        let fence = match Self::judge_read_by_lease(request, guard, snapshot.as_ref()) {
+            Err(denied) if is_upstream_asked_first(request) => {
+                return Err(Box::pin(self.refuse_read(request, guard, denied)).await);
+            }
+            fence => fence?,
+        };
+        self.read_resource(client, request, guard, snapshot.ok(), (fence, Purpose::Read)).await
+    }
+
+    /// Handles a read that asks for the lease of what it reads; `None` if it does not. Who asks does not need to have
+    /// it already.
+    async fn acquire_and_read(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        guard: &Guard,
+    ) -> Result<Option<Answer>, Answer> {
+        let Some(receipt) = self.acquire_on_read(client, request, guard).await? else { return Ok(None) };
+        let snapshot = self.snapshot(&request.key).await.ok();
+        let sent_once = (Some(receipt.fence()), Purpose::Write);
+        match self.read_resource(client, request, guard, snapshot, sent_once).await {
+            Ok(Answer::Relayed(mut relayed)) if relayed.head.status == StatusCode::OK => {
+                receipt.write_to(&mut relayed.head)?;
+                Ok(Some(Answer::Relayed(relayed)))
+            }
+            nothing => {
+                self.return_receipt(client, request, guard, &receipt).await;
+                nothing.map(Some)
+            }
+        }
+    }
+
+    /// What a read is told that its lease forbids.
+    async fn refuse_read(&self, request: &Request, guard: &Guard, denied: Refusal) -> Answer {
+        match self.record(request).await {
+            Ok(snapshot) => self.refuse_by_lease(request, guard, &snapshot, denied).await,
+            Err(_) => denied.into(),
+        }
+    }
+
+    /// Reads a resource, whose record was read before, to the answer. For the purpose of a write it is sent once,
+    /// and never answered from memory.
+    async fn read_resource(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        guard: &Guard,
+        snapshot: Option<Snapshot>,
+        (fence, purpose): (Option<Revision>, Purpose),
+    ) -> Result<Answer, Answer> {
+        // While writes are held back after the start, a write of the earlier process may come, and no record tells of it:
+        // a tag given out now could outlive its state.
+        let snapshot = snapshot.filter(|snapshot| self.may_begin(snapshot).is_ok());
+        if purpose == Purpose::Read
+            && !self.is_outdated(request, guard, snapshot.as_ref()).await
+            && let Some(answer) = self.read_from_memory(request, guard, snapshot.as_ref())
+        {
+            return Ok(answer);
+        }
+        // Boxed, so that an answer from memory need not make room for an exchange.
+        boxed(|| self.read_from_upstream(client, request, guard, snapshot.as_ref(), (fence, purpose))).await
+    }
+
+    /// Whether memory must not answer a read.
+    async fn is_outdated(&self, request: &Request, guard: &Guard, snapshot: Option<&Snapshot>) -> bool {
+        match snapshot {
+            Some(snapshot) => self.may_be_removed(request, guard, snapshot).await,
+            None => false,
+        }
+    }
+
+    async fn read_from_upstream(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        guard: &Guard,
+        snapshot: Option<&Snapshot>,
+        (fence, purpose): (Option<Revision>, Purpose),
+    ) -> Result<Answer, Answer> {
+        let body = self.receive(client).await?;
+        let mut head = self.upstream_read_head(request, guard, snapshot, &body)?;
+        if let Some(fence) = fence {
+            head.insert_header("Fencing-Token", fence.0)?;
+        }
+        let upstream = request.upstream();
+        let ask = async |head| {
+            let exchange = match purpose {
+                Purpose::Read => self.exchanger.read(upstream, request.to_send(), head, &body).await,
+                Purpose::Write => match self.exchanger.connect(upstream, request.to_send(), purpose).await {
+                    Ok(connected) => connected.send(head, &body).await,
+                    Err(failure) => Err(failure),
+                },
+            };
+            let exchange = exchange.map_err(refusals::of_read)?;
+            request.stay.asked(exchange.server());
+            Ok::<_, Refusal>(exchange)
+        };
+        if purpose == Purpose::Write {
+            // It is sent once, whatever comes back.
+            head.remove_header(&header::RANGE);
+        }
+        let whole = if purpose == Purpose::Read { whole_head(request, &head) } else { None };
+        let mut exchange = ask(head).await?;
+        if let Some(whole) = whole {
+            if let Some(part) = self.part_instead(request, guard, snapshot, &whole, exchange.head()) {
+                // Its body is too large to be read for the sake of its connection.
+                drop(exchange);
+                exchange = ask(part).await?;
+            }
+            if self.is_of_another_state(request, guard, snapshot, exchange.head()).await {
+                exchange.discard().await;
+                exchange = ask(whole).await?;
+            }
+        }
+        self.answer_read(request, guard, snapshot, exchange).await
+    }
+
+    /// A local verdict, where the record is authoritative and the same principal was given the same variant before.
+    fn read_from_memory(&self, request: &Request, guard: &Guard, snapshot: Option<&Snapshot>) -> Option<Answer> {
+        let may_answer = guard.writers == Writers::Exclusive
+            && !request.conditions.is_empty()
+            && request.is_named_by_head()
+            && !wants_upstream(&request.head.headers);
+        let snapshot = snapshot.filter(|_| may_answer)?;
+        let remembered = self.memory.current(request.variant, snapshot, &request.head.headers)?;
+        let current = Representation::Present(remembered.validators.clone());
+        match judge(&request.method, &request.conditions, &current, match_rule(guard)) {
+            Judgement::NotModified => {
+                let spelling = self.spelling(guard, Some(snapshot));
+                Some(confirm(request, &spelling, remembered.fields.clone()))
+            }
+            Judgement::Failed { .. } => Some(refusals::of_read_condition().into()),
+            Judgement::Pass | Judgement::Unknowable => None,
+        }
+    }
+
+    /// What the upstream is asked: without the conditions that it cannot know, and without a range that may not apply.
+    fn upstream_read_head(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: Option<&Snapshot>,
+        body: &Body,
+    ) -> Result<Box<RequestHeader>, Refusal> {
+        let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
+        if guard.etag.is_upstreams_own() {
+            let spelling = self.spelling(guard, snapshot);
+            if !spelling.is_bare() {
+                show_tags_alone(&mut head, &spelling.conditions_at_backend(&request.conditions));
+            }
+            return Ok(head);
+        }
+        remove_conditions(&mut head);
+        let may_be_partial = match guard.etag {
+            TagSource::Version => {
+                snapshot.is_none_or(Snapshot::is_quiet)
+                    && (request.conditions.if_range.is_none() || self.version_range_applies(request, snapshot))
+            }
+            TagSource::Header(_) => true,
+            TagSource::Content | TagSource::Json(_) | TagSource::Upstream | TagSource::Delegate => false,
+        };
+        if !may_be_partial {
+            head.remove_header(&header::RANGE);
+        }
+        if guard.etag.needs_body() && request.is_get_or_head() {
+            // A tag of the bytes needs the bytes, for HEAD too.
+            head.set_method(Method::GET);
+            ask_for_identity(&mut head).map_err(|_error| refusals::of_field())?;
+        }
+        Ok(head)
+    }
+
+    /// Whether no write has begun since.
+    pub(crate) async fn is_untouched(&self, request: &Request, snapshot: &Snapshot) -> bool {
+        self.snapshot(&request.key).await.is_ok_and(|now| now.touched() == snapshot.touched())
+    }
+
+    /// Whether `If-Range` names the version that the upstream is about to be asked for.
+    pub(crate) fn version_range_applies(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
+        let remembered =
+            snapshot.and_then(|snapshot| self.memory.current(request.variant, snapshot, &request.head.headers));
+        remembered.is_some_and(|remembered| {
+            range_applies(&request.conditions, &Representation::Present(remembered.validators.clone()))
+        })
+    }
+
+    /// Labels the upstream's response, and judges the client's conditions by that label.
+    async fn answer_read(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: Option<&Snapshot>,
+        mut exchange: Exchange,
+    ) -> Result<Answer, Answer> {
+        let mut head = response_head(exchange.take_head());
+        let spelling = self.spelling(guard, snapshot);
+        if !is_labelled(request, guard, head.status) {
+            withhold_foreign_tag(&mut head, guard, &spelling)?;
+            return Answer::read_so_far(head, Whole::unread(), exchange).await;
+        }
+        let whole = if guard.etag.needs_body() && head.status != StatusCode::PARTIAL_CONTENT {
+            let read = read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait, self.budget_for(Use::Response));
+            let whole = read.await.map_err(refusals::of_read)?;
+            self.notices.tell_of(&request.route, guard, &exchange, &whole);
+            whole
+        } else {
+            Whole::unread()
+        };
+        let selecting = selecting_fields(&request.head.headers, &head.headers);
+        let validators = self.label(request, guard, snapshot, &head, &whole, selecting.as_deref());
+        self.watch_tag(request, guard, snapshot, &head, validators.tag.as_ref()).await;
+        let named = named_by_304(request, guard, head.status);
+        // Without the record nobody knows whether the tag names one state alone (rule 12).
+        let shown = validators.tag.as_ref().filter(|_| snapshot.is_some());
+        let is_by_date = head.status == StatusCode::NOT_MODIFIED && is_by_date(request, &spelling);
+        set_tag(&mut head, shown.or(named).filter(|_| !is_by_date))?;
+        if let (Some(snapshot), Writers::Exclusive) = (snapshot, guard.writers) {
+            self.learn_from_read(request, guard, snapshot, &head, &validators, selecting);
+        }
+        let current = Representation::Present(validators);
+        let judgement = if head.status == StatusCode::NOT_MODIFIED || guard.etag == TagSource::Delegate {
+            Judgement::Pass
+        } else {
+            judge(&request.method, &request.conditions, &current, match_rule(guard))
+        };
+        let unwanted = match judgement {
+            Judgement::NotModified if snapshot.is_some() && !names_older_state(guard, snapshot, &whole) => {
+                confirm(request, &spelling, not_modified_fields(&head.headers))
+            }
+            Judgement::Failed { .. } => refusals::of_read_condition().into(),
+            Judgement::Pass | Judgement::NotModified | Judgement::Unknowable => {
+                return whole_or_part(request, guard, head, whole, exchange, &current).await;
+            }
+        };
+        match whole {
+            Whole::Complete(_) => exchange.finish().await,
+            Whole::TooLarge(_) | Whole::TooSlow(_) => exchange.discard().await,
+        }
+        Ok(unwanted)
+    }
+}
+
+/// The answer that the client's copy is current.
+fn confirm(request: &Request, spelling: &Spelling, mut fields: HeaderMap) -> Answer {
+    if is_by_date(request, spelling) {
+        fields.remove(header::ETAG);
+    }
+    Answer::not_modified(&fields)
+}
+
+/// Whether a 304 would rest on a date alone where states of one second are told apart: the client's copy may be the
+/// earlier one, and must not get the tag of the later.
+fn is_by_date(request: &Request, spelling: &Spelling) -> bool {
+    !spelling.is_bare() && request.conditions.if_none_match.is_none()
+}
+
+/// Whether a response may show the state that a write under way, or in doubt, leaves, while its label is the version of
+/// the state before: then the client's copy with that label may be the other one.
+fn names_older_state(guard: &Guard, snapshot: Option<&Snapshot>, whole: &Whole) -> bool {
+    let is_version = match guard.etag {
+        TagSource::Version => true,
+        TagSource::Content | TagSource::Json(_) => {
+            guard.writers == Writers::Exclusive && !matches!(whole, Whole::Complete(_))
+        }
+        TagSource::Upstream | TagSource::Delegate | TagSource::Header(_) => false,
+    };
+    is_version && snapshot.is_some_and(|snapshot| !snapshot.is_quiet())
+}
+
+/// The tag of a 304 that states none, for clients that expect it there (RFC 9110 section 15.4.5): the one that they named.
+/// S3 has strong tags alone, so that no other one can be meant.
+fn named_by_304<'a>(request: &'a Request, guard: &Guard, status: StatusCode) -> Option<&'a EntityTag> {
+    match &request.conditions.if_none_match {
+        Some(TagCondition::Tags(tags)) if guard.errors == ErrorShape::S3 && status == StatusCode::NOT_MODIFIED => {
+            tags.first().filter(|tag| tags.len() == 1 && !tag.is_weak())
+        }
+        _ => None,
+    }
+}
+
+/// Whether a response is a representation of the target that gets a tag: a whole one, a part of one, or, where the
+/// upstream judges its own tags, the word that the client's copy is current.
+fn is_labelled(request: &Request, guard: &Guard, status: StatusCode) -> bool {
+    let is_labelled = match status {
+        StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION | StatusCode::PARTIAL_CONTENT => true,
+        StatusCode::NOT_MODIFIED => guard.etag.is_upstreams_own(),
+        _ => false,
+    };
+    // A version says nothing of the content of a request.
+    is_labelled && (request.is_named_by_head() || request.is_get_or_head() && guard.etag != TagSource::Version)
+}

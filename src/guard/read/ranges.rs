@@ -1,0 +1,185 @@
+//! Parts of representations whose tags are ours (RFC 9110 sections 13.1.5 and 14).
+//!
+//! # Design
+//!
+//! A client puts parts with one tag together, so a part must be of the very state that its tag names.
+//!
+//! | tag | how a part is got |
+//! |---|---|
+//! | of the body | the whole body is here: the part is cut out of it |
+//! | of some of the body | not at all: bytes that it does not name may differ |
+//! | none, or that of the version, because the body is too large to hash | asked for instead of the whole, as soon as the head tells the size |
+//! | of the version | asked for while nothing is written; the whole, if something was written meanwhile |
+//! | of a field | asked for; the whole, if its own field is not what `If-Range` names |
+//! | the upstream's | its own matter |
+//! | a coarse one | the same; the whole, if something was written meanwhile |
+//!
+//! *Why is the upstream never asked for several ranges of a large body?* Few clients want that, and it is not needed: to
+//! answer with the whole is always right.
+
+use http::{Method, StatusCode, header};
+use pingora::http::{RequestHeader, ResponseHeader};
+
+use crate::{
+    core::{
+        policy::{Guard, TagSource, Writers},
+        precondition::{RangeCondition, range_applies},
+        range::{Wanted, wanted},
+        record::Snapshot,
+        validators::{Modified, Representation, Validators, tag_from_field},
+    },
+    guard::{
+        Guards,
+        answer::{Answer, Relayed},
+        request::Request,
+    },
+    upstream::{Exchange, Whole},
+};
+
+/// Fields that speak of a whole representation or of the content of one message.
+const OF_CONTENT: [header::HeaderName; 3] = [
+    header::CONTENT_LENGTH,
+    header::HeaderName::from_static("content-digest"),
+    header::HeaderName::from_static("content-md5"),
+];
+
+/// Fields of a representation that is not sent.
+const OF_REPRESENTATION: [header::HeaderName; 6] = [
+    header::ETAG,
+    header::LAST_MODIFIED,
+    header::CONTENT_TYPE,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LANGUAGE,
+    header::CONTENT_LOCATION,
+];
+
+/// The same request for the whole, where the client wants a part.
+pub(crate) fn whole_head(request: &Request, head: &RequestHeader) -> Option<Box<RequestHeader>> {
+    request.head.headers.contains_key(header::RANGE).then(|| {
+        let mut whole = Box::new(head.clone());
+        whole.remove_header(&header::RANGE);
+        whole
+    })
+}
+
+impl Guards {
+    /// The request for a part of what was asked for as a whole, because a tag is made of the whole: but this one is too
+    /// large for that.
+    pub(crate) fn part_instead(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: Option<&Snapshot>,
+        whole: &RequestHeader,
+        response: &ResponseHeader,
+    ) -> Option<Box<RequestHeader>> {
+        let length = response.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse::<u64>().ok()?;
+        let is_too_large = names_bytes(guard) && length > guard.hash_max_bytes as u64;
+        let fields = &request.head.headers;
+        if !is_too_large
+            || request.method != Method::GET
+            || response.status != StatusCode::OK
+            || wanted(fields, length) == Wanted::Whole
+            // Its version tag is that of a state that is about to change.
+            || guard.writers == Writers::Exclusive && snapshot.is_some_and(|snapshot| !snapshot.is_quiet())
+        {
+            return None;
+        }
+        let applies = if let Some(RangeCondition::Tag(_)) = &request.conditions.if_range {
+            self.version_range_applies(request, snapshot)
+        } else {
+            let modified = Modified::from_headers(&response.headers);
+            range_applies(&request.conditions, &Representation::Present(Validators { tag: None, modified }))
+        };
+        let mut part = Box::new(whole.clone());
+        part.insert_header(header::RANGE, fields.get(header::RANGE)?.clone()).ok().filter(|()| applies)?;
+        if let (Some(RangeCondition::Date(_)), Some(date)) =
+            (&request.conditions.if_range, fields.get(header::IF_RANGE))
+        {
+            // The upstream's own date: it looks again.
+            part.insert_header(header::IF_RANGE, date.clone()).ok()?;
+        }
+        Some(part)
+    }
+
+    /// Whether a part could be of another state than the one that its tag, or `If-Range`, names.
+    pub(crate) async fn is_of_another_state(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: Option<&Snapshot>,
+        response: &ResponseHeader,
+    ) -> bool {
+        match (&guard.etag, response.status) {
+            (TagSource::Upstream | TagSource::Delegate, StatusCode::PARTIAL_CONTENT) if guard.has_coarse_tags() => {
+                self.was_touched(request, snapshot).await
+            }
+            (TagSource::Upstream | TagSource::Delegate, _) => false,
+            (TagSource::Header(field), StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE) => {
+                let modified = Modified::from_headers(&response.headers);
+                let spelling = self.spelling(guard, snapshot);
+                let tag = tag_from_field(&response.headers, field).and_then(|tag| spelling.issued(&tag));
+                !range_applies(&request.conditions, &Representation::Present(Validators { tag, modified }))
+                    || guard.has_coarse_tags() && self.was_touched(request, snapshot).await
+            }
+            (_, StatusCode::PARTIAL_CONTENT) if guard.writers == Writers::Exclusive => {
+                self.was_touched(request, snapshot).await
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a write has begun since the record was read. Parts with one tag are put together: a part may be older than
+    /// its tag no more than it may be newer.
+    async fn was_touched(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
+        match snapshot {
+            Some(snapshot) => !self.is_untouched(request, snapshot).await,
+            None => false,
+        }
+    }
+}
+
+/// The response to a read whose whole body may be here: all of it, or the part that the client wants.
+pub(crate) async fn whole_or_part(
+    request: &Request,
+    guard: &Guard,
+    mut head: Box<ResponseHeader>,
+    whole: Whole,
+    exchange: Exchange,
+    current: &Representation,
+) -> Result<Answer, Answer> {
+    let Whole::Complete(mut body) = whole else { return Answer::read_so_far(head, whole, exchange).await };
+    if !names_bytes(guard) || !request.is_named_by_head() || head.status != StatusCode::OK {
+        return Answer::read_so_far(head, Whole::Complete(body), exchange).await;
+    }
+    head.insert_header(header::ACCEPT_RANGES, "bytes")?;
+    let len = body.len() as u64;
+    let is_wanted = request.method == Method::GET && range_applies(&request.conditions, current);
+    match if is_wanted { wanted(&request.head.headers, len) } else { Wanted::Whole } {
+        Wanted::Whole => return Answer::read_so_far(head, Whole::Complete(body), exchange).await,
+        Wanted::Part { first, last } => {
+            head.set_status(StatusCode::PARTIAL_CONTENT)?;
+            head.insert_header(header::CONTENT_RANGE, format!("bytes {first}-{last}/{len}"))?;
+            body = body.part(first..last.saturating_add(1));
+        }
+        Wanted::Nothing => {
+            head.set_status(StatusCode::RANGE_NOT_SATISFIABLE)?;
+            head.insert_header(header::CONTENT_RANGE, format!("bytes */{len}"))?;
+            for name in &OF_REPRESENTATION {
+                head.remove_header(name);
+            }
+            body = body.part(0..0);
+        }
+    }
+    for name in &OF_CONTENT {
+        head.remove_header(name);
+    }
+    exchange.finish().await;
+    head.insert_header(header::CONTENT_LENGTH, body.len())?;
+    Ok(Answer::Relayed(Box::new(Relayed { head, begun: body, rest: None })))
+}
+
+/// Whether the route's tags name all bytes of a body, so that parts with one tag are parts of one body.
+fn names_bytes(guard: &Guard) -> bool {
+    guard.etag == TagSource::Content && guard.ignored_json.is_empty()
+}

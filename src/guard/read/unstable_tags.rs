@@ -1,0 +1,164 @@
+//! Tags that change although nothing was written: a body that says when it was made has another hash each time, and its
+//! readers can never write.
+
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Mutex, PoisonError},
+};
+
+use http::StatusCode;
+use pingora::http::ResponseHeader;
+
+use crate::{
+    core::{
+        entity_tag::EntityTag,
+        policy::{Guard, TagSource, Writers},
+        record::{Revision, Snapshot},
+    },
+    guard::{Guards, knowledge::responses::selecting_fields, request::Request},
+    telemetry::metrics,
+};
+
+/// How many representations are watched at once; a further one takes the place of another.
+const SLOTS: usize = 1 << 12;
+
+/// How often in a row a tag must change where others may write too: their writes change it as well.
+const CHANGES_BESIDE_OTHERS: u8 = 2;
+
+/// The last tag of a representation, as far as it was seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// A hash of what was selected.
+    variant: u64,
+    /// The last event on the data path by then.
+    touched: Revision,
+    /// A hash of the tag.
+    tag: u64,
+    /// How often in a row it was another one than before.
+    changes: u8,
+}
+
+/// What is seen of tags.
+pub(crate) struct Flapping {
+    seen: Vec<Mutex<Seen>>,
+    /// How often it happened on each route.
+    counts: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Flapping {
+    /// Nothing was.
+    pub(crate) fn new() -> Self {
+        Self { seen: (0..SLOTS).map(|_| Mutex::default()).collect(), counts: Mutex::default() }
+    }
+
+    /// Sees a tag; tells how often in a row it was another one with no write between.
+    fn see(&self, variant: u64, touched: Revision, tag: &EntityTag) -> u8 {
+        let slot = usize::try_from(variant % SLOTS as u64).ok().and_then(|index| self.seen.get(index));
+        let Some(slot) = slot else { return 0 };
+        let mut seen = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let tag = hash_of(tag);
+        let changes = match *seen {
+            Seen { variant: of, touched: at, .. } if (of, at) != (variant, touched) => 0,
+            Seen { tag: before, .. } if before == tag => 0,
+            Seen { changes, .. } => changes.saturating_add(1),
+        };
+        *seen = Seen { variant, touched, tag, changes };
+        changes
+    }
+
+    /// Counts one on a route.
+    fn count(&self, route: &str) -> u64 {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(route.to_owned()).or_default();
+        *count += 1;
+        *count
+    }
+}
+
+impl Guards {
+    /// Watches the tag of a response to a read. A tag that changes with no write between is counted, and told of once a
+    /// route.
+    pub(crate) async fn watch_tag(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        snapshot: Option<&Snapshot>,
+        head: &ResponseHeader,
+        tag: Option<&EntityTag>,
+    ) {
+        let is_seen = head.status == StatusCode::OK && request.is_named_by_head() && guard.etag != TagSource::Version;
+        let (Some(snapshot), Some(tag), true) = (snapshot.filter(|snapshot| snapshot.is_quiet()), tag, is_seen) else {
+            return;
+        };
+        let Some(selecting) = selecting_fields(&request.head.headers, &head.headers) else { return };
+        // HEAD and GET may be asked of different things, each consistently.
+        let variant = hash_of(&(request.variant, selecting, &request.method));
+        let changes = self.flapping.see(variant, snapshot.touched(), tag);
+        let enough = if guard.writers == Writers::Exclusive { 1 } else { CHANGES_BESIDE_OTHERS };
+        // A write may have begun after the look at the record, and before the backend was asked.
+        if changes < enough || !Box::pin(self.is_untouched(request, snapshot)).await {
+            return;
+        }
+        if let Some(metrics) = metrics::get() {
+            metrics.flapped(&request.route.name);
+        }
+        let (route, count) = (&request.route.name, self.flapping.count(&request.route.name));
+        if count > 1 {
+            tracing::debug!(%route, key = %request.key, count, "a tag has changed again with no write between");
+            return;
+        }
+        tracing::warn!(
+            %route,
+            key = %request.key,
+            "two reads gave different tags although no write came between, so that clients are refused in vain: {}",
+            remedy(guard)
+        );
+    }
+}
+
+fn remedy(guard: &Guard) -> &'static str {
+    match (&guard.etag, guard.writers) {
+        (TagSource::Content, _) => {
+            "if the body says when it was made, name that member in ignore_json, or take the tag from a field that \
+             changes with the resource (etag = \"json:/pointer\" or \"header:NAME\"); if others write, say writers = \
+             \"shared\""
+        }
+        (_, Writers::Exclusive) => {
+            "take the tag from something that changes with the resource alone; if others write, say writers = \"shared\""
+        }
+        (_, Writers::Shared) => "take the tag from something that changes with the resource alone (etag)",
+    }
+}
+
+fn hash_of(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_counted_as_long_as_nothing_is_written_and_each_tag_is_new() {
+        let flapping = Flapping::new();
+        let tag = |text: &str| EntityTag::strong(text).unwrap();
+        for (variant, touched, text, changes) in [
+            (1, 1, "a", 0),
+            (1, 1, "a", 0),
+            (1, 1, "b", 1),
+            (1, 1, "c", 2),
+            (1, 1, "c", 0),
+            (1, 1, "d", 1),
+            (1, 2, "e", 0),
+            (1, 2, "f", 1),
+            (2, 2, "g", 0),
+            (1 + SLOTS as u64, 2, "h", 0),
+            (1, 2, "i", 0),
+        ] {
+            assert_eq!(flapping.see(variant, Revision(touched), &tag(text)), changes, "{variant} {touched} {text}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The retries of one's own success (draft-ietf-httpapi-idempotency-key-header-06; `idempotency`).
+//!
+//! What is remembered lives in this process, for a time and within bounds. Nothing rests on it: a retry that is not
+//! recognised is judged by its preconditions like any other write.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use moka::{Expiry, policy::EvictionPolicy, sync::Cache};
+use pingora::http::{RequestHeader, ResponseHeader};
+
+use crate::{
+    body::Body,
+    core::{
+        idempotency::{End, Fingerprint, Progress, REPLAYED, Success, key_fields, key_of, missing, recognise},
+        policy::{Guard, Idempotency},
+        refusal::{Code, Refusal},
+    },
+    guard::{
+        Guards,
+        answer::{Answer, Relayed},
+        request::Request,
+    },
+    upstream::Begun,
+};
+
+/// Bytes of all remembered answers, about: a hundred thousand without a body.
+const MEMORY_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// What a remembered answer takes beside its fields and its body, about.
+const ENTRY_BYTES: usize = 300;
+/// The largest body of an answer that is remembered: answers to writes are short. A replay without it still tells the
+/// status and the tag.
+pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// One write of one client: a hash of who it is, what it does, to which resource, and the key that it gave.
+pub(crate) type Name = [u8; 32];
+
+/// The writes that came with a key.
+pub(crate) struct Replays {
+    /// Those that have not ended: no more than there are requests.
+    in_flight: Mutex<HashMap<Name, Fingerprint>>,
+    ended: Cache<Name, Arc<Ended>>,
+}
+
+/// A write that has ended in a way that its retry is to be told.
+struct Ended {
+    fingerprint: Fingerprint,
+    /// `None` while it is in doubt.
+    success: Option<Success>,
+    until: Instant,
+}
+
+/// Forgets each when its time is over.
+struct AtItsEnd;
+
+impl Expiry<Name, Arc<Ended>> for AtItsEnd {
+    fn expire_after_create(&self, _name: &Name, ended: &Arc<Ended>, now: Instant) -> Option<Duration> {
+        Some(ended.until.saturating_duration_since(now))
+    }
+
+    fn expire_after_update(
+        &self,
+        name: &Name,
+        ended: &Arc<Ended>,
+        now: Instant,
+        _left: Option<Duration>,
+    ) -> Option<Duration> {
+        self.expire_after_create(name, ended, now)
+    }
+}
+
+/// A write that is to be remembered under the key that it came with, if it came with one. Dropped without an end it is
+/// in doubt.
+pub(crate) struct Attempt(Option<Named>);
+
+struct Named {
+    replays: Arc<Replays>,
+    name: Name,
+    fingerprint: Fingerprint,
+    answered: Option<StatusCode>,
+    has_ended: bool,
+    replay_for: Duration,
+    late_max: Duration,
+}
+
+/// The name of a write that came with a key, on a route that heeds keys.
+pub(crate) fn name_of(received: &RequestHeader, request: &Request, guard: &Guard) -> Result<Option<Name>, Refusal> {
+    if guard.idempotency == Idempotency::Off {
+        return Ok(None);
+    }
+    let key = key_of(&received.headers, key_fields(guard.errors))
+        .map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string()))?;
+    match key {
+        Some(key) => Ok(Some(hashed(request, &key))),
+        None if guard.idempotency == Idempotency::Required => Err(missing()),
+        None => Ok(None),
+    }
+}
+
+impl Guards {
+    /// Whether a write may be a retry: then no precondition is judged before it is known if it is one.
+    pub(crate) fn may_be_retry(&self, name: Option<&Name>) -> bool {
+        name.is_some_and(|name| self.replays.first(name, &self.replays.in_flight()).is_some())
+    }
+
+    /// Begins a write whose body is here. If it is a retry, it gets its answer instead, or is refused.
+    pub(crate) fn begin(
+        &self,
+        name: Option<Name>,
+        received: &RequestHeader,
+        request: &Request,
+        guard: &Guard,
+        body: &Body,
+    ) -> Result<Attempt, Answer> {
+        let Some(name) = name else { return Ok(Attempt(None)) };
+        let fingerprint = Fingerprint::of(received.raw_path(), &received.headers, &body.digest());
+        let mut in_flight = self.replays.in_flight();
+        if let Some(first) = self.replays.first(&name, &in_flight) {
+            drop(in_flight);
+            return Err(replay(recognise(first, fingerprint)?)?);
+        }
+        in_flight.insert(name, fingerprint);
+        Ok(Attempt(Some(Named {
+            replays: Arc::clone(&self.replays),
+            name,
+            fingerprint,
+            answered: None,
+            has_ended: false,
+            replay_for: guard.idempotency_ttl,
+            late_max: request.upstream().late_max,
+        })))
+    }
+}
+
+impl Replays {
+    /// Nothing is remembered.
+    pub(crate) fn new() -> Self {
+        let weight = |_: &Name, ended: &Arc<Ended>| {
+            u32::try_from(ENTRY_BYTES + ended.success.as_ref().map_or(0, Success::bytes)).unwrap_or(u32::MAX)
+        };
+        // The oldest goes first: its client is the least likely to still retry.
+        let ended = Cache::builder().max_capacity(MEMORY_BYTES_MAX).weigher(weight);
+        let ended = ended.eviction_policy(EvictionPolicy::lru()).expire_after(AtItsEnd).build();
+        Self { in_flight: Mutex::default(), ended }
+    }
+
+    fn in_flight(&self) -> MutexGuard<'_, HashMap<Name, Fingerprint>> {
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first write of this name, and how far it has come.
+    fn first(&self, name: &Name, in_flight: &HashMap<Name, Fingerprint>) -> Option<(Fingerprint, Progress)> {
+        if let Some(fingerprint) = in_flight.get(name) {
+            return Some((*fingerprint, Progress::InFlight));
+        }
+        let ended = self.ended.get(name)?;
+        let in_doubt = || Progress::InDoubt(ended.until.saturating_duration_since(Instant::now()));
+        Some((ended.fingerprint, ended.success.clone().map_or_else(in_doubt, Progress::Succeeded)))
+    }
+}
+
+impl Attempt {
+    /// Whether it came with a key.
+    pub(crate) fn is_named(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The upstream has answered the write with this status.
+    pub(crate) fn answered(&mut self, status: StatusCode) {
+        if let Self(Some(named)) = self {
+            named.answered = Some(status);
+        }
+    }
+
+    /// Remembers how the write has ended, before its client is told.
+    pub(crate) fn end(mut self, answer: &Result<Answer, Answer>) {
+        let Some(named) = &mut self.0 else { return };
+        let (Ok(answer) | Err(answer)) = answer;
+        let in_doubt = matches!(answer, Answer::Refused(refusal) if refusal.in_doubt);
+        named.end(
+            End::of(named.answered, in_doubt),
+            match answer {
+                Answer::Relayed(relayed) => Some(relayed),
+                _ => None,
+            },
+        );
+    }
+}
+
+impl Named {
+    fn end(&mut self, end: End, relayed: Option<&Relayed>) {
+        let ended = match (end, relayed) {
+            (End::Nothing, _) => None,
+            (End::Doubt, _) => Some((None, self.late_max)),
+            (End::Success(status), Some(relayed)) => {
+                let success = Success::of(status, &relayed.head.headers, whole_body(relayed));
+                Some((Some(success), self.replay_for))
+            }
+            // Its answer was lost, but for its status.
+            (End::Success(status), None) => Some((Some(Success::of(status, &HeaderMap::new(), None)), self.replay_for)),
+        };
+        let mut in_flight = self.replays.in_flight();
+        if let Some((success, ttl)) = ended {
+            let ended = Ended { fingerprint: self.fingerprint, success, until: Instant::now() + ttl };
+            self.replays.ended.insert(self.name, Arc::new(ended));
+        }
+        in_flight.remove(&self.name);
+        self.has_ended = true;
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.end(End::Doubt, None);
+        }
+    }
+}
+
+/// The body of an answer, where it is here and short.
+fn whole_body(relayed: &Relayed) -> Option<Bytes> {
+    let is_whole = relayed.rest.is_none() && relayed.begun.len() <= BODY_BYTES_MAX;
+    is_whole.then(|| relayed.begun.chunks().concat().into())
+}
+
+fn replay(success: Success) -> pingora::Result<Answer> {
+    let mut head = Box::new(ResponseHeader::build(success.status, Some(success.fields.len() + 1))?);
+    for (name, value) in &success.fields {
+        head.append_header(name.clone(), value.clone())?;
+    }
+    head.insert_header(REPLAYED, "true")?;
+    head.insert_header(header::CONTENT_LENGTH, success.body.as_ref().map_or(0, Bytes::len))?;
+    let begun = success.body.map_or_else(Begun::default, Begun::of);
+    Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest: None })))
+}
+
+/// The name of a write of one client, by its whole credentials: who else signs as that client is another one.
+fn hashed(request: &Request, key: &[u8]) -> Name {
+    let mut hasher = blake3::Hasher::new();
+    let client = request.principal.name();
+    for part in [&client, request.method.as_str().as_bytes(), request.key.as_str().as_bytes(), key] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    *hasher.finalize().as_bytes()
+}
+
+#[cfg(test)]
+#[path = "idempotency_tests.rs"]
+mod tests;

@@ -1,0 +1,178 @@
+//! What a write has made of its resource, learned under its claim (DESIGN, section 6).
+
+use http::{HeaderMap, Method, StatusCode};
+use pingora::http::ResponseHeader;
+use tokio::time::{Instant, timeout_at};
+
+use crate::{
+    body::Body,
+    core::{
+        bare_tags::ShortName,
+        entity_tag::EntityTag,
+        policy::{Guard, OnWrite, TagAfterWrite, TagSource, Writers},
+        record::Known,
+        validators::{Modified, Representation, Validators, tag_from_field},
+    },
+    guard::{
+        Guards,
+        claim::Settled,
+        knowledge::{
+            evidence::{selecting_number, version_tag_of},
+            responses::is_shareable,
+            selection::Selection,
+        },
+        probe::{body_tag::Tagged, is_selected_by_name},
+        request::Request,
+    },
+};
+
+/// The state after an applied write.
+pub(crate) struct NewState {
+    /// What is there now. Its version tag is not known before the write is settled.
+    representation: Representation,
+    /// Whether the tag may be in the answer to the write.
+    may_answer: bool,
+    /// Whether it may be kept in the record.
+    may_keep: bool,
+    /// What has selected it, where it was read.
+    selection: Option<Selection>,
+}
+
+impl NewState {
+    /// The modification date, if it was learned.
+    pub(crate) fn modified(&self) -> Option<Modified> {
+        match &self.representation {
+            Representation::Present(validators) => validators.modified,
+            Representation::Absent | Representation::Unknown => None,
+        }
+    }
+
+    /// The tag that its target has now, if it was learned.
+    pub(crate) fn tag(&self) -> Option<ShortName> {
+        match &self.representation {
+            Representation::Present(validators) => validators.tag.as_ref().map(ShortName::of_tag),
+            Representation::Absent | Representation::Unknown => None,
+        }
+    }
+
+    /// What the record is to know: nothing where others write too, since it would not be trusted; and never that there
+    /// is nothing, since a POST elsewhere may create it.
+    pub(crate) fn to_keep(&self, request: &Request, guard: &Guard) -> Option<Known> {
+        let known = || Known { variant: request.variant, representation: self.representation.clone() };
+        let is_present = self.representation != Representation::Absent;
+        (self.may_keep && is_present && guard.writers == Writers::Exclusive).then(known)
+    }
+}
+
+/// The tag that the head of a response states by itself.
+fn tag_in_response(guard: &Guard, headers: &HeaderMap) -> Option<EntityTag> {
+    match &guard.etag {
+        TagSource::Upstream | TagSource::Delegate => Validators::from_headers(headers).0.tag,
+        TagSource::Header(field) => tag_from_field(headers, field),
+        TagSource::Content | TagSource::Json(_) | TagSource::Version => None,
+    }
+}
+
+/// Whether the answer to an applied write speaks of its target. That to a POST may speak of what it has created
+/// (RFC 9110 section 15.3.2), so that a tag of the target would label something else.
+pub(crate) fn describes_target(method: &Method) -> bool {
+    matches!(*method, Method::PUT | Method::PATCH)
+}
+
+impl Guards {
+    /// Learns the new state of a resource: from the response to the write, else by reading it again. `None` where it
+    /// is not to be learned, or could not be.
+    pub(crate) async fn new_state(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        response: &ResponseHeader,
+        body: &Body,
+    ) -> Option<NewState> {
+        if describes_target(&request.method) {
+            let tag = tag_in_response(guard, &response.headers);
+            if tag.is_some() {
+                let representation = Representation::Present(Validators { tag, modified: None });
+                return Some(NewState {
+                    representation,
+                    may_answer: true,
+                    may_keep: is_shareable(&response.headers),
+                    selection: None,
+                });
+            }
+        }
+        if guard.on_write == OnWrite::Omit || request.method == Method::DELETE {
+            return None;
+        }
+        self.read_again(request, guard, body).await
+    }
+
+    /// Reads the resource again. The bytes are needed for a tag of theirs, and to see whether what is stored is what a
+    /// PUT sent.
+    async fn read_again(&self, request: &Request, guard: &Guard, body: &Body) -> Option<NewState> {
+        let must_be_verbatim = request.method == Method::PUT && guard.tag_after_write == TagAfterWrite::Verbatim;
+        let needs_body = must_be_verbatim || guard.etag.needs_body();
+        let end = Instant::now() + guard.probe_timeout;
+        let method = if needs_body { Method::GET } else { Method::HEAD };
+        let asked = timeout_at(end, self.ask(request, guard, method, needs_body, None)).await.ok()?.ok()?;
+        let (mut exchange, selection) = (asked.exchange, asked.selection);
+        let status = exchange.head().status;
+        let may_keep = is_shareable(&exchange.head().headers) && is_selected_by_name(guard, &exchange.head().headers);
+        if matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE) {
+            return Some(NewState {
+                representation: Representation::Absent,
+                may_answer: false,
+                may_keep,
+                selection: None,
+            });
+        }
+        if status != StatusCode::OK {
+            return None;
+        }
+        let mut validators = Validators::from_headers(&exchange.head().headers).0;
+        let tag_read = tag_in_response(guard, &exchange.head().headers);
+        let wait = end.saturating_duration_since(Instant::now());
+        let Tagged::Whole { tag, digest } =
+            self.tag_body(guard, &mut exchange, selection.number(request), wait).await.ok()?
+        else {
+            return None;
+        };
+        exchange.finish().await;
+        validators.tag = tag_read.or(tag);
+        let may_answer = !must_be_verbatim || digest == body.digest();
+        let representation = Representation::Present(validators);
+        Some(NewState { representation, may_answer, may_keep, selection: Some(selection) })
+    }
+
+    /// The tag that the answer to an applied write carries. That of a PUT tells the client that what is stored is
+    /// what it sent (RFC 9110 section 9.3.4). None where an unclaimed write came between: the tag could stand for
+    /// what that one has made, which the client has not seen and would overwrite.
+    pub(crate) fn tag_after_write(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        learned: Option<NewState>,
+        settled: Option<&Settled>,
+    ) -> Option<EntityTag> {
+        // An answer of which the record could not be told is in doubt there: it carries no tag (rule 12).
+        let settled = settled.filter(|settled| settled.undisturbed)?;
+        let may_answer = learned.as_ref().is_some_and(|learned| learned.may_answer);
+        if guard.etag == TagSource::Version {
+            let is_present = learned.as_ref().is_none_or(|learned| learned.representation != Representation::Absent);
+            let is_wanted = may_answer || guard.tag_after_write == TagAfterWrite::Always;
+            let number = selecting_number(request.labelled_variant, &[]);
+            let tag = version_tag_of(self.records.incarnation(), settled.snapshot.version(), number).tag;
+            return tag.filter(|_| is_wanted && is_present);
+        }
+        let NewState { representation, selection, .. } = learned?;
+        let tag = match representation {
+            Representation::Present(validators) if may_answer => validators.tag,
+            _ => None,
+        };
+        let tag = self.spelling(guard, Some(&settled.snapshot)).issued(&tag?);
+        if let (Some(tag), Some(selection)) = (&tag, selection) {
+            self.issued.remember(request, tag, settled.snapshot.version(), selection);
+        }
+        tag
+    }
+}

@@ -1,0 +1,200 @@
+//! Other resources that a write changes: those that its route names (`touches`), and those that its response names
+//! (RFC 9111 section 4.4).
+//!
+//! # Design
+//!
+//! *Why does a touch never wait?* It is made under a claim. Two writes that touch each other's targets would wait for
+//! each other's claims for ever; so a touch is marked beside whatever is in flight, as an unclaimed write is, and a
+//! claimed write that it meets keeps nothing of what it learned. A write that is about to claim waits for touches, and
+//! holds nothing meanwhile. That a stream of touches keeps nobody waiting for ever is seen to before the claim
+//! (`turns.rs`).
+//!
+//! *Why are the named ones not marked?* They become known by the response alone. They are touched before the write is
+//! settled, so that nobody is answered from memory as they were when its client has its answer.
+
+use std::{borrow::Cow, sync::Arc};
+
+use http::{HeaderMap, StatusCode, header};
+use pingora::http::ResponseHeader;
+use tokio::time::Instant;
+
+use super::send::deadline;
+use crate::{
+    config::{Config, Route},
+    core::{
+        policy::Guard,
+        record::Snapshot,
+        refusal::Refusal,
+        resource::{KeyParts, ResourceKey},
+        route::RouteTable,
+        steps::{Outcome, take_over, touch},
+        target::{PathParameters, normalize, same_origin_target, split_query},
+    },
+    guard::{
+        Guards,
+        claim::{Claim, Intent, MarkKind, Marked},
+        refusals,
+        request::Request,
+    },
+    routing::table::{Place, place, table},
+    store::StoreError,
+    upstream::references::reference_to_client,
+};
+
+/// How often a touch is tried again because something else changed the record: each time somebody else got on, so this
+/// many losses in a row mean that something is wrong.
+const ATTEMPTS_MAX: usize = 1_000;
+
+/// Where the keys of other resources come from.
+pub(crate) struct Related {
+    table: RouteTable,
+    routes: Vec<Arc<Route>>,
+}
+
+impl Related {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self { table: table(&config.routes), routes: config.routes.clone() }
+    }
+
+    /// The key of a target under the request's own host; `None` where no route enforces its guard.
+    fn key(&self, host: &str, target: &[u8], headers: &HeaderMap) -> Option<ResourceKey> {
+        let (path, query) = split_query(target);
+        let path = normalize(path, PathParameters::Keep).ok()?;
+        let found = self.table.find(host, &path)?;
+        let Place::Resource(_, route) = place(&self.routes, found.index) else { return None };
+        route.guard.as_ref().filter(|guard| !guard.observe)?;
+        let upstream_path = route.mapping.upstream_path(&path)?;
+        let parts = KeyParts { host, path: &upstream_path, captures: &found.captures, query, headers };
+        route.key.key(&route.upstream.identity, &parts).ok()
+    }
+
+    /// The keys of what the route says that the write touches, each once, and without its own.
+    fn touched(&self, request: &Request, guard: &Guard) -> Vec<ResourceKey> {
+        let target = client_target(request);
+        let (path, _) = split_query(&target);
+        let Ok(path) = normalize(path, PathParameters::Keep) else { return Vec::new() };
+        let host = host(request);
+        let Some(found) = self.table.find(host, &path) else { return Vec::new() };
+        let paths = guard.touches.iter().filter_map(|template| template.path(&found.captures));
+        let keys = paths.filter_map(|path| self.key(host, path.as_str().as_bytes(), &request.head.headers));
+        others(request, keys)
+    }
+
+    /// The keys of what a response to the write names in its own origin.
+    fn named(&self, request: &Request, response: &HeaderMap) -> Vec<ResourceKey> {
+        let fields = [header::LOCATION, header::CONTENT_LOCATION];
+        let references = fields.iter().filter_map(|name| response.get(name)?.to_str().ok());
+        let target = client_target(request);
+        let target = String::from_utf8_lossy(&target);
+        let targets = references.filter_map(|reference| {
+            let led_back = reference_to_client(reference, &request.route, host(request));
+            same_origin_target(led_back.as_deref().unwrap_or(reference), host(request), &target)
+        });
+        others(request, targets.filter_map(|target| self.key(host(request), target.as_bytes(), &request.head.headers)))
+    }
+}
+
+impl Guards {
+    /// The resources that the route says that the write touches.
+    pub(crate) fn touched(&self, request: &Request, guard: &Guard) -> Vec<ResourceKey> {
+        if guard.touches.is_empty() { Vec::new() } else { self.related.touched(request, guard) }
+    }
+
+    /// Marks what the write touches, and puts these marks under its own. Where that fails nothing is sent.
+    pub(crate) async fn mark_related(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        mut claim: Claim,
+    ) -> Result<Claim, Refusal> {
+        for key in self.touched(request, guard) {
+            match self.mark_one(request, guard, &key).await {
+                Ok(mark) => claim.add_related(mark),
+                Err(refusal) => {
+                    claim.settle(Outcome::NotApplied, None).await;
+                    return Err(refusal);
+                }
+            }
+        }
+        Ok(claim)
+    }
+
+    async fn mark_one(&self, request: &Request, guard: &Guard, key: &ResourceKey) -> Result<Claim, Refusal> {
+        for _ in 0..ATTEMPTS_MAX {
+            let since = Instant::now();
+            let snapshot = self.snapshot_to_touch(key).await.map_err(|error| refusals::of_store(&error))?;
+            let intent = Intent {
+                kind: MarkKind::Unclaimed,
+                since,
+                deadline: deadline(snapshot.now, request.upstream(), guard),
+                // A lease that has ended there is not this writer's.
+                leaves_lease: false,
+                removes: None,
+                late_max: request.upstream().late_max,
+            };
+            match self.marker.mark(key, &snapshot, intent).await.map_err(|error| refusals::of_store(&error))? {
+                Marked::Done(mark) => return Ok(mark),
+                Marked::Full => return Err(refusals::too_many_unclaimed()),
+                Marked::Conflict(_) => {}
+            }
+        }
+        Err(refusals::write_in_flight(refusals::RETRY_SOON))
+    }
+
+    /// The record of what is to be touched, in which no dead owner's mark is left.
+    async fn snapshot_to_touch(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
+        let take_over = |snapshot: &Snapshot| {
+            let next = take_over(snapshot);
+            if next.is_some() {
+                tracing::warn!(key = ?key, "the owner of a write in flight is gone: the write is in doubt");
+            }
+            next
+        };
+        Ok(self.records.update(key, None, take_over).await?.snapshot)
+    }
+
+    /// Touches what the response to a write names as changed by it (RFC 9111 section 4.4). It is a courtesy: where the
+    /// store fails, the write has happened all the same.
+    pub(crate) async fn touch_named(&self, request: &Request, response: &ResponseHeader) {
+        if !is_success(response.status) {
+            return;
+        }
+        for key in self.related.named(request, &response.headers) {
+            if let Err(error) = self.touch_one(&key).await {
+                tracing::warn!(key = ?key, %error, "what a write has changed beside its target could not be touched");
+            }
+        }
+    }
+
+    async fn touch_one(&self, key: &ResourceKey) -> Result<(), StoreError> {
+        self.records.update(key, None, |snapshot| Some(touch(snapshot))).await.map(drop)
+    }
+}
+
+/// Whether a response tells of a change (RFC 9111 section 4.4: a status that is no error).
+fn is_success(status: StatusCode) -> bool {
+    status.is_success() || status.is_redirection()
+}
+
+/// The host that the door has found the route by.
+fn host(request: &Request) -> &str {
+    request.head.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
+}
+
+/// The target by which the client knows the resource.
+fn client_target(request: &Request) -> Cow<'_, [u8]> {
+    let (mapping, target) = (&request.route.mapping, request.head.raw_path());
+    let mapped = (!mapping.is_identity()).then(|| mapping.to_client(target)).flatten();
+    mapped.map_or(Cow::Borrowed(target), Cow::Owned)
+}
+
+/// Each key once, without that of the request itself.
+fn others(request: &Request, keys: impl Iterator<Item = ResourceKey>) -> Vec<ResourceKey> {
+    let mut others = Vec::new();
+    for key in keys {
+        if key != request.key && !others.contains(&key) {
+            others.push(key);
+        }
+    }
+    others
+}

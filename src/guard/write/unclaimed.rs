@@ -1,0 +1,105 @@
+//! The life of an unclaimed write: it appends rather than replaces, and runs beside others (DESIGN, section 4).
+
+use tokio::time::Instant;
+
+use super::idempotency::{Attempt, BODY_BYTES_MAX, name_of};
+use crate::{
+    body::{Body, Client, Use},
+    core::{policy::Guard, record::Availability, refusal::Refusal, steps::Outcome},
+    guard::{
+        Guards,
+        answer::{Answer, withhold_foreign_tag},
+        claim::{Claim, MarkKind, Marked, turn::Standing},
+        refusals,
+        request::{Request, remove_conditions},
+    },
+    upstream::{
+        Whole,
+        fields::{request_head, response_head},
+        read_whole,
+    },
+};
+
+impl Guards {
+    /// Handles a write that is judged by nothing: its mark tells all others that the resource may change meanwhile.
+    pub(crate) async fn write_unclaimed(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        guard: &Guard,
+    ) -> Result<Answer, Answer> {
+        let name = name_of(client.head(), request, guard)?;
+        let body = self.receive(client).await?;
+        let mut attempt = self.begin(name, client.head(), request, guard, &body)?;
+        let answer = self.append(request, guard, &body, &mut attempt).await;
+        attempt.end(&answer);
+        answer
+    }
+
+    async fn append(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        body: &Body,
+        attempt: &mut Attempt,
+    ) -> Result<Answer, Answer> {
+        let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
+        if !guard.etag.is_upstreams_own() {
+            // Those that could not be read and are ignored (RFC 9110 section 13.1).
+            remove_conditions(&mut head);
+        }
+        let end = Instant::now() + guard.claim_max_wait;
+        let mut standing = self.stand_to_append(request, guard, end).await?;
+        let pass = request.pass().await?;
+        let claim = self.mark_unclaimed(request, guard, &mut standing, end).await?;
+        standing.step_aside();
+        // It counts among those that stand in line, and not while it is in flight.
+        drop(standing);
+        let claim = self.mark_related(request, guard, claim).await?;
+        let (mut exchange, claim) = self.send(request, claim, head, body).await?;
+        self.touch_named(request, exchange.head()).await;
+        let status = exchange.head().status;
+        let outcome = Outcome::of_status(status);
+        attempt.answered(status);
+        let settled = claim.settle(outcome, None).await;
+        drop(pass);
+        // A replay brings the body too, where it is short and comes at once.
+        let begun = if attempt.is_named() {
+            let read = read_whole(&mut exchange, BODY_BYTES_MAX, guard.hash_wait, self.budget_for(Use::Response)).await;
+            read.map_err(|_failure| refusals::of_lost_response(status.as_u16(), outcome, request.upstream().late_max))?
+        } else {
+            Whole::unread()
+        };
+        let mut answer = response_head(exchange.take_head());
+        let spelling = self.spelling(guard, settled.as_ref().map(|settled| &settled.snapshot));
+        withhold_foreign_tag(&mut answer, guard, &spelling)?;
+        Answer::read_so_far(answer, begun, exchange).await
+    }
+
+    /// Puts the mark in beside whatever else is in flight or in doubt, after the turns of those that came before.
+    async fn mark_unclaimed(
+        &self,
+        request: &Request,
+        guard: &Guard,
+        standing: &mut Standing,
+        end: Instant,
+    ) -> Result<Claim, Refusal> {
+        loop {
+            let since = Instant::now();
+            let snapshot = self.record(request).await?;
+            if standing.is_behind(&snapshot) || snapshot.availability() == Availability::Orphaned {
+                self.wait_until_free(request, guard, &snapshot, standing, end).await?;
+                continue;
+            }
+            self.may_begin(&snapshot)?;
+            let right = Self::judge_write_by_lease(request, guard, &snapshot)?;
+            match self.mark(request, guard, (&snapshot, since), MarkKind::Unclaimed, right).await {
+                Ok(Marked::Done(claim)) => return Ok(claim),
+                Ok(Marked::Full) => return Err(refusals::too_many_unclaimed()),
+                Ok(Marked::Conflict(_)) if Instant::now() < end => {}
+                Ok(Marked::Conflict(_)) => return Err(refusals::write_in_flight(refusals::RETRY_SOON)),
+                Err(error) => return Err(refusals::of_store(&error)),
+            }
+        }
+    }
+}
