@@ -73,7 +73,7 @@
 
 pub mod admin;
 pub mod body;
-mod boxed;
+mod box_future;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -9,7 +9,9 @@ use ifmatch::core::{
     entity_tag::EntityTag,
     http_date::HttpDate,
     policy::Require,
-    precondition::{Field, Judgement, MatchRule, Preconditions, Requirement, judge, range_applies, requirement},
+    precondition::{
+        ConditionField, Judgement, MatchRule, Preconditions, Requirement, judge, range_applies, requirement,
+    },
     validators::{Modified, Representation, Validators},
 };
 
@@ -194,13 +196,13 @@ fn oracle(method: &Method, request: &Request, now: Now) -> Result<(), Judgement>
             _ => false,
         };
         let truth = evaluate_if_match(request.matching.1, now);
-        step(truth, Judgement::Failed { field: Field::IfMatch, weak_tag })?;
+        step(truth, Judgement::Failed { field: ConditionField::IfMatch, weak_tag })?;
     } else {
         let truth = evaluate_date(request.unmodified_since.1, now, |later| !later);
-        step(truth, failed(Field::IfUnmodifiedSince))?;
+        step(truth, failed(ConditionField::IfUnmodifiedSince))?;
     }
     if request.none_matching.1 != List::Absent {
-        let if_false = if retrieval { Judgement::NotModified } else { failed(Field::IfNoneMatch) };
+        let if_false = if retrieval { Judgement::NotModified } else { failed(ConditionField::IfNoneMatch) };
         step(evaluate_if_none_match(request.none_matching.1, now), if_false)
     } else if retrieval {
         step(evaluate_date(request.modified_since.1, now, |later| later), Judgement::NotModified)
@@ -242,8 +244,8 @@ fn the_strict_reading_differs_from_the_lenient_one_in_malformed_lists_alone() {
         let headers = request.headers();
         let strict = Preconditions::parse(&headers).map_err(|error| error.field);
         let expected = match (request.matching.1, request.none_matching.1) {
-            (List::Malformed, _) => Err(Field::IfMatch),
-            (_, List::Malformed) => Err(Field::IfNoneMatch),
+            (List::Malformed, _) => Err(ConditionField::IfMatch),
+            (_, List::Malformed) => Err(ConditionField::IfNoneMatch),
             _ => Ok(Preconditions::parse_for_read(&headers)),
         };
         assert_eq!(strict, expected, "{headers:?}");
@@ -333,7 +335,7 @@ fn every_if_range_is_decided_as_the_rfc_says() {
 #[test]
 fn version_tags_match_in_every_variant_of_the_version() {
     let passes = Judgement::Pass;
-    let fails = |weak_tag| Judgement::Failed { field: Field::IfMatch, weak_tag };
+    let fails = |weak_tag| Judgement::Failed { field: ConditionField::IfMatch, weak_tag };
     for (current, if_match, expected) in [
         ("\"i-7-a\"", "\"i-7-a\"", passes),
         ("\"i-7-a\"", "\"i-7-b\"", passes),
@@ -378,7 +380,7 @@ fn if_none_match_compares_version_tags_as_a_whole() {
 #[test]
 fn if_match_compares_the_bytes_that_content_tags_name() {
     let (bytes, others) = ("0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcdee");
-    let fails = |weak_tag| Judgement::Failed { field: Field::IfMatch, weak_tag };
+    let fails = |weak_tag| Judgement::Failed { field: ConditionField::IfMatch, weak_tag };
     for (current, if_match, expected) in [
         (format!("\"{bytes}\""), format!("\"{bytes}-00000001\""), Judgement::Pass),
         (format!("\"{bytes}-00000002\""), format!("\"{bytes}-00000001\""), Judgement::Pass),
@@ -400,7 +402,7 @@ fn if_match_compares_the_bytes_that_content_tags_name() {
 /// DESIGN section 5, `compare = "opaque"`: `If-Match` compares whole tags; all else is as it was.
 #[test]
 fn opaque_comparison_is_equality_of_the_whole_tag() {
-    let failed = |weak_tag| Judgement::Failed { field: Field::IfMatch, weak_tag };
+    let failed = |weak_tag| Judgement::Failed { field: ConditionField::IfMatch, weak_tag };
     for (if_match, current, expected) in [
         ("W/\"v1\"", "W/\"v1\"", Judgement::Pass),
         ("\"v1\"", "\"v1\"", Judgement::Pass),

@@ -15,7 +15,7 @@ use http::{
     uri::Authority,
 };
 
-use super::{answer::Problem, token::Token};
+use super::{answer::AdminProblem, token::Token};
 use crate::config::Listen;
 
 /// The field of every request that changes something; its value says nothing.
@@ -54,13 +54,13 @@ impl Access {
     }
 
     /// Lets a request in, or says why not.
-    pub(super) fn judge(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    pub(super) fn judge(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), AdminProblem> {
         if method.is_safe() && HEALTH.contains(&uri.path()) {
             return Ok(());
         }
         let host = host(uri, headers).filter(|host| self.is_known(host.host()));
         let Some(host) = host else {
-            return Err(Problem::new(
+            return Err(AdminProblem::new(
                 StatusCode::MISDIRECTED_REQUEST,
                 "unknown-host",
                 "the admin listener is not known by this name: use localhost or its address, or add the name to \
@@ -68,7 +68,7 @@ impl Access {
             ));
         };
         if self.token.as_ref().is_some_and(|token| uri.path() != PAGE && !token.is_in(headers)) {
-            let problem = Problem::new(
+            let problem = AdminProblem::new(
                 StatusCode::UNAUTHORIZED,
                 "token-required",
                 "send the token of the admin listener as Authorization: Bearer",
@@ -91,17 +91,21 @@ impl Access {
 }
 
 /// Whether a request that changes something comes from a tool, or from a page of ours.
-fn is_own(host: &Authority, headers: &HeaderMap) -> Result<(), Problem> {
+fn is_own(host: &Authority, headers: &HeaderMap) -> Result<(), AdminProblem> {
     let origin = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
     let own = ["http", "https"].map(|scheme| format!("{scheme}://{host}"));
     let is_of_own_page = origin.is_none_or(|origin| own.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(origin)));
     let is_of_own_site = headers.get(SITE).is_none_or(|site| site == "same-origin" || site == "none");
     if !is_of_own_page || !is_of_own_site {
-        return Err(Problem::new(StatusCode::FORBIDDEN, "other-origin", "a page of another origin may change nothing"));
+        return Err(AdminProblem::new(
+            StatusCode::FORBIDDEN,
+            "other-origin",
+            "a page of another origin may change nothing",
+        ));
     }
     if !headers.contains_key(ADMIN_FIELD) {
         let detail = "add the header field Ifmatch-Admin: 1, which pages of other origins cannot send";
-        return Err(Problem::new(StatusCode::FORBIDDEN, "admin-field-missing", detail));
+        return Err(AdminProblem::new(StatusCode::FORBIDDEN, "admin-field-missing", detail));
     }
     Ok(())
 }

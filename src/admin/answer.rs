@@ -23,14 +23,14 @@ pub(super) fn joined(one: Value, other: Value) -> Value {
 
 /// An answer that says what went wrong, and what to do.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub(super) struct AdminProblem {
     status: StatusCode,
     code: &'static str,
     detail: String,
     field: Option<(HeaderName, HeaderValue)>,
 }
 
-impl Problem {
+impl AdminProblem {
     pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self { status, code, detail: detail.into(), field: None }
     }
@@ -51,7 +51,7 @@ impl Problem {
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for AdminProblem {
     fn into_response(self) -> Response {
         let document = json!({
             "type": format!("urn:ifmatch:problem:{}", self.code),
@@ -66,7 +66,7 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<StoreError> for Problem {
+impl From<StoreError> for AdminProblem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Full => Self::new(
@@ -81,7 +81,7 @@ impl From<StoreError> for Problem {
     }
 }
 
-impl From<NotBroken> for Problem {
+impl From<NotBroken> for AdminProblem {
     fn from(error: NotBroken) -> Self {
         match error {
             NotBroken::NoLease => {
@@ -92,13 +92,13 @@ impl From<NotBroken> for Problem {
     }
 }
 
-impl From<JsonRejection> for Problem {
+impl From<JsonRejection> for AdminProblem {
     fn from(rejection: JsonRejection) -> Self {
         Self::new(rejection.status(), "malformed-request", rejection.body_text())
     }
 }
 
-impl From<QueryRejection> for Problem {
+impl From<QueryRejection> for AdminProblem {
     fn from(rejection: QueryRejection) -> Self {
         Self::malformed(rejection.body_text())
     }

@@ -11,8 +11,8 @@ use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Shared,
-    answer::{Problem, joined},
+    AdminAnswer, AdminState,
+    answer::{AdminProblem, joined},
     milliseconds,
 };
 use crate::{config::Word as _, entropy::random_u64, telemetry::activity::Meaning};
@@ -27,8 +27,8 @@ const HOTTEST: usize = 50;
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The console. Nothing but its own script may run in it, and nothing may be loaded from anywhere else.
-pub(super) async fn page() -> Answer {
-    let no_randomness = |_error| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-randomness", "try again");
+pub(super) async fn page() -> AdminAnswer {
+    let no_randomness = |_error| AdminProblem::new(StatusCode::SERVICE_UNAVAILABLE, "no-randomness", "try again");
     let mut nonce = String::new();
     for _ in 0..2 {
         // Writing to a string cannot fail.
@@ -38,20 +38,20 @@ pub(super) async fn page() -> Answer {
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     );
-    let policy = HeaderValue::try_from(policy).map_err(|error| Problem::malformed(error.to_string()))?;
+    let policy = HeaderValue::try_from(policy).map_err(|error| AdminProblem::malformed(error.to_string()))?;
     let html = HeaderValue::from_static("text/html; charset=utf-8");
     let fields = [(header::CONTENT_SECURITY_POLICY, policy), (header::CONTENT_TYPE, html)];
     Ok::<Response, _>((fields, PAGE.replace(NONCE, &nonce)).into_response())
 }
 
 /// The metrics, for Prometheus.
-pub(super) async fn metrics(State(admin): Shared) -> Answer {
+pub(super) async fn metrics(State(admin): AdminState) -> AdminAnswer {
     let text = (admin.subject.metrics)();
     Ok::<Response, _>(([(header::CONTENT_TYPE, HeaderValue::from_static(METRICS))], text).into_response())
 }
 
 /// How requests ended by route, since the start, and the resources that clients fight over, lately.
-pub(super) async fn activity(State(admin): Shared) -> Answer {
+pub(super) async fn activity(State(admin): AdminState) -> AdminAnswer {
     let mut tallies = admin.subject.activity.routes();
     let config = admin.config();
     let mut routes = Vec::new();

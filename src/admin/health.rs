@@ -14,7 +14,7 @@ use http::{HeaderMap, StatusCode, Uri};
 use serde_json::{Value, json};
 use tokio::{sync::Mutex, time::timeout};
 
-use super::{Admin, Answer, Shared, milliseconds};
+use super::{AdminAnswer, AdminListener, AdminState, milliseconds};
 use crate::{
     config::{Route, StoreKind},
     core::{lease::Usage, resource::ResourceKey},
@@ -55,23 +55,23 @@ impl Durability {
 /// The store, as it was found here and now: what the last request found may be old, and a process that gets no requests
 /// because its store failed would not find out that it answers again.
 #[derive(Clone, Copy, Debug, Default)]
-struct Found {
+struct StoreCheck {
     available: bool,
     writable: bool,
     /// How long writes are held back after the start.
     held_back: Duration,
 }
 
-impl Admin {
-    async fn look_at_store(&self, guards: &Guards) -> Found {
+impl AdminListener {
+    async fn look_at_store(&self, guards: &Guards) -> StoreCheck {
         // The key of no resource, and never written.
-        let Ok(snapshot) = guards.look(&ResourceKey::from_text("ready?")).await else { return Found::default() };
+        let Ok(snapshot) = guards.look(&ResourceKey::from_text("ready?")).await else { return StoreCheck::default() };
         let writable = self.durability.holds(guards).await;
-        Found { available: true, writable, held_back: guards.held_back(snapshot.now) }
+        StoreCheck { available: true, writable, held_back: guards.held_back(snapshot.now) }
     }
 
     /// Whether reads are answered, as far as the store has to do with it.
-    fn reads_pass(&self, found: Found) -> bool {
+    fn reads_pass(&self, found: StoreCheck) -> bool {
         found.available || !self.subject.live.serving().routes().iter().any(|route| needs_store(route))
     }
 
@@ -80,7 +80,7 @@ impl Admin {
     }
 
     /// What whoever knows the listener by its name is told.
-    fn told(&self, ready: bool, found: Found, headers: &HeaderMap, uri: &Uri) -> Response {
+    fn told(&self, ready: bool, found: StoreCheck, headers: &HeaderMap, uri: &Uri) -> Response {
         let draining = self.is_draining();
         let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         if !self.access.is_known_as(uri, headers) {
@@ -109,19 +109,19 @@ fn needs_store(route: &Route) -> bool {
     route.reads_may_be_leased || lease.is_some_and(|lease| lease.guards.covers(Usage::Read))
 }
 
-fn takes_writes(found: Found) -> bool {
+fn takes_writes(found: StoreCheck) -> bool {
     found.writable && found.held_back.is_zero()
 }
 
 /// It should get requests: reads are answered, and it is not about to end.
-pub(super) async fn reads(State(admin): Shared, uri: Uri, headers: HeaderMap) -> Answer {
+pub(super) async fn reads(State(admin): AdminState, uri: Uri, headers: HeaderMap) -> AdminAnswer {
     let guards = admin.guards();
     let found = timeout(READS_WAIT, admin.look_at_store(&guards)).await.unwrap_or_default();
     Ok(admin.told(!admin.is_draining() && admin.reads_pass(found), found, &headers, &uri))
 }
 
 /// It should get writes: a change of its store lasted just now, none is held back, and it is not about to end.
-pub(super) async fn writes(State(admin): Shared, uri: Uri, headers: HeaderMap) -> Answer {
+pub(super) async fn writes(State(admin): AdminState, uri: Uri, headers: HeaderMap) -> AdminAnswer {
     let guards = admin.guards();
     let found = admin.look_at_store(&guards).await;
     Ok(admin.told(!admin.is_draining() && takes_writes(found), found, &headers, &uri))

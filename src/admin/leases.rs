@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    Answer, Shared,
-    answer::Problem,
+    AdminAnswer, AdminState,
+    answer::AdminProblem,
     key, milliseconds,
     serve::Caller,
     sweep::{Cursor, sweep},
@@ -81,7 +81,7 @@ const STATES: [(&str, LeaseState); 4] = [
 ];
 
 /// The leases that there are, as far as the filter lets them through.
-pub(super) async fn list(State(admin): Shared, filter: Result<Query<Filter>, QueryRejection>) -> Answer {
+pub(super) async fn list(State(admin): AdminState, filter: Result<Query<Filter>, QueryRejection>) -> AdminAnswer {
     let Query(filter) = filter?;
     let states = states(filter.state.as_deref())?;
     let limit = limit(filter.limit)?;
@@ -104,19 +104,21 @@ pub(super) async fn list(State(admin): Shared, filter: Result<Query<Filter>, Que
 }
 
 /// The states that a list of words names; all of them where nothing is said.
-fn states(words: Option<&str>) -> Result<Vec<LeaseState>, Problem> {
+fn states(words: Option<&str>) -> Result<Vec<LeaseState>, AdminProblem> {
     let Some(words) = words.filter(|words| !words.is_empty()) else {
         return Ok(STATES.iter().map(|(_, state)| *state).collect());
     };
     let state = |word: &str| STATES.iter().find(|(each, _)| *each == word).map(|(_, state)| *state);
     let states = words.split(',').map(|word| state(word.trim())).collect::<Option<_>>();
-    states.ok_or_else(|| Problem::malformed("state is one or more of leased, breaking, broken, expired, with commas"))
+    states.ok_or_else(|| {
+        AdminProblem::malformed("state is one or more of leased, breaking, broken, expired, with commas")
+    })
 }
 
-pub(super) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
+pub(super) fn limit(asked: Option<usize>) -> Result<usize, AdminProblem> {
     let limit = asked.unwrap_or(LIMIT);
     let is_fit = (1..=LIMIT_MAX).contains(&limit);
-    is_fit.then_some(limit).ok_or_else(|| Problem::malformed(format!("limit is from 1 to {LIMIT_MAX}")))
+    is_fit.then_some(limit).ok_or_else(|| AdminProblem::malformed(format!("limit is from 1 to {LIMIT_MAX}")))
 }
 
 /// The lease of a record, as long as it is held or remembered.
@@ -161,10 +163,10 @@ pub(super) struct Break {
 
 /// Breaks a lease, and says so in the log.
 pub(super) async fn break_one(
-    State(admin): Shared,
+    State(admin): AdminState,
     Extension(Caller(caller)): Extension<Caller>,
     request: Result<Json<Break>, JsonRejection>,
-) -> Answer {
+) -> AdminAnswer {
     let Json(request) = request?;
     let key = key(&request.key)?;
     let period = period(request.period.as_deref())?;
@@ -176,10 +178,10 @@ pub(super) async fn break_one(
     Ok(Json(json!({ "key": key.as_str(), "lease": lease })).into_response())
 }
 
-fn period(text: Option<&str>) -> Result<Duration, Problem> {
+fn period(text: Option<&str>) -> Result<Duration, AdminProblem> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(Duration::ZERO) };
     let period = humantime::parse_duration(text).ok().filter(|period| *period <= PERIOD_MAX);
-    period.ok_or_else(|| Problem::malformed("period is a duration up to a day: \"0s\", \"30s\", \"5m\""))
+    period.ok_or_else(|| AdminProblem::malformed("period is a duration up to a day: \"0s\", \"30s\", \"5m\""))
 }
 
 #[cfg(test)]

@@ -41,16 +41,16 @@ mod health;
 mod leases;
 mod records;
 mod serve;
-mod shown;
 mod sweep;
 mod token;
+mod views;
 
 pub use access::ADMIN_FIELD;
 pub use bind::AdminSocket;
 pub use token::{NoToken, Token};
 
 use access::Access;
-use answer::Problem;
+use answer::AdminProblem;
 
 /// Bytes of a request's body: keys are short.
 const BODY_BYTES: usize = 64 * 1024;
@@ -85,15 +85,15 @@ pub struct Subject {
 }
 
 /// The admin listener of a process.
-pub(crate) struct Admin {
+pub(crate) struct AdminListener {
     subject: Subject,
     access: Access,
     durability: health::Durability,
     started: Instant,
 }
 
-type Answer = Result<Response, Problem>;
-type Shared = State<Arc<Admin>>;
+type AdminAnswer = Result<Response, AdminProblem>;
+type AdminState = State<Arc<AdminListener>>;
 
 /// Serves for ever. Must be called on a runtime.
 ///
@@ -107,11 +107,12 @@ pub async fn serve(
     subject: Subject,
 ) -> std::io::Result<()> {
     let access = Access::new(&settings.listen, &settings.hosts, token);
-    let admin = Arc::new(Admin { subject, access, durability: health::Durability::default(), started: Instant::now() });
+    let admin =
+        Arc::new(AdminListener { subject, access, durability: health::Durability::default(), started: Instant::now() });
     serve::serve(socket, router(admin)).await
 }
 
-fn router(admin: Arc<Admin>) -> Router {
+fn router(admin: Arc<AdminListener>) -> Router {
     Router::new()
         .route("/", get(console::page))
         // Balancers ask with OPTIONS too.
@@ -126,11 +127,15 @@ fn router(admin: Arc<Admin>) -> Router {
         .route("/doubts", get(records::doubts))
         .route("/records", get(records::one))
         .route("/forget", post(records::forget))
-        .route("/config", get(shown::config))
-        .route("/routes", get(shown::routes))
-        .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "not-found", "there is nothing here") })
+        .route("/config", get(views::config))
+        .route("/routes", get(views::routes))
+        .fallback(|| async { AdminProblem::new(StatusCode::NOT_FOUND, "not-found", "there is nothing here") })
         .method_not_allowed_fallback(|| async {
-            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "see docs/admin.md for what is there")
+            AdminProblem::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "method-not-allowed",
+                "see docs/admin.md for what is there",
+            )
         })
         .layer(DefaultBodyLimit::max(BODY_BYTES))
         .layer(middleware::from_fn_with_state(Arc::clone(&admin), enter))
@@ -138,12 +143,12 @@ fn router(admin: Arc<Admin>) -> Router {
 }
 
 /// Judges a request, answers it in time, and adds what every answer carries.
-async fn enter(State(admin): Shared, request: Request, next: Next) -> Response {
-    let _answering = request.extensions().get::<serve::Line>().map(serve::Line::answer);
+async fn enter(State(admin): AdminState, request: Request, next: Next) -> Response {
+    let _answering = request.extensions().get::<serve::AdminConnection>().map(serve::AdminConnection::answer);
     let limit = if request.method().is_safe() { LOOK_MAX } else { CHANGE_MAX };
     let mut response = match admin.access.judge(request.method(), request.uri(), request.headers()) {
         Ok(()) => timeout(limit, next.run(request)).await.unwrap_or_else(|_elapsed| {
-            Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", "this took too long; try again").into_response()
+            AdminProblem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", "this took too long; try again").into_response()
         }),
         Err(problem) => problem.into_response(),
     };
@@ -153,7 +158,7 @@ async fn enter(State(admin): Shared, request: Request, next: Next) -> Response {
     response
 }
 
-impl Admin {
+impl AdminListener {
     /// The configuration that is served now.
     fn config(&self) -> Arc<Config> {
         Arc::clone(&self.subject.live.serving().config)
@@ -166,10 +171,10 @@ impl Admin {
 }
 
 /// A key as a request names it.
-fn key(text: &str) -> Result<ResourceKey, Problem> {
+fn key(text: &str) -> Result<ResourceKey, AdminProblem> {
     let is_key = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
     is_key.then(|| ResourceKey::from_text(text)).ok_or_else(|| {
-        Problem::malformed("key is that of a resource as /leases and the access log show it: visible ASCII")
+        AdminProblem::malformed("key is that of a resource as /leases and the access log show it: visible ASCII")
     })
 }
 

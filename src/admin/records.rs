@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Admin, Answer, Shared,
-    answer::{Problem, joined},
+    AdminAnswer, AdminListener, AdminState,
+    answer::{AdminProblem, joined},
     key,
     leases::{limit, view},
     milliseconds,
@@ -42,7 +42,7 @@ pub(super) struct One {
 
 /// What is known of one resource. One that was never written, or long ago, has no record; what absence stands for is
 /// shown then.
-pub(super) async fn one(State(admin): Shared, asked: Result<Query<One>, QueryRejection>) -> Answer {
+pub(super) async fn one(State(admin): AdminState, asked: Result<Query<One>, QueryRejection>) -> AdminAnswer {
     let Query(asked) = asked?;
     let key = key(&asked.key)?;
     let guards = admin.guards();
@@ -50,7 +50,7 @@ pub(super) async fn one(State(admin): Shared, asked: Result<Query<One>, QueryRej
     Ok(Json(record(&admin, &key, &snapshot, guards.incarnation())).into_response())
 }
 
-fn record(admin: &Admin, key: &ResourceKey, snapshot: &Snapshot, incarnation: Incarnation) -> Value {
+fn record(admin: &AdminListener, key: &ResourceKey, snapshot: &Snapshot, incarnation: Incarnation) -> Value {
     let record = &snapshot.record;
     let known = snapshot.known().map(|known| match &known.representation {
         Representation::Unknown => json!({ "representation": "unknown" }),
@@ -86,7 +86,7 @@ fn text(value: &http::HeaderValue) -> Option<String> {
 }
 
 /// A doubt: for how long it goes on, and how long ago it began, which follows from what the configuration says now.
-fn shown(admin: &Admin, key: &ResourceKey, snapshot: &Snapshot, doubt: Doubt) -> Value {
+fn shown(admin: &AdminListener, key: &ResourceKey, snapshot: &Snapshot, doubt: Doubt) -> Value {
     let remaining = snapshot.now.until(doubt.until);
     let config = admin.config();
     let mut upstreams = config.routes.iter().map(|route| &route.upstream);
@@ -98,13 +98,13 @@ fn shown(admin: &Admin, key: &ResourceKey, snapshot: &Snapshot, doubt: Doubt) ->
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Page {
+pub(super) struct RecordPage {
     cursor: Option<String>,
     limit: Option<usize>,
 }
 
 /// The resources of which a write is in doubt.
-pub(super) async fn doubts(State(admin): Shared, page: Result<Query<Page>, QueryRejection>) -> Answer {
+pub(super) async fn doubts(State(admin): AdminState, page: Result<Query<RecordPage>, QueryRejection>) -> AdminAnswer {
     let Query(page) = page?;
     let cursor = page.cursor.as_deref().map(Cursor::read).transpose()?;
     let guards = admin.guards();
@@ -127,10 +127,10 @@ pub(super) struct Forget {
 
 /// Forgets what is known of a resource, or of all whose keys begin with a prefix.
 pub(super) async fn forget(
-    State(admin): Shared,
+    State(admin): AdminState,
     Extension(Caller(caller)): Extension<Caller>,
     request: Result<Json<Forget>, JsonRejection>,
-) -> Answer {
+) -> AdminAnswer {
     let Json(request) = request?;
     let guards = admin.guards();
     let (keys, cursor) = match (&request.key, &request.prefix) {
@@ -144,10 +144,10 @@ pub(super) async fn forget(
             let swept = sweep(&guards, cursor, FORGOTTEN_AT_ONCE, of_prefix).await?;
             (swept.found, swept.cursor)
         }
-        _ => return Err(Problem::malformed("name a key, or a prefix and from the second request on a cursor")),
+        _ => return Err(AdminProblem::malformed("name a key, or a prefix and from the second request on a cursor")),
     };
     let busy = forget_all(&guards, &keys).await?;
-    guards.forget_acquaintances();
+    guards.forget_read_grants();
     let (key, prefix) = (request.key.as_deref(), request.prefix.as_deref());
     tracing::info!(target: "ifmatch::audit", by = %caller, key, prefix, records = keys.len(), "knowledge was forgotten");
     let cursor = cursor.as_ref().map(Cursor::shown);
@@ -155,7 +155,7 @@ pub(super) async fn forget(
 }
 
 /// Forgets these, and says which of them had a write in flight or in doubt.
-async fn forget_all(guards: &Guards, keys: &[ResourceKey]) -> Result<Vec<String>, Problem> {
+async fn forget_all(guards: &Guards, keys: &[ResourceKey]) -> Result<Vec<String>, AdminProblem> {
     let mut busy = Vec::new();
     for key in keys {
         if guards.forget(key).await?.was_busy {

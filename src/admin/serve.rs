@@ -53,7 +53,7 @@ pub(super) struct Caller(pub(super) Arc<str>);
 
 /// Serves for ever. Must be called on a runtime.
 pub(super) async fn serve(socket: AdminSocket, router: Router) -> io::Result<()> {
-    let mut desk = Desk { router, lines: Vec::new(), spares: Spares::default() };
+    let mut desk = AdminConnections { router, lines: Vec::new(), spares: Spares::default() };
     desk.spares.refill();
     match socket {
         AdminSocket::Tcp(listener) => {
@@ -82,21 +82,21 @@ pub(super) async fn serve(socket: AdminSocket, router: Router) -> io::Result<()>
 
 /// A connection as the desk sees it.
 #[derive(Clone, Debug)]
-pub(super) struct Line(Arc<Mutex<Use>>);
+pub(super) struct AdminConnection(Arc<Mutex<ConnectionUse>>);
 
 #[derive(Debug)]
-struct Use {
+struct ConnectionUse {
     answers: usize,
     since: Instant,
 }
 
 /// An answer that is being made, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Answering(Line);
+pub(super) struct Answering(AdminConnection);
 
-impl Line {
+impl AdminConnection {
     fn new() -> Self {
-        Self(Arc::new(Mutex::new(Use { answers: 0, since: Instant::now() })))
+        Self(Arc::new(Mutex::new(ConnectionUse { answers: 0, since: Instant::now() })))
     }
 
     /// An answer is being made here.
@@ -107,7 +107,7 @@ impl Line {
 
     fn change(&self, by: isize) {
         let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *used = Use { answers: used.answers.saturating_add_signed(by), since: Instant::now() };
+        *used = ConnectionUse { answers: used.answers.saturating_add_signed(by), since: Instant::now() };
     }
 
     /// What goes first is least of all: idle ones before busy ones, and of them the oldest.
@@ -124,9 +124,9 @@ impl Drop for Answering {
 }
 
 /// All connections, and what is kept for further ones.
-struct Desk {
+struct AdminConnections {
     router: Router,
-    lines: Vec<(Line, AbortHandle)>,
+    lines: Vec<(AdminConnection, AbortHandle)>,
     spares: Spares,
 }
 
@@ -163,7 +163,7 @@ impl Drop for Refill {
     }
 }
 
-impl Desk {
+impl AdminConnections {
     fn connect<S>(&mut self, stream: S, caller: String)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -172,7 +172,7 @@ impl Desk {
         if self.lines.len() >= CONNECTIONS_MAX {
             self.end_one();
         }
-        let line = Line::new();
+        let line = AdminConnection::new();
         let router = self.router.clone().layer(Extension(Caller(caller.into()))).layer(Extension(line.clone()));
         let refill = Refill(self.spares.clone());
         let task = tokio::spawn(async move {

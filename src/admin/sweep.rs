@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
-use super::answer::Problem;
+use super::answer::AdminProblem;
 use crate::{
     core::{record::Snapshot, resource::ResourceKey},
     guard::Guards,
@@ -19,10 +19,10 @@ pub(super) struct Cursor(ResourceKey);
 
 impl Cursor {
     /// Reads what an earlier answer gave.
-    pub(super) fn read(text: &str) -> Result<Self, Problem> {
+    pub(super) fn read(text: &str) -> Result<Self, AdminProblem> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok();
         let key = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).filter(|key| !key.is_empty());
-        let key = key.ok_or_else(|| Problem::malformed("cursor is one that an earlier answer gave"))?;
+        let key = key.ok_or_else(|| AdminProblem::malformed("cursor is one that an earlier answer gave"))?;
         Ok(Self(ResourceKey::from_text(&key)))
     }
 
@@ -49,7 +49,7 @@ pub(super) async fn sweep<T>(
     from: Option<Cursor>,
     limit: usize,
     keep: impl Fn(&ResourceKey, &Snapshot) -> Option<T>,
-) -> Result<Swept<T>, Problem> {
+) -> Result<Swept<T>, AdminProblem> {
     let mut after = from.map(|Cursor(key)| key);
     let (mut found, mut looked_at) = (Vec::new(), 0);
     loop {

@@ -24,7 +24,7 @@ pub(super) const SMALL_BODY_BYTES: usize = 64 * 1024;
 
 /// What memory is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
+pub enum MemoryUse {
     /// The body of a request.
     Body,
     /// That of a response, which is held until its client has it.
@@ -35,22 +35,22 @@ pub enum Use {
 
 /// A use, and the part of the total that is kept for it: one of so many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum BudgetPart {
     LargeBody,
     SmallBody,
     Response,
     Probe,
 }
 
-impl Part {
+impl BudgetPart {
     const ALL: [Self; 4] = [Self::LargeBody, Self::SmallBody, Self::Response, Self::Probe];
 
-    fn of(purpose: Use, bytes: u64) -> Self {
+    fn of(purpose: MemoryUse, bytes: u64) -> Self {
         match purpose {
-            Use::Body if bytes > SMALL_BODY_BYTES as u64 => Self::LargeBody,
-            Use::Body => Self::SmallBody,
-            Use::Response => Self::Response,
-            Use::Probe => Self::Probe,
+            MemoryUse::Body if bytes > SMALL_BODY_BYTES as u64 => Self::LargeBody,
+            MemoryUse::Body => Self::SmallBody,
+            MemoryUse::Response => Self::Response,
+            MemoryUse::Probe => Self::Probe,
         }
     }
 
@@ -67,7 +67,7 @@ impl Part {
 /// The totals over all bodies that are held at one time.
 #[derive(Debug)]
 pub struct BodyBudget {
-    /// How much each part of the memory holds, in the order of [`Part::ALL`].
+    /// How much each part of the memory holds, in the order of [`BudgetPart::ALL`].
     memory: Mutex<[u64; 4]>,
     spool_free_bytes: AtomicU64,
     /// What is free where nothing is held: bytes of memory, and bytes of spool files.
@@ -85,20 +85,20 @@ impl BodyBudget {
     }
 
     /// Holds `to` in the place of `from`, if the total and what is kept for others allow it.
-    fn change_memory(&self, from: (Part, u64), to: (Part, u64)) -> bool {
+    fn change_memory(&self, from: (BudgetPart, u64), to: (BudgetPart, u64)) -> bool {
         let mut memory = self.lock();
         let mut held = *memory;
-        for (place, part) in held.iter_mut().zip(Part::ALL) {
+        for (place, part) in held.iter_mut().zip(BudgetPart::ALL) {
             *place -= if part == from.0 { from.1 } else { 0 };
         }
-        let kept = |(held, part): (&u64, Part)| {
+        let kept = |(held, part): (&u64, BudgetPart)| {
             let kept = if part == to.0 { 0 } else { part.of_total(self.total.0) };
             kept.max(*held)
         };
-        let fits = held.iter().zip(Part::ALL).map(kept).sum::<u64>().saturating_add(to.1) <= self.total.0;
+        let fits = held.iter().zip(BudgetPart::ALL).map(kept).sum::<u64>().saturating_add(to.1) <= self.total.0;
         // To give back is always allowed.
         if fits || to.1 == 0 {
-            for (place, part) in held.iter_mut().zip(Part::ALL) {
+            for (place, part) in held.iter_mut().zip(BudgetPart::ALL) {
                 *place += if part == to.0 { to.1 } else { 0 };
             }
             *memory = held;
@@ -123,14 +123,14 @@ impl Gauged for BodyBudget {
 #[derive(Debug)]
 pub struct Share {
     budget: Arc<BodyBudget>,
-    purpose: Use,
+    purpose: MemoryUse,
     memory_bytes: u64,
     spool_bytes: u64,
 }
 
 impl Share {
     /// A share of nothing yet.
-    pub fn none_of(budget: &Arc<BodyBudget>, purpose: Use) -> Self {
+    pub fn none_of(budget: &Arc<BodyBudget>, purpose: MemoryUse) -> Self {
         Self { budget: Arc::clone(budget), purpose, memory_bytes: 0, spool_bytes: 0 }
     }
 
@@ -159,7 +159,7 @@ impl Share {
     }
 
     fn change_memory(&mut self, bytes: u64) -> bool {
-        let part = |bytes| (Part::of(self.purpose, bytes), bytes);
+        let part = |bytes| (BudgetPart::of(self.purpose, bytes), bytes);
         let is_changed = self.budget.change_memory(part(self.memory_bytes), part(bytes)) || bytes == 0;
         if is_changed {
             self.memory_bytes = bytes;
@@ -183,7 +183,7 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    fn shares(budget: &Arc<BodyBudget>, purpose: Use, bytes: usize) -> Vec<Share> {
+    fn shares(budget: &Arc<BodyBudget>, purpose: MemoryUse, bytes: usize) -> Vec<Share> {
         let mut shares = Vec::new();
         loop {
             let mut share = Share::none_of(budget, purpose);
@@ -201,8 +201,8 @@ mod tests {
     #[test]
     fn a_share_grows_until_the_total_is_used_up() {
         let budget = Arc::new(BodyBudget::new(16, 0));
-        let mut first = Share::none_of(&budget, Use::Body);
-        let mut second = Share::none_of(&budget, Use::Body);
+        let mut first = Share::none_of(&budget, MemoryUse::Body);
+        let mut second = Share::none_of(&budget, MemoryUse::Body);
         assert!(first.hold_memory(6));
         assert!(!second.hold_memory(5), "4 bytes are left of those that are kept for nobody else");
         assert!(first.hold_memory(10), "growing takes the difference alone");
@@ -214,11 +214,11 @@ mod tests {
     #[test]
     fn a_dropped_share_is_free_again() {
         let budget = Arc::new(BodyBudget::new(16, 10));
-        let mut first = Share::none_of(&budget, Use::Body);
+        let mut first = Share::none_of(&budget, MemoryUse::Body);
         assert!(first.hold_memory(10) && first.hold_spool(10));
         drop(first);
         assert_eq!(held(&budget), (0, 0));
-        let mut second = Share::none_of(&budget, Use::Body);
+        let mut second = Share::none_of(&budget, MemoryUse::Body);
         assert!(second.hold_memory(10) && second.hold_spool(10) && !second.hold_spool(11));
     }
 
@@ -226,18 +226,21 @@ mod tests {
     #[test]
     fn no_use_takes_the_part_of_another() {
         for (first, bytes, most) in [
-            (Use::Body, MIB, 8 * MIB),
-            (Use::Body, SMALL_BODY_BYTES, 10 * MIB),
-            (Use::Response, MIB, 12 * MIB),
-            (Use::Probe, MIB, 10 * MIB),
+            (MemoryUse::Body, MIB, 8 * MIB),
+            (MemoryUse::Body, SMALL_BODY_BYTES, 10 * MIB),
+            (MemoryUse::Response, MIB, 12 * MIB),
+            (MemoryUse::Probe, MIB, 10 * MIB),
         ] {
             let budget = Arc::new(BodyBudget::new(16 * MIB, 0));
             let greedy = shares(&budget, first, bytes);
             assert_eq!(greedy.len() * bytes, most, "{first:?} of {bytes} bytes");
-            for (other, bytes, part) in
-                [(Use::Body, SMALL_BODY_BYTES, 2 * MIB), (Use::Response, MIB, 4 * MIB), (Use::Probe, MIB, 2 * MIB)]
-            {
-                let is_other = Part::of(other, bytes as u64) != Part::of(first, (most / greedy.len()) as u64);
+            for (other, bytes, part) in [
+                (MemoryUse::Body, SMALL_BODY_BYTES, 2 * MIB),
+                (MemoryUse::Response, MIB, 4 * MIB),
+                (MemoryUse::Probe, MIB, 2 * MIB),
+            ] {
+                let is_other =
+                    BudgetPart::of(other, bytes as u64) != BudgetPart::of(first, (most / greedy.len()) as u64);
                 let got = shares(&budget, other, bytes).len() * bytes;
                 assert_eq!(got, if is_other { part } else { 0 }, "{other:?} of {bytes} bytes beside {first:?}");
             }
@@ -248,10 +251,10 @@ mod tests {
     #[test]
     fn a_body_that_grows_gives_the_part_of_small_ones_back() {
         let budget = Arc::new(BodyBudget::new(MIB, 0));
-        let mut body = Share::none_of(&budget, Use::Body);
+        let mut body = Share::none_of(&budget, MemoryUse::Body);
         assert!(body.hold_memory(SMALL_BODY_BYTES) && body.hold_memory(512 * 1024));
         assert!(!body.hold_memory(512 * 1024 + 1), "half of it is kept for others");
-        assert_eq!(shares(&budget, Use::Body, SMALL_BODY_BYTES).len(), 2);
+        assert_eq!(shares(&budget, MemoryUse::Body, SMALL_BODY_BYTES).len(), 2);
         drop(body);
         assert_eq!(held(&budget), (0, 0));
     }

@@ -9,8 +9,8 @@ mod client;
 mod receive;
 mod spool;
 
-pub use budget::{BodyBudget, Share, Use};
-pub use client::{Client, Waiting};
+pub use budget::{BodyBudget, MemoryUse, Share};
+pub use client::{BoxFuture, Client};
 pub(crate) use receive::content_length;
 pub use receive::{BodyLimits, ReceiveError, receive};
 

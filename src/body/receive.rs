@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::{
     Body, Client, Content,
-    budget::{BodyBudget, SMALL_BODY_BYTES, Share, Use},
+    budget::{BodyBudget, MemoryUse, SMALL_BODY_BYTES, Share},
     spool::SpoolWriter,
 };
 use crate::patience::within;
@@ -112,10 +112,10 @@ struct Gathering<'a> {
     share: Share,
     hasher: Box<blake3::Hasher>,
     len: u64,
-    held: Held,
+    held: HeldBody,
 }
 
-enum Held {
+enum HeldBody {
     /// At most one chunk, as it came: most bodies are complete with it.
     Chunk(Bytes),
     /// More than one, joined, so that a body of tiny chunks costs no more than its bytes.
@@ -125,8 +125,8 @@ enum Held {
 
 impl<'a> Gathering<'a> {
     fn new(declared: Option<u64>, limits: &'a BodyLimits, budget: &Arc<BodyBudget>) -> Self {
-        let (share, hasher) = (Share::none_of(budget, Use::Body), Box::new(blake3::Hasher::new()));
-        Self { limits, declared, share, hasher, len: 0, held: Held::Chunk(Bytes::new()) }
+        let (share, hasher) = (Share::none_of(budget, MemoryUse::Body), Box::new(blake3::Hasher::new()));
+        Self { limits, declared, share, hasher, len: 0, held: HeldBody::Chunk(Bytes::new()) }
     }
 
     async fn push(&mut self, chunk: Bytes) -> Result<(), ReceiveError> {
@@ -161,23 +161,23 @@ impl<'a> Gathering<'a> {
         let Some(len) = len else { return Some(chunk) };
         let room = self.room(len);
         match &mut self.held {
-            Held::Spooled(_) => return Some(chunk),
-            Held::Chunk(first) if first.is_empty() => {
+            HeldBody::Spooled(_) => return Some(chunk),
+            HeldBody::Chunk(first) if first.is_empty() => {
                 if !self.share.hold_memory(chunk.len()) {
                     return Some(chunk);
                 }
                 *first = chunk;
             }
-            Held::Chunk(first) => {
+            HeldBody::Chunk(first) => {
                 if !self.share.hold_memory(room) {
                     return Some(chunk);
                 }
                 let mut joined = Vec::with_capacity(room);
                 joined.extend_from_slice(first);
                 joined.extend_from_slice(&chunk);
-                self.held = Held::Joined(joined);
+                self.held = HeldBody::Joined(joined);
             }
-            Held::Joined(joined) => {
+            HeldBody::Joined(joined) => {
                 if len > joined.capacity() {
                     if !self.share.hold_memory(room) {
                         return Some(chunk);
@@ -194,26 +194,26 @@ impl<'a> Gathering<'a> {
         if !self.share.hold_spool(self.len) {
             return Err(ReceiveError::Full);
         }
-        if let Held::Spooled(writer) = &mut self.held {
+        if let HeldBody::Spooled(writer) = &mut self.held {
             return Ok(writer.write(chunk).await?);
         }
         let mut writer = SpoolWriter::create(&self.limits.spool_dir).await?;
         match &self.held {
-            Held::Chunk(bytes) => writer.write(bytes).await?,
-            Held::Joined(bytes) => writer.write(bytes).await?,
-            Held::Spooled(_) => {}
+            HeldBody::Chunk(bytes) => writer.write(bytes).await?,
+            HeldBody::Joined(bytes) => writer.write(bytes).await?,
+            HeldBody::Spooled(_) => {}
         }
         writer.write(chunk).await?;
-        self.held = Held::Spooled(writer);
+        self.held = HeldBody::Spooled(writer);
         self.share.release_memory();
         Ok(())
     }
 
     async fn finish(self) -> Result<Body, ReceiveError> {
         let content = match self.held {
-            Held::Chunk(bytes) => Content::Memory(bytes),
-            Held::Joined(bytes) => Content::Memory(Bytes::from(bytes)),
-            Held::Spooled(writer) => Content::Spool(writer.finish().await?),
+            HeldBody::Chunk(bytes) => Content::Memory(bytes),
+            HeldBody::Joined(bytes) => Content::Memory(Bytes::from(bytes)),
+            HeldBody::Spooled(writer) => Content::Spool(writer.finish().await?),
         };
         Ok(Body::received(content, self.len, self.hasher.finalize(), self.share))
     }

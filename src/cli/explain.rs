@@ -22,7 +22,7 @@ use crate::{
         target::{NormalPath, PathParameters, normalize, split_query},
         validators::Representation,
     },
-    dialect::azure::{Asked, Call, error_of},
+    dialect::azure::{AskedOperation, Call, error_of},
     routing::{
         GuardedRequest,
         door::{Door, Head, decide},
@@ -32,7 +32,7 @@ use crate::{
 
 /// A request as far as routes and policies look at it.
 #[derive(Debug)]
-struct Request {
+struct ExplainedRequest {
     method: Method,
     host: String,
     target: String,
@@ -58,7 +58,7 @@ pub(super) fn execute(options: &ExplainOptions) -> ExitCode {
     }
 }
 
-fn request(options: &ExplainOptions) -> Result<Request, String> {
+fn request(options: &ExplainOptions) -> Result<ExplainedRequest, String> {
     let method = options.method.parse().ok().ok_or_else(|| format!("{:?} is no method", options.method))?;
     let mut headers = HeaderMap::new();
     for field in &options.headers {
@@ -76,7 +76,7 @@ fn request(options: &ExplainOptions) -> Result<Request, String> {
     // A fragment is never sent, and an empty path is sent as "/" (RFC 9110 section 7.1).
     let target = target.split('#').next().unwrap_or_default();
     let slash = if target.starts_with('/') { "" } else { "/" };
-    Ok(Request { method, host: authority.to_owned(), target: format!("{slash}{target}"), headers })
+    Ok(ExplainedRequest { method, host: authority.to_owned(), target: format!("{slash}{target}"), headers })
 }
 
 fn field<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
@@ -84,7 +84,7 @@ fn field<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
 }
 
 /// What becomes of a request, as pairs of a label and a text.
-fn explain(config: &Config, request: &Request) -> Vec<(&'static str, String)> {
+fn explain(config: &Config, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
     let table = table(&config.routes);
     let (path, _) = split_query(request.target.as_bytes());
     let normal = normalize(path, PathParameters::Keep);
@@ -127,7 +127,7 @@ fn explain(config: &Config, request: &Request) -> Vec<(&'static str, String)> {
 }
 
 /// The target that the backend gets, where the route changes it.
-fn mapped(route: &Route, request: &Request) -> Option<String> {
+fn mapped(route: &Route, request: &ExplainedRequest) -> Option<String> {
     let target = route.mapping.to_upstream(request.target.as_bytes())?;
     (!route.mapping.is_identity()).then(|| String::from_utf8_lossy(&target).into_owned())
 }
@@ -137,7 +137,7 @@ fn describe(route: &Route) -> String {
 }
 
 /// Why a route was taken: the others that match, too.
-fn why(config: &Config, taken: &Route, request: &Request, normal: Option<&NormalPath>) -> String {
+fn why(config: &Config, taken: &Route, request: &ExplainedRequest, normal: Option<&NormalPath>) -> String {
     let Some(normal) = normal else { return "it matches the path as it is spelled".to_owned() };
     let matches = |route: &&Arc<Route>| table(slice::from_ref(*route)).find(&request.host, normal).is_some();
     let others = config.routes.iter().filter(|route| route.name != taken.name).filter(matches);
@@ -187,7 +187,7 @@ fn leases(rules: &LeaseRules) -> String {
 }
 
 /// What becomes of it, and what a write needs.
-fn outcome(door: &Door, guard: Option<&Guard>, request: &Request) -> Vec<(&'static str, String)> {
+fn outcome(door: &Door, guard: Option<&Guard>, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
     match door {
         Door::Refuse { refusal, .. } => vec![("outcome", refused(refusal))],
         Door::Pass { .. } if guard.is_some() => vec![("outcome", "it passes unjudged".to_owned())],
@@ -204,12 +204,12 @@ fn outcome(door: &Door, guard: Option<&Guard>, request: &Request) -> Vec<(&'stat
 }
 
 /// What becomes of a request in the azure dialect: it is one of its operations, or it is refused.
-fn operation(guarded: &GuardedRequest, guard: &Guard, request: &Request) -> Vec<(&'static str, String)> {
+fn operation(guarded: &GuardedRequest, guard: &Guard, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
     let containers = guard.lease.as_ref().is_some_and(|rules| rules.guards == LeaseGuards::Delete);
     let call = match Call::read(&guarded.method, request.target.as_bytes(), &request.headers, containers) {
         Ok(call) => call,
         Err(refusal) => {
-            let error = error_of(&refusal, Asked::default());
+            let error = error_of(&refusal, AskedOperation::default());
             return vec![("outcome", format!("{} {}: {}", error.status.as_u16(), error.code, refusal.detail))];
         }
     };

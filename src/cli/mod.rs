@@ -1,8 +1,8 @@
 //! The command line: what can be asked of `ifmatch`, and what its exit codes mean.
 
+mod admin_listener;
 mod check;
 mod demo;
-mod desk;
 mod explain;
 mod leases;
 mod reload;
@@ -52,11 +52,11 @@ impl From<Exit> for ExitCode {
 #[command(name = "ifmatch", version, about, arg_required_else_help = true)]
 struct CommandLine {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     /// Serve: with a configuration, or in front of one server without any.
     Run(RunOptions),
     /// Check a configuration: report all of its problems, or print its routes.
@@ -150,12 +150,12 @@ fn policy(word: &str) -> Result<Policy, String> {
 /// Does what the arguments ask for; the first of them is the name of the program.
 pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match CommandLine::try_parse_from(arguments) {
-        Ok(CommandLine { command: Command::Run(options) }) => run::execute(&options),
-        Ok(CommandLine { command: Command::Check { file } }) => check::execute(&file),
-        Ok(CommandLine { command: Command::Demo(options) }) => demo::execute(&options),
-        Ok(CommandLine { command: Command::Reload(options) }) => reload::execute(&options),
-        Ok(CommandLine { command: Command::Explain(options) }) => explain::execute(&options),
-        Ok(CommandLine { command: Command::Leases(options) }) => leases::execute(&options),
+        Ok(CommandLine { command: CliCommand::Run(options) }) => run::execute(&options),
+        Ok(CommandLine { command: CliCommand::Check { file } }) => check::execute(&file),
+        Ok(CommandLine { command: CliCommand::Demo(options) }) => demo::execute(&options),
+        Ok(CommandLine { command: CliCommand::Reload(options) }) => reload::execute(&options),
+        Ok(CommandLine { command: CliCommand::Explain(options) }) => explain::execute(&options),
+        Ok(CommandLine { command: CliCommand::Leases(options) }) => leases::execute(&options),
         Err(answer) => {
             // Help and version are errors to clap, and a closed pipe is nobody's concern.
             let _ = answer.print();

@@ -5,7 +5,7 @@ use std::{path::Path, process::ExitCode};
 use super::{Exit, ReloadOptions, complain, print, report};
 use crate::{
     config,
-    reload::control::{self, Answer},
+    reload::control::{self, ControlAnswer},
 };
 
 pub(super) fn execute(options: &ReloadOptions) -> ExitCode {
@@ -27,15 +27,15 @@ pub(super) fn execute(options: &ReloadOptions) -> ExitCode {
         },
     };
     match control::ask(&socket, options.force) {
-        Ok(Answer::Done(text)) => {
+        Ok(ControlAnswer::Done(text)) => {
             print(text);
             ExitCode::SUCCESS
         }
-        Ok(Answer::Problems(text)) => {
+        Ok(ControlAnswer::Problems(text)) => {
             complain(text);
             Exit::Configuration.into()
         }
-        Ok(Answer::Refused(text)) => {
+        Ok(ControlAnswer::Refused(text)) => {
             complain(format_args!("ifmatch: not reloaded, the old configuration stays: {text}"));
             Exit::Runtime.into()
         }

@@ -7,7 +7,7 @@ use tokio::{
     sync::watch,
 };
 
-use super::{Exit, RunOptions, complain, desk::Desk, report};
+use super::{Exit, RunOptions, admin_listener::BoundAdmin, complain, report};
 use crate::{
     admin,
     config::{Config, Listen, Loaded, StoreKind},
@@ -59,7 +59,7 @@ struct Doors {
     stop: watch::Sender<Stop>,
     hangups: Hangups,
     control: Option<UnixListener>,
-    desk: Option<Desk>,
+    desk: Option<BoundAdmin>,
     listeners: Listeners,
 }
 
@@ -70,7 +70,7 @@ impl Doors {
         let listeners = Listeners::inherit_or_bind(&config.server.listen);
         let listeners = listeners.map_err(|error| (error.into(), Exit::Unavailable))?.secured(tls);
         let control = config.server.control_socket.as_deref().map(control::bind).transpose().map_err(failed)?;
-        let desk = Desk::open(config)?;
+        let desk = BoundAdmin::open(config)?;
         announce(config, &listeners);
         warn_of_others(config, &listeners);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;

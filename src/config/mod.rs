@@ -20,13 +20,15 @@ mod words;
 
 use std::{fs, io, path::Path, path::PathBuf, sync::Arc, time::Duration};
 
-pub use change::{Plan, plan};
+pub use change::{ReloadPlan, plan};
 use problem::Source;
 pub use problem::{Problem, Problems};
 pub use start::from_upstream;
 pub use telemetry::{LogForm, LogLevel, Otlp, OtlpProtocol, Signal, Telemetry};
 pub use units::{show_duration, show_size};
-pub use upstream::{Balance, Connections, Forwarded, HashBy, Health, HostHeader, Question, TrustedProxies};
+pub use upstream::{
+    Balance, ConnectionLimits, Forwarded, HashBy, HealthCheck, HealthProbe, HostHeader, TrustedProxies,
+};
 pub use words::{Word, guard_words};
 
 use crate::tls::ServerTls;
@@ -81,7 +83,7 @@ pub struct Config {
     /// The `[admin]` table, where there is an admin listener.
     pub admin: Option<Admin>,
     /// The `[store]` table.
-    pub store: Store,
+    pub store: StoreSettings,
     /// The `[telemetry]` table.
     pub telemetry: Telemetry,
     /// The routes, each with its upstream, in the order of the file.
@@ -228,7 +230,7 @@ pub struct Tls {
 
 /// The `[store]` table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Store {
+pub struct StoreSettings {
     /// Where records are kept.
     pub kind: StoreKind,
     /// The largest number of records.
@@ -271,9 +273,9 @@ pub struct Upstream {
     /// How long each wait for room for more of the request's body may take.
     pub write_timeout: Duration,
     /// How many connections each server is given.
-    pub connections: Connections,
+    pub connections: ConnectionLimits,
     /// How its servers are checked, if they are.
-    pub health: Option<Health>,
+    pub health: Option<HealthCheck>,
     /// What it gets in `Host`.
     pub host_header: HostHeader,
     /// Which fields tell it who the client is.

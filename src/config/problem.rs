@@ -23,14 +23,14 @@ pub(super) struct Source<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     source: String,
-    place: Option<Place>,
+    place: Option<TextPosition>,
     message: String,
     hint: Option<String>,
 }
 
 /// Where in a text, both from 1; columns count characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct TextPosition {
     line: usize,
     column: usize,
     /// How many characters are meant, at least one.
@@ -67,14 +67,14 @@ impl Source<'_> {
         self.before(offset).matches('\n').count() + 1
     }
 
-    fn place(&self, span: Range<usize>) -> Place {
+    fn place(&self, span: Range<usize>) -> TextPosition {
         let before = self.before(span.start);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let excerpt = self.text.get(line_start..).unwrap_or_default().lines().next().unwrap_or_default();
         let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
         // What goes on over several lines is marked to the end of its first one.
         let marked = self.text.get(span).unwrap_or_default().lines().next().unwrap_or_default();
-        Place {
+        TextPosition {
             line: self.line(before.len()),
             column,
             width: marked.chars().count().max(1),
@@ -121,7 +121,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
             None => write!(f, "{}: {}", self.source, self.message)?,
-            Some(Place { line, column, width, excerpt }) => {
+            Some(TextPosition { line, column, width, excerpt }) => {
                 let margin = " ".repeat(line.to_string().len());
                 let (indent, mark) = (" ".repeat(column - 1), "^".repeat(*width));
                 writeln!(f, "{}:{line}:{column}: {}", self.source, self.message)?;

@@ -9,14 +9,14 @@ use toml::de::DeTable;
 use super::{
     problem::{Problem, Source},
     raw::File,
-    section::{Reader, Written, clean, wrong_value},
+    section::{Reader, WrittenKeys, clean, wrong_value},
 };
 
 /// What could be read of a text, the keys that it has, and what could not be read. After an error of syntax nothing is
 /// read: what follows from it would only hide it.
-pub(super) fn read(source: Source<'_>) -> (Option<File>, Written, Vec<Problem>) {
+pub(super) fn read(source: Source<'_>) -> (Option<File>, WrittenKeys, Vec<Problem>) {
     let (mut tree, errors) = DeTable::parse_recoverable(source.text);
-    let mut reader = Reader { source, written: Written::default(), problems: Vec::new() };
+    let mut reader = Reader { source, written: WrittenKeys::default(), problems: Vec::new() };
     if !errors.is_empty() {
         let syntax = |error: &toml::de::Error| source.problem(error.span().unwrap_or_default(), error.message());
         return (None, reader.written, errors.iter().map(syntax).collect());

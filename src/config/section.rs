@@ -33,13 +33,13 @@ pub(super) enum Shape {
     ListOfTables(Clean),
 }
 
-type Name<'i> = Spanned<Cow<'i, str>>;
+type KeyText<'i> = Spanned<Cow<'i, str>>;
 
 type Clean = fn(&mut Reader<'_>, &mut DeTable<'_>, &[String]);
 
 /// The keys that a file has, right or wrong, by their path (list elements count from 0).
 #[derive(Debug, Default)]
-pub(super) struct Written(BTreeMap<Vec<String>, Key>);
+pub(super) struct WrittenKeys(BTreeMap<Vec<String>, Key>);
 
 #[derive(Debug)]
 struct Key {
@@ -47,7 +47,7 @@ struct Key {
     readable: bool,
 }
 
-impl Written {
+impl WrittenKeys {
     /// Whether the file has this key, or a misspelling of it, but nothing could be read from there.
     pub(super) fn unreadable(&self, path: &[&str]) -> bool {
         self.0.iter().any(|(each, key)| each == path && !key.readable)
@@ -65,13 +65,13 @@ impl Written {
 /// What has been found so far.
 pub(super) struct Reader<'a> {
     pub(super) source: Source<'a>,
-    pub(super) written: Written,
+    pub(super) written: WrittenKeys,
     pub(super) problems: Vec<Problem>,
 }
 
 /// Takes everything out of a table that `T` cannot be read from, and reports it.
 pub(super) fn clean<'i, T: Section>(reader: &mut Reader<'_>, table: &mut DeTable<'i>, path: &[String]) {
-    let keep = |(key, mut value): (Name<'i>, Spanned<DeValue<'i>>)| {
+    let keep = |(key, mut value): (KeyText<'i>, Spanned<DeValue<'i>>)| {
         let path = below(path, key.get_ref());
         let known = field_names::<T>().contains(&key.get_ref().as_ref());
         let readable =
@@ -108,14 +108,14 @@ impl Shape {
 
 impl Reader<'_> {
     /// Whether the value of a known key could be read.
-    fn value<T: Section>(&mut self, key: &Name<'_>, value: &mut Spanned<DeValue<'_>>, path: &[String]) -> bool {
+    fn value<T: Section>(&mut self, key: &KeyText<'_>, value: &mut Spanned<DeValue<'_>>, path: &[String]) -> bool {
         T::shape(key.get_ref()).clean(self, value, path);
         let alone = [(key.clone(), value.clone())].into_iter().collect::<DeTable<'_>>();
         let read = T::deserialize(toml::de::Deserializer::from(Spanned::new(key.span(), alone)));
         read.map_err(|error| self.problems.push(wrong_value(self.source, key.get_ref(), &error))).is_ok()
     }
 
-    fn unknown_key<T: Section>(&mut self, key: &Name<'_>, path: &[String]) -> bool {
+    fn unknown_key<T: Section>(&mut self, key: &KeyText<'_>, path: &[String]) -> bool {
         let name = key.get_ref().as_ref();
         let known = field_names::<T>();
         let problem = self.source.problem(key.span(), format!("unknown key `{name}`"));

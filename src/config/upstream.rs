@@ -30,7 +30,7 @@ pub enum HashBy {
 
 /// How many connections a server is given, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Connections {
+pub struct ConnectionLimits {
     /// Exchanges with one server at once.
     pub max: usize,
     /// How long a request waits for the end of another one where there are as many.
@@ -41,7 +41,7 @@ pub struct Connections {
     pub idle_timeout: Duration,
 }
 
-impl Default for Connections {
+impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
             max: 1024,
@@ -54,7 +54,7 @@ impl Default for Connections {
 
 /// What a server is asked to see whether it is well.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Question {
+pub enum HealthProbe {
     /// Whether it takes a connection.
     Connect,
     /// Whether it answers a GET for a path with a status that is expected.
@@ -68,9 +68,9 @@ pub enum Question {
 
 /// Active health checks of the servers of an upstream (`[upstreams.NAME.health]`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Health {
+pub struct HealthCheck {
     /// What is asked.
-    pub question: Question,
+    pub question: HealthProbe,
     /// How often.
     pub interval: Duration,
     /// How long the answer may take.

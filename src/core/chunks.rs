@@ -12,7 +12,7 @@ const DIGITS_MAX: u32 = 15;
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ChunkState {
     /// A digit of a size.
     Size { digits: u32, size: u64 },
     /// Blanks between a size and its extensions.
@@ -35,11 +35,11 @@ enum State {
 
 /// How far a body has come.
 #[derive(Clone, Copy, Debug)]
-pub struct ChunkScan(State);
+pub struct ChunkScan(ChunkState);
 
 impl Default for ChunkScan {
     fn default() -> Self {
-        Self(State::Size { digits: 0, size: 0 })
+        Self(ChunkState::Size { digits: 0, size: 0 })
     }
 }
 
@@ -49,17 +49,17 @@ impl ChunkScan {
         let mut seen = 0;
         while let Some(rest) = bytes.get(seen..).filter(|rest| !rest.is_empty()) {
             let taken = match self.0 {
-                State::Broken => return seen,
-                State::End => rest.len(),
-                State::Data { left } => {
+                ChunkState::Broken => return seen,
+                ChunkState::End => rest.len(),
+                ChunkState::Data { left } => {
                     let taken = usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len()));
                     let left = left - taken as u64;
-                    self.0 = if left == 0 { State::DataReturn } else { State::Data { left } };
+                    self.0 = if left == 0 { ChunkState::DataReturn } else { ChunkState::Data { left } };
                     taken
                 }
                 state => {
-                    self.0 = rest.first().map_or(State::Broken, |octet| next(state, *octet));
-                    usize::from(self.0 != State::Broken)
+                    self.0 = rest.first().map_or(ChunkState::Broken, |octet| next(state, *octet));
+                    usize::from(self.0 != ChunkState::Broken)
                 }
             };
             seen += taken;
@@ -68,24 +68,24 @@ impl ChunkScan {
     }
 }
 
-fn next(state: State, octet: u8) -> State {
+fn next(state: ChunkState, octet: u8) -> ChunkState {
     match (state, octet) {
-        (State::Size { digits, size }, _) if octet.is_ascii_hexdigit() && digits < DIGITS_MAX => {
+        (ChunkState::Size { digits, size }, _) if octet.is_ascii_hexdigit() && digits < DIGITS_MAX => {
             let digit = char::from(octet).to_digit(16).map_or(0, u64::from);
-            State::Size { digits: digits + 1, size: size << 4 | digit }
+            ChunkState::Size { digits: digits + 1, size: size << 4 | digit }
         }
-        (State::Size { digits: 0, .. }, _) => State::Broken,
-        (State::Size { size, .. } | State::Blank { size }, b' ' | b'\t') => State::Blank { size },
-        (State::Size { size, .. } | State::Blank { size } | State::Extension { size }, b'\r') => {
-            State::SizeEnd { size }
+        (ChunkState::Size { digits: 0, .. }, _) => ChunkState::Broken,
+        (ChunkState::Size { size, .. } | ChunkState::Blank { size }, b' ' | b'\t') => ChunkState::Blank { size },
+        (ChunkState::Size { size, .. } | ChunkState::Blank { size } | ChunkState::Extension { size }, b'\r') => {
+            ChunkState::SizeEnd { size }
         }
-        (State::Size { size, .. } | State::Blank { size }, b';')
-        | (State::Extension { size }, b'\t' | b' '..=b'~' | 0x80..) => State::Extension { size },
-        (State::SizeEnd { size: 0 }, b'\n') => State::End,
-        (State::SizeEnd { size }, b'\n') => State::Data { left: size },
-        (State::DataReturn, b'\r') => State::DataEnd,
-        (State::DataEnd, b'\n') => State::Size { digits: 0, size: 0 },
-        _ => State::Broken,
+        (ChunkState::Size { size, .. } | ChunkState::Blank { size }, b';')
+        | (ChunkState::Extension { size }, b'\t' | b' '..=b'~' | 0x80..) => ChunkState::Extension { size },
+        (ChunkState::SizeEnd { size: 0 }, b'\n') => ChunkState::End,
+        (ChunkState::SizeEnd { size }, b'\n') => ChunkState::Data { left: size },
+        (ChunkState::DataReturn, b'\r') => ChunkState::DataEnd,
+        (ChunkState::DataEnd, b'\n') => ChunkState::Size { digits: 0, size: 0 },
+        _ => ChunkState::Broken,
     }
 }
 

@@ -206,7 +206,7 @@ impl World {
         for (number, (shows, state)) in self.targets.iter().enumerate() {
             let issued = spelling.issued(&tag(shows)).unwrap();
             let given_for = *self.issued.entry((number, issued.clone())).or_insert(*state);
-            if !self.snapshot.is_quiet() {
+            if !self.snapshot.has_no_pending_writes() {
                 // Nobody writes with it before the version has changed.
                 continue;
             }

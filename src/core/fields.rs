@@ -27,7 +27,7 @@ const CONNECTION_OPTIONS_MAX: usize = 9;
 
 /// Who says what stands in a field that the upstream gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writer {
+pub enum FieldWriter {
     /// The client.
     Client,
     /// The client, and the proxy after it or in its place.
@@ -55,11 +55,11 @@ pub enum Remover {
 
 /// A line of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Field {
+pub struct FieldRule {
     /// The name in lower case; what names begin with where it ends in `*`.
     pub name: &'static str,
     /// Who writes it.
-    pub writer: Writer,
+    pub writer: FieldWriter,
     /// Who may take it out.
     pub remover: Remover,
     /// Whether something is decided by what the client says in it.
@@ -67,19 +67,19 @@ pub struct Field {
 }
 
 /// The table, by the first letter. Of two lines that fit a name the first one counts.
-pub static TABLE: [Field; 48] = [
+pub static TABLE: [FieldRule; 48] = [
     judged("authorization", Remover::Nobody),
     judged("api-key", Remover::Nobody),
     judged("amz-sdk-*", Remover::Nobody),
     of_hop("connection"),
-    Field { writer: Writer::Both, ..judged("cookie", Remover::Nobody) },
-    written("content-length", Writer::Both),
+    FieldRule { writer: FieldWriter::Both, ..judged("cookie", Remover::Nobody) },
+    written("content-length", FieldWriter::Both),
     judged("destination", Remover::Nobody),
-    Field { is_judged: false, ..judged("expect", Remover::Guard) },
-    written("forwarded", Writer::Both),
-    written("fencing-token", Writer::Proxy),
+    FieldRule { is_judged: false, ..judged("expect", Remover::Guard) },
+    written("forwarded", FieldWriter::Both),
+    written("fencing-token", FieldWriter::Proxy),
     of_hop("http2-settings"),
-    Field { writer: Writer::Both, ..judged("host", Remover::Nobody) },
+    FieldRule { writer: FieldWriter::Both, ..judged("host", Remover::Nobody) },
     judged("if-match", Remover::Verdict),
     judged("if-none-match", Remover::Verdict),
     judged("if-modified-since", Remover::Verdict),
@@ -101,43 +101,43 @@ pub static TABLE: [Field; 48] = [
     judged("range", Remover::Verdict),
     of_hop("te"),
     of_hop("trailer"),
-    written("transfer-encoding", Writer::Both),
-    written("traceparent", Writer::Both),
-    written("tracestate", Writer::Both),
+    written("transfer-encoding", FieldWriter::Both),
+    written("traceparent", FieldWriter::Both),
+    written("tracestate", FieldWriter::Both),
     of_hop("upgrade"),
-    written("via", Writer::Both),
+    written("via", FieldWriter::Both),
     judged("x-api-key", Remover::Nobody),
     judged("x-http-method", Remover::Nobody),
     judged("x-http-method-override", Remover::Nobody),
     judged("x-method-override", Remover::Nobody),
-    Field { is_judged: false, ..judged("x-ms-meta-*", Remover::Nobody) },
+    FieldRule { is_judged: false, ..judged("x-ms-meta-*", Remover::Nobody) },
     judged("x-ms-*", Remover::Verdict),
-    Field { is_judged: false, ..judged("x-amz-meta-*", Remover::Nobody) },
+    FieldRule { is_judged: false, ..judged("x-amz-meta-*", Remover::Nobody) },
     judged("x-amz-*", Remover::Nobody),
-    written("x-forwarded-*", Writer::Both),
-    written("x-real-ip", Writer::Both),
+    written("x-forwarded-*", FieldWriter::Both),
+    written("x-real-ip", FieldWriter::Both),
 ];
 
-impl Field {
+impl FieldRule {
     fn letter(&self) -> Option<u8> {
         self.name.bytes().next()
     }
 }
 
-const fn of_hop(name: &'static str) -> Field {
-    Field { name, writer: Writer::Hop, remover: Remover::Hop, is_judged: false }
+const fn of_hop(name: &'static str) -> FieldRule {
+    FieldRule { name, writer: FieldWriter::Hop, remover: Remover::Hop, is_judged: false }
 }
 
-const fn judged(name: &'static str, remover: Remover) -> Field {
-    Field { name, writer: Writer::Client, remover, is_judged: true }
+const fn judged(name: &'static str, remover: Remover) -> FieldRule {
+    FieldRule { name, writer: FieldWriter::Client, remover, is_judged: true }
 }
 
-const fn written(name: &'static str, writer: Writer) -> Field {
-    Field { name, writer, remover: Remover::Proxy, is_judged: false }
+const fn written(name: &'static str, writer: FieldWriter) -> FieldRule {
+    FieldRule { name, writer, remover: Remover::Proxy, is_judged: false }
 }
 
 /// What the table says of a name in lower case.
-pub fn of(name: &str) -> Option<&'static Field> {
+pub fn of(name: &str) -> Option<&'static FieldRule> {
     let letter = name.bytes().next();
     let begins = TABLE.partition_point(|field| field.letter() < letter);
     let mut lines = TABLE.iter().skip(begins).take_while(|field| field.letter() == letter);
@@ -154,12 +154,12 @@ pub fn ends_at_hop(name: &HeaderName) -> bool {
 
 /// Whether a field of the client goes to no upstream.
 pub fn is_ours(name: &HeaderName) -> bool {
-    of(name.as_str()).is_some_and(|field| field.writer == Writer::Proxy)
+    of(name.as_str()).is_some_and(|field| field.writer == FieldWriter::Proxy)
 }
 
 /// Whether a field of the client goes to no upstream of a guarded route.
 pub fn is_for_guard(name: &HeaderName) -> bool {
-    of(name.as_str()).is_some_and(|field| field.writer == Writer::Proxy || field.remover == Remover::Guard)
+    of(name.as_str()).is_some_and(|field| field.writer == FieldWriter::Proxy || field.remover == Remover::Guard)
 }
 
 /// Whether a field tells who the client is, by way of which proxies.
@@ -241,7 +241,7 @@ pub fn is_second_spelling(name: &HeaderName) -> bool {
         return false;
     }
     let meant = name.replace(|character: char| !character.is_ascii_alphanumeric(), "-");
-    of(&meant).is_some_and(|field| field.is_judged || field.writer != Writer::Client)
+    of(&meant).is_some_and(|field| field.is_judged || field.writer != FieldWriter::Client)
 }
 
 /// Whether CGI gives two names one variable.

@@ -128,7 +128,7 @@ fn a_body_has_one_coding() {
 
 #[test]
 fn each_line_of_the_table_counts_for_the_names_that_it_is_written_for() {
-    assert!(TABLE.is_sorted_by_key(Field::letter), "lines are looked for by their letter");
+    assert!(TABLE.is_sorted_by_key(FieldRule::letter), "lines are looked for by their letter");
     for field in &TABLE {
         let name = field.name.replace('*', "x");
         assert_eq!(of(&name).map(|found| found.name), Some(field.name), "an earlier line hides {name}");
@@ -163,10 +163,10 @@ fn what_connection_names_and_is_there_can_be_taken_out() {
 fn the_table_is_told_as_it_is() {
     let lines = TABLE.iter().map(|field| {
         let writer = match field.writer {
-            Writer::Client => "the client",
-            Writer::Both => "the client and ifmatch",
-            Writer::Proxy => "ifmatch",
-            Writer::Hop => "each hop",
+            FieldWriter::Client => "the client",
+            FieldWriter::Both => "the client and ifmatch",
+            FieldWriter::Proxy => "ifmatch",
+            FieldWriter::Hop => "each hop",
         };
         let remover = match field.remover {
             Remover::Nobody => "nobody",

@@ -20,7 +20,7 @@ pub const PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 
 /// The fields that the upstream is to get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ForwardedFields {
     /// X-Forwarded-For and those beside it.
     pub x_forwarded: bool,
     /// Forwarded.
@@ -39,7 +39,7 @@ pub struct Peer {
 }
 
 /// What the fields become that say who a client is ([`is_of_client`]); those that are not here are removed from the request.
-pub fn told(headers: &HeaderMap, peer: Peer, wanted: Wanted) -> HeaderMap {
+pub fn told(headers: &HeaderMap, peer: Peer, wanted: ForwardedFields) -> HeaderMap {
     let mut told = HeaderMap::new();
     if peer.is_trusted {
         for (name, value) in headers.iter().filter(|(name, _)| is_of_client(name)) {
@@ -135,7 +135,7 @@ fn port(host: &HeaderValue) -> Option<u16> {
 mod tests {
     use super::*;
 
-    const BOTH: Wanted = Wanted { x_forwarded: true, standard: true };
+    const BOTH: ForwardedFields = ForwardedFields { x_forwarded: true, standard: true };
 
     fn headers(fields: &[(HeaderName, &'static str)]) -> HeaderMap {
         fields.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect()
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_field_that_is_not_wanted_is_not_left_to_the_client() {
         let spoofed = headers(&[(header::HOST, "h"), (FOR, "10.0.0.1"), (header::FORWARDED, "for=10.0.0.1")]);
-        let standard = Wanted { x_forwarded: false, standard: true };
+        let standard = ForwardedFields { x_forwarded: false, standard: true };
         let told = told(&spoofed, peer("192.0.2.7", false), standard);
         assert_eq!(shown(&told), [("forwarded", "for=192.0.2.7;host=h;proto=http")]);
     }

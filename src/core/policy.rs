@@ -66,7 +66,7 @@ impl TagSource {
 
 /// What others on the way to the client do to tags, and what is done about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OnTheWay {
+pub struct Intermediaries {
     /// What they append to a tag, inside its quotes (`etag_suffixes`).
     pub suffixes: Vec<String>,
     /// Whether they make tags weak, so that a weak tag counts as the strong one that was issued (`accept_weak_own`).
@@ -255,7 +255,7 @@ pub struct Guard {
     /// Whether the backend never gives one tag to two states (`unique_tags`).
     pub unique_tags: bool,
     /// What becomes of tags on their way.
-    pub on_the_way: OnTheWay,
+    pub intermediaries: Intermediaries,
     /// Who else writes.
     pub writers: Writers,
     /// How `If-Match` is compared.

@@ -4,7 +4,7 @@ use http::{HeaderMap, header};
 
 /// What a request wants of a representation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WantedRange {
     /// All of it: no range is named, or one that may be ignored: several at once, another unit, or no range at all.
     Whole,
     /// These bytes.
@@ -19,14 +19,14 @@ pub enum Wanted {
 }
 
 /// What the request with these fields wants of a representation of `len` bytes. `If-Range` is another question.
-pub fn wanted(request: &HeaderMap, len: u64) -> Wanted {
+pub fn wanted(request: &HeaderMap, len: u64) -> WantedRange {
     let mut lines = request.get_all(header::RANGE).iter();
-    let (Some(line), None) = (lines.next(), lines.next()) else { return Wanted::Whole };
-    line.to_str().ok().and_then(|line| one_range(line, len)).unwrap_or(Wanted::Whole)
+    let (Some(line), None) = (lines.next(), lines.next()) else { return WantedRange::Whole };
+    line.to_str().ok().and_then(|line| one_range(line, len)).unwrap_or(WantedRange::Whole)
 }
 
 /// `None` where it is not one range of bytes.
-fn one_range(line: &str, len: u64) -> Option<Wanted> {
+fn one_range(line: &str, len: u64) -> Option<WantedRange> {
     let (unit, range) = line.split_once('=')?;
     let (first, last) = range.trim().split_once('-')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {
@@ -34,12 +34,12 @@ fn one_range(line: &str, len: u64) -> Option<Wanted> {
     }
     let Some(end) = len.checked_sub(1) else {
         // Of an empty representation there is no part, and the end of it is all of it.
-        return number(first).map(|_| Wanted::Nothing);
+        return number(first).map(|_| WantedRange::Nothing);
     };
     match (first, last) {
         ("", last) => Some(match number(last)? {
-            0 => Wanted::Nothing,
-            suffix => Wanted::Part { first: len.saturating_sub(suffix), last: end },
+            0 => WantedRange::Nothing,
+            suffix => WantedRange::Part { first: len.saturating_sub(suffix), last: end },
         }),
         (first, last) => {
             let first = number(first)?;
@@ -47,7 +47,7 @@ fn one_range(line: &str, len: u64) -> Option<Wanted> {
             if last < first && first <= end {
                 return None;
             }
-            Some(if first > end { Wanted::Nothing } else { Wanted::Part { first, last: last.min(end) } })
+            Some(if first > end { WantedRange::Nothing } else { WantedRange::Part { first, last: last.min(end) } })
         }
     }
 }
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    fn of(lines: &[&'static str], len: u64) -> Wanted {
+    fn of(lines: &[&'static str], len: u64) -> WantedRange {
         let lines = lines.iter().map(|line| (header::RANGE, HeaderValue::from_static(line)));
         wanted(&lines.collect(), len)
     }
@@ -81,7 +81,7 @@ mod tests {
             ("bytes=-99", 0, 9),
         ];
         for (line, first, last) in cases {
-            assert_eq!(of(&[line], 10), Wanted::Part { first, last }, "{line}");
+            assert_eq!(of(&[line], 10), WantedRange::Part { first, last }, "{line}");
         }
     }
 
@@ -89,19 +89,19 @@ mod tests {
     #[test]
     fn what_lies_behind_the_end_cannot_be_satisfied() {
         for line in ["bytes=10-", "bytes=10-12", "bytes=99999999999999999999999999-", "bytes=-0"] {
-            assert_eq!(of(&[line], 10), Wanted::Nothing, "{line}");
+            assert_eq!(of(&[line], 10), WantedRange::Nothing, "{line}");
         }
-        assert_eq!(of(&["bytes=0-"], 0), Wanted::Nothing);
-        assert_eq!(of(&["bytes=-1"], 0), Wanted::Whole);
+        assert_eq!(of(&["bytes=0-"], 0), WantedRange::Nothing);
+        assert_eq!(of(&["bytes=-1"], 0), WantedRange::Whole);
     }
 
     /// RFC 9110 section 14.2: a server may ignore the field.
     #[test]
     fn all_else_is_the_whole() {
         for line in ["bytes=0-1,3-4", "bytes=4-2", "bytes=a-", "bytes=-", "bytes=+1-2", "lines=0-1", "0-1", ""] {
-            assert_eq!(of(&[line], 10), Wanted::Whole, "{line}");
+            assert_eq!(of(&[line], 10), WantedRange::Whole, "{line}");
         }
-        assert_eq!(of(&["bytes=0-1", "bytes=2-3"], 10), Wanted::Whole);
-        assert_eq!(of(&[], 10), Wanted::Whole);
+        assert_eq!(of(&["bytes=0-1", "bytes=2-3"], 10), WantedRange::Whole);
+        assert_eq!(of(&[], 10), WantedRange::Whole);
     }
 }

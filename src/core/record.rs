@@ -98,7 +98,7 @@ impl Mark {
 
 /// The sign of a process in which a write or a grant waits for its turn at the resource ([`waiting`](super::waiting)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Waiting {
+pub struct WaitingSign {
     /// The process.
     pub owner: u64,
     /// Until when it counts, unless it is renewed.
@@ -149,7 +149,7 @@ pub struct Record {
     /// The fence of the last lease that was granted.
     pub fence: Stamp,
     /// The processes whose turn comes next, first come first served.
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<WaitingSign>,
 }
 
 /// A record as a store gave it.
@@ -228,7 +228,7 @@ impl Record {
     }
 
     /// Whether no write is in flight or in doubt.
-    pub fn is_quiet(&self, now: StoreTime) -> bool {
+    pub fn has_no_pending_writes(&self, now: StoreTime) -> bool {
         self.has_no_marks() && self.doubt.is_none_or(|doubt| doubt.until <= now)
     }
 
@@ -278,8 +278,8 @@ impl Snapshot {
     }
 
     /// Whether what is known can be trusted: nothing is in flight or in doubt.
-    pub fn is_quiet(&self) -> bool {
-        self.record.is_quiet(self.now)
+    pub fn has_no_pending_writes(&self) -> bool {
+        self.record.has_no_pending_writes(self.now)
     }
 
     /// The lease, as long as it is held or remembered.
@@ -299,7 +299,7 @@ impl Snapshot {
 
     /// What the record knows of the resource, while it can be trusted.
     pub fn known(&self) -> Option<&Known> {
-        self.record.known.as_ref().filter(|_| self.is_quiet())
+        self.record.known.as_ref().filter(|_| self.has_no_pending_writes())
     }
 
     /// What a write finds that would like to claim the resource.

@@ -198,7 +198,7 @@ impl Code {
 
 /// The members of a problem document, in the order in which a reader wants them.
 #[derive(Serialize)]
-struct Problem<'a> {
+struct ProblemMembers<'a> {
     #[serde(rename = "type")]
     kind: String,
     title: &'a str,
@@ -281,7 +281,7 @@ impl Refusal {
 
     /// The problem document (RFC 9457), as JSON.
     pub fn problem(&self) -> String {
-        let document = Problem {
+        let document = ProblemMembers {
             kind: ["urn:ifmatch:problem:", self.code.as_str()].concat(),
             title: self.code.title(),
             status: self.code.status().as_u16(),

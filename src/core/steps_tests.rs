@@ -150,7 +150,7 @@ fn a_doubt_holds_the_resource_until_late_max_has_passed() {
     let until = resource.snapshot.now.plus(LATE_MAX);
     assert_eq!(resource.snapshot.availability(), Availability::InDoubt { until });
     assert_eq!(claim(&resource.snapshot, resource.mark(2)), None);
-    assert!(!resource.snapshot.is_quiet());
+    assert!(!resource.snapshot.has_no_pending_writes());
     assert_eq!(resource.snapshot.version(), before, "a read during the doubt gets a tag that dies with it");
     resource.pass(50);
     assert_eq!(resource.snapshot.availability(), Availability::Free);
@@ -331,13 +331,13 @@ fn each_status_has_the_outcome_of_the_design() {
 #[test]
 fn only_a_record_without_marks_and_doubts_is_idle() {
     let mut resource = Resource::new();
-    assert!(resource.snapshot.is_quiet());
+    assert!(resource.snapshot.has_no_pending_writes());
     let put = resource.claim(1);
-    assert!(!resource.snapshot.is_quiet());
+    assert!(!resource.snapshot.has_no_pending_writes());
     resource.settle(1, put, Outcome::Applied, None);
-    assert!(resource.snapshot.is_quiet());
+    assert!(resource.snapshot.has_no_pending_writes());
     resource.append(2);
-    assert!(!resource.snapshot.is_quiet());
+    assert!(!resource.snapshot.has_no_pending_writes());
 }
 
 /// DESIGN, section 6: `touches`.

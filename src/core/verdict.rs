@@ -5,7 +5,7 @@ use http::Method;
 use super::{
     entity_tag::EntityTag,
     policy::{ErrorShape, Guard, TagSource},
-    precondition::{Combination, Field, Judgement, MatchRule, Preconditions, Requirement, judge, requirement},
+    precondition::{Combination, ConditionField, Judgement, MatchRule, Preconditions, Requirement, judge, requirement},
     refusal::{Code, Refusal},
     validators::Representation,
 };
@@ -67,12 +67,12 @@ pub fn judge_write(
     match judge(method, conditions, current, rule) {
         Judgement::Pass | Judgement::NotModified => Verdict::Pass,
         Judgement::Unknowable => Verdict::AskUpstream,
-        Judgement::Failed { field: field @ Field::IfMatch, weak_tag }
+        Judgement::Failed { field: field @ ConditionField::IfMatch, weak_tag }
             if *current == Representation::Absent && guard.errors == ErrorShape::S3 =>
         {
             Verdict::Refused(failed(field, weak_tag, current).called(404, "NoSuchKey"))
         }
-        Judgement::Failed { field: Field::IfMatch, .. }
+        Judgement::Failed { field: ConditionField::IfMatch, .. }
             if *current == Representation::Absent
                 && *method != Method::PUT
                 && conditions.combination == Combination::Rfc9110 =>
@@ -139,30 +139,32 @@ pub fn required(guard: &Guard) -> Refusal {
 
 /// The refusal of a write whose `If-None-Match` names a tag of the current state that is not that of what it selects.
 pub fn excluded() -> Refusal {
-    failed(Field::IfNoneMatch, false, &Representation::Unknown)
+    failed(ConditionField::IfNoneMatch, false, &Representation::Unknown)
 }
 
-fn failed(field: Field, weak_tag: bool, current: &Representation) -> Refusal {
+fn failed(field: ConditionField, weak_tag: bool, current: &Representation) -> Refusal {
     let detail = match (field, current) {
-        (Field::IfMatch, _) if weak_tag => {
+        (ConditionField::IfMatch, _) if weak_tag => {
             "If-Match holds a weak tag, which is never equal in If-Match although it names the current state: something \
              between you and this proxy weakened it (often compression); send the tag as it was issued, without W/"
         }
-        (Field::IfMatch, Representation::Absent) => {
+        (ConditionField::IfMatch, Representation::Absent) => {
             "the resource does not exist any more; to create it anew, send If-None-Match: *"
         }
-        (Field::IfMatch, Representation::Present(validators)) if validators.tag.is_none() => {
+        (ConditionField::IfMatch, Representation::Present(validators)) if validators.tag.is_none() => {
             "the current representation has no tag that could match; read it again"
         }
-        (Field::IfMatch, _) => {
+        (ConditionField::IfMatch, _) => {
             "the resource was changed since you read it: read it again, apply your change to what you get, and send \
              its new ETag in If-Match"
         }
-        (Field::IfNoneMatch, _) => "the resource exists already; to change it, read it and send its ETag in If-Match",
-        (Field::IfUnmodifiedSince, _) => {
+        (ConditionField::IfNoneMatch, _) => {
+            "the resource exists already; to change it, read it and send its ETag in If-Match"
+        }
+        (ConditionField::IfUnmodifiedSince, _) => {
             "the resource was changed after that date: read it again, and better send its ETag in If-Match"
         }
-        (Field::IfModifiedSince, _) => "the resource was not changed since that date",
+        (ConditionField::IfModifiedSince, _) => "the resource was not changed since that date",
     };
     Refusal::new(Code::PreconditionFailed, detail)
 }

@@ -8,7 +8,7 @@ use super::*;
 use crate::core::{
     entity_tag::EntityTag,
     policy::{
-        Compare, ErrorShape, Guarantee, Idempotency, MethodOverride, OnTheWay, OnWrite, ProbeAuth, Require,
+        Compare, ErrorShape, Guarantee, Idempotency, Intermediaries, MethodOverride, OnWrite, ProbeAuth, Require,
         TagAfterWrite, TagSource, Writers,
     },
     validators::Validators,
@@ -19,7 +19,7 @@ fn guard(require: Require) -> Guard {
         etag: TagSource::Content,
         ignored_json: Vec::new(),
         unique_tags: false,
-        on_the_way: OnTheWay::default(),
+        intermediaries: Intermediaries::default(),
         writers: Writers::Exclusive,
         compare: Compare::Strong,
         require,

@@ -17,7 +17,7 @@
 //! its line. Where that one gives up, the next one has the place.
 
 use super::{
-    record::{Record, Snapshot, Waiting},
+    record::{Record, Snapshot, WaitingSign},
     time::StoreTime,
 };
 
@@ -44,7 +44,7 @@ impl Snapshot {
         marks.any(|mark| mark.owner != owner) || self.waiting().any(|waiting| waiting.owner != owner)
     }
 
-    fn waiting(&self) -> impl Iterator<Item = &Waiting> {
+    fn waiting(&self) -> impl Iterator<Item = &WaitingSign> {
         self.record.waiting.iter().filter(|waiting| self.now < waiting.until)
     }
 }
@@ -56,7 +56,7 @@ pub fn sign(snapshot: &Snapshot, owner: u64, until: StoreTime) -> Option<Record>
     let has_room = record.waiting.len() < WAITING_MAX;
     match record.waiting.iter_mut().find(|waiting| waiting.owner == owner) {
         Some(waiting) => waiting.until = waiting.until.max(until),
-        None if has_room => record.waiting.push(Waiting { owner, until }),
+        None if has_room => record.waiting.push(WaitingSign { owner, until }),
         None => return None,
     }
     Some(record)
@@ -184,7 +184,7 @@ mod tests {
             (after.version(), after.touched(), after.fence()),
             (before.version(), before.touched(), before.fence())
         );
-        assert!(after.is_quiet() && after.record.is_idle(after.now));
+        assert!(after.has_no_pending_writes() && after.record.is_idle(after.now));
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub mod xml;
 
 /// What a request wants of the lease of a resource.
 #[derive(Clone, Debug)]
-pub enum Operation {
+pub enum LeaseOperation {
     /// To change it.
     Step {
         /// How.

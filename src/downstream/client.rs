@@ -8,9 +8,9 @@ use crate::{
     config::{Forwarded, TrustedProxies, Upstream},
     core::{
         fields::is_of_client,
-        forwarded::{Peer, Wanted, client, told},
+        forwarded::{ForwardedFields, Peer, client, told},
     },
-    upstream::fields::Head as _,
+    upstream::fields::FieldsOfHead as _,
 };
 
 /// The address of the client, behind whatever trusted proxies; `None` over a unix socket.
@@ -23,9 +23,9 @@ pub fn address(session: &Session, trusted: &TrustedProxies) -> Option<IpAddr> {
 pub fn tell(session: &mut Session, upstream: &Upstream, trusted: &TrustedProxies) -> pingora::Result<()> {
     let wanted = match upstream.forwarded {
         Forwarded::Off => return Ok(()),
-        Forwarded::XForwarded => Wanted { x_forwarded: true, standard: false },
-        Forwarded::Standard => Wanted { x_forwarded: false, standard: true },
-        Forwarded::Both => Wanted { x_forwarded: true, standard: true },
+        Forwarded::XForwarded => ForwardedFields { x_forwarded: true, standard: false },
+        Forwarded::Standard => ForwardedFields { x_forwarded: false, standard: true },
+        Forwarded::Both => ForwardedFields { x_forwarded: true, standard: true },
     };
     let address = peer_address(session);
     let peer = Peer { address, is_trusted: trusted.contains(address), is_secure: is_tls(session) };

@@ -6,7 +6,7 @@ use super::{respond, unread};
 use crate::{
     core::{idempotency::REPLAYED, policy::ErrorShape},
     guard::{Answer, Relayed},
-    telemetry::access::Entry,
+    telemetry::access::AccessEntry,
     upstream::fields::frame_response,
 };
 
@@ -15,7 +15,7 @@ pub(crate) async fn send(
     session: &mut Session,
     answer: Answer,
     shape: ErrorShape,
-    entry: &mut Entry,
+    entry: &mut AccessEntry,
 ) -> pingora::Result<()> {
     match answer {
         Answer::Refused(refusal) => {

@@ -40,7 +40,7 @@ use crate::{
         refusal::{Code, Refusal},
     },
     dialect::{
-        azure::{Asked, ERROR_CODE, common_fields, error_of},
+        azure::{AskedOperation, ERROR_CODE, common_fields, error_of},
         s3, xml,
     },
     entropy::random_bytes,
@@ -111,7 +111,7 @@ fn problem(refusal: &Refusal) -> pingora::Result<(ResponseHeader, String)> {
 
 /// An error of Azure Blob Storage.
 fn azure_error(request: &RequestHeader, refusal: &Refusal) -> pingora::Result<(ResponseHeader, String)> {
-    let error = error_of(refusal, Asked::of(&request.method, request.raw_path(), &request.headers));
+    let error = error_of(refusal, AskedOperation::of(&request.method, request.raw_path(), &request.headers));
     let mut head = ResponseHeader::build(error.status, Some(12))?;
     head.insert_header(header::CONTENT_TYPE, xml::CONTENT_TYPE)?;
     head.insert_header(ERROR_CODE, error.code)?;

@@ -5,8 +5,8 @@ use pingora::{ErrorType, http::RequestHeader, proxy::Session};
 
 use super::client;
 use crate::{
-    body::{Client, Waiting},
-    boxed::boxed,
+    body::{BoxFuture, Client},
+    box_future::box_future,
 };
 
 impl Client for Session {
@@ -22,8 +22,8 @@ impl Client for Session {
         client::certificate(self)
     }
 
-    fn invite_content(&mut self) -> Waiting<'_, pingora::Result<()>> {
-        boxed(|| async {
+    fn invite_content(&mut self) -> BoxFuture<'_, pingora::Result<()>> {
+        box_future(|| async {
             // Writing any head before the body is read makes pingora close the connection afterwards.
             let keepalive_seconds = self.get_keepalive();
             self.write_continue_response().await?;
@@ -32,14 +32,14 @@ impl Client for Session {
         })
     }
 
-    fn next_chunk(&mut self) -> Waiting<'_, pingora::Result<Option<Bytes>>> {
-        boxed(|| self.read_request_body())
+    fn next_chunk(&mut self) -> BoxFuture<'_, pingora::Result<Option<Bytes>>> {
+        box_future(|| self.read_request_body())
     }
 
     /// A client that only half-closes its side looks the same over HTTP/1.1. A lease that is granted to nobody would
     /// keep everybody else away, so that client counts as gone.
-    fn gone(&mut self) -> Waiting<'_, Box<pingora::Error>> {
-        boxed(|| gone(self))
+    fn gone(&mut self) -> BoxFuture<'_, Box<pingora::Error>> {
+        box_future(|| gone(self))
     }
 }
 
@@ -47,7 +47,7 @@ async fn gone(session: &mut Session) -> Box<pingora::Error> {
     if !session.is_body_done() {
         return std::future::pending().await;
     }
-    let watched = Watched::of(session);
+    let watched = WatchedSession::of(session);
     if let Some(stream) = watched.0.watch_h2_stream_close() {
         let _ = stream.await;
         return pingora::Error::new_down(ErrorType::ConnectionClosed);
@@ -59,16 +59,16 @@ async fn gone(session: &mut Session) -> Box<pingora::Error> {
 }
 
 /// A session whose close is an error, until this is dropped.
-struct Watched<'a>(&'a mut Session);
+struct WatchedSession<'a>(&'a mut Session);
 
-impl<'a> Watched<'a> {
+impl<'a> WatchedSession<'a> {
     fn of(session: &'a mut Session) -> Self {
         session.set_abort_on_close(true);
         Self(session)
     }
 }
 
-impl Drop for Watched<'_> {
+impl Drop for WatchedSession<'_> {
     fn drop(&mut self) {
         self.0.set_abort_on_close(false);
     }

@@ -22,7 +22,7 @@ pub(crate) struct Unread {
 
 /// The bytes of one response, until it is sent.
 #[derive(Debug)]
-pub(crate) struct Sending {
+pub(crate) struct UnreadBytes {
     unread: Arc<Unread>,
     bytes: usize,
 }
@@ -45,16 +45,16 @@ impl Unread {
 }
 
 /// A response of so many bytes is being sent; nothing where the connection is not looked at.
-pub(crate) fn sending(bytes: usize) -> Option<Sending> {
+pub(crate) fn sending(bytes: usize) -> Option<UnreadBytes> {
     let unread = UNREAD.try_with(Arc::clone).ok()?;
     let before = unread.bytes.fetch_add(bytes, Ordering::Relaxed);
     if before <= unread.bytes_max && unread.is_too_much() {
         unread.more.notify_one();
     }
-    Some(Sending { unread, bytes })
+    Some(UnreadBytes { unread, bytes })
 }
 
-impl Drop for Sending {
+impl Drop for UnreadBytes {
     fn drop(&mut self) {
         self.unread.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }

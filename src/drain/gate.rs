@@ -14,7 +14,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{InFlight, Ticket};
+use super::{InFlight, InFlightGuard};
 
 const OPEN: u8 = 0;
 const CLOSED: u8 = 1;
@@ -49,7 +49,7 @@ pub struct Retired;
 #[derive(Debug)]
 pub struct Pass {
     gate: Arc<Gate>,
-    _ticket: Ticket,
+    _ticket: InFlightGuard,
     /// How long it may still be applied after its end, unless its outcome becomes known.
     late_max: Option<Duration>,
 }
@@ -95,7 +95,7 @@ impl Gate {
     }
 
     /// Tells whoever waits for something else to give up.
-    pub(crate) fn hurry(&self) {
+    pub(crate) fn cancel_waiters(&self) {
         self.hurried.store(true, Ordering::SeqCst);
         self.changed.notify_waiters();
     }

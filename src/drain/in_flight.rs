@@ -21,13 +21,13 @@ struct Counter {
 
 /// One request in the count, until it is dropped.
 #[derive(Debug)]
-pub struct Ticket(Arc<Counter>);
+pub struct InFlightGuard(Arc<Counter>);
 
 impl InFlight {
     /// Counts a request.
-    pub fn enter(&self) -> Ticket {
+    pub fn enter(&self) -> InFlightGuard {
         self.0.requests.fetch_add(1, Ordering::SeqCst);
-        Ticket(Arc::clone(&self.0))
+        InFlightGuard(Arc::clone(&self.0))
     }
 
     /// Shows in the metrics how many are counted.
@@ -67,7 +67,7 @@ impl Gauged for Counter {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         if self.0.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.idle.notify_waiters();

@@ -4,4 +4,4 @@ mod gate;
 mod in_flight;
 
 pub use gate::{Gate, Gates, Pass, Retired, new_gates};
-pub use in_flight::{InFlight, Ticket};
+pub use in_flight::{InFlight, InFlightGuard};

@@ -91,7 +91,7 @@ impl Live {
     /// From now on the process ends: whoever waits for a lease is answered, and no connection is kept.
     pub fn end(&self) {
         self.ends.store(true, Ordering::SeqCst);
-        self.serving().gates.iter().for_each(|gate| gate.hurry());
+        self.serving().gates.iter().for_each(|gate| gate.cancel_waiters());
     }
 
     /// Whether the process ends.

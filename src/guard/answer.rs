@@ -13,7 +13,7 @@ use crate::{
         refusal::Refusal,
         validators::{ToldDate, Validators, told_date},
     },
-    upstream::{Begun, Exchange, Whole, references::lead_back},
+    upstream::{BodyPrefix, BufferedBody, Exchange, references::rewrite_references},
 };
 
 /// The end of a guarded request, before a byte of it is written.
@@ -35,7 +35,7 @@ pub struct Relayed {
     /// Its head as the client gets it.
     pub head: Box<ResponseHeader>,
     /// The part of its body that was read already.
-    pub begun: Begun,
+    pub begun: BodyPrefix,
     /// Where the rest comes from, if there is one.
     pub rest: Option<Exchange>,
 }
@@ -56,25 +56,25 @@ impl Answer {
     /// A response whose body was read up to some point. Where that was the end its length is known.
     pub(crate) async fn read_so_far(
         mut head: Box<ResponseHeader>,
-        whole: Whole,
+        whole: BufferedBody,
         exchange: Exchange,
     ) -> Result<Self, Self> {
         let (begun, rest) = match whole {
-            Whole::Complete(body) => {
+            BufferedBody::Complete(body) => {
                 exchange.finish().await;
                 if !head.headers.contains_key(header::CONTENT_LENGTH) && may_have_length(&head) {
                     head.insert_header(header::CONTENT_LENGTH, body.len())?;
                 }
                 (body, None)
             }
-            Whole::TooLarge(begun) | Whole::TooSlow(begun) => (begun, Some(exchange)),
+            BufferedBody::TooLarge(begun) | BufferedBody::TooSlow(begun) => (begun, Some(exchange)),
         };
         Ok(Self::Relayed(Box::new(Relayed { head, begun, rest })))
     }
 
     /// Says the tag that it carries in the route's second field too.
     pub(crate) fn mirror_tag(&mut self, guard: &Guard) -> pingora::Result<()> {
-        let Some(mirror) = &guard.on_the_way.mirror else { return Ok(()) };
+        let Some(mirror) = &guard.intermediaries.mirror else { return Ok(()) };
         match self {
             Self::Relayed(relayed) => mirror_tag(&mut relayed.head, mirror),
             Self::Local(head, _) | Self::NotModified(head) => mirror_tag(head, mirror),
@@ -83,10 +83,10 @@ impl Answer {
     }
 
     /// Makes what it refers to what the client knows it by.
-    pub(crate) fn lead_back(&mut self, route: &Route, client: &RequestHeader) -> pingora::Result<()> {
+    pub(crate) fn rewrite_references(&mut self, route: &Route, client: &RequestHeader) -> pingora::Result<()> {
         match self {
-            Self::Relayed(relayed) => lead_back(&mut relayed.head, route, client),
-            Self::NotModified(head) => lead_back(head, route, client),
+            Self::Relayed(relayed) => rewrite_references(&mut relayed.head, route, client),
+            Self::NotModified(head) => rewrite_references(head, route, client),
             Self::Local(..) | Self::Refused(_) | Self::Broken(_) => Ok(()),
         }
     }

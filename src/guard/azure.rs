@@ -18,12 +18,12 @@ use crate::{
         validators::{Modified, Validators},
     },
     dialect::{
-        azure::{self, AzureError, Body, Call, ERROR_CODE, Operation, Outcome},
+        azure::{self, AnswerBody, AzureError, AzureOperation, BackendOutcome, Call, ERROR_CODE},
         xml,
     },
     entropy::random_bytes,
     routing::GuardedRequest,
-    upstream::Begun,
+    upstream::BodyPrefix,
 };
 
 impl Guards {
@@ -39,7 +39,7 @@ impl Guards {
         let containers = rules.guards == LeaseGuards::Delete;
         let call = Call::read(&guarded.method, received.raw_path(), &received.headers, containers)?;
         // A number that could be guessed does no harm here.
-        let told = Told {
+        let told = AzureAnswer {
             fields: azure::common_fields(&received.headers, random_bytes().unwrap_or_default()),
             operation: call.operation,
         };
@@ -54,7 +54,7 @@ impl Guards {
                 Box::pin(self.lease_in_azure(client, &request, guard, rules, &call)).await
             }
             operation if operation.is_read() => self.read(client, &request, guard).await,
-            Operation::DeleteContainer => self.remove_container(client, &request, guard).await,
+            AzureOperation::DeleteContainer => self.remove_container(client, &request, guard).await,
             _ => self.write(client, &request, guard).await,
         };
         self.tell_in_azure(&request, guard, &told, answer.unwrap_or_else(|answer| answer)).await
@@ -109,7 +109,7 @@ impl Guards {
         &self,
         request: &Request,
         guard: &Guard,
-        told: &Told,
+        told: &AzureAnswer,
         answer: Answer,
     ) -> Result<Answer, Answer> {
         match answer {
@@ -131,15 +131,15 @@ impl Guards {
         &self,
         request: &Request,
         guard: &Guard,
-        told: &Told,
+        told: &AzureAnswer,
         relayed: Relayed,
     ) -> Result<Answer, Answer> {
-        let is_blob = told.operation == Operation::ReadBlob;
+        let is_blob = told.operation == AzureOperation::ReadBlob;
         let relayed = if is_blob { self.part_of(request, guard, relayed).await? } else { relayed };
         let Relayed { mut head, begun, rest } = relayed;
         let matches = request.conditions.if_match.is_some();
         let outcome = azure::outcome(told.operation, head.status, matches);
-        let relays = matches!(outcome, Outcome::Done(_, Body::Relayed));
+        let relays = matches!(outcome, BackendOutcome::Done(_, AnswerBody::Relayed));
         let rest = match rest {
             Some(exchange) if !relays => {
                 exchange.discard().await;
@@ -148,17 +148,17 @@ impl Guards {
             rest => rest,
         };
         let begun = match outcome {
-            Outcome::NotModified => {
+            BackendOutcome::NotModified => {
                 let not_modified = Answer::not_modified(&not_modified_fields(&head.headers));
                 return Box::pin(self.tell_in_azure(request, guard, told, not_modified)).await;
             }
-            Outcome::Failed(error) => write_error(&mut head, error)?,
-            Outcome::Done(status, Body::Dropped) => {
+            BackendOutcome::Failed(error) => write_error(&mut head, error)?,
+            BackendOutcome::Done(status, AnswerBody::Dropped) => {
                 head.set_status(status)?;
                 replace_content(&mut head, None)?;
-                Begun::default()
+                BodyPrefix::default()
             }
-            Outcome::Done(status, Body::Relayed) => {
+            BackendOutcome::Done(status, AnswerBody::Relayed) => {
                 head.set_status(status)?;
                 head.insert_header(azure::BLOB_TYPE, azure::BLOCK_BLOB)?;
                 head.insert_header(header::ACCEPT_RANGES, "bytes")?;
@@ -180,12 +180,12 @@ impl Guards {
 }
 
 /// What every answer to a request says.
-struct Told {
+struct AzureAnswer {
     fields: Vec<(HeaderName, HeaderValue)>,
-    operation: Operation,
+    operation: AzureOperation,
 }
 
-impl Told {
+impl AzureAnswer {
     fn write_to(&self, head: &mut ResponseHeader) -> pingora::Result<()> {
         self.fields.iter().try_for_each(|(name, value)| head.insert_header(name.clone(), value.clone()))
     }
@@ -217,7 +217,7 @@ fn append(head: &mut RequestHeader, fields: HeaderMap) -> pingora::Result<()> {
 }
 
 /// Makes an error of a response, which keeps what is not about its content: credentials asked for, when to come back.
-fn write_error(head: &mut ResponseHeader, error: AzureError) -> pingora::Result<Begun> {
+fn write_error(head: &mut ResponseHeader, error: AzureError) -> pingora::Result<BodyPrefix> {
     let message = "The server behind this proxy has refused the request or failed it.";
     let document = Bytes::from(xml::error(&[("Code", error.code), ("Message", message)]));
     head.set_status(error.status)?;
@@ -225,7 +225,7 @@ fn write_error(head: &mut ResponseHeader, error: AzureError) -> pingora::Result<
     head.remove_header(&header::LAST_MODIFIED);
     replace_content(head, Some(&document))?;
     head.insert_header(ERROR_CODE, error.code)?;
-    Ok(Begun::of(document))
+    Ok(BodyPrefix::of(document))
 }
 
 /// Takes away what a head says of its content, and says it of an XML document or of nothing.

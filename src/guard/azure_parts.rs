@@ -14,14 +14,14 @@ use super::{
     request::Request,
 };
 use crate::{
-    body::Use,
+    body::MemoryUse,
     core::{
         policy::{Guard, TagSource},
-        range::{Wanted, wanted},
+        range::{WantedRange, wanted},
         refusal::{Code, Refusal},
         validators::Validators,
     },
-    upstream::{Begun, Whole, read_whole},
+    upstream::{BodyPrefix, BufferedBody, read_whole},
 };
 
 impl Guards {
@@ -43,16 +43,16 @@ impl Guards {
         };
         let length = content_length(&head).unwrap_or(begun.len() as u64);
         let part = match wanted(fields, length) {
-            Wanted::Whole => return Ok(Relayed { head, begun, rest }),
-            Wanted::Nothing => {
+            WantedRange::Whole => return Ok(Relayed { head, begun, rest }),
+            WantedRange::Nothing => {
                 if let Some(exchange) = rest {
                     exchange.discard().await;
                 }
                 head.set_status(StatusCode::RANGE_NOT_SATISFIABLE)?;
                 head.insert_header(header::CONTENT_RANGE, format!("bytes */{length}"))?;
-                return Ok(Relayed { head, begun: Begun::default(), rest: None });
+                return Ok(Relayed { head, begun: BodyPrefix::default(), rest: None });
             }
-            Wanted::Part { first, last } => first..last.saturating_add(1),
+            WantedRange::Part { first, last } => first..last.saturating_add(1),
         };
         label_part(&mut head, &part, length)?;
         if part == (0..length) {
@@ -70,16 +70,16 @@ impl Guards {
         let Relayed { head, begun, rest } = relayed;
         let Some(mut exchange) = rest else { return Ok(Relayed { head, begun, rest: None }) };
         let wait = request.upstream().timeout;
-        let read = read_whole(&mut exchange, guard.hash_max_bytes, wait, self.budget_for(Use::Response)).await;
+        let read = read_whole(&mut exchange, guard.hash_max_bytes, wait, self.budget_for(MemoryUse::Response)).await;
         match read.map_err(super::refusals::of_read)? {
             // What was read before was given up as too large.
-            Whole::Complete(whole) if begun.is_empty() => {
+            BufferedBody::Complete(whole) if begun.is_empty() => {
                 exchange.finish().await;
                 Ok(Relayed { head, begun: whole, rest: None })
             }
             // The backend was not asked for the part because of a write, and will be soon.
             _ if guard.etag == TagSource::Version && serves_parts(&head) => Err(busy().into()),
-            Whole::Complete(_) | Whole::TooLarge(_) | Whole::TooSlow(_) => {
+            BufferedBody::Complete(_) | BufferedBody::TooLarge(_) | BufferedBody::TooSlow(_) => {
                 let detail = "The server behind this proxy serves no parts, and the blob is too large to take one from \
                               (hash_max).";
                 Err(Refusal::new(Code::NotSupported, detail).into())
@@ -93,7 +93,9 @@ impl Guards {
         let Ok(now) = self.snapshot(&request.key).await else { return false };
         let current =
             version_tag_of(self.records.incarnation(), now.version(), selecting_number(request.labelled_variant, &[]));
-        now.is_quiet() && current.tag.is_some() && current.tag == Validators::from_headers(&head.headers).0.tag
+        now.has_no_pending_writes()
+            && current.tag.is_some()
+            && current.tag == Validators::from_headers(&head.headers).0.tag
     }
 }
 

@@ -31,7 +31,7 @@ use crate::{
     },
     routing::GuardedRequest,
     upstream::{
-        Choice, Exchange, Whole,
+        BufferedBody, Choice, Exchange,
         fields::{request_head, response_head},
     },
 };
@@ -189,7 +189,7 @@ impl Guards {
                 head.insert_header(header::ACCESS_CONTROL_ALLOW_METHODS, methods)?;
             }
         }
-        Answer::read_so_far(head, Whole::unread(), exchange).await
+        Answer::read_so_far(head, BufferedBody::unread(), exchange).await
     }
 }
 

@@ -9,8 +9,8 @@ use http::header;
 use pingora::{ErrorType, http::RequestHeader};
 
 use crate::{
-    body::{Body, BodyBudget, BodyLimits, Client, Use, receive},
-    boxed::boxed,
+    body::{Body, BodyBudget, BodyLimits, Client, MemoryUse, receive},
+    box_future::box_future,
     config::{self, Config, Route},
     core::{
         cors::is_preflight,
@@ -51,9 +51,9 @@ pub use operator::{Forgotten, NotBroken};
 
 use claim::{Marker, queue::Queues};
 use cors::Origins;
-use knowledge::{issued_tags::IssuedTags, principal::Acquaintances, responses::Memory};
-use lease::{quota::Holdings, usage::is_free_to_append};
-use read::{unstable_tags::Flapping, warn_once::Notices};
+use knowledge::{issued_tags::IssuedTags, principal::ReadGrants, responses::Memory};
+use lease::{quota::LeaseQuota, usage::is_free_to_append};
+use read::{unstable_tags::UnstableTags, warn_once::WarnOnce};
 use request::{Received, Request, name_resource};
 use write::{idempotency::Replays, touches::Related};
 
@@ -63,18 +63,18 @@ pub struct Guards {
     marker: Arc<Marker>,
     queues: Arc<Queues>,
     lease_queues: Arc<Queues>,
-    holdings: Arc<Holdings>,
+    lease_quota: Arc<LeaseQuota>,
     replays: Arc<Replays>,
     upstreams: Arc<Upstreams>,
     exchanger: Arc<dyn Transport>,
     signer: Option<Arc<Signer>>,
     memory: Arc<Memory>,
     issued: Arc<IssuedTags>,
-    flapping: Arc<Flapping>,
+    unstable_tags: Arc<UnstableTags>,
     related: Related,
-    notices: Notices,
+    warn_once: WarnOnce,
     origins: Arc<Origins>,
-    acquaintances: Arc<Acquaintances>,
+    read_grants: Arc<ReadGrants>,
     activity: Option<Arc<Activity>>,
     body_limits: BodyLimits,
     body_budget: Arc<BodyBudget>,
@@ -112,18 +112,18 @@ impl Guards {
             records,
             queues: Arc::new(Queues::new(server.claim_waiters_max)),
             lease_queues: Arc::new(Queues::for_leases(server.claim_waiters_max)),
-            holdings: Arc::default(),
+            lease_quota: Arc::default(),
             replays: Arc::new(Replays::new()),
             upstreams,
             exchanger,
             signer: None,
             memory: Arc::new(Memory::new()),
             issued: Arc::new(IssuedTags::new()),
-            flapping: Arc::new(Flapping::new()),
+            unstable_tags: Arc::new(UnstableTags::new()),
             related: Related::new(config),
-            notices: Notices::default(),
+            warn_once: WarnOnce::default(),
             origins: Arc::new(Origins::new()),
-            acquaintances: Arc::new(Acquaintances::new()),
+            read_grants: Arc::new(ReadGrants::new()),
             activity: None,
             body_limits: body_limits(server),
             body_budget: Arc::new(BodyBudget::new(server.body_memory_total_bytes, server.spool_total_bytes)),
@@ -148,18 +148,18 @@ impl Guards {
             marker: Arc::clone(&self.marker),
             queues: Arc::clone(&self.queues),
             lease_queues: Arc::clone(&self.lease_queues),
-            holdings: Arc::clone(&self.holdings),
+            lease_quota: Arc::clone(&self.lease_quota),
             replays: Arc::clone(&self.replays),
             upstreams: Arc::clone(&self.upstreams),
             exchanger: Arc::clone(&self.exchanger),
             signer: self.signer.clone(),
             memory: Arc::clone(&self.memory),
             issued: Arc::clone(&self.issued),
-            flapping: Arc::clone(&self.flapping),
+            unstable_tags: Arc::clone(&self.unstable_tags),
             related: Related::new(config),
-            notices: Notices::default(),
+            warn_once: WarnOnce::default(),
             origins: Arc::clone(&self.origins),
-            acquaintances: Arc::clone(&self.acquaintances),
+            read_grants: Arc::clone(&self.read_grants),
             activity: self.activity.clone(),
             body_limits: body_limits(&config.server),
             body_budget: Arc::clone(&self.body_budget),
@@ -197,7 +197,7 @@ impl Guards {
         client: &'a mut dyn Client,
         guarded: &'a GuardedRequest,
     ) -> impl Future<Output = pingora::Result<Answer>> + Send + 'a {
-        boxed(|| self.handle_request(client, guarded))
+        box_future(|| self.handle_request(client, guarded))
     }
 
     async fn handle_request(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> pingora::Result<Answer> {
@@ -210,7 +210,7 @@ impl Guards {
             Box::pin(self.answer_origin(request, guarded, guard, &mut answer)).await?;
         }
         answer.mirror_tag(guard)?;
-        answer.lead_back(&guarded.route, client.head())?;
+        answer.rewrite_references(&guarded.route, client.head())?;
         answer.tell_date(guard)?;
         Ok(answer)
     }
@@ -274,7 +274,7 @@ impl Guards {
     }
 
     /// What all bodies may hold, for one of this use.
-    fn budget_for(&self, purpose: Use) -> (&Arc<BodyBudget>, Use) {
+    fn budget_for(&self, purpose: MemoryUse) -> (&Arc<BodyBudget>, MemoryUse) {
         (&self.body_budget, purpose)
     }
 
@@ -287,7 +287,7 @@ impl Guards {
     }
 
     fn was_let_read(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) {
-        self.acquaintances.was_let_read(&request.key, request.principal, snapshot.now, guard.identity_ttl);
+        self.read_grants.was_let_read(&request.key, request.principal, snapshot.now, guard.identity_ttl);
     }
 }
 

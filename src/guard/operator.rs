@@ -85,8 +85,8 @@ impl Guards {
         let Updated { snapshot, is_changed } = self.records.update(key, None, step).await?;
         match remaining.filter(|_| is_changed) {
             None => return Err(NotBroken::NoLease),
-            Some(Duration::ZERO) => self.holdings.free(key),
-            Some(left) => self.holdings.change_end(key, Some(snapshot.now.plus(left))),
+            Some(Duration::ZERO) => self.lease_quota.free(key),
+            Some(left) => self.lease_quota.change_end(key, Some(snapshot.now.plus(left))),
         }
         Ok(snapshot)
     }
@@ -108,7 +108,7 @@ impl Guards {
     }
 
     /// Forgets whom the upstream has let read what: each client is asked about at the upstream again.
-    pub fn forget_acquaintances(&self) {
-        self.acquaintances.forget_all();
+    pub fn forget_read_grants(&self) {
+        self.read_grants.forget_all();
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue, Method, header};
 use pingora::http::RequestHeader;
 
-use super::{knowledge::principal::Principal, probe::affinity::Stay, refusals};
+use super::{knowledge::principal::Principal, probe::affinity::Affinity, refusals};
 use crate::{
     body::Client,
     config::{Route, Upstream},
@@ -22,7 +22,7 @@ use crate::{
     },
     drain::{Gate, Pass},
     routing::GuardedRequest,
-    upstream::{Choice, fields::Head as _},
+    upstream::{Choice, fields::FieldsOfHead as _},
 };
 
 /// Conditional fields (RFC 9110 section 13.1).
@@ -56,7 +56,7 @@ pub(crate) struct Request {
     /// The lease that it names.
     pub(crate) lease_id: Option<LeaseId>,
     /// The server that it has dealt with.
-    pub(crate) stay: Stay,
+    pub(crate) affinity: Affinity,
 }
 
 /// A request as it came.
@@ -91,14 +91,14 @@ impl Request {
         lease_id: Option<LeaseId>,
     ) -> Self {
         let Received { mut head, has_content, certificate, address } = received;
-        if conditions.restore(&guard.on_the_way) {
+        if conditions.restore(&guard.intermediaries) {
             show_tags(&mut head, &conditions);
         }
         let principal = Principal::of(&head.headers, &guard.identity_headers, certificate.as_deref());
         let variant = principal.variant(&key, head.raw_path(), &head.headers);
         let labelled_variant =
             if principal.signs() { principal.labelled_variant(&key, head.raw_path(), &head.headers) } else { variant };
-        let stay = Stay::default();
+        let affinity = Affinity::default();
         Self {
             route,
             gate,
@@ -112,7 +112,7 @@ impl Request {
             variant,
             labelled_variant,
             lease_id,
-            stay,
+            affinity,
         }
     }
 
@@ -146,12 +146,12 @@ impl Request {
 
     /// Where it asks about its resource.
     pub(crate) fn to_ask(&self) -> Choice<'_> {
-        self.stay.to_ask(self.key.as_str())
+        self.affinity.to_ask(self.key.as_str())
     }
 
     /// Where it is sent to.
     pub(crate) fn to_send(&self) -> Choice<'_> {
-        self.stay.to_send(self.key.as_str())
+        self.affinity.to_send(self.key.as_str())
     }
 }
 

@@ -5,9 +5,9 @@ use std::{net::IpAddr, sync::Arc};
 use super::{handshake::Handshake, observe::Observation};
 use crate::{
     core::address::Address,
-    drain::{Pass, Ticket},
+    drain::{InFlightGuard, Pass},
     generation::Serving,
-    telemetry::{access::Entry, exchange::Watch},
+    telemetry::{access::AccessEntry, exchange::ExchangeWatch},
     upstream::balance::Slot,
 };
 
@@ -17,9 +17,9 @@ pub struct Context {
     /// The configuration that handles it, from its beginning to its end.
     pub serving: Arc<Serving>,
     /// What the access log is to say.
-    pub entry: Entry,
+    pub entry: AccessEntry,
     /// Counts the request as in flight.
-    pub ticket: Option<Ticket>,
+    pub ticket: Option<InFlightGuard>,
     /// The place in the configuration of the unguarded route, once the door has let the request pass.
     pub route_index: Option<usize>,
     /// Its way through the gate of an unguarded route, if it writes.
@@ -39,7 +39,7 @@ pub struct Context {
     /// Addresses of that server that were not tried, in reverse order.
     pub untried: Vec<Address>,
     /// What is seen of the exchange with the last of them.
-    pub watch: Watch,
+    pub watch: ExchangeWatch,
     /// Whether a connection to a server was made: from here on one may have seen the request.
     pub connected: bool,
 }
@@ -53,10 +53,10 @@ impl Context {
     }
 
     /// The context of a request whose head was just read.
-    pub fn new(ticket: Ticket, serving: Arc<Serving>) -> Self {
+    pub fn new(ticket: InFlightGuard, serving: Arc<Serving>) -> Self {
         Self {
             serving,
-            entry: Entry::default(),
+            entry: AccessEntry::default(),
             ticket: Some(ticket),
             route_index: None,
             pass: None,
@@ -67,7 +67,7 @@ impl Context {
             server: None,
             slot: None,
             untried: Vec::new(),
-            watch: Watch::nothing(),
+            watch: ExchangeWatch::nothing(),
             connected: false,
         }
     }

@@ -30,8 +30,8 @@ use crate::{
         door::{self, Door, Head},
         method,
     },
-    telemetry::{self, access::Exchange, trail},
-    upstream::fields::{Head as _, end_nominated, say_length_once},
+    telemetry::{self, access::ClientExchange, stream_info},
+    upstream::fields::{FieldsOfHead as _, end_nominated, say_length_once},
 };
 
 /// How long a client may take to receive a piece of its response.
@@ -144,7 +144,7 @@ pub(super) async fn guard(
     context.entry.route = Some(Arc::clone(&request.route));
     context.entry.key = Some(request.key.clone());
     let trail = context.entry.trail.clone();
-    trail::along(trail.as_ref(), handle(serving, request, session, context)).await
+    stream_info::along(trail.as_ref(), handle(serving, request, session, context)).await
 }
 
 /// Has the guard answer a request, and sends the answer.
@@ -273,7 +273,7 @@ pub(super) async fn leave(session: &mut Session, error: Option<&Error>, context:
 /// Tells whoever wants to know what became of a request.
 fn tell(session: &Session, context: &mut Context) {
     let request = session.req_header();
-    let exchange = Exchange {
+    let exchange = ClientExchange {
         method: &request.method,
         target: request.raw_path(),
         status: session.response_written().map_or(0, |head| head.status.as_u16()),

@@ -12,7 +12,7 @@ use pingora::{Error, ErrorType, http::RequestHeader};
 use crate::{
     core::fields::{self, Remover},
     routing::{GuardedRequest, Tunnel},
-    upstream::fields::Head as _,
+    upstream::fields::FieldsOfHead as _,
 };
 
 /// How an answer that opens no tunnel ends the exchange of its handshake.

@@ -42,14 +42,14 @@ mod tests;
 pub use context::Context;
 pub use observe::Observation;
 use observe::Observer;
-use pass::Servers;
+use pass::PeerFinder;
 
 /// The proxy as pingora sees it.
 pub struct Gateway {
     live: Arc<Live>,
     observer: Observer,
     activity: Option<Arc<Activity>>,
-    servers: Servers,
+    servers: PeerFinder,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Gateway {
 impl Gateway {
     /// The proxy of whatever configuration is live.
     pub fn new(live: Arc<Live>) -> Self {
-        Self { live, observer: Observer::default(), activity: None, servers: Servers::new() }
+        Self { live, observer: Observer::default(), activity: None, servers: PeerFinder::new() }
     }
 
     /// The same, where what happens is noted for an operator.

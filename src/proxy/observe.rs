@@ -33,14 +33,14 @@ const RESOURCES_MAX: u64 = 100_000;
 /// What is seen of the traffic on observed routes.
 #[derive(Debug)]
 pub(super) struct Observer {
-    resources: Cache<ResourceKey, Arc<Seen>>,
+    resources: Cache<ResourceKey, Arc<ObservedResource>>,
     /// How often each route would have given each verdict.
     counts: Mutex<BTreeMap<(String, &'static str), u64>>,
 }
 
 /// What is seen of one resource.
 #[derive(Debug, Default)]
-struct Seen {
+struct ObservedResource {
     writes_in_flight: AtomicU64,
     /// Grows with the beginning and the end of each write.
     events: AtomicU64,
@@ -51,7 +51,7 @@ struct Seen {
 /// One request on an observed route, until it is dropped.
 #[derive(Debug)]
 pub struct Observation {
-    seen: Arc<Seen>,
+    seen: Arc<ObservedResource>,
     /// Whether it is a write that has not ended.
     writes: bool,
     /// The number of events when a GET began; no other request teaches anything.
@@ -97,7 +97,7 @@ impl Observer {
     }
 }
 
-impl Seen {
+impl ObservedResource {
     /// The current representation, as far as it was seen: not where a write began or ended since.
     fn current(&self, events: u64) -> Representation {
         match &*self.last.lock().unwrap_or_else(PoisonError::into_inner) {

@@ -22,13 +22,13 @@ use crate::{
         target::{split_authority, split_query},
     },
     routing::method,
-    telemetry::exchange::Watch,
+    telemetry::exchange::ExchangeWatch,
     upstream::{
         Choice,
         balance::{self, Full},
-        fields::{Head, end_hop, via},
+        fields::{FieldsOfHead, end_hop, via},
         peer::{Resolver, peer},
-        references::lead_back,
+        references::rewrite_references,
         trace,
     },
 };
@@ -38,9 +38,9 @@ pub(super) const OVERLOADED: ErrorType = ErrorType::Custom("overloaded");
 
 /// What finds the addresses of the servers of unguarded requests.
 #[derive(Debug)]
-pub(super) struct Servers(Resolver);
+pub(super) struct PeerFinder(Resolver);
 
-impl Servers {
+impl PeerFinder {
     pub(super) fn new() -> Self {
         Self(Resolver::new())
     }
@@ -67,7 +67,8 @@ impl Servers {
                     peer.options.set_http_version(1, 1);
                 }
                 let is_tls = upstream.tls.is_some();
-                context.watch = Watch::begin_for(context.entry.trail.clone(), name, is_tls, Some(address.clone()));
+                context.watch =
+                    ExchangeWatch::begin_for(context.entry.trail.clone(), name, is_tls, Some(address.clone()));
                 context.entry.server = Some(address);
                 return Ok(Box::new(peer));
             }
@@ -99,7 +100,12 @@ pub(super) fn connected(context: &Context, succeeded: bool) {
 }
 
 /// The servers of an upstream in the order in which a request tries them.
-fn order(servers: &balance::Servers, upstream: &Upstream, request: &RequestHeader, context: &Context) -> Vec<usize> {
+fn order(
+    servers: &balance::UpstreamServers,
+    upstream: &Upstream,
+    request: &RequestHeader,
+    context: &Context,
+) -> Vec<usize> {
     if upstream.balance == Balance::RoundRobin {
         return servers.order(Choice::Turn);
     }
@@ -116,7 +122,7 @@ fn order(servers: &balance::Servers, upstream: &Upstream, request: &RequestHeade
 }
 
 /// The next server: the first one; where they take turns, the first one that has room for another request, if there is one.
-fn next(untried: &mut Vec<usize>, servers: &balance::Servers, takes_turns: bool) -> Option<usize> {
+fn next(untried: &mut Vec<usize>, servers: &balance::UpstreamServers, takes_turns: bool) -> Option<usize> {
     let has_room = |server: &usize| takes_turns && servers.try_slot(*server).is_ok();
     let free = untried.iter().rposition(has_room);
     match free {
@@ -197,7 +203,7 @@ pub(super) fn response_from_upstream(
     if !response.status.is_informational() {
         end_hop(response);
         if let Some(route) = &context.entry.route {
-            lead_back(response, route, client)?;
+            rewrite_references(response, route, client)?;
         }
         response.append_header("Via", via(response.version))?;
     }

@@ -14,13 +14,13 @@ use tokio::sync::watch;
 use super::Gateway;
 use crate::{
     clock::BootClock,
-    config::{self, Balance, Config, Connections, Forwarded, HashBy, HostHeader, Listen, Route, Upstream},
+    config::{self, Balance, Config, ConnectionLimits, Forwarded, HashBy, HostHeader, Listen, Route, Upstream},
     core::{
         fields::Underscores,
         path_mapping::PathMapping,
         policy::{
-            Compare, ErrorShape, Guarantee, Guard, Idempotency, MethodOverride, OnTheWay, OnWrite, Policy, ProbeAuth,
-            Require, TagAfterWrite, TagSource, Writers,
+            Compare, ErrorShape, Guarantee, Guard, Idempotency, Intermediaries, MethodOverride, OnWrite, Policy,
+            ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
         },
         resource::KeyTemplate,
         route::{HostPattern, PathPattern},
@@ -48,7 +48,7 @@ pub(crate) fn guard() -> Guard {
         etag: TagSource::Content,
         ignored_json: Vec::new(),
         unique_tags: false,
-        on_the_way: OnTheWay::default(),
+        intermediaries: Intermediaries::default(),
         writers: Writers::Shared,
         compare: Compare::Strong,
         require: Require::Always,
@@ -98,7 +98,7 @@ pub(crate) fn route(path: &str, guard: Option<Guard>, servers: &[SocketAddr]) ->
             hash_by: HashBy::default(),
             read_timeout: Duration::from_secs(5),
             write_timeout: Duration::from_secs(5),
-            connections: Connections::default(),
+            connections: ConnectionLimits::default(),
             health: None,
             host_header: HostHeader::default(),
             forwarded: Forwarded::default(),
@@ -150,7 +150,7 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
                 reload_interval: Duration::from_secs(10),
             },
         },
-        store: config::Store {
+        store: config::StoreSettings {
             kind: config::StoreKind::Memory,
             capacity: 1000,
             max_bytes: 1 << 30,

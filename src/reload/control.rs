@@ -41,7 +41,7 @@ const REFUSED: &str = "refused";
 
 /// What a running process has answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ControlAnswer {
     /// It serves by the file.
     Done(String),
     /// The file has problems.
@@ -109,7 +109,7 @@ fn told(reloaded: Result<super::Reloaded, NotReloaded>) -> (&'static str, String
 }
 
 /// Asks the process that answers at this path for a reload, and waits for what becomes of it.
-pub fn ask(path: &Path, force: bool) -> io::Result<Answer> {
+pub fn ask(path: &Path, force: bool) -> io::Result<ControlAnswer> {
     let mut stream = UnixStream::connect(path)?;
     writeln!(stream, "{}", if force { FORCED_RELOAD } else { RELOAD })?;
     let mut reader = BufReader::new(stream);
@@ -118,9 +118,9 @@ pub fn ask(path: &Path, force: bool) -> io::Result<Answer> {
     reader.read_to_string(&mut text)?;
     let text = text.trim_end().to_owned();
     match word.trim_end() {
-        DONE => Ok(Answer::Done(text)),
-        PROBLEMS => Ok(Answer::Problems(text)),
-        REFUSED => Ok(Answer::Refused(text)),
+        DONE => Ok(ControlAnswer::Done(text)),
+        PROBLEMS => Ok(ControlAnswer::Problems(text)),
+        REFUSED => Ok(ControlAnswer::Refused(text)),
         _ => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the process has ended before it answered")),
     }
 }

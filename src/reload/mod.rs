@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    config::{self, Config, Loaded, Plan, Problems, Route, plan},
+    config::{self, Config, Loaded, Problems, ReloadPlan, Route, plan},
     core::policy::ProbeAuth,
     drain::{Gate, Gates},
     generation::{Live, Serving, status},
@@ -57,7 +57,7 @@ pub struct Reloader {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reloaded {
     /// What it changed.
-    pub plan: Plan,
+    pub plan: ReloadPlan,
     /// What is allowed in the file but rarely meant.
     pub warnings: Vec<String>,
 }
@@ -180,7 +180,7 @@ impl Reloader {
         if taken.is_empty() || force { Ok(()) } else { Err(NotReloaded::Leased(taken)) }
     }
 
-    fn swap(&self, old: &Serving, config: Config, signer: Option<Signer>, plan: &Plan, closed: Closed) {
+    fn swap(&self, old: &Serving, config: Config, signer: Option<Signer>, plan: &ReloadPlan, closed: Closed) {
         let gate = |continued: &Option<usize>| {
             let kept = continued.and_then(|place| Some(Arc::clone(&closed.before.get(place)?.1)));
             kept.filter(|_| !continued.is_some_and(|place| closed.settles(place))).unwrap_or_default()
@@ -206,7 +206,7 @@ struct Closed {
 }
 
 impl Closed {
-    fn close(before: Vec<(Arc<Route>, Arc<Gate>)>, plan: &Plan) -> Self {
+    fn close(before: Vec<(Arc<Route>, Arc<Gate>)>, plan: &ReloadPlan) -> Self {
         let name = |place: &usize| Some(before.get(*place)?.0.name.clone());
         let unleased = plan.must_be_unleased.iter().filter_map(name).collect();
         let closed = Self { places: plan.must_settle.clone(), unleased, before };
@@ -255,7 +255,7 @@ pub fn signer(config: &Config) -> Result<Option<Signer>, NoCredentials> {
 
 impl fmt::Display for Reloaded {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { added, removed, changed, needs_restart, .. } = &self.plan;
+        let ReloadPlan { added, removed, changed, needs_restart, .. } = &self.plan;
         let parts = [("added", added), ("removed", removed), ("changed", changed)];
         let mut parts: Vec<_> = parts.iter().filter(|(_, names)| !names.is_empty()).collect();
         if parts.is_empty() {

@@ -17,7 +17,7 @@ use http::{HeaderMap, HeaderName, Method, Version, header};
 
 use super::{
     GuardedRequest, method,
-    table::{Place, place},
+    table::{TablePlace, place},
 };
 use crate::{
     config::Route,
@@ -134,9 +134,9 @@ fn find(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Door {
     let no_route = || Refusal::new(Code::NoRoute, "send a request for a host and path that a route matches");
     let Some(found) = table.find(head.host, &normal) else { return refuse(None, no_route()) };
     let (route_index, route, lease) = match place(routes, found.index) {
-        Place::Resource(index, route) => (index, route, None),
-        Place::Lease(index, route, rules) => (index, route, Some(rules)),
-        Place::Nothing => return refuse(None, no_route()),
+        TablePlace::Resource(index, route) => (index, route, None),
+        TablePlace::Lease(index, route, rules) => (index, route, Some(rules)),
+        TablePlace::Nothing => return refuse(None, no_route()),
     };
     // A path in normal form is spelled like the route that it takes.
     let other = if path == normal.as_str().as_bytes() { None } else { spelled().filter(|&index| index != found.index) };
@@ -147,7 +147,7 @@ fn find(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Door {
         return refuse(Some(route_index), not_below(route));
     }
     let Some(guard) = &route.guard else { return Door::Pass { route_index, upgrade: true } };
-    let taken = Taken { route_index, route, found: &found };
+    let taken = TakenRoute { route_index, route, found: &found };
     let judged = check_own_fields(guard, route, head).and_then(|()| match lease {
         Some(rules) => judge_lease(guard, rules, &taken, &normal, head),
         None => judge(guard, &taken, &normal, head),
@@ -196,7 +196,7 @@ fn check_own_fields(guard: &Guard, route: &Route, head: &Head<'_>) -> Result<(),
 }
 
 /// Decides where a request on a guarded route goes.
-fn judge(guard: &Guard, taken: &Taken<'_>, normal: &NormalPath, head: &Head<'_>) -> Result<Door, Refusal> {
+fn judge(guard: &Guard, taken: &TakenRoute<'_>, normal: &NormalPath, head: &Head<'_>) -> Result<Door, Refusal> {
     let route_index = taken.route_index;
     let method = method::effective(guard, head.method, head.headers, head.target)?;
     match guard.class_of(&method) {
@@ -224,7 +224,7 @@ fn judge(guard: &Guard, taken: &Taken<'_>, normal: &NormalPath, head: &Head<'_>)
 fn judge_lease(
     guard: &Guard,
     rules: &LeaseRules,
-    taken: &Taken<'_>,
+    taken: &TakenRoute<'_>,
     normal: &NormalPath,
     head: &Head<'_>,
 ) -> Result<Door, Refusal> {
@@ -252,13 +252,13 @@ fn not_below(route: &Route) -> Refusal {
 }
 
 /// The route that a request took.
-struct Taken<'a> {
+struct TakenRoute<'a> {
     route_index: usize,
     route: &'a Arc<Route>,
     found: &'a RouteMatch<'a>,
 }
 
-impl Taken<'_> {
+impl TakenRoute<'_> {
     /// The request as the guard gets it, for the resource of this path.
     fn guarded(&self, resource: &NormalPath, method: Method, is_lease: bool, head: &Head<'_>) -> Result<Door, Refusal> {
         let (_, query) = split_query(head.target);

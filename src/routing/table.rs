@@ -13,7 +13,7 @@ use crate::{
 
 /// What a place in the table stands for.
 #[derive(Clone, Copy, Debug)]
-pub enum Place<'a> {
+pub enum TablePlace<'a> {
     /// A resource of a route.
     Resource(usize, &'a Arc<Route>),
     /// The lease of a resource of a route, in the native dialect.
@@ -40,13 +40,13 @@ pub fn table(routes: &[Arc<Route>]) -> RouteTable {
 }
 
 /// What the place of this index in the table of these routes stands for.
-pub fn place(routes: &[Arc<Route>], index: usize) -> Place<'_> {
+pub fn place(routes: &[Arc<Route>], index: usize) -> TablePlace<'_> {
     if let Some(route) = routes.get(index) {
-        return Place::Resource(index, route);
+        return TablePlace::Resource(index, route);
     }
     match leased(routes).nth(index - routes.len()) {
-        Some((route_index, route, rules, _)) => Place::Lease(route_index, route, rules),
-        None => Place::Nothing,
+        Some((route_index, route, rules, _)) => TablePlace::Lease(route_index, route, rules),
+        None => TablePlace::Nothing,
     }
 }
 

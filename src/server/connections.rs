@@ -7,8 +7,8 @@ use tokio::sync::watch;
 
 use super::{
     descriptors,
-    head::{Heads, Held},
-    places::{Place, Places, RequestPlace},
+    head::{Heads, HeldHead},
+    places::{ConnectionPlace, ConnectionPlaces, RequestPlace},
 };
 use crate::{config, drain::InFlight, generation::Live};
 
@@ -16,7 +16,7 @@ use crate::{config, drain::InFlight, generation::Live};
 pub(super) struct Connections<A> {
     pub(super) application: Arc<A>,
     pub(super) heads: Heads,
-    places: Arc<Places>,
+    places: Arc<ConnectionPlaces>,
     live: Arc<Live>,
     /// Counts those whose protocol is known.
     pub(super) open: InFlight,
@@ -26,9 +26,9 @@ pub(super) struct Connections<A> {
 
 /// What a request takes up that came beside others.
 #[derive(Debug)]
-pub(super) struct Admitted {
+pub(super) struct AdmittedRequest {
     _place: RequestPlace,
-    _held: Held,
+    _held: HeldHead,
 }
 
 impl<A> Connections<A> {
@@ -37,7 +37,7 @@ impl<A> Connections<A> {
         Self {
             application: Arc::new(application),
             heads: Heads::new(server),
-            places: Arc::new(Places::new(server, descriptors::plan(server.max_connections))),
+            places: Arc::new(ConnectionPlaces::new(server, descriptors::plan(server.max_connections))),
             live: Arc::clone(live),
             open: open.clone(),
             end: watch::Sender::new(false),
@@ -45,7 +45,7 @@ impl<A> Connections<A> {
     }
 
     /// The place of a new connection; where there is none it is to be closed.
-    pub(super) fn place(&self, stream: &Stream) -> Option<Place> {
+    pub(super) fn place(&self, stream: &Stream) -> Option<ConnectionPlace> {
         let digest = stream.get_socket_digest();
         let address = digest.as_ref().and_then(|digest| digest.peer_addr()?.as_inet());
         let client = address.map(|address| address.ip().to_canonical());
@@ -53,10 +53,10 @@ impl<A> Connections<A> {
     }
 
     /// Lets a request in that came beside others on its connection, where its client and all together have room for it.
-    pub(super) fn admit(&self, place: &Place, request: &RequestHeader) -> Option<Admitted> {
+    pub(super) fn admit(&self, place: &ConnectionPlace, request: &RequestHeader) -> Option<AdmittedRequest> {
         let mut held = self.heads.hold_none();
         held.hold_head(size(request)).then_some(())?;
-        Some(Admitted { _place: place.request()?, _held: held })
+        Some(AdmittedRequest { _place: place.request()?, _held: held })
     }
 
     /// Tells a connection when it is to end, if nothing is under way on it.

@@ -16,7 +16,7 @@ const A_REQUEST: usize = 3;
 
 /// How descriptors are shared out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct DescriptorPlan {
     /// Connections of clients.
     pub(super) max_connections: usize,
     /// Descriptors from this number on are not for clients.
@@ -25,7 +25,7 @@ pub(super) struct Plan {
 
 /// Raises the limit of the process as far as it may, and shares it out; says so where it is too low for so many
 /// connections.
-pub(super) fn plan(wanted_connections: usize) -> Plan {
+pub(super) fn plan(wanted_connections: usize) -> DescriptorPlan {
     let plan = share_out(raise_limit(), in_use(), wanted_connections);
     if plan.max_connections < wanted_connections {
         tracing::warn!(
@@ -38,11 +38,11 @@ pub(super) fn plan(wanted_connections: usize) -> Plan {
     plan
 }
 
-fn share_out(limit: usize, in_use: usize, wanted_connections: usize) -> Plan {
+fn share_out(limit: usize, in_use: usize, wanted_connections: usize) -> DescriptorPlan {
     let free = limit.saturating_sub(in_use);
     let reserve = RESERVE.min(free / RESERVE_PART);
     let max_connections = wanted_connections.min((free - reserve) / A_REQUEST).max(1);
-    Plan { max_connections, first_reserved: RawFd::try_from(limit - reserve).unwrap_or(RawFd::MAX) }
+    DescriptorPlan { max_connections, first_reserved: RawFd::try_from(limit - reserve).unwrap_or(RawFd::MAX) }
 }
 
 /// How many descriptors the process may have; as many as there are numbers where nothing limits them.
@@ -65,13 +65,13 @@ mod tests {
     #[test]
     fn clients_get_a_third_of_what_there_is() {
         let plan = |limit, wanted| share_out(limit, 30, wanted);
-        assert_eq!(plan(1_048_576, 10_000), Plan { max_connections: 10_000, first_reserved: 1_048_320 });
-        assert_eq!(plan(4_096, 10_000), Plan { max_connections: 1_270, first_reserved: 3_840 });
-        assert_eq!(plan(96, 10_000), Plan { max_connections: 16, first_reserved: 80 });
+        assert_eq!(plan(1_048_576, 10_000), DescriptorPlan { max_connections: 10_000, first_reserved: 1_048_320 });
+        assert_eq!(plan(4_096, 10_000), DescriptorPlan { max_connections: 1_270, first_reserved: 3_840 });
+        assert_eq!(plan(96, 10_000), DescriptorPlan { max_connections: 16, first_reserved: 80 });
     }
 
     #[test]
     fn nothing_free_is_no_panic() {
-        assert_eq!(share_out(20, 30, 10_000), Plan { max_connections: 1, first_reserved: 20 });
+        assert_eq!(share_out(20, 30, 10_000), DescriptorPlan { max_connections: 1, first_reserved: 20 });
     }
 }

@@ -46,16 +46,16 @@ pub(super) struct Heads {
     pub(super) time_max: Duration,
     /// How many bytes it may have.
     pub(super) bytes_max: usize,
-    room: Arc<Room>,
+    room: Arc<HeadRoom>,
 }
 
 /// A complete head, and what came after it.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(super) struct ReceivedHead {
     /// The bytes.
     pub(super) bytes: BytesMut,
     /// Its share of the total, for as long as its request lasts.
-    pub(super) held: Held,
+    pub(super) held: HeldHead,
 }
 
 /// Why there is no head.
@@ -70,7 +70,7 @@ pub(super) enum NoHead {
 impl Heads {
     /// The limits of a configuration.
     pub(super) fn new(server: &config::Server) -> Self {
-        let room = Arc::new(Room { free_bytes: AtomicUsize::new(server.max_header_memory_bytes) });
+        let room = Arc::new(HeadRoom { free_bytes: AtomicUsize::new(server.max_header_memory_bytes) });
         Self {
             silence_max: server.keepalive_timeout,
             time_max: server.header_timeout,
@@ -80,13 +80,17 @@ impl Heads {
     }
 
     /// A share of the total that holds nothing yet.
-    pub(super) fn hold_none(&self) -> Held {
-        Held { room: Arc::clone(&self.room), bytes: 0 }
+    pub(super) fn hold_none(&self) -> HeldHead {
+        HeldHead { room: Arc::clone(&self.room), bytes: 0 }
     }
 
     /// Reads the next head of a connection. One that has not begun is not waited for when the process ends.
-    pub(super) async fn read(&self, stream: &mut Stream, ends: &mut watch::Receiver<bool>) -> Result<Head, NoHead> {
-        let mut head = Head { bytes: BytesMut::with_capacity(FIRST_BYTES), held: self.hold_none() };
+    pub(super) async fn read(
+        &self,
+        stream: &mut Stream,
+        ends: &mut watch::Receiver<bool>,
+    ) -> Result<ReceivedHead, NoHead> {
+        let mut head = ReceivedHead { bytes: BytesMut::with_capacity(FIRST_BYTES), held: self.hold_none() };
         let mut scan = HeadScan::default();
         let read = tokio::select! {
             biased;
@@ -114,7 +118,7 @@ impl Heads {
     }
 
     /// Whether more of a head has to come, for which there is room then.
-    fn goes_on(&self, scan: &mut HeadScan, head: &mut Head) -> Result<bool, NoHead> {
+    fn goes_on(&self, scan: &mut HeadScan, head: &mut ReceivedHead) -> Result<bool, NoHead> {
         let state = scan.look(&head.bytes);
         let length = if state == HeadState::Complete { scan.end() } else { head.bytes.len() };
         if length > self.bytes_max {
@@ -150,18 +154,18 @@ fn no_room() -> Refusal {
 
 /// The room for all heads together.
 #[derive(Debug)]
-struct Room {
+struct HeadRoom {
     free_bytes: AtomicUsize,
 }
 
 /// What one head holds of that room; given back when it is dropped.
 #[derive(Debug)]
-pub(super) struct Held {
-    room: Arc<Room>,
+pub(super) struct HeldHead {
+    room: Arc<HeadRoom>,
     bytes: usize,
 }
 
-impl Held {
+impl HeldHead {
     /// Holds what a head of so many bytes takes of the total; false where that much is not free.
     pub(super) fn hold_head(&mut self, bytes: usize) -> bool {
         bytes <= FIRST_BYTES || self.hold(bytes)
@@ -180,7 +184,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldHead {
     fn drop(&mut self) {
         if self.bytes > 0 {
             self.room.free_bytes.fetch_add(self.bytes, Ordering::Relaxed);
@@ -197,12 +201,12 @@ mod tests {
             silence_max: Duration::from_secs(60),
             time_max: Duration::from_millis(200),
             bytes_max,
-            room: Arc::new(Room { free_bytes: AtomicUsize::new(room) }),
+            room: Arc::new(HeadRoom { free_bytes: AtomicUsize::new(room) }),
         }
     }
 
     /// What comes of these pieces, each sent when the one before was read; and then nothing for ever.
-    async fn read(heads: &Heads, pieces: &[&str]) -> Result<Head, NoHead> {
+    async fn read(heads: &Heads, pieces: &[&str]) -> Result<ReceivedHead, NoHead> {
         let (mut client, server) = tokio::io::duplex(64);
         let pieces = pieces.concat();
         tokio::spawn(async move {
@@ -213,7 +217,7 @@ mod tests {
         heads.read(&mut (Box::new(server) as Stream), &mut ends).await
     }
 
-    fn code(result: Result<Head, NoHead>) -> Code {
+    fn code(result: Result<ReceivedHead, NoHead>) -> Code {
         match result {
             Err(NoHead::Refused(refusal)) => refusal.code,
             other => panic!("{other:?} and no refusal"),

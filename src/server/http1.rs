@@ -15,7 +15,7 @@ use tokio::{
 use super::{
     chunked,
     connections::Connections,
-    head::{Head, NoHead},
+    head::{NoHead, ReceivedHead},
 };
 use crate::{
     core::{
@@ -39,7 +39,7 @@ where
 {
     let mut ends = connections.ends();
     loop {
-        let Head { mut bytes, held } = match connections.heads.read(&mut stream, &mut ends).await {
+        let ReceivedHead { mut bytes, held } = match connections.heads.read(&mut stream, &mut ends).await {
             Ok(head) => head,
             Err(NoHead::Gone) => return,
             Err(NoHead::Refused(refusal)) => return refuse(stream, &refusal).await,

@@ -25,17 +25,17 @@ mod bind;
 mod chunked;
 mod connections;
 mod descriptors;
-mod entrance;
 mod head;
 mod http1;
 mod http2;
 mod places;
+mod protocol_detect;
 mod protocols;
 mod secure;
 pub mod signals;
 
 use connections::Connections;
-use entrance::Entrance;
+use protocol_detect::ProtocolDetect;
 use secure::Secure;
 
 pub(crate) use bind::is_dead_socket;
@@ -88,7 +88,7 @@ pub async fn run(
     let watching = tls.clone().map(|tls| AbortOnDrop(tokio::spawn(tls.watch())));
     let over_tls = |tls| Service::new("ifmatch over TLS".to_owned(), Secure::new(Arc::clone(&connections), tls));
     let mut secure = tls.map(over_tls);
-    let mut service = Service::new("ifmatch".to_owned(), Entrance(connections));
+    let mut service = Service::new("ifmatch".to_owned(), ProtocolDetect(connections));
     let descriptors = listeners.attach(&mut service, secure.as_mut());
 
     // One single-threaded runtime a worker: measured cheaper than work stealing for short requests.

@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::descriptors::Plan;
+use super::descriptors::DescriptorPlan;
 use crate::{
     config::{self, TrustedProxies},
     telemetry::metrics,
@@ -33,7 +33,7 @@ const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// The connections of all clients.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct ConnectionPlaces {
     max: usize,
     max_per_client: usize,
     /// Descriptors from this number on are kept for what is under way.
@@ -41,14 +41,14 @@ pub(super) struct Places {
     open: AtomicUsize,
     /// Requests that came beside others on their connection.
     requests: AtomicUsize,
-    by_client: Mutex<HashMap<IpAddr, Arc<Client>>>,
+    by_client: Mutex<HashMap<IpAddr, Arc<ClientCount>>>,
     /// When it was told last that connections are refused.
     told: Mutex<Option<Instant>>,
 }
 
 /// What one client has.
 #[derive(Debug, Default)]
-struct Client {
+struct ClientCount {
     /// Changed only while the table is locked.
     connections: AtomicUsize,
     requests: AtomicUsize,
@@ -56,22 +56,22 @@ struct Client {
 
 /// The place of one connection, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Arc<Places>,
+pub(super) struct ConnectionPlace {
+    places: Arc<ConnectionPlaces>,
     address: Option<IpAddr>,
-    client: Option<(IpAddr, Arc<Client>)>,
+    client: Option<(IpAddr, Arc<ClientCount>)>,
 }
 
 /// The place of one request among those that a client may have at once; until it is dropped.
 #[derive(Debug)]
 pub(super) struct RequestPlace {
-    places: Arc<Places>,
-    client: Option<(IpAddr, Arc<Client>)>,
+    places: Arc<ConnectionPlaces>,
+    client: Option<(IpAddr, Arc<ClientCount>)>,
 }
 
 /// Why there is no place for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoPlace {
+pub(super) enum ConnectionRefused {
     /// All are taken.
     Full,
     /// This client has its share.
@@ -80,7 +80,7 @@ pub(super) enum NoPlace {
     Descriptors,
 }
 
-impl NoPlace {
+impl ConnectionRefused {
     fn word(self) -> &'static str {
         match self {
             Self::Full => "all",
@@ -100,9 +100,9 @@ impl NoPlace {
     }
 }
 
-impl Places {
+impl ConnectionPlaces {
     /// Places within the limits of a configuration, and below a reserve of descriptors.
-    pub(super) fn new(server: &config::Server, plan: Plan) -> Self {
+    pub(super) fn new(server: &config::Server, plan: DescriptorPlan) -> Self {
         Self {
             max: plan.max_connections,
             max_per_client: server.max_connections_per_client.min(plan.max_connections.div_ceil(2)),
@@ -121,7 +121,7 @@ impl Places {
         descriptor: RawFd,
         address: Option<IpAddr>,
         trusted: &TrustedProxies,
-    ) -> Option<Place> {
+    ) -> Option<ConnectionPlace> {
         let place = self.try_take(descriptor, address, trusted);
         place.inspect_err(|reason| self.tell(reason.word(), reason.hint(), address)).ok()
     }
@@ -144,20 +144,20 @@ impl Places {
         descriptor: RawFd,
         address: Option<IpAddr>,
         trusted: &TrustedProxies,
-    ) -> Result<Place, NoPlace> {
+    ) -> Result<ConnectionPlace, ConnectionRefused> {
         let counted = address.filter(|address| !trusted.contains(Some(*address)));
         if descriptor >= self.first_reserved {
-            return Err(NoPlace::Descriptors);
+            return Err(ConnectionRefused::Descriptors);
         }
         if !take(&self.open, self.max) {
-            return Err(NoPlace::Full);
+            return Err(ConnectionRefused::Full);
         }
-        let mut place = Place { places: Arc::clone(self), address, client: None };
+        let mut place = ConnectionPlace { places: Arc::clone(self), address, client: None };
         if let Some(network) = counted.map(network) {
             let mut by_client = self.by_client();
             let client = by_client.entry(network).or_default();
             if client.connections.load(Ordering::Relaxed) >= self.max_per_client {
-                return Err(NoPlace::ClientFull);
+                return Err(ConnectionRefused::ClientFull);
             }
             client.connections.fetch_add(1, Ordering::Relaxed);
             place.client = Some((network, Arc::clone(client)));
@@ -167,20 +167,21 @@ impl Places {
 
     /// Forgets a client that has nothing any more. Requests whose connection has gone keep it: their client gets no new
     /// share by connecting again.
-    fn forget_gone(network: IpAddr, by_client: &mut HashMap<IpAddr, Arc<Client>>) {
-        let counts = |client: &Arc<Client>| [&client.connections, &client.requests].map(|n| n.load(Ordering::Relaxed));
+    fn forget_gone(network: IpAddr, by_client: &mut HashMap<IpAddr, Arc<ClientCount>>) {
+        let counts =
+            |client: &Arc<ClientCount>| [&client.connections, &client.requests].map(|n| n.load(Ordering::Relaxed));
         if by_client.get(&network).map(counts) == Some([0, 0]) {
             by_client.remove(&network);
         }
     }
 
-    fn by_client(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<Client>>> {
+    fn by_client(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<ClientCount>>> {
         // A panic leaves no count half changed.
         self.by_client.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place {
+impl ConnectionPlace {
     /// A place for a request beside others on the same connection. There are no more of them at once than there may be
     /// connections, of one client and of all: nobody gains anything by the protocol that it speaks.
     pub(super) fn request(&self) -> Option<RequestPlace> {
@@ -206,18 +207,18 @@ impl Drop for RequestPlace {
         let Some((network, client)) = &self.client else { return };
         let was_last = client.requests.fetch_sub(1, Ordering::Relaxed) == 1;
         if was_last && client.connections.load(Ordering::Relaxed) == 0 {
-            Places::forget_gone(*network, &mut self.places.by_client());
+            ConnectionPlaces::forget_gone(*network, &mut self.places.by_client());
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         self.places.open.fetch_sub(1, Ordering::Relaxed);
         let Some((network, client)) = &self.client else { return };
         let mut by_client = self.places.by_client();
         client.connections.fetch_sub(1, Ordering::Relaxed);
-        Places::forget_gone(*network, &mut by_client);
+        ConnectionPlaces::forget_gone(*network, &mut by_client);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn places(max: usize, max_per_client: usize, first_reserved: RawFd) -> Arc<Places> {
-    Arc::new(Places {
+fn places(max: usize, max_per_client: usize, first_reserved: RawFd) -> Arc<ConnectionPlaces> {
+    Arc::new(ConnectionPlaces {
         max,
         max_per_client,
         first_reserved,
@@ -27,10 +27,10 @@ fn a_client_takes_its_share_and_leaves_the_rest_to_others() {
     let places = places(10, 2, 100);
     let mine: Vec<_> =
         (0..2).map(|_| places.try_take(5, Some(address("192.0.2.1")), &nobody()).expect("a share")).collect();
-    assert_eq!(places.try_take(5, Some(address("192.0.2.1")), &nobody()).unwrap_err(), NoPlace::ClientFull);
+    assert_eq!(places.try_take(5, Some(address("192.0.2.1")), &nobody()).unwrap_err(), ConnectionRefused::ClientFull);
     assert_eq!(
         places.try_take(5, Some(address("::ffff:192.0.2.1")), &nobody()).unwrap_err(),
-        NoPlace::ClientFull,
+        ConnectionRefused::ClientFull,
         "the same address"
     );
     let _other = places.try_take(5, Some(address("192.0.2.2")), &nobody()).expect("somebody else");
@@ -52,7 +52,10 @@ fn a_trusted_proxy_brings_as_many_as_there_are() {
 fn a_host_has_a_network_of_ipv6_addresses() {
     let places = places(10, 1, 100);
     let _one = places.try_take(5, Some(address("2001:db8::1")), &nobody()).expect("the first");
-    assert_eq!(places.try_take(5, Some(address("2001:db8::ffff:2")), &nobody()).unwrap_err(), NoPlace::ClientFull);
+    assert_eq!(
+        places.try_take(5, Some(address("2001:db8::ffff:2")), &nobody()).unwrap_err(),
+        ConnectionRefused::ClientFull
+    );
     places.try_take(5, Some(address("2001:db8:0:1::1")), &nobody()).expect("another network");
 }
 
@@ -61,11 +64,17 @@ fn a_connection_that_is_refused_takes_no_place() {
     let places = places(2, 1, 100);
     let _one = places.try_take(5, Some(address("192.0.2.1")), &nobody()).expect("the first");
     for _ in 0..5 {
-        assert_eq!(places.try_take(5, Some(address("192.0.2.1")), &nobody()).unwrap_err(), NoPlace::ClientFull);
-        assert_eq!(places.try_take(100, Some(address("192.0.2.2")), &nobody()).unwrap_err(), NoPlace::Descriptors);
+        assert_eq!(
+            places.try_take(5, Some(address("192.0.2.1")), &nobody()).unwrap_err(),
+            ConnectionRefused::ClientFull
+        );
+        assert_eq!(
+            places.try_take(100, Some(address("192.0.2.2")), &nobody()).unwrap_err(),
+            ConnectionRefused::Descriptors
+        );
     }
     let _two = places.try_take(99, Some(address("192.0.2.2")), &nobody()).expect("the second");
-    assert_eq!(places.try_take(5, Some(address("192.0.2.3")), &nobody()).unwrap_err(), NoPlace::Full);
+    assert_eq!(places.try_take(5, Some(address("192.0.2.3")), &nobody()).unwrap_err(), ConnectionRefused::Full);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use pingora::{apps::HttpServerApp, protocols::Stream, server::ShutdownWatch};
 
-use super::{connections::Connections, http1, http2, places::Place};
+use super::{connections::Connections, http1, http2, places::ConnectionPlace};
 
 /// What a connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) async fn serve<A>(
     connections: &Connections<A>,
     protocol: Protocol,
     stream: Stream,
-    place: Place,
+    place: ConnectionPlace,
     shutdown: &ShutdownWatch,
 ) where
     A: HttpServerApp + Send + Sync + 'static,

@@ -18,7 +18,7 @@ use crate::core::{
     bare_tags::{BareTags, Listed, ShortName},
     entity_tag::EntityTag,
     http_date::HttpDate,
-    record::{Doubt, Known, Mark, Record, Revision, Stamp, VariantName, Waiting},
+    record::{Doubt, Known, Mark, Record, Revision, Stamp, VariantName, WaitingSign},
     time::StoreTime,
     validators::{Modified, Representation, Validators},
 };
@@ -56,7 +56,7 @@ pub fn encode(record: &Record, base: StoreTime) -> String {
 
 /// The same, with a label beside it.
 pub fn encode_labelled(record: &Record, base: StoreTime, label: Option<Label>) -> String {
-    let written = Written {
+    let written = WrittenRecord {
         format: FORMAT,
         version: stamp(record.version),
         touched: stamp(record.touched),
@@ -85,11 +85,12 @@ pub fn decode(text: &[u8], base: StoreTime) -> Result<Record, DamagedRecord> {
 
 /// The same, and the label beside it.
 pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<Label>), DamagedRecord> {
-    let written = serde_json::from_slice::<Written>(text).map_err(|error| match serde_json::from_slice(text) {
-        // What another format has in it is no damage.
-        Ok(OfFormat { format }) if format != FORMAT => of_format(format),
-        _ => unreadable(&error),
-    })?;
+    let written =
+        serde_json::from_slice::<WrittenRecord>(text).map_err(|error| match serde_json::from_slice(text) {
+            // What another format has in it is no damage.
+            Ok(OfFormat { format }) if format != FORMAT => of_format(format),
+            _ => unreadable(&error),
+        })?;
     if written.format != FORMAT {
         return Err(of_format(written.format));
     }
@@ -118,7 +119,7 @@ struct OfFormat {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct WrittenRecord {
     format: u32,
     /// `null` is the revision that the engine gives to this very record.
     version: Option<u64>,
@@ -281,12 +282,12 @@ impl WrittenMark {
 }
 
 impl WrittenWaiting {
-    fn of(waiting: &Waiting, base: StoreTime) -> Self {
+    fn of(waiting: &WaitingSign, base: StoreTime) -> Self {
         Self { owner: owner(waiting.owner), until_ms: since(base, waiting.until) }
     }
 
-    fn read(self, base: StoreTime) -> Result<Waiting, DamagedRecord> {
-        Ok(Waiting { owner: read_owner(&self.owner)?, until: moment(base, self.until_ms) })
+    fn read(self, base: StoreTime) -> Result<WaitingSign, DamagedRecord> {
+        Ok(WaitingSign { owner: read_owner(&self.owner)?, until: moment(base, self.until_ms) })
     }
 }
 

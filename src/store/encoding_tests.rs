@@ -94,7 +94,7 @@ fn records() -> impl Strategy<Value = Record> {
         prop::collection::vec(marks(), 0..3),
         option::of(doubt),
         option::of(leases()),
-        prop::collection::vec((any::<u64>(), moments()).prop_map(|(owner, until)| Waiting { owner, until }), 0..3),
+        prop::collection::vec((any::<u64>(), moments()).prop_map(|(owner, until)| WaitingSign { owner, until }), 0..3),
     )
         .prop_map(|((version, touched, fence), (known, bare_tags), claim, unclaimed, doubt, lease, waiting)| {
             Record { version, touched, known, bare_tags, claim, unclaimed, doubt, lease, fence, waiting }

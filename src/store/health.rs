@@ -6,12 +6,12 @@ use std::{
 };
 
 /// Whether an engine answers.
-pub(super) struct Health {
+pub(super) struct EngineHealth {
     engine: &'static str,
     is_failing: AtomicBool,
 }
 
-impl Health {
+impl EngineHealth {
     pub(super) fn of(engine: &'static str) -> Self {
         Self { engine, is_failing: AtomicBool::new(false) }
     }

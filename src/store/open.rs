@@ -89,7 +89,7 @@ impl Left {
 }
 
 /// The store that a configuration asks for. What it does in the background runs where this was called.
-pub async fn open(settings: &config::Store) -> Result<Opened, OpenError> {
+pub async fn open(settings: &config::StoreSettings) -> Result<Opened, OpenError> {
     let (clock, idle_ttl) = (Arc::new(BootClock), settings.idle_ttl);
     let room = Room { records: settings.capacity, bytes: settings.max_bytes };
     let clean = |store: Arc<dyn Store>| Opened { store, left: Left::InOrder };

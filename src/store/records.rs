@@ -13,7 +13,7 @@ use crate::{
         time::StoreTime,
     },
     patience::within,
-    telemetry::metrics::{self, Operation},
+    telemetry::metrics::{self, StoreOperation},
 };
 
 /// How often a change is tried again because another one came between. Each time that other change got on, so this many
@@ -52,17 +52,17 @@ impl Records {
 
     /// The record of a resource.
     pub async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-        self.measured(Operation::Read, self.store.read(key)).await
+        self.measured(StoreOperation::Read, self.store.read(key)).await
     }
 
     /// The store's time.
     pub async fn now(&self) -> Result<StoreTime, StoreError> {
-        self.measured(Operation::Now, self.store.now()).await
+        self.measured(StoreOperation::Now, self.store.now()).await
     }
 
     /// Puts `next` in the place of the record that has the revision `expected`.
     pub async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
-        self.measured(Operation::Swap, self.store.swap(key, expected, next)).await
+        self.measured(StoreOperation::Swap, self.store.swap(key, expected, next)).await
     }
 
     /// Changes the record of a resource by `step`. If another change comes between, `step` is asked again about the record
@@ -114,7 +114,7 @@ impl Records {
 
     async fn measured<T>(
         &self,
-        operation: Operation,
+        operation: StoreOperation,
         answer: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let Some(metrics) = metrics::get() else { return in_time(self.timeout, answer).await };

@@ -23,7 +23,7 @@ use http::Method;
 use super::{
     form,
     lines::{self, Haste},
-    trail::Trail,
+    stream_info::StreamInfo,
 };
 use crate::{
     config::{LogForm as Form, Route, Word as _},
@@ -32,7 +32,7 @@ use crate::{
 
 /// What is known of a request by the time it is over, beside what its connection tells.
 #[derive(Debug, Default)]
-pub struct Entry {
+pub struct AccessEntry {
     /// The route that it took.
     pub route: Option<Arc<Route>>,
     /// The resource that it acts on, on a guarded route.
@@ -44,7 +44,7 @@ pub struct Entry {
     /// The server that it was sent to, the last one if there were several.
     pub server: Option<address::Address>,
     /// What is noted of it on its way, where anything is.
-    pub trail: Option<Arc<Trail>>,
+    pub trail: Option<Arc<StreamInfo>>,
     /// How long it took: known at its end, before anybody is told of it.
     pub total: Duration,
     /// How long it waited for other writes on its resource, if it took a claim; known at its end.
@@ -53,7 +53,7 @@ pub struct Entry {
     pub upstream_time: Option<Duration>,
 }
 
-impl Entry {
+impl AccessEntry {
     /// What was decided, in one word: the code of the refusal, or what else became of it.
     pub fn decided(&self) -> Option<&'static str> {
         self.refused.map(Code::as_str).or(self.verdict)
@@ -62,7 +62,7 @@ impl Entry {
 
 /// What its connection tells of a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Exchange<'a> {
+pub struct ClientExchange<'a> {
     /// The method as received.
     pub method: &'a Method,
     /// The target as received.
@@ -102,7 +102,7 @@ thread_local! {
 }
 
 /// Writes the line of one request.
-pub(super) fn write(entry: &Entry, exchange: &Exchange<'_>) {
+pub(super) fn write(entry: &AccessEntry, exchange: &ClientExchange<'_>) {
     let lines = LINES.load(Ordering::Relaxed);
     let form = if lines & !RECORDS == 2 { Form::Json } else { Form::Text };
     LINE.with_borrow_mut(|line| {
@@ -118,8 +118,12 @@ pub(super) fn write(entry: &Entry, exchange: &Exchange<'_>) {
 }
 
 /// The fields of a line in their order.
-fn fields(entry: &Entry, exchange: &Exchange<'_>, mut field: impl FnMut(&'static str, form::Value<'_>)) {
-    use form::Value::{Address, Bytes, Count, Text, Time, Word};
+fn fields(
+    entry: &AccessEntry,
+    exchange: &ClientExchange<'_>,
+    mut field: impl FnMut(&'static str, form::FieldValue<'_>),
+) {
+    use form::FieldValue::{Address, Bytes, Count, Text, Time, Word};
 
     field("method", Text(exchange.method.as_str()));
     field("path", Bytes(path(exchange.target)));
@@ -157,7 +161,7 @@ fn fields(entry: &Entry, exchange: &Exchange<'_>, mut field: impl FnMut(&'static
 }
 
 /// The same as a record of `tracing`.
-fn record(entry: &Entry, exchange: &Exchange<'_>) {
+fn record(entry: &AccessEntry, exchange: &ClientExchange<'_>) {
     let route = entry.route.as_deref();
     tracing::info!(
         target: "ifmatch::access",

@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::access::Entry;
+use super::access::AccessEntry;
 use crate::core::{refusal::Code, resource::ResourceKey};
 
 /// Tallies, one for each of so many threads before two share one.
@@ -41,7 +41,7 @@ const WAIT_MIN: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub struct Activity {
     tallies: Vec<Mutex<HashMap<Box<str>, Tally>>>,
-    parts: Vec<Mutex<Part>>,
+    parts: Vec<Mutex<ActivityPart>>,
 }
 
 /// How the requests of one route ended, since the start.
@@ -78,7 +78,7 @@ impl Meaning {
         ("failures", Self::Failed),
     ];
 
-    fn of(entry: &Entry, status: u16) -> Self {
+    fn of(entry: &AccessEntry, status: u16) -> Self {
         match (status, entry.verdict) {
             (0 | 500.., _) => Self::Failed,
             (412, _) => Self::Conflict,
@@ -125,7 +125,7 @@ pub struct Hot {
 
 /// One part of the table: what it looks at now, and before.
 #[derive(Debug)]
-struct Part {
+struct ActivityPart {
     began: Instant,
     current: HashMap<ResourceKey, Heat>,
     before: HashMap<ResourceKey, Heat>,
@@ -141,7 +141,7 @@ struct Heat {
 
 impl Default for Activity {
     fn default() -> Self {
-        let part = || Part { began: Instant::now(), current: HashMap::new(), before: HashMap::new() };
+        let part = || ActivityPart { began: Instant::now(), current: HashMap::new(), before: HashMap::new() };
         Self {
             tallies: (0..TALLIES).map(|_| Mutex::default()).collect(),
             parts: (0..PARTS).map(|_| Mutex::new(part())).collect(),
@@ -151,7 +151,7 @@ impl Default for Activity {
 
 impl Activity {
     /// A request has ended, answered with this status; 0 where it got no answer.
-    pub fn ended(&self, entry: &Entry, status: u16) {
+    pub fn ended(&self, entry: &AccessEntry, status: u16) {
         let outcome = entry.refused.map(Code::as_str).or(entry.verdict).unwrap_or("failed");
         let route = entry.route.as_deref().map_or("", |route| route.name.as_str());
         if let Some(tallies) = self.tallies.get(own_number() % TALLIES) {
@@ -218,7 +218,7 @@ impl Activity {
     }
 }
 
-impl Part {
+impl ActivityPart {
     /// Begins a new window where the current one is over.
     fn turn(&mut self) {
         let windows = self.began.elapsed().as_secs() / WINDOW.as_secs();
@@ -276,17 +276,21 @@ fn own_number() -> usize {
 mod tests {
     use super::*;
 
-    fn conflict(key: &str) -> Entry {
-        Entry { key: Some(ResourceKey::from_text(key)), refused: Some(Code::PreconditionFailed), ..Entry::default() }
+    fn conflict(key: &str) -> AccessEntry {
+        AccessEntry {
+            key: Some(ResourceKey::from_text(key)),
+            refused: Some(Code::PreconditionFailed),
+            ..AccessEntry::default()
+        }
     }
 
     #[test]
     fn outcomes_are_counted_by_their_word() {
         let activity = Activity::default();
         activity.ended(&conflict("a"), 412);
-        activity.ended(&Entry { verdict: Some("passed"), ..Entry::default() }, 200);
-        activity.ended(&Entry { verdict: Some("passed"), ..Entry::default() }, 502);
-        activity.ended(&Entry::default(), 0);
+        activity.ended(&AccessEntry { verdict: Some("passed"), ..AccessEntry::default() }, 200);
+        activity.ended(&AccessEntry { verdict: Some("passed"), ..AccessEntry::default() }, 502);
+        activity.ended(&AccessEntry::default(), 0);
         let outcomes = BTreeMap::from([("failed", 1), ("passed", 2), ("precondition-failed", 1)]);
         let expected = Tally { outcomes, meanings: [1, 0, 1, 0, 2] };
         assert_eq!(activity.routes(), BTreeMap::from([(String::new(), expected)]));

@@ -6,33 +6,33 @@ use http::HeaderMap;
 use opentelemetry::KeyValue;
 
 use super::{
-    access::{self, Entry, Exchange},
+    access::{self, AccessEntry, ClientExchange},
     is_on,
     metrics::{
         self, definitions as define,
-        requests::{Ended, known},
+        requests::{EndedRequest, known},
     },
+    stream_info::StreamInfo,
     traces::{Description, Trace},
-    trail::Trail,
 };
 use crate::{config::Word as _, core::refusal::Code};
 
 /// Begins to note what becomes of a request with these fields.
-pub fn begin(entry: &mut Entry, headers: &HeaderMap) {
+pub fn begin(entry: &mut AccessEntry, headers: &HeaderMap) {
     if is_on() {
-        entry.trail = Some(Arc::new(Trail::new(Trace::begin(headers))));
+        entry.trail = Some(Arc::new(StreamInfo::new(Trace::begin(headers))));
     }
 }
 
 /// Tells of a request that is over: in its entry, in the metrics, in its span, and in the log.
-pub fn end(entry: &mut Entry, exchange: &Exchange<'_>) {
+pub fn end(entry: &mut AccessEntry, exchange: &ClientExchange<'_>) {
     let Some(trail) = entry.trail.clone() else { return };
     entry.total = trail.started.elapsed();
     entry.claim_wait = trail.claim_wait();
     entry.upstream_time = trail.upstream_time();
     entry.server = entry.server.take().or_else(|| trail.server());
     if let Some(metrics) = metrics::get() {
-        metrics.request(&Ended {
+        metrics.request(&EndedRequest {
             method: exchange.method,
             is_tls: exchange.is_tls,
             status: exchange.status,
@@ -52,7 +52,7 @@ pub fn end(entry: &mut Entry, exchange: &Exchange<'_>) {
 }
 
 /// A request in the words of the semantic conventions, and in ours.
-fn describe(entry: &Entry, exchange: &Exchange<'_>) -> Description {
+fn describe(entry: &AccessEntry, exchange: &ClientExchange<'_>) -> Description {
     let method = known(exchange.method);
     let path = String::from_utf8_lossy(access::path(exchange.target)).into_owned();
     let mut attributes = vec![

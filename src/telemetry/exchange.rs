@@ -14,17 +14,17 @@ use super::{
         requests::{host_and_port, known},
     },
     step::Step,
-    trail::{Trail, current},
+    stream_info::{StreamInfo, current},
 };
 use crate::core::address::Address;
 
 /// An exchange that has begun; dropped unanswered, it was given up.
 #[derive(Debug)]
-pub struct Watch(Option<Box<Watched>>);
+pub struct ExchangeWatch(Option<Box<WatchedExchange>>);
 
 #[derive(Debug)]
-struct Watched {
-    trail: Option<Arc<Trail>>,
+struct WatchedExchange {
+    trail: Option<Arc<StreamInfo>>,
     step: Option<Step>,
     /// The method, once the request is made.
     method: Option<Method>,
@@ -35,7 +35,7 @@ struct Watched {
     started: Instant,
 }
 
-impl Watch {
+impl ExchangeWatch {
     /// Of nothing.
     pub const fn nothing() -> Self {
         Self(None)
@@ -47,7 +47,7 @@ impl Watch {
     }
 
     /// Watches an exchange on behalf of the request of this trail.
-    pub fn begin_for(trail: Option<Arc<Trail>>, server: &str, is_tls: bool, address: Option<Address>) -> Self {
+    pub fn begin_for(trail: Option<Arc<StreamInfo>>, server: &str, is_tls: bool, address: Option<Address>) -> Self {
         if trail.is_none() && metrics::get().is_none() {
             return Self(None);
         }
@@ -61,7 +61,7 @@ impl Watch {
             }
         }
         let (server, started) = (server.to_owned(), Instant::now());
-        Self(Some(Box::new(Watched { trail, step, method: None, server, is_tls, address, started })))
+        Self(Some(Box::new(WatchedExchange { trail, step, method: None, server, is_tls, address, started })))
     }
 
     /// What is asked for.
@@ -95,7 +95,7 @@ impl Watch {
     }
 }
 
-impl Watched {
+impl WatchedExchange {
     fn end(self, status: Result<u16, &'static str>) {
         let Self { trail, step, method, server, is_tls, address, started } = self;
         let took: Duration = started.elapsed();
@@ -118,7 +118,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watch {
+impl Drop for ExchangeWatch {
     fn drop(&mut self) {
         self.failed("abandoned");
     }

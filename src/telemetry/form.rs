@@ -10,7 +10,7 @@ use crate::config::LogForm as Form;
 
 /// A value of a field.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Value<'a> {
+pub(super) enum FieldValue<'a> {
     /// Any text.
     Text(&'a str),
     /// A text that needs no escapes.
@@ -42,7 +42,7 @@ pub(super) fn begin(line: &mut Vec<u8>, form: Form, now: SystemTime) {
 }
 
 /// Adds a field.
-pub(super) fn field(line: &mut Vec<u8>, form: Form, name: &str, value: Value<'_>) {
+pub(super) fn field(line: &mut Vec<u8>, form: Form, name: &str, value: FieldValue<'_>) {
     match form {
         Form::Text => {
             line.push(b' ');
@@ -56,30 +56,30 @@ pub(super) fn field(line: &mut Vec<u8>, form: Form, name: &str, value: Value<'_>
         }
     }
     match value {
-        Value::Word(word) => quoted(line, word.as_bytes()),
-        Value::Text(text) if text.bytes().all(is_plain) => quoted(line, text.as_bytes()),
-        Value::Text(text) if form == Form::Json => {
+        FieldValue::Word(word) => quoted(line, word.as_bytes()),
+        FieldValue::Text(text) if text.bytes().all(is_plain) => quoted(line, text.as_bytes()),
+        FieldValue::Text(text) if form == Form::Json => {
             let _ = serde_json::to_writer(line, text);
         }
-        Value::Text(text) => {
+        FieldValue::Text(text) => {
             let _ = write!(line, "{text:?}");
         }
         // A path as it has always been: without quotes in text, where it has no spaces.
-        Value::Bytes(bytes) if form == Form::Text => {
+        FieldValue::Bytes(bytes) if form == Form::Text => {
             let _ = write!(line, "{}", bytes.escape_ascii());
         }
-        Value::Bytes(bytes) if bytes.iter().copied().all(is_plain) => quoted(line, bytes),
-        Value::Bytes(bytes) => {
+        FieldValue::Bytes(bytes) if bytes.iter().copied().all(is_plain) => quoted(line, bytes),
+        FieldValue::Bytes(bytes) => {
             let _ = serde_json::to_writer(line, &bytes.escape_ascii().to_string());
         }
-        Value::Count(count) => {
+        FieldValue::Count(count) => {
             let _ = write!(line, "{count}");
         }
-        Value::Time(time) => {
+        FieldValue::Time(time) => {
             let micros = time.as_micros();
             let _ = write!(line, "{}.{:03}", micros / 1000, micros % 1000);
         }
-        Value::Address(address) => {
+        FieldValue::Address(address) => {
             let _ = if form == Form::Json { write!(line, "\"{address}\"") } else { write!(line, "{address}") };
         }
     }
@@ -100,7 +100,7 @@ fn quoted(line: &mut Vec<u8>, text: &[u8]) {
 mod tests {
     use super::*;
 
-    fn line(form: Form, fields: &[(&str, Value<'_>)]) -> String {
+    fn line(form: Form, fields: &[(&str, FieldValue<'_>)]) -> String {
         let mut line = Vec::new();
         begin(&mut line, form, SystemTime::UNIX_EPOCH);
         for (name, value) in fields {
@@ -110,12 +110,12 @@ mod tests {
         String::from_utf8(line).expect("it is text")
     }
 
-    const FIELDS: [(&str, Value<'static>); 5] = [
-        ("key", Value::Text("docs\"\n\u{e9}")),
-        ("path", Value::Bytes(b"/a\"\xff")),
-        ("word", Value::Word("passed")),
-        ("count", Value::Count(7)),
-        ("time", Value::Time(Duration::from_nanos(1_234_567))),
+    const FIELDS: [(&str, FieldValue<'static>); 5] = [
+        ("key", FieldValue::Text("docs\"\n\u{e9}")),
+        ("path", FieldValue::Bytes(b"/a\"\xff")),
+        ("word", FieldValue::Word("passed")),
+        ("count", FieldValue::Count(7)),
+        ("time", FieldValue::Time(Duration::from_nanos(1_234_567))),
     ];
 
     #[test]

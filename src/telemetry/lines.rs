@@ -29,17 +29,17 @@ const WAITING_MAX_BYTES: usize = 4 * 1024 * 1024;
 /// How long the end of the process waits for the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-static LINES: Lines = Lines { state: Mutex::new(State::EMPTY), wake: Condvar::new(), written: Condvar::new() };
+static LINES: Lines = Lines { state: Mutex::new(LinesState::EMPTY), wake: Condvar::new(), written: Condvar::new() };
 
 struct Lines {
-    state: Mutex<State>,
+    state: Mutex<LinesState>,
     /// There is something to write.
     wake: Condvar,
     /// All of it was written.
     written: Condvar,
 }
 
-struct State {
+struct LinesState {
     waiting: Vec<u8>,
     /// Whether somebody should see the waiting lines now.
     is_urgent: bool,
@@ -50,7 +50,7 @@ struct State {
     dropped: u64,
 }
 
-impl State {
+impl LinesState {
     const EMPTY: Self =
         Self { waiting: Vec::new(), is_urgent: false, is_writing: false, has_thread: false, dropped: 0 };
 }
@@ -111,7 +111,7 @@ pub fn flush() {
     }
     state.is_urgent = true;
     LINES.wake.notify_one();
-    let is_busy = |state: &mut State| !state.waiting.is_empty() || state.is_writing;
+    let is_busy = |state: &mut LinesState| !state.waiting.is_empty() || state.is_writing;
     let waited = LINES.written.wait_timeout_while(state, LAST_LINES, is_busy);
     drop(waited);
 }
@@ -122,7 +122,7 @@ pub(super) fn dropped() -> u64 {
 }
 
 impl Lines {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LinesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -149,21 +149,21 @@ impl Lines {
 
 /// Makes writers of single records.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Records;
+pub(super) struct LineBuffers;
 
 /// The lines of one record, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Record(Vec<u8>);
+pub(super) struct LineBuffer(Vec<u8>);
 
-impl<'a> MakeWriter<'a> for Records {
-    type Writer = Record;
+impl<'a> MakeWriter<'a> for LineBuffers {
+    type Writer = LineBuffer;
 
-    fn make_writer(&'a self) -> Record {
-        Record(Vec::new())
+    fn make_writer(&'a self) -> LineBuffer {
+        LineBuffer(Vec::new())
     }
 }
 
-impl io::Write for Record {
+impl io::Write for LineBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -175,7 +175,7 @@ impl io::Write for Record {
     }
 }
 
-impl Drop for Record {
+impl Drop for LineBuffer {
     fn drop(&mut self) {
         if !self.0.is_empty() {
             push(&take(&mut self.0), Haste::Urgent);

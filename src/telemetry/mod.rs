@@ -31,18 +31,18 @@ mod end;
 pub mod exchange;
 mod form;
 mod lines;
+mod log_once;
 pub mod metrics;
 mod otlp;
-mod quiet;
 mod seldom;
 mod step;
+pub mod stream_info;
 pub mod traces;
-pub mod trail;
 
 pub use end::{begin, end};
 pub use lines::flush;
+use otlp::Exporters;
 pub use otlp::OtlpError;
-use otlp::Sending;
 pub use seldom::Seldom;
 pub use step::Step;
 
@@ -79,7 +79,7 @@ pub enum InitError {
 /// What is to be brought to its end with the process.
 #[derive(Debug, Default)]
 #[must_use = "what is left is sent and written when it is dropped"]
-pub struct Telemetry {
+pub struct TelemetryEnd {
     logs: Option<SdkLoggerProvider>,
     /// Carries the connections to the collector.
     runtime: Option<Runtime>,
@@ -87,9 +87,9 @@ pub struct Telemetry {
 
 /// Begins to log, to measure and to trace as a configuration says; metrics are `scraped` where an admin listener serves
 /// them.
-pub fn init(settings: &config::Telemetry, scraped: bool) -> Result<Telemetry, InitError> {
+pub fn init(settings: &config::Telemetry, scraped: bool) -> Result<TelemetryEnd, InitError> {
     let resource = otlp::resource(settings);
-    let Sending { metrics, traces, logs, runtime } = otlp::open(settings, &resource)?;
+    let Exporters { metrics, traces, logs, runtime } = otlp::open(settings, &resource)?;
     log(settings, logs.as_ref())?;
     let has_access_log = settings.access_log && wants_access_lines(settings);
     if has_access_log {
@@ -104,10 +104,10 @@ pub fn init(settings: &config::Telemetry, scraped: bool) -> Result<Telemetry, In
         traces::start(provider);
     }
     IS_ON.store(is_on, Ordering::Relaxed);
-    Ok(Telemetry { logs, runtime })
+    Ok(TelemetryEnd { logs, runtime })
 }
 
-impl Drop for Telemetry {
+impl Drop for TelemetryEnd {
     /// Sends and writes what is left, within a few seconds. It blocks, which a runtime does not allow.
     fn drop(&mut self) {
         // What fails was told of by its exporter.
@@ -126,7 +126,7 @@ impl Drop for Telemetry {
 fn log(settings: &config::Telemetry, collector: Option<&SdkLoggerProvider>) -> Result<(), TryInitError> {
     lines::start();
     let lines = fmt::layer()
-        .with_writer(lines::Records)
+        .with_writer(lines::LineBuffers)
         // A log that cannot be written must not end requests: by default the complaint about it panics.
         .log_internal_errors(false)
         .with_ansi(settings.log == LogForm::Text && std::io::stderr().is_terminal());

@@ -27,7 +27,7 @@ use opentelemetry_sdk::{
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
-use super::quiet::Quiet;
+use super::log_once::LogOnce;
 use crate::config::{Otlp, Signal, Telemetry};
 
 /// Why nothing can be sent.
@@ -51,8 +51,8 @@ pub enum OtlpError {
 
 /// What goes to the collector.
 #[derive(Debug, Default)]
-pub(super) struct Sending {
-    pub(super) metrics: Option<Quiet<MetricExporter>>,
+pub(super) struct Exporters {
+    pub(super) metrics: Option<LogOnce<MetricExporter>>,
     pub(super) traces: Option<SdkTracerProvider>,
     pub(super) logs: Option<SdkLoggerProvider>,
     /// Carries the connections.
@@ -79,9 +79,9 @@ pub(super) fn resource(settings: &Telemetry) -> Resource {
 }
 
 /// Connects what is to be sent with a collector, if there is one.
-pub(super) fn open(settings: &Telemetry, resource: &Resource) -> Result<Sending, OtlpError> {
+pub(super) fn open(settings: &Telemetry, resource: &Resource) -> Result<Exporters, OtlpError> {
     let wanted = |signal| goes(&settings.otlp, signal);
-    let mut sending = Sending::default();
+    let mut sending = Exporters::default();
     if is_disabled() || ![Signal::Traces, Signal::Metrics, Signal::Logs].into_iter().any(wanted) {
         return Ok(sending);
     }
@@ -92,11 +92,11 @@ pub(super) fn open(settings: &Telemetry, resource: &Resource) -> Result<Sending,
     let entered = runtime.enter();
     if wanted(Signal::Metrics) && settings.metrics {
         let exporter = MetricExporter::builder().with_tonic();
-        sending.metrics = Some(Quiet::new(configured(exporter, &settings.otlp, "METRICS")?.build()?, "metrics"));
+        sending.metrics = Some(LogOnce::new(configured(exporter, &settings.otlp, "METRICS")?.build()?, "metrics"));
     }
     if wanted(Signal::Traces) {
         let exporter = configured(SpanExporter::builder().with_tonic(), &settings.otlp, "TRACES")?.build()?;
-        let exporter = Quiet::new(exporter, "traces");
+        let exporter = LogOnce::new(exporter, "traces");
         let mut provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource.clone());
         // Without a word here it is that of the environment.
         if !is_set("OTEL_TRACES_SAMPLER") {
@@ -107,7 +107,7 @@ pub(super) fn open(settings: &Telemetry, resource: &Resource) -> Result<Sending,
     }
     if wanted(Signal::Logs) {
         let exporter = configured(LogExporter::builder().with_tonic(), &settings.otlp, "LOGS")?.build()?;
-        let exporter = Quiet::new(exporter, "logs");
+        let exporter = LogOnce::new(exporter, "logs");
         let provider = SdkLoggerProvider::builder().with_batch_exporter(exporter).with_resource(resource.clone());
         sending.logs = Some(provider.build());
     }

@@ -10,10 +10,10 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 /// Says when a line is due.
 #[derive(Debug)]
-pub struct Seldom(Mutex<Told>);
+pub struct Seldom(Mutex<LastReport>);
 
 #[derive(Debug)]
-struct Told {
+struct LastReport {
     last: Option<Instant>,
     left_out: u64,
 }
@@ -27,7 +27,7 @@ impl Default for Seldom {
 impl Seldom {
     /// The first line is due at once.
     pub const fn new() -> Self {
-        Self(Mutex::new(Told { last: None, left_out: 0 }))
+        Self(Mutex::new(LastReport { last: None, left_out: 0 }))
     }
 
     /// How many lines were left out since the last one, if another one is due.

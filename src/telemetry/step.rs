@@ -9,18 +9,18 @@ use opentelemetry::{
 use opentelemetry_sdk::trace::Span;
 
 use super::{
+    stream_info::{StreamInfo, current},
     traces::{TRACER, are_on},
-    trail::{Trail, current},
 };
 
 /// The span of one step of a request, from its making to its end; nothing where the request is not sampled.
 #[derive(Debug)]
 #[must_use = "it ends when it is dropped"]
-pub struct Step(Option<Open>);
+pub struct Step(Option<OpenStep>);
 
 #[derive(Debug)]
-struct Open {
-    trail: Arc<Trail>,
+struct OpenStep {
+    trail: Arc<StreamInfo>,
     span: Span,
     /// What the step is part of.
     around: Context,
@@ -36,17 +36,17 @@ impl Step {
     }
 
     /// Begins an exchange with a server.
-    pub fn exchange(trail: &Arc<Trail>) -> Self {
+    pub fn exchange(trail: &Arc<StreamInfo>) -> Self {
         Self::of(trail, "exchange", SpanKind::Client)
     }
 
-    fn of(trail: &Arc<Trail>, name: &'static str, kind: SpanKind) -> Self {
+    fn of(trail: &Arc<StreamInfo>, name: &'static str, kind: SpanKind) -> Self {
         let (Some((_, tracer)), Some(mut recording)) = (TRACER.get(), trail.trace.lock()) else { return Self(None) };
         let span = tracer.build_with_context(SpanBuilder::from_name(name).with_kind(kind), &recording.parent);
         let own = Context::new().with_remote_span_context(span.span_context().clone());
         let around = std::mem::replace(&mut recording.parent, own);
         drop(recording);
-        Self(Some(Open { trail: Arc::clone(trail), span, around }))
+        Self(Some(OpenStep { trail: Arc::clone(trail), span, around }))
     }
 
     /// Notes something of the step.
@@ -72,7 +72,7 @@ impl Step {
 
 impl Drop for Step {
     fn drop(&mut self) {
-        let Some(Open { trail, mut span, around }) = self.0.take() else { return };
+        let Some(OpenStep { trail, mut span, around }) = self.0.take() else { return };
         span.end();
         if let Some(mut recording) = trail.trace.lock() {
             recording.parent = around;

@@ -16,27 +16,27 @@ use super::{
     ServerTls,
     files::{FileError, Pair, Validity},
     server::server_config,
-    stamp::Stamp,
+    stamp::FileStamp,
 };
 
 /// What listeners answer handshakes with.
 #[derive(Debug)]
-pub struct Downstream(RwLock<State>);
+pub struct Downstream(RwLock<CertificateState>);
 
 #[derive(Debug)]
-struct State {
+struct CertificateState {
     settings: ServerTls,
     /// The files as they were when they were last read.
-    read: Stamp,
+    read: FileStamp,
     /// The files as they were when they were last looked at.
-    seen: Stamp,
+    seen: FileStamp,
     handshakes: Arc<ServerConfig>,
 }
 
-impl State {
+impl CertificateState {
     fn load(settings: ServerTls) -> Result<Self, FileError> {
         // Before they are read: what is written meanwhile is seen the next time.
-        let read = Stamp::of(settings.files());
+        let read = FileStamp::of(settings.files());
         let handshakes = Arc::new(server_config(&settings)?);
         warn_of_invalid(&settings);
         Ok(Self { settings, seen: read.clone(), read, handshakes })
@@ -46,13 +46,13 @@ impl State {
 impl Downstream {
     /// Reads all files.
     pub fn load(settings: &ServerTls) -> Result<Self, FileError> {
-        Ok(Self(RwLock::new(State::load(settings.clone())?)))
+        Ok(Self(RwLock::new(CertificateState::load(settings.clone())?)))
     }
 
     /// Goes over to other settings, or to the files of the same settings as they are now; from the next handshake on.
     /// After an error everything is as it was.
     pub fn replace(&self, settings: &ServerTls) -> Result<(), FileError> {
-        let next = State::load(settings.clone())?;
+        let next = CertificateState::load(settings.clone())?;
         *self.write() = next;
         Ok(())
     }
@@ -71,7 +71,7 @@ impl Downstream {
     /// written in one step. Those that cannot be used are told of once.
     fn look(&self) {
         let (settings, read) = self.read(|state| (state.settings.clone(), state.read.clone()));
-        let now = Stamp::of(settings.files());
+        let now = FileStamp::of(settings.files());
         let seen = std::mem::replace(&mut self.write().seen, now.clone());
         if now == read || now != seen {
             return;
@@ -95,11 +95,11 @@ impl Downstream {
         self.read(|state| state.settings.handshake_timeout)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
+    fn write(&self) -> RwLockWriteGuard<'_, CertificateState> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read<T>(&self, of: impl FnOnce(&State) -> T) -> T {
+    fn read<T>(&self, of: impl FnOnce(&CertificateState) -> T) -> T {
         of(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 }

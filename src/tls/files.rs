@@ -22,11 +22,11 @@ use x509_parser::{parse_x509_certificate, time::ASN1Time};
 pub struct FileError {
     path: PathBuf,
     #[source]
-    fault: Fault,
+    fault: FileFault,
 }
 
 #[derive(Debug, Error)]
-pub(super) enum Fault {
+pub(super) enum FileFault {
     #[error("cannot be read: {0}")]
     Unreadable(io::Error),
     #[error("is not in PEM form")]
@@ -58,22 +58,22 @@ impl FileError {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match &self.fault {
-            Fault::Unreadable(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            FileFault::Unreadable(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 "let the user that ifmatch runs as read it"
             }
-            Fault::Unreadable(_) => "write the path of a file that exists",
-            Fault::NotPem | Fault::NoCertificate | Fault::BadCertificate => {
+            FileFault::Unreadable(_) => "write the path of a file that exists",
+            FileFault::NotPem | FileFault::NoCertificate | FileFault::BadCertificate => {
                 "it begins with -----BEGIN CERTIFICATE-----; the certificate comes first, those that it was signed with \
                  follow"
             }
-            Fault::NoKey | Fault::BadKey => {
+            FileFault::NoKey | FileFault::BadKey => {
                 "it begins with -----BEGIN PRIVATE KEY-----; RSA from 2048 bits on, ECDSA (P-256, P-384, P-521), Ed25519"
             }
-            Fault::Encrypted => "store it without a passphrase: openssl pkey -in KEY -out PLAIN",
-            Fault::Mismatch => {
+            FileFault::Encrypted => "store it without a passphrase: openssl pkey -in KEY -out PLAIN",
+            FileFault::Mismatch => {
                 "take the key that the certificate was requested with, and the certificate's own file first"
             }
-            Fault::NoAuthority | Fault::Unusable(_) => "name the file of the authority's own certificate",
+            FileFault::NoAuthority | FileFault::Unusable(_) => "name the file of the authority's own certificate",
         }
     }
 }
@@ -101,9 +101,9 @@ impl Pair {
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, FileError> {
         let pair = Self { chain: certificates(certificate)?, key: private_key(key)? };
         pair.certified().map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => Fault::Mismatch.of(key),
-            rustls::Error::InvalidCertificate(_) => Fault::BadCertificate.of(certificate),
-            _ => Fault::BadKey.of(key),
+            rustls::Error::InconsistentKeys(_) => FileFault::Mismatch.of(key),
+            rustls::Error::InvalidCertificate(_) => FileFault::BadCertificate.of(certificate),
+            _ => FileFault::BadKey.of(key),
         })?;
         Ok(pair)
     }
@@ -152,7 +152,7 @@ pub fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, FileErro
     let found = certificates(path)?;
     let mut roots = RootCertStore::empty();
     for authority in &found {
-        roots.add(authority.clone()).map_err(|_unfit| Fault::NoAuthority.of(path))?;
+        roots.add(authority.clone()).map_err(|_unfit| FileFault::NoAuthority.of(path))?;
     }
     Ok(found)
 }
@@ -173,12 +173,12 @@ pub fn system_authorities() -> Vec<CertificateDer<'static>> {
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FileError> {
     let text = read(path)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-    let found = found.map_err(|_malformed| Fault::NotPem.of(path))?;
+    let found = found.map_err(|_malformed| FileFault::NotPem.of(path))?;
     if found.is_empty() {
-        return Err(Fault::NoCertificate.of(path));
+        return Err(FileFault::NoCertificate.of(path));
     }
     if found.iter().any(|certificate| parse_x509_certificate(certificate).is_err()) {
-        return Err(Fault::BadCertificate.of(path));
+        return Err(FileFault::BadCertificate.of(path));
     }
     Ok(found)
 }
@@ -187,14 +187,14 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, FileError> {
     let text = read(path)?;
     let is_encrypted = text.windows(9).any(|word| word == b"ENCRYPTED");
     PrivateKeyDer::from_pem_slice(&text)
-        .map_err(|_none| if is_encrypted { Fault::Encrypted } else { Fault::NoKey }.of(path))
+        .map_err(|_none| if is_encrypted { FileFault::Encrypted } else { FileFault::NoKey }.of(path))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, FileError> {
-    fs::read(path).map_err(|error| Fault::Unreadable(error).of(path))
+    fs::read(path).map_err(|error| FileFault::Unreadable(error).of(path))
 }
 
-impl Fault {
+impl FileFault {
     pub(super) fn of(self, path: &Path) -> FileError {
         FileError { path: path.to_owned(), fault: self }
     }

@@ -16,7 +16,7 @@ use rustls::{
 
 use super::{
     ClientAuth, ServerTls,
-    files::{Fault, FileError, Pair, authorities, provider},
+    files::{FileError, FileFault, Pair, authorities, provider},
 };
 
 /// What is offered by ALPN (RFC 7301), the best first.
@@ -28,12 +28,12 @@ pub(super) fn server_config(settings: &ServerTls) -> Result<ServerConfig, FileEr
     let mut certificates = Vec::new();
     for files in &settings.certificates {
         let certified = Pair::load(&files.certificate, &files.key)?.certified();
-        certificates.push(Arc::new(certified.map_err(|error| Fault::Unusable(error).of(&files.certificate))?));
+        certificates.push(Arc::new(certified.map_err(|error| FileFault::Unusable(error).of(&files.certificate))?));
     }
     let first = settings.certificates.first().map(|files| files.certificate.clone()).unwrap_or_default();
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13, &TLS12])
-        .map_err(|error| Fault::Unusable(error).of(&first))?
+        .map_err(|error| FileFault::Unusable(error).of(&first))?
         .with_client_cert_verifier(client_verifier(settings)?)
         .with_cert_resolver(Arc::new(ByName { certificates }));
     config.alpn_protocols = PROTOCOLS.iter().map(|protocol| protocol.to_vec()).collect();
@@ -46,11 +46,11 @@ fn client_verifier(settings: &ServerTls) -> Result<Arc<dyn ClientCertVerifier>, 
     };
     let mut roots = RootCertStore::empty();
     for authority in authorities(path)? {
-        roots.add(authority).map_err(|error| Fault::Unusable(error).of(path))?;
+        roots.add(authority).map_err(|error| FileFault::Unusable(error).of(path))?;
     }
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
     let builder = if settings.client_auth == ClientAuth::Optional { builder.allow_unauthenticated() } else { builder };
-    let verifier = builder.build().map_err(|_none| Fault::NoAuthority.of(path))?;
+    let verifier = builder.build().map_err(|_none| FileFault::NoAuthority.of(path))?;
     Ok(verifier)
 }
 

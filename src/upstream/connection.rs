@@ -19,12 +19,12 @@ use super::{
     http2::{is_unprocessed, to_http2},
 };
 use crate::{
-    body::{Body, Waiting},
-    boxed::boxed,
+    body::{Body, BoxFuture},
+    box_future::box_future,
     config::Upstream,
     core::address::Address,
     telemetry::{
-        exchange::Watch,
+        exchange::ExchangeWatch,
         traces::{TRACEPARENT, TRACESTATE},
     },
 };
@@ -126,7 +126,7 @@ pub(super) struct Dialled {
     /// The host that its server is sent in the place of the client's.
     pub(super) own_host: Option<String>,
     /// What is seen of its exchange.
-    pub(super) watch: Watch,
+    pub(super) watch: ExchangeWatch,
 }
 
 /// An open connection on which nothing has been sent.
@@ -134,7 +134,7 @@ pub struct Connected {
     link: Box<Link>,
     server: usize,
     reused: bool,
-    watch: Watch,
+    watch: ExchangeWatch,
 }
 
 impl Connected {
@@ -171,7 +171,7 @@ impl Connected {
         self.watch.asks(&head.method);
         trace(&mut head, self.watch.trace_fields())?;
         let (mut watch, outcome) =
-            (std::mem::replace(&mut self.watch, Watch::nothing()), self.exchange(head, body).await);
+            (std::mem::replace(&mut self.watch, ExchangeWatch::nothing()), self.exchange(head, body).await);
         match &outcome {
             Ok(exchange) => watch.answered(exchange.head().status.as_u16()),
             Err(lost) => watch.failed(lost.word()),
@@ -198,8 +198,8 @@ impl Connection for Connected {
         self.server
     }
 
-    fn send(self: Box<Self>, head: Box<RequestHeader>, body: &Body) -> Waiting<'_, Result<Exchange, Failure>> {
-        boxed(move || Self::send(*self, head, body))
+    fn send(self: Box<Self>, head: Box<RequestHeader>, body: &Body) -> BoxFuture<'_, Result<Exchange, Failure>> {
+        box_future(move || Self::send(*self, head, body))
     }
 }
 
@@ -355,8 +355,8 @@ impl Link {
 }
 
 impl Wire for Link {
-    fn next_chunk(&mut self) -> Waiting<'_, Result<Option<Bytes>, Failure>> {
-        boxed(|| self.read_body())
+    fn next_chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, Failure>> {
+        box_future(|| self.read_body())
     }
 
     fn is_complete(&mut self) -> bool {
@@ -367,8 +367,8 @@ impl Wire for Link {
         self.slot = None;
     }
 
-    fn release(self: Box<Self>) -> Waiting<'static, ()> {
-        boxed(|| self.put_back())
+    fn release(self: Box<Self>) -> BoxFuture<'static, ()> {
+        box_future(|| self.put_back())
     }
 }
 

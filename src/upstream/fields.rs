@@ -145,7 +145,7 @@ pub(crate) fn via(received: Version) -> HeaderValue {
 }
 
 /// A head whose fields can be removed.
-pub(crate) trait Head {
+pub(crate) trait FieldsOfHead {
     /// The fields.
     fn fields(&self) -> &HeaderMap;
 
@@ -168,7 +168,7 @@ pub(crate) trait Head {
     }
 }
 
-impl Head for RequestHeader {
+impl FieldsOfHead for RequestHeader {
     fn fields(&self) -> &HeaderMap {
         &self.headers
     }
@@ -178,7 +178,7 @@ impl Head for RequestHeader {
     }
 }
 
-impl Head for ResponseHeader {
+impl FieldsOfHead for ResponseHeader {
     fn fields(&self) -> &HeaderMap {
         &self.headers
     }
@@ -206,7 +206,7 @@ pub(crate) fn say_length_once(request: &mut RequestHeader) -> pingora::Result<()
     repeated_length(&request.headers).map_or(Ok(()), |length| request.insert_header(header::CONTENT_LENGTH, length))
 }
 
-fn take_out_nominated(head: &mut impl Head, may: impl Fn(&HeaderName) -> bool) {
+fn take_out_nominated(head: &mut impl FieldsOfHead, may: impl Fn(&HeaderName) -> bool) {
     if head.fields().contains_key(header::CONNECTION) {
         let named: Vec<HeaderName> = nominated(head.fields()).filter(may).collect();
         for name in &named {

@@ -16,10 +16,10 @@ use pingora::{
 use thiserror::Error;
 
 use crate::{
-    body::{Body, Waiting},
-    boxed::boxed,
+    body::{Body, BoxFuture},
+    box_future::box_future,
     config::Upstream,
-    telemetry::exchange::Watch,
+    telemetry::exchange::ExchangeWatch,
 };
 
 pub mod balance;
@@ -37,7 +37,7 @@ mod transport;
 pub use balance::{Choice, Upstreams};
 pub use connection::Connected;
 pub(crate) use connection::trace;
-pub use response::{Begun, Exchange, Hashed, Whole, hash_whole, read_whole};
+pub use response::{BodyPrefix, BufferedBody, Exchange, Hashed, hash_whole, read_whole};
 pub use signing::{NoCredentials, Signer};
 pub use transport::{Connection, Transport, Wire};
 
@@ -165,7 +165,7 @@ impl Exchanger {
     async fn open(
         &self,
         upstream: &Arc<Upstream>,
-        (servers, server): (&balance::Servers, usize),
+        (servers, server): (&balance::UpstreamServers, usize),
         purpose: Purpose,
         fresh: bool,
     ) -> Result<Connected, Failure> {
@@ -187,8 +187,8 @@ impl Transport for Exchanger {
         upstream: &'a Arc<Upstream>,
         choice: Choice<'a>,
         purpose: Purpose,
-    ) -> Waiting<'a, Result<Box<dyn Connection>, Failure>> {
-        boxed(move || async move {
+    ) -> BoxFuture<'a, Result<Box<dyn Connection>, Failure>> {
+        box_future(move || async move {
             let connected = Self::connect(self, upstream, choice, purpose).await?;
             Ok(Box::new(connected) as Box<dyn Connection>)
         })
@@ -200,8 +200,8 @@ impl Transport for Exchanger {
         choice: Choice<'a>,
         head: Box<RequestHeader>,
         body: &'a Body,
-    ) -> Waiting<'a, Result<Exchange, Failure>> {
-        boxed(move || Self::read(self, upstream, choice, head, body))
+    ) -> BoxFuture<'a, Result<Exchange, Failure>> {
+        box_future(move || Self::read(self, upstream, choice, head, body))
     }
 }
 
@@ -231,11 +231,11 @@ async fn dial(
     let mut failure = Failure::NotSent { timed_out: false };
     for address in addresses.as_slice() {
         let Ok(mut peer) = peer(upstream, name, address) else { continue };
-        let mut watch = Watch::begin(name, upstream.tls.is_some(), Some(address.clone()));
+        let mut watch = ExchangeWatch::begin(name, upstream.tls.is_some(), Some(address.clone()));
         let pooled = peer.group_key;
         peer.group_key ^= if fresh { FRESH } else { 0 };
         // Boxed, because it has room for a handshake, and mostly a pooled connection is there.
-        match boxed(|| connector.get_http_session(&peer)).await {
+        match box_future(|| connector.get_http_session(&peer)).await {
             Ok((session, reused)) => {
                 peer.group_key = pooled;
                 let peer = (peer, address.clone());

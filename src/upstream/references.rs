@@ -10,7 +10,7 @@ const SINGLE: [HeaderName; 2] = [header::LOCATION, header::CONTENT_LOCATION];
 
 /// Makes the references in a response lead the client back, where the route changes paths or the upstream knows itself
 /// by another host: those of `Location`, `Content-Location` and `Link`.
-pub fn lead_back(response: &mut ResponseHeader, route: &Route, client: &RequestHeader) -> pingora::Result<()> {
+pub fn rewrite_references(response: &mut ResponseHeader, route: &Route, client: &RequestHeader) -> pingora::Result<()> {
     if route.mapping.is_identity() && route.upstream.host_header == HostHeader::Preserve {
         return Ok(());
     }

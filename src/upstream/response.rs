@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::{Failure, Wire};
 use crate::{
-    body::{BodyBudget, Share, Use, content_length},
+    body::{BodyBudget, MemoryUse, Share, content_length},
     patience::within,
 };
 
@@ -85,7 +85,7 @@ impl Exchange {
     /// Ends the exchange where nobody wants its body: reads a small one, so that the connection may carry another one.
     pub async fn discard(mut self) {
         let end = gather(&mut self, UNWANTED_BODY_BYTES, UNWANTED_BODY_WAIT, |_| true).await;
-        if matches!(end, Ok(End::Complete)) {
+        if matches!(end, Ok(Gathered::Complete)) {
             self.finish().await;
         }
     }
@@ -98,31 +98,31 @@ impl Exchange {
 
 /// What [`read_whole`] got. Where it is not complete, the rest is still to be read from the exchange.
 #[derive(Debug)]
-pub enum Whole {
+pub enum BufferedBody {
     /// The whole body.
-    Complete(Begun),
+    Complete(BodyPrefix),
     /// The body is larger than wanted, or says so, or is a stream; its beginning, which may be empty.
-    TooLarge(Begun),
+    TooLarge(BodyPrefix),
     /// The body did not arrive in time; its beginning, which may be empty.
-    TooSlow(Begun),
+    TooSlow(BodyPrefix),
 }
 
-impl Whole {
+impl BufferedBody {
     /// A body of which nothing was read.
     pub fn unread() -> Self {
-        Self::TooLarge(Begun::default())
+        Self::TooLarge(BodyPrefix::default())
     }
 }
 
 /// A part of a body that is held in memory, with its share of the total; given back when it is dropped.
 #[derive(Debug, Default)]
-pub struct Begun {
+pub struct BodyPrefix {
     chunks: Vec<Bytes>,
     len: usize,
     share: Option<Share>,
 }
 
-impl Begun {
+impl BodyPrefix {
     /// Its bytes, in order.
     pub fn chunks(&self) -> &[Bytes] {
         &self.chunks
@@ -159,7 +159,7 @@ impl Begun {
     }
 
     /// Adds a chunk, and says whether the total had room for it.
-    fn push(&mut self, chunk: Bytes, (budget, purpose): (&Arc<BodyBudget>, Use)) -> bool {
+    fn push(&mut self, chunk: Bytes, (budget, purpose): (&Arc<BodyBudget>, MemoryUse)) -> bool {
         let share = self.share.get_or_insert_with(|| Share::none_of(budget, purpose));
         self.len += chunk.len();
         self.chunks.push(chunk);
@@ -173,13 +173,13 @@ pub async fn read_whole(
     exchange: &mut Exchange,
     max_bytes: usize,
     wait: Duration,
-    budget: (&Arc<BodyBudget>, Use),
-) -> Result<Whole, Failure> {
-    let mut begun = Begun::default();
+    budget: (&Arc<BodyBudget>, MemoryUse),
+) -> Result<BufferedBody, Failure> {
+    let mut begun = BodyPrefix::default();
     Ok(match gather(exchange, max_bytes, wait, |chunk| begun.push(chunk, budget)).await? {
-        End::Complete => Whole::Complete(begun),
-        End::TooLarge => Whole::TooLarge(begun),
-        End::TooSlow => Whole::TooSlow(begun),
+        Gathered::Complete => BufferedBody::Complete(begun),
+        Gathered::TooLarge => BufferedBody::TooLarge(begun),
+        Gathered::TooSlow => BufferedBody::TooSlow(begun),
     })
 }
 
@@ -202,9 +202,9 @@ pub async fn hash_whole(exchange: &mut Exchange, max_bytes: usize, wait: Duratio
         true
     };
     Ok(match gather(exchange, max_bytes, wait, hash).await? {
-        End::Complete => Hashed::Hash(hasher.finalize()),
-        End::TooLarge => Hashed::TooLarge,
-        End::TooSlow => Hashed::TooSlow,
+        Gathered::Complete => Hashed::Hash(hasher.finalize()),
+        Gathered::TooLarge => Hashed::TooLarge,
+        Gathered::TooSlow => Hashed::TooSlow,
     })
 }
 
@@ -218,7 +218,7 @@ fn is_stream(fields: &HeaderMap) -> bool {
 }
 
 /// How far [`gather`] came.
-enum End {
+enum Gathered {
     Complete,
     TooLarge,
     TooSlow,
@@ -230,22 +230,22 @@ async fn gather(
     max_bytes: usize,
     wait: Duration,
     mut keep: impl FnMut(Bytes) -> bool,
-) -> Result<End, Failure> {
+) -> Result<Gathered, Failure> {
     if exchange.is_complete() {
         exchange.wire.leave_slot();
-        return Ok(End::Complete);
+        return Ok(Gathered::Complete);
     }
     if exchange.is_stream || exchange.declared.is_some_and(|declared| declared > max_bytes as u64) {
-        return Ok(End::TooLarge);
+        return Ok(Gathered::TooLarge);
     }
     let (deadline, mut len) = (Instant::now() + wait, 0_usize);
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let Ok(chunk) = within(left, exchange.next_chunk()).await else { return Ok(End::TooSlow) };
-        let Some(chunk) = chunk? else { return Ok(End::Complete) };
+        let Ok(chunk) = within(left, exchange.next_chunk()).await else { return Ok(Gathered::TooSlow) };
+        let Some(chunk) = chunk? else { return Ok(Gathered::Complete) };
         len += chunk.len();
         if !keep(chunk) || len > max_bytes {
-            return Ok(End::TooLarge);
+            return Ok(Gathered::TooLarge);
         }
     }
 }

@@ -12,8 +12,8 @@ use tokio::{
 
 use super::{Exchange, Exchanger, Failure, Purpose, fields::request_head};
 use crate::{
-    body::{Body, BodyBudget, Content, Share, Use},
-    config::{Balance, Connections, Forwarded, HashBy, HostHeader, Upstream},
+    body::{Body, BodyBudget, Content, MemoryUse, Share},
+    config::{Balance, ConnectionLimits, Forwarded, HashBy, HostHeader, Upstream},
 };
 
 /// Long enough for any exchange that is meant to succeed.
@@ -49,7 +49,7 @@ pub(super) fn upstream(servers: &[&str]) -> Upstream {
         hash_by: HashBy::default(),
         read_timeout: PATIENCE,
         write_timeout: PATIENCE,
-        connections: Connections::default(),
+        connections: ConnectionLimits::default(),
         health: None,
         host_header: HostHeader::default(),
         forwarded: Forwarded::default(),
@@ -61,7 +61,7 @@ pub(super) fn upstream(servers: &[&str]) -> Upstream {
 pub(super) fn body(bytes: impl Into<Bytes>) -> Body {
     let (bytes, budget) = (bytes.into(), Arc::new(BodyBudget::new(0, 0)));
     let (len, digest) = (bytes.len() as u64, blake3::hash(&bytes));
-    Body::received(Content::Memory(bytes), len, digest, Share::none_of(&budget, Use::Body))
+    Body::received(Content::Memory(bytes), len, digest, Share::none_of(&budget, MemoryUse::Body))
 }
 
 /// The head of a request as the upstream gets it.

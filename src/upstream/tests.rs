@@ -18,7 +18,7 @@ use super::{
     testing::{SHORT, body, collect, head, listen, read_request, refusing_server, upstream, write},
     *,
 };
-use crate::config::Connections;
+use crate::config::ConnectionLimits;
 
 const NO_CONTENT: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
 
@@ -130,7 +130,7 @@ async fn what_hashes_to_a_server_goes_there_each_time() {
 async fn a_server_has_no_more_exchanges_at_once_than_it_is_given() {
     let (listener, server) = listen().await;
     answer_all(listener);
-    let connections = Connections { max: 1, queue_max_wait: SHORT, ..Connections::default() };
+    let connections = ConnectionLimits { max: 1, queue_max_wait: SHORT, ..ConnectionLimits::default() };
     let (exchanger, upstream) = (Exchanger::new(), Arc::new(Upstream { connections, ..upstream(&[&server]) }));
     let exchange = write(&exchanger, &upstream, Method::PUT, &body("x")).await.unwrap();
     assert_eq!(exchanger.connect(&upstream, Choice::Turn, Purpose::Read).await.err(), Some(Failure::Full));
@@ -143,7 +143,7 @@ async fn a_server_has_no_more_exchanges_at_once_than_it_is_given() {
 async fn an_exchange_that_was_read_to_its_end_is_none_of_those_at_once() {
     let (listener, server) = listen().await;
     answer_all(listener);
-    let connections = Connections { max: 1, queue_max_wait: SHORT, ..Connections::default() };
+    let connections = ConnectionLimits { max: 1, queue_max_wait: SHORT, ..ConnectionLimits::default() };
     let (exchanger, upstream) = (Exchanger::new(), Arc::new(Upstream { connections, ..upstream(&[&server]) }));
     let mut exchange = write(&exchanger, &upstream, Method::PUT, &body("x")).await.unwrap();
     collect(&mut exchange).await.unwrap();

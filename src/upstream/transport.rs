@@ -15,7 +15,7 @@ use pingora::http::RequestHeader;
 
 use super::{Choice, Exchange, Failure, Purpose};
 use crate::{
-    body::{Body, Waiting},
+    body::{Body, BoxFuture},
     config::Upstream,
 };
 
@@ -28,7 +28,7 @@ pub trait Transport: Send + Sync {
         upstream: &'a Arc<Upstream>,
         choice: Choice<'a>,
         purpose: Purpose,
-    ) -> Waiting<'a, Result<Box<dyn Connection>, Failure>>;
+    ) -> BoxFuture<'a, Result<Box<dyn Connection>, Failure>>;
 
     /// Connects and sends a request that changes nothing, and that may therefore be sent once more.
     fn read<'a>(
@@ -37,7 +37,7 @@ pub trait Transport: Send + Sync {
         choice: Choice<'a>,
         head: Box<RequestHeader>,
         body: &'a Body,
-    ) -> Waiting<'a, Result<Exchange, Failure>>;
+    ) -> BoxFuture<'a, Result<Exchange, Failure>>;
 }
 
 /// An open connection on which nothing has been sent.
@@ -46,13 +46,13 @@ pub trait Connection: Send {
     fn server(&self) -> usize;
 
     /// Sends a request, once, and reads the head of its final response.
-    fn send(self: Box<Self>, head: Box<RequestHeader>, body: &Body) -> Waiting<'_, Result<Exchange, Failure>>;
+    fn send(self: Box<Self>, head: Box<RequestHeader>, body: &Body) -> BoxFuture<'_, Result<Exchange, Failure>>;
 }
 
 /// The content of a response on its way, and the connection that carries it. Dropping it closes the connection.
 pub trait Wire: Send {
     /// The next bytes, never empty; `None` at the end. May be dropped and called again: no byte is lost.
-    fn next_chunk(&mut self) -> Waiting<'_, Result<Option<Bytes>, Failure>>;
+    fn next_chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, Failure>>;
 
     /// Whether the content was read to its end, or there is none.
     fn is_complete(&mut self) -> bool;
@@ -61,5 +61,5 @@ pub trait Wire: Send {
     fn leave_slot(&mut self);
 
     /// Keeps the connection for another exchange where both messages on it are complete; else closes it.
-    fn release(self: Box<Self>) -> Waiting<'static, ()>;
+    fn release(self: Box<Self>) -> BoxFuture<'static, ()>;
 }

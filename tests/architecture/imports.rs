@@ -11,7 +11,7 @@ use super::{assert_none, sources};
 
 /// The rooms from the ground up: each imports only those before it.
 const ROOMS: &[&str] = &[
-    "boxed",
+    "box_future",
     "patience",
     "core",
     "clock",
@@ -168,4 +168,37 @@ fn no_files_import_each_other_in_a_circle() {
         }
     }
     assert_none(&edges.iter().map(|(from, to)| shown((from, to))).collect::<Vec<_>>());
+}
+
+/// The types that a file of production code defines.
+struct Types(Vec<String>);
+
+impl<'ast> Visit<'ast> for Types {
+    fn visit_item(&mut self, item: &'ast Item) {
+        let name = match item {
+            Item::Struct(item) => &item.ident,
+            Item::Enum(item) => &item.ident,
+            Item::Trait(item) => &item.ident,
+            Item::Type(item) => &item.ident,
+            Item::Mod(item) if item.attrs.iter().any(is_for_tests) => return,
+            _ => return visit::visit_item(self, item),
+        };
+        self.0.push(name.to_string());
+        visit::visit_item(self, item);
+    }
+}
+
+/// The keys of the file are spelled in `config/raw.rs` as tables of the same name.
+#[test]
+fn no_two_types_have_one_name() {
+    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (file, text) in sources(&["src"]).into_iter().filter(|(file, _)| !file.contains("test")) {
+        let mut types = Types(Vec::new());
+        types.visit_file(&syn::parse_file(&text).unwrap_or_else(|error| panic!("{file}: {error}")));
+        for name in types.0.into_iter().filter(|_| file != "src/config/raw.rs") {
+            files.entry(name).or_default().push(file.clone());
+        }
+    }
+    let twice = files.into_iter().filter(|(_, files)| files.len() > 1);
+    assert_none(&twice.map(|(name, files)| format!("{name}: {}", files.join(", "))).collect::<Vec<_>>());
 }

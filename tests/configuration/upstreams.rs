@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ifmatch::config::{Forwarded, HostHeader, Question};
+use ifmatch::config::{Forwarded, HealthProbe, HostHeader};
 
 use super::{BASE, config, loaded, problems, warnings};
 
@@ -150,7 +150,7 @@ fn what_is_written_of_an_upstream_is_what_it_gets() {
     assert_eq!(upstream.forwarded, Forwarded::Both);
     assert_eq!(upstream.host_header, HostHeader::Named("docs.internal".to_owned()));
     let question = upstream.health.as_ref().map(|health| health.question.clone());
-    assert_eq!(question, Some(Question::Http { path: "/healthz?deep".to_owned(), status: 204..=204 }));
+    assert_eq!(question, Some(HealthProbe::Http { path: "/healthz?deep".to_owned(), status: 204..=204 }));
 }
 
 /// DESIGN, section 9: the paths that the backend gets are compared, not those that clients send.

@@ -83,7 +83,7 @@ impl World {
         let snapshot = self.store.read();
         let version = snapshot.version();
         self.newest = self.newest.max(version);
-        if snapshot.is_quiet()
+        if snapshot.has_no_pending_writes()
             && let Some(how) = self.misunderstanding(&snapshot)
         {
             self.breaks(how);

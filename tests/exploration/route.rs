@@ -8,8 +8,8 @@ use ifmatch::core::{
     issued_tag::{content_tag, version_tag},
     lease::{LeaseDuration, LeaseId, Standing, Usage, UseDenied, judge_use},
     policy::{
-        AbsentLease, Compare, Dialect, ErrorShape, Guarantee, Guard, Idempotency, LeaseAuth, LeaseGuards, LeaseRules,
-        MethodOverride, OnTheWay, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+        AbsentLease, Compare, Dialect, ErrorShape, Guarantee, Guard, Idempotency, Intermediaries, LeaseAuth,
+        LeaseGuards, LeaseRules, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
     },
     precondition::{MatchRule, Preconditions, TagCondition},
     record::{Known, Revision, Snapshot, VariantName},
@@ -73,7 +73,7 @@ pub fn judge_by_memory(mode: Mode, snapshot: &Snapshot, recalled: Option<Content
             evidence.extend(snapshot.known().map(|known| of_content(known.representation.clone())));
             evidence.extend(recalled.map(|content| of_content(present(tag_of(content)))));
         }
-        Mode::Version if snapshot.is_quiet() => {
+        Mode::Version if snapshot.has_no_pending_writes() => {
             let representation = present(version_tag(1, snapshot.version(), 0).unwrap());
             evidence.push(Evidence { representation, rule: MatchRule::Version, selected: true });
         }
@@ -126,7 +126,7 @@ fn new_guard(mode: Mode, require: Require) -> Guard {
         etag: if mode == Mode::Version { TagSource::Version } else { TagSource::Content },
         ignored_json: Vec::new(),
         unique_tags: false,
-        on_the_way: OnTheWay::default(),
+        intermediaries: Intermediaries::default(),
         writers: if mode == Mode::ContentShared { Writers::Shared } else { Writers::Exclusive },
         require,
         require_methods: vec![Method::PUT],

@@ -222,7 +222,7 @@ impl World {
     /// What the memory of a proxy says of the content.
     pub fn recalled(&self, proxy: usize, snapshot: &Snapshot, rules: &Rules) -> Option<Content> {
         let (touched, content) = self.remembered[proxy]?;
-        let is_current = snapshot.is_quiet() && (touched == snapshot.touched() || !rules.reads_are_bound);
+        let is_current = snapshot.has_no_pending_writes() && (touched == snapshot.touched() || !rules.reads_are_bound);
         is_current.then_some(content)
     }
 }

@@ -166,7 +166,7 @@ impl World {
         let client = &mut self.clients[index];
         client.given = Some(Given { content, version: snapshot.version(), is_latest: content == self.content });
         client.step = Step::Asks;
-        if snapshot.is_quiet() {
+        if snapshot.has_no_pending_writes() {
             self.remembered[client.proxy] = Some((snapshot.touched(), content));
         }
     }

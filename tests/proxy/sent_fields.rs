@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use ifmatch::core::fields::{Remover, TABLE, Writer, of};
+use ifmatch::core::fields::{FieldWriter, Remover, TABLE, of};
 
 use crate::support::{
     backend::{Backend, Request},
@@ -116,7 +116,7 @@ impl Sent {
             |option: &str| of(&option.to_ascii_lowercase()).is_some_and(|field| field.remover != Remover::Hop);
         let second = |name: &str| {
             let hyphened = name.to_ascii_lowercase().replace(['_', '.', '~'], "-");
-            let meant = of(&hyphened).is_some_and(|field| field.is_judged || field.writer != Writer::Client);
+            let meant = of(&hyphened).is_some_and(|field| field.is_judged || field.writer != FieldWriter::Client);
             hyphened != name.to_ascii_lowercase() && meant
         };
         options.len() > 9
@@ -133,7 +133,7 @@ impl Sent {
             let field = of(&name);
             let remover = field.map_or(Remover::Nobody, |field| field.remover);
             remover != Remover::Hop
-                && field.is_none_or(|field| field.writer != Writer::Proxy)
+                && field.is_none_or(|field| field.writer != FieldWriter::Proxy)
                 && !(is_guarded && matches!(remover, Remover::Guard | Remover::Verdict))
                 && !options.contains(&name)
         };

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, Method, Version};
 use ifmatch::{
-    body::{Client, Waiting},
+    body::{BoxFuture, Client},
     core::client_address::ClientAddress,
     guard::{Answer, Relayed},
     routing::door::{Door, Head, decide},
@@ -58,16 +58,16 @@ impl Client for Caller {
         None
     }
 
-    fn invite_content(&mut self) -> Waiting<'_, pingora::Result<()>> {
+    fn invite_content(&mut self) -> BoxFuture<'_, pingora::Result<()>> {
         Box::pin(async { Ok(()) })
     }
 
-    fn next_chunk(&mut self) -> Waiting<'_, pingora::Result<Option<Bytes>>> {
+    fn next_chunk(&mut self) -> BoxFuture<'_, pingora::Result<Option<Bytes>>> {
         let chunk = self.body.take();
         Box::pin(async { Ok(chunk) })
     }
 
-    fn gone(&mut self) -> Waiting<'_, Box<pingora::Error>> {
+    fn gone(&mut self) -> BoxFuture<'_, Box<pingora::Error>> {
         Box::pin(std::future::pending())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use ifmatch::{
-    body::{Body, Waiting},
+    body::{Body, BoxFuture},
     config::Upstream,
     upstream::{Choice, Connection, Exchange, Failure, Purpose, Transport, Wire},
 };
@@ -26,7 +26,7 @@ impl Transport for Way {
         upstream: &'a Arc<Upstream>,
         _choice: Choice<'a>,
         _purpose: Purpose,
-    ) -> Waiting<'a, Result<Box<dyn Connection>, Failure>> {
+    ) -> BoxFuture<'a, Result<Box<dyn Connection>, Failure>> {
         Box::pin(async move { Ok(Box::new(self.line(upstream)) as Box<dyn Connection>) })
     }
 
@@ -36,7 +36,7 @@ impl Transport for Way {
         _choice: Choice<'a>,
         head: Box<RequestHeader>,
         body: &'a Body,
-    ) -> Waiting<'a, Result<Exchange, Failure>> {
+    ) -> BoxFuture<'a, Result<Exchange, Failure>> {
         Box::new(self.line(upstream)).send(head, body)
     }
 }
@@ -58,7 +58,7 @@ impl Connection for Line {
         0
     }
 
-    fn send(self: Box<Self>, head: Box<RequestHeader>, body: &Body) -> Waiting<'_, Result<Exchange, Failure>> {
+    fn send(self: Box<Self>, head: Box<RequestHeader>, body: &Body) -> BoxFuture<'_, Result<Exchange, Failure>> {
         let mut reader = body.reader();
         Box::pin(async move {
             let mut text = Vec::new();
@@ -114,7 +114,7 @@ fn exchange(request: &RequestHeader, response: Response) -> Exchange {
 struct Content(Option<Bytes>);
 
 impl Wire for Content {
-    fn next_chunk(&mut self) -> Waiting<'_, Result<Option<Bytes>, Failure>> {
+    fn next_chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, Failure>> {
         let chunk = self.0.take();
         Box::pin(async move { Ok(chunk) })
     }
@@ -125,7 +125,7 @@ impl Wire for Content {
 
     fn leave_slot(&mut self) {}
 
-    fn release(self: Box<Self>) -> Waiting<'static, ()> {
+    fn release(self: Box<Self>) -> BoxFuture<'static, ()> {
         Box::pin(async {})
     }
 }

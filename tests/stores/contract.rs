@@ -254,14 +254,14 @@ pub async fn moments_come_with_time_and_not_before<F: Fixture>() {
     let now = store.now().await.unwrap();
     let until = now.plus(MOMENT);
     let doubted = put(&*store, "a", Record { doubt: Some(Doubt { until, version: Stamp::Itself }), ..idle() }).await;
-    assert!(!doubted.is_quiet());
-    assert!(!read(&*other, "a").await.is_quiet());
+    assert!(!doubted.has_no_pending_writes());
+    assert!(!read(&*other, "a").await.has_no_pending_writes());
     fixture.pass(MOMENT + MOMENT / 2).await;
     let later = read(&*store, "a").await;
-    assert!(later.is_quiet() && later.now > doubted.now);
+    assert!(later.has_no_pending_writes() && later.now > doubted.now);
     assert_eq!(later.version(), doubted.revision);
     // Each process counts from when it first saw the record, at the latest.
-    assert!(read(&*other, "a").await.is_quiet());
+    assert!(read(&*other, "a").await.has_no_pending_writes());
 }
 
 pub async fn a_wait_ends_with_the_change_that_another_makes<F: Fixture>() {

@@ -20,12 +20,12 @@ use crate::{
 
 struct Etcd {
     engine: engines::Etcd,
-    settings: config::Store,
+    settings: config::StoreSettings,
     store: Arc<EtcdStore>,
 }
 
 impl Etcd {
-    async fn connect(settings: &config::Store) -> Arc<EtcdStore> {
+    async fn connect(settings: &config::StoreSettings) -> Arc<EtcdStore> {
         let StoreKind::Etcd(etcd) = &settings.kind else { panic!("these are settings of etcd") };
         // On a busy machine it may be silent for longer than an operation may take.
         let reached = async {
@@ -49,7 +49,7 @@ impl Fixture for Etcd {
             login: None,
             tls: None,
         };
-        let settings = config::Store {
+        let settings = config::StoreSettings {
             kind: StoreKind::Etcd(etcd),
             capacity,
             max_bytes: 1 << 30,
@@ -86,7 +86,7 @@ impl OnEngine for Etcd {
     async fn store_at(&self, addr: SocketAddr) -> Arc<dyn Store> {
         let StoreKind::Etcd(etcd) = &self.settings.kind else { panic!("these are settings of etcd") };
         let etcd = config::Etcd { endpoints: vec![format!("http://{addr}")], ..etcd.clone() };
-        Self::connect(&config::Store { kind: StoreKind::Etcd(etcd), ..self.settings.clone() }).await
+        Self::connect(&config::StoreSettings { kind: StoreKind::Etcd(etcd), ..self.settings.clone() }).await
     }
 
     fn signal(&self, name: &str) {
@@ -222,7 +222,7 @@ fn done(swapped: Result<Swapped, StoreError>) -> Snapshot {
 async fn a_minority_of_members_is_not_needed() {
     let cluster = EtcdCluster::start().await;
     let etcd = config::Etcd { endpoints: cluster.endpoints(), prefix: "test".to_owned(), login: None, tls: None };
-    let settings = config::Store {
+    let settings = config::StoreSettings {
         kind: StoreKind::Etcd(etcd),
         capacity: 10,
         max_bytes: 1 << 20,

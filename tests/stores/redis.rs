@@ -19,12 +19,12 @@ use crate::{
 
 struct Redis {
     engine: engines::Redis,
-    settings: config::Store,
+    settings: config::StoreSettings,
     store: Arc<RedisStore>,
 }
 
 impl Redis {
-    async fn connect(settings: &config::Store) -> Arc<RedisStore> {
+    async fn connect(settings: &config::StoreSettings) -> Arc<RedisStore> {
         let StoreKind::Redis(redis) = &settings.kind else { panic!("these are settings of Redis") };
         Arc::new(RedisStore::connect(redis, settings).await.expect("Redis can be reached"))
     }
@@ -34,7 +34,7 @@ impl Fixture for Redis {
     async fn start(capacity: usize) -> Self {
         let engine = engines::Redis::start().await;
         let redis = config::Redis { url: engine.url(), prefix: "test".to_owned(), login: None, tls: None };
-        let settings = config::Store {
+        let settings = config::StoreSettings {
             kind: StoreKind::Redis(redis),
             capacity,
             max_bytes: 1 << 30,
@@ -71,7 +71,7 @@ impl OnEngine for Redis {
     async fn store_at(&self, addr: SocketAddr) -> Arc<dyn Store> {
         let StoreKind::Redis(redis) = &self.settings.kind else { panic!("these are settings of Redis") };
         let redis = config::Redis { url: format!("redis://{addr}"), ..redis.clone() };
-        Self::connect(&config::Store { kind: StoreKind::Redis(redis), ..self.settings.clone() }).await
+        Self::connect(&config::StoreSettings { kind: StoreKind::Redis(redis), ..self.settings.clone() }).await
     }
 
     fn signal(&self, name: &str) {

@@ -21,9 +21,9 @@ fn password(text: &str) -> NamedTempFile {
     file
 }
 
-fn settings(kind: StoreKind) -> config::Store {
+fn settings(kind: StoreKind) -> config::StoreSettings {
     let timeout = Duration::from_secs(5);
-    config::Store {
+    config::StoreSettings {
         kind,
         capacity: 10,
         max_bytes: 1 << 20,

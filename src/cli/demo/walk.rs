@@ -16,7 +16,7 @@ const PATH: &str = "/notes/1";
 const SHOWN: [&str; 1] = ["etag"];
 
 /// One step: what it shows, the request, and the status that it must end with.
-struct Step<'a> {
+struct DemoStep<'a> {
     says: &'a str,
     method: &'a str,
     condition: Option<(&'a str, &'a str)>,
@@ -25,7 +25,7 @@ struct Step<'a> {
 }
 
 /// An answer, as text.
-struct Answer {
+struct DemoAnswer {
     head: String,
     body: String,
 }
@@ -33,7 +33,7 @@ struct Answer {
 /// Goes through all steps. The error is the first one that ended otherwise than it must.
 pub(super) fn walk(proxy: SocketAddr) -> io::Result<()> {
     let none = "*";
-    let step = |says, method, condition, body, status| Step { says, method, condition, body, status };
+    let step = |says, method, condition, body, status| DemoStep { says, method, condition, body, status };
     take(
         proxy,
         &step("Create a note. It must not exist yet:", "PUT", Some(("If-None-Match", none)), Some("milk"), "201"),
@@ -52,7 +52,7 @@ pub(super) fn walk(proxy: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-fn take(proxy: SocketAddr, step: &Step<'_>) -> io::Result<Answer> {
+fn take(proxy: SocketAddr, step: &DemoStep<'_>) -> io::Result<DemoAnswer> {
     print(format_args!("\n# {}", step.says));
     print(format_args!("$ {}", command(proxy, step)));
     let answer = ask(proxy, step)?;
@@ -68,14 +68,14 @@ fn take(proxy: SocketAddr, step: &Step<'_>) -> io::Result<Answer> {
     }
 }
 
-fn command(proxy: SocketAddr, step: &Step<'_>) -> String {
+fn command(proxy: SocketAddr, step: &DemoStep<'_>) -> String {
     let method = if step.method == "GET" { String::new() } else { format!(" -X {}", step.method) };
     let condition = step.condition.map_or_else(String::new, |(name, value)| format!(" -H '{name}: {value}'"));
     let body = step.body.map_or_else(String::new, |body| format!(" -d '{body}'"));
     format!("curl -i{method} http://{proxy}{PATH}{condition}{body}")
 }
 
-fn ask(proxy: SocketAddr, step: &Step<'_>) -> io::Result<Answer> {
+fn ask(proxy: SocketAddr, step: &DemoStep<'_>) -> io::Result<DemoAnswer> {
     let mut stream = TcpStream::connect(proxy)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     let condition = step.condition.map_or_else(String::new, |(name, value)| format!("{name}: {value}\r\n"));
@@ -89,7 +89,7 @@ fn ask(proxy: SocketAddr, step: &Step<'_>) -> io::Result<Answer> {
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
     let (head, body) = text.split_once("\r\n\r\n").ok_or_else(|| io::Error::other("an answer without an end"))?;
-    Ok(Answer { head: head.to_owned(), body: body.to_owned() })
+    Ok(DemoAnswer { head: head.to_owned(), body: body.to_owned() })
 }
 
 /// Whether a line of a head is its status or a field worth showing.
@@ -98,7 +98,7 @@ fn is_shown(line: &str) -> bool {
         || line.split_once(':').is_some_and(|(name, _)| SHOWN.iter().any(|shown| name.eq_ignore_ascii_case(shown)))
 }
 
-impl Answer {
+impl DemoAnswer {
     fn field(&self, wanted: &str) -> Option<&str> {
         let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
         fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)

@@ -26,13 +26,13 @@ const ANSWER_MAX: Duration = Duration::from_secs(100);
 const ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
 /// Where an admin listener is, and what it asks for.
-pub(super) struct Client {
-    place: Place,
+pub(super) struct AdminClient {
+    place: AdminAddress,
     token: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum AdminAddress {
     /// `host:port`.
     Tcp(String),
     Unix(PathBuf),
@@ -40,7 +40,7 @@ enum Place {
 
 /// What went wrong, as it is told to the user.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(super) enum CommandFailure {
     #[error("{0:?} is no address of an admin listener: write http://127.0.0.1:9901 or unix:/path")]
     Address(String),
     #[error("the token cannot be read from {}", .0.display())]
@@ -53,59 +53,61 @@ pub(super) enum Failure {
     Refused { code: String, detail: String },
 }
 
-impl Client {
+impl AdminClient {
     /// The client of a listener, with the token of a file or of the environment, if there is one.
-    pub(super) fn new(address: &str, token_file: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn new(address: &str, token_file: Option<&Path>) -> Result<Self, CommandFailure> {
         let token = match token_file {
             Some(path) => {
-                let text = fs::read_to_string(path).map_err(|error| Failure::Token(path.to_owned(), error))?;
+                let text = fs::read_to_string(path).map_err(|error| CommandFailure::Token(path.to_owned(), error))?;
                 Some(text.trim_end_matches(['\r', '\n']).to_owned())
             }
             None => env::var(TOKEN_VARIABLE).ok(),
         };
-        Ok(Self { place: place(address).ok_or_else(|| Failure::Address(address.to_owned()))?, token })
+        Ok(Self { place: place(address).ok_or_else(|| CommandFailure::Address(address.to_owned()))?, token })
     }
 
     /// The JSON of a GET.
-    pub(super) async fn get(&self, target: &str) -> Result<Value, Failure> {
+    pub(super) async fn get(&self, target: &str) -> Result<Value, CommandFailure> {
         self.ask(Method::GET, target, None).await
     }
 
     /// The JSON of a POST.
-    pub(super) async fn post(&self, target: &str, document: &Value) -> Result<Value, Failure> {
+    pub(super) async fn post(&self, target: &str, document: &Value) -> Result<Value, CommandFailure> {
         self.ask(Method::POST, target, Some(document)).await
     }
 
-    async fn ask(&self, method: Method, target: &str, document: Option<&Value>) -> Result<Value, Failure> {
-        let request = self.request(method, target, document).map_err(|error| Failure::NoAnswer(Some(error.into())))?;
+    async fn ask(&self, method: Method, target: &str, document: Option<&Value>) -> Result<Value, CommandFailure> {
+        let request =
+            self.request(method, target, document).map_err(|error| CommandFailure::NoAnswer(Some(error.into())))?;
         let answered = async {
             match &self.place {
-                Place::Tcp(address) => exchange(self.reach(TcpStream::connect(address)).await?, request).await,
-                Place::Unix(path) => exchange(self.reach(UnixStream::connect(path)).await?, request).await,
+                AdminAddress::Tcp(address) => exchange(self.reach(TcpStream::connect(address)).await?, request).await,
+                AdminAddress::Unix(path) => exchange(self.reach(UnixStream::connect(path)).await?, request).await,
             }
         };
-        let (status, body) = timeout(ANSWER_MAX, answered).await.map_err(|_elapsed| Failure::NoAnswer(None))??;
+        let (status, body) =
+            timeout(ANSWER_MAX, answered).await.map_err(|_elapsed| CommandFailure::NoAnswer(None))??;
         let document: Value = serde_json::from_slice(&body).unwrap_or_default();
         if status == StatusCode::OK && !document.is_null() {
             return Ok(document);
         }
         let text = |member: &str| document.get(member).and_then(Value::as_str).map(str::to_owned);
         let code = text("code").unwrap_or_else(|| status.to_string());
-        Err(Failure::Refused {
+        Err(CommandFailure::Refused {
             code,
             detail: text("detail").unwrap_or_else(|| "is this an admin listener?".to_owned()),
         })
     }
 
-    async fn reach<S>(&self, connection: impl Future<Output = io::Result<S>>) -> Result<S, Failure> {
+    async fn reach<S>(&self, connection: impl Future<Output = io::Result<S>>) -> Result<S, CommandFailure> {
         let place = match &self.place {
-            Place::Tcp(address) => address.clone(),
-            Place::Unix(path) => format!("unix:{}", path.display()),
+            AdminAddress::Tcp(address) => address.clone(),
+            AdminAddress::Unix(path) => format!("unix:{}", path.display()),
         };
         match timeout(CONNECT_MAX, connection).await {
             Ok(Ok(stream)) => Ok(stream),
-            Ok(Err(error)) => Err(Failure::Unreachable(place, Some(error))),
-            Err(_elapsed) => Err(Failure::Unreachable(place, None)),
+            Ok(Err(error)) => Err(CommandFailure::Unreachable(place, Some(error))),
+            Err(_elapsed) => Err(CommandFailure::Unreachable(place, None)),
         }
     }
 
@@ -116,8 +118,8 @@ impl Client {
         document: Option<&Value>,
     ) -> Result<Request<Full<Bytes>>, http::Error> {
         let host = match &self.place {
-            Place::Tcp(address) => address.as_str(),
-            Place::Unix(_) => "localhost",
+            AdminAddress::Tcp(address) => address.as_str(),
+            AdminAddress::Unix(_) => "localhost",
         };
         let mut request =
             Request::builder().method(method).uri(target).header(header::HOST, host).header(ADMIN_FIELD, "1");
@@ -133,29 +135,29 @@ impl Client {
     }
 }
 
-fn place(address: &str) -> Option<Place> {
+fn place(address: &str) -> Option<AdminAddress> {
     if let Some(path) = address.strip_prefix("unix:") {
-        return (!path.is_empty()).then(|| Place::Unix(PathBuf::from(path)));
+        return (!path.is_empty()).then(|| AdminAddress::Unix(PathBuf::from(path)));
     }
     let with_scheme = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
     let uri = with_scheme.parse::<Uri>().ok().filter(|uri| uri.scheme_str() == Some("http") && uri.path() == "/")?;
     let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
-    Some(Place::Tcp(format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80))))
+    Some(AdminAddress::Tcp(format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80))))
 }
 
 /// Sends a request, and reads its answer up to a limit.
-async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), Failure>
+async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), CommandFailure>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let lost = |error: hyper::Error| Failure::NoAnswer(Some(error.into()));
+    let lost = |error: hyper::Error| CommandFailure::NoAnswer(Some(error.into()));
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
     // It ends with the answer; how, the request is told.
     tokio::spawn(async move { drop(connection.await) });
     let response: Response<Incoming> = sender.send_request(request).await.map_err(lost)?;
     let status = response.status();
     let body = Limited::new(response.into_body(), ANSWER_BYTES).collect().await;
-    Ok((status, body.map_err(|error| Failure::NoAnswer(Some(error)))?.to_bytes()))
+    Ok((status, body.map_err(|error| CommandFailure::NoAnswer(Some(error)))?.to_bytes()))
 }
 
 #[cfg(test)]
@@ -164,12 +166,12 @@ mod tests {
 
     #[test]
     fn addresses_are_urls_or_sockets() {
-        let tcp = |address: &str| Some(Place::Tcp(address.to_owned()));
+        let tcp = |address: &str| Some(AdminAddress::Tcp(address.to_owned()));
         assert_eq!(place("http://127.0.0.1:9901"), tcp("127.0.0.1:9901"));
         assert_eq!(place("http://[::1]:9901/"), tcp("[::1]:9901"));
         assert_eq!(place("localhost:9901"), tcp("localhost:9901"));
         assert_eq!(place("http://admin.example"), tcp("admin.example:80"));
-        assert_eq!(place("unix:/run/admin"), Some(Place::Unix(PathBuf::from("/run/admin"))));
+        assert_eq!(place("unix:/run/admin"), Some(AdminAddress::Unix(PathBuf::from("/run/admin"))));
         for address in ["", "unix:", "https://a:1", "http://a:1/b", "http://a@b:1", "http://"] {
             assert_eq!(place(address), None, "{address}");
         }

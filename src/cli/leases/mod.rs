@@ -11,7 +11,7 @@ use super::{Exit, check::table, complain, print, run::fail};
 
 mod client;
 
-use client::{Client, Failure};
+use client::{AdminClient, CommandFailure};
 
 /// What is written out in a query.
 const IN_QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'&').add(b'+').add(b'<').add(b'>');
@@ -30,11 +30,11 @@ pub(super) struct LeasesOptions {
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
-    action: Action,
+    action: LeaseCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum LeaseCommand {
     /// List leases.
     List {
         /// Only of resources whose keys begin with this.
@@ -78,15 +78,15 @@ pub(super) fn execute(options: &LeasesOptions) -> ExitCode {
     };
     match runtime.block_on(act(options)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure @ Failure::Address(_)) => fail(&failure, Exit::Usage),
+        Err(failure @ CommandFailure::Address(_)) => fail(&failure, Exit::Usage),
         Err(failure) => fail(&failure, Exit::Runtime),
     }
 }
 
-async fn act(options: &LeasesOptions) -> Result<(), Failure> {
-    let client = Client::new(&options.admin, options.token_file.as_deref())?;
+async fn act(options: &LeasesOptions) -> Result<(), CommandFailure> {
+    let client = AdminClient::new(&options.admin, options.token_file.as_deref())?;
     match &options.action {
-        Action::List { prefix, state, holder } => {
+        LeaseCommand::List { prefix, state, holder } => {
             let leases = list(&client, prefix, state, holder.as_deref()).await?;
             if options.json {
                 print(json!({ "leases": leases }));
@@ -94,7 +94,7 @@ async fn act(options: &LeasesOptions) -> Result<(), Failure> {
                 print_table(&leases);
             }
         }
-        Action::Break { key, period } => {
+        LeaseCommand::Break { key, period } => {
             let done = client.post("/leases/break", &json!({ "key": key, "period": period })).await?;
             if options.json {
                 print(done);
@@ -102,11 +102,11 @@ async fn act(options: &LeasesOptions) -> Result<(), Failure> {
                 print(broken(key, &done));
             }
         }
-        Action::Show { key } => {
+        LeaseCommand::Show { key } => {
             let record = client.get(&query("/records", &[("key", key)])).await?;
             print(if options.json { record.to_string() } else { format!("{record:#}") });
         }
-        Action::Forget { key, prefix } => {
+        LeaseCommand::Forget { key, prefix } => {
             let done = forget(&client, key.as_deref(), prefix.as_deref()).await?;
             if options.json {
                 print(json!(done));
@@ -119,13 +119,13 @@ async fn act(options: &LeasesOptions) -> Result<(), Failure> {
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct LeasePage {
     leases: Vec<Value>,
     cursor: Option<String>,
 }
 
 #[derive(Deserialize, Serialize)]
-struct Done {
+struct CommandResult {
     forgotten: u64,
     busy: Vec<String>,
     #[serde(skip_serializing)]
@@ -133,13 +133,18 @@ struct Done {
 }
 
 /// All leases, page by page, in the order of their keys.
-async fn list(client: &Client, prefix: &str, state: &str, holder: Option<&str>) -> Result<Vec<Value>, Failure> {
+async fn list(
+    client: &AdminClient,
+    prefix: &str,
+    state: &str,
+    holder: Option<&str>,
+) -> Result<Vec<Value>, CommandFailure> {
     let (mut leases, mut cursor) = (Vec::new(), None);
     loop {
         let mut parameters = vec![("prefix", prefix), ("state", state), ("limit", "1000")];
         parameters.extend(holder.map(|holder| ("holder", holder)));
         parameters.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
-        let page: Page = read(client.get(&query("/leases", &parameters)).await?)?;
+        let page: LeasePage = read(client.get(&query("/leases", &parameters)).await?)?;
         leases.extend(page.leases);
         cursor = page.cursor;
         if cursor.is_none() {
@@ -150,11 +155,15 @@ async fn list(client: &Client, prefix: &str, state: &str, holder: Option<&str>) 
 }
 
 /// Forgets page by page.
-async fn forget(client: &Client, key: Option<&str>, prefix: Option<&str>) -> Result<Done, Failure> {
-    let mut all = Done { forgotten: 0, busy: Vec::new(), cursor: None };
+async fn forget(
+    client: &AdminClient,
+    key: Option<&str>,
+    prefix: Option<&str>,
+) -> Result<CommandResult, CommandFailure> {
+    let mut all = CommandResult { forgotten: 0, busy: Vec::new(), cursor: None };
     loop {
         let what = json!({ "key": key, "prefix": prefix, "cursor": all.cursor });
-        let done: Done = read(client.post("/forget", &what).await?)?;
+        let done: CommandResult = read(client.post("/forget", &what).await?)?;
         all.forgotten += done.forgotten;
         all.busy.extend(done.busy);
         all.cursor = done.cursor;
@@ -164,8 +173,8 @@ async fn forget(client: &Client, key: Option<&str>, prefix: Option<&str>) -> Res
     }
 }
 
-fn read<T: DeserializeOwned>(document: Value) -> Result<T, Failure> {
-    serde_json::from_value(document).map_err(|error| Failure::NoAnswer(Some(error.into())))
+fn read<T: DeserializeOwned>(document: Value) -> Result<T, CommandFailure> {
+    serde_json::from_value(document).map_err(|error| CommandFailure::NoAnswer(Some(error.into())))
 }
 
 /// A text of a JSON object.
@@ -219,7 +228,7 @@ fn broken(key: &str, done: &Value) -> String {
     }
 }
 
-fn print_forgotten(done: &Done) {
+fn print_forgotten(done: &CommandResult) {
     let records = if done.forgotten == 1 { "record" } else { "records" };
     print(format_args!("forgotten: {} {records}", done.forgotten));
     for key in &done.busy {

@@ -25,7 +25,7 @@ mod tests;
 
 /// What a reload would change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct ReloadPlan {
     /// The names of routes that are new.
     pub added: Vec<String>,
     /// The names of routes that are gone.
@@ -57,7 +57,7 @@ struct Exclusion<'a> {
 
 /// What a reload from one configuration to another would change. `lingering` are routes of still earlier ones, on which
 /// writes may be under way; their places come after those of the old configuration.
-pub fn plan(old: &Config, lingering: &[Arc<Route>], new: &Config) -> Plan {
+pub fn plan(old: &Config, lingering: &[Arc<Route>], new: &Config) -> ReloadPlan {
     let continued = continued(&old.routes, &new.routes);
     let gives = |from: &Route, to: &Route| gives(from, to, &old.routes, &new.routes);
     let meets = |from: &Route, to: &Route| gives(from, to) && !exclude_alike(from, to);
@@ -80,7 +80,7 @@ pub fn plan(old: &Config, lingering: &[Arc<Route>], new: &Config) -> Plan {
     let tells = |from: &Route, to: &Route| trusts(from) && exclude_alike(from, to);
     let is_untrusted =
         |to: &&Arc<Route>| trusts(to) && old.routes.iter().any(|from| gives(from, to) && !tells(from, to));
-    Plan {
+    ReloadPlan {
         needs_restart: needs_restart(old, new),
         must_be_unleased: must_settle.iter().copied().filter(has_leases).collect(),
         must_settle,
@@ -161,7 +161,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
     differences.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
 }
 
-fn named_changes(old: &[Arc<Route>], new: &[Arc<Route>]) -> Plan {
+fn named_changes(old: &[Arc<Route>], new: &[Arc<Route>]) -> ReloadPlan {
     let find = |routes: &'_ [Arc<Route>], name: &str| routes.iter().find(|route| route.name == name).cloned();
     let name = |route: &Arc<Route>| route.name.clone();
     // What stands beside it is said of those routes.
@@ -170,11 +170,11 @@ fn named_changes(old: &[Arc<Route>], new: &[Arc<Route>]) -> Plan {
         *old != Route { beside_guarded, reads_may_be_leased, ..Route::clone(route) }
     };
     let is_changed = |route: &&Arc<Route>| find(old, &route.name).is_some_and(|old| differs(route, old));
-    Plan {
+    ReloadPlan {
         added: new.iter().filter(|route| find(old, &route.name).is_none()).map(name).collect(),
         removed: old.iter().filter(|route| find(new, &route.name).is_none()).map(name).collect(),
         changed: new.iter().filter(is_changed).map(name).collect(),
-        ..Plan::default()
+        ..ReloadPlan::default()
     }
 }
 

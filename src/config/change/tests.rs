@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use super::{Plan, plan};
+use super::{ReloadPlan, plan};
 use crate::config::{Config, Route, parse};
 
 /// What it is about, the old routes, the new ones, and the places among the old ones that are expected.
@@ -19,7 +19,7 @@ fn config(routes: &[&str]) -> Config {
     parse("test.toml", &text).unwrap_or_else(|problems| panic!("{text}\n{problems}")).config
 }
 
-fn planned(old: &[&str], new: &[&str]) -> Plan {
+fn planned(old: &[&str], new: &[&str]) -> ReloadPlan {
     plan(&config(old), &[], &config(new))
 }
 
@@ -37,7 +37,7 @@ fn with(route: &str, lines: &str) -> String {
 fn the_same_file_changes_nothing() {
     for routes in [&[FREE, DOCS][..], &[LEASED], &[EXCLUSIVE]] {
         let continued = (0..routes.len()).map(Some).collect();
-        assert_eq!(planned(routes, routes), Plan { continued, ..Plan::default() });
+        assert_eq!(planned(routes, routes), ReloadPlan { continued, ..ReloadPlan::default() });
     }
 }
 

@@ -25,7 +25,7 @@ const LOOKUPS_MAX: Duration = Duration::from_secs(2);
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum ServerPlace {
     Tcp(SocketAddr),
     Unix(PathBuf),
     /// A name with its port, known or not.
@@ -33,9 +33,9 @@ enum Place {
 }
 
 /// The places of servers.
-pub(super) struct Addresses(BTreeMap<String, BTreeSet<Place>>);
+pub(super) struct ServerPlaces(BTreeMap<String, BTreeSet<ServerPlace>>);
 
-impl Addresses {
+impl ServerPlaces {
     /// Those of the servers of these upstreams. Nobody is asked where there is nothing to compare.
     pub(super) fn of<'a>(upstreams: impl Iterator<Item = &'a Upstream> + Clone) -> Self {
         let identities: BTreeSet<&str> = upstreams.clone().map(|upstream| upstream.identity.as_str()).collect();
@@ -43,11 +43,11 @@ impl Addresses {
             return Self(BTreeMap::new());
         }
         let servers: BTreeSet<&String> = upstreams.flat_map(|upstream| &upstream.servers).collect();
-        let mut places: BTreeMap<String, BTreeSet<Place>> =
+        let mut places: BTreeMap<String, BTreeSet<ServerPlace>> =
             servers.iter().map(|server| ((*server).clone(), BTreeSet::from([written(server)]))).collect();
-        let names = servers.iter().filter(|server| matches!(written(server), Place::Name(_)));
+        let names = servers.iter().filter(|server| matches!(written(server), ServerPlace::Name(_)));
         for (server, found) in look_up(names.map(|name| (*name).clone()).collect()) {
-            places.entry(server).or_default().extend(found.into_iter().map(canonical).map(Place::Tcp));
+            places.entry(server).or_default().extend(found.into_iter().map(canonical).map(ServerPlace::Tcp));
         }
         Self(places)
     }
@@ -61,22 +61,22 @@ impl Addresses {
         let hosts = (one.0.host_header.for_server(one.1), other.0.host_header.for_server(other.1));
         let are_hosts = matches!(hosts, (Some(host), Some(other)) if !host.eq_ignore_ascii_case(other));
         places.intersection(others).any(|place| match place {
-            Place::Tcp(address) => address.ip().is_loopback() || !are_hosts,
-            Place::Unix(_) | Place::Name(_) => true,
+            ServerPlace::Tcp(address) => address.ip().is_loopback() || !are_hosts,
+            ServerPlace::Unix(_) | ServerPlace::Name(_) => true,
         })
     }
 }
 
 /// What the text alone says.
-fn written(server: &str) -> Place {
+fn written(server: &str) -> ServerPlace {
     if let Some(path) = server.strip_prefix("unix:") {
-        return Place::Unix(fs::canonicalize(path).unwrap_or_else(|_| path.into()));
+        return ServerPlace::Unix(fs::canonicalize(path).unwrap_or_else(|_| path.into()));
     }
     if let Ok(address) = server.parse() {
-        return Place::Tcp(canonical(address));
+        return ServerPlace::Tcp(canonical(address));
     }
     let (name, port) = server.rsplit_once(':').unwrap_or((server, ""));
-    Place::Name(format!("{}:{port}", name.strip_suffix('.').unwrap_or(name)))
+    ServerPlace::Name(format!("{}:{port}", name.strip_suffix('.').unwrap_or(name)))
 }
 
 /// One address for one place: a server that is reached by `0.0.0.0`, `[::]` or `[::1]` is one of this machine.

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use super::{
     super::{
-        Balance, Connections, HashBy, Health, HostHeader, Question, TrustedProxies, limits,
+        Balance, ConnectionLimits, HashBy, HealthCheck, HealthProbe, HostHeader, TrustedProxies, limits,
         raw::{self, Text, Texts},
         units::status_range,
         words::{CheckWord, Word as _},
@@ -53,8 +53,8 @@ pub(super) fn balance(check: &mut Check<'_>, raw: &raw::Upstream) -> (Balance, H
     (balance, hash_by)
 }
 
-pub(super) fn connections(check: &mut Check<'_>, raw: &raw::Upstream) -> Connections {
-    Connections {
+pub(super) fn connections(check: &mut Check<'_>, raw: &raw::Upstream) -> ConnectionLimits {
+    ConnectionLimits {
         max: check.count(raw.max_connections.as_ref(), limits::MAX_CONNECTIONS),
         queue_max_wait: check.duration(raw.queue.max_wait.as_ref(), limits::QUEUE_MAX_WAIT),
         queue_max_waiters: check.count(raw.queue.max_waiters.as_ref(), limits::QUEUE_MAX_WAITERS),
@@ -63,7 +63,7 @@ pub(super) fn connections(check: &mut Check<'_>, raw: &raw::Upstream) -> Connect
 }
 
 /// The active checks; `None` where they are off.
-pub(super) fn health(check: &mut Check<'_>, raw: &raw::Health) -> Option<Health> {
+pub(super) fn health(check: &mut Check<'_>, raw: &raw::Health) -> Option<HealthCheck> {
     let kind = check.word("health.check", raw.check.as_ref()).unwrap_or(CheckWord::Off);
     let path = path(check, raw.path.as_ref());
     let status = raw.status.as_ref();
@@ -82,10 +82,10 @@ pub(super) fn health(check: &mut Check<'_>, raw: &raw::Health) -> Option<Health>
             check.hinted(text.span(), message, "write check = \"http\"");
         }
     }
-    let health = Health {
+    let health = HealthCheck {
         question: match kind {
-            CheckWord::Off | CheckWord::Connect => Question::Connect,
-            CheckWord::Http => Question::Http { path, status: statuses },
+            CheckWord::Off | CheckWord::Connect => HealthProbe::Connect,
+            CheckWord::Http => HealthProbe::Http { path, status: statuses },
         },
         interval: check.duration(raw.interval.as_ref(), limits::HEALTH_INTERVAL),
         timeout: check.duration(raw.timeout.as_ref(), limits::HEALTH_TIMEOUT),

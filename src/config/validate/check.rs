@@ -9,7 +9,7 @@ use crate::config::{
     limits::Limit,
     problem::{Problem, Source},
     raw::{Number, Text, Texts},
-    section::Written,
+    section::WrittenKeys,
     units::{self, DURATION_HINT, SIZE_HINT},
     words::{Word, similar},
 };
@@ -17,7 +17,7 @@ use crate::config::{
 /// The file under check and what was found so far.
 pub(super) struct Check<'a> {
     pub(super) source: Source<'a>,
-    pub(super) written: &'a Written,
+    pub(super) written: &'a WrittenKeys,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Problem>,
 }

@@ -1,6 +1,6 @@
 //! The keys of a route whose clients are made for a storage service.
 
-use super::{check::Check, keys::Keys};
+use super::{check::Check, keys::RouteKeys};
 use crate::{
     config::Word,
     core::policy::{ErrorShape, Guard, ProbeAuth, Require, TagSource},
@@ -10,7 +10,7 @@ use crate::{
 pub(super) const PROBE_REGION: &str = "us-east-1";
 
 /// Clients of S3 sign what they send: what is judged must not have to change it.
-pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
     let Some(errors) = keys.get(|raw| raw.errors.as_ref()).filter(|_| guard.errors == ErrorShape::S3) else { return };
     if !guard.etag.is_upstreams_own() {
         const HINT: &str = "S3 clients sign their conditional fields, which would have to be taken out for other tags; \
@@ -29,7 +29,7 @@ pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: Keys
 }
 
 /// The azure dialect has errors of its own.
-pub(super) fn azure_reads_its_own_errors(check: &mut Check<'_>, keys: Keys<'_>) {
+pub(super) fn azure_reads_its_own_errors(check: &mut Check<'_>, keys: RouteKeys<'_>) {
     if let Some(errors) = keys.get(|raw| raw.errors.as_ref()) {
         let word = errors.get_ref();
         if ErrorShape::of(word).is_some_and(|shape| shape != ErrorShape::Azure) {
@@ -40,7 +40,7 @@ pub(super) fn azure_reads_its_own_errors(check: &mut Check<'_>, keys: Keys<'_>) 
 }
 
 /// The region that probes are signed for.
-pub(super) fn probe_region(check: &mut Check<'_>, keys: Keys<'_>) -> Box<str> {
+pub(super) fn probe_region(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Box<str> {
     let Some(region) = keys.get(|raw| raw.probe_region.as_ref()) else { return PROBE_REGION.into() };
     check.name("probe_region", region);
     region.get_ref().as_str().into()

@@ -5,7 +5,7 @@ use http::{HeaderName, Method, header};
 use super::{
     check::Check,
     clients::{azure_reads_its_own_errors, probe_region, signed_requests_stay_as_they_are},
-    keys::Keys,
+    keys::RouteKeys,
     lease, tags,
 };
 use crate::{
@@ -27,7 +27,7 @@ const IDENTITY_HEADERS: [HeaderName; 4] =
     [header::AUTHORIZATION, header::COOKIE, HeaderName::from_static("x-api-key"), HeaderName::from_static("api-key")];
 
 /// The guard of a route of this policy.
-pub(super) fn guard(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> Guard {
+pub(super) fn guard(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) -> Guard {
     let mut guard = values(check, keys, policy);
     if policy == Policy::Pessimistic {
         let rules = lease::rules(check, keys);
@@ -45,7 +45,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> Gu
 }
 
 /// The values of the keys, each checked by itself; those of leases are left out.
-pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> Guard {
+pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) -> Guard {
     let etag = check.word("etag", keys.get(|raw| raw.etag.as_ref())).unwrap_or(TagSource::Content);
     let writers = check.word("writers", keys.get(|raw| raw.writers.as_ref())).unwrap_or(Writers::Shared);
     let on_write_default = match etag {
@@ -59,7 +59,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
         etag,
         ignored_json: tags::ignored_json(check, keys),
         unique_tags: tags::are_unique(keys, errors),
-        on_the_way: tags::on_the_way(check, keys),
+        intermediaries: tags::intermediaries(check, keys),
         compare: check.word("compare", keys.get(|raw| raw.compare.as_ref())).unwrap_or(Compare::Strong),
         writers,
         require: check.word("require", keys.get(|raw| raw.require.as_ref())).unwrap_or(require_default),
@@ -105,7 +105,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>, policy: Policy) -> G
 
 /// What is different where Azure's clients are to be served: errors in their shape, and validators in each answer to a
 /// write.
-fn speak_azure(check: &mut Check<'_>, keys: Keys<'_>, guard: &mut Guard) {
+fn speak_azure(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &mut Guard) {
     const HINT: &str = "leave it out: the dialect is a list of operations, and any other method is refused";
     let own = [("safe_methods", &keys.own.safe_methods), ("unclaimed_methods", &keys.own.unclaimed_methods)];
     for (key, methods) in own {
@@ -127,7 +127,7 @@ fn speak_azure(check: &mut Check<'_>, keys: Keys<'_>, guard: &mut Guard) {
     }
 }
 
-fn leases_cannot_be_watched(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+fn leases_cannot_be_watched(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
     const HINT: &str =
         "to watch what its preconditions would do, write policy = \"optimistic\" and require = \"never\"";
     if let Some(observe) = keys.get(|raw| raw.observe.as_ref())
@@ -138,7 +138,7 @@ fn leases_cannot_be_watched(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard
     }
 }
 
-fn methods_have_one_class(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+fn methods_have_one_class(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
     let unclaimed = keys.get(|raw| raw.unclaimed_methods.as_ref());
     refuse_methods(check, keys.get(|raw| raw.safe_methods.as_ref()), |method| {
         if FIXED_METHODS.contains(&method) {

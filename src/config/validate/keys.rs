@@ -29,12 +29,12 @@ pub(super) struct Placed {
 
 /// What is written for one route: its own keys go before those of `[defaults]`.
 #[derive(Clone, Copy)]
-pub(super) struct Keys<'a> {
+pub(super) struct RouteKeys<'a> {
     pub(super) own: &'a raw::Route,
     pub(super) defaults: &'a raw::Route,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> RouteKeys<'a> {
     pub(super) fn get<T>(self, key: fn(&'a raw::Route) -> Option<&'a T>) -> Option<&'a T> {
         key(self.own).or_else(|| key(self.defaults))
     }

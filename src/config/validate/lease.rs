@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{check::Check, keys::Keys};
+use super::{check::Check, keys::RouteKeys};
 use crate::{
     config::{
         limits::{self, Limit},
@@ -23,7 +23,7 @@ const DEFAULT_PREFIX: &str = "/.leases";
 const AZURE_DURATIONS: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(60));
 
 /// The lease rules of a pessimistic route.
-pub(super) fn rules(check: &mut Check<'_>, keys: Keys<'_>) -> LeaseRules {
+pub(super) fn rules(check: &mut Check<'_>, keys: RouteKeys<'_>) -> LeaseRules {
     let problems_before = check.problems.len();
     let mut rules = values(check, keys);
     if rules.dialect == Dialect::Azure {
@@ -41,7 +41,7 @@ pub(super) fn rules(check: &mut Check<'_>, keys: Keys<'_>) -> LeaseRules {
 }
 
 /// The values of the keys, each checked by itself.
-pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>) -> LeaseRules {
+pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>) -> LeaseRules {
     let flag = |key: fn(&Lease) -> Option<&Flag>, default| lease(keys, key).map_or(default, |flag| *flag.get_ref());
     let dialect = check.word("lease.dialect", lease(keys, |raw| raw.dialect.as_ref())).unwrap_or(Dialect::Native);
     // What Azure does where nothing else is said.
@@ -72,14 +72,14 @@ pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>) -> LeaseRules {
 }
 
 /// Whoever lets one principal have more leases means that they can be had from one address.
-fn max_per_address(check: &mut Check<'_>, keys: Keys<'_>, max_per_principal: usize) -> usize {
+fn max_per_address(check: &mut Check<'_>, keys: RouteKeys<'_>, max_per_principal: usize) -> usize {
     let limit = limits::LEASE_MAX_PER_ADDRESS;
     let default = max_per_principal.saturating_mul(10).clamp(limit.default, limit.max);
     check.count(lease(keys, |raw| raw.max_per_address.as_ref()), Limit { default, ..limit })
 }
 
 /// The value of a key of the lease table: what the route says goes before the defaults, key by key.
-fn lease<'a, T>(keys: Keys<'a>, key: fn(&'a Lease) -> Option<&'a T>) -> Option<&'a T> {
+fn lease<'a, T>(keys: RouteKeys<'a>, key: fn(&'a Lease) -> Option<&'a T>) -> Option<&'a T> {
     key(&keys.own.lease).or_else(|| key(&keys.defaults.lease))
 }
 
@@ -133,7 +133,7 @@ fn whole_seconds(check: &mut Check<'_>, value: Option<&Text>, limit: Limit<Durat
     }
 }
 
-fn durations_are_in_order(check: &mut Check<'_>, keys: Keys<'_>, rules: &LeaseRules) {
+fn durations_are_in_order(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &LeaseRules) {
     let ascending = [
         ("min", lease(keys, |raw| raw.min.as_ref()), rules.min),
         ("default", lease(keys, |raw| raw.default.as_ref()), rules.default),
@@ -154,7 +154,7 @@ fn durations_are_in_order(check: &mut Check<'_>, keys: Keys<'_>, rules: &LeaseRu
 }
 
 /// Azure's clients expect what Azure does, and what its dialect does not have would be believed to work.
-fn keep_to_azure(check: &mut Check<'_>, keys: Keys<'_>, rules: &LeaseRules) {
+fn keep_to_azure(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &LeaseRules) {
     const NO_READ: &str = "leave it out, or write lease.dialect = \"native\"";
     const RANGE: &str = "Azure's leases last from 15s to 60s, and its clients ask for no others; lease.infinite allows \
                          those without end";

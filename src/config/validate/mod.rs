@@ -28,7 +28,7 @@ use super::{
     Config, Loaded,
     problem::{Problem, Problems, Source},
     raw::File,
-    section::Written,
+    section::WrittenKeys,
 };
 use check::Check;
 
@@ -36,7 +36,7 @@ use check::Check;
 pub(super) fn validate(
     source: Source<'_>,
     file: &File,
-    written: &Written,
+    written: &WrittenKeys,
     problems: Vec<Problem>,
 ) -> Result<Loaded, Problems> {
     let mut check = Check { source, written, problems, warnings: Vec::new() };

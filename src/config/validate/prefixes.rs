@@ -1,6 +1,6 @@
 //! What routes do to paths on their way to the upstream (`strip_prefix`, `add_prefix`).
 
-use super::{check::Check, keys::Keys};
+use super::{check::Check, keys::RouteKeys};
 use crate::{
     config::{HostHeader, Upstream, raw::Text},
     core::{
@@ -12,7 +12,11 @@ use crate::{
 };
 
 /// The mapping of a route, and the paths that the upstream gets by it.
-pub(super) fn mapping(check: &mut Check<'_>, keys: Keys<'_>, path: &PathPattern) -> Option<(PathMapping, PathPattern)> {
+pub(super) fn mapping(
+    check: &mut Check<'_>,
+    keys: RouteKeys<'_>,
+    path: &PathPattern,
+) -> Option<(PathMapping, PathPattern)> {
     let strip = keys.get(|raw| raw.strip_prefix.as_ref());
     let stripped = prefix(check, "strip_prefix", strip)?;
     let added = prefix(check, "add_prefix", keys.get(|raw| raw.add_prefix.as_ref()))?;
@@ -28,13 +32,13 @@ pub(super) fn mapping(check: &mut Check<'_>, keys: Keys<'_>, path: &PathPattern)
 }
 
 /// Checks the prefixes of `[defaults]` by themselves.
-pub(super) fn values(check: &mut Check<'_>, keys: Keys<'_>) {
+pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>) {
     let _ = prefix(check, "strip_prefix", keys.get(|raw| raw.strip_prefix.as_ref()));
     let _ = prefix(check, "add_prefix", keys.get(|raw| raw.add_prefix.as_ref()));
 }
 
 /// A signature covers the host, which is not known before a server is chosen.
-pub(super) fn refuse_unsignable(check: &mut Check<'_>, keys: Keys<'_>, upstream: &Upstream, guard: &Guard) {
+pub(super) fn refuse_unsignable(check: &mut Check<'_>, keys: RouteKeys<'_>, upstream: &Upstream, guard: &Guard) {
     if guard.probe_auth == ProbeAuth::SigV4
         && upstream.host_header == HostHeader::Upstream
         && let Some(text) = keys.get(|raw| raw.probe_auth.as_ref())

@@ -7,9 +7,9 @@ use toml::Spanned;
 use super::{
     check::Check,
     guard::{self, guard},
-    keys::{Keys, Placed, pattern},
+    keys::{Placed, RouteKeys, pattern},
     lease, prefixes, touches,
-    upstreams::Upstreams,
+    upstreams::NamedUpstreams,
 };
 use crate::{
     config::{
@@ -40,7 +40,7 @@ const LEASE_KEY: &str = "lease";
 const OWN_KEYS: [&str; 4] = ["name", "host", "path", "touches"];
 
 /// All routes whose patterns could be read, in the order of the file.
-pub(super) fn routes(check: &mut Check<'_>, file: &File, upstreams: &Upstreams) -> Vec<Placed> {
+pub(super) fn routes(check: &mut Check<'_>, file: &File, upstreams: &NamedUpstreams) -> Vec<Placed> {
     defaults(check, &file.defaults, upstreams);
     if file.routes.is_empty() && !check.written.unreadable(&["routes"]) {
         check.whole("there is no route", "write [[routes]] and below it path, upstream and policy");
@@ -48,8 +48,8 @@ pub(super) fn routes(check: &mut Check<'_>, file: &File, upstreams: &Upstreams) 
     refuse_shared_names(check, &file.routes);
     let mut routes = Vec::new();
     for (index, raw) in file.routes.iter().enumerate() {
-        let table = Table { index: index.to_string(), span: raw.span() };
-        routes.extend(route(check, &table, Keys { own: raw.get_ref(), defaults: &file.defaults }, upstreams));
+        let table = RouteHeading { index: index.to_string(), span: raw.span() };
+        routes.extend(route(check, &table, RouteKeys { own: raw.get_ref(), defaults: &file.defaults }, upstreams));
     }
     routes
 }
@@ -77,12 +77,12 @@ fn name(raw: &raw::Route) -> String {
 
 /// Checks `[defaults]` by itself, so that what is wrong there is found even if no route uses it. Rules over several
 /// keys hold for routes alone, which may say otherwise.
-fn defaults(check: &mut Check<'_>, defaults: &raw::Route, upstreams: &Upstreams) {
+fn defaults(check: &mut Check<'_>, defaults: &raw::Route, upstreams: &NamedUpstreams) {
     let written = check.written;
     for (key, span) in written.keys_of(&["defaults"]).filter(|(key, _)| OWN_KEYS.contains(key)) {
         check.problem(span, format!("`{key}` belongs to one route: it cannot be a default"));
     }
-    let keys = Keys { own: defaults, defaults };
+    let keys = RouteKeys { own: defaults, defaults };
     let _ = check.word::<Policy>("policy", defaults.policy.as_ref());
     let _ = check.word::<PathParameters>("path_params", defaults.path_params.as_ref());
     let _ = defaults.upstream.as_ref().and_then(|name| upstream(check, name, upstreams));
@@ -91,7 +91,12 @@ fn defaults(check: &mut Check<'_>, defaults: &raw::Route, upstreams: &Upstreams)
     let _ = lease::values(check, keys);
 }
 
-fn route(check: &mut Check<'_>, table: &Table, keys: Keys<'_>, upstreams: &Upstreams) -> Option<Placed> {
+fn route(
+    check: &mut Check<'_>,
+    table: &RouteHeading,
+    keys: RouteKeys<'_>,
+    upstreams: &NamedUpstreams,
+) -> Option<Placed> {
     if let Some(name) = &keys.own.name {
         check.name("the route's name", name);
     }
@@ -143,12 +148,12 @@ fn route(check: &mut Check<'_>, table: &Table, keys: Keys<'_>, upstreams: &Upstr
 }
 
 /// One `[[routes]]` table: its index and the place of its heading.
-struct Table {
+struct RouteHeading {
     index: String,
     span: Range<usize>,
 }
 
-impl Table {
+impl RouteHeading {
     /// Reports a missing key; one that is there, or in `[defaults]`, and could not be read, is reported already.
     fn required<'t>(&self, check: &mut Check<'_>, key: &str, value: Option<&'t Text>, hint: &str) -> Option<&'t Text> {
         let unreadable = |path: &[&str]| check.written.unreadable(path);
@@ -186,7 +191,7 @@ fn refuse_key(check: &mut Check<'_>, key: &str, span: Range<usize>, kind: &str, 
     check.hinted(span, message, format!("leave it out, or write policy = {:?}", needed.word()));
 }
 
-fn upstream(check: &mut Check<'_>, name: &Text, upstreams: &Upstreams) -> Option<Arc<Upstream>> {
+fn upstream(check: &mut Check<'_>, name: &Text, upstreams: &NamedUpstreams) -> Option<Arc<Upstream>> {
     let found = upstreams.get(name.get_ref());
     if found.is_none() && !check.written.unreadable(&["upstreams"]) {
         let known = upstreams.keys().map(String::as_str);
@@ -200,7 +205,7 @@ fn upstream(check: &mut Check<'_>, name: &Text, upstreams: &Upstreams) -> Option
     found.cloned()
 }
 
-fn key(check: &mut Check<'_>, keys: Keys<'_>, guarded: bool, path: &PathPattern) -> Option<KeyTemplate> {
+fn key(check: &mut Check<'_>, keys: RouteKeys<'_>, guarded: bool, path: &PathPattern) -> Option<KeyTemplate> {
     let names = path.names().collect::<Vec<_>>();
     match keys.get(|raw| raw.key.as_ref()) {
         Some(text) if guarded => pattern(check, text, KeyTemplate::parse(text.get_ref(), &names)),

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use super::{check::Check, keys::Placed, shared};
 use crate::{
-    config::{Store, StoreKind, limits, raw, words::StoreWord},
+    config::{StoreKind, StoreSettings, limits, raw, words::StoreWord},
     core::policy::Guarantee,
 };
 
-pub(super) fn store(check: &mut Check<'_>, raw: &raw::Store) -> Store {
-    Store {
+pub(super) fn store(check: &mut Check<'_>, raw: &raw::Store) -> StoreSettings {
+    StoreSettings {
         kind: kind(check, raw),
         capacity: check.count(raw.capacity.as_ref(), limits::CAPACITY),
         max_bytes: check.bytes(raw.max_size.as_ref(), limits::STORE_MAX_SIZE),
@@ -41,7 +41,7 @@ fn kind(check: &mut Check<'_>, raw: &raw::Store) -> StoreKind {
 }
 
 /// What a route demands of the store and the store cannot give is known before the first request.
-pub(super) fn refuse_weak(check: &mut Check<'_>, store: &Store, routes: &[Placed]) {
+pub(super) fn refuse_weak(check: &mut Check<'_>, store: &StoreSettings, routes: &[Placed]) {
     for placed in routes {
         let Some((guard, span)) =
             placed.route.as_ref().and_then(|route| route.guard.as_ref()).zip(placed.guarantee.clone())

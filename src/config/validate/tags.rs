@@ -2,10 +2,10 @@
 
 use http::{HeaderName, header};
 
-use super::{check::Check, keys::Keys};
+use super::{check::Check, keys::RouteKeys};
 use crate::core::{
     json::JsonPointer,
-    policy::{Compare, ErrorShape, Guard, OnTheWay, TagSource, Writers},
+    policy::{Compare, ErrorShape, Guard, Intermediaries, TagSource, Writers},
 };
 
 /// Fields with a meaning of their own, which a second tag would spoil.
@@ -25,7 +25,7 @@ const NO_MIRRORS: [HeaderName; 12] = [
 ];
 
 /// The members of a JSON body that its tag leaves out.
-pub(super) fn ignored_json(check: &mut Check<'_>, keys: Keys<'_>) -> Vec<JsonPointer> {
+pub(super) fn ignored_json(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Vec<JsonPointer> {
     let Some(list) = keys.get(|raw| raw.ignore_json.as_ref()) else { return Vec::new() };
     check.each(list, |check, text| {
         let pointer = JsonPointer::parse(text.get_ref());
@@ -38,12 +38,12 @@ pub(super) fn ignored_json(check: &mut Check<'_>, keys: Keys<'_>) -> Vec<JsonPoi
 }
 
 /// Whether a route says that no two states of a resource have one tag; a server of S3 makes a new one for each.
-pub(super) fn are_unique(keys: Keys<'_>, errors: ErrorShape) -> bool {
+pub(super) fn are_unique(keys: RouteKeys<'_>, errors: ErrorShape) -> bool {
     keys.get(|raw| raw.unique_tags.as_ref()).map_or(errors == ErrorShape::S3, |flag| *flag.get_ref())
 }
 
 /// What others do to tags on their way, as a route says it.
-pub(super) fn on_the_way(check: &mut Check<'_>, keys: Keys<'_>) -> OnTheWay {
+pub(super) fn intermediaries(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Intermediaries {
     let suffixes = keys.get(|raw| raw.etag_suffixes.as_ref()).map(|list| {
         check.each(list, |check, text| {
             let suffix = text.get_ref();
@@ -72,11 +72,11 @@ pub(super) fn on_the_way(check: &mut Check<'_>, keys: Keys<'_>) -> OnTheWay {
         name
     });
     let weakens = keys.get(|raw| raw.accept_weak_own.as_ref()).is_some_and(|flag| *flag.get_ref());
-    OnTheWay { suffixes: suffixes.unwrap_or_default(), weakens, mirror }
+    Intermediaries { suffixes: suffixes.unwrap_or_default(), weakens, mirror }
 }
 
 /// Reports what has no meaning together.
-pub(super) fn go_together(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+pub(super) fn go_together(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
     version_needs_exclusive_writers(check, keys, guard);
     opaque_needs_tags_of_the_upstream(check, keys, guard);
     opaque_tags_stay_weak(check, keys, guard);
@@ -85,7 +85,7 @@ pub(super) fn go_together(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) 
     delegate_remembers_nothing(check, keys, guard);
 }
 
-fn version_needs_exclusive_writers(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+fn version_needs_exclusive_writers(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
     if let Some(etag) = keys.get(|raw| raw.etag.as_ref())
         && (&guard.etag, guard.writers) == (&TagSource::Version, Writers::Shared)
     {
@@ -96,7 +96,7 @@ fn version_needs_exclusive_writers(check: &mut Check<'_>, keys: Keys<'_>, guard:
     }
 }
 
-fn opaque_needs_tags_of_the_upstream(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+fn opaque_needs_tags_of_the_upstream(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
     if let Some(compare) = keys.get(|raw| raw.compare.as_ref())
         && guard.compare == Compare::Opaque
         && matches!(guard.etag, TagSource::Content | TagSource::Version)
@@ -107,9 +107,9 @@ fn opaque_needs_tags_of_the_upstream(check: &mut Check<'_>, keys: Keys<'_>, guar
     }
 }
 
-fn opaque_tags_stay_weak(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+fn opaque_tags_stay_weak(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
     if let Some(weak) = keys.get(|raw| raw.accept_weak_own.as_ref())
-        && guard.on_the_way.weakens
+        && guard.intermediaries.weakens
         && guard.compare == Compare::Opaque
     {
         const MESSAGE: &str = "accept_weak_own has no effect with compare = \"opaque\"";
@@ -118,7 +118,7 @@ fn opaque_tags_stay_weak(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
     }
 }
 
-fn only_content_has_ignored_members(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+fn only_content_has_ignored_members(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
     if let Some(ignored) = keys.own.ignore_json.as_ref()
         && guard.etag != TagSource::Content
         && !guard.ignored_json.is_empty()
@@ -128,7 +128,7 @@ fn only_content_has_ignored_members(check: &mut Check<'_>, keys: Keys<'_>, guard
     }
 }
 
-fn only_the_backend_repeats_tags(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+fn only_the_backend_repeats_tags(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
     if let Some(unique) = keys.own.unique_tags.as_ref()
         && guard.unique_tags
         && !guard.etag.is_backends()
@@ -140,7 +140,7 @@ fn only_the_backend_repeats_tags(check: &mut Check<'_>, keys: Keys<'_>, guard: &
     }
 }
 
-fn delegate_remembers_nothing(check: &mut Check<'_>, keys: Keys<'_>, guard: &Guard) {
+fn delegate_remembers_nothing(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
     if let Some(writers) = keys.get(|raw| raw.writers.as_ref())
         && (&guard.etag, guard.writers) == (&TagSource::Delegate, Writers::Exclusive)
     {

@@ -12,16 +12,16 @@ use super::{
         raw,
         raw::Text,
     },
-    addresses::Addresses,
+    addresses::ServerPlaces,
     balancing,
     check::Check,
     tls,
 };
 
 /// All upstreams of the file by their names.
-pub(super) type Upstreams = BTreeMap<String, Arc<Upstream>>;
+pub(super) type NamedUpstreams = BTreeMap<String, Arc<Upstream>>;
 
-pub(super) fn upstreams(check: &mut Check<'_>, raw: &BTreeMap<Text, Spanned<raw::Upstream>>) -> Upstreams {
+pub(super) fn upstreams(check: &mut Check<'_>, raw: &BTreeMap<Text, Spanned<raw::Upstream>>) -> NamedUpstreams {
     if raw.is_empty() && !check.written.unreadable(&["upstreams"]) {
         const HINT: &str = "write [upstreams.NAME] and below it servers = [\"127.0.0.1:9000\"]";
         check.whole("there is no upstream", HINT);
@@ -133,8 +133,12 @@ pub(super) fn host_and_port(address: &str) -> Result<u16, &'static str> {
 }
 
 /// Two names for one server would make two keys, and two claims, of one resource.
-fn refuse_shared_servers(check: &mut Check<'_>, raw: &BTreeMap<Text, Spanned<raw::Upstream>>, upstreams: &Upstreams) {
-    let addresses = Addresses::of(upstreams.values().map(|upstream| &**upstream));
+fn refuse_shared_servers(
+    check: &mut Check<'_>,
+    raw: &BTreeMap<Text, Spanned<raw::Upstream>>,
+    upstreams: &NamedUpstreams,
+) {
+    let addresses = ServerPlaces::of(upstreams.values().map(|upstream| &**upstream));
     let mut seen: Vec<(&str, &Upstream, usize)> = Vec::new();
     let mut in_file_order = raw.iter().collect::<Vec<_>>();
     in_file_order.sort_by_key(|(name, _)| name.span().start);

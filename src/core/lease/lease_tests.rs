@@ -254,7 +254,7 @@ fn a_record_is_pinned_by_its_lease_until_that_is_forgotten() {
     assert_eq!(idle_after(&resource), Some(600));
     resource.must(acquire(None, LeaseDuration::Infinite));
     assert_eq!(idle_after(&resource), None);
-    assert!(resource.snapshot.is_quiet(), "what is known of the resource can be trusted all the same");
+    assert!(resource.snapshot.has_no_pending_writes(), "what is known of the resource can be trusted all the same");
     let absent = Record::absent(resource.snapshot.revision);
     assert!(absent.fence.resolve(resource.snapshot.revision) >= resource.snapshot.fence(), "fences only grow");
 }

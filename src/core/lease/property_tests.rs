@@ -156,7 +156,7 @@ impl World {
 
     fn acquire(&mut self, by: u8, duration: LeaseDuration) {
         let (holder, now) = (self.holder(), self.resource.snapshot.now);
-        let was_quiet = self.resource.snapshot.is_quiet();
+        let was_quiet = self.resource.snapshot.has_no_pending_writes();
         let Ok(Done::Acquired { is_new, .. }) = self.lease(acquire(Some(self.id(by)), duration)) else { return };
         assert!(holder.is_none_or(|holder| holder == by), "{holder:?} still holds what {by} was granted");
         assert_eq!(is_new, holder.is_none());

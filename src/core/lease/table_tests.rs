@@ -12,7 +12,7 @@ use super::super::{
 use super::*;
 use crate::{
     core::policy::LeaseGuards,
-    dialect::azure::{self, Asked, AzureError, LeaseVerb, error_of},
+    dialect::azure::{self, AskedOperation, AzureError, LeaseVerb, error_of},
 };
 
 const A: u8 = 0xa;
@@ -171,13 +171,13 @@ fn described(resource: &Resource) -> String {
 
 /// A denial in Azure's words, which the dialect knows; in the table they are shorter.
 fn denied(operation: &str, denied: &Denied) -> String {
-    let asked = Asked { lease: LeaseVerb::of(operation.as_bytes()), ..Asked::default() };
+    let asked = AskedOperation { lease: LeaseVerb::of(operation.as_bytes()), ..AskedOperation::default() };
     told(&error_of(&azure::refuse(denied), asked))
 }
 
 /// The refusal of a use.
 fn use_denied(denied: UseDenied) -> String {
-    told(&error_of(&azure::refuse_use(denied), Asked::default()))
+    told(&error_of(&azure::refuse_use(denied), AskedOperation::default()))
 }
 
 fn told(error: &AzureError) -> String {

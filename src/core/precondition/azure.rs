@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::{
-    Field, Judgement, MatchRule, Preconditions,
+    ConditionField, Judgement, MatchRule, Preconditions,
     compare::{is_excluded, matches_by, names_current, names_current_weakly, reads},
 };
 use crate::core::validators::Representation;
@@ -36,13 +36,13 @@ pub(super) fn judge(
         && !names_current(condition, representation, |tag, current| matches_by(rule, tag, current))
     {
         let weak_tag = names_current_weakly(condition, representation, rule);
-        return Judgement::Failed { field: Field::IfMatch, weak_tag };
+        return Judgement::Failed { field: ConditionField::IfMatch, weak_tag };
     }
     let unmodified_since = conditions.if_unmodified_since.filter(|_| is_there);
     if let Some(since) = unmodified_since.filter(|_| is_read || conditions.if_match.is_none()) {
         match modified {
             None => return Judgement::Unknowable,
-            Some(modified) if modified > since => return failed(Field::IfUnmodifiedSince),
+            Some(modified) if modified > since => return failed(ConditionField::IfUnmodifiedSince),
             Some(_) => {}
         }
     }
@@ -58,8 +58,8 @@ pub(super) fn judge(
     match (none_matches, was_modified) {
         (Some(true), _) | (_, Some(true)) | (None, None) => Judgement::Pass,
         _ if is_read => Judgement::NotModified,
-        (Some(false), _) => failed(Field::IfNoneMatch),
-        (None, Some(false)) => failed(Field::IfModifiedSince),
+        (Some(false), _) => failed(ConditionField::IfNoneMatch),
+        (None, Some(false)) => failed(ConditionField::IfModifiedSince),
     }
 }
 

@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::{
-    Combination, Field, Preconditions, RangeCondition, TagCondition, azure,
+    Combination, ConditionField, Preconditions, RangeCondition, TagCondition, azure,
     compare::{MatchRule, is_excluded, matches_by, names_current, names_current_weakly, reads},
 };
 use crate::core::{
@@ -21,7 +21,7 @@ pub enum Judgement {
     /// One is false: 412.
     Failed {
         /// The first that is.
-        field: Field,
+        field: ConditionField,
         /// Whether `If-Match` named the current tag, but weakly.
         weak_tag: bool,
     },
@@ -61,18 +61,18 @@ pub fn judge(method: &Method, conditions: &Preconditions, current: &Representati
         && !names_current(condition, representation, |tag, current| matches_by(rule, tag, current))
     {
         let weak_tag = names_current_weakly(condition, representation, rule);
-        return Judgement::Failed { field: Field::IfMatch, weak_tag };
+        return Judgement::Failed { field: ConditionField::IfMatch, weak_tag };
     }
     let modified = representation.and_then(|validators| validators.modified);
     if let (Some(since), Some(modified)) = (counting.unmodified_since, modified)
         && modified.date > since
     {
-        return Judgement::Failed { field: Field::IfUnmodifiedSince, weak_tag: false };
+        return Judgement::Failed { field: ConditionField::IfUnmodifiedSince, weak_tag: false };
     }
     if let Some(condition) = counting.none_matching
         && names_current(condition, representation, |tag, current| is_excluded(method, rule, tag, current))
     {
-        let failed = Judgement::Failed { field: Field::IfNoneMatch, weak_tag: false };
+        let failed = Judgement::Failed { field: ConditionField::IfNoneMatch, weak_tag: false };
         return if reads(method) { Judgement::NotModified } else { failed };
     }
     match (counting.modified_since, modified) {
@@ -163,7 +163,7 @@ mod tests {
         ] {
             for method in [Method::PUT, Method::PATCH, Method::DELETE] {
                 for combination in [Combination::Rfc9110, Combination::Azure] {
-                    let failed = Judgement::Failed { field: Field::IfNoneMatch, weak_tag: false };
+                    let failed = Judgement::Failed { field: ConditionField::IfNoneMatch, weak_tag: false };
                     let expected = if is_excluded { failed } else { Judgement::Pass };
                     let judged = judged(&method, rule, &current, &excluded, combination);
                     assert_eq!(judged, expected, "{method} {combination:?}: {excluded} of {current}");

@@ -68,7 +68,7 @@ pub struct Preconditions {
 
 /// A conditional field that can make a request fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Field {
+pub enum ConditionField {
     /// `If-Match`.
     IfMatch,
     /// `If-Unmodified-Since`.
@@ -79,7 +79,7 @@ pub enum Field {
     IfModifiedSince,
 }
 
-impl Field {
+impl ConditionField {
     /// The field's name as it is usually written.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -91,7 +91,7 @@ impl Field {
     }
 }
 
-impl fmt::Display for Field {
+impl fmt::Display for ConditionField {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.as_str())
     }

@@ -5,7 +5,7 @@ use http::{
     header::{HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE},
 };
 
-use super::{Combination, Field, Preconditions, RangeCondition, TagCondition};
+use super::{Combination, ConditionField, Preconditions, RangeCondition, TagCondition};
 use crate::core::{
     entity_tag::{EntityTag, MalformedTag, trim_start},
     http_date::HttpDate,
@@ -20,7 +20,7 @@ const TAGS_MAX: usize = 1_000;
 #[error("{field} cannot be read: {reason}")]
 pub struct MalformedPrecondition {
     /// Which.
-    pub field: Field,
+    pub field: ConditionField,
     /// Why.
     pub reason: MalformedList,
 }
@@ -50,8 +50,8 @@ impl Preconditions {
     pub fn parse(headers: &HeaderMap) -> Result<Self, MalformedPrecondition> {
         let malformed = |field| move |reason| MalformedPrecondition { field, reason };
         Ok(Self {
-            if_match: tag_condition(headers, &IF_MATCH).map_err(malformed(Field::IfMatch))?,
-            if_none_match: tag_condition(headers, &IF_NONE_MATCH).map_err(malformed(Field::IfNoneMatch))?,
+            if_match: tag_condition(headers, &IF_MATCH).map_err(malformed(ConditionField::IfMatch))?,
+            if_none_match: tag_condition(headers, &IF_NONE_MATCH).map_err(malformed(ConditionField::IfNoneMatch))?,
             ..Self::parse_dates(headers)
         })
     }

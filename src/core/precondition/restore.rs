@@ -2,7 +2,7 @@
 //! `accept_weak_own`).
 
 use super::{Preconditions, TagCondition};
-use crate::core::{entity_tag::EntityTag, policy::OnTheWay};
+use crate::core::{entity_tag::EntityTag, policy::Intermediaries};
 
 impl Preconditions {
     /// Adds to the tags of `If-Match` and `If-None-Match` what they may have been when they were issued, and says whether
@@ -10,13 +10,13 @@ impl Preconditions {
     /// current tag itself, and so was issued for the current state.
     ///
     /// `If-Range` is left alone: it asks for a part of what the client has, which is the changed representation.
-    pub fn restore(&mut self, on_the_way: &OnTheWay) -> bool {
-        let conditions = [(&mut self.if_match, on_the_way.weakens), (&mut self.if_none_match, false)];
+    pub fn restore(&mut self, intermediaries: &Intermediaries) -> bool {
+        let conditions = [(&mut self.if_match, intermediaries.weakens), (&mut self.if_none_match, false)];
         let mut restored = false;
         for (condition, strengthens) in conditions {
             if let Some(TagCondition::Tags(tags)) = condition {
                 let earlier: Vec<EntityTag> =
-                    tags.iter().flat_map(|tag| earlier_forms(tag, &on_the_way.suffixes, strengthens)).collect();
+                    tags.iter().flat_map(|tag| earlier_forms(tag, &intermediaries.suffixes, strengthens)).collect();
                 restored |= !earlier.is_empty();
                 tags.extend(earlier);
             }
@@ -50,8 +50,8 @@ mod tests {
         let mut conditions = Preconditions::parse(&headers).unwrap();
         let suffixes = suffixes.iter().map(ToString::to_string).collect();
         let sent = conditions.clone();
-        let on_the_way = OnTheWay { suffixes, weakens, mirror: None };
-        assert_eq!(conditions.restore(&on_the_way), conditions != sent);
+        let intermediaries = Intermediaries { suffixes, weakens, mirror: None };
+        assert_eq!(conditions.restore(&intermediaries), conditions != sent);
         let Some(TagCondition::Tags(tags)) = &conditions.if_match else { panic!("a list") };
         tags.iter().map(|tag| tag.to_header_value().to_str().unwrap().to_owned()).collect()
     }
@@ -80,13 +80,17 @@ mod tests {
     fn what_is_compared_weakly_needs_no_strong_form() {
         let headers = http::HeaderMap::from_iter([(http::header::IF_NONE_MATCH, "W/\"a\"".parse().unwrap())]);
         let mut conditions = Preconditions::parse(&headers).unwrap();
-        assert!(!conditions.restore(&OnTheWay { weakens: true, ..OnTheWay::default() }));
+        assert!(!conditions.restore(&Intermediaries { weakens: true, ..Intermediaries::default() }));
     }
 
     #[test]
     fn any_needs_no_restoring() {
         let headers = http::HeaderMap::from_iter([(http::header::IF_MATCH, "*".parse().unwrap())]);
         let mut conditions = Preconditions::parse(&headers).unwrap();
-        assert!(!conditions.restore(&OnTheWay { suffixes: vec!["-gzip".to_owned()], weakens: true, mirror: None }));
+        assert!(!conditions.restore(&Intermediaries {
+            suffixes: vec!["-gzip".to_owned()],
+            weakens: true,
+            mirror: None
+        }));
     }
 }

@@ -6,7 +6,7 @@ use super::{
         target::is_segment_character,
     },
     KeyTemplate,
-    template::Part,
+    template::TemplatePart,
 };
 
 /// A route as far as its keys are concerned.
@@ -78,18 +78,18 @@ impl KeySource<'_> {
         let mut pieces = Vec::new();
         for part in &self.template.parts {
             match part {
-                Part::Literal(text) => append(&mut pieces, text),
-                Part::Host => match self.host {
+                TemplatePart::Literal(text) => append(&mut pieces, text),
+                TemplatePart::Host => match self.host {
                     HostPattern::Exact(host) => append(&mut pieces, host),
                     HostPattern::Any | HostPattern::Suffix(_) => pieces.push(Piece::Any { others: "" }),
                 },
-                Part::Path => append_path(&mut pieces, self.upstream_path),
-                Part::Capture { maybe_rest, .. } => {
+                TemplatePart::Path => append_path(&mut pieces, self.upstream_path),
+                TemplatePart::Capture { maybe_rest, .. } => {
                     let is_rest = *maybe_rest && self.path.is_open();
                     pieces.push(Piece::Any { others: if is_rest { "/" } else { "" } });
                 }
                 // What is absent has a sign of its own.
-                Part::Query(_) | Part::Header(_) => pieces.push(Piece::Any { others: "?" }),
+                TemplatePart::Query(_) | TemplatePart::Header(_) => pieces.push(Piece::Any { others: "?" }),
             }
         }
         pieces

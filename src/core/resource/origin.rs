@@ -6,7 +6,7 @@ use super::{
         target::{PathParameters, normalize},
     },
     KeyTemplate, ResourceKey,
-    template::Part,
+    template::TemplatePart,
     values::identity_prefix,
 };
 
@@ -15,7 +15,7 @@ impl KeyTemplate {
     /// cannot be told from the key it may.
     pub fn may_have_made(&self, key: &ResourceKey, identity: &str, path: &PathPattern) -> bool {
         let Some(values) = key.as_str().strip_prefix(&identity_prefix(identity)) else { return false };
-        if self.parts == [Part::Path] { matches(path, values) } else { fits(&self.parts, values) }
+        if self.parts == [TemplatePart::Path] { matches(path, values) } else { fits(&self.parts, values) }
     }
 }
 
@@ -27,10 +27,10 @@ fn matches(pattern: &PathPattern, path: &str) -> bool {
 
 /// Whether the literals of a template stand in a text in their order. No value holds the beginning of the literal that
 /// follows it, so the first place where a literal is found is the one.
-fn fits(parts: &[Part], text: &str) -> bool {
+fn fits(parts: &[TemplatePart], text: &str) -> bool {
     let (mut rest, mut is_after_value) = (text, false);
     for part in parts {
-        let Part::Literal(literal) = part else {
+        let TemplatePart::Literal(literal) = part else {
             is_after_value = true;
             continue;
         };
@@ -42,7 +42,9 @@ fn fits(parts: &[Part], text: &str) -> bool {
         let Some(following) = following else { return false };
         (rest, is_after_value) = (following, false);
     }
-    is_after_value || rest.is_empty() || matches!(parts.last(), Some(Part::Literal(last)) if text.ends_with(last))
+    is_after_value
+        || rest.is_empty()
+        || matches!(parts.last(), Some(TemplatePart::Literal(last)) if text.ends_with(last))
 }
 
 #[cfg(test)]

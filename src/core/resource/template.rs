@@ -18,12 +18,12 @@ pub(super) const ABSENT: u8 = b'?';
 /// with a character that its values cannot hold, as in `{resource}#{stage}`, or the template is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyTemplate {
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<TemplatePart>,
 }
 
 /// One part of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum TemplatePart {
     /// Visible ASCII, as it is written.
     Literal(String),
     /// The host, without its port.
@@ -69,25 +69,25 @@ impl KeyTemplate {
 
     /// Whether what a path pattern captures names resources.
     pub fn needs_captures(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Capture { .. }))
+        self.parts.iter().any(|part| matches!(part, TemplatePart::Capture { .. }))
     }
 
     /// Whether the path alone names resources.
     pub fn is_path(&self) -> bool {
-        self.parts == [Part::Path]
+        self.parts == [TemplatePart::Path]
     }
 
     /// The fields that name resources.
     pub fn fields(&self) -> impl Iterator<Item = &HeaderName> + Clone {
         self.parts.iter().filter_map(|part| match part {
-            Part::Header(field) => Some(field),
+            TemplatePart::Header(field) => Some(field),
             _ => None,
         })
     }
 
     /// Whether the query names resources.
     pub fn needs_query(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Query(_)))
+        self.parts.iter().any(|part| matches!(part, TemplatePart::Query(_)))
     }
 }
 
@@ -95,12 +95,12 @@ impl KeyTemplate {
 impl fmt::Display for KeyTemplate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.parts.iter().try_for_each(|part| match part {
-            Part::Literal(text) => formatter.write_str(text),
-            Part::Host => formatter.write_str("{host}"),
-            Part::Path => formatter.write_str("{path}"),
-            Part::Capture { name, .. } => write!(formatter, "{{{name}}}"),
-            Part::Query(parameter) => write!(formatter, "{{query.{parameter}}}"),
-            Part::Header(field) => write!(formatter, "{{header.{field}}}"),
+            TemplatePart::Literal(text) => formatter.write_str(text),
+            TemplatePart::Host => formatter.write_str("{host}"),
+            TemplatePart::Path => formatter.write_str("{path}"),
+            TemplatePart::Capture { name, .. } => write!(formatter, "{{{name}}}"),
+            TemplatePart::Query(parameter) => write!(formatter, "{{query.{parameter}}}"),
+            TemplatePart::Header(field) => write!(formatter, "{{header.{field}}}"),
         })
     }
 }
@@ -109,23 +109,23 @@ fn stray_brace() -> PatternProblem {
     PatternProblem::new("a brace has no partner").hint("write placeholders as \"{path}\"; a key holds no other braces")
 }
 
-fn checked_literal(text: &str) -> Result<Part, PatternProblem> {
+fn checked_literal(text: &str) -> Result<TemplatePart, PatternProblem> {
     if text.bytes().all(|octet| octet.is_ascii_graphic()) {
-        return Ok(Part::Literal(text.to_owned()));
+        return Ok(TemplatePart::Literal(text.to_owned()));
     }
     Err(PatternProblem::new("the text of a key is visible ASCII, without spaces").hint("separate values with \"#\""))
 }
 
-fn parse_placeholder(name: &str, path_names: &[&str]) -> Result<Part, PatternProblem> {
+fn parse_placeholder(name: &str, path_names: &[&str]) -> Result<TemplatePart, PatternProblem> {
     match name.split_once('.') {
-        None if name == "host" => Ok(Part::Host),
-        None if name == "path" => Ok(Part::Path),
+        None if name == "host" => Ok(TemplatePart::Host),
+        None if name == "path" => Ok(TemplatePart::Path),
         None if path_names.contains(&name) => {
-            Ok(Part::Capture { name: name.to_owned(), maybe_rest: path_names.last() == Some(&name) })
+            Ok(TemplatePart::Capture { name: name.to_owned(), maybe_rest: path_names.last() == Some(&name) })
         }
-        Some(("query", parameter)) if !parameter.is_empty() => Ok(Part::Query(parameter.to_owned())),
+        Some(("query", parameter)) if !parameter.is_empty() => Ok(TemplatePart::Query(parameter.to_owned())),
         Some(("header", field)) => match HeaderName::try_from(field) {
-            Ok(field) => Ok(Part::Header(field)),
+            Ok(field) => Ok(TemplatePart::Header(field)),
             Err(_) => Err(PatternProblem::new(format!("{field:?} cannot be the name of a header field"))),
         },
         _ => Err(unknown_placeholder(name, path_names)),
@@ -149,12 +149,12 @@ fn unknown_placeholder(name: &str, path_names: &[&str]) -> PatternProblem {
 
 /// Checks that no value can be taken for the beginning of what follows it. The last value needs no end: what follows
 /// it has one length.
-fn check_boundaries(parts: &[Part]) -> Result<(), PatternProblem> {
-    let last = parts.iter().rposition(|part| !matches!(part, Part::Literal(_))).unwrap_or_default();
+fn check_boundaries(parts: &[TemplatePart]) -> Result<(), PatternProblem> {
+    let last = parts.iter().rposition(|part| !matches!(part, TemplatePart::Literal(_))).unwrap_or_default();
     for (part, following) in parts.iter().zip(parts.iter().skip(1)).take(last) {
         let next = match following {
-            Part::Literal(text) => text.bytes().next(),
-            Part::Path => Some(b'/'),
+            TemplatePart::Literal(text) => text.bytes().next(),
+            TemplatePart::Path => Some(b'/'),
             _ => None,
         };
         if part.can_hold(next) {
@@ -167,7 +167,7 @@ fn check_boundaries(parts: &[Part]) -> Result<(), PatternProblem> {
     Ok(())
 }
 
-impl Part {
+impl TemplatePart {
     /// Whether a value of this part can hold a character; `None` stands for any character. Literal text is no value.
     fn can_hold(&self, character: Option<u8>) -> bool {
         let Some(octet) = character else { return !matches!(self, Self::Literal(_)) };

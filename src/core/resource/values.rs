@@ -14,7 +14,7 @@ use super::{
         target::{ENCODED, NormalPath, has_bad_encoding},
     },
     AmbiguousKey, KeyTemplate, ResourceKey,
-    template::{ABSENT, Part},
+    template::{ABSENT, TemplatePart},
 };
 
 /// The colon ends the identity.
@@ -59,14 +59,14 @@ fn append_identity(key: &mut String, identity: &str) {
     key.push(':');
 }
 
-fn append_part(key: &mut String, part: &Part, request: &KeyParts<'_>) -> Result<(), AmbiguousKey> {
+fn append_part(key: &mut String, part: &TemplatePart, request: &KeyParts<'_>) -> Result<(), AmbiguousKey> {
     match part {
-        Part::Literal(text) => key.push_str(text),
-        Part::Host => append(key, host_name(request.host).to_ascii_lowercase().as_bytes()),
-        Part::Path => key.push_str(request.path.as_str()),
-        Part::Capture { name, .. } => key.push_str(request.captures.get(name).unwrap_or_default()),
-        Part::Query(name) => append_present(key, parameter(request.query, name)?.as_deref()),
-        Part::Header(name) => append_present(key, field(request.headers, name)?),
+        TemplatePart::Literal(text) => key.push_str(text),
+        TemplatePart::Host => append(key, host_name(request.host).to_ascii_lowercase().as_bytes()),
+        TemplatePart::Path => key.push_str(request.path.as_str()),
+        TemplatePart::Capture { name, .. } => key.push_str(request.captures.get(name).unwrap_or_default()),
+        TemplatePart::Query(name) => append_present(key, parameter(request.query, name)?.as_deref()),
+        TemplatePart::Header(name) => append_present(key, field(request.headers, name)?),
     }
     Ok(())
 }

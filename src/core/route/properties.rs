@@ -11,7 +11,7 @@ use super::{
 const HOSTS: [&str; 5] = ["x.y.test", "z.y.test", "y.test", "test", "other"];
 const HOST_PATTERNS: [&str; 6] = ["*", "*.test", "*.y.test", "x.y.test", "y.test", "other"];
 
-type Route = (HostPattern, PathPattern);
+type GeneratedRoute = (HostPattern, PathPattern);
 
 /// All sequences of up to this many of the words, each word after a slash.
 fn sequences(words: &[&str], longest: usize) -> Vec<String> {
@@ -42,7 +42,7 @@ fn path_patterns() -> Vec<PathPattern> {
     closed.chain(open).map(|path| PathPattern::parse(&path).unwrap()).collect()
 }
 
-fn routes() -> Vec<Route> {
+fn routes() -> Vec<GeneratedRoute> {
     let hosts = HOST_PATTERNS.iter().map(|host| HostPattern::parse(host).unwrap());
     hosts.flat_map(|host| path_patterns().into_iter().map(move |path| (host.clone(), path))).collect()
 }
@@ -80,7 +80,7 @@ fn relation_of_sets(a: &[bool], b: &[bool]) -> Relation {
 #[test]
 fn the_relation_of_two_routes_is_that_of_what_they_match() {
     let paths = paths();
-    let sets: Vec<(Route, Vec<bool>, Vec<bool>)> = routes()
+    let sets: Vec<(GeneratedRoute, Vec<bool>, Vec<bool>)> = routes()
         .into_iter()
         .map(|route| {
             let hosts = HOSTS.iter().map(|host| host_matches(&route.0, host)).collect();
@@ -100,7 +100,12 @@ fn the_relation_of_two_routes_is_that_of_what_they_match() {
     }
 }
 
-fn check_found(routes: &[Route], table: &RouteTable, host: &str, path: &NormalPath) -> Result<(), TestCaseError> {
+fn check_found(
+    routes: &[GeneratedRoute],
+    table: &RouteTable,
+    host: &str,
+    path: &NormalPath,
+) -> Result<(), TestCaseError> {
     let found = table.find(host, path).map(|found| found.index);
     let matching: Vec<_> =
         routes.iter().filter(|route| host_matches(&route.0, host) && path_matches(&route.1, path)).collect();
@@ -109,7 +114,7 @@ fn check_found(routes: &[Route], table: &RouteTable, host: &str, path: &NormalPa
         Some(found) => {
             prop_assert!(matching.contains(&found), "{found:?} does not match");
             let is_narrower =
-                |other: &&&Route| relation((&other.0, &other.1), (&found.0, &found.1)) == Relation::Narrower;
+                |other: &&&GeneratedRoute| relation((&other.0, &other.1), (&found.0, &found.1)) == Relation::Narrower;
             prop_assert_eq!(matching.iter().find(is_narrower), None, "{:?} was found", found);
         }
     }

@@ -39,7 +39,7 @@ impl LeaseVerb {
 
 /// What a request is about; read from its head whether or not that makes sense.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct AskedOperation {
     /// Whether it is about a container.
     pub container: bool,
     /// What it wants done with a lease.
@@ -48,7 +48,7 @@ pub struct Asked {
     pub creates: bool,
 }
 
-impl Asked {
+impl AskedOperation {
     /// Reads it from a request's head.
     pub fn of(method: &Method, target: &[u8], headers: &HeaderMap) -> Self {
         let (_, query) = split_query(target);

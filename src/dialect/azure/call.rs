@@ -17,7 +17,7 @@ use crate::core::{
 
 /// The operations that are served; there are no others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum AzureOperation {
     /// Get Blob, Get Blob Properties.
     ReadBlob,
     /// Put Blob, of a block blob.
@@ -36,7 +36,7 @@ pub enum Operation {
     LeaseContainer,
 }
 
-impl Operation {
+impl AzureOperation {
     fn of(method: &Method, query: &Query) -> Result<Self, Refusal> {
         match (query.container, query.lease, method) {
             (false, true, &Method::PUT) => Ok(Self::LeaseBlob),
@@ -111,7 +111,7 @@ fn standing_for(name: &HeaderName) -> Option<HeaderName> {
 #[derive(Clone, Debug)]
 pub struct Call {
     /// What it wants.
-    pub operation: Operation,
+    pub operation: AzureOperation,
     /// The lease that it names.
     pub lease_id: Option<LeaseId>,
     /// Its conditions.
@@ -131,7 +131,7 @@ impl Call {
     pub fn read(method: &Method, target: &[u8], headers: &HeaderMap, containers: bool) -> Result<Self, Refusal> {
         let (path, query) = split_query(target);
         let query = Query::read(query.unwrap_or_default())?;
-        let operation = Operation::of(method, &query)?;
+        let operation = AzureOperation::of(method, &query)?;
         match (operation.is_of_container(), containers) {
             (true, false) => return Err(not_served("containers are not served on this route (lease.guards)")),
             (false, true) => return Err(not_served("only containers are served on this route: add restype=container")),
@@ -174,7 +174,7 @@ impl Call {
             }
         }
         match headers.get(RANGE) {
-            Some(range) if self.operation == Operation::ReadBlob => {
+            Some(range) if self.operation == AzureOperation::ReadBlob => {
                 fields.insert(header::RANGE, range.clone());
             }
             _ => {}
@@ -193,11 +193,11 @@ impl Call {
 }
 
 /// What the backend is asked: a container is a collection, which MKCOL makes (RFC 4918 section 9.3).
-fn sent(operation: Operation, method: &Method) -> Method {
+fn sent(operation: AzureOperation, method: &Method) -> Method {
     match operation {
         // The octets of a token.
-        Operation::CreateContainer => Method::from_bytes(b"MKCOL").unwrap_or_default(),
-        Operation::ReadContainer => Method::HEAD,
+        AzureOperation::CreateContainer => Method::from_bytes(b"MKCOL").unwrap_or_default(),
+        AzureOperation::ReadContainer => Method::HEAD,
         _ => method.clone(),
     }
 }
@@ -211,7 +211,7 @@ fn is_conditional(name: &HeaderName) -> bool {
 }
 
 /// Nothing that a client asks for is lost: a field that is not served refuses its request.
-fn check_fields(operation: Operation, headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_fields(operation: AzureOperation, headers: &HeaderMap) -> Result<(), Refusal> {
     let unknown = headers.keys().find(|name| is_of_azure(name) && !operation.knows(name));
     if let Some(name) = unknown {
         return Err(unknown_field(name.as_str()));
@@ -220,8 +220,8 @@ fn check_fields(operation: Operation, headers: &HeaderMap) -> Result<(), Refusal
         return Err(unknown_field("Content-Range"));
     }
     match operation {
-        Operation::PutBlob => check_blob_type(single(headers, &BLOB_TYPE)?),
-        Operation::DeleteBlob => match single(headers, &DELETE_SNAPSHOTS)? {
+        AzureOperation::PutBlob => check_blob_type(single(headers, &BLOB_TYPE)?),
+        AzureOperation::DeleteBlob => match single(headers, &DELETE_SNAPSHOTS)? {
             // There are none.
             None => Ok(()),
             Some(value) if value.as_bytes() == b"include" => Ok(()),
@@ -243,7 +243,7 @@ fn check_blob_type(value: Option<&HeaderValue>) -> Result<(), Refusal> {
 }
 
 /// The lease that a request names. To acquire or break one takes none.
-fn lease_id(operation: Operation, headers: &HeaderMap) -> Result<Option<LeaseId>, Refusal> {
+fn lease_id(operation: AzureOperation, headers: &HeaderMap) -> Result<Option<LeaseId>, Refusal> {
     let verb = single(headers, &LEASE_ACTION)?.and_then(|word| LeaseVerb::of(word.as_bytes()));
     if operation.is_lease() && matches!(verb, Some(LeaseVerb::Acquire | LeaseVerb::Break)) {
         return Ok(None);

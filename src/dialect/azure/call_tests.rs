@@ -19,23 +19,23 @@ fn read(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> 
 /// What a refused request is told.
 fn refused(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> (u16, &'static str) {
     let refusal = read(method, target, fields).expect_err(target);
-    let error = super::super::error_of(&refusal, super::super::Asked::default());
+    let error = super::super::error_of(&refusal, super::super::AskedOperation::default());
     (error.status.as_u16(), error.code)
 }
 
 /// What the backend gets of a request: its method and target.
-fn sent(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> (Operation, String) {
+fn sent(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> (AzureOperation, String) {
     let call = read(method, target, fields).unwrap_or_else(|refusal| panic!("{target}: {refusal:?}"));
     (call.operation, format!("{} {}", call.method, String::from_utf8(call.target).unwrap()))
 }
 
-fn pair(operation: Operation, sent: &str) -> (Operation, String) {
+fn pair(operation: AzureOperation, sent: &str) -> (AzureOperation, String) {
     (operation, sent.to_owned())
 }
 
 #[test]
 fn the_list_of_operations_is_served() {
-    use Operation::{
+    use AzureOperation::{
         CreateContainer, DeleteBlob, DeleteContainer, LeaseBlob, LeaseContainer, PutBlob, ReadBlob, ReadContainer,
     };
     assert_eq!(sent("GET", "/c/b", &[]), pair(ReadBlob, "GET /c/b"));
@@ -219,7 +219,7 @@ proptest! {
             let fields = call.forwarded_fields(&headers);
             let is_plain = |name: &HeaderName| !is_of_azure(name) && (*name == header::IF_MATCH || !is_conditional(name));
             prop_assert!(fields.keys().all(is_plain), "{:?}", fields);
-            let puts = call.operation == Operation::PutBlob || call.operation.is_lease();
+            let puts = call.operation == AzureOperation::PutBlob || call.operation.is_lease();
             prop_assert_eq!(call.method == Method::PUT, puts, "only a blob is put; a lease is sent nowhere");
         }
     }

@@ -6,7 +6,7 @@ use http::{
 };
 
 use super::{
-    Operation,
+    AzureOperation,
     refusals::{bad_field, too_many_conditions, unknown_field, unsatisfiable},
 };
 use crate::core::{
@@ -23,7 +23,7 @@ use crate::core::{
 /// # Errors
 ///
 /// A value cannot be read, or the fields cannot stand together.
-pub(super) fn read(operation: Operation, headers: &HeaderMap) -> Result<Preconditions, Refusal> {
+pub(super) fn read(operation: AzureOperation, headers: &HeaderMap) -> Result<Preconditions, Refusal> {
     if operation.is_of_container() {
         for name in [&IF_MATCH, &IF_NONE_MATCH] {
             if headers.contains_key(name) {
@@ -46,13 +46,13 @@ pub(super) fn read(operation: Operation, headers: &HeaderMap) -> Result<Precondi
     if !can_stand_together(&conditions) {
         return Err(too_many_conditions());
     }
-    if operation == Operation::CreateContainer {
+    if operation == AzureOperation::CreateContainer {
         conditions = Preconditions {
             if_none_match: Some(TagCondition::Any),
             combination: Combination::Azure,
             ..Preconditions::default()
         };
-    } else if is_any && operation != Operation::PutBlob {
+    } else if is_any && operation != AzureOperation::PutBlob {
         // Only what creates can be kept from overwriting.
         conditions.if_none_match = None;
     }

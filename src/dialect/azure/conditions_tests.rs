@@ -14,7 +14,7 @@ fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
     headers
 }
 
-fn code(operation: Operation, fields: &[(&'static str, &'static str)]) -> &'static str {
+fn code(operation: AzureOperation, fields: &[(&'static str, &'static str)]) -> &'static str {
     match read(operation, &headers(fields)) {
         Ok(_) => "ok",
         Err(refusal) => refusal.service.expect("Azure's name").code,
@@ -22,7 +22,7 @@ fn code(operation: Operation, fields: &[(&'static str, &'static str)]) -> &'stat
 }
 
 fn tag_of(value: &'static str) -> Option<TagCondition> {
-    read(Operation::PutBlob, &headers(&[("if-match", value)])).unwrap().if_match
+    read(AzureOperation::PutBlob, &headers(&[("if-match", value)])).unwrap().if_match
 }
 
 fn one(tag: &'static str) -> TagCondition {
@@ -42,13 +42,13 @@ fn a_tag_needs_no_quotes() {
 #[test]
 fn what_is_no_tag_or_no_date_is_refused() {
     for value in ["", ",", "\"a", "a\"", "\"a\" b", "a b", "*,*", "\"a\",*"] {
-        for operation in [Operation::PutBlob, Operation::ReadBlob] {
+        for operation in [AzureOperation::PutBlob, AzureOperation::ReadBlob] {
             assert_eq!(code(operation, &[("if-match", value)]), "InvalidHeaderValue", "{value:?}");
         }
     }
-    assert_eq!(code(Operation::ReadBlob, &[("if-modified-since", "yesterday")]), "InvalidHeaderValue");
+    assert_eq!(code(AzureOperation::ReadBlob, &[("if-modified-since", "yesterday")]), "InvalidHeaderValue");
     assert_eq!(
-        code(Operation::PutBlob, &[("if-unmodified-since", DATE), ("if-unmodified-since", DATE)]),
+        code(AzureOperation::PutBlob, &[("if-unmodified-since", DATE), ("if-unmodified-since", DATE)]),
         "InvalidHeaderValue"
     );
 }
@@ -65,10 +65,10 @@ fn a_write_takes_one_condition_or_one_of_two_pairs() {
             .iter()
             .any(|pair| names == pair);
         let expected = if names.len() < 2 || is_pair { "ok" } else { "MultipleConditionHeadersNotSupported" };
-        for operation in [Operation::PutBlob, Operation::DeleteBlob, Operation::LeaseBlob] {
+        for operation in [AzureOperation::PutBlob, AzureOperation::DeleteBlob, AzureOperation::LeaseBlob] {
             assert_eq!(code(operation, &given), expected, "{operation:?} {names:?}");
         }
-        assert_eq!(code(Operation::ReadBlob, &given), "ok", "{names:?}");
+        assert_eq!(code(AzureOperation::ReadBlob, &given), "ok", "{names:?}");
     }
 }
 
@@ -77,8 +77,8 @@ fn a_read_takes_a_list_and_a_write_takes_one_tag() {
     for fields in
         [&[("if-match", "\"a\",b")][..], &[("if-none-match", "\"a\", \"b\"")], &[("if-match", "a"), ("if-match", "b")]]
     {
-        assert_eq!(code(Operation::PutBlob, fields), "MultipleConditionHeadersNotSupported", "{fields:?}");
-        assert_eq!(code(Operation::ReadBlob, fields), "ok", "{fields:?}");
+        assert_eq!(code(AzureOperation::PutBlob, fields), "MultipleConditionHeadersNotSupported", "{fields:?}");
+        assert_eq!(code(AzureOperation::ReadBlob, fields), "ok", "{fields:?}");
     }
 }
 
@@ -86,16 +86,16 @@ fn a_read_takes_a_list_and_a_write_takes_one_tag() {
 fn only_a_put_can_be_kept_from_overwriting() {
     let any = headers(&[("if-none-match", "*")]);
     let kept = |operation| read(operation, &any).map(|conditions| conditions.if_none_match);
-    assert_eq!(kept(Operation::PutBlob), Ok(Some(TagCondition::Any)));
-    assert_eq!(kept(Operation::DeleteBlob), Ok(None));
-    assert_eq!(kept(Operation::LeaseBlob), Ok(None));
-    assert_eq!(code(Operation::ReadBlob, &[("if-none-match", "*")]), "UnsatisfiableCondition");
+    assert_eq!(kept(AzureOperation::PutBlob), Ok(Some(TagCondition::Any)));
+    assert_eq!(kept(AzureOperation::DeleteBlob), Ok(None));
+    assert_eq!(kept(AzureOperation::LeaseBlob), Ok(None));
+    assert_eq!(code(AzureOperation::ReadBlob, &[("if-none-match", "*")]), "UnsatisfiableCondition");
     assert!(any.contains_key(IF_NONE_MATCH));
 }
 
 #[test]
 fn a_container_takes_dates_alone_and_its_creation_demands_that_there_is_none() {
-    use Operation::{CreateContainer, DeleteContainer, LeaseContainer, ReadContainer};
+    use AzureOperation::{CreateContainer, DeleteContainer, LeaseContainer, ReadContainer};
     for operation in [CreateContainer, DeleteContainer, LeaseContainer, ReadContainer] {
         assert_eq!(code(operation, &[("if-match", "*")]), "UnsupportedHeader");
         assert_eq!(code(operation, &[("if-none-match", "\"a\"")]), "UnsupportedHeader");

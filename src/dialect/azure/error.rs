@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::{Asked, LeaseVerb};
+use super::{AskedOperation, LeaseVerb};
 use crate::core::refusal::{Code, Refusal};
 
 /// The status and the name of an error.
@@ -18,7 +18,7 @@ pub struct AzureError {
 ///
 /// A write that meets another one is a 503 `ServerBusy`, since clients repeat such a request by themselves and nothing was
 /// written; they would give up at a 409.
-pub fn error_of(refusal: &Refusal, asked: Asked) -> AzureError {
+pub fn error_of(refusal: &Refusal, asked: AskedOperation) -> AzureError {
     let (status, code) = match refusal.service {
         Some(service) => (service.status, service.code),
         None => facts(refusal.code, asked),
@@ -26,7 +26,7 @@ pub fn error_of(refusal: &Refusal, asked: Asked) -> AzureError {
     AzureError { status: StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), code }
 }
 
-fn facts(code: Code, asked: Asked) -> (u16, &'static str) {
+fn facts(code: Code, asked: AskedOperation) -> (u16, &'static str) {
     match code {
         Code::MalformedPrecondition | Code::MalformedLeaseHeader | Code::IdempotencyMismatch | Code::HeaderTooLarge => {
             (400, "InvalidHeaderValue")

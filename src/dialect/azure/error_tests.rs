@@ -4,7 +4,7 @@ use http::{HeaderMap, Method};
 
 use super::*;
 
-fn name(code: Code, asked: Asked) -> String {
+fn name(code: Code, asked: AskedOperation) -> String {
     let error = error_of(&Refusal::new(code, ""), asked);
     format!("{} {}", error.status.as_u16(), error.code)
 }
@@ -50,14 +50,14 @@ fn every_refusal_has_a_name() {
         (Code::StoreFull, "503 ServerBusy"),
         (Code::Overloaded, "503 ServerBusy"),
     ] {
-        assert_eq!(name(code, Asked::default()), expected, "{code:?}");
+        assert_eq!(name(code, AskedOperation::default()), expected, "{code:?}");
     }
 }
 
 #[test]
 fn some_names_depend_on_what_was_asked() {
-    let lease = |verb| Asked { lease: Some(verb), ..Asked::default() };
-    let container = Asked { container: true, ..Asked::default() };
+    let lease = |verb| AskedOperation { lease: Some(verb), ..AskedOperation::default() };
+    let container = AskedOperation { container: true, ..AskedOperation::default() };
     for (code, asked, expected) in [
         (Code::LeaseNotPresent, lease(LeaseVerb::Renew), "409 LeaseIdMismatchWithLeaseOperation"),
         (Code::LeaseNotPresent, lease(LeaseVerb::Release), "409 LeaseIdMismatchWithLeaseOperation"),
@@ -70,8 +70,12 @@ fn some_names_depend_on_what_was_asked() {
         (Code::LeaseNotPresentOnUse, container, "412 LeaseNotPresentWithContainerOperation"),
         (Code::LeaseLost, container, "412 LeaseNotPresentWithContainerOperation"),
         (Code::LeaseIdMissing, container, "412 LeaseIdMissing"),
-        (Code::PreconditionFailed, Asked { creates: true, ..Asked::default() }, "409 BlobAlreadyExists"),
-        (Code::PreconditionFailed, Asked { creates: true, ..container }, "409 ContainerAlreadyExists"),
+        (
+            Code::PreconditionFailed,
+            AskedOperation { creates: true, ..AskedOperation::default() },
+            "409 BlobAlreadyExists",
+        ),
+        (Code::PreconditionFailed, AskedOperation { creates: true, ..container }, "409 ContainerAlreadyExists"),
     ] {
         assert_eq!(name(code, asked), expected, "{code:?} {asked:?}");
     }
@@ -80,7 +84,7 @@ fn some_names_depend_on_what_was_asked() {
 #[test]
 fn a_name_that_was_given_stands() {
     let refusal = Refusal::new(Code::NotSupported, "").called(400, "UnsupportedHeader");
-    let error = error_of(&refusal, Asked::default());
+    let error = error_of(&refusal, AskedOperation::default());
     assert_eq!((error.status.as_u16(), error.code), (400, "UnsupportedHeader"));
 }
 
@@ -91,16 +95,16 @@ fn what_was_asked_is_read_from_the_head() {
             .iter()
             .map(|(name, value)| (name.parse::<http::HeaderName>().unwrap(), value.parse().unwrap()))
             .collect();
-        Asked::of(&method, target.as_bytes(), &headers)
+        AskedOperation::of(&method, target.as_bytes(), &headers)
     };
     let any = ("if-none-match", "*");
-    let creates = Asked { creates: true, ..Asked::default() };
+    let creates = AskedOperation { creates: true, ..AskedOperation::default() };
     assert_eq!(of(Method::PUT, "/c/b", &[any]), creates);
-    assert_eq!(of(Method::PUT, "/c/b?sv=1", &[("if-none-match", "\"a\"")]), Asked::default());
-    assert_eq!(of(Method::DELETE, "/c/b", &[any]), Asked::default());
-    assert_eq!(of(Method::PUT, "/c?restype=container", &[]), Asked { container: true, ..creates });
+    assert_eq!(of(Method::PUT, "/c/b?sv=1", &[("if-none-match", "\"a\"")]), AskedOperation::default());
+    assert_eq!(of(Method::DELETE, "/c/b", &[any]), AskedOperation::default());
+    assert_eq!(of(Method::PUT, "/c?restype=container", &[]), AskedOperation { container: true, ..creates });
     let renew = ("x-ms-lease-action", "renew");
-    let leased = Asked { lease: Some(LeaseVerb::Renew), ..Asked::default() };
+    let leased = AskedOperation { lease: Some(LeaseVerb::Renew), ..AskedOperation::default() };
     assert_eq!(of(Method::PUT, "/c/b?comp=lease", &[renew, any]), leased);
-    assert_eq!(of(Method::PUT, "/c/b", &[renew]), Asked::default());
+    assert_eq!(of(Method::PUT, "/c/b", &[renew]), AskedOperation::default());
 }

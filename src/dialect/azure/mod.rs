@@ -15,13 +15,13 @@ mod query;
 mod refusals;
 mod response;
 
-pub use asked::{Asked, LeaseVerb};
-pub use call::{Call, Operation};
+pub use asked::{AskedOperation, LeaseVerb};
+pub use call::{AzureOperation, Call};
 pub use error::{AzureError, error_of};
 pub use fields::{common_fields, lease_fields};
 pub use lease::{action, done};
 pub use refusals::{refuse, refuse_use};
-pub use response::{Body, Outcome, outcome};
+pub use response::{AnswerBody, BackendOutcome, outcome};
 
 /// The name of an error; clients choose their exception by it.
 pub const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");

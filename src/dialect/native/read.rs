@@ -11,7 +11,7 @@ use crate::{
         policy::LeaseRules,
         refusal::{Code, Refusal},
     },
-    dialect::Operation,
+    dialect::LeaseOperation,
 };
 
 /// Reads a lease operation. `fresh` draws the id of a lease whose client chooses none; it is asked only where one is to be
@@ -25,9 +25,9 @@ pub fn read(
     headers: &HeaderMap,
     rules: &LeaseRules,
     fresh: impl FnOnce() -> Result<LeaseId, Refusal>,
-) -> Result<Operation, Refusal> {
+) -> Result<LeaseOperation, Refusal> {
     let action = match *method {
-        Method::GET | Method::HEAD => return Ok(Operation::Show),
+        Method::GET | Method::HEAD => return Ok(LeaseOperation::Show),
         Method::POST => Action::Acquire(acquire(headers, rules, fresh()?)?),
         Method::PUT => Action::Renew { id: required_id(headers, &LEASE_ID)? },
         Method::PATCH => {
@@ -38,7 +38,7 @@ pub fn read(
         _ => return Err(Refusal::new(Code::MethodNotAllowed, "a lease takes GET, POST, PUT, PATCH and DELETE")),
     };
     let wait = wait(headers).filter(|_| *method == Method::POST).map(|wait| wait.min(rules.max_wait));
-    Ok(Operation::Step { action, wait })
+    Ok(LeaseOperation::Step { action, wait })
 }
 
 /// What a GET asks for that is to take the lease of what it reads (`lease.acquire_on_read`); `None` if it does not.

@@ -12,7 +12,7 @@ use crate::core::{
     refusal::Code,
     time::StoreTime,
 };
-use crate::dialect::Operation;
+use crate::dialect::LeaseOperation;
 
 const RANDOM: &str = "0b6f3a52-93f1-4f7e-8a38-0e9ad9f0a8c4";
 const OTHER: &str = "7d9f6b0c-5a43-4c0e-9d1f-2b8f3f0f6c11";
@@ -53,14 +53,14 @@ fn fresh() -> LeaseId {
     LeaseId::from_random([7; 16])
 }
 
-fn operation(method: &str, lines: &[(&'static str, &'static str)], rules: &LeaseRules) -> Result<Operation, Code> {
+fn operation(method: &str, lines: &[(&'static str, &'static str)], rules: &LeaseRules) -> Result<LeaseOperation, Code> {
     let method = Method::from_bytes(method.as_bytes()).unwrap();
     read(&method, &fields(lines), rules, || Ok(fresh())).map_err(|refusal| refusal.code)
 }
 
 fn acquisition(lines: &[(&'static str, &'static str)], rules: &LeaseRules) -> (Acquire, Option<Duration>) {
     match operation("POST", lines, rules) {
-        Ok(Operation::Step { action: Action::Acquire(acquire), wait }) => (acquire, wait),
+        Ok(LeaseOperation::Step { action: Action::Acquire(acquire), wait }) => (acquire, wait),
         other => panic!("POST acquires, and not {other:?}"),
     }
 }
@@ -86,7 +86,7 @@ fn a_post_acquires_with_what_the_client_says() {
 fn each_method_is_one_action() {
     let with_id = [("lease-id", RANDOM)];
     let action = |method, lines: &[(&'static str, &'static str)]| match operation(method, lines, &rules()) {
-        Ok(Operation::Step { action, wait: None }) => action,
+        Ok(LeaseOperation::Step { action, wait: None }) => action,
         other => panic!("{method} is one action, and not {other:?}"),
     };
     assert!(matches!(action("PUT", &with_id), Action::Renew { id: named } if named == id(RANDOM)));
@@ -99,7 +99,7 @@ fn each_method_is_one_action() {
     assert!(
         matches!(action("DELETE", &[("lease-break-period", "7")]), Action::Break { period: named } if named == period)
     );
-    assert!(matches!(operation("GET", &[], &rules()), Ok(Operation::Show)));
+    assert!(matches!(operation("GET", &[], &rules()), Ok(LeaseOperation::Show)));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::{
     store::{Records, StoreError, Swapped},
     telemetry::{Step, metrics},
 };
-use pending_mark::{Attempt, Tried};
+use pending_mark::{PendingMark, Tried};
 
 pub(crate) mod pending_mark;
 pub(crate) mod queue;
@@ -124,7 +124,7 @@ impl Marker {
             });
         };
         let had_doubt = snapshot.record.doubt.is_some();
-        let attempt = Attempt::new(&self.records, key, Tried::Mark(mark), snapshot);
+        let attempt = PendingMark::new(&self.records, key, Tried::Mark(mark), snapshot);
         Ok(match attempt.make(next).await? {
             Swapped::Conflict(current) => Marked::Conflict(Box::new(current)),
             Swapped::Done(marked) => {

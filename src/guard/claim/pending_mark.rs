@@ -77,14 +77,14 @@ impl fmt::Display for Tried {
 }
 
 /// The attempt to put something into a record. To drop it, unless its outcome is known, takes that back.
-pub(crate) struct Attempt {
+pub(crate) struct PendingMark {
     records: Records,
     key: ResourceKey,
     tried: Tried,
     before: Option<Snapshot>,
 }
 
-impl Attempt {
+impl PendingMark {
     /// An attempt to change the record that was read as `before`.
     pub(crate) fn new(records: &Records, key: &ResourceKey, tried: Tried, before: &Snapshot) -> Self {
         Self { records: records.clone(), key: key.clone(), tried, before: Some(before.clone()) }
@@ -132,7 +132,7 @@ impl Attempt {
     }
 }
 
-impl Drop for Attempt {
+impl Drop for PendingMark {
     fn drop(&mut self) {
         let Some(before) = self.before.take() else { return };
         let orphan = Self { records: self.records.clone(), key: self.key.clone(), before: None, ..*self };
@@ -163,13 +163,13 @@ mod tests {
     }
 
     /// Begins to claim the resource, and says what it was.
-    async fn begin(store: &Arc<FaultyStore>) -> (Snapshot, Attempt, Record) {
+    async fn begin(store: &Arc<FaultyStore>) -> (Snapshot, PendingMark, Record) {
         let before = store.look(&key()).await;
         let (deadline, late_max) = (before.now.plus(Duration::from_secs(10)), Duration::ZERO);
         let mark = Mark { owner: 1, nonce: 1, deadline, late_max, leaves_lease: false };
         let marked = claim(&before, mark).expect("nothing is in the way");
         let records = Records::new(Arc::<FaultyStore>::clone(store), STORE_TIMEOUT);
-        (before.clone(), Attempt::new(&records, &key(), Tried::Mark(mark), &before), marked)
+        (before.clone(), PendingMark::new(&records, &key(), Tried::Mark(mark), &before), marked)
     }
 
     /// Waits until the resource is free and the mark made for `before` can arrive no longer.

@@ -36,14 +36,14 @@ const SHARDS: usize = 64;
 
 /// The lines of all resources.
 pub(crate) struct Queues {
-    shards: Vec<Mutex<HashMap<ResourceKey, Line>>>,
+    shards: Vec<Mutex<HashMap<ResourceKey, TurnLine>>>,
     waiters: AtomicUsize,
     waiters_max: usize,
     is_for_leases: bool,
 }
 
 /// The line of one resource: it exists while somebody stands in it, or has a claim in flight.
-struct Line {
+struct TurnLine {
     front: Arc<Semaphore>,
     claim: Arc<Semaphore>,
     /// Claims that wait, and the one in flight.
@@ -79,7 +79,7 @@ pub(crate) enum NoTurn {
 pub(crate) struct Turn {
     front: Option<OwnedSemaphorePermit>,
     _claim: Option<OwnedSemaphorePermit>,
-    place: Place,
+    place: LinePlace,
     came_after_others: bool,
 }
 
@@ -97,7 +97,7 @@ impl Turn {
 }
 
 /// A place in a line, given up by dropping it, whatever happens to its write.
-struct Place {
+struct LinePlace {
     queues: Arc<Queues>,
     key: ResourceKey,
     member: Member,
@@ -161,20 +161,20 @@ impl Queues {
         key: &ResourceKey,
         member: Member,
         line_max: usize,
-    ) -> Result<(Place, [Arc<Semaphore>; 2]), NoTurn> {
+    ) -> Result<(LinePlace, [Arc<Semaphore>; 2]), NoTurn> {
         let mut lines = self.lines(key);
-        let line = lines.entry(key.clone()).or_insert_with(Line::new);
+        let line = lines.entry(key.clone()).or_insert_with(TurnLine::new);
         let members = line.members(member);
         if *members > line_max {
             return Err(NoTurn::LineFull);
         }
         *members += 1;
         line.standing += 1;
-        let place = Place { queues: Arc::clone(self), key: key.clone(), member, is_standing: true };
+        let place = LinePlace { queues: Arc::clone(self), key: key.clone(), member, is_standing: true };
         Ok((place, [Arc::clone(&line.front), Arc::clone(&line.claim)]))
     }
 
-    fn leave(&self, place: &mut Place) {
+    fn leave(&self, place: &mut LinePlace) {
         let mut lines = self.lines(&place.key);
         if let Some(line) = lines.get_mut(&place.key) {
             line.standing -= usize::from(std::mem::take(&mut place.is_standing));
@@ -185,13 +185,13 @@ impl Queues {
         }
     }
 
-    fn count(&self) -> Result<Waiter<'_>, NoTurn> {
-        let waiter = Waiter(&self.waiters);
+    fn count(&self) -> Result<QueueWaiter<'_>, NoTurn> {
+        let waiter = QueueWaiter(&self.waiters);
         let before = self.waiters.fetch_add(1, Ordering::Relaxed);
         if before >= self.waiters_max { Err(NoTurn::AllFull) } else { Ok(waiter) }
     }
 
-    fn lines(&self, key: &ResourceKey) -> MutexGuard<'_, HashMap<ResourceKey, Line>> {
+    fn lines(&self, key: &ResourceKey) -> MutexGuard<'_, HashMap<ResourceKey, TurnLine>> {
         let shard = usize::from(key.bucket()) % SHARDS;
         // A panic under the lock leaves whole lines behind: each change is one step.
         #[expect(clippy::indexing_slicing, reason = "the remainder is smaller than the number of shards")]
@@ -199,7 +199,7 @@ impl Queues {
     }
 }
 
-impl Line {
+impl TurnLine {
     fn new() -> Self {
         let one = || Arc::new(Semaphore::new(1));
         Self { front: one(), claim: one(), claims: 0, others: 0, standing: 0 }
@@ -221,15 +221,15 @@ impl Gauged for Queues {
 }
 
 /// One who waits, in the total.
-struct Waiter<'a>(&'a AtomicUsize);
+struct QueueWaiter<'a>(&'a AtomicUsize);
 
-impl Drop for Waiter<'_> {
+impl Drop for QueueWaiter<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Place {
+impl LinePlace {
     fn step_aside(&mut self) {
         let mut lines = self.queues.lines(&self.key);
         if let (true, Some(line)) = (self.is_standing, lines.get_mut(&self.key)) {
@@ -239,7 +239,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for LinePlace {
     fn drop(&mut self) {
         Arc::clone(&self.queues).leave(self);
     }

@@ -27,7 +27,7 @@ use crate::{
     },
     guard::{Guards, refusals, request::Request},
     store::{Records, StoreError, Swapped},
-    telemetry::trail,
+    telemetry::stream_info,
 };
 
 /// How much longer a sign counts than a verdict takes. Its process lives if it renews the sign in this time.
@@ -37,7 +37,7 @@ const SIGN_GRACE: Duration = Duration::from_secs(5);
 const SIGN_PAUSE: Duration = Duration::from_secs(2);
 
 /// A place in front of a line, and what it has signed.
-pub(crate) struct Standing {
+pub(crate) struct PlaceInFront {
     // Goes first: whether anybody stands there is asked after it.
     turn: Turn,
     sign: Sign,
@@ -52,7 +52,7 @@ struct Sign {
     is_up: bool,
 }
 
-impl Standing {
+impl PlaceInFront {
     /// Whether others had their turn while it was waited for.
     pub(crate) const fn came_after_others(&self) -> bool {
         self.turn.came_after_others()
@@ -78,7 +78,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
         end: Instant,
-    ) -> Result<Standing, Refusal> {
+    ) -> Result<PlaceInFront, Refusal> {
         self.let_waiting_pass(request, guard, end).await?;
         let line_max = guard.claim_max_waiters;
         self.stand(&request.key, Member::Claim, line_max, end).await.map_err(refusals::of_turn)
@@ -90,18 +90,18 @@ impl Guards {
         request: &Request,
         guard: &Guard,
         end: Instant,
-    ) -> Result<Standing, Refusal> {
+    ) -> Result<PlaceInFront, Refusal> {
         self.let_waiting_pass(request, guard, end).await?;
         self.stand_in_passing(&request.key, end).await.map_err(refusals::of_turn)
     }
 
     /// Waits until a grant stands there.
-    pub(crate) async fn stand_in_passing(&self, key: &ResourceKey, end: Instant) -> Result<Standing, NoTurn> {
+    pub(crate) async fn stand_in_passing(&self, key: &ResourceKey, end: Instant) -> Result<PlaceInFront, NoTurn> {
         self.stand(key, Member::Passing, UNCLAIMED_MARKS_MAX, end).await
     }
 
     /// A place in front of the line for a grant, if nobody has to be waited for.
-    pub(crate) fn stand_at_once(&self, key: &ResourceKey) -> Option<Standing> {
+    pub(crate) fn stand_at_once(&self, key: &ResourceKey) -> Option<PlaceInFront> {
         self.queues.turn_at_once(key, UNCLAIMED_MARKS_MAX).map(|turn| self.standing(key, turn))
     }
 
@@ -111,16 +111,16 @@ impl Guards {
         member: Member,
         line_max: usize,
         end: Instant,
-    ) -> Result<Standing, NoTurn> {
+    ) -> Result<PlaceInFront, NoTurn> {
         let begun = Instant::now();
-        let turn = trail::waiting(self.queues.turn(key, member, line_max, end)).await;
+        let turn = stream_info::waiting(self.queues.turn(key, member, line_max, end)).await;
         if let Some(activity) = &self.activity {
             activity.waited(key, begun.elapsed());
         }
         turn.map(|turn| self.standing(key, turn))
     }
 
-    fn standing(&self, key: &ResourceKey, turn: Turn) -> Standing {
+    fn standing(&self, key: &ResourceKey, turn: Turn) -> PlaceInFront {
         let sign = Sign {
             records: self.records.clone(),
             queues: Arc::clone(&self.queues),
@@ -128,7 +128,7 @@ impl Guards {
             owner: self.marker.owner(),
             is_up: false,
         };
-        Standing { turn, sign }
+        PlaceInFront { turn, sign }
     }
 
     /// Lets those go first that wait for what the write touches.
@@ -152,7 +152,7 @@ impl Guards {
         &self,
         snapshot: &Snapshot,
         guard: &Guard,
-        standing: &mut Standing,
+        standing: &mut PlaceInFront,
         end: Instant,
     ) -> Result<(), Refusal> {
         let left = end.saturating_duration_since(Instant::now());
@@ -170,7 +170,7 @@ impl Guards {
         let wait = ends.min().map_or(Duration::ZERO, |until| snapshot.now.until(until));
         let wait = wait.min(left).min(SIGN_PAUSE);
         let change = timeout(wait, self.records.changed(&standing.sign.key, revision));
-        let _ = trail::waiting(change).await;
+        let _ = stream_info::waiting(change).await;
         Ok(())
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn evidence(
     remembered: Option<&Validators>,
 ) -> Vec<Evidence> {
     let mut pieces = Vec::new();
-    if guard.writers == Writers::Shared || !snapshot.is_quiet() {
+    if guard.writers == Writers::Shared || !snapshot.has_no_pending_writes() {
         return pieces;
     }
     let version = version_tag_of(incarnation, snapshot.version(), selecting_number(request.labelled_variant, &[]));

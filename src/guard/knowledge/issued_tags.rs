@@ -27,11 +27,11 @@ const SHELF_SLOTS: usize = 256;
 const SELECTION_BYTES_MAX: usize = 1024;
 
 /// Who was given which tag of which resource: a hash.
-type Name = [u8; 16];
+type IssuedName = [u8; 16];
 
 /// A tag that was issued.
 struct Issued {
-    name: Name,
+    name: IssuedName,
     /// The version of the resource at that time, or an earlier one.
     version: Revision,
     selection: Arc<Selection>,
@@ -81,14 +81,14 @@ impl IssuedTags {
         Some((issued.version, Arc::clone(&issued.selection)))
     }
 
-    fn slot(&self, name: Name) -> Option<&Mutex<Option<Issued>>> {
+    fn slot(&self, name: IssuedName) -> Option<&Mutex<Option<Issued>>> {
         let [first, second, ..] = name.map(usize::from);
         let empty = || (0..SHELF_SLOTS).map(|_| Mutex::default()).collect();
         self.0.get(first)?.get_or_init(empty).get(second)
     }
 }
 
-fn name(principal: Principal, key: &ResourceKey, tag: &EntityTag) -> Name {
+fn name(principal: Principal, key: &ResourceKey, tag: &EntityTag) -> IssuedName {
     let mut name = [0; 16];
     let tag = tag.to_header_value();
     let hash = blake3::hash(&[&principal.name()[..], key.as_str().as_bytes(), b" ", tag.as_bytes()].concat());

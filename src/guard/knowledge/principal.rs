@@ -109,9 +109,9 @@ fn half(hash: &blake3::Hash) -> [u8; 16] {
 }
 
 /// Which principal the upstream has let read which resource, and until when that counts.
-pub(crate) struct Acquaintances(Cache<(Principal, KeyDigest), StoreTime>);
+pub(crate) struct ReadGrants(Cache<(Principal, KeyDigest), StoreTime>);
 
-impl Acquaintances {
+impl ReadGrants {
     /// Nobody knows anything.
     pub(crate) fn new() -> Self {
         Self(Cache::new(PAIRS_MAX))
@@ -200,24 +200,24 @@ mod tests {
 
     #[test]
     fn what_a_principal_may_know_it_may_know_for_a_time() {
-        let acquaintances = Acquaintances::new();
+        let read_grants = ReadGrants::new();
         let (key, ttl) = (ResourceKey::from_text("a"), Duration::from_secs(1));
         let (alice, start) = (principal(&[(header::AUTHORIZATION, "alice")]), StoreTime::default());
-        assert!(!acquaintances.may_know(&key, alice, start));
-        acquaintances.was_let_read(&key, alice, start, ttl);
-        assert!(acquaintances.may_know(&key, alice, start));
-        assert!(!acquaintances.may_know(&key, principal(&[]), start), "nobody else may");
-        assert!(!acquaintances.may_know(&key, alice, start.plus(ttl)));
+        assert!(!read_grants.may_know(&key, alice, start));
+        read_grants.was_let_read(&key, alice, start, ttl);
+        assert!(read_grants.may_know(&key, alice, start));
+        assert!(!read_grants.may_know(&key, principal(&[]), start), "nobody else may");
+        assert!(!read_grants.may_know(&key, alice, start.plus(ttl)));
     }
 
     #[test]
     fn reading_again_renews_what_may_be_known() {
-        let acquaintances = Acquaintances::new();
+        let read_grants = ReadGrants::new();
         let (key, ttl) = (ResourceKey::from_text("a"), Duration::from_secs(1));
         let (alice, start) = (principal(&[]), StoreTime::default());
-        acquaintances.was_let_read(&key, alice, start, ttl);
+        read_grants.was_let_read(&key, alice, start, ttl);
         let later = start.plus(ttl / 2);
-        acquaintances.was_let_read(&key, alice, later, ttl);
-        assert!(acquaintances.may_know(&key, alice, start.plus(ttl)));
+        read_grants.was_let_read(&key, alice, later, ttl);
+        assert!(read_grants.may_know(&key, alice, start.plus(ttl)));
     }
 }

@@ -56,7 +56,7 @@ impl Remembered {
     /// Whether it still stands for what a request with these fields selects.
     pub(crate) fn is_current(&self, snapshot: &Snapshot, request: &HeaderMap) -> bool {
         let is_selected = |(name, values): &(HeaderName, Vec<HeaderValue>)| request.get_all(name).iter().eq(values);
-        snapshot.is_quiet()
+        snapshot.has_no_pending_writes()
             && self.touched == snapshot.touched()
             && snapshot.now < self.until
             && self.selecting.iter().all(is_selected)

@@ -10,9 +10,9 @@ use super::{
     Guards,
     answer::Answer,
     claim::{
-        pending_mark::{Attempt, Tried},
+        pending_mark::{PendingMark, Tried},
         queue::{Member, NoTurn},
-        turn::Standing,
+        turn::PlaceInFront,
     },
     probe::{Aim, Probed},
     refusals,
@@ -29,7 +29,7 @@ use crate::{
         waiting::served,
     },
     dialect::{
-        Operation, azure,
+        LeaseOperation, azure,
         native::{self, Response},
     },
     drain::Gate,
@@ -37,7 +37,7 @@ use crate::{
     store::{StoreError, Swapped},
     telemetry::{Step, metrics},
 };
-use quota::{Holder, Most, NoPlace, Reservation};
+use quota::{Holder, Most, QuotaExceeded, Reservation};
 
 pub(crate) mod quota;
 pub(crate) mod usage;
@@ -62,13 +62,13 @@ pub(crate) struct Needs {
 }
 
 /// What the upstream told of a resource before its lease was looked at.
-pub(crate) struct Seen {
+pub(crate) struct ProbedState {
     validators: Validators,
     /// When a write last began or ended.
     touched: Revision,
 }
 
-impl Seen {
+impl ProbedState {
     /// The validators, unless a write has begun or ended since.
     pub(crate) fn still_current(self, snapshot: &Snapshot) -> Option<Validators> {
         (self.touched == snapshot.touched()).then_some(self.validators)
@@ -85,10 +85,10 @@ impl Guards {
         rules: &LeaseRules,
     ) -> Result<Answer, Answer> {
         let operation = native::read(&request.method, &request.head.headers, rules, fresh_id)?;
-        let acquires = matches!(operation, Operation::Step { action: Action::Acquire(_), .. });
+        let acquires = matches!(operation, LeaseOperation::Step { action: Action::Acquire(_), .. });
         let needs = Needs { presence: acquires && rules.absent == AbsentLease::Refuse, tag: acquires };
         let seen = self.authorize(request, guard, rules, needs).await?;
-        let Operation::Step { action, wait } = operation else {
+        let LeaseOperation::Step { action, wait } = operation else {
             let snapshot = self.record(request).await?;
             return answer(native::show(&snapshot));
         };
@@ -132,7 +132,7 @@ impl Guards {
         let target = request.target(guard);
         let (mut waited, end) = (false, patience.unwrap_or(now + guard.claim_max_wait));
         // The place among those who write: whoever waits for the lease itself gives it up.
-        let mut standing: Option<Standing> = None;
+        let mut standing: Option<PlaceInFront> = None;
         loop {
             let pass = request.pass().await?;
             let snapshot = self.record(request).await?;
@@ -218,7 +218,7 @@ impl Guards {
         };
         let grant = LostGrant { id, is_known: wanted.proposed.is_some() };
         let tried = Tried::Grant(grant, duration);
-        Attempt::new(&self.records, &request.key, tried, snapshot).make(record).await
+        PendingMark::new(&self.records, &request.key, tried, snapshot).make(record).await
     }
 
     /// Asks the upstream whether the client may use the resource, and whether there is one (`lease.auth`,
@@ -229,7 +229,7 @@ impl Guards {
         guard: &Guard,
         rules: &LeaseRules,
         needs: Needs,
-    ) -> Result<Option<Seen>, Answer> {
+    ) -> Result<Option<ProbedState>, Answer> {
         if rules.auth == LeaseAuth::None && !needs.presence {
             return Ok(None);
         }
@@ -242,7 +242,7 @@ impl Guards {
                 Err(self.upstreams_own(guard, *missing).await?)
             }
             Probed::Current { representation: Representation::Present(validators), .. } => {
-                Ok(Some(Seen { validators, touched: snapshot.touched() }))
+                Ok(Some(ProbedState { validators, touched: snapshot.touched() }))
             }
             Probed::Answer(exchange) if rules.auth == LeaseAuth::Probe => {
                 Err(self.upstreams_own(guard, *exchange).await?)
@@ -292,10 +292,12 @@ impl Guards {
             return Ok(None);
         }
         let most = Most { per_principal: rules.max_per_principal, per_address: rules.max_per_address };
-        let place = self.holdings.reserve(holder(request), &request.key, snapshot.now, most);
+        let place = self.lease_quota.reserve(holder(request), &request.key, snapshot.now, most);
         let refuse = |no_place| match no_place {
-            NoPlace::Principal => Refusal::new(Code::TooManyLeases, "release a lease before you acquire another one"),
-            NoPlace::Address => Refusal::new(
+            QuotaExceeded::Principal => {
+                Refusal::new(Code::TooManyLeases, "release a lease before you acquire another one")
+            }
+            QuotaExceeded::Address => Refusal::new(
                 Code::TooManyLeases,
                 "all who come from your address have as many leases as they may: release one before you acquire another",
             ),
@@ -306,14 +308,14 @@ impl Guards {
     /// Counts the lease of a resource as what it is now.
     fn note_lease(&self, request: &Request, snapshot: &Snapshot, done: Done) {
         let Some(lease) = snapshot.lease().filter(|_| snapshot.lease_state().is_held()) else {
-            self.holdings.free(&request.key);
+            self.lease_quota.free(&request.key);
             return;
         };
         let end = lease.remaining(snapshot.now).map(|remaining| snapshot.now.plus(remaining));
         if matches!(done, Done::Acquired { .. }) {
-            self.holdings.hold(holder(request), &request.key, snapshot.now, end);
+            self.lease_quota.hold(holder(request), &request.key, snapshot.now, end);
         } else {
-            self.holdings.change_end(&request.key, end);
+            self.lease_quota.change_end(&request.key, end);
         }
     }
 }

@@ -23,7 +23,7 @@ const SWEEP_MIN: usize = 1_024;
 
 /// The leases that this process has granted and that may still be held. One without an end counts until it is given up.
 #[derive(Debug, Default)]
-pub(crate) struct Holdings(Mutex<Places>);
+pub(crate) struct LeaseQuota(Mutex<QuotaPlaces>);
 
 /// Who is granted a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) struct Most {
 
 /// Why there is no place for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoPlace {
+pub(crate) enum QuotaExceeded {
     /// The principal has all that it may have.
     Principal,
     /// All who come from the address have together.
@@ -50,7 +50,7 @@ pub(crate) enum NoPlace {
 
 /// What leases are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Account {
+enum QuotaAccount {
     Principal(Principal),
     /// Those without credentials who come from there.
     Anonymous(ClientAddress),
@@ -58,17 +58,17 @@ enum Account {
 }
 
 #[derive(Debug, Default)]
-struct Places {
+struct QuotaPlaces {
     /// By resource: who was granted its lease, and when that ends.
     leases: HashMap<ResourceKey, (Holder, Option<StoreTime>)>,
-    accounts: HashMap<Account, Held>,
+    accounts: HashMap<QuotaAccount, HeldLeases>,
     /// How many leases there may be before the next sweep.
     sweep_at: usize,
 }
 
 /// What is counted by one account.
 #[derive(Debug, Default)]
-struct Held {
+struct HeldLeases {
     keys: HashSet<ResourceKey>,
     /// How many more are about to be granted.
     reserved: usize,
@@ -76,7 +76,7 @@ struct Held {
     first_end: Option<StoreTime>,
 }
 
-impl Held {
+impl HeldLeases {
     fn ends_at(&mut self, end: Option<StoreTime>) {
         self.first_end = [self.first_end, end].into_iter().flatten().min();
     }
@@ -85,22 +85,22 @@ impl Held {
 /// A place for a lease that is about to be granted, given back when it is dropped: then the lease counts by itself.
 #[derive(Debug)]
 pub(crate) struct Reservation<'a> {
-    holdings: &'a Holdings,
+    lease_quota: &'a LeaseQuota,
     holder: Holder,
 }
 
 impl Holder {
-    fn accounts(self) -> [Account; 2] {
+    fn accounts(self) -> [QuotaAccount; 2] {
         let own = if self.principal.is_anonymous() {
-            Account::Anonymous(self.address)
+            QuotaAccount::Anonymous(self.address)
         } else {
-            Account::Principal(self.principal)
+            QuotaAccount::Principal(self.principal)
         };
-        [own, Account::Address(self.address)]
+        [own, QuotaAccount::Address(self.address)]
     }
 }
 
-impl Holdings {
+impl LeaseQuota {
     /// Reserves a place for the lease of a resource, if its holder, and all from the same address, have few enough others.
     pub(crate) fn reserve(
         &self,
@@ -108,9 +108,9 @@ impl Holdings {
         key: &ResourceKey,
         now: StoreTime,
         most: Most,
-    ) -> Result<Reservation<'_>, NoPlace> {
+    ) -> Result<Reservation<'_>, QuotaExceeded> {
         let mut places = self.lock();
-        let limits = [(most.per_principal, NoPlace::Principal), (most.per_address, NoPlace::Address)];
+        let limits = [(most.per_principal, QuotaExceeded::Principal), (most.per_address, QuotaExceeded::Address)];
         for (account, (most, no_place)) in holder.accounts().into_iter().zip(limits) {
             if places.others(account, key) < most {
                 continue;
@@ -123,7 +123,7 @@ impl Holdings {
         for account in holder.accounts() {
             places.accounts.entry(account).or_default().reserved += 1;
         }
-        Ok(Reservation { holdings: self, holder })
+        Ok(Reservation { lease_quota: self, holder })
     }
 
     /// Counts the lease of a resource for the client that was granted it.
@@ -159,15 +159,15 @@ impl Holdings {
         self.lock().free(key);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Places> {
+    fn lock(&self) -> MutexGuard<'_, QuotaPlaces> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Places {
+impl QuotaPlaces {
     /// How many leases an account has beside that of a resource.
-    fn others(&self, account: Account, key: &ResourceKey) -> usize {
-        let own = |held: &Held| held.keys.len() - usize::from(held.keys.contains(key)) + held.reserved;
+    fn others(&self, account: QuotaAccount, key: &ResourceKey) -> usize {
+        let own = |held: &HeldLeases| held.keys.len() - usize::from(held.keys.contains(key)) + held.reserved;
         self.accounts.get(&account).map_or(0, own)
     }
 
@@ -179,7 +179,7 @@ impl Places {
         }
     }
 
-    fn change(&mut self, holder: Holder, change: impl Fn(&mut Held)) {
+    fn change(&mut self, holder: Holder, change: impl Fn(&mut HeldLeases)) {
         for account in holder.accounts() {
             if let Some(held) = self.accounts.get_mut(&account) {
                 change(held);
@@ -191,7 +191,7 @@ impl Places {
     }
 
     /// Forgets those leases of an account that have run out.
-    fn forget_ended_of(&mut self, account: Account, now: StoreTime) {
+    fn forget_ended_of(&mut self, account: QuotaAccount, now: StoreTime) {
         let Some(held) = self.accounts.get(&account).filter(|held| held.first_end.is_some_and(|end| end <= now)) else {
             return;
         };
@@ -217,7 +217,7 @@ impl Places {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.holdings.lock().change(self.holder, |held| held.reserved -= 1);
+        self.lease_quota.lock().change(self.holder, |held| held.reserved -= 1);
     }
 }
 

@@ -33,84 +33,84 @@ fn at(milliseconds: u64) -> StoreTime {
 /// One lease for a principal, and two for an address.
 const MOST: Most = Most { per_principal: 1, per_address: 2 };
 
-fn has_room(holdings: &Holdings, name: &'static str, resource: &str, now: u64) -> bool {
-    holdings.reserve(client(name, HERE), &key(resource), at(now), MOST).is_ok()
+fn has_room(lease_quota: &LeaseQuota, name: &'static str, resource: &str, now: u64) -> bool {
+    lease_quota.reserve(client(name, HERE), &key(resource), at(now), MOST).is_ok()
 }
 
 #[test]
 fn a_principal_has_so_many_leases_and_no_more() {
-    let holdings = Holdings::default();
-    holdings.hold(client("ann", HERE), &key("a"), at(0), Some(at(10)));
-    let refused = holdings.reserve(client("ann", HERE), &key("b"), at(0), MOST).map(drop);
-    assert_eq!(refused, Err(NoPlace::Principal));
-    assert!(holdings.reserve(client("ann", THERE), &key("b"), at(0), MOST).is_err(), "wherever it comes from");
-    assert!(has_room(&holdings, "ann", "a", 0), "the same lease again");
-    assert!(has_room(&holdings, "bob", "b", 0), "somebody else");
+    let lease_quota = LeaseQuota::default();
+    lease_quota.hold(client("ann", HERE), &key("a"), at(0), Some(at(10)));
+    let refused = lease_quota.reserve(client("ann", HERE), &key("b"), at(0), MOST).map(drop);
+    assert_eq!(refused, Err(QuotaExceeded::Principal));
+    assert!(lease_quota.reserve(client("ann", THERE), &key("b"), at(0), MOST).is_err(), "wherever it comes from");
+    assert!(has_room(&lease_quota, "ann", "a", 0), "the same lease again");
+    assert!(has_room(&lease_quota, "bob", "b", 0), "somebody else");
 }
 
 /// A client that makes a principal of each request had 1,000 of 1,000 leases.
 #[test]
 fn other_credentials_give_no_more_than_an_address_may_have() {
-    let holdings = Holdings::default();
-    holdings.hold(client("ann", HERE), &key("a"), at(0), Some(at(10)));
-    holdings.hold(client("bob", HERE), &key("b"), at(0), Some(at(20)));
-    let refused = holdings.reserve(client("cid", HERE), &key("c"), at(0), MOST).map(drop);
-    assert_eq!(refused, Err(NoPlace::Address));
-    assert!(has_room(&holdings, "bob", "b", 0), "the same lease again");
-    assert!(holdings.reserve(client("cid", THERE), &key("c"), at(0), MOST).is_ok(), "from elsewhere");
-    assert!(has_room(&holdings, "cid", "c", 10), "one of them has ended");
+    let lease_quota = LeaseQuota::default();
+    lease_quota.hold(client("ann", HERE), &key("a"), at(0), Some(at(10)));
+    lease_quota.hold(client("bob", HERE), &key("b"), at(0), Some(at(20)));
+    let refused = lease_quota.reserve(client("cid", HERE), &key("c"), at(0), MOST).map(drop);
+    assert_eq!(refused, Err(QuotaExceeded::Address));
+    assert!(has_room(&lease_quota, "bob", "b", 0), "the same lease again");
+    assert!(lease_quota.reserve(client("cid", THERE), &key("c"), at(0), MOST).is_ok(), "from elsewhere");
+    assert!(has_room(&lease_quota, "cid", "c", 10), "one of them has ended");
 }
 
 #[test]
 fn clients_without_credentials_are_told_apart_by_where_they_come_from() {
-    let holdings = Holdings::default();
-    holdings.hold(client("", HERE), &key("a"), at(0), None);
-    assert!(!has_room(&holdings, "", "b", 0));
-    assert!(holdings.reserve(client("", THERE), &key("b"), at(0), MOST).is_ok());
+    let lease_quota = LeaseQuota::default();
+    lease_quota.hold(client("", HERE), &key("a"), at(0), None);
+    assert!(!has_room(&lease_quota, "", "b", 0));
+    assert!(lease_quota.reserve(client("", THERE), &key("b"), at(0), MOST).is_ok());
 }
 
 #[test]
 fn what_is_about_to_be_granted_counts_until_it_is_not() {
-    let holdings = Holdings::default();
-    let place = holdings.reserve(client("ann", HERE), &key("a"), at(0), MOST);
-    assert!(place.is_ok() && !has_room(&holdings, "ann", "b", 0));
-    let other = holdings.reserve(client("bob", HERE), &key("b"), at(0), MOST);
-    assert!(other.is_ok() && !has_room(&holdings, "cid", "c", 0), "for the address too");
+    let lease_quota = LeaseQuota::default();
+    let place = lease_quota.reserve(client("ann", HERE), &key("a"), at(0), MOST);
+    assert!(place.is_ok() && !has_room(&lease_quota, "ann", "b", 0));
+    let other = lease_quota.reserve(client("bob", HERE), &key("b"), at(0), MOST);
+    assert!(other.is_ok() && !has_room(&lease_quota, "cid", "c", 0), "for the address too");
     drop(place);
-    assert!(has_room(&holdings, "ann", "b", 0));
+    assert!(has_room(&lease_quota, "ann", "b", 0));
     drop(other);
-    assert_eq!(holdings.lock().accounts.len(), 0);
+    assert_eq!(lease_quota.lock().accounts.len(), 0);
 }
 
 #[test]
 fn what_has_ended_does_not_count() {
-    let holdings = Holdings::default();
+    let lease_quota = LeaseQuota::default();
     let ann = client("ann", HERE);
-    holdings.hold(ann, &key("a"), at(0), Some(at(10)));
-    holdings.change_end(&key("a"), Some(at(20)));
-    assert!(!has_room(&holdings, "ann", "b", 10), "it was renewed");
-    assert!(has_room(&holdings, "ann", "b", 20));
-    holdings.hold(ann, &key("b"), at(20), None);
-    assert!(!has_room(&holdings, "ann", "c", 1_000), "it has no end");
-    holdings.free(&key("b"));
-    assert!(has_room(&holdings, "ann", "c", 1_000));
-    assert_eq!(holdings.lock().accounts.len(), 0);
+    lease_quota.hold(ann, &key("a"), at(0), Some(at(10)));
+    lease_quota.change_end(&key("a"), Some(at(20)));
+    assert!(!has_room(&lease_quota, "ann", "b", 10), "it was renewed");
+    assert!(has_room(&lease_quota, "ann", "b", 20));
+    lease_quota.hold(ann, &key("b"), at(20), None);
+    assert!(!has_room(&lease_quota, "ann", "c", 1_000), "it has no end");
+    lease_quota.free(&key("b"));
+    assert!(has_room(&lease_quota, "ann", "c", 1_000));
+    assert_eq!(lease_quota.lock().accounts.len(), 0);
 }
 
 #[test]
 fn a_lease_that_was_granted_to_another_counts_for_that_one() {
-    let holdings = Holdings::default();
-    holdings.hold(client("ann", HERE), &key("a"), at(0), Some(at(10)));
-    holdings.hold(client("bob", HERE), &key("a"), at(10), Some(at(20)));
-    assert!(has_room(&holdings, "ann", "b", 10));
-    assert!(!has_room(&holdings, "bob", "b", 10));
+    let lease_quota = LeaseQuota::default();
+    lease_quota.hold(client("ann", HERE), &key("a"), at(0), Some(at(10)));
+    lease_quota.hold(client("bob", HERE), &key("a"), at(10), Some(at(20)));
+    assert!(has_room(&lease_quota, "ann", "b", 10));
+    assert!(!has_room(&lease_quota, "bob", "b", 10));
 }
 
 #[test]
 fn leases_that_ran_out_are_not_kept_for_ever() {
-    let holdings = Holdings::default();
+    let lease_quota = LeaseQuota::default();
     for number in 0..10_000 {
-        holdings.hold(client("ann", HERE), &key(&number.to_string()), at(number), Some(at(number + 1)));
+        lease_quota.hold(client("ann", HERE), &key(&number.to_string()), at(number), Some(at(number + 1)));
     }
-    assert!(holdings.lock().leases.len() <= SWEEP_MIN, "{}", holdings.lock().leases.len());
+    assert!(lease_quota.lock().leases.len() <= SWEEP_MIN, "{}", lease_quota.lock().leases.len());
 }

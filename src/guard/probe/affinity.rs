@@ -10,18 +10,18 @@ const NONE: usize = usize::MAX;
 
 /// The server that a request has dealt with.
 #[derive(Debug)]
-pub(crate) struct Stay {
+pub(crate) struct Affinity {
     judged: AtomicUsize,
     written: AtomicUsize,
 }
 
-impl Default for Stay {
+impl Default for Affinity {
     fn default() -> Self {
         Self { judged: AtomicUsize::new(NONE), written: AtomicUsize::new(NONE) }
     }
 }
 
-impl Stay {
+impl Affinity {
     /// Where to ask about the resource of this key: where the request was written, if it was. Before that any
     /// server will do, since the answer is what it is judged by.
     pub(crate) fn to_ask<'a>(&self, key: &'a str) -> Choice<'a> {
@@ -61,20 +61,20 @@ mod tests {
 
     #[test]
     fn a_write_goes_where_it_was_judged_and_is_read_back_where_it_went() {
-        let stay = Stay::default();
-        assert!(matches!(stay.to_send("docs:/a"), Choice::Hash(b"docs:/a")));
-        stay.asked(2);
-        assert!(matches!(stay.to_ask("docs:/a"), Choice::Hash(_)), "a verdict may come from any server");
-        assert!(matches!(stay.to_send("docs:/a"), Choice::Only(2)));
-        stay.sent(2);
-        assert!(matches!(stay.to_ask("docs:/a"), Choice::Only(2)));
+        let affinity = Affinity::default();
+        assert!(matches!(affinity.to_send("docs:/a"), Choice::Hash(b"docs:/a")));
+        affinity.asked(2);
+        assert!(matches!(affinity.to_ask("docs:/a"), Choice::Hash(_)), "a verdict may come from any server");
+        assert!(matches!(affinity.to_send("docs:/a"), Choice::Only(2)));
+        affinity.sent(2);
+        assert!(matches!(affinity.to_ask("docs:/a"), Choice::Only(2)));
     }
 
     #[test]
     fn an_early_verdict_does_not_bind_a_write_to_its_server() {
-        let stay = Stay::default();
-        stay.asked(1);
-        stay.judge_anew();
-        assert!(matches!(stay.to_send("docs:/a"), Choice::Hash(_)));
+        let affinity = Affinity::default();
+        affinity.asked(1);
+        affinity.judge_anew();
+        assert!(matches!(affinity.to_send("docs:/a"), Choice::Hash(_)));
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    body::Use,
+    body::MemoryUse,
     core::{
         entity_tag::EntityTag,
         issued_tag::{content_tag, variant_content_tag},
@@ -11,7 +11,7 @@ use crate::{
         policy::{Guard, TagSource},
     },
     guard::Guards,
-    upstream::{Begun, Exchange, Failure, Hashed, Whole, hash_whole, read_whole},
+    upstream::{BodyPrefix, BufferedBody, Exchange, Failure, Hashed, hash_whole, read_whole},
 };
 
 /// What the body of a response came to.
@@ -40,10 +40,12 @@ impl Guards {
     ) -> Result<Tagged, Failure> {
         let max_bytes = guard.hash_max_bytes;
         if matches!(guard.etag, TagSource::Json(_)) || !guard.ignored_json.is_empty() {
-            return Ok(match read_whole(exchange, max_bytes, wait, self.budget_for(Use::Probe)).await? {
-                Whole::Complete(body) => Tagged::Whole { tag: tag_of(guard, &body, variant), digest: digest_of(&body) },
-                Whole::TooLarge(_) => Tagged::TooLarge,
-                Whole::TooSlow(_) => Tagged::TooSlow,
+            return Ok(match read_whole(exchange, max_bytes, wait, self.budget_for(MemoryUse::Probe)).await? {
+                BufferedBody::Complete(body) => {
+                    Tagged::Whole { tag: tag_of(guard, &body, variant), digest: digest_of(&body) }
+                }
+                BufferedBody::TooLarge(_) => Tagged::TooLarge,
+                BufferedBody::TooSlow(_) => Tagged::TooSlow,
             });
         }
         Ok(match hash_whole(exchange, max_bytes, wait).await? {
@@ -58,7 +60,7 @@ impl Guards {
 }
 
 /// The tag of a whole body, where tags are made of bodies.
-pub(crate) fn tag_of(guard: &Guard, body: &Begun, variant: Option<u32>) -> Option<EntityTag> {
+pub(crate) fn tag_of(guard: &Guard, body: &BodyPrefix, variant: Option<u32>) -> Option<EntityTag> {
     match &guard.etag {
         TagSource::Content => {
             let looks = !guard.ignored_json.is_empty();
@@ -74,7 +76,7 @@ fn tag_of_bytes(digest: &blake3::Hash, variant: Option<u32>) -> Option<EntityTag
     variant.map_or_else(|| content_tag(digest), |variant| variant_content_tag(digest, variant))
 }
 
-fn digest_of(body: &Begun) -> blake3::Hash {
+fn digest_of(body: &BodyPrefix) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     for chunk in body.chunks() {
         hasher.update(chunk);

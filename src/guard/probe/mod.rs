@@ -15,7 +15,7 @@ use super::{
     request::{Request, remove_conditions},
 };
 use crate::{
-    body::{Body, Use},
+    body::{Body, MemoryUse},
     core::{
         entity_tag::EntityTag,
         fields::METHOD_FIELDS,
@@ -27,7 +27,7 @@ use crate::{
     },
     telemetry::{Step, metrics},
     upstream::{
-        Exchange, Failure, Whole,
+        BufferedBody, Exchange, Failure,
         fields::{request_head, response_head},
         read_whole,
     },
@@ -163,7 +163,7 @@ impl Guards {
             Failure::Full => refusals::of_read(failure),
             Failure::NotSent { .. } | Failure::Abandoned { .. } => unreadable("it gave no answer"),
         })?;
-        request.stay.asked(exchange.server());
+        request.affinity.asked(exchange.server());
         let selection = Selection::of(guard, &sent, &exchange.head().headers);
         Ok(Asked { exchange, selection })
     }
@@ -262,12 +262,13 @@ impl Guards {
         let spelling = self.spelling(guard, None);
         withhold_foreign_tag(&mut head, guard, &spelling)?;
         let Ok(whole) =
-            read_whole(&mut exchange, guard.hash_max_bytes, guard.probe_timeout, self.budget_for(Use::Response)).await
+            read_whole(&mut exchange, guard.hash_max_bytes, guard.probe_timeout, self.budget_for(MemoryUse::Response))
+                .await
         else {
             return Ok(unreadable("its answer broke off").into());
         };
         // The answer to a HEAD states the length of a body that it does not have.
-        if matches!(whole, Whole::Complete(_)) {
+        if matches!(whole, BufferedBody::Complete(_)) {
             head.remove_header(&header::CONTENT_LENGTH);
         }
         Answer::read_so_far(head, whole, exchange).await

@@ -21,7 +21,7 @@ use crate::{
         entity_tag::EntityTag,
         issued_tag::is_tag_of_version,
         policy::{Compare, Guard, TagSource, Writers},
-        precondition::{Field, Judgement, Preconditions, TagCondition, judge},
+        precondition::{ConditionField, Judgement, Preconditions, TagCondition, judge},
         record::Snapshot,
         refusal::Refusal,
         validators::{Representation, Validators},
@@ -34,7 +34,7 @@ const TAGS_MAX: usize = 4;
 
 /// What a probe of the write's own variant leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Open {
+pub(crate) enum OpenQuestion {
     /// `If-Match` alone is false there.
     OtherTag,
     /// There is no representation.
@@ -43,7 +43,7 @@ pub(crate) enum Open {
     Unreadable,
 }
 
-impl Open {
+impl OpenQuestion {
     /// What this probe leaves open; `None` if it decides the matter.
     pub(crate) fn after(request: &Request, probed: &Probed) -> Option<Self> {
         let conditions = &request.conditions;
@@ -54,7 +54,7 @@ impl Open {
             Probed::Current { representation, rule, .. } => {
                 let others = Preconditions { if_match: None, if_unmodified_since: None, ..conditions.clone() };
                 let judged = judge(&request.method, conditions, representation, *rule);
-                let is_open = matches!(judged, Judgement::Failed { field: Field::IfMatch, .. })
+                let is_open = matches!(judged, Judgement::Failed { field: ConditionField::IfMatch, .. })
                     && judge(&request.method, &others, representation, *rule) == Judgement::Pass;
                 let is_absent = *representation == Representation::Absent;
                 is_open.then_some(if is_absent { Self::Absent } else { Self::OtherTag })
@@ -72,13 +72,13 @@ impl Guards {
         request: &Request,
         guard: &Guard,
         snapshot: &Snapshot,
-        open: Open,
+        open: OpenQuestion,
         end: Instant,
     ) -> Option<EntityTag> {
         for tag in tags_of(request, guard) {
             let Some(selection) = self.issued.selection_of(request, tag, snapshot.version()) else { continue };
             let is_own = selection.is_that_of(&request.head);
-            if is_own || !names_variant(request, guard, &selection) && open != Open::Unreadable {
+            if is_own || !names_variant(request, guard, &selection) && open != OpenQuestion::Unreadable {
                 continue;
             }
             // Boxed: it is rare.

@@ -19,7 +19,7 @@ use crate::{
         probe::body_tag::tag_of,
         request::Request,
     },
-    upstream::Whole,
+    upstream::BufferedBody,
 };
 
 impl Guards {
@@ -31,7 +31,7 @@ impl Guards {
         guard: &Guard,
         snapshot: Option<&Snapshot>,
         head: &ResponseHeader,
-        whole: &Whole,
+        whole: &BufferedBody,
         selecting: Option<&[(HeaderName, Vec<HeaderValue>)]>,
     ) -> Validators {
         // A version is that of all variants.
@@ -51,7 +51,7 @@ impl Guards {
             }
             (TagSource::Header(field), _) => tag_from_field(&head.headers, field).and_then(|tag| spelling.issued(&tag)),
             (TagSource::Version, _) => version_tag(),
-            (TagSource::Content | TagSource::Json(_), Whole::Complete(body)) => {
+            (TagSource::Content | TagSource::Json(_), BufferedBody::Complete(body)) => {
                 tag_of(guard, body, selection.as_ref().and_then(|selection| selection.number(request)))
                     .and_then(|tag| spelling.issued(&tag))
             }
@@ -76,8 +76,10 @@ impl Guards {
     ) {
         self.was_let_read(request, guard, snapshot);
         let is_selected = matches!(head.status, StatusCode::OK | StatusCode::NOT_MODIFIED);
-        let may_remember =
-            is_selected && request.is_named_by_head() && snapshot.is_quiet() && is_shareable(&head.headers);
+        let may_remember = is_selected
+            && request.is_named_by_head()
+            && snapshot.has_no_pending_writes()
+            && is_shareable(&head.headers);
         let (Some(selecting), Some(_), true) = (selecting, &validators.tag, may_remember) else { return };
         let earlier = self.memory.current(request.variant, snapshot, &request.head.headers);
         if earlier.is_some_and(|earlier| earlier.is_as_good(validators, snapshot.now, guard)) {

@@ -16,8 +16,8 @@ use super::{
     request::{Request, remove_conditions, show_tags_alone},
 };
 use crate::{
-    body::{Body, Client, Use},
-    boxed::boxed,
+    body::{Body, Client, MemoryUse},
+    box_future::box_future,
     core::{
         coarse_tag::Spelling,
         entity_tag::EntityTag,
@@ -28,11 +28,12 @@ use crate::{
         validators::Representation,
     },
     upstream::{
-        Exchange, Purpose, Whole,
+        BufferedBody, Exchange, Purpose,
         fields::{request_head, response_head},
         read_whole,
     },
 };
+
 use ranges::{whole_head, whole_or_part};
 
 pub(crate) mod label;
@@ -116,7 +117,7 @@ impl Guards {
             return Ok(answer);
         }
         // Boxed, so that an answer from memory need not make room for an exchange.
-        boxed(|| self.read_from_upstream(client, request, guard, snapshot.as_ref(), (fence, purpose))).await
+        box_future(|| self.read_from_upstream(client, request, guard, snapshot.as_ref(), (fence, purpose))).await
     }
 
     /// Whether memory must not answer a read.
@@ -150,7 +151,7 @@ impl Guards {
                 },
             };
             let exchange = exchange.map_err(refusals::of_read)?;
-            request.stay.asked(exchange.server());
+            request.affinity.asked(exchange.server());
             Ok::<_, Refusal>(exchange)
         };
         if purpose == Purpose::Write {
@@ -211,7 +212,7 @@ impl Guards {
         remove_conditions(&mut head);
         let may_be_partial = match guard.etag {
             TagSource::Version => {
-                snapshot.is_none_or(Snapshot::is_quiet)
+                snapshot.is_none_or(Snapshot::has_no_pending_writes)
                     && (request.conditions.if_range.is_none() || self.version_range_applies(request, snapshot))
             }
             TagSource::Header(_) => true,
@@ -254,15 +255,16 @@ impl Guards {
         let spelling = self.spelling(guard, snapshot);
         if !is_labelled(request, guard, head.status) {
             withhold_foreign_tag(&mut head, guard, &spelling)?;
-            return Answer::read_so_far(head, Whole::unread(), exchange).await;
+            return Answer::read_so_far(head, BufferedBody::unread(), exchange).await;
         }
         let whole = if guard.etag.needs_body() && head.status != StatusCode::PARTIAL_CONTENT {
-            let read = read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait, self.budget_for(Use::Response));
+            let read =
+                read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait, self.budget_for(MemoryUse::Response));
             let whole = read.await.map_err(refusals::of_read)?;
-            self.notices.tell_of(&request.route, guard, &exchange, &whole);
+            self.warn_once.tell_of(&request.route, guard, &exchange, &whole);
             whole
         } else {
-            Whole::unread()
+            BufferedBody::unread()
         };
         let selecting = selecting_fields(&request.head.headers, &head.headers);
         let validators = self.label(request, guard, snapshot, &head, &whole, selecting.as_deref());
@@ -291,8 +293,8 @@ impl Guards {
             }
         };
         match whole {
-            Whole::Complete(_) => exchange.finish().await,
-            Whole::TooLarge(_) | Whole::TooSlow(_) => exchange.discard().await,
+            BufferedBody::Complete(_) => exchange.finish().await,
+            BufferedBody::TooLarge(_) | BufferedBody::TooSlow(_) => exchange.discard().await,
         }
         Ok(unwanted)
     }
@@ -314,15 +316,15 @@ fn is_by_date(request: &Request, spelling: &Spelling) -> bool {
 
 /// Whether a response may show the state that a write under way, or in doubt, leaves, while its label is the version of
 /// the state before: then the client's copy with that label may be the other one.
-fn names_older_state(guard: &Guard, snapshot: Option<&Snapshot>, whole: &Whole) -> bool {
+fn names_older_state(guard: &Guard, snapshot: Option<&Snapshot>, whole: &BufferedBody) -> bool {
     let is_version = match guard.etag {
         TagSource::Version => true,
         TagSource::Content | TagSource::Json(_) => {
-            guard.writers == Writers::Exclusive && !matches!(whole, Whole::Complete(_))
+            guard.writers == Writers::Exclusive && !matches!(whole, BufferedBody::Complete(_))
         }
         TagSource::Upstream | TagSource::Delegate | TagSource::Header(_) => false,
     };
-    is_version && snapshot.is_some_and(|snapshot| !snapshot.is_quiet())
+    is_version && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
 }
 
 /// The tag of a 304 that states none, for clients that expect it there (RFC 9110 section 15.4.5): the one that they named.

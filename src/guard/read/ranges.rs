@@ -24,7 +24,7 @@ use crate::{
     core::{
         policy::{Guard, TagSource, Writers},
         precondition::{RangeCondition, range_applies},
-        range::{Wanted, wanted},
+        range::{WantedRange, wanted},
         record::Snapshot,
         validators::{Modified, Representation, Validators, tag_from_field},
     },
@@ -33,7 +33,7 @@ use crate::{
         answer::{Answer, Relayed},
         request::Request,
     },
-    upstream::{Exchange, Whole},
+    upstream::{BufferedBody, Exchange},
 };
 
 /// Fields that speak of a whole representation or of the content of one message.
@@ -79,9 +79,9 @@ impl Guards {
         if !is_too_large
             || request.method != Method::GET
             || response.status != StatusCode::OK
-            || wanted(fields, length) == Wanted::Whole
+            || wanted(fields, length) == WantedRange::Whole
             // Its version tag is that of a state that is about to change.
-            || guard.writers == Writers::Exclusive && snapshot.is_some_and(|snapshot| !snapshot.is_quiet())
+            || guard.writers == Writers::Exclusive && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
         {
             return None;
         }
@@ -144,25 +144,25 @@ pub(crate) async fn whole_or_part(
     request: &Request,
     guard: &Guard,
     mut head: Box<ResponseHeader>,
-    whole: Whole,
+    whole: BufferedBody,
     exchange: Exchange,
     current: &Representation,
 ) -> Result<Answer, Answer> {
-    let Whole::Complete(mut body) = whole else { return Answer::read_so_far(head, whole, exchange).await };
+    let BufferedBody::Complete(mut body) = whole else { return Answer::read_so_far(head, whole, exchange).await };
     if !names_bytes(guard) || !request.is_named_by_head() || head.status != StatusCode::OK {
-        return Answer::read_so_far(head, Whole::Complete(body), exchange).await;
+        return Answer::read_so_far(head, BufferedBody::Complete(body), exchange).await;
     }
     head.insert_header(header::ACCEPT_RANGES, "bytes")?;
     let len = body.len() as u64;
     let is_wanted = request.method == Method::GET && range_applies(&request.conditions, current);
-    match if is_wanted { wanted(&request.head.headers, len) } else { Wanted::Whole } {
-        Wanted::Whole => return Answer::read_so_far(head, Whole::Complete(body), exchange).await,
-        Wanted::Part { first, last } => {
+    match if is_wanted { wanted(&request.head.headers, len) } else { WantedRange::Whole } {
+        WantedRange::Whole => return Answer::read_so_far(head, BufferedBody::Complete(body), exchange).await,
+        WantedRange::Part { first, last } => {
             head.set_status(StatusCode::PARTIAL_CONTENT)?;
             head.insert_header(header::CONTENT_RANGE, format!("bytes {first}-{last}/{len}"))?;
             body = body.part(first..last.saturating_add(1));
         }
-        Wanted::Nothing => {
+        WantedRange::Nothing => {
             head.set_status(StatusCode::RANGE_NOT_SATISFIABLE)?;
             head.insert_header(header::CONTENT_RANGE, format!("bytes */{len}"))?;
             for name in &OF_REPRESENTATION {

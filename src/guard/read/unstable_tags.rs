@@ -28,7 +28,7 @@ const CHANGES_BESIDE_OTHERS: u8 = 2;
 
 /// The last tag of a representation, as far as it was seen.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct LastTag {
     /// A hash of what was selected.
     variant: u64,
     /// The last event on the data path by then.
@@ -40,13 +40,13 @@ struct Seen {
 }
 
 /// What is seen of tags.
-pub(crate) struct Flapping {
-    seen: Vec<Mutex<Seen>>,
+pub(crate) struct UnstableTags {
+    seen: Vec<Mutex<LastTag>>,
     /// How often it happened on each route.
     counts: Mutex<BTreeMap<String, u64>>,
 }
 
-impl Flapping {
+impl UnstableTags {
     /// Nothing was.
     pub(crate) fn new() -> Self {
         Self { seen: (0..SLOTS).map(|_| Mutex::default()).collect(), counts: Mutex::default() }
@@ -59,11 +59,11 @@ impl Flapping {
         let mut seen = slot.lock().unwrap_or_else(PoisonError::into_inner);
         let tag = hash_of(tag);
         let changes = match *seen {
-            Seen { variant: of, touched: at, .. } if (of, at) != (variant, touched) => 0,
-            Seen { tag: before, .. } if before == tag => 0,
-            Seen { changes, .. } => changes.saturating_add(1),
+            LastTag { variant: of, touched: at, .. } if (of, at) != (variant, touched) => 0,
+            LastTag { tag: before, .. } if before == tag => 0,
+            LastTag { changes, .. } => changes.saturating_add(1),
         };
-        *seen = Seen { variant, touched, tag, changes };
+        *seen = LastTag { variant, touched, tag, changes };
         changes
     }
 
@@ -88,13 +88,15 @@ impl Guards {
         tag: Option<&EntityTag>,
     ) {
         let is_seen = head.status == StatusCode::OK && request.is_named_by_head() && guard.etag != TagSource::Version;
-        let (Some(snapshot), Some(tag), true) = (snapshot.filter(|snapshot| snapshot.is_quiet()), tag, is_seen) else {
+        let (Some(snapshot), Some(tag), true) =
+            (snapshot.filter(|snapshot| snapshot.has_no_pending_writes()), tag, is_seen)
+        else {
             return;
         };
         let Some(selecting) = selecting_fields(&request.head.headers, &head.headers) else { return };
         // HEAD and GET may be asked of different things, each consistently.
         let variant = hash_of(&(request.variant, selecting, &request.method));
-        let changes = self.flapping.see(variant, snapshot.touched(), tag);
+        let changes = self.unstable_tags.see(variant, snapshot.touched(), tag);
         let enough = if guard.writers == Writers::Exclusive { 1 } else { CHANGES_BESIDE_OTHERS };
         // A write may have begun after the look at the record, and before the backend was asked.
         if changes < enough || !Box::pin(self.is_untouched(request, snapshot)).await {
@@ -103,7 +105,7 @@ impl Guards {
         if let Some(metrics) = metrics::get() {
             metrics.flapped(&request.route.name);
         }
-        let (route, count) = (&request.route.name, self.flapping.count(&request.route.name));
+        let (route, count) = (&request.route.name, self.unstable_tags.count(&request.route.name));
         if count > 1 {
             tracing::debug!(%route, key = %request.key, count, "a tag has changed again with no write between");
             return;
@@ -143,7 +145,7 @@ mod tests {
 
     #[test]
     fn changes_are_counted_as_long_as_nothing_is_written_and_each_tag_is_new() {
-        let flapping = Flapping::new();
+        let unstable_tags = UnstableTags::new();
         let tag = |text: &str| EntityTag::strong(text).unwrap();
         for (variant, touched, text, changes) in [
             (1, 1, "a", 0),
@@ -158,7 +160,11 @@ mod tests {
             (1 + SLOTS as u64, 2, "h", 0),
             (1, 2, "i", 0),
         ] {
-            assert_eq!(flapping.see(variant, Revision(touched), &tag(text)), changes, "{variant} {touched} {text}");
+            assert_eq!(
+                unstable_tags.see(variant, Revision(touched), &tag(text)),
+                changes,
+                "{variant} {touched} {text}"
+            );
         }
     }
 }

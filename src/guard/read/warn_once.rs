@@ -8,7 +8,7 @@ use std::{
 use crate::{
     config::Route,
     core::policy::{Guard, Writers},
-    upstream::{Exchange, Whole},
+    upstream::{BufferedBody, Exchange},
 };
 
 /// What can be noticed.
@@ -24,16 +24,16 @@ enum Notice {
 
 /// What was said already: at most a few notices a route.
 #[derive(Debug, Default)]
-pub(crate) struct Notices(Mutex<HashSet<(String, Notice)>>);
+pub(crate) struct WarnOnce(Mutex<HashSet<(String, Notice)>>);
 
-impl Notices {
+impl WarnOnce {
     /// Tells why a response got no tag of its bytes, once for each route and reason.
-    pub(crate) fn tell_of(&self, route: &Route, guard: &Guard, exchange: &Exchange, whole: &Whole) {
+    pub(crate) fn tell_of(&self, route: &Route, guard: &Guard, exchange: &Exchange, whole: &BufferedBody) {
         let notice = match whole {
-            Whole::Complete(_) => return,
-            Whole::TooLarge(_) if exchange.is_stream() => Notice::Stream,
-            Whole::TooLarge(_) => Notice::TooLarge,
-            Whole::TooSlow(_) => Notice::TooSlow,
+            BufferedBody::Complete(_) => return,
+            BufferedBody::TooLarge(_) if exchange.is_stream() => Notice::Stream,
+            BufferedBody::TooLarge(_) => Notice::TooLarge,
+            BufferedBody::TooSlow(_) => Notice::TooSlow,
         };
         if !self.is_new(&route.name, notice) {
             return;

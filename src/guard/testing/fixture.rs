@@ -29,7 +29,7 @@ use crate::{
     proxy::testing::{config, guard, route},
     routing::GuardedRequest,
     store::Store as _,
-    telemetry::access::Entry,
+    telemetry::access::AccessEntry,
 };
 
 /// The path of the lease operations on `/doc`.
@@ -178,7 +178,7 @@ impl Fixture {
         };
         let (handled, ()) = tokio::join!(
             async {
-                let mut entry = Entry::default();
+                let mut entry = AccessEntry::default();
                 let answer = self.guards.handle(&mut session, &request).await?;
                 relay::send(&mut session, answer, ErrorShape::Problem, &mut entry).await
             },

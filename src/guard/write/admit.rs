@@ -21,10 +21,10 @@ use crate::{
     guard::{
         Guards,
         answer::Answer,
-        claim::{Claim, MarkKind, Marked, turn::Standing},
+        claim::{Claim, MarkKind, Marked, turn::PlaceInFront},
         knowledge::evidence::{evidence, match_rule},
         lease::usage::conditions_go_first,
-        probe::{Aim, Probed, variants::Open},
+        probe::{Aim, Probed, variants::OpenQuestion},
         refusals,
         request::Request,
     },
@@ -77,7 +77,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
         early: Option<Early>,
-        standing: &mut Standing,
+        standing: &mut PlaceInFront,
         end: Instant,
     ) -> Result<Admitted, Answer> {
         let (mut early, mut last) = (self.as_of_now(early).await?, None);
@@ -158,7 +158,7 @@ impl Guards {
 
     /// The verdict on the preconditions; on passing, what the request was judged by.
     pub(crate) async fn judge(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> Result<Judged, Answer> {
-        request.stay.judge_anew();
+        request.affinity.judge_anew();
         if self.may_be_removed(request, guard, snapshot).await {
             return self.judge_by_probe(request, guard, snapshot).await;
         }
@@ -187,7 +187,7 @@ impl Guards {
         // To refuse a write by its target's state is to tell of that state: only those who may know it are told.
         let tells = matches!(&verdict, Verdict::Refused(_)) && judged_by.is_some();
         if tells
-            && (!self.acquaintances.may_know(&request.key, request.principal, snapshot.now)
+            && (!self.read_grants.may_know(&request.key, request.principal, snapshot.now)
                 || self.was_issued_elsewhere(request, guard, snapshot))
         {
             return (Verdict::AskUpstream, None);
@@ -207,7 +207,7 @@ impl Guards {
     ) -> Result<Judged, Answer> {
         let end = Instant::now() + guard.probe_timeout;
         let probed = self.probe_until(request, guard, snapshot, (Aim::Verdict, None), end).await;
-        let open = Open::after(request, &probed);
+        let open = OpenQuestion::after(request, &probed);
         if let Probed::Current { representation, .. } = &probed
             && self.is_excluded(request, guard, snapshot, representation, end).await?
         {
@@ -261,7 +261,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
         snapshot: &Snapshot,
-        standing: &mut Standing,
+        standing: &mut PlaceInFront,
         end: Instant,
     ) -> Result<(), Refusal> {
         if let Some(next) = take_over(snapshot) {

@@ -26,7 +26,7 @@ use crate::{
         answer::{Answer, Relayed},
         request::Request,
     },
-    upstream::Begun,
+    upstream::BodyPrefix,
 };
 
 /// Bytes of all remembered answers, about: a hundred thousand without a body.
@@ -38,17 +38,17 @@ const ENTRY_BYTES: usize = 300;
 pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// One write of one client: a hash of who it is, what it does, to which resource, and the key that it gave.
-pub(crate) type Name = [u8; 32];
+pub(crate) type KeyName = [u8; 32];
 
 /// The writes that came with a key.
 pub(crate) struct Replays {
     /// Those that have not ended: no more than there are requests.
-    in_flight: Mutex<HashMap<Name, Fingerprint>>,
-    ended: Cache<Name, Arc<Ended>>,
+    in_flight: Mutex<HashMap<KeyName, Fingerprint>>,
+    ended: Cache<KeyName, Arc<EndedWrite>>,
 }
 
 /// A write that has ended in a way that its retry is to be told.
-struct Ended {
+struct EndedWrite {
     fingerprint: Fingerprint,
     /// `None` while it is in doubt.
     success: Option<Success>,
@@ -58,15 +58,15 @@ struct Ended {
 /// Forgets each when its time is over.
 struct AtItsEnd;
 
-impl Expiry<Name, Arc<Ended>> for AtItsEnd {
-    fn expire_after_create(&self, _name: &Name, ended: &Arc<Ended>, now: Instant) -> Option<Duration> {
+impl Expiry<KeyName, Arc<EndedWrite>> for AtItsEnd {
+    fn expire_after_create(&self, _name: &KeyName, ended: &Arc<EndedWrite>, now: Instant) -> Option<Duration> {
         Some(ended.until.saturating_duration_since(now))
     }
 
     fn expire_after_update(
         &self,
-        name: &Name,
-        ended: &Arc<Ended>,
+        name: &KeyName,
+        ended: &Arc<EndedWrite>,
         now: Instant,
         _left: Option<Duration>,
     ) -> Option<Duration> {
@@ -76,11 +76,11 @@ impl Expiry<Name, Arc<Ended>> for AtItsEnd {
 
 /// A write that is to be remembered under the key that it came with, if it came with one. Dropped without an end it is
 /// in doubt.
-pub(crate) struct Attempt(Option<Named>);
+pub(crate) struct KeyedWrite(Option<Named>);
 
 struct Named {
     replays: Arc<Replays>,
-    name: Name,
+    name: KeyName,
     fingerprint: Fingerprint,
     answered: Option<StatusCode>,
     has_ended: bool,
@@ -89,7 +89,7 @@ struct Named {
 }
 
 /// The name of a write that came with a key, on a route that heeds keys.
-pub(crate) fn name_of(received: &RequestHeader, request: &Request, guard: &Guard) -> Result<Option<Name>, Refusal> {
+pub(crate) fn name_of(received: &RequestHeader, request: &Request, guard: &Guard) -> Result<Option<KeyName>, Refusal> {
     if guard.idempotency == Idempotency::Off {
         return Ok(None);
     }
@@ -104,20 +104,20 @@ pub(crate) fn name_of(received: &RequestHeader, request: &Request, guard: &Guard
 
 impl Guards {
     /// Whether a write may be a retry: then no precondition is judged before it is known if it is one.
-    pub(crate) fn may_be_retry(&self, name: Option<&Name>) -> bool {
+    pub(crate) fn may_be_retry(&self, name: Option<&KeyName>) -> bool {
         name.is_some_and(|name| self.replays.first(name, &self.replays.in_flight()).is_some())
     }
 
     /// Begins a write whose body is here. If it is a retry, it gets its answer instead, or is refused.
     pub(crate) fn begin(
         &self,
-        name: Option<Name>,
+        name: Option<KeyName>,
         received: &RequestHeader,
         request: &Request,
         guard: &Guard,
         body: &Body,
-    ) -> Result<Attempt, Answer> {
-        let Some(name) = name else { return Ok(Attempt(None)) };
+    ) -> Result<KeyedWrite, Answer> {
+        let Some(name) = name else { return Ok(KeyedWrite(None)) };
         let fingerprint = Fingerprint::of(received.raw_path(), &received.headers, &body.digest());
         let mut in_flight = self.replays.in_flight();
         if let Some(first) = self.replays.first(&name, &in_flight) {
@@ -125,7 +125,7 @@ impl Guards {
             return Err(replay(recognise(first, fingerprint)?)?);
         }
         in_flight.insert(name, fingerprint);
-        Ok(Attempt(Some(Named {
+        Ok(KeyedWrite(Some(Named {
             replays: Arc::clone(&self.replays),
             name,
             fingerprint,
@@ -140,7 +140,7 @@ impl Guards {
 impl Replays {
     /// Nothing is remembered.
     pub(crate) fn new() -> Self {
-        let weight = |_: &Name, ended: &Arc<Ended>| {
+        let weight = |_: &KeyName, ended: &Arc<EndedWrite>| {
             u32::try_from(ENTRY_BYTES + ended.success.as_ref().map_or(0, Success::bytes)).unwrap_or(u32::MAX)
         };
         // The oldest goes first: its client is the least likely to still retry.
@@ -149,12 +149,12 @@ impl Replays {
         Self { in_flight: Mutex::default(), ended }
     }
 
-    fn in_flight(&self) -> MutexGuard<'_, HashMap<Name, Fingerprint>> {
+    fn in_flight(&self) -> MutexGuard<'_, HashMap<KeyName, Fingerprint>> {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The first write of this name, and how far it has come.
-    fn first(&self, name: &Name, in_flight: &HashMap<Name, Fingerprint>) -> Option<(Fingerprint, Progress)> {
+    fn first(&self, name: &KeyName, in_flight: &HashMap<KeyName, Fingerprint>) -> Option<(Fingerprint, Progress)> {
         if let Some(fingerprint) = in_flight.get(name) {
             return Some((*fingerprint, Progress::InFlight));
         }
@@ -164,7 +164,7 @@ impl Replays {
     }
 }
 
-impl Attempt {
+impl KeyedWrite {
     /// Whether it came with a key.
     pub(crate) fn is_named(&self) -> bool {
         self.0.is_some()
@@ -206,7 +206,7 @@ impl Named {
         };
         let mut in_flight = self.replays.in_flight();
         if let Some((success, ttl)) = ended {
-            let ended = Ended { fingerprint: self.fingerprint, success, until: Instant::now() + ttl };
+            let ended = EndedWrite { fingerprint: self.fingerprint, success, until: Instant::now() + ttl };
             self.replays.ended.insert(self.name, Arc::new(ended));
         }
         in_flight.remove(&self.name);
@@ -235,12 +235,12 @@ fn replay(success: Success) -> pingora::Result<Answer> {
     }
     head.insert_header(REPLAYED, "true")?;
     head.insert_header(header::CONTENT_LENGTH, success.body.as_ref().map_or(0, Bytes::len))?;
-    let begun = success.body.map_or_else(Begun::default, Begun::of);
+    let begun = success.body.map_or_else(BodyPrefix::default, BodyPrefix::of);
     Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest: None })))
 }
 
 /// The name of a write of one client, by its whole credentials: who else signs as that client is another one.
-fn hashed(request: &Request, key: &[u8]) -> Name {
+fn hashed(request: &Request, key: &[u8]) -> KeyName {
     let mut hasher = blake3::Hasher::new();
     let client = request.principal.name();
     for part in [&client, request.method.as_str().as_bytes(), request.key.as_str().as_bytes(), key] {

@@ -2,12 +2,12 @@ use std::time::Duration;
 
 use super::*;
 
-const NAME: Name = [1; 32];
+const NAME: KeyName = [1; 32];
 
-fn begun(replays: &Arc<Replays>) -> Attempt {
+fn begun(replays: &Arc<Replays>) -> KeyedWrite {
     let fingerprint = Fingerprint::of(b"/", &HeaderMap::new(), &blake3::hash(b"one"));
     replays.in_flight().insert(NAME, fingerprint);
-    Attempt(Some(Named {
+    KeyedWrite(Some(Named {
         replays: Arc::clone(replays),
         name: NAME,
         fingerprint,

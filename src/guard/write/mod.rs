@@ -12,8 +12,8 @@ use super::{
     request::Request,
 };
 use crate::{
-    body::{Body, Client, Use},
-    boxed::boxed,
+    body::{Body, Client, MemoryUse},
+    box_future::box_future,
     core::{
         bare_tags::{ShortName, Shown},
         lease::Standing,
@@ -25,15 +25,16 @@ use crate::{
     },
     telemetry::Step,
     upstream::{
-        Whole,
+        BufferedBody,
         fields::{request_head, response_head},
         read_whole,
     },
 };
+
 use admit::Admitted;
 use admit::Early;
-use idempotency::Attempt;
-use idempotency::Name;
+use idempotency::KeyName;
+use idempotency::KeyedWrite;
 use idempotency::name_of;
 use new_state::NewState;
 use new_state::describes_target;
@@ -63,7 +64,7 @@ impl Guards {
             Some(self.judge_early(request, guard, self.is_costly(client.head())).await?)
         };
         // Boxed, so that a refusal from memory need not make room for an exchange.
-        boxed(|| self.write_named(client, request, guard, name, early)).await
+        box_future(|| self.write_named(client, request, guard, name, early)).await
     }
 
     async fn write_named(
@@ -71,7 +72,7 @@ impl Guards {
         client: &mut dyn Client,
         request: &Request,
         guard: &Guard,
-        name: Option<Name>,
+        name: Option<KeyName>,
         early: Option<Early>,
     ) -> Result<Answer, Answer> {
         let body = self.receive(client).await?;
@@ -87,7 +88,7 @@ impl Guards {
         guard: &Guard,
         early: Option<Early>,
         body: &Body,
-        attempt: &mut Attempt,
+        attempt: &mut KeyedWrite,
     ) -> Result<Answer, Answer> {
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
         let end = Instant::now() + guard.claim_max_wait;
@@ -126,7 +127,7 @@ impl Guards {
             Verdict::Missing | Verdict::AskUpstream if by_lease.is_err() => {
                 Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop)
             }
-            Verdict::Missing | Verdict::AskUpstream if is_costly && snapshot.is_quiet() => {
+            Verdict::Missing | Verdict::AskUpstream if is_costly && snapshot.has_no_pending_writes() => {
                 let verdict = Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop);
                 // What the upstream shows while it is written may be half of it, and decides nothing.
                 if verdict.is_err() && !self.is_untouched(request, &snapshot).await { Ok(()) } else { verdict }
@@ -147,7 +148,7 @@ impl Guards {
         admitted: Admitted,
         mut head: Box<RequestHeader>,
         body: &Body,
-        attempt: &mut Attempt,
+        attempt: &mut KeyedWrite,
     ) -> Result<Answer, Answer> {
         forward_conditions(&mut head, guard, request, &admitted)?;
         send_fence(&mut head, admitted.standing, admitted.fence)?;
@@ -158,12 +159,13 @@ impl Guards {
         let outcome = Outcome::of_status(status);
         let upstream = request.upstream();
         let Ok(whole) =
-            read_whole(&mut exchange, guard.hash_max_bytes, upstream.timeout, self.budget_for(Use::Response)).await
+            read_whole(&mut exchange, guard.hash_max_bytes, upstream.timeout, self.budget_for(MemoryUse::Response))
+                .await
         else {
             claim.settle(outcome, None).await;
             return Err(refusals::of_lost_response(status.as_u16(), outcome, upstream.late_max).into());
         };
-        let may_learn = outcome == Outcome::Applied && matches!(whole, Whole::Complete(_));
+        let may_learn = outcome == Outcome::Applied && matches!(whole, BufferedBody::Complete(_));
         let learned = if may_learn { self.new_state(request, guard, exchange.head(), body).await } else { None };
         let kept = learned.as_ref().and_then(|learned| learned.to_keep(request, guard));
         let shown = guard.has_coarse_tags().then(|| Shown {
@@ -175,7 +177,7 @@ impl Guards {
         let may_end_lease = guard.lease.is_some() || admitted.standing == Standing::Holder;
         let has_lease = settled.as_ref().is_none_or(|settled| settled.snapshot.lease().is_some());
         if may_end_lease && !has_lease {
-            self.holdings.free(&request.key);
+            self.lease_quota.free(&request.key);
         }
         let mut answer = response_head(exchange.take_head());
         let modified = learned.as_ref().and_then(NewState::modified);

@@ -66,7 +66,7 @@ impl Guards {
                 return Err(refusals::too_late_to_begin());
             }
             Ok(connected) => {
-                request.stay.sent(connected.server());
+                request.affinity.sent(connected.server());
                 match connected.send(head, body).await {
                     Ok(exchange) => return Ok((exchange, claim)),
                     Err(failure) => failure,

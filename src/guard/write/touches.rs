@@ -36,7 +36,7 @@ use crate::{
         refusals,
         request::Request,
     },
-    routing::table::{Place, place, table},
+    routing::table::{TablePlace, place, table},
     store::StoreError,
     upstream::references::reference_to_client,
 };
@@ -61,7 +61,7 @@ impl Related {
         let (path, query) = split_query(target);
         let path = normalize(path, PathParameters::Keep).ok()?;
         let found = self.table.find(host, &path)?;
-        let Place::Resource(_, route) = place(&self.routes, found.index) else { return None };
+        let TablePlace::Resource(_, route) = place(&self.routes, found.index) else { return None };
         route.guard.as_ref().filter(|guard| !guard.observe)?;
         let upstream_path = route.mapping.upstream_path(&path)?;
         let parts = KeyParts { host, path: &upstream_path, captures: &found.captures, query, headers };

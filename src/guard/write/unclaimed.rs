@@ -2,19 +2,19 @@
 
 use tokio::time::Instant;
 
-use super::idempotency::{Attempt, BODY_BYTES_MAX, name_of};
+use super::idempotency::{BODY_BYTES_MAX, KeyedWrite, name_of};
 use crate::{
-    body::{Body, Client, Use},
+    body::{Body, Client, MemoryUse},
     core::{policy::Guard, record::Availability, refusal::Refusal, steps::Outcome},
     guard::{
         Guards,
         answer::{Answer, withhold_foreign_tag},
-        claim::{Claim, MarkKind, Marked, turn::Standing},
+        claim::{Claim, MarkKind, Marked, turn::PlaceInFront},
         refusals,
         request::{Request, remove_conditions},
     },
     upstream::{
-        Whole,
+        BufferedBody,
         fields::{request_head, response_head},
         read_whole,
     },
@@ -41,7 +41,7 @@ impl Guards {
         request: &Request,
         guard: &Guard,
         body: &Body,
-        attempt: &mut Attempt,
+        attempt: &mut KeyedWrite,
     ) -> Result<Answer, Answer> {
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
         if !guard.etag.is_upstreams_own() {
@@ -65,10 +65,11 @@ impl Guards {
         drop(pass);
         // A replay brings the body too, where it is short and comes at once.
         let begun = if attempt.is_named() {
-            let read = read_whole(&mut exchange, BODY_BYTES_MAX, guard.hash_wait, self.budget_for(Use::Response)).await;
+            let read =
+                read_whole(&mut exchange, BODY_BYTES_MAX, guard.hash_wait, self.budget_for(MemoryUse::Response)).await;
             read.map_err(|_failure| refusals::of_lost_response(status.as_u16(), outcome, request.upstream().late_max))?
         } else {
-            Whole::unread()
+            BufferedBody::unread()
         };
         let mut answer = response_head(exchange.take_head());
         let spelling = self.spelling(guard, settled.as_ref().map(|settled| &settled.snapshot));
@@ -81,7 +82,7 @@ impl Guards {
         &self,
         request: &Request,
         guard: &Guard,
-        standing: &mut Standing,
+        standing: &mut PlaceInFront,
         end: Instant,
     ) -> Result<Claim, Refusal> {
         loop {

@@ -27,12 +27,12 @@ use pingora::{
 use pingora_runtime::current_handle;
 use tokio::{sync::Notify, time::timeout};
 
-use super::{connections::Connections, places::Place};
+use super::{connections::Connections, places::ConnectionPlace};
 use crate::downstream::unread::UNREAD;
 
 mod watched;
 
-use watched::{End, Watch, Watched};
+use watched::{ConnectionEnd, FrameWatch, WatchedStream};
 
 /// Requests at once on one HTTP/2 connection (RFC 9113 section 6.5.2 recommends no less than 100).
 const STREAMS: u32 = 128;
@@ -66,8 +66,12 @@ pub(super) fn options(header_bytes_max: usize) -> H2Options {
 }
 
 /// Serves a connection to its end: what was answered is written by then.
-pub(super) async fn serve<A>(connections: &Connections<A>, stream: Stream, place: &Place, shutdown: &ShutdownWatch)
-where
+pub(super) async fn serve<A>(
+    connections: &Connections<A>,
+    stream: Stream,
+    place: &ConnectionPlace,
+    shutdown: &ShutdownWatch,
+) where
     A: HttpServerApp + Send + Sync + 'static,
 {
     let digest = Arc::new(Digest {
@@ -76,8 +80,8 @@ where
         proxy_digest: stream.get_proxy_digest(),
         socket_digest: stream.get_socket_digest(),
     });
-    let watch = Arc::new(Watch::new());
-    let stream: Stream = Box::new(Watched { stream, watch: Arc::clone(&watch) });
+    let watch = Arc::new(FrameWatch::new());
+    let stream: Stream = Box::new(WatchedStream { stream, watch: Arc::clone(&watch) });
     let handshake = handshake(stream, Some(options(connections.heads.bytes_max)));
     let Ok(Ok(mut connection)) = timeout(connections.heads.time_max, handshake).await else { return };
     let running = Arc::new(Running::default());
@@ -114,7 +118,7 @@ where
                 current_handle().spawn(UNREAD.scope(Arc::clone(&watch.unread), handled));
             }
             Ok(Some(H2Accept::Rejected)) if malformed < MALFORMED => malformed += 1,
-            Ok(Some(H2Accept::Rejected)) => return cut_off(&mut connection, End::Malformed, place).await,
+            Ok(Some(H2Accept::Rejected)) => return cut_off(&mut connection, ConnectionEnd::Malformed, place).await,
             Ok(None) | Err(_) => return,
         }
     }
@@ -145,7 +149,7 @@ async fn next(
 }
 
 /// Tells a client that it goes too far, and closes whatever it has under way.
-async fn cut_off(connection: &mut Connection<Stream, Bytes>, end: End, place: &Place) {
+async fn cut_off(connection: &mut Connection<Stream, Bytes>, end: ConnectionEnd, place: &ConnectionPlace) {
     place.tell_end(end.word());
     connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
     let _ = timeout(LAST_FRAMES, poll_fn(|context| connection.poll_closed(context))).await;
@@ -159,12 +163,12 @@ struct Running {
 }
 
 /// One of them, until it is dropped.
-struct Request(Arc<Running>);
+struct OpenStream(Arc<Running>);
 
 impl Running {
-    fn enter(self: &Arc<Self>) -> Request {
+    fn enter(self: &Arc<Self>) -> OpenStream {
         self.count.fetch_add(1, Ordering::Relaxed);
-        Request(Arc::clone(self))
+        OpenStream(Arc::clone(self))
     }
 
     fn count(&self) -> usize {
@@ -180,7 +184,7 @@ impl Running {
     }
 }
 
-impl Drop for Request {
+impl Drop for OpenStream {
     fn drop(&mut self) {
         self.0.count.fetch_sub(1, Ordering::Relaxed);
         // One waits at a time: for fewer, or for none.

@@ -36,7 +36,7 @@ const UNREAD_PROGRESS_BYTES: u64 = 32 * 1024;
 
 /// Why a connection has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ConnectionEnd {
     /// Too much of something that carries nothing.
     Excess(Excess),
     /// A list of fields has not come to its end in its time.
@@ -47,7 +47,7 @@ pub(super) enum End {
     Malformed,
 }
 
-impl End {
+impl ConnectionEnd {
     /// Its word for the log and the metrics.
     pub(super) fn word(self) -> &'static str {
         match self {
@@ -62,8 +62,8 @@ impl End {
 
 /// What is seen of a connection.
 #[derive(Debug)]
-pub(super) struct Watch {
-    seen: Mutex<Seen>,
+pub(super) struct FrameWatch {
+    seen: Mutex<FrameCounts>,
     written_bytes: AtomicU64,
     /// Something has happened that may be a reason to end.
     changed: Notify,
@@ -72,7 +72,7 @@ pub(super) struct Watch {
 }
 
 #[derive(Debug)]
-struct Seen {
+struct FrameCounts {
     scan: FrameScan,
     budget: FrameBudget,
     refilled: Instant,
@@ -82,9 +82,9 @@ struct Seen {
     excess: Option<Excess>,
 }
 
-impl Watch {
+impl FrameWatch {
     pub(super) fn new() -> Self {
-        let seen = Seen {
+        let seen = FrameCounts {
             scan: FrameScan::default(),
             budget: FrameBudget::default(),
             refilled: Instant::now(),
@@ -101,7 +101,7 @@ impl Watch {
     }
 
     /// Waits until there is a reason to end the connection.
-    pub(super) async fn end(&self, fields_time_max: Duration) -> End {
+    pub(super) async fn end(&self, fields_time_max: Duration) -> ConnectionEnd {
         let mut unread_since = None;
         loop {
             let changed = self.changed.notified();
@@ -111,13 +111,13 @@ impl Watch {
                 (seen.excess, seen.within)
             };
             if let Some(excess) = excess {
-                return End::Excess(excess);
+                return ConnectionEnd::Excess(excess);
             }
             let fields_end = within.map(|(_, since)| since + fields_time_max);
             if fields_end.is_some_and(|end| end <= now) {
-                return End::SlowFields;
+                return ConnectionEnd::SlowFields;
             }
-            let Ok(look) = self.look_at_unread(&mut unread_since, now) else { return End::Unread };
+            let Ok(look) = self.look_at_unread(&mut unread_since, now) else { return ConnectionEnd::Unread };
             let wake = fields_end.into_iter().chain(look).min();
             tokio::select! {
                 () = changed => {}
@@ -129,11 +129,17 @@ impl Watch {
 
     /// When to look again at what the client has not read, if it is much; an error if it reads too little of it.
     /// `since` is when that is, and what was written before.
-    fn look_at_unread(&self, since: &mut Option<(Instant, u64)>, now: Instant) -> Result<Option<Instant>, End> {
+    fn look_at_unread(
+        &self,
+        since: &mut Option<(Instant, u64)>,
+        now: Instant,
+    ) -> Result<Option<Instant>, ConnectionEnd> {
         let written = self.written_bytes.load(Ordering::Relaxed);
         *since = match *since {
             _ if !self.unread.is_too_much() => None,
-            Some((look, before)) if look <= now && written - before < UNREAD_PROGRESS_BYTES => return Err(End::Unread),
+            Some((look, before)) if look <= now && written - before < UNREAD_PROGRESS_BYTES => {
+                return Err(ConnectionEnd::Unread);
+            }
             Some((look, before)) if look > now => Some((look, before)),
             _ => Some((now + UNREAD_LOOK, written)),
         };
@@ -170,7 +176,7 @@ impl Watch {
         }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, FrameCounts> {
         // Nothing in there panics.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -178,12 +184,12 @@ impl Watch {
 
 /// A stream whose frames are counted. After too many of them nothing more is read from it.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedStream {
     pub(super) stream: Stream,
-    pub(super) watch: Arc<Watch>,
+    pub(super) watch: Arc<FrameWatch>,
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for WatchedStream {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.watch.seen().excess.is_some() {
             // Whoever waits for the end of the connection was told.
@@ -196,7 +202,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl Watched {
+impl WatchedStream {
     fn wrote(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(count)) = written {
             self.watch.written_bytes.fetch_add(count as u64, Ordering::Relaxed);
@@ -205,7 +211,7 @@ impl Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for WatchedStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.wrote(written)
@@ -234,19 +240,19 @@ impl AsyncWrite for Watched {
 }
 
 #[async_trait]
-impl Shutdown for Watched {
+impl Shutdown for WatchedStream {
     async fn shutdown(&mut self) {
         self.stream.shutdown().await;
     }
 }
 
-impl UniqueID for Watched {
+impl UniqueID for WatchedStream {
     fn id(&self) -> UniqueIDType {
         self.stream.id()
     }
 }
 
-impl Ssl for Watched {
+impl Ssl for WatchedStream {
     fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
         self.stream.get_ssl_digest()
     }
@@ -256,25 +262,25 @@ impl Ssl for Watched {
     }
 }
 
-impl GetTimingDigest for Watched {
+impl GetTimingDigest for WatchedStream {
     fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
         self.stream.get_timing_digest()
     }
 }
 
-impl GetProxyDigest for Watched {
+impl GetProxyDigest for WatchedStream {
     fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
         self.stream.get_proxy_digest()
     }
 }
 
-impl GetSocketDigest for Watched {
+impl GetSocketDigest for WatchedStream {
     fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
         self.stream.get_socket_digest()
     }
 }
 
-impl Peek for Watched {}
+impl Peek for WatchedStream {}
 
 #[cfg(test)]
 #[path = "watched_tests.rs"]

@@ -10,8 +10,8 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// A list of fields with one byte, of which more follows.
 const UNFINISHED: &[u8] = &[0, 0, 1, 1, 0, 0, 0, 0, 1, b'x'];
 
-fn begun() -> Watch {
-    let watch = Watch::new();
+fn begun() -> FrameWatch {
+    let watch = FrameWatch::new();
     watch.receive(PREFACE);
     watch
 }
@@ -30,7 +30,7 @@ async fn a_list_of_fields_has_its_time_from_its_first_byte_on() {
         }
     };
     tokio::select! {
-        end = watch.end(TIME) => assert_eq!((end, begun.elapsed()), (End::SlowFields, TIME)),
+        end = watch.end(TIME) => assert_eq!((end, begun.elapsed()), (ConnectionEnd::SlowFields, TIME)),
         () = more => {}
     }
 }
@@ -55,7 +55,7 @@ async fn who_sends_one_list_after_the_other_is_not_slow() {
 }
 
 /// So many bytes wait, and so many are read in each second; the end, or none within a minute.
-async fn reading(waiting: usize, each_second: u64) -> Option<End> {
+async fn reading(waiting: usize, each_second: u64) -> Option<ConnectionEnd> {
     let watch = begun();
     let sending = async { unread::sending(waiting).expect("it is looked at") };
     let _sending = UNREAD.scope(Arc::clone(&watch.unread), sending).await;
@@ -74,7 +74,7 @@ async fn reading(waiting: usize, each_second: u64) -> Option<End> {
 #[tokio::test(start_paused = true)]
 async fn who_has_much_to_read_has_to_read() {
     assert_eq!(reading(UNREAD_BYTES_MAX, 0).await, None, "not too much");
-    assert_eq!(reading(UNREAD_BYTES_MAX + 1, 0).await, Some(End::Unread));
-    assert_eq!(reading(UNREAD_BYTES_MAX + 1, 1_000).await, Some(End::Unread), "pings");
+    assert_eq!(reading(UNREAD_BYTES_MAX + 1, 0).await, Some(ConnectionEnd::Unread));
+    assert_eq!(reading(UNREAD_BYTES_MAX + 1, 1_000).await, Some(ConnectionEnd::Unread), "pings");
     assert_eq!(reading(UNREAD_BYTES_MAX + 1, 20_000).await, None, "a slow line");
 }

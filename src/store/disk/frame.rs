@@ -33,7 +33,7 @@ pub(super) struct Numbers {
 
 /// A whole frame, as it was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Frame<'a> {
+pub(super) struct LogFrame<'a> {
     pub(super) numbers: Numbers,
     entries: &'a [u8],
 }
@@ -113,7 +113,7 @@ fn put(bytes: &mut [u8], at: usize, what: &[u8]) {
 }
 
 /// The frame that begins with the first of these bytes, if there is a whole one.
-pub(super) fn decode(bytes: &[u8]) -> Option<Frame<'_>> {
+pub(super) fn decode(bytes: &[u8]) -> Option<LogFrame<'_>> {
     let numbers = Numbers {
         sequence: u64::from_le_bytes(*bytes.get(8..)?.first_chunk()?),
         reserved: u64::from_le_bytes(*bytes.get(16..)?.first_chunk()?),
@@ -130,14 +130,14 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Frame<'_>> {
     let length = usize::try_from(number(bytes.get(4..)?)?).ok()?;
     let entries = bytes.get(HEAD_BYTES..HEAD_BYTES.checked_add(length)?)?;
     let sum = crc32fast::hash(bytes.get(4..HEAD_BYTES + length)?);
-    (number(bytes)? == sum).then_some(Frame { numbers, entries })
+    (number(bytes)? == sum).then_some(LogFrame { numbers, entries })
 }
 
 fn number(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().copied().map(u32::from_le_bytes)
 }
 
-impl<'a> Frame<'a> {
+impl<'a> LogFrame<'a> {
     /// How far it is to the next one.
     pub(super) fn length(&self) -> usize {
         (HEAD_BYTES + self.entries.len()).next_multiple_of(HEAD_BYTES)
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn entries_that_nobody_has_written_are_told_from_others() {
         for entries in [&[1, 0, 0][..], &[9, 0, 0, 0, 0, 0, 0, 0, b'a'], &[1, 0, 0, 0, 0, 0, 0, 0, 0xff]] {
-            assert_eq!(Frame { numbers: NUMBERS, entries }.entries(), None, "{entries:?}");
+            assert_eq!(LogFrame { numbers: NUMBERS, entries }.entries(), None, "{entries:?}");
         }
     }
 }

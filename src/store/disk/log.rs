@@ -18,7 +18,7 @@
 
 use std::{collections::HashMap, io};
 
-use super::frame::{self, Entries, Frame, HEAD_BYTES, Numbers};
+use super::frame::{self, Entries, HEAD_BYTES, LogFrame, Numbers};
 
 /// Another layout of the file has another number.
 const FORMAT: u32 = 3;
@@ -48,21 +48,21 @@ pub(super) trait Medium: Send {
 
 /// What was found in a file.
 #[derive(Debug)]
-pub(super) struct Found<'a> {
+pub(super) struct FoundLog<'a> {
     pub(super) incarnation: u64,
     /// The last word of its last frame.
     pub(super) numbers: Numbers,
     /// The texts of the leases, by their keys.
-    pub(super) leases: Leases<'a>,
-    end: End,
+    pub(super) leases: LeaseTexts<'a>,
+    end: NextFrame,
 }
 
 /// Texts by their keys.
-type Leases<'a> = HashMap<&'a str, &'a str>;
+type LeaseTexts<'a> = HashMap<&'a str, &'a str>;
 
 /// Where the next frame goes.
 #[derive(Clone, Copy, Debug)]
-struct End {
+struct NextFrame {
     region_bytes: usize,
     region: usize,
     /// Within the region.
@@ -91,7 +91,7 @@ pub(super) struct Log {
     /// The start of the machine that it goes on under.
     boot: u128,
     last: Numbers,
-    end: End,
+    end: NextFrame,
     /// Whether the other region may have a whole frame of a beginning that failed: only a later one there puts it right.
     is_half_begun: bool,
 }
@@ -120,7 +120,7 @@ fn file_bytes(region_bytes: usize) -> u64 {
 }
 
 /// Reads a whole file. The error says what is wrong with it.
-pub(super) fn read(bytes: &[u8]) -> Result<Found<'_>, String> {
+pub(super) fn read(bytes: &[u8]) -> Result<FoundLog<'_>, String> {
     let (incarnation, region_bytes) = read_header(bytes)?;
     if bytes.len() as u64 != file_bytes(region_bytes) {
         return Err(format!("it has {} bytes in place of {}", bytes.len(), file_bytes(region_bytes)));
@@ -134,7 +134,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Found<'_>, String> {
     if regions.clone().any(|region| has_later(region, numbers.sequence)) {
         return Err("something in the middle of its log is lost".to_owned());
     }
-    Ok(Found { incarnation, numbers, leases, end: End { region_bytes, region, position } })
+    Ok(FoundLog { incarnation, numbers, leases, end: NextFrame { region_bytes, region, position } })
 }
 
 fn read_header(bytes: &[u8]) -> Result<(u64, usize), String> {
@@ -157,7 +157,7 @@ fn read_header(bytes: &[u8]) -> Result<(u64, usize), String> {
 }
 
 /// The frames of a log, each following on the one before.
-fn frames(region: &[u8]) -> impl Iterator<Item = Frame<'_>> {
+fn frames(region: &[u8]) -> impl Iterator<Item = LogFrame<'_>> {
     let (mut left, mut next) = (region, None);
     std::iter::from_fn(move || {
         let frame = frame::decode(left).filter(|frame| next.is_none_or(|next| frame.numbers.sequence == next))?;
@@ -174,8 +174,8 @@ fn has_later(region: &[u8], than: u64) -> bool {
 }
 
 /// The leases that a log tells of, what its last frame says, and where that ends. `None` where a frame cannot be read.
-fn replay(region: &[u8]) -> Option<(Leases<'_>, Option<(Numbers, usize)>)> {
-    let (mut leases, mut position, mut last) = (Leases::new(), 0, None);
+fn replay(region: &[u8]) -> Option<(LeaseTexts<'_>, Option<(Numbers, usize)>)> {
+    let (mut leases, mut position, mut last) = (LeaseTexts::new(), 0, None);
     for frame in frames(region) {
         for (key, text) in frame.entries()? {
             change(&mut leases, key, text);
@@ -186,7 +186,7 @@ fn replay(region: &[u8]) -> Option<(Leases<'_>, Option<(Numbers, usize)>)> {
     Some((leases, last))
 }
 
-fn change<'a>(leases: &mut Leases<'a>, key: &'a str, text: Option<&'a str>) {
+fn change<'a>(leases: &mut LeaseTexts<'a>, key: &'a str, text: Option<&'a str>) {
     match text {
         Some(text) => leases.insert(key, text),
         None => leases.remove(key),
@@ -195,8 +195,8 @@ fn change<'a>(leases: &mut Leases<'a>, key: &'a str, text: Option<&'a str>) {
 
 impl Log {
     /// Goes on with what was found, under this start of the machine.
-    pub(super) fn new(medium: Box<dyn Medium>, found: &Found<'_>, boot: u128) -> Self {
-        let Found { incarnation, numbers, end, .. } = *found;
+    pub(super) fn new(medium: Box<dyn Medium>, found: &FoundLog<'_>, boot: u128) -> Self {
+        let FoundLog { incarnation, numbers, end, .. } = *found;
         Self { medium, incarnation, boot, last: numbers, end, is_half_begun: false }
     }
 
@@ -228,7 +228,7 @@ impl Log {
     /// used to its end: who holds a lease can go on, and give it back.
     fn begin_anew(&mut self, changes: &Entries, numbers: Numbers, spare: usize) -> Result<(), NotMade> {
         let mut bytes = vec![0; self.end.position];
-        self.medium.read_at(End { position: 0, ..self.end }.offset(), &mut bytes)?;
+        self.medium.read_at(NextFrame { position: 0, ..self.end }.offset(), &mut bytes)?;
         let replayed = replay(&bytes).filter(|(_, last)| *last == Some((self.last, self.end.position)));
         let (mut leases, _) = replayed.ok_or_else(|| io::Error::other("the log is damaged"))?;
         changes.iter().for_each(|(key, text)| change(&mut leases, key, text));
@@ -244,11 +244,11 @@ impl Log {
                 grown => return grown,
             }
         }
-        let other = End { region: 1 - self.end.region, position: 0, ..self.end };
+        let other = NextFrame { region: 1 - self.end.region, position: 0, ..self.end };
         self.is_half_begun = true;
         self.medium.write_at(other.offset(), &bytes)?;
         self.medium.sync()?;
-        self.end = End { position: bytes.len(), ..other };
+        self.end = NextFrame { position: bytes.len(), ..other };
         (self.last, self.is_half_begun) = (numbers, false);
         Ok(())
     }
@@ -258,13 +258,13 @@ impl Log {
         bytes.extend(frame);
         self.medium.replace(&bytes, file_bytes(region_bytes))?;
         // It is in its place, and has been synced but for its name.
-        self.end = End { region_bytes, region: 0, position: frame.len() };
+        self.end = NextFrame { region_bytes, region: 0, position: frame.len() };
         (self.last, self.is_half_begun) = (numbers, false);
         self.medium.sync().map_err(|error| NotMade { error, is_in_log: true })
     }
 }
 
-impl End {
+impl NextFrame {
     fn offset(&self) -> u64 {
         (HEADER_BYTES + self.region * self.region_bytes + self.position) as u64
     }

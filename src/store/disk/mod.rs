@@ -50,11 +50,11 @@ mod writer;
 use file::Contents;
 pub use file::DiskError;
 use log::Log;
-use writer::Writer;
+use writer::DiskWriter;
 
 /// Records in memory, with leases on disk.
 pub struct DiskStore {
-    memory: MemoryStore<Writer>,
+    memory: MemoryStore<DiskWriter>,
     clock: Arc<dyn Clock>,
 }
 
@@ -75,7 +75,7 @@ impl DiskStore {
     /// Goes on from what a file held.
     async fn begin(log: Log, contents: Contents, clock: Arc<dyn Clock>, limits: (Room, Duration)) -> io::Result<Self> {
         let Contents { incarnation, reserved, records, .. } = contents;
-        let writer = Writer::start(log, reserved.0)?;
+        let writer = DiskWriter::start(log, reserved.0)?;
         if !writer.begin().is_made().await {
             return Err(io::Error::other("it cannot be written"));
         }
@@ -128,7 +128,7 @@ impl Store for DiskStore {
     }
 
     async fn close(&self) {
-        if self.memory.is_quiet() {
+        if self.memory.has_no_pending_writes() {
             self.memory.journal().give_back().is_made().await;
         } else {
             tracing::warn!("the process ends with writes in flight or in doubt: the next start waits for them");

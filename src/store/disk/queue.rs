@@ -46,7 +46,7 @@ pub(super) struct Commit {
 /// It has no limit of its own: a request in flight has one word in it, and no more records are forgotten than have a lease
 /// in the file.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct CommitQueue {
     next: Mutex<Next>,
     came: Condvar,
 }
@@ -60,22 +60,22 @@ struct Next {
     /// Those who wait for the commit, or will.
     callers: usize,
     commit: Arc<Commit>,
-    awaited: Awaited,
+    awaited: AwaitedCommit,
     /// Whether nobody is left who adds to it, or nobody who takes from it.
     is_closed: bool,
 }
 
 /// What the writer waits for.
 #[derive(Clone, Copy, Debug, Default)]
-enum Awaited {
+enum AwaitedCommit {
     #[default]
     Nothing,
     Anything,
     Callers(usize),
 }
 
-/// What the writer has taken. Whoever waits for it is told that it was not written, unless [`Taken::end`] says so.
-pub(super) struct Taken {
+/// What the writer has taken. Whoever waits for it is told that it was not written, unless [`TakenCommit::end`] says so.
+pub(super) struct TakenCommit {
     pub(super) words: Words,
     pub(super) callers: usize,
     commit: Arc<Commit>,
@@ -107,7 +107,7 @@ impl Commit {
     }
 }
 
-impl Queue {
+impl CommitQueue {
     /// Adds to what is written next, for somebody who waits for it.
     pub(super) fn ask(&self, add: impl FnOnce(&mut Words)) -> Arc<Commit> {
         self.put(1, add)
@@ -130,12 +130,12 @@ impl Queue {
         next.callers += callers;
         let commit = Arc::clone(&next.commit);
         let is_enough = match next.awaited {
-            Awaited::Nothing => false,
-            Awaited::Anything => true,
-            Awaited::Callers(expected) => next.callers >= expected,
+            AwaitedCommit::Nothing => false,
+            AwaitedCommit::Anything => true,
+            AwaitedCommit::Callers(expected) => next.callers >= expected,
         };
         if is_enough {
-            next.awaited = Awaited::Nothing;
+            next.awaited = AwaitedCommit::Nothing;
             drop(next);
             self.came.notify_one();
         }
@@ -149,26 +149,26 @@ impl Queue {
 
     /// Waits for so many callers, and no longer than this; and then until there is something to write, or no longer than
     /// `pause` if there is one. `None` when nothing will come any more.
-    pub(super) fn take(&self, expected: usize, patience: Duration, pause: Option<Duration>) -> Option<Taken> {
+    pub(super) fn take(&self, expected: usize, patience: Duration, pause: Option<Duration>) -> Option<TakenCommit> {
         let mut next = self.lock();
         // One caller is something to write.
         if expected > 1 {
-            next.awaited = Awaited::Callers(expected);
+            next.awaited = AwaitedCommit::Callers(expected);
             let is_early = |next: &mut Next| next.callers < expected && !next.is_closed;
             let waited = self.came.wait_timeout_while(next, patience, is_early);
             next = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        next.awaited = Awaited::Anything;
+        next.awaited = AwaitedCommit::Anything;
         let is_idle = |next: &mut Next| next.words.is_none() && !next.is_closed;
         next = match pause {
             Some(pause) => self.came.wait_timeout_while(next, pause, is_idle).unwrap_or_else(PoisonError::into_inner).0,
             None => self.came.wait_while(next, is_idle).unwrap_or_else(PoisonError::into_inner),
         };
-        next.awaited = Awaited::Nothing;
+        next.awaited = AwaitedCommit::Nothing;
         let is_over = next.is_closed && next.words.is_none();
         let words = (!is_over).then(|| next.words.take().unwrap_or_default())?;
         next.usual_bytes = words.leases.length();
-        Some(Taken { words, callers: mem::take(&mut next.callers), commit: mem::take(&mut next.commit) })
+        Some(TakenCommit { words, callers: mem::take(&mut next.callers), commit: mem::take(&mut next.commit) })
     }
 
     /// Ends the waiting on either side.
@@ -186,14 +186,14 @@ impl Queue {
     }
 }
 
-impl Taken {
+impl TakenCommit {
     /// Tells whoever waits for it whether it was written.
     pub(super) fn end(self, is_made: bool) {
         self.commit.end(is_made);
     }
 }
 
-impl Drop for Taken {
+impl Drop for TakenCommit {
     fn drop(&mut self) {
         self.commit.end(false);
     }
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_has_come_goes_into_one_commit_and_nobody_else_is_waited_for() {
-        let queue = Queue::default();
+        let queue = CommitQueue::default();
         let commits: Vec<_> = (1..=3).map(|revision| queue.ask(reserve(revision))).collect();
         queue.note(reserve(9));
         let taken = queue.take(0, LONG, None).expect("there is something");
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn those_who_are_expected_are_waited_for_and_no_longer_than_patience_lasts() {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(CommitQueue::default());
         queue.ask(reserve(1));
         let (other, began) = (Arc::clone(&queue), Instant::now());
         let later = thread::spawn(move || drop(other.ask(reserve(2))));
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn where_nothing_comes_the_wait_is_as_long_as_the_pause() {
-        let queue = Queue::default();
+        let queue = CommitQueue::default();
         let taken = queue.take(0, LONG, Some(Duration::from_millis(1))).expect("it is not closed");
         assert_eq!((taken.callers, taken.words.leases.length()), (0, 0));
         queue.close();
@@ -246,7 +246,7 @@ mod tests {
     #[tokio::test]
     async fn all_who_wait_hear_of_the_end_whoever_goes_away() {
         for is_made in [true, false] {
-            let queue = Queue::default();
+            let queue = CommitQueue::default();
             let commits: Vec<_> = (0..5).map(|_| queue.ask(reserve(1))).collect();
             let mut waiting: Vec<_> = commits.iter().map(|commit| Box::pin(commit.is_made())).collect();
             for wait in &mut waiting {
@@ -264,7 +264,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_writer_nothing_is_written() {
-        let queue = Queue::default();
+        let queue = CommitQueue::default();
         let before = queue.ask(reserve(1));
         drop(queue.take(0, LONG, None));
         assert!(!before.is_made().await, "it was taken and lost");

@@ -15,7 +15,7 @@ use std::{
 use super::{
     frame::Entries,
     log::{Log, NotMade},
-    queue::{Commit, Queue, Taken},
+    queue::{Commit, CommitQueue, TakenCommit},
 };
 use crate::{
     core::{
@@ -34,8 +34,8 @@ const RESERVED_AT_ONCE: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The way to the writer.
-pub(super) struct Writer {
-    queue: Arc<Queue>,
+pub(super) struct DiskWriter {
+    queue: Arc<CommitQueue>,
     /// The last revision that is reserved in the file.
     reserved: Arc<AtomicU64>,
     /// The last one that it was asked to reserve.
@@ -59,12 +59,12 @@ struct Backlog {
 }
 
 /// Closes a queue at the end of its thread, however that comes.
-struct Closing(Arc<Queue>);
+struct Closing(Arc<CommitQueue>);
 
-impl Writer {
+impl DiskWriter {
     /// Starts the thread. It ends with the last of its writers.
     pub(super) fn start(log: Log, reserved: u64) -> io::Result<Self> {
-        let (queue, requested) = (Arc::new(Queue::default()), AtomicU64::new(reserved));
+        let (queue, requested) = (Arc::new(CommitQueue::default()), AtomicU64::new(reserved));
         let reserved = Arc::new(AtomicU64::new(reserved));
         let mut backlog = Backlog {
             log,
@@ -102,7 +102,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for DiskWriter {
     fn drop(&mut self) {
         self.queue.close();
     }
@@ -114,7 +114,7 @@ impl Drop for Closing {
     }
 }
 
-impl Journal for Writer {
+impl Journal for DiskWriter {
     type Entry = Arc<Commit>;
 
     /// A grant is written before it is in force, and so is its end. All else is gone with the process.
@@ -172,7 +172,7 @@ impl Backlog {
     /// Commits until nobody is left. Those who were answered together come again one after the other, so a commit waits
     /// for them, if they come within the time that the one before took: without that they would come in two halves, each
     /// of which waits for the commit of the other.
-    fn write_all(&mut self, queue: &Queue) {
+    fn write_all(&mut self, queue: &CommitQueue) {
         let (mut expected, mut patience) = (0, Duration::ZERO);
         while let Some(taken) = queue.take(expected, patience, self.is_failing.then_some(PAUSE)) {
             let began = Instant::now();
@@ -200,7 +200,7 @@ impl Backlog {
         }
     }
 
-    fn add(&mut self, taken: &Taken) {
+    fn add(&mut self, taken: &TakenCommit) {
         let words = &taken.words;
         self.keep(&words.forgotten);
         // What is to be written may take the last room that there is.
@@ -211,7 +211,7 @@ impl Backlog {
 
     /// Whether all of these would add to a file that could not grow a moment ago: to find that out again costs as much as
     /// to read all of it. Who renews a lease, or gives one back, is not kept waiting.
-    fn is_in_vain(&self, taken: &Taken, now: Instant) -> bool {
+    fn is_in_vain(&self, taken: &TakenCommit, now: Instant) -> bool {
         let is_full = self.is_full_since.is_some_and(|since| now.saturating_duration_since(since) < PAUSE);
         let words = &taken.words;
         is_full && words.leases.length() > 0 && words.earlier.iter().all(|(_, text)| text.is_none())

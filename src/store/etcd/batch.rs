@@ -28,7 +28,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{client::Engine, txn};
+use super::{client::EtcdClient, txn};
 use crate::{
     core::{record::Revision, resource::ResourceKey},
     store::StoreError,
@@ -71,7 +71,7 @@ struct Job {
 
 impl Swaps {
     /// Starts the senders, which end with this.
-    pub(super) fn start(engine: &Arc<Engine>, timeout: Duration) -> Self {
+    pub(super) fn start(engine: &Arc<EtcdClient>, timeout: Duration) -> Self {
         let (waiting, queue) = channel(WAITING_MAX);
         let queue = Arc::new(Mutex::new(queue));
         let sender = |_| tokio::spawn(send_all(Arc::clone(engine), Arc::clone(&queue))).abort_handle();
@@ -98,7 +98,7 @@ impl Drop for Swaps {
 }
 
 /// Sends whatever waits, and then what has come meanwhile, for ever.
-async fn send_all(engine: Arc<Engine>, queue: Arc<Mutex<Receiver<Job>>>) {
+async fn send_all(engine: Arc<EtcdClient>, queue: Arc<Mutex<Receiver<Job>>>) {
     let mut left = VecDeque::new();
     loop {
         if left.is_empty() {
@@ -130,7 +130,7 @@ fn next_batch(left: &mut VecDeque<Job>) -> Vec<Job> {
     batch
 }
 
-async fn send(engine: &Engine, batch: Vec<Job>) {
+async fn send(engine: &EtcdClient, batch: Vec<Job>) {
     let (mut swaps, waiting): (Vec<Txn>, Vec<_>) = batch.into_iter().map(|job| (job.swap, job.answer)).unzip();
     let is_alone = swaps.len() == 1;
     let Some(question) = (if is_alone { swaps.pop() } else { (!swaps.is_empty()).then(|| txn::together(swaps)) })

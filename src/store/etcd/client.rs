@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::txn;
 use crate::{
     config,
-    store::{OpenError, StoreError, epoch::Epoch, health::Health, secret},
+    store::{OpenError, StoreError, epoch::Epoch, health::EngineHealth, secret},
 };
 
 /// How often an idle connection is asked for a sign of life. Servers close connections that ask more often than every
@@ -23,22 +23,22 @@ const ATTEMPTS: u32 = 3;
 const PAUSES: u32 = 40;
 
 /// A client of one etcd, of one or several members.
-pub(super) struct Engine {
+pub(super) struct EtcdClient {
     kv: KvClient,
     watch: WatchClient,
     timeout: Duration,
     epoch: Epoch,
-    health: Health,
+    health: EngineHealth,
 }
 
 /// The answer to a transaction.
-pub(super) struct Answer {
+pub(super) struct TransactionReply {
     pub(super) response: TxnResponse,
     /// Whether an earlier attempt got none: it may have been carried out, before this one or after.
     pub(super) is_repeated: bool,
 }
 
-impl Engine {
+impl EtcdClient {
     /// A client for these members. None of them needs to be there, unless there is a user to log in.
     pub(super) async fn connect(settings: &config::Etcd, limit: Duration) -> Result<Self, OpenError> {
         let mut options = ConnectOptions::new()
@@ -61,12 +61,12 @@ impl Engine {
             watch: client.watch_client(),
             timeout: limit,
             epoch: Epoch::default(),
-            health: Health::of("etcd"),
+            health: EngineHealth::of("etcd"),
         })
     }
 
     /// Carries out a transaction, again if no answer comes: for those that are the same when they are done twice.
-    pub(super) async fn ask(&self, txn: Txn) -> Result<Answer, StoreError> {
+    pub(super) async fn ask(&self, txn: Txn) -> Result<TransactionReply, StoreError> {
         // A part of the time is left to whoever waits for this.
         let end = Instant::now() + self.timeout * 9 / 10;
         let mut is_repeated = false;
@@ -81,7 +81,7 @@ impl Engine {
                 Ok(Ok(response)) => {
                     self.health.answers();
                     self.epoch.accept(reached, txn::revision_of(&response).unwrap_or_default())?;
-                    return Ok(Answer { response, is_repeated });
+                    return Ok(TransactionReply { response, is_repeated });
                 }
                 Ok(Err(error)) => self.health.fails(&error),
                 Err(elapsed) => self.health.fails(&elapsed),

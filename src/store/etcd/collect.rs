@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::{sleep, timeout};
 
-use super::{Shared, encoding::Label, txn};
+use super::{EtcdShared, encoding::Label, txn};
 use crate::{
     core::{
         record::{Revision, Snapshot},
@@ -34,7 +34,7 @@ const FULL_PAUSE: Duration = Duration::from_secs(1);
 const PASSES: u32 = 8;
 
 /// Some of the records, in the order of their keys.
-pub(super) struct Page {
+pub(super) struct KeyPage {
     /// Those that can be read.
     pub(super) records: Vec<(ResourceKey, Snapshot, Option<Label>)>,
     /// The last that was looked at, if there are more after it.
@@ -42,9 +42,9 @@ pub(super) struct Page {
 }
 
 /// Counts and collects for ever.
-pub(super) async fn run(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<EtcdShared>) {
     let pass_interval = shared.idle_ttl / PASSES;
-    let mut turn = Turn::default();
+    let mut turn = CollectTurn::default();
     let mut since_look = Duration::ZERO;
     loop {
         let wait = jittered(COUNT_INTERVAL.min(pass_interval.max(FULL_PAUSE)));
@@ -71,13 +71,13 @@ pub(super) async fn run(shared: Arc<Shared>) {
 
 /// Whose turn it is to look through the records: one process of all does in each interval.
 #[derive(Default)]
-struct Turn {
+struct CollectTurn {
     seen: Revision,
 }
 
-impl Turn {
+impl CollectTurn {
     /// Takes the turn, if nobody has since this was asked last.
-    async fn take(&mut self, shared: &Shared) -> bool {
+    async fn take(&mut self, shared: &EtcdShared) -> bool {
         let key = shared.keys.collected();
         let Ok(answer) = shared.engine.ask(txn::put_next(&key, self.seen, "")).await else { return false };
         let is_ours = answer.response.succeeded();
@@ -89,7 +89,7 @@ impl Turn {
     }
 }
 
-impl Shared {
+impl EtcdShared {
     /// Counts the records.
     pub(super) async fn count(&self) -> Result<(), StoreError> {
         let answer = self.engine.ask(txn::count(&self.keys)).await?;
@@ -99,7 +99,7 @@ impl Shared {
     }
 
     /// At most `limit` of the records after that of `after`; those that cannot be read are left out, and logged.
-    pub(super) async fn page(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Page, StoreError> {
+    pub(super) async fn page(&self, after: Option<&ResourceKey>, limit: usize) -> Result<KeyPage, StoreError> {
         let answer = self.engine.ask(txn::page(&self.keys, after, limit)).await?;
         let page = txn::last_get(&answer.response).ok_or(StoreError::Unavailable)?;
         let now = self.clock.now();
@@ -110,7 +110,7 @@ impl Shared {
         };
         let records = page.kvs().iter().filter_map(record).collect();
         let last = page.kvs().last().filter(|_| page.more()).and_then(|pair| self.keys.resource(pair.key()));
-        Ok(Page { records, last })
+        Ok(KeyPage { records, last })
     }
 
     /// Forgets at most `most` idle records that were not written for `idle_ttl`, by the clocks of the machines that
@@ -118,7 +118,7 @@ impl Shared {
     pub(super) async fn collect(&self, idle_ttl: Duration, most: usize) -> Result<usize, StoreError> {
         let (mut forgotten, mut after) = (0, None);
         loop {
-            let Page { records, last } = self.page(after.as_ref(), PAGE).await?;
+            let KeyPage { records, last } = self.page(after.as_ref(), PAGE).await?;
             for (key, snapshot, label) in records {
                 if forgotten == most {
                     return Ok(forgotten);

@@ -1,12 +1,12 @@
 //! Raising the floors of all buckets, as many at a time as etcd takes in one transaction.
 
-use super::{Shared, txn};
+use super::{EtcdShared, txn};
 use crate::store::StoreError;
 
 /// Operations in one transaction: what etcd allows where nobody has said otherwise.
 const OPERATIONS: usize = 128;
 
-impl Shared {
+impl EtcdShared {
     /// Gives every absent record a later revision.
     pub(super) async fn raise_floors(&self) -> Result<(), StoreError> {
         let buckets = (0..=u16::MAX).collect::<Vec<_>>();

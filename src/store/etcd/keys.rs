@@ -3,11 +3,11 @@
 use crate::core::resource::ResourceKey;
 
 /// The keys under one prefix.
-pub(super) struct Keys {
+pub(super) struct EtcdKeys {
     prefix: String,
 }
 
-impl Keys {
+impl EtcdKeys {
     pub(super) fn new(prefix: &str) -> Self {
         Self { prefix: prefix.to_owned() }
     }
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_key_of_a_record_names_its_resource() {
-        let (keys, resource) = (Keys::new("a/b"), ResourceKey::from_text("docs:/x/y?z"));
+        let (keys, resource) = (EtcdKeys::new("a/b"), ResourceKey::from_text("docs:/x/y?z"));
         assert_eq!(keys.record(&resource), "a/b/record/docs:/x/y?z");
         assert_eq!(keys.resource(keys.record(&resource).as_bytes()), Some(resource));
         assert_eq!(keys.resource(keys.floor(7).as_bytes()), None);
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_range_of_records_holds_them_and_nothing_else() {
-        let keys = Keys::new("p");
+        let keys = EtcdKeys::new("p");
         let (start, end) = keys.records_after(None);
         let within = |key: &str| (start.as_slice()..end.as_slice()).contains(&key.as_bytes());
         assert!(within("p/record/") && within("p/record/~~~") && within("p/record/\u{7f}"));

@@ -21,9 +21,9 @@
 mod batch;
 mod client;
 mod collect;
+mod first_seen;
 mod floors;
 mod keys;
-mod sights;
 mod txn;
 
 use std::{
@@ -42,15 +42,11 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use self::{
-    batch::{Answered, Swaps},
-    client::Engine,
-    collect::Page,
-    keys::Keys,
-    sights::Sights,
-    txn::{Found, SwapAnswer},
+use super::{
+    Incarnation, OpenError, Store, StoreError, Swapped,
+    encoding::{self, Label},
+    labels::Labels,
 };
-use super::{Incarnation, OpenError, Store, StoreError, Swapped, encoding, encoding::Label, labels::Labels};
 use crate::{
     clock::Clock,
     config,
@@ -61,6 +57,14 @@ use crate::{
     },
     entropy::random_u64,
 };
+use batch::Answered;
+use batch::Swaps;
+use client::EtcdClient;
+use collect::KeyPage;
+use first_seen::FirstSeen;
+use keys::EtcdKeys;
+use txn::FoundKey;
+use txn::SwapAnswer;
 
 /// How long a wait goes on before the record is read again: a watch that was lost without a sign costs no more.
 const WATCH_MAX: Duration = Duration::from_secs(5);
@@ -70,17 +74,17 @@ const WATCH_FAILED_PAUSE: Duration = Duration::from_millis(100);
 
 /// Records in etcd.
 pub struct EtcdStore {
-    shared: Arc<Shared>,
+    shared: Arc<EtcdShared>,
     collector: AbortHandle,
 }
 
-struct Shared {
-    engine: Arc<Engine>,
+struct EtcdShared {
+    engine: Arc<EtcdClient>,
     swaps: Swaps,
-    keys: Keys,
+    keys: EtcdKeys,
     clock: Arc<dyn Clock>,
     incarnation: Incarnation,
-    sights: Sights,
+    sights: FirstSeen,
     capacity: usize,
     idle_ttl: Duration,
     /// Records in etcd, as they were counted last, and those that this process has made and forgotten since.
@@ -98,19 +102,19 @@ impl EtcdStore {
     /// It cannot be asked, or a file that is needed for it cannot be read.
     pub async fn connect(
         settings: &config::Etcd,
-        common: &config::Store,
+        common: &config::StoreSettings,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
-        let engine = Arc::new(Engine::connect(settings, common.timeout).await?);
-        let keys = Keys::new(&settings.prefix);
+        let engine = Arc::new(EtcdClient::connect(settings, common.timeout).await?);
+        let keys = EtcdKeys::new(&settings.prefix);
         let incarnation = incarnation(&engine, &keys).await?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(EtcdShared {
             swaps: Swaps::start(&engine, common.timeout),
             engine,
             keys,
             clock,
             incarnation,
-            sights: Sights::new(common.capacity),
+            sights: FirstSeen::new(common.capacity),
             capacity: common.capacity,
             idle_ttl: common.idle_ttl,
             records: AtomicUsize::new(0),
@@ -135,7 +139,7 @@ impl Drop for EtcdStore {
 }
 
 /// The incarnation of this store; the first to ask draws it.
-async fn incarnation(engine: &Engine, keys: &Keys) -> Result<Incarnation, OpenError> {
+async fn incarnation(engine: &EtcdClient, keys: &EtcdKeys) -> Result<Incarnation, OpenError> {
     let drawn = Incarnation(random_u64()?);
     let answer = engine.ask(txn::put_first(&keys.incarnation(), &drawn.to_string())).await;
     let answer = answer.map_err(|_unavailable| OpenError::Silent)?;
@@ -145,9 +149,9 @@ async fn incarnation(engine: &Engine, keys: &Keys) -> Result<Incarnation, OpenEr
     number.map(Incarnation).ok_or_else(|| OpenError::Damaged(keys.incarnation()))
 }
 
-impl Shared {
+impl EtcdShared {
     /// What was found, with its moments counted from when this process first saw it.
-    fn snapshot(&self, key: &ResourceKey, found: &Found) -> Result<(Snapshot, Option<Label>), StoreError> {
+    fn snapshot(&self, key: &ResourceKey, found: &FoundKey) -> Result<(Snapshot, Option<Label>), StoreError> {
         let now = self.clock.now();
         let Some((revision, text)) = &found.record else {
             self.sights.forget(key);
@@ -172,7 +176,7 @@ impl Shared {
         Ok((Snapshot { revision, record: record.resolved(revision), now }, label))
     }
 
-    async fn look(&self, key: &ResourceKey) -> Result<Found, StoreError> {
+    async fn look(&self, key: &ResourceKey) -> Result<FoundKey, StoreError> {
         let answer = self.engine.ask(txn::look(&self.keys, key)).await?;
         txn::found(&answer.response).ok_or(StoreError::Unavailable)
     }
@@ -261,7 +265,7 @@ impl Store for EtcdStore {
     ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
         let (mut found, mut after) = (Vec::new(), after.cloned());
         loop {
-            let Page { records, last } = self.shared.page(after.as_ref(), limit - found.len()).await?;
+            let KeyPage { records, last } = self.shared.page(after.as_ref(), limit - found.len()).await?;
             found.extend(records.into_iter().map(|(key, snapshot, _)| (key, snapshot)));
             if found.len() == limit || last.is_none() {
                 return Ok(found);

@@ -12,11 +12,11 @@
 
 use etcd_client::{Compare, CompareOp, DeleteOptions, GetOptions, GetResponse, Txn, TxnOp, TxnOpResponse, TxnResponse};
 
-use super::keys::Keys;
+use super::keys::EtcdKeys;
 use crate::core::{record::Revision, resource::ResourceKey};
 
 /// What a key and the floor of its bucket were found to be.
-pub(super) struct Found {
+pub(super) struct FoundKey {
     /// The record's revision and its text.
     pub(super) record: Option<(Revision, Vec<u8>)>,
     /// The revision that an absent record has.
@@ -37,20 +37,20 @@ pub(super) enum SwapAnswer {
     /// It would be a new record, and none may be made.
     NoRoom,
     /// The record had another revision.
-    Other(Found),
+    Other(FoundKey),
 }
 
 /// Looks at a record and its floor.
-pub(super) fn look(keys: &Keys, key: &ResourceKey) -> Txn {
+pub(super) fn look(keys: &EtcdKeys, key: &ResourceKey) -> Txn {
     Txn::new().and_then(looks(keys, key))
 }
 
-fn looks(keys: &Keys, key: &ResourceKey) -> Vec<TxnOp> {
+fn looks(keys: &EtcdKeys, key: &ResourceKey) -> Vec<TxnOp> {
     vec![TxnOp::get(keys.record(key), None), TxnOp::get(keys.floor(key.bucket()), None)]
 }
 
 /// Puts a record in the place of the one with the revision `expected`; else looks.
-pub(super) fn swap(keys: &Keys, key: &ResourceKey, expected: Revision, text: &str, may_create: bool) -> Txn {
+pub(super) fn swap(keys: &EtcdKeys, key: &ResourceKey, expected: Revision, text: &str, may_create: bool) -> Txn {
     let (record, floor, revision) = (keys.record(key), keys.floor(key.bucket()), number(expected));
     let is_absent = vec![
         Compare::create_revision(&*record, CompareOp::Equal, 0),
@@ -81,7 +81,7 @@ pub(super) fn each(answer: &TxnResponse) -> Vec<TxnResponse> {
 }
 
 /// Forgets the record with this revision and raises its floor in the same step; else does nothing.
-pub(super) fn forget(keys: &Keys, key: &ResourceKey, revision: Revision) -> Txn {
+pub(super) fn forget(keys: &EtcdKeys, key: &ResourceKey, revision: Revision) -> Txn {
     let record = keys.record(key);
     let is_same = Compare::mod_revision(&*record, CompareOp::Equal, number(revision));
     let raise = TxnOp::put(keys.floor(key.bucket()), revision.0.to_string(), None);
@@ -89,20 +89,20 @@ pub(super) fn forget(keys: &Keys, key: &ResourceKey, revision: Revision) -> Txn 
 }
 
 /// Raises the floors of these buckets.
-pub(super) fn raise(keys: &Keys, buckets: &[u16]) -> Txn {
+pub(super) fn raise(keys: &EtcdKeys, buckets: &[u16]) -> Txn {
     Txn::new()
         .and_then(buckets.iter().map(|bucket| TxnOp::put(keys.floor(*bucket), "raised", None)).collect::<Vec<_>>())
 }
 
 /// The records after that of `after`, in the order of their keys.
-pub(super) fn page(keys: &Keys, after: Option<&ResourceKey>, limit: usize) -> Txn {
+pub(super) fn page(keys: &EtcdKeys, after: Option<&ResourceKey>, limit: usize) -> Txn {
     let (start, end) = keys.records_after(after);
     let options = GetOptions::new().with_range(end).with_limit(i64::try_from(limit).unwrap_or(i64::MAX));
     Txn::new().and_then(vec![TxnOp::get(start, Some(options))])
 }
 
 /// How many records there are.
-pub(super) fn count(keys: &Keys) -> Txn {
+pub(super) fn count(keys: &EtcdKeys) -> Txn {
     let (start, end) = keys.records_after(None);
     Txn::new().and_then(vec![TxnOp::get(start, Some(GetOptions::new().with_range(end).with_count_only()))])
 }
@@ -138,7 +138,7 @@ pub(super) fn swap_answer(answer: &TxnResponse, at: Revision, may_create: bool) 
 }
 
 /// What [`look`] found.
-pub(super) fn found(answer: &TxnResponse) -> Option<Found> {
+pub(super) fn found(answer: &TxnResponse) -> Option<FoundKey> {
     found_in(answer, revision_of(answer)?)
 }
 
@@ -160,10 +160,10 @@ pub(super) fn revision(number: i64) -> Revision {
     Revision(u64::try_from(number).unwrap_or_default())
 }
 
-fn found_in(looked: &TxnResponse, at: Revision) -> Option<Found> {
+fn found_in(looked: &TxnResponse, at: Revision) -> Option<FoundKey> {
     let operations = looked.op_responses();
     let [TxnOpResponse::Get(record), TxnOpResponse::Get(floor)] = operations.as_slice() else { return None };
-    Some(Found {
+    Some(FoundKey {
         record: record.kvs().first().map(|pair| (revision(pair.mod_revision()), pair.value().to_vec())),
         floor: floor.kvs().first().map(|pair| revision(pair.mod_revision())).unwrap_or_default(),
         at,

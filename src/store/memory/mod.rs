@@ -34,8 +34,8 @@ mod weight;
 pub use journal::{Journal, NoJournal};
 use records::RecordTable;
 pub use room::Room;
-use room::{Account, Places};
-use weight::Entry;
+use room::{RecordPlaces, RoomAccount};
+use weight::MemoryEntry;
 use weight::weight;
 
 use super::{Counts, Incarnation, Store, StoreError, Swapped};
@@ -69,7 +69,7 @@ pub struct MemoryStore<J: Journal = NoJournal> {
     /// The last revision that was given.
     revision: AtomicU64,
     /// What all shards hold.
-    account: Account,
+    account: RoomAccount,
     shards: Vec<Shard<J>>,
 }
 
@@ -79,7 +79,7 @@ struct Shard<J: Journal> {
 }
 
 /// What a swap has come to so far.
-enum Begun<E> {
+enum BegunSwap<E> {
     /// It is over.
     Over(Swapped),
     /// It has happened when this has ended well, and not otherwise.
@@ -114,16 +114,19 @@ impl<J: Journal> MemoryStore<J> {
         (room, idle_ttl): (Room, Duration),
     ) -> Self {
         let Inheritance { revision, records: kept } = inheritance;
-        let taken = kept.iter().map(|(key, record)| Places::one(weight(key, record))).fold(Places::NONE, Places::and);
+        let taken = kept
+            .iter()
+            .map(|(key, record)| RecordPlaces::one(weight(key, record)))
+            .fold(RecordPlaces::NONE, RecordPlaces::and);
         let shard = |_| Shard { records: Mutex::new(RecordTable::new(revision)), change: Notify::new() };
         let shards = (0..SHARDS).map(shard).collect();
-        let (revision, account) = (AtomicU64::new(revision.0), Account::new(room, taken));
+        let (revision, account) = (AtomicU64::new(revision.0), RoomAccount::new(room, taken));
         let store = Self { journal, clock, incarnation, idle_ttl, revision, account, shards };
         let since = store.clock.now();
         for (key, record) in kept {
             let revision = store.next_revision();
             if let Some(shard) = store.shard(&key) {
-                shard.lock().put(&key, Entry { revision, record: record.resolved(revision), since });
+                shard.lock().put(&key, MemoryEntry { revision, record: record.resolved(revision), since });
             }
         }
         store
@@ -135,9 +138,9 @@ impl<J: Journal> MemoryStore<J> {
     }
 
     /// Whether no write is in flight or in doubt.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(super) fn has_no_pending_writes(&self) -> bool {
         let now = self.clock.now();
-        self.shards.iter().all(|shard| self.ended(shard).is_quiet(now))
+        self.shards.iter().all(|shard| self.ended(shard).has_no_pending_writes(now))
     }
 
     /// The records of a shard, where no change waits for what has ended.
@@ -167,17 +170,17 @@ impl<J: Journal> MemoryStore<J> {
         key: &ResourceKey,
         expected: Revision,
         next: &Record,
-    ) -> Result<Begun<J::Entry>, StoreError> {
+    ) -> Result<BegunSwap<J::Entry>, StoreError> {
         loop {
             let mut records = self.ended_at(shard, key);
             let now = self.clock.now();
             records.rest(now);
             let current = records.revision(key);
             if current.unwrap_or_else(|| records.floor(key).revision) != expected {
-                return Ok(Begun::Over(Swapped::Conflict(records.snapshot(key, now))));
+                return Ok(BegunSwap::Over(Swapped::Conflict(records.snapshot(key, now))));
             }
             if let Some(until) = records.awaited(key) {
-                return Ok(Begun::Behind(until.clone()));
+                return Ok(BegunSwap::Behind(until.clone()));
             }
             let (held, needed) = (records.places(key), records.needed(key, next));
             let marks = |record: &Record| record.marks().count();
@@ -191,17 +194,17 @@ impl<J: Journal> MemoryStore<J> {
             }
             let revision = self.next_revision();
             let snapshot = Snapshot { revision, record: next.clone().resolved(revision), now };
-            let entry = Entry { revision, record: snapshot.record.clone(), since: now };
+            let entry = MemoryEntry { revision, record: snapshot.record.clone(), since: now };
             let until = self.journal.swaps(key, records.written(key), &snapshot);
             let is_over = until.is_none();
             let begun = if let Some(until) = until {
                 // Both are there until it is known which of them stays.
                 self.account.take_anyway(records.hold_back(key, entry, until.clone()).less(needed.most(held)));
-                Begun::HeldBack(snapshot, until)
+                BegunSwap::HeldBack(snapshot, until)
             } else {
                 records.put(key, entry);
                 self.account.give(held.less(needed));
-                Begun::Over(Swapped::Done(snapshot))
+                BegunSwap::Over(Swapped::Done(snapshot))
             };
             self.account.give(records.forget_aged(now, self.idle_ttl, &self.journal));
             drop(records);
@@ -258,9 +261,9 @@ impl<J: Journal> Store for MemoryStore<J> {
         let shard = self.shard(key).ok_or(StoreError::Unavailable)?;
         loop {
             let (until, snapshot) = match self.begin_swap(shard, key, expected, &next)? {
-                Begun::Over(swapped) => return Ok(swapped),
-                Begun::HeldBack(snapshot, until) => (until, Some(snapshot)),
-                Begun::Behind(until) => (until, None),
+                BegunSwap::Over(swapped) => return Ok(swapped),
+                BegunSwap::HeldBack(snapshot, until) => (until, Some(snapshot)),
+                BegunSwap::Behind(until) => (until, None),
             };
             let passing = Passing(&shard.change);
             J::ended(&until).await;

@@ -10,8 +10,8 @@ use lru::LruCache;
 use super::{
     super::Counts,
     journal::Journal,
-    room::Places,
-    weight::{Entry, weight},
+    room::RecordPlaces,
+    weight::{MemoryEntry, weight},
 };
 use crate::core::{
     record::{Floor, Record, Revision, Snapshot},
@@ -25,11 +25,11 @@ const AGED_PER_SWAP: usize = 4;
 /// The records, and what is left of those that were forgotten.
 pub(super) struct RecordTable<J: Journal> {
     /// Pinned. Many become idle without a swap, by the end of a doubt or of a lease: `resting` finds them then.
-    busy: HashMap<ResourceKey, Entry>,
+    busy: HashMap<ResourceKey, MemoryEntry>,
     /// Changes that are not in force yet. What they are to replace is pinned meanwhile.
-    awaited: HashMap<ResourceKey, Awaited<J::Entry>>,
+    awaited: HashMap<ResourceKey, AwaitedRecord<J::Entry>>,
     /// Forgettable, the one used longest ago first to go.
-    idle: LruCache<ResourceKey, Entry>,
+    idle: LruCache<ResourceKey, MemoryEntry>,
     /// When pinned records become idle by time alone.
     resting: BTreeMap<(StoreTime, Revision), ResourceKey>,
     /// The floors of this shard's buckets.
@@ -39,8 +39,8 @@ pub(super) struct RecordTable<J: Journal> {
 }
 
 /// A change that is in force when something has ended well, and never if that has not.
-struct Awaited<E> {
-    next: Entry,
+struct AwaitedRecord<E> {
+    next: MemoryEntry,
     until: E,
     /// Whether a record without content stands where there was none.
     was_absent: bool,
@@ -54,13 +54,13 @@ impl<J: Journal> RecordTable<J> {
     }
 
     /// The place of a record that is there.
-    pub(super) fn places(&self, key: &ResourceKey) -> Places {
-        self.written(key).map_or(Places::NONE, |(record, _)| Places::one(weight(key, record)))
+    pub(super) fn places(&self, key: &ResourceKey) -> RecordPlaces {
+        self.written(key).map_or(RecordPlaces::NONE, |(record, _)| RecordPlaces::one(weight(key, record)))
     }
 
     /// The place that a record needs: none, if it is not kept.
-    pub(super) fn needed(&self, key: &ResourceKey, record: &Record) -> Places {
-        if self.is_as_absent(key, record) { Places::NONE } else { Places::one(weight(key, record)) }
+    pub(super) fn needed(&self, key: &ResourceKey, record: &Record) -> RecordPlaces {
+        if self.is_as_absent(key, record) { RecordPlaces::NONE } else { RecordPlaces::one(weight(key, record)) }
     }
 
     fn is_as_absent(&self, key: &ResourceKey, record: &Record) -> bool {
@@ -69,18 +69,18 @@ impl<J: Journal> RecordTable<J> {
 
     /// Keeps a change back until it is known what has become of `until`. There must be none that is kept back already.
     /// The places of what is there then: the record as it is, and as it is to be.
-    pub(super) fn hold_back(&mut self, key: &ResourceKey, next: Entry, until: J::Entry) -> Places {
+    pub(super) fn hold_back(&mut self, key: &ResourceKey, next: MemoryEntry, until: J::Entry) -> RecordPlaces {
         let was_absent = self.revision(key).is_none();
         if was_absent {
             let floor = self.floor(key);
             let since = next.since;
             let absent = Record::absent_above(floor);
-            self.busy.insert(key.clone(), Entry { revision: floor.revision, record: absent, since });
+            self.busy.insert(key.clone(), MemoryEntry { revision: floor.revision, record: absent, since });
         } else if let Some(idle) = self.idle.pop(key) {
             self.busy.insert(key.clone(), idle);
         }
-        let next_bytes = Places { records: 0, bytes: weight(key, &next.record) };
-        self.awaited.insert(key.clone(), Awaited { next, until, was_absent });
+        let next_bytes = RecordPlaces { records: 0, bytes: weight(key, &next.record) };
+        self.awaited.insert(key.clone(), AwaitedRecord { next, until, was_absent });
         self.places(key).and(next_bytes)
     }
 
@@ -91,10 +91,10 @@ impl<J: Journal> RecordTable<J> {
 
     /// Ends a change that was kept back, if it is known how: it is in force, or has not happened. The places that are
     /// free by that.
-    pub(super) fn end_awaited(&mut self, key: &ResourceKey) -> Option<Places> {
+    pub(super) fn end_awaited(&mut self, key: &ResourceKey) -> Option<RecordPlaces> {
         let is_made = J::outcome(&self.awaited.get(key)?.until)?;
-        let Awaited { next, was_absent, .. } = self.awaited.remove(key)?;
-        let both = self.places(key).and(Places { records: 0, bytes: weight(key, &next.record) });
+        let AwaitedRecord { next, was_absent, .. } = self.awaited.remove(key)?;
+        let both = self.places(key).and(RecordPlaces { records: 0, bytes: weight(key, &next.record) });
         let current = self.take(key)?;
         if is_made {
             self.put(key, next);
@@ -105,9 +105,9 @@ impl<J: Journal> RecordTable<J> {
     }
 
     /// The same for all of them.
-    pub(super) fn end_all_awaited(&mut self) -> Places {
+    pub(super) fn end_all_awaited(&mut self) -> RecordPlaces {
         let keys: Vec<_> = self.awaited.keys().cloned().collect();
-        keys.iter().filter_map(|key| self.end_awaited(key)).fold(Places::NONE, Places::and)
+        keys.iter().filter_map(|key| self.end_awaited(key)).fold(RecordPlaces::NONE, RecordPlaces::and)
     }
 
     pub(super) fn snapshot(&mut self, key: &ResourceKey, now: StoreTime) -> Snapshot {
@@ -133,9 +133,9 @@ impl<J: Journal> RecordTable<J> {
         self.busy.get(key).or_else(|| self.idle.peek(key)).map(|entry| (&entry.record, entry.since))
     }
 
-    pub(super) fn is_quiet(&self, now: StoreTime) -> bool {
+    pub(super) fn has_no_pending_writes(&self, now: StoreTime) -> bool {
         let awaited = self.awaited.values().map(|awaited| &awaited.next);
-        self.busy.values().chain(awaited).all(|entry| entry.record.is_quiet(now))
+        self.busy.values().chain(awaited).all(|entry| entry.record.has_no_pending_writes(now))
     }
 
     /// Adds what is live in them: all of it is pinned.
@@ -155,13 +155,13 @@ impl<J: Journal> RecordTable<J> {
         let entries = self.busy.iter().chain(self.idle.iter());
         let mut page: Vec<_> = entries.filter(|(key, _)| after.is_none_or(|after| after < *key)).collect();
         page.sort_unstable_by_key(|(key, _)| *key);
-        let snapshot = |entry: &Entry| Snapshot { revision: entry.revision, record: entry.record.clone(), now };
+        let snapshot = |entry: &MemoryEntry| Snapshot { revision: entry.revision, record: entry.record.clone(), now };
         page.into_iter().take(limit).map(|(key, entry)| (key.clone(), snapshot(entry))).collect()
     }
 
     /// Puts a record in its place. One that says what its absence would is forgotten in the same step; its version stands
     /// in the floor already.
-    pub(super) fn put(&mut self, key: &ResourceKey, entry: Entry) {
+    pub(super) fn put(&mut self, key: &ResourceKey, entry: MemoryEntry) {
         self.take(key);
         if self.is_as_absent(key, &entry.record) {
             self.raise_floor(key, Floor { revision: entry.revision, version: Revision(0) });
@@ -176,7 +176,7 @@ impl<J: Journal> RecordTable<J> {
     }
 
     /// Takes a record out.
-    fn take(&mut self, key: &ResourceKey) -> Option<Entry> {
+    fn take(&mut self, key: &ResourceKey) -> Option<MemoryEntry> {
         let entry = self.busy.remove(key).or_else(|| self.idle.pop(key))?;
         if let Some(from) = entry.record.idle_from() {
             self.resting.remove(&(from, entry.revision));
@@ -195,17 +195,17 @@ impl<J: Journal> RecordTable<J> {
             if !self.awaited.contains_key(&key)
                 && let Some(entry) = self.busy.remove(&key)
             {
-                self.idle.put(key, Entry { since: now, ..entry });
+                self.idle.put(key, MemoryEntry { since: now, ..entry });
             }
         }
     }
 
     /// Forgets the idle record that was used longest ago, and raises its floor in the same step. The place that it had.
-    pub(super) fn forget_oldest(&mut self, journal: &J) -> Option<Places> {
+    pub(super) fn forget_oldest(&mut self, journal: &J) -> Option<RecordPlaces> {
         let (key, entry) = self.idle.pop_lru()?;
         journal.forgotten(&key, &entry.record);
         self.raise_floor(&key, Floor::at(entry.revision));
-        Some(Places::one(weight(&key, &entry.record)))
+        Some(RecordPlaces::one(weight(&key, &entry.record)))
     }
 
     fn raise_floor(&mut self, key: &ResourceKey, to: Floor) {
@@ -223,12 +223,12 @@ impl<J: Journal> RecordTable<J> {
     }
 
     /// Forgets some of the records that have been idle for `idle_ttl`. The places that they had.
-    pub(super) fn forget_aged(&mut self, now: StoreTime, idle_ttl: Duration, journal: &J) -> Places {
-        let is_aged = |entry: &Entry| entry.since.plus(idle_ttl) <= now;
+    pub(super) fn forget_aged(&mut self, now: StoreTime, idle_ttl: Duration, journal: &J) -> RecordPlaces {
+        let is_aged = |entry: &MemoryEntry| entry.since.plus(idle_ttl) <= now;
         let aged = |records: &mut Self| {
             let (_, oldest) = records.idle.peek_lru()?;
             if is_aged(oldest) { records.forget_oldest(journal) } else { None }
         };
-        (0..AGED_PER_SWAP).map_while(|_| aged(self)).fold(Places::NONE, Places::and)
+        (0..AGED_PER_SWAP).map_while(|_| aged(self)).fold(RecordPlaces::NONE, RecordPlaces::and)
     }
 }

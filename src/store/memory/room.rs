@@ -13,12 +13,12 @@ pub struct Room {
 
 /// Places of records, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct RecordPlaces {
     pub(super) records: usize,
     pub(super) bytes: u64,
 }
 
-impl Places {
+impl RecordPlaces {
     pub(super) const NONE: Self = Self { records: 0, bytes: 0 };
 
     /// One record of so many bytes.
@@ -43,20 +43,20 @@ impl Places {
 
 /// What is taken of a [`Room`]. The numbers guard no other memory, so relaxed order is enough.
 #[derive(Debug)]
-pub(super) struct Account {
+pub(super) struct RoomAccount {
     room: Room,
     records: AtomicUsize,
     bytes: AtomicU64,
 }
 
-impl Account {
+impl RoomAccount {
     /// With this much taken, which may be more than there is.
-    pub(super) fn new(room: Room, taken: Places) -> Self {
+    pub(super) fn new(room: Room, taken: RecordPlaces) -> Self {
         Self { room, records: AtomicUsize::new(taken.records), bytes: AtomicU64::new(taken.bytes) }
     }
 
     /// Takes places, if there are so many.
-    pub(super) fn take(&self, more: Places) -> bool {
+    pub(super) fn take(&self, more: RecordPlaces) -> bool {
         let records = |taken: usize| taken.checked_add(more.records).filter(|all| *all <= self.room.records);
         let bytes = |taken: u64| taken.checked_add(more.bytes).filter(|all| *all <= self.room.bytes);
         // Who needs none of them gets the other, whatever there is.
@@ -71,19 +71,19 @@ impl Account {
     }
 
     /// Takes places, whether there are so many or not.
-    pub(super) fn take_anyway(&self, more: Places) {
+    pub(super) fn take_anyway(&self, more: RecordPlaces) {
         self.records.fetch_add(more.records, Ordering::Relaxed);
         self.bytes.fetch_add(more.bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn give(&self, places: Places) {
+    pub(super) fn give(&self, places: RecordPlaces) {
         self.records.fetch_sub(places.records, Ordering::Relaxed);
         self.bytes.fetch_sub(places.bytes, Ordering::Relaxed);
     }
 
     /// What is taken now.
-    pub(super) fn taken(&self) -> Places {
-        Places { records: self.records.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
+    pub(super) fn taken(&self) -> RecordPlaces {
+        RecordPlaces { records: self.records.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
     }
 }
 
@@ -93,15 +93,18 @@ mod tests {
 
     #[test]
     fn places_are_taken_up_to_either_limit_and_given_back() {
-        let account = Account::new(Room { records: 2, bytes: 100 }, Places::NONE);
-        assert!(account.take(Places::one(60)));
-        assert!(!account.take(Places::one(41)), "there are not so many bytes");
-        assert_eq!(account.taken(), Places::one(60), "and no record was taken");
-        assert!(account.take(Places::one(40)));
-        assert!(!account.take(Places::one(0)), "there is no third record");
-        assert!(account.take(Places::NONE), "who needs nothing gets it");
-        account.take_anyway(Places { records: 0, bytes: 10 });
-        account.give(Places::one(60));
-        assert!(account.take(Places { records: 0, bytes: 50 }) && !account.take(Places { records: 0, bytes: 1 }));
+        let account = RoomAccount::new(Room { records: 2, bytes: 100 }, RecordPlaces::NONE);
+        assert!(account.take(RecordPlaces::one(60)));
+        assert!(!account.take(RecordPlaces::one(41)), "there are not so many bytes");
+        assert_eq!(account.taken(), RecordPlaces::one(60), "and no record was taken");
+        assert!(account.take(RecordPlaces::one(40)));
+        assert!(!account.take(RecordPlaces::one(0)), "there is no third record");
+        assert!(account.take(RecordPlaces::NONE), "who needs nothing gets it");
+        account.take_anyway(RecordPlaces { records: 0, bytes: 10 });
+        account.give(RecordPlaces::one(60));
+        assert!(
+            account.take(RecordPlaces { records: 0, bytes: 50 })
+                && !account.take(RecordPlaces { records: 0, bytes: 1 })
+        );
     }
 }

@@ -93,7 +93,7 @@ async fn a_write_that_was_not_applied_leaves_no_record_where_there_was_none() {
         let fixture = Fixture::new(10);
         let before = write_ends(&fixture, "a", outcome).await;
         let after = fixture.read("a").await;
-        assert_eq!(fixture.store.account.taken(), Places::NONE, "{outcome:?}");
+        assert_eq!(fixture.store.account.taken(), RecordPlaces::NONE, "{outcome:?}");
         assert_eq!(after.version(), before.version(), "it did nothing: whoever has a tag keeps it");
         assert_eq!(after.record.bare_tags, before.record.bare_tags);
         assert!(after.touched() > before.touched(), "a read that began before it teaches nothing");
@@ -155,7 +155,7 @@ async fn busy_records_are_pinned_whatever_they_weigh_and_their_writes_can_end() 
     fixture.write(&long("a"), claimed()).await.unwrap();
     fixture.write(&long("b"), claimed()).await.unwrap();
     assert_eq!(fixture.write(&long("c"), claimed()).await, Err(StoreError::Full));
-    let full = Places { records: 0, bytes: 25_000 }.less(fixture.store.account.taken());
+    let full = RecordPlaces { records: 0, bytes: 25_000 }.less(fixture.store.account.taken());
     assert!(fixture.store.account.take(full), "not a byte is left");
     let variant = crate::core::record::VariantName([0; 16]);
     let tag = crate::core::entity_tag::EntityTag::strong("t".repeat(1_000)).ok();
@@ -188,8 +188,8 @@ async fn the_account_is_right_after_any_changes() {
         fixture.pass(Duration::from_millis(1));
     }
     let all = fixture.store.scan(None, 1_000).await.unwrap();
-    let weighed = all.iter().map(|(key, snapshot)| Places::one(weight(key, &snapshot.record)));
-    assert_eq!(fixture.store.account.taken(), weighed.fold(Places::NONE, Places::and));
+    let weighed = all.iter().map(|(key, snapshot)| RecordPlaces::one(weight(key, &snapshot.record)));
+    assert_eq!(fixture.store.account.taken(), weighed.fold(RecordPlaces::NONE, RecordPlaces::and));
 }
 
 /// Rule 8: absence has a revision.

@@ -4,14 +4,14 @@ use std::mem::size_of;
 
 use crate::core::{
     bare_tags::{BareTags, ShortName},
-    record::{Known, Mark, Record, Revision, Waiting},
+    record::{Known, Mark, Record, Revision, WaitingSign},
     resource::ResourceKey,
     time::StoreTime,
     validators::Representation,
 };
 
 /// A record in its place.
-pub(super) struct Entry {
+pub(super) struct MemoryEntry {
     pub(super) revision: Revision,
     pub(super) record: Record,
     /// When it was last written or became idle.
@@ -37,12 +37,12 @@ pub(super) fn weight(key: &ResourceKey, record: &Record) -> u64 {
     let holder = record.lease.as_ref().and_then(|lease| lease.holder.as_ref());
     let lists = [
         record.unclaimed.len() * size_of::<Mark>(),
-        record.waiting.len() * size_of::<Waiting>(),
+        record.waiting.len() * size_of::<WaitingSign>(),
         record.known.as_ref().map_or(0, tag),
         bare_tags,
         holder.map_or(0, |label| label.as_str().len()),
     ];
-    let fixed = PLACE_BYTES + size_of::<ResourceKey>() + size_of::<Entry>() + key.as_str().len();
+    let fixed = PLACE_BYTES + size_of::<ResourceKey>() + size_of::<MemoryEntry>() + key.as_str().len();
     (fixed + lists.iter().sum::<usize>()) as u64
 }
 
@@ -79,7 +79,7 @@ mod tests {
         let plain_bytes = weight(&key, &plain);
         for (heavier, bytes) in [
             (Record { unclaimed: vec![mark; 100], ..plain.clone() }, 100 * size_of::<Mark>()),
-            (Record { waiting: vec![Waiting { owner: 1, until: StoreTime::default() }], ..plain.clone() }, 16),
+            (Record { waiting: vec![WaitingSign { owner: 1, until: StoreTime::default() }], ..plain.clone() }, 16),
             (Record { known: Some(Known { variant: VariantName([0; 16]), representation }), ..plain.clone() }, 1_002),
             (Record { bare_tags: BareTags::One(listed), ..plain }, 128),
         ] {

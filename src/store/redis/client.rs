@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     config,
-    store::{OpenError, StoreError, health::Health, secret},
+    store::{OpenError, StoreError, health::EngineHealth, secret},
 };
 
 /// Attempts that one operation has time for, the last of which is often cut short.
@@ -36,14 +36,14 @@ const PAUSES: u32 = 40;
 const CONNECTIONS: usize = 2;
 
 /// A client of one Redis.
-pub(super) struct Engine {
+pub(super) struct RedisClient {
     client: Client,
-    connections: [Connection; CONNECTIONS],
+    connections: [RedisConnection; CONNECTIONS],
     timeout: Duration,
-    health: Health,
+    health: EngineHealth,
 }
 
-struct Connection {
+struct RedisConnection {
     /// The connection itself, and how many there were before it.
     current: Mutex<(u64, ConnectionManager)>,
     /// Operations that wait for an answer.
@@ -51,22 +51,22 @@ struct Connection {
 }
 
 /// An operation that is counted among those in flight, until it is dropped.
-struct Flight<'a>(&'a Connection);
+struct Flight<'a>(&'a RedisConnection);
 
 /// An answer to a question.
-pub(super) struct Answer<T> {
+pub(super) struct RedisReply<T> {
     pub(super) reply: T,
     /// Whether an earlier attempt got none: it may have been carried out, before this one or after.
     pub(super) is_repeated: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Question<'a> {
+enum RedisCommand<'a> {
     Script(&'a ScriptInvocation<'a>),
     Command(&'a Cmd),
 }
 
-impl Question<'_> {
+impl RedisCommand<'_> {
     async fn put_to<T: FromRedisValue>(self, connection: &mut ConnectionManager) -> Result<T, RedisError> {
         match self {
             Self::Script(script) => script.invoke_async(connection).await,
@@ -75,26 +75,29 @@ impl Question<'_> {
     }
 }
 
-impl Engine {
+impl RedisClient {
     /// A client, not connected yet.
     pub(super) fn new(settings: &config::Redis, limit: Duration) -> Result<Self, OpenError> {
         let client = client(settings, limit)?;
         let first = || {
             let current = Mutex::new((0, connection(&client, limit).map_err(unusable)?));
-            Ok::<_, OpenError>(Connection { current, in_flight: AtomicUsize::new(0) })
+            Ok::<_, OpenError>(RedisConnection { current, in_flight: AtomicUsize::new(0) })
         };
         let connections = [first()?, first()?];
-        Ok(Self { client, connections, timeout: limit, health: Health::of("Redis") })
+        Ok(Self { client, connections, timeout: limit, health: EngineHealth::of("Redis") })
     }
 
     /// Runs a script, again if no answer comes: for those that are the same when they are run twice.
-    pub(super) async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<Answer<T>, StoreError> {
-        self.ask(Question::Script(script)).await
+    pub(super) async fn run<T: FromRedisValue>(
+        &self,
+        script: &ScriptInvocation<'_>,
+    ) -> Result<RedisReply<T>, StoreError> {
+        self.ask(RedisCommand::Script(script)).await
     }
 
     /// Sends a command, again if no answer comes: for those that are the same when they are sent twice.
     pub(super) async fn send<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
-        Ok(self.ask(Question::Command(command)).await?.reply)
+        Ok(self.ask(RedisCommand::Command(command)).await?.reply)
     }
 
     /// A connection of its own for notifications.
@@ -107,11 +110,11 @@ impl Engine {
         timeout(self.timeout, connected).await.ok()?.ok()
     }
 
-    async fn ask<T: FromRedisValue>(&self, question: Question<'_>) -> Result<Answer<T>, StoreError> {
+    async fn ask<T: FromRedisValue>(&self, question: RedisCommand<'_>) -> Result<RedisReply<T>, StoreError> {
         // A part of the time is left to whoever waits for this.
         let end = Instant::now() + self.timeout * 9 / 10;
         let mut is_repeated = false;
-        let in_flight = |connection: &&Connection| connection.in_flight.load(Ordering::Relaxed);
+        let in_flight = |connection: &&RedisConnection| connection.in_flight.load(Ordering::Relaxed);
         let Some(shared) = self.connections.iter().min_by_key(in_flight) else { return Err(StoreError::Unavailable) };
         let _flight = Flight::on(shared);
         loop {
@@ -123,7 +126,7 @@ impl Engine {
             match timeout(left.min(self.timeout / ATTEMPTS), question.put_to(&mut connection)).await {
                 Ok(Ok(reply)) => {
                     self.health.answers();
-                    return Ok(Answer { reply, is_repeated });
+                    return Ok(RedisReply { reply, is_repeated });
                 }
                 Ok(Err(error)) => self.health.fails(&error),
                 Err(elapsed) => self.health.fails(&elapsed),
@@ -136,7 +139,7 @@ impl Engine {
 
     /// Takes another connection, if nobody has yet: the one of this number may lead to a server that is no longer the
     /// primary, or to nowhere.
-    fn replace(&self, shared: &Connection, number: u64) {
+    fn replace(&self, shared: &RedisConnection, number: u64) {
         let mut current = shared.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.0 == number
             && let Ok(connection) = connection(&self.client, self.timeout)
@@ -147,7 +150,7 @@ impl Engine {
 }
 
 impl<'a> Flight<'a> {
-    fn on(connection: &'a Connection) -> Self {
+    fn on(connection: &'a RedisConnection) -> Self {
         connection.in_flight.fetch_add(1, Ordering::Relaxed);
         Self(connection)
     }

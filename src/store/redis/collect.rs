@@ -7,7 +7,7 @@ use redis::aio::PubSub;
 use tokio::time::{interval, sleep, timeout};
 
 use super::{
-    Shared,
+    RedisShared,
     reply::{AGED, FORGET},
 };
 use crate::{core::resource::ResourceKey, entropy::random_u64, store::StoreError};
@@ -36,7 +36,7 @@ const LISTEN_ON: Duration = Duration::from_secs(10);
 const LISTEN_PAUSE: Duration = Duration::from_millis(200);
 
 /// Collects for ever.
-pub(super) async fn run(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<RedisShared>) {
     loop {
         let interval = (shared.idle_ttl / PASSES).clamp(FULL_PAUSE, PASS_INTERVAL);
         let is_full = timeout(jittered(interval), shared.is_full.notified()).await.is_ok();
@@ -52,7 +52,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 }
 
 /// Wakes those who wait for a change, for ever; as long as nobody waits, nothing is listened to.
-pub(super) async fn listen(shared: Arc<Shared>) {
+pub(super) async fn listen(shared: Arc<RedisShared>) {
     loop {
         shared.waiters.arrival().await;
         if let Some(notifications) = shared.engine.listen(&shared.keys.channel).await {
@@ -65,7 +65,7 @@ pub(super) async fn listen(shared: Arc<Shared>) {
     }
 }
 
-impl Shared {
+impl RedisShared {
     /// Wakes those who wait, until the connection is lost, or nobody has waited for a while.
     async fn wake_waiters(&self, notifications: PubSub) {
         let (mut messages, mut looks) = (notifications.into_on_message(), interval(LISTEN_ON));

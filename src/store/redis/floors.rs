@@ -1,7 +1,7 @@
 //! Raising the floors of all buckets, a range of them at a time: a script that did all at once would hold Redis up.
 
 use super::{
-    Shared,
+    RedisShared,
     reply::{RAISE, Reply},
 };
 use crate::{core::record::Revision, store::StoreError};
@@ -9,7 +9,7 @@ use crate::{core::record::Revision, store::StoreError};
 /// Buckets in one script: some hundred microseconds.
 const RANGE: u16 = 1_024;
 
-impl Shared {
+impl RedisShared {
     /// Gives every absent record a later revision.
     pub(super) async fn raise_floors(&self) -> Result<(), StoreError> {
         for first in (0..=u16::MAX).step_by(usize::from(RANGE)) {

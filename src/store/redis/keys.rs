@@ -4,7 +4,7 @@
 use crate::core::resource::ResourceKey;
 
 /// The keys of one store.
-pub(super) struct Keys {
+pub(super) struct RedisKeys {
     prefix: String,
     /// A hash of buckets and their floors.
     pub(super) floors: String,
@@ -20,7 +20,7 @@ pub(super) struct Keys {
     pub(super) channel: String,
 }
 
-impl Keys {
+impl RedisKeys {
     pub(super) fn new(prefix: &str) -> Self {
         let key = |name: &str| format!("{{{prefix}}}:{name}");
         Self {

@@ -30,8 +30,8 @@ use redis::ScriptInvocation;
 use tokio::{sync::Notify, task::AbortHandle, time::timeout};
 
 use self::{
-    client::Engine,
-    keys::Keys,
+    client::RedisClient,
+    keys::RedisKeys,
     reply::{CLOCK, PAGE, PageReply, READ, Reply, SWAP, moment, split},
     waiters::Waiters,
 };
@@ -53,13 +53,13 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Records in Redis.
 pub struct RedisStore {
-    shared: Arc<Shared>,
+    shared: Arc<RedisShared>,
     background: [AbortHandle; 2],
 }
 
-struct Shared {
-    engine: Engine,
-    keys: Keys,
+struct RedisShared {
+    engine: RedisClient,
+    keys: RedisKeys,
     incarnation: Incarnation,
     capacity: usize,
     idle_ttl: Duration,
@@ -71,7 +71,7 @@ struct Shared {
 }
 
 /// What a script did, and what it found.
-struct Found {
+struct ScriptResult {
     did: String,
     /// The record's revision, the record, and its label; the floor and nothing where there is none.
     snapshot: Snapshot,
@@ -87,11 +87,11 @@ impl RedisStore {
     /// # Errors
     ///
     /// It cannot be asked, or a file that is needed for it cannot be read.
-    pub async fn connect(settings: &config::Redis, common: &config::Store) -> Result<Self, OpenError> {
-        let engine = Engine::new(settings, common.timeout)?;
-        let keys = Keys::new(&settings.prefix);
+    pub async fn connect(settings: &config::Redis, common: &config::StoreSettings) -> Result<Self, OpenError> {
+        let engine = RedisClient::new(settings, common.timeout)?;
+        let keys = RedisKeys::new(&settings.prefix);
         let incarnation = incarnation(&engine, &keys).await?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(RedisShared {
             engine,
             keys,
             incarnation,
@@ -123,7 +123,7 @@ impl Drop for RedisStore {
 }
 
 /// The incarnation of this store; the first to ask draws it.
-async fn incarnation(engine: &Engine, keys: &Keys) -> Result<Incarnation, OpenError> {
+async fn incarnation(engine: &RedisClient, keys: &RedisKeys) -> Result<Incarnation, OpenError> {
     let drawn = Incarnation(random_u64()?);
     let silent = |_unavailable| OpenError::Silent;
     let mut put = redis::cmd("SET");
@@ -134,7 +134,7 @@ async fn incarnation(engine: &Engine, keys: &Keys) -> Result<Incarnation, OpenEr
     number.map(Incarnation).ok_or_else(|| OpenError::Damaged(keys.incarnation.clone()))
 }
 
-impl Shared {
+impl RedisShared {
     /// A Redis that evicts keys forgets records that are in use. Where it does not tell, nothing is said.
     async fn warn_of_eviction(&self) {
         let mut question = redis::cmd("CONFIG");
@@ -153,7 +153,7 @@ impl Shared {
     }
 
     /// Runs a script about one record.
-    async fn ask(&self, key: &ResourceKey, script: &ScriptInvocation<'_>) -> Result<Found, StoreError> {
+    async fn ask(&self, key: &ResourceKey, script: &ScriptInvocation<'_>) -> Result<ScriptResult, StoreError> {
         let reached = self.epoch.reached()?;
         let answer = self.engine.run::<Reply>(script).await?;
         let (did, kept, floor, counter, seconds, microseconds) = answer.reply;
@@ -164,7 +164,7 @@ impl Shared {
             Some(kept) => decoded(key, &kept, now)?,
             None => (Snapshot { revision: floor, record: Record::absent(floor), now }, None),
         };
-        Ok(Found { did, snapshot, label, counter, is_repeated: answer.is_repeated })
+        Ok(ScriptResult { did, snapshot, label, counter, is_repeated: answer.is_repeated })
     }
 
     async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {

@@ -22,18 +22,18 @@ pub(super) struct Waiters {
 }
 
 /// One of them: from when on it is made, no change is missed.
-pub(super) struct Waiter<'a> {
+pub(super) struct KeyWaiter<'a> {
     waiters: &'a Waiters,
     key: &'a ResourceKey,
     change: Arc<Notify>,
 }
 
 impl Waiters {
-    pub(super) fn join<'a>(&'a self, key: &'a ResourceKey) -> Waiter<'a> {
+    pub(super) fn join<'a>(&'a self, key: &'a ResourceKey) -> KeyWaiter<'a> {
         let change = Arc::clone(self.lock().entry(key.clone()).or_default());
         self.has_come.store(true, Ordering::Relaxed);
         self.arrived.notify_waiters();
-        Waiter { waiters: self, key, change }
+        KeyWaiter { waiters: self, key, change }
     }
 
     /// Waits until somebody waits.
@@ -70,14 +70,14 @@ impl Waiters {
     }
 }
 
-impl Waiter<'_> {
+impl KeyWaiter<'_> {
     /// What is over after a change from now on, whenever it is waited for.
     pub(super) fn change(&self) -> impl Future<Output = ()> + '_ {
         self.change.notified()
     }
 }
 
-impl Drop for Waiter<'_> {
+impl Drop for KeyWaiter<'_> {
     fn drop(&mut self) {
         let mut waiting = self.waiters.lock();
         // The map's own and this one: nobody else waits.

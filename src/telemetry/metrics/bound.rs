@@ -7,15 +7,15 @@ const KEPT_MAX: usize = 128;
 
 /// What was bound, by a name of the configuration and by what else tells them apart.
 #[derive(Debug)]
-pub(super) struct Table<Of, Bound>(HashMap<String, Vec<(Of, Bound)>>);
+pub(super) struct BoundTable<Of, Bound>(HashMap<String, Vec<(Of, Bound)>>);
 
-impl<Of, Bound> Default for Table<Of, Bound> {
+impl<Of, Bound> Default for BoundTable<Of, Bound> {
     fn default() -> Self {
         Self(HashMap::new())
     }
 }
 
-impl<Of: PartialEq, Bound> Table<Of, Bound> {
+impl<Of: PartialEq, Bound> BoundTable<Of, Bound> {
     /// What is bound under this name; it is made where there is none. With few of a name a look at each is the fastest.
     pub(super) fn get(&mut self, name: &str, of: Of, bind: impl FnOnce(&Of) -> Bound) -> Option<&Bound> {
         if !self.0.contains_key(name) {
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn each_is_bound_once() {
-        let mut table = Table::default();
+        let mut table = BoundTable::default();
         let mut binds = 0;
         for (name, of) in [("a", 1), ("a", 2), ("b", 1), ("a", 1), ("b", 1)] {
             let bound = table.get(name, of, |of| {
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_table_does_not_grow_for_ever() {
-        let mut table = Table::default();
+        let mut table = BoundTable::default();
         for of in 0..10_000 {
             table.get("a", of, |of| *of);
         }

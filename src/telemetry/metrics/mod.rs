@@ -23,7 +23,7 @@ use opentelemetry_sdk::{
 };
 use prometheus::{Registry, TextEncoder};
 
-use super::quiet::Quiet;
+use super::log_once::LogOnce;
 
 mod bound;
 pub mod definitions;
@@ -37,7 +37,7 @@ use definitions::{BOUNDARIES, Metric};
 use crate::core::refusal::Code;
 
 pub use gauges::{Gauged, ServerState, watch};
-pub use store::Operation;
+pub use store::StoreOperation;
 
 static METRICS: OnceLock<Metrics> = OnceLock::new();
 
@@ -57,7 +57,7 @@ pub struct Metrics {
     doubts_resolved: Counter<u64>,
     lease_events: Counter<u64>,
     store_errors: Counter<u64>,
-    flapping: Counter<u64>,
+    unstable_tags: Counter<u64>,
     connections_refused: Counter<u64>,
 }
 
@@ -84,7 +84,7 @@ pub const PROMETHEUS_CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 pub(super) fn start(
     resource: Resource,
     scraped: bool,
-    exporter: Option<Quiet<MetricExporter>>,
+    exporter: Option<LogOnce<MetricExporter>>,
 ) -> Result<(), OTelSdkError> {
     let mut provider = SdkMeterProvider::builder().with_resource(resource);
     let registry = scraped.then(Registry::new);
@@ -109,7 +109,7 @@ impl Metrics {
             server_duration: histogram(&meter, &define::SERVER_DURATION),
             client_duration: histogram(&meter, &define::CLIENT_DURATION),
             claim_wait: histogram(&meter, &define::CLAIM_WAIT),
-            store_durations: Operation::ALL
+            store_durations: StoreOperation::ALL
                 .map(|operation| store_duration.bind(&[KeyValue::new(define::STORE_OPERATION, operation.word())])),
             verdicts: counter(&meter, &define::VERDICTS),
             observed: counter(&meter, &define::OBSERVED),
@@ -118,7 +118,7 @@ impl Metrics {
             doubts_resolved: counter(&meter, &define::DOUBTS_RESOLVED),
             lease_events: counter(&meter, &define::LEASE_EVENTS),
             store_errors: counter(&meter, &define::STORE_ERRORS),
-            flapping: counter(&meter, &define::FLAPPING),
+            unstable_tags: counter(&meter, &define::FLAPPING),
             connections_refused: counter(&meter, &define::CONNECTIONS_REFUSED),
             registry,
             provider,
@@ -142,7 +142,7 @@ impl Metrics {
             self.store_errors.add(0, &failure);
         }
         for route in routes.map(route_attribute) {
-            self.flapping.add(0, std::slice::from_ref(&route));
+            self.unstable_tags.add(0, std::slice::from_ref(&route));
             self.lease_events.add(0, &[route.clone(), KeyValue::new(define::LEASE_EVENT, "lost")]);
             for limit in [Code::Overloaded, Code::StoreFull] {
                 self.verdicts.add(0, &[route.clone(), KeyValue::new(define::VERDICT, limit.as_str())]);
@@ -167,7 +167,7 @@ impl Metrics {
 
     /// A response with another tag than the one before, and no write between.
     pub fn flapped(&self, route: &str) {
-        self.flapping.add(1, &[route_attribute(route)]);
+        self.unstable_tags.add(1, &[route_attribute(route)]);
     }
 
     /// A connection that was closed at once, and why.

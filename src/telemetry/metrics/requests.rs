@@ -8,7 +8,7 @@ use opentelemetry::{
     metrics::{BoundCounter, BoundHistogram},
 };
 
-use super::{Metrics, bound::Table, definitions as define};
+use super::{Metrics, bound::BoundTable, definitions as define};
 use crate::config::Route;
 
 /// The methods that have a value of their own in metrics.
@@ -26,7 +26,7 @@ const KNOWN: [Method; 9] = [
 
 /// A request that is over.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended<'a> {
+pub struct EndedRequest<'a> {
     /// Its method.
     pub method: &'a Method,
     /// Whether it came over TLS.
@@ -45,7 +45,7 @@ pub struct Ended<'a> {
 
 /// What tells the measurements of requests on one route apart.
 #[derive(PartialEq)]
-struct Outcome {
+struct OutcomeLabels {
     /// The route by its place, which the instruments below keep from being taken by another one.
     route: usize,
     method: &'static str,
@@ -70,8 +70,8 @@ struct Exchanged {
 }
 
 thread_local! {
-    static REQUESTS: RefCell<Table<Outcome, OfRequests>> = RefCell::default();
-    static EXCHANGES: RefCell<Table<Exchanged, BoundHistogram<f64>>> = RefCell::default();
+    static REQUESTS: RefCell<BoundTable<OutcomeLabels, OfRequests>> = RefCell::default();
+    static EXCHANGES: RefCell<BoundTable<Exchanged, BoundHistogram<f64>>> = RefCell::default();
 }
 
 /// A method as metrics name it.
@@ -91,10 +91,10 @@ pub fn known(method: &Method) -> &'static str {
 
 impl Metrics {
     /// Measures a request that is over.
-    pub fn request(&self, ended: &Ended<'_>) {
-        let Ended { is_tls, status, verdict, .. } = *ended;
+    pub fn request(&self, ended: &EndedRequest<'_>) {
+        let EndedRequest { is_tls, status, verdict, .. } = *ended;
         let route = ended.route.map_or(0, |route| std::sync::Arc::as_ptr(route).addr());
-        let outcome = Outcome { route, method: known(ended.method), is_tls, status, verdict };
+        let outcome = OutcomeLabels { route, method: known(ended.method), is_tls, status, verdict };
         let name = ended.route.map_or("", |route| route.name.as_str());
         REQUESTS.with_borrow_mut(|table| {
             let Some(bound) = table.get(name, outcome, |outcome| self.bind(outcome, ended)) else { return };
@@ -106,7 +106,7 @@ impl Metrics {
         });
     }
 
-    fn bind(&self, outcome: &Outcome, ended: &Ended<'_>) -> OfRequests {
+    fn bind(&self, outcome: &OutcomeLabels, ended: &EndedRequest<'_>) -> OfRequests {
         let name = ended.route.map(|route| KeyValue::new(define::ROUTE, StringValue::from(route.name.clone())));
         let mut of_duration =
             vec![KeyValue::new(define::METHOD, outcome.method), KeyValue::new(define::SCHEME, scheme(outcome.is_tls))];

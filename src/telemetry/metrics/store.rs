@@ -13,7 +13,7 @@ pub const FULL: &str = "full";
 
 /// An operation of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum StoreOperation {
     /// Tell the time.
     Now,
     /// Read a record.
@@ -22,7 +22,7 @@ pub enum Operation {
     Swap,
 }
 
-impl Operation {
+impl StoreOperation {
     /// All of them, each at the place of its number.
     pub(super) const ALL: [Self; 3] = [Self::Now, Self::Read, Self::Swap];
 
@@ -38,24 +38,24 @@ impl Operation {
 
 impl Metrics {
     /// Records how long an operation took.
-    pub fn store_answered(&self, operation: Operation, took: Duration) {
+    pub fn store_answered(&self, operation: StoreOperation, took: Duration) {
         if let Some(duration) = self.store_durations.get(operation as usize) {
             duration.record(took.as_secs_f64());
         }
     }
 
     /// Counts an operation that failed with this error.
-    pub fn store_failed(&self, operation: Operation, error: &'static str) {
+    pub fn store_failed(&self, operation: StoreOperation, error: &'static str) {
         self.store_errors.add(1, &failure(operation, error));
     }
 }
 
-fn failure(operation: Operation, word: &'static str) -> [KeyValue; 2] {
+fn failure(operation: StoreOperation, word: &'static str) -> [KeyValue; 2] {
     [KeyValue::new(define::STORE_OPERATION, operation.word()), KeyValue::new(define::ERROR, word)]
 }
 
 /// The attributes of every failure that can occur.
 pub(super) fn failures() -> impl Iterator<Item = [KeyValue; 2]> {
-    let unavailable = Operation::ALL.map(|operation| failure(operation, UNAVAILABLE));
-    unavailable.into_iter().chain([failure(Operation::Swap, FULL)])
+    let unavailable = StoreOperation::ALL.map(|operation| failure(operation, UNAVAILABLE));
+    unavailable.into_iter().chain([failure(StoreOperation::Swap, FULL)])
 }

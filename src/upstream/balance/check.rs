@@ -15,16 +15,16 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Servers, server::Server};
+use super::{UpstreamServers, server::UpstreamServer};
 use crate::{
     body::Body,
-    config::{Health, Question, Upstream},
+    config::{HealthCheck, HealthProbe, Upstream},
     entropy::random_u64,
     upstream::{Purpose, connection::Connected, connector, dial, peer::Resolver},
 };
 
 /// Begins the checks of an upstream that wants them, on this runtime. They end with its configuration.
-pub(super) fn begin(runtime: Option<&Handle>, upstream: &Arc<Upstream>, servers: &Arc<Servers>) {
+pub(super) fn begin(runtime: Option<&Handle>, upstream: &Arc<Upstream>, servers: &Arc<UpstreamServers>) {
     let checks = runtime.zip(upstream.health.as_ref());
     for (index, server) in servers.list.iter().enumerate() {
         match checks {
@@ -38,7 +38,7 @@ pub(super) fn begin(runtime: Option<&Handle>, upstream: &Arc<Upstream>, servers:
 }
 
 /// Checks one server until its configuration is gone.
-async fn check(upstream: Weak<Upstream>, index: usize, server: Arc<Server>) {
+async fn check(upstream: Weak<Upstream>, index: usize, server: Arc<UpstreamServer>) {
     let (connector, resolver) = (connector(1), Resolver::new());
     loop {
         let Some((upstream, health)) = upstream.upgrade().and_then(|upstream| {
@@ -61,7 +61,7 @@ async fn check(upstream: Weak<Upstream>, index: usize, server: Arc<Server>) {
     }
 }
 
-fn tell(upstream: &Upstream, server: &Server, down: bool, reason: &str) {
+fn tell(upstream: &Upstream, server: &UpstreamServer, down: bool, reason: &str) {
     let (upstream, server) = (&upstream.name, &server.name);
     if down {
         tracing::warn!(%upstream, %server, reason, "the server is down: it gets no requests");
@@ -76,12 +76,12 @@ async fn ask(
     resolver: &Resolver,
     upstream: &Arc<Upstream>,
     index: usize,
-    question: &Question,
+    question: &HealthProbe,
 ) -> Result<(), String> {
     let name = upstream.servers.get(index).map_or("", String::as_str);
     let failed = |failure: crate::upstream::Failure| failure.to_string();
     let dialled = dial((connector, Purpose::Read), resolver, upstream, name, true).await.map_err(failed)?;
-    let Question::Http { path, status } = question else { return Ok(()) };
+    let HealthProbe::Http { path, status } = question else { return Ok(()) };
     let head = head(upstream.host_header.for_server(name).unwrap_or(name), path).map_err(|error| error.to_string())?;
     // The connection is closed with the exchange: a kept one would hide that no new one can be made.
     let exchange = Connected::new(dialled, index, None).send(Box::new(head), &Body::empty()).await.map_err(failed)?;
@@ -101,7 +101,7 @@ struct Streak<'a>(&'a AtomicUsize);
 
 impl Streak<'_> {
     /// What is to be held to be the case after another answer, if that changes.
-    fn after(&self, is_well: bool, is_down: bool, health: &Health) -> Option<bool> {
+    fn after(&self, is_well: bool, is_down: bool, health: &HealthCheck) -> Option<bool> {
         if is_well != is_down {
             self.0.store(0, Ordering::Relaxed);
             return None;
@@ -127,9 +127,9 @@ fn with_jitter(interval: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    fn health() -> Health {
-        Health {
-            question: Question::Connect,
+    fn health() -> HealthCheck {
+        HealthCheck {
+            question: HealthProbe::Connect,
             interval: Duration::from_secs(1),
             timeout: Duration::from_secs(1),
             healthy_after: 2,

@@ -25,7 +25,7 @@ use crate::{
 };
 
 use order::Order;
-use server::Server;
+use server::UpstreamServer;
 pub(crate) use server::{Full, Slot};
 
 /// By what a server is chosen.
@@ -40,13 +40,13 @@ pub enum Choice<'a> {
 }
 
 /// An upstream of a configuration that somebody may use still, and its servers.
-type Known = HashMap<usize, (Weak<Upstream>, Arc<Servers>)>;
+type KnownUpstream = HashMap<usize, (Weak<Upstream>, Arc<UpstreamServers>)>;
 
 /// The servers of all upstreams. What is known of a server outlives the configuration that names it.
 #[derive(Default)]
 pub struct Upstreams {
     /// By the address of the upstream, which the weak reference keeps from being given to another one.
-    known: RwLock<Known>,
+    known: RwLock<KnownUpstream>,
     /// Where health checks run.
     checks: Option<Handle>,
 }
@@ -71,7 +71,7 @@ impl Upstreams {
     }
 
     /// The servers of an upstream.
-    pub(crate) fn of(&self, upstream: &Arc<Upstream>) -> Arc<Servers> {
+    pub(crate) fn of(&self, upstream: &Arc<Upstream>) -> Arc<UpstreamServers> {
         let address = Arc::as_ptr(upstream).addr();
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, servers)) = known.get(&address) {
@@ -81,7 +81,7 @@ impl Upstreams {
         self.make(upstream)
     }
 
-    fn make(&self, upstream: &Arc<Upstream>) -> Arc<Servers> {
+    fn make(&self, upstream: &Arc<Upstream>) -> Arc<UpstreamServers> {
         let address = Arc::as_ptr(upstream).addr();
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, servers)) = known.get(&address) {
@@ -89,11 +89,12 @@ impl Upstreams {
         }
         let of_same_name = || known.values().map(|(_, servers)| servers).filter(|known| known.name == upstream.name);
         let servers = upstream.servers.iter().map(|name| {
-            let is_same = |server: &&Arc<Server>| server.name == *name && server.max() == upstream.connections.max;
+            let is_same =
+                |server: &&Arc<UpstreamServer>| server.name == *name && server.max() == upstream.connections.max;
             let same = of_same_name().flat_map(|known| &known.list).find(is_same);
-            same.cloned().unwrap_or_else(|| Arc::new(Server::new(name, upstream.connections.max)))
+            same.cloned().unwrap_or_else(|| Arc::new(UpstreamServer::new(name, upstream.connections.max)))
         });
-        let servers = Arc::new(Servers {
+        let servers = Arc::new(UpstreamServers {
             name: upstream.name.clone(),
             list: servers.collect(),
             order: Order::of(&upstream.servers, &upstream.weights),
@@ -126,14 +127,14 @@ impl Gauged for Upstreams {
 }
 
 /// The servers of one upstream.
-pub(crate) struct Servers {
+pub(crate) struct UpstreamServers {
     name: String,
-    list: Vec<Arc<Server>>,
+    list: Vec<Arc<UpstreamServer>>,
     order: Order,
     is_checked: bool,
 }
 
-impl Servers {
+impl UpstreamServers {
     /// The servers to try, by their places in the configuration, in this order; none where all are down.
     pub(crate) fn order(&self, choice: Choice<'_>) -> Vec<usize> {
         let mut order = match choice {

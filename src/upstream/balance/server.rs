@@ -13,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::config::Connections;
+use crate::config::ConnectionLimits;
 
 /// How long a server that could not be connected to comes after all others: long enough that a server which is gone
 /// costs few requests a second attempt, short enough that one which came back has its share soon.
@@ -24,7 +24,7 @@ static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// What is known of a server, shared by all configurations that name it.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct UpstreamServer {
     pub(super) name: String,
     /// Whether its health checks failed.
     down: AtomicBool,
@@ -45,7 +45,7 @@ pub(crate) struct Slot(#[expect(dead_code, reason = "it is held, and dropped")] 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-impl Server {
+impl UpstreamServer {
     pub(super) fn new(name: &str, max: usize) -> Self {
         let max = max.min(Semaphore::MAX_PERMITS);
         Self {
@@ -111,11 +111,11 @@ impl Server {
     }
 
     /// A slot, when one is free: those who wait get theirs in the order in which they came.
-    pub(super) async fn slot(&self, limits: &Connections) -> Result<Slot, Full> {
+    pub(super) async fn slot(&self, limits: &ConnectionLimits) -> Result<Slot, Full> {
         if let Ok(slot) = self.try_slot() {
             return Ok(slot);
         }
-        let waiter = Waiter::of(self, limits.queue_max_waiters).ok_or(Full)?;
+        let waiter = SlotWaiter::of(self, limits.queue_max_waiters).ok_or(Full)?;
         let permit = timeout(limits.queue_max_wait, Arc::clone(&self.slots).acquire_owned()).await;
         drop(waiter);
         match permit {
@@ -126,16 +126,16 @@ impl Server {
 }
 
 /// One request that waits for a slot.
-struct Waiter<'a>(&'a AtomicUsize);
+struct SlotWaiter<'a>(&'a AtomicUsize);
 
-impl<'a> Waiter<'a> {
-    fn of(server: &'a Server, max: usize) -> Option<Self> {
+impl<'a> SlotWaiter<'a> {
+    fn of(server: &'a UpstreamServer, max: usize) -> Option<Self> {
         let waiter = Self(&server.waiting);
         (server.waiting.fetch_add(1, Ordering::Relaxed) < max).then_some(waiter)
     }
 }
 
-impl Drop for Waiter<'_> {
+impl Drop for SlotWaiter<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -149,13 +149,13 @@ fn since_start() -> u64 {
 mod tests {
     use super::*;
 
-    fn limits(queue_max_waiters: usize) -> Connections {
-        Connections { queue_max_wait: Duration::from_millis(20), queue_max_waiters, ..Connections::default() }
+    fn limits(queue_max_waiters: usize) -> ConnectionLimits {
+        ConnectionLimits { queue_max_wait: Duration::from_millis(20), queue_max_waiters, ..ConnectionLimits::default() }
     }
 
     #[tokio::test]
     async fn a_slot_is_free_again_when_its_exchange_is_over() {
-        let server = Server::new("a:1", 1);
+        let server = UpstreamServer::new("a:1", 1);
         let slot = server.slot(&limits(0)).await.expect("it is idle");
         assert_eq!((server.in_use(), server.try_slot().err()), (1, Some(Full)));
         drop(slot);
@@ -164,7 +164,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_wait_for_a_slot_is_bounded() {
-        let server = Server::new("a:1", 1);
+        let server = UpstreamServer::new("a:1", 1);
         let _slot = server.try_slot().expect("it is idle");
         assert_eq!(server.slot(&limits(1)).await.err(), Some(Full));
         assert_eq!(server.waiting(), 0);
@@ -172,8 +172,8 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_served_when_a_slot_is_free() {
-        let server = Server::new("a:1", 1);
-        let limits = Connections { queue_max_wait: Duration::from_secs(10), ..limits(1) };
+        let server = UpstreamServer::new("a:1", 1);
+        let limits = ConnectionLimits { queue_max_wait: Duration::from_secs(10), ..limits(1) };
         let slot = server.try_slot().expect("it is idle");
         let (waited, ()) = tokio::join!(server.slot(&limits), async move { drop(slot) });
         assert!(waited.is_ok());
@@ -181,15 +181,15 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_waits_beyond_the_most_who_may() {
-        let server = Server::new("a:1", 1);
+        let server = UpstreamServer::new("a:1", 1);
         let _slot = server.try_slot().expect("it is idle");
-        let limits = Connections { queue_max_wait: Duration::from_secs(600), ..limits(0) };
+        let limits = ConnectionLimits { queue_max_wait: Duration::from_secs(600), ..limits(0) };
         assert_eq!(server.slot(&limits).await.err(), Some(Full));
     }
 
     #[test]
     fn a_server_that_refused_comes_last_until_it_takes_a_connection() {
-        let server = Server::new("a:1", 1);
+        let server = UpstreamServer::new("a:1", 1);
         server.connected(false);
         assert!(server.comes_last());
         server.connected(true);

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::{
-    config::{Connections, Health, Question},
+    config::{ConnectionLimits, HealthCheck, HealthProbe},
     upstream::testing::upstream,
 };
 
-fn of(upstreams: &Upstreams, servers: &[&str]) -> (Arc<Upstream>, Arc<Servers>) {
+fn of(upstreams: &Upstreams, servers: &[&str]) -> (Arc<Upstream>, Arc<UpstreamServers>) {
     let upstream = Arc::new(upstream(servers));
     let servers = upstreams.of(&upstream);
     (upstream, servers)
@@ -30,7 +30,7 @@ fn a_server_with_another_limit_is_counted_anew() {
     let upstreams = Upstreams::default();
     let (_first, before) = of(&upstreams, &["a:1"]);
     let _slot = before.try_slot(0).expect("it is idle");
-    let connections = Connections { max: 1, ..Connections::default() };
+    let connections = ConnectionLimits { max: 1, ..ConnectionLimits::default() };
     let second = Arc::new(Upstream { connections, ..upstream(&["a:1"]) });
     assert!(upstreams.of(&second).try_slot(0).is_ok());
 }
@@ -51,8 +51,8 @@ fn a_server_that_is_down_is_in_no_order() {
 #[test]
 fn a_server_that_nobody_checks_any_more_is_up() {
     let upstreams = Upstreams::default();
-    let health = Health {
-        question: Question::Connect,
+    let health = HealthCheck {
+        question: HealthProbe::Connect,
         interval: std::time::Duration::from_secs(1),
         timeout: std::time::Duration::from_secs(1),
         healthy_after: 1,

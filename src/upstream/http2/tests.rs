@@ -20,7 +20,7 @@ use super::*;
 use crate::{
     config::Upstream,
     upstream::{
-        Choice, Exchanger, Failure, Purpose, Whole, hash_whole, read_whole,
+        BufferedBody, Choice, Exchanger, Failure, Purpose, hash_whole, read_whole,
         testing::{PATIENCE, SHORT, body, collect, head, listen, upstream, write},
     },
 };
@@ -254,8 +254,8 @@ async fn a_response_that_breaks_off_is_not_whole() {
         if let Ok(mut exchange) = read().await {
             let budget = Arc::new(crate::body::BodyBudget::new(1 << 20, 0));
             assert!(!matches!(
-                read_whole(&mut exchange, 100, PATIENCE, (&budget, crate::body::Use::Response)).await,
-                Ok(Whole::Complete(_))
+                read_whole(&mut exchange, 100, PATIENCE, (&budget, crate::body::MemoryUse::Response)).await,
+                Ok(BufferedBody::Complete(_))
             ));
         }
     }

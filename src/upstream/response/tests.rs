@@ -157,7 +157,8 @@ async fn a_body_that_stops_arriving_times_out() {
 async fn a_whole_body_is_read() {
     let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
     let mut case = Case::open(Method::GET, response).await;
-    let Ok(Whole::Complete(body)) = read_whole(&mut case.exchange, 5, PATIENCE, (&budget(5), Use::Response)).await
+    let Ok(BufferedBody::Complete(body)) =
+        read_whole(&mut case.exchange, 5, PATIENCE, (&budget(5), MemoryUse::Response)).await
     else {
         panic!("the body is small enough");
     };
@@ -168,8 +169,8 @@ async fn a_whole_body_is_read() {
 #[tokio::test]
 async fn a_body_that_is_too_large_by_its_length_is_not_read() {
     let mut case = Case::open(Method::GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await;
-    let whole = read_whole(&mut case.exchange, 4, PATIENCE, (&budget(5), Use::Response)).await;
-    assert!(matches!(whole, Ok(Whole::TooLarge(body)) if body.is_empty()));
+    let whole = read_whole(&mut case.exchange, 4, PATIENCE, (&budget(5), MemoryUse::Response)).await;
+    assert!(matches!(whole, Ok(BufferedBody::TooLarge(body)) if body.is_empty()));
     assert_eq!(collect(&mut case.exchange).await.unwrap(), b"hello", "the caller can stream it");
 }
 
@@ -177,7 +178,8 @@ async fn a_body_that_is_too_large_by_its_length_is_not_read() {
 async fn a_body_that_turns_out_too_large_can_be_streamed_on() {
     let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n";
     let mut case = Case::open(Method::GET, response).await;
-    let Ok(Whole::TooLarge(beginning)) = read_whole(&mut case.exchange, 4, PATIENCE, (&budget(5), Use::Response)).await
+    let Ok(BufferedBody::TooLarge(beginning)) =
+        read_whole(&mut case.exchange, 4, PATIENCE, (&budget(5), MemoryUse::Response)).await
     else {
         panic!("the body is too large");
     };
@@ -190,7 +192,8 @@ async fn a_body_that_the_total_has_no_room_for_can_be_streamed_on() {
     let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n";
     let mut case = Case::open(Method::GET, response).await;
     let budget = budget(4);
-    let Ok(Whole::TooLarge(beginning)) = read_whole(&mut case.exchange, 100, PATIENCE, (&budget, Use::Response)).await
+    let Ok(BufferedBody::TooLarge(beginning)) =
+        read_whole(&mut case.exchange, 100, PATIENCE, (&budget, MemoryUse::Response)).await
     else {
         panic!("there is no room");
     };
@@ -203,8 +206,8 @@ async fn a_body_gives_its_memory_back() {
     let budget = budget(5);
     for _ in 0..2 {
         let mut case = Case::open(Method::GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await;
-        let whole = read_whole(&mut case.exchange, 5, PATIENCE, (&budget, Use::Response)).await;
-        assert!(matches!(whole, Ok(Whole::Complete(_))));
+        let whole = read_whole(&mut case.exchange, 5, PATIENCE, (&budget, MemoryUse::Response)).await;
+        assert!(matches!(whole, Ok(BufferedBody::Complete(_))));
     }
 }
 
@@ -238,7 +241,8 @@ async fn a_body_that_is_too_slow_can_be_streamed_on() {
     let (upstream, none) = (Arc::new(upstream(&[&server])), Body::empty());
     let mut exchange =
         Exchanger::new().read(&upstream, crate::upstream::Choice::Turn, head(Method::GET, &none), &none).await.unwrap();
-    let Ok(Whole::TooSlow(beginning)) = read_whole(&mut exchange, 1000, SHORT, (&budget(1000), Use::Response)).await
+    let Ok(BufferedBody::TooSlow(beginning)) =
+        read_whole(&mut exchange, 1000, SHORT, (&budget(1000), MemoryUse::Response)).await
     else {
         panic!("the upstream waits for us");
     };
@@ -250,8 +254,8 @@ async fn a_body_that_is_too_slow_can_be_streamed_on() {
 #[tokio::test]
 async fn the_length_in_a_response_to_head_is_not_too_large() {
     let mut case = Case::open(Method::HEAD, "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n").await;
-    let whole = read_whole(&mut case.exchange, 4, PATIENCE, (&budget(4), Use::Response)).await;
-    assert!(matches!(whole, Ok(Whole::Complete(body)) if body.is_empty()));
+    let whole = read_whole(&mut case.exchange, 4, PATIENCE, (&budget(4), MemoryUse::Response)).await;
+    assert!(matches!(whole, Ok(BufferedBody::Complete(body)) if body.is_empty()));
 }
 
 /// RFC 9110 section 14.1.2: the last byte of a range is part of it, the end of ours is not.
@@ -260,7 +264,7 @@ fn a_part_is_cut_across_chunks() {
     let chunks = ["con", "te", "nt"].map(|text| Bytes::from_static(text.as_bytes()));
     for (part, expected) in [(0..7, "content"), (1..6, "onten"), (3..5, "te"), (6..7, "t"), (5..99, "nt"), (9..12, "")]
     {
-        let whole = Begun { chunks: chunks.to_vec(), len: 7, share: None };
+        let whole = BodyPrefix { chunks: chunks.to_vec(), len: 7, share: None };
         let cut = whole.part(part.clone());
         assert_eq!((cut.chunks().concat(), cut.len()), (expected.as_bytes().to_vec(), expected.len()), "{part:?}");
         assert_eq!(cut.is_empty(), expected.is_empty());

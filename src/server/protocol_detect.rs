@@ -25,10 +25,10 @@ use super::{
 const BEGINNING: [u8; 4] = *b"PRI ";
 
 /// An application whose clients speak HTTP/1.1 or HTTP/2 on one port without TLS.
-pub(super) struct Entrance<A>(pub(super) Arc<Connections<A>>);
+pub(super) struct ProtocolDetect<A>(pub(super) Arc<Connections<A>>);
 
 #[async_trait]
-impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Entrance<A> {
+impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for ProtocolDetect<A> {
     async fn process_new(self: &Arc<Self>, mut stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
         let place = self.0.place(&stream)?;
         let protocol = self.protocol(&mut stream).await.ok()?;
@@ -41,7 +41,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Entrance<A> {
     }
 }
 
-impl<A> Entrance<A> {
+impl<A> ProtocolDetect<A> {
     /// Looks at the first bytes and leaves them where they are.
     async fn protocol(&self, stream: &mut Stream) -> io::Result<Protocol> {
         let mut first = [0];

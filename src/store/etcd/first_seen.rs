@@ -18,13 +18,13 @@ use crate::core::{
 };
 
 /// First sights of the records that hold moments.
-pub(super) struct Sights {
+pub(super) struct FirstSeen {
     /// One for each resource, so that they are no more than the store has records; an entry that is pushed out
     /// nevertheless makes an end come later.
     seen: Mutex<LruCache<ResourceKey, (Revision, StoreTime)>>,
 }
 
-impl Sights {
+impl FirstSeen {
     /// Room for the sights of this many records.
     pub(super) fn new(capacity: usize) -> Self {
         let capacity = NonZeroUsize::new(capacity).unwrap_or(NonZeroUsize::MIN);
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn every_read_of_a_revision_counts_from_the_first() {
-        let sights = Sights::new(10);
+        let sights = FirstSeen::new(10);
         assert_eq!(sights.base(&key(), Revision(1), at(5)), at(5));
         sights.note(&key(), Revision(1), at(5), &doubted());
         assert_eq!(sights.base(&key(), Revision(1), at(8)), at(5));
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn an_earlier_sight_is_the_better_one() {
-        let sights = Sights::new(10);
+        let sights = FirstSeen::new(10);
         sights.note(&key(), Revision(1), at(5), &doubted());
         sights.note(&key(), Revision(1), at(3), &doubted());
         sights.note(&key(), Revision(1), at(4), &doubted());
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_late_answer_does_not_replace_what_is_newer() {
-        let sights = Sights::new(10);
+        let sights = FirstSeen::new(10);
         sights.note(&key(), Revision(2), at(5), &doubted());
         sights.note(&key(), Revision(1), at(6), &doubted());
         assert_eq!(sights.base(&key(), Revision(2), at(8)), at(5));
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn records_without_moments_take_no_room() {
-        let sights = Sights::new(1);
+        let sights = FirstSeen::new(1);
         sights.note(&key(), Revision(1), at(5), &doubted());
         let other = ResourceKey::from_text("b");
         sights.note(&other, Revision(2), at(6), &Record::absent(Revision(0)));

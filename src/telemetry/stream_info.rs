@@ -21,12 +21,12 @@ use crate::core::address::Address;
 const NOTHING: u64 = u64::MAX;
 
 tokio::task_local! {
-    static TRAIL: Arc<Trail>;
+    static TRAIL: Arc<StreamInfo>;
 }
 
 /// The notes of one request.
 #[derive(Debug)]
-pub struct Trail {
+pub struct StreamInfo {
     pub(super) trace: Trace,
     /// When the head of the request had been read.
     pub(super) started: Instant,
@@ -35,7 +35,7 @@ pub struct Trail {
     server: Mutex<Option<Address>>,
 }
 
-impl Trail {
+impl StreamInfo {
     pub(super) fn new(trace: Trace) -> Self {
         Self {
             trace,
@@ -88,7 +88,7 @@ fn read(total: &AtomicU64) -> Option<Duration> {
 }
 
 /// Does something on behalf of the request of this trail.
-pub async fn along<T>(trail: Option<&Arc<Trail>>, work: impl Future<Output = T>) -> T {
+pub async fn along<T>(trail: Option<&Arc<StreamInfo>>, work: impl Future<Output = T>) -> T {
     match trail {
         Some(trail) => TRAIL.scope(Arc::clone(trail), work).await,
         None => work.await,
@@ -105,7 +105,7 @@ pub async fn waiting<T>(wait: impl Future<Output = T>) -> T {
 }
 
 /// The trail of the request on whose behalf this runs.
-pub fn current() -> Option<Arc<Trail>> {
+pub fn current() -> Option<Arc<StreamInfo>> {
     TRAIL.try_with(Arc::clone).ok()
 }
 
@@ -115,7 +115,7 @@ mod tests {
 
     #[tokio::test]
     async fn notes_reach_the_trail_of_the_task_they_were_made_in() {
-        let trail = Arc::new(Trail::new(Trace::none()));
+        let trail = Arc::new(StreamInfo::new(Trace::none()));
         assert_eq!((trail.claim_wait(), trail.upstream_time()), (None, None));
         along(Some(&trail), async {
             let noted = current().expect("there is a trail");

@@ -1,16 +1,14 @@
 //! The configuration that is served, with every default, in the words of the file. It holds no secret: passwords and
 //! tokens stand in files or in the environment, whose names alone are shown.
 
-mod upstream;
-
 use axum::{Json, extract::State, response::IntoResponse as _};
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Shared, answer::joined, health::kind};
+use super::{AdminAnswer, AdminState, answer::joined, health::kind};
 use crate::{
     config::{
-        Admin, Config, Listen, Login, Route, Server, Store, StoreKind, Telemetry, Tls, TokenSource, Word, guard_words,
-        show_duration, show_size,
+        Admin, Config, Listen, Login, Route, Server, StoreKind, StoreSettings, Telemetry, Tls, TokenSource, Word,
+        guard_words, show_duration, show_size,
     },
     core::policy::{Guard, LeaseRules},
     tls::ServerTls,
@@ -19,12 +17,12 @@ use crate::{
 use upstream::upstream;
 
 /// All of it.
-pub(super) async fn config(State(admin): Shared) -> Answer {
+pub(super) async fn config(State(admin): AdminState) -> AdminAnswer {
     Ok(Json(whole(&admin.config())).into_response())
 }
 
 /// The routes alone, in the order in which the file has them.
-pub(super) async fn routes(State(admin): Shared) -> Answer {
+pub(super) async fn routes(State(admin): AdminState) -> AdminAnswer {
     let config = admin.config();
     let routes = config.routes.iter().map(|route| self::route(route)).collect::<Vec<_>>();
     Ok(Json(json!({ "routes": routes })).into_response())
@@ -100,7 +98,7 @@ fn admin(admin: &Admin) -> Value {
     json!({ "listen": address(&admin.listen), "hosts": admin.hosts, "token_file": file, "token_env": variable })
 }
 
-fn store(store: &Store) -> Value {
+fn store(store: &StoreSettings) -> Value {
     let common = json!({
         "kind": kind(&store.kind),
         "capacity": store.capacity,
@@ -185,9 +183,9 @@ fn guard(guard: &Guard) -> Value {
         "etag": guard.etag.spelled(),
         "ignore_json": texts(&mut guard.ignored_json.iter().map(ToString::to_string)),
         "unique_tags": guard.unique_tags,
-        "etag_suffixes": guard.on_the_way.suffixes,
-        "accept_weak_own": guard.on_the_way.weakens,
-        "mirror_header": guard.on_the_way.mirror.as_ref().map(ToString::to_string),
+        "etag_suffixes": guard.intermediaries.suffixes,
+        "accept_weak_own": guard.intermediaries.weakens,
+        "mirror_header": guard.intermediaries.mirror.as_ref().map(ToString::to_string),
         "compare": guard.compare.word(),
         "writers": guard.writers.word(),
         "require": guard.require.word(),
@@ -282,3 +280,5 @@ mod tests {
         }
     }
 }
+
+mod upstream;

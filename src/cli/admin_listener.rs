@@ -9,13 +9,13 @@ use crate::{
 };
 
 /// A listener that is bound, and its token.
-pub(super) struct Desk {
+pub(super) struct BoundAdmin {
     socket: AdminSocket,
     settings: config::Admin,
     token: Option<Token>,
 }
 
-impl Desk {
+impl BoundAdmin {
     /// The listener that a configuration asks for; or why there is none, and how the process ends then.
     pub(super) fn open(config: &Config) -> Result<Option<Self>, (Box<dyn Error>, Exit)> {
         let Some(settings) = config.admin.clone() else { return Ok(None) };

@@ -2,8 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::answer::joined;
-use crate::config::{Health, HostHeader, Question, Upstream, Word as _, show_duration};
+use crate::{
+    admin::answer::joined,
+    config::{HealthCheck, HealthProbe, HostHeader, Upstream, Word as _, show_duration},
+};
 
 /// All keys of an upstream. Of `tls` only the name is shown that servers are known by: the rest are files, which were
 /// read at the start.
@@ -39,11 +41,11 @@ pub(super) fn upstream(upstream: &Upstream) -> Value {
     })
 }
 
-fn health(health: Option<&Health>) -> Value {
+fn health(health: Option<&HealthCheck>) -> Value {
     let Some(health) = health else { return json!({ "check": "off" }) };
     let question = match &health.question {
-        Question::Connect => json!({ "check": "connect" }),
-        Question::Http { path, status } => {
+        HealthProbe::Connect => json!({ "check": "connect" }),
+        HealthProbe::Http { path, status } => {
             json!({ "check": "http", "path": path, "status": format!("{}-{}", status.start(), status.end()) })
         }
     };

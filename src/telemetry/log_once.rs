@@ -17,14 +17,14 @@ use opentelemetry_sdk::{
 
 /// An exporter that is looked after.
 #[derive(Debug)]
-pub(super) struct Quiet<E> {
+pub(super) struct LogOnce<E> {
     exporter: E,
     /// What it exports.
     what: &'static str,
     is_failing: AtomicBool,
 }
 
-impl<E> Quiet<E> {
+impl<E> LogOnce<E> {
     /// Looks after an exporter of such things.
     pub(super) const fn new(exporter: E, what: &'static str) -> Self {
         Self { exporter, what, is_failing: AtomicBool::new(false) }
@@ -44,7 +44,7 @@ impl<E> Quiet<E> {
     }
 }
 
-impl<E: SpanExporter> SpanExporter for Quiet<E> {
+impl<E: SpanExporter> SpanExporter for LogOnce<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         self.told(self.exporter.export(batch).await)
     }
@@ -58,7 +58,7 @@ impl<E: SpanExporter> SpanExporter for Quiet<E> {
     }
 }
 
-impl<E: LogExporter> LogExporter for Quiet<E> {
+impl<E: LogExporter> LogExporter for LogOnce<E> {
     async fn export(&self, batch: LogBatch<'_>) -> OTelSdkResult {
         self.told(self.exporter.export(batch).await)
     }
@@ -72,7 +72,7 @@ impl<E: LogExporter> LogExporter for Quiet<E> {
     }
 }
 
-impl PushMetricExporter for Quiet<MetricExporter> {
+impl PushMetricExporter for LogOnce<MetricExporter> {
     async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
         self.told(self.exporter.export(metrics).await)
     }
