@@ -8,7 +8,7 @@
 //!    [`core::route`]), refuses what has two readings, and makes the resource key ([`core::resource`]).
 //! 3. An unguarded request goes on through pingora's own proxying (`proxy/pass.rs`); one on a route that only watches
 //!    does too, with a verdict beside it (`proxy/observe.rs`). Their path ends here.
-//! 4. A guarded one ([`routing::GuardedRequest`]) goes to [`guard::Guards`], which parses its preconditions
+//! 4. A guarded one ([`routing::GuardedRequest`]) goes to [`guard::Guard`], which parses its preconditions
 //!    ([`core::precondition`]) and takes one of four ways: `guard/read/mod.rs`, `guard/write/mod.rs`, `guard/write/unclaimed.rs`, or
 //!    `guard/lease/mod.rs` for an operation on a lease ([`dialect`], [`core::lease`]). What a lease says to reads and writes
 //!    is judged in `guard/lease/usage.rs`. A request in the azure dialect comes through `guard/azure.rs`, which brings it and

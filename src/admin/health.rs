@@ -18,7 +18,7 @@ use super::{AdminAnswer, AdminListener, AdminState, milliseconds};
 use crate::{
     config::{Route, StoreKind},
     core::{lease::Usage, resource::ResourceKey},
-    guard::Guards,
+    guard::Guard,
     server::Stop,
 };
 
@@ -39,7 +39,7 @@ pub(super) struct Durability(Mutex<Option<(Instant, bool)>>);
 
 impl Durability {
     /// Finds it out, unless that was done just now. Those who ask meanwhile wait for the same answer.
-    async fn holds(&self, guards: &Guards) -> bool {
+    async fn holds(&self, guards: &Guard) -> bool {
         let mut last = self.0.lock().await;
         match *last {
             Some((when, holds)) if when.elapsed() < FOUND_OUT => holds,
@@ -63,7 +63,7 @@ struct StoreCheck {
 }
 
 impl AdminListener {
-    async fn look_at_store(&self, guards: &Guards) -> StoreCheck {
+    async fn look_at_store(&self, guards: &Guard) -> StoreCheck {
         // The key of no resource, and never written.
         let Ok(snapshot) = guards.look(&ResourceKey::from_text("ready?")).await else { return StoreCheck::default() };
         let writable = self.durability.holds(guards).await;

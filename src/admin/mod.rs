@@ -2,7 +2,7 @@
 //!
 //! A request comes through `serve` (limits on connections), `access` (known names, the token, no pages of other origins)
 //! to one of the answers: `health`, `leases`, `records`, `shown` (configuration and routes), `console`. They use what the
-//! guard lets an operator do ([`Guards`]), and never show a lease id.
+//! guard lets an operator do ([`Guard`]), and never show a lease id.
 //!
 //! # Design
 //!
@@ -28,7 +28,7 @@ use crate::{
     config::{self, Config},
     core::resource::ResourceKey,
     generation::Live,
-    guard::Guards,
+    guard::Guard,
     server::Stop,
     telemetry::activity::Activity,
 };
@@ -165,7 +165,7 @@ impl AdminListener {
     }
 
     /// The guard that is in use now.
-    fn guards(&self) -> Arc<Guards> {
+    fn guards(&self) -> Arc<Guard> {
         Arc::clone(&self.subject.live.serving().guards)
     }
 }

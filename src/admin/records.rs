@@ -27,7 +27,7 @@ use crate::{
         resource::ResourceKey,
         validators::{Representation, Validators},
     },
-    guard::Guards,
+    guard::Guard,
     store::Incarnation,
 };
 
@@ -155,7 +155,7 @@ pub(super) async fn forget(
 }
 
 /// Forgets these, and says which of them had a write in flight or in doubt.
-async fn forget_all(guards: &Guards, keys: &[ResourceKey]) -> Result<Vec<String>, AdminProblem> {
+async fn forget_all(guards: &Guard, keys: &[ResourceKey]) -> Result<Vec<String>, AdminProblem> {
     let mut busy = Vec::new();
     for key in keys {
         if guards.forget(key).await?.was_busy {

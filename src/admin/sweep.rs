@@ -5,7 +5,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use super::answer::AdminProblem;
 use crate::{
     core::{record::Snapshot, resource::ResourceKey},
-    guard::Guards,
+    guard::Guard,
 };
 
 /// Records in one question to the store.
@@ -45,7 +45,7 @@ pub(super) struct Swept<T> {
 /// Goes through records from a cursor on, and keeps what `keep` makes of them, until it has `limit` or has looked at
 /// enough.
 pub(super) async fn sweep<T>(
-    guards: &Guards,
+    guards: &Guard,
     from: Option<Cursor>,
     limit: usize,
     keep: impl Fn(&ResourceKey, &Snapshot) -> Option<T>,

@@ -5,7 +5,7 @@ use std::{borrow::Cow, path::Path, process::ExitCode, time::Duration};
 use super::{complain, print, report};
 use crate::{
     config::{self, Route, Upstream, Word, guard_words, show_duration},
-    core::policy::{Dialect, Guard, LeaseRules},
+    core::policy::{Dialect, GuardRules, LeaseRules},
 };
 
 const HEADINGS: [&str; 9] = ["NAME", "HOST", "PATH", "POLICY", "ETAG", "WRITERS", "REQUIRE", "LEASES", "UPSTREAM"];
@@ -26,7 +26,8 @@ pub(super) fn execute(file: &Path) -> ExitCode {
 }
 
 fn row(route: &Route) -> [String; 9] {
-    let of_guard = |shown: fn(&Guard) -> Cow<'static, str>| route.guard.as_ref().map_or("-".into(), shown).into_owned();
+    let of_guard =
+        |shown: fn(&GuardRules) -> Cow<'static, str>| route.guard.as_deref().map_or("-".into(), shown).into_owned();
     [
         route.name.clone(),
         route.host.to_string(),

@@ -14,7 +14,7 @@ use crate::{
         idempotency::{key_fields, key_of, missing},
         lease::Usage,
         policy::{
-            Dialect, ErrorShape, Guarantee, Guard, Idempotency, LeaseGuards, LeaseRules, MethodClass, ProbeAuth,
+            Dialect, ErrorShape, Guarantee, GuardRules, Idempotency, LeaseGuards, LeaseRules, MethodClass, ProbeAuth,
             Require,
         },
         precondition::{Preconditions, Requirement, requirement},
@@ -122,7 +122,7 @@ fn explain(config: &Config, request: &ExplainedRequest) -> Vec<(&'static str, St
     if let Door::Guarded(guarded) | Door::Handshake(guarded) | Door::Observed { would: Ok(guarded), .. } = &door {
         lines.push(("key", guarded.key.to_string()));
     }
-    lines.extend(outcome(&door, route.and_then(|route| route.guard.as_ref()), request));
+    lines.extend(outcome(&door, route.and_then(|route| route.guard.as_deref()), request));
     lines
 }
 
@@ -166,7 +166,7 @@ fn policy(route: &Route) -> String {
 }
 
 /// What is not the same for all clients, where it is not the default.
-fn clients(guard: &Guard) -> String {
+fn clients(guard: &GuardRules) -> String {
     let mut text = String::new();
     let errors = if guard.speaks_azure() { ErrorShape::Azure } else { ErrorShape::Problem };
     let words = [
@@ -187,7 +187,7 @@ fn leases(rules: &LeaseRules) -> String {
 }
 
 /// What becomes of it, and what a write needs.
-fn outcome(door: &Door, guard: Option<&Guard>, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
+fn outcome(door: &Door, guard: Option<&GuardRules>, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
     match door {
         Door::Refuse { refusal, .. } => vec![("outcome", refused(refusal))],
         Door::Pass { .. } if guard.is_some() => vec![("outcome", "it passes unjudged".to_owned())],
@@ -204,7 +204,7 @@ fn outcome(door: &Door, guard: Option<&Guard>, request: &ExplainedRequest) -> Ve
 }
 
 /// What becomes of a request in the azure dialect: it is one of its operations, or it is refused.
-fn operation(guarded: &GuardedRequest, guard: &Guard, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
+fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
     let containers = guard.lease.as_ref().is_some_and(|rules| rules.guards == LeaseGuards::Delete);
     let call = match Call::read(&guarded.method, request.target.as_bytes(), &request.headers, containers) {
         Ok(call) => call,
@@ -228,7 +228,7 @@ fn operation(guarded: &GuardedRequest, guard: &Guard, request: &ExplainedRequest
     lines
 }
 
-fn judged(request: &GuardedRequest, guard: &Guard, headers: &HeaderMap) -> Vec<(&'static str, String)> {
+fn judged(request: &GuardedRequest, guard: &GuardRules, headers: &HeaderMap) -> Vec<(&'static str, String)> {
     let class = guard.class_of(&request.method);
     let kind = match class {
         MethodClass::Read => "a read",
@@ -268,7 +268,7 @@ fn judged(request: &GuardedRequest, guard: &Guard, headers: &HeaderMap) -> Vec<(
 }
 
 /// The refusal of a write that has no key where one is required, or one that cannot be read.
-fn lacks_key(guard: &Guard, headers: &HeaderMap) -> Option<String> {
+fn lacks_key(guard: &GuardRules, headers: &HeaderMap) -> Option<String> {
     match key_of(headers, key_fields(guard.errors)) {
         _ if guard.idempotency == Idempotency::Off => None,
         Ok(None) if guard.idempotency == Idempotency::Required => Some(refused(&missing())),

@@ -13,7 +13,7 @@ use crate::{
     config::{Config, Listen, Loaded, StoreKind},
     entropy::random_u64,
     generation::{Live, Serving},
-    guard::Guards,
+    guard::Guard,
     proxy::Gateway,
     reload::{self, Hangups, Reloader, control},
     server::{self, Listeners, Stop, signals},
@@ -177,7 +177,7 @@ pub(super) async fn live(
     let held_until = opened.store.now().await?.plus(opened.left.hold(config));
     // This runtime carries no requests, and lives as long as they come.
     let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
-    let guards = Guards::new(config, upstreams, Arc::clone(&opened.store), random_u64()?, held_until);
+    let guards = Guard::new(config, upstreams, Arc::clone(&opened.store), random_u64()?, held_until);
     let guards = Arc::new(guards.signing_with(signer).noting(activity));
     guards.show();
     let serving = Serving::new(Arc::clone(config), guards);

@@ -37,7 +37,7 @@ use crate::{
     core::{
         fields::Underscores,
         path_mapping::PathMapping,
-        policy::{Guard, Policy},
+        policy::{GuardRules, Policy},
         resource::KeyTemplate,
         route::{HostPattern, PathPattern},
         target::PathParameters,
@@ -300,7 +300,7 @@ pub struct Route {
     /// What it enforces.
     pub policy: Policy,
     /// How, on a guarded route; `None` under [`Policy::LastWriterWins`].
-    pub guard: Option<Guard>,
+    pub guard: Option<Arc<GuardRules>>,
     /// How paths are changed on their way to the upstream.
     pub mapping: PathMapping,
     /// The paths that the upstream gets through it.

@@ -14,7 +14,7 @@ pub enum Policy {
     LastWriterWins,
     /// Conditional headers are judged, and writes need one according to [`Require`].
     Optimistic,
-    /// Leases are judged too, by [`Guard::lease`]; conditional headers are judged where they are present.
+    /// Leases are judged too, by [`GuardRules::lease`]; conditional headers are judged where they are present.
     Pessimistic,
 }
 
@@ -247,7 +247,7 @@ pub enum Guarantee {
 /// Everything about one guarded route that its requests are handled by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration")]
-pub struct Guard {
+pub struct GuardRules {
     /// Where tags come from.
     pub etag: TagSource,
     /// The members of JSON bodies that a content tag leaves out (`ignore_json`).
@@ -262,9 +262,9 @@ pub struct Guard {
     pub compare: Compare,
     /// Which writes need a precondition.
     pub require: Require,
-    /// The methods that [`Guard::require`] speaks of.
+    /// The methods that [`GuardRules::require`] speaks of.
     pub require_methods: Vec<Method>,
-    /// Whether `If-Match: *` counts as a precondition for [`Guard::require`].
+    /// Whether `If-Match: *` counts as a precondition for [`GuardRules::require`].
     pub allow_any: bool,
     /// How the tag of an applied write is learned.
     pub on_write: OnWrite,
@@ -329,7 +329,7 @@ pub enum MethodClass {
     NotSupported,
 }
 
-impl Guard {
+impl GuardRules {
     /// Whether the route serves the operations of Azure's list, and nothing else.
     pub fn speaks_azure(&self) -> bool {
         self.lease.as_ref().is_some_and(|rules| rules.dialect == Dialect::Azure)

@@ -4,7 +4,7 @@ use http::Method;
 
 use super::{
     entity_tag::EntityTag,
-    policy::{ErrorShape, Guard, TagSource},
+    policy::{ErrorShape, GuardRules, TagSource},
     precondition::{Combination, ConditionField, Judgement, MatchRule, Preconditions, Requirement, judge, requirement},
     refusal::{Code, Refusal},
     validators::Representation,
@@ -51,7 +51,7 @@ impl Evidence {
 
 /// Judges a write by the current representation of its target.
 pub fn judge_write(
-    guard: &Guard,
+    guard: &GuardRules,
     method: &Method,
     conditions: &Preconditions,
     current: &Representation,
@@ -87,7 +87,7 @@ pub fn judge_write(
 /// judges itself (`delegate`), only what the route demands beyond that is judged here. The evidence is
 /// what made it pass, or what it is refused by: without it nothing was told of the target.
 pub fn judge_from_memory<'a>(
-    guard: &Guard,
+    guard: &GuardRules,
     method: &Method,
     conditions: &Preconditions,
     evidence: &'a [Evidence],
@@ -114,7 +114,7 @@ pub fn judge_from_memory<'a>(
 }
 
 /// Judges nothing but whether a write carries what its route demands: the upstream judges the rest.
-fn judge_requirement(guard: &Guard, method: &Method, conditions: &Preconditions) -> Verdict {
+fn judge_requirement(guard: &GuardRules, method: &Method, conditions: &Preconditions) -> Verdict {
     if !guard.require_methods.contains(method) {
         return Verdict::Pass;
     }
@@ -126,7 +126,7 @@ fn judge_requirement(guard: &Guard, method: &Method, conditions: &Preconditions)
 }
 
 /// The refusal of a write that carries no precondition although its route demands one.
-pub fn required(guard: &Guard) -> Refusal {
+pub fn required(guard: &GuardRules) -> Refusal {
     let any = if guard.allow_any { " (or If-Match: * for whatever is there)" } else { "" };
     Refusal::new(
         Code::PreconditionRequired,

@@ -14,8 +14,8 @@ use crate::core::{
     validators::Validators,
 };
 
-fn guard(require: Require) -> Guard {
-    Guard {
+fn guard(require: Require) -> GuardRules {
+    GuardRules {
         etag: TagSource::Content,
         ignored_json: Vec::new(),
         unique_tags: false,

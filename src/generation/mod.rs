@@ -7,7 +7,7 @@
 //! judge by a second.
 //!
 //! *What outlives a generation?* Whatever says what happens to resources: the store, the lines of waiting writes, what
-//! responses taught, who holds how many leases, the room for bodies. [`Guards::renewed`] shares all of that. What is
+//! responses taught, who holds how many leases, the room for bodies. [`Guard::renewed`] shares all of that. What is
 //! counted by the place of a route in the file belongs to one generation, and is built anew.
 
 use std::{
@@ -24,7 +24,7 @@ use crate::{
     config::{Config, Route},
     core::route::RouteTable,
     drain::{Gate, Gates, InFlight},
-    guard::Guards,
+    guard::Guard,
     routing::table::table,
     telemetry::metrics,
 };
@@ -36,7 +36,7 @@ pub struct Serving {
     /// Where requests are looked up; its places are those of [`Serving::routes`].
     pub table: RouteTable,
     /// The guard of all its guarded routes.
-    pub guards: Arc<Guards>,
+    pub guards: Arc<Guard>,
     pub(crate) gates: Gates,
     /// Routes of earlier generations on which writes were still under way that no record tells of.
     pub(crate) lingering: Vec<(Arc<Route>, Arc<Gate>)>,
@@ -44,7 +44,7 @@ pub struct Serving {
 
 impl Serving {
     /// That of a configuration, guarded by `guards`.
-    pub fn new(config: Arc<Config>, guards: Arc<Guards>) -> Self {
+    pub fn new(config: Arc<Config>, guards: Arc<Guard>) -> Self {
         guards.upstreams().prepare(&config);
         if let Some(metrics) = metrics::get() {
             metrics.begin_at_zero(config.routes.iter().map(|route| route.name.as_str()));

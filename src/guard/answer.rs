@@ -9,7 +9,7 @@ use crate::{
     core::{
         coarse_tag::Spelling,
         entity_tag::EntityTag,
-        policy::{Guard, TagSource},
+        policy::{GuardRules, TagSource},
         refusal::Refusal,
         validators::{ToldDate, Validators, told_date},
     },
@@ -73,7 +73,7 @@ impl Answer {
     }
 
     /// Says the tag that it carries in the route's second field too.
-    pub(crate) fn mirror_tag(&mut self, guard: &Guard) -> pingora::Result<()> {
+    pub(crate) fn mirror_tag(&mut self, guard: &GuardRules) -> pingora::Result<()> {
         let Some(mirror) = &guard.intermediaries.mirror else { return Ok(()) };
         match self {
             Self::Relayed(relayed) => mirror_tag(&mut relayed.head, mirror),
@@ -92,7 +92,7 @@ impl Answer {
     }
 
     /// Tells what may be told of the modification date. Where the upstream judges, dates are its own matter.
-    pub(crate) fn tell_date(&mut self, guard: &Guard) -> pingora::Result<()> {
+    pub(crate) fn tell_date(&mut self, guard: &GuardRules) -> pingora::Result<()> {
         let Self::Relayed(relayed) = self else { return Ok(()) };
         if guard.etag == TagSource::Delegate {
             return Ok(());
@@ -136,7 +136,7 @@ fn may_have_length(head: &ResponseHeader) -> bool {
 /// Takes away a tag that is not of the route's source: clients could not use it here. Another is spelled as it is issued.
 pub(crate) fn withhold_foreign_tag(
     head: &mut ResponseHeader,
-    guard: &Guard,
+    guard: &GuardRules,
     spelling: &Spelling,
 ) -> pingora::Result<()> {
     let own = guard.etag.is_upstreams_own().then(|| Validators::from_headers(&head.headers).0.tag).flatten();

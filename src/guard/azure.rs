@@ -1,11 +1,13 @@
 //! Requests in the azure dialect: each is one operation of its list, and is told in Azure's words how it went.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{
-    Guards,
+    Guard,
     answer::{Answer, Relayed},
     knowledge::{collections::has_removed_nothing, responses::not_modified_fields},
     lease::{Needs, fresh_id},
@@ -14,7 +16,7 @@ use super::{
 use crate::{
     body::Client,
     core::{
-        policy::{AbsentLease, Guard, LeaseGuards, LeaseRules},
+        policy::{AbsentLease, GuardRules, LeaseGuards, LeaseRules},
         validators::{Modified, Validators},
     },
     dialect::{
@@ -26,13 +28,13 @@ use crate::{
     upstream::BodyPrefix,
 };
 
-impl Guards {
+impl Guard {
     /// Handles a request in the azure dialect.
     pub(crate) async fn answer_in_azure(
         &self,
         client: &mut dyn Client,
         guarded: &GuardedRequest,
-        guard: &Guard,
+        guard: &Arc<GuardRules>,
         rules: &LeaseRules,
     ) -> Result<Answer, Answer> {
         let received = client.head();
@@ -50,25 +52,18 @@ impl Guards {
         let conditions = call.conditions.clone();
         let request = Request::new(self.place(guarded), guard, key, method, head, conditions, call.lease_id);
         let answer = match call.operation {
-            operation if operation.is_lease() => {
-                Box::pin(self.lease_in_azure(client, &request, guard, rules, &call)).await
-            }
-            operation if operation.is_read() => self.read(client, &request, guard).await,
-            AzureOperation::DeleteContainer => self.remove_container(client, &request, guard).await,
-            _ => self.write(client, &request, guard).await,
+            operation if operation.is_lease() => Box::pin(self.lease_in_azure(client, &request, rules, &call)).await,
+            operation if operation.is_read() => self.read(client, &request).await,
+            AzureOperation::DeleteContainer => self.remove_container(client, &request).await,
+            _ => self.write(client, &request).await,
         };
-        self.tell_in_azure(&request, guard, &told, answer.unwrap_or_else(|answer| answer)).await
+        self.tell_in_azure(&request, &told, answer.unwrap_or_else(|answer| answer)).await
     }
 
     /// Removes a container, and with it what is known of its blobs.
-    async fn remove_container(
-        &self,
-        client: &mut dyn Client,
-        request: &Request,
-        guard: &Guard,
-    ) -> Result<Answer, Answer> {
+    async fn remove_container(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
         self.note_removal(request).await?;
-        let answer = self.write(client, request, guard).await;
+        let answer = self.write(client, request).await;
         if !has_removed_nothing(&answer) {
             self.note_removal(request).await?;
         }
@@ -80,14 +75,13 @@ impl Guards {
         &self,
         client: &mut dyn Client,
         request: &Request,
-        guard: &Guard,
         rules: &LeaseRules,
         call: &Call,
     ) -> Result<Answer, Answer> {
         let action = azure::action(&client.head().headers, rules, fresh_id)?;
         let needs = Needs { presence: rules.absent == AbsentLease::Refuse, tag: true };
-        let seen = self.authorize(request, guard, rules, needs).await?;
-        let stepped = self.take_step(client, request, guard, rules, action, None).await?;
+        let seen = self.authorize(request, rules, needs).await?;
+        let stepped = self.take_step(client, request, rules, action, None).await?;
         let (status, field) = azure::done(stepped.done, call.lease_id)?;
         let mut head = ResponseHeader::build(status, Some(8))?;
         if let Some((name, value)) = field {
@@ -105,15 +99,9 @@ impl Guards {
     }
 
     /// Brings an answer into Azure's form; a refusal gets it where it is written.
-    async fn tell_in_azure(
-        &self,
-        request: &Request,
-        guard: &Guard,
-        told: &AzureAnswer,
-        answer: Answer,
-    ) -> Result<Answer, Answer> {
+    async fn tell_in_azure(&self, request: &Request, told: &AzureAnswer, answer: Answer) -> Result<Answer, Answer> {
         match answer {
-            Answer::Relayed(relayed) => self.tell_relayed(request, guard, told, *relayed).await,
+            Answer::Relayed(relayed) => self.tell_relayed(request, told, *relayed).await,
             Answer::NotModified(mut head) => {
                 head.insert_header(ERROR_CODE, "ConditionNotMet")?;
                 told.write_to(&mut head)?;
@@ -127,15 +115,9 @@ impl Guards {
         }
     }
 
-    async fn tell_relayed(
-        &self,
-        request: &Request,
-        guard: &Guard,
-        told: &AzureAnswer,
-        relayed: Relayed,
-    ) -> Result<Answer, Answer> {
+    async fn tell_relayed(&self, request: &Request, told: &AzureAnswer, relayed: Relayed) -> Result<Answer, Answer> {
         let is_blob = told.operation == AzureOperation::ReadBlob;
-        let relayed = if is_blob { self.part_of(request, guard, relayed).await? } else { relayed };
+        let relayed = if is_blob { self.part_of(request, relayed).await? } else { relayed };
         let Relayed { mut head, begun, rest } = relayed;
         let matches = request.conditions.if_match.is_some();
         let outcome = azure::outcome(told.operation, head.status, matches);
@@ -150,7 +132,7 @@ impl Guards {
         let begun = match outcome {
             BackendOutcome::NotModified => {
                 let not_modified = Answer::not_modified(&not_modified_fields(&head.headers));
-                return Box::pin(self.tell_in_azure(request, guard, told, not_modified)).await;
+                return Box::pin(self.tell_in_azure(request, told, not_modified)).await;
             }
             BackendOutcome::Failed(error) => write_error(&mut head, error)?,
             BackendOutcome::Done(status, AnswerBody::Dropped) => {

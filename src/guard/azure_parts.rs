@@ -7,7 +7,7 @@ use http::{Method, StatusCode, header};
 use pingora::http::ResponseHeader;
 
 use super::{
-    Guards,
+    Guard,
     answer::{Answer, Relayed},
     knowledge::evidence::{selecting_number, version_tag_of},
     refusals::RETRY_SOON,
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     body::MemoryUse,
     core::{
-        policy::{Guard, TagSource},
+        policy::TagSource,
         range::{WantedRange, wanted},
         refusal::{Code, Refusal},
         validators::Validators,
@@ -24,14 +24,14 @@ use crate::{
     upstream::{BodyPrefix, BufferedBody, read_whole},
 };
 
-impl Guards {
+impl Guard {
     /// Makes the part that a read asks for of a whole.
     ///
     /// # Errors
     ///
     /// It cannot be made: the whole is too large to hold, or a write is in flight, so that the tag may be older than what
     /// it labels. Parts of one tag are put together by the client: each must be of one content.
-    pub(crate) async fn part_of(&self, request: &Request, guard: &Guard, relayed: Relayed) -> Result<Relayed, Answer> {
+    pub(crate) async fn part_of(&self, request: &Request, relayed: Relayed) -> Result<Relayed, Answer> {
         let fields = &request.head.headers;
         if !fields.contains_key(header::RANGE) || relayed.head.status != StatusCode::OK || request.method != Method::GET
         {
@@ -39,7 +39,7 @@ impl Guards {
         }
         let Relayed { mut head, begun, rest } = match length_of(&relayed) {
             Some(_) => relayed,
-            None => self.read_all(request, guard, relayed).await?,
+            None => self.read_all(request, relayed).await?,
         };
         let length = content_length(&head).unwrap_or(begun.len() as u64);
         let part = match wanted(fields, length) {
@@ -58,19 +58,20 @@ impl Guards {
         if part == (0..length) {
             return Ok(Relayed { head, begun, rest });
         }
-        let Relayed { head, begun, rest } = self.read_all(request, guard, Relayed { head, begun, rest }).await?;
-        if guard.etag == TagSource::Version && !self.is_settled(request, &head).await {
+        let Relayed { head, begun, rest } = self.read_all(request, Relayed { head, begun, rest }).await?;
+        if request.rules.etag == TagSource::Version && !self.is_settled(request, &head).await {
             return Err(busy().into());
         }
         Ok(Relayed { head, begun: begun.part(part), rest })
     }
 
     /// Reads the rest of a body, as far as it may be held.
-    async fn read_all(&self, request: &Request, guard: &Guard, relayed: Relayed) -> Result<Relayed, Answer> {
+    async fn read_all(&self, request: &Request, relayed: Relayed) -> Result<Relayed, Answer> {
         let Relayed { head, begun, rest } = relayed;
         let Some(mut exchange) = rest else { return Ok(Relayed { head, begun, rest: None }) };
         let wait = request.upstream().timeout;
-        let read = read_whole(&mut exchange, guard.hash_max_bytes, wait, self.budget_for(MemoryUse::Response)).await;
+        let read =
+            read_whole(&mut exchange, request.rules.hash_max_bytes, wait, self.budget_for(MemoryUse::Response)).await;
         match read.map_err(super::refusals::of_read)? {
             // What was read before was given up as too large.
             BufferedBody::Complete(whole) if begun.is_empty() => {
@@ -78,7 +79,7 @@ impl Guards {
                 Ok(Relayed { head, begun: whole, rest: None })
             }
             // The backend was not asked for the part because of a write, and will be soon.
-            _ if guard.etag == TagSource::Version && serves_parts(&head) => Err(busy().into()),
+            _ if request.rules.etag == TagSource::Version && serves_parts(&head) => Err(busy().into()),
             BufferedBody::Complete(_) | BufferedBody::TooLarge(_) | BufferedBody::TooSlow(_) => {
                 let detail = "The server behind this proxy serves no parts, and the blob is too large to take one from \
                               (hash_max).";

@@ -17,7 +17,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use tokio::time::timeout;
 
 use super::{
-    Guards,
+    Guard,
     answer::Answer,
     refusals,
     request::{Request, name_resource},
@@ -27,7 +27,7 @@ use crate::{
     config::Route,
     core::{
         cors::{self, is_granted},
-        policy::Guard,
+        policy::GuardRules,
     },
     routing::GuardedRequest,
     upstream::{
@@ -85,13 +85,13 @@ fn name_of(route: &Route, request: &HeaderMap) -> Option<[u8; 32]> {
     Some(*hasher.finalize().as_bytes())
 }
 
-impl Guards {
+impl Guard {
     /// Makes an answer readable for the page that asked, if it is of an origin that the upstream lets in.
     pub(crate) async fn answer_origin(
         &self,
         request: &RequestHeader,
         guarded: &GuardedRequest,
-        guard: &Guard,
+        guard: &GuardRules,
         answer: &mut Answer,
     ) -> pingora::Result<()> {
         let with_leases = guard.lease.is_some();
@@ -126,7 +126,7 @@ impl Guards {
         &self,
         request: &RequestHeader,
         guarded: &GuardedRequest,
-        guard: &Guard,
+        guard: &GuardRules,
         may_ask: bool,
     ) -> Arc<HeaderMap> {
         let Some(name) = name_of(&guarded.route, &request.headers) else { return Arc::default() };
@@ -165,7 +165,6 @@ impl Guards {
         &self,
         client: &mut dyn Client,
         request: &Request,
-        guard: &Guard,
         is_lease: bool,
     ) -> Result<Answer, Answer> {
         let body = self.receive(client).await?;
@@ -181,7 +180,7 @@ impl Guards {
         let mut exchange = exchange.await.map_err(refusals::of_read)?;
         let mut head = response_head(exchange.take_head());
         if is_granted(&head.headers) {
-            let with_leases = guard.lease.is_some();
+            let with_leases = request.rules.lease.is_some();
             if let Some(allowed) = cors::allowed(&head.headers, with_leases) {
                 head.insert_header(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed)?;
             }

@@ -8,7 +8,7 @@ use http::Method;
 use super::testing::Fixture;
 use crate::{
     core::{
-        policy::{Guard, Require, TagSource, Writers},
+        policy::{GuardRules, Require, TagSource, Writers},
         record::{Availability, Mark},
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
@@ -20,8 +20,8 @@ use crate::{
 
 const LATE_MAX: Duration = Duration::from_secs(77);
 
-fn versions() -> Guard {
-    Guard { etag: TagSource::Version, writers: Writers::Exclusive, require: Require::Never, ..guard() }
+fn versions() -> GuardRules {
+    GuardRules { etag: TagSource::Version, writers: Writers::Exclusive, require: Require::Never, ..guard() }
 }
 
 /// Leaves a mark of another process, which is past its deadline.
@@ -56,7 +56,7 @@ async fn what_is_touched_beside_a_dead_owners_mark_is_in_doubt_for_as_long() {
     let path = PathPattern::parse("/doc").unwrap();
     let touches = vec![TouchTemplate::parse("/doc", &path).unwrap()];
     for is_claim in [true, false] {
-        let fixture = Fixture::with(Guard { touches: touches.clone(), ..versions() }).await;
+        let fixture = Fixture::with(GuardRules { touches: touches.clone(), ..versions() }).await;
         leave_mark(&fixture, "backend:/doc", is_claim).await;
         assert_eq!(fixture.send(Method::PUT, "", "two").await.status, 204, "a touch waits for nothing");
         let record = fixture.store.look(&ResourceKey::from_text("backend:/doc")).await;

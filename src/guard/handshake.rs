@@ -1,7 +1,7 @@
 //! WebSocket handshakes: what a read of the same resource may do, they may.
 
 use super::{
-    Guards,
+    Guard,
     request::{Received, Request, name_resource},
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     routing::{GuardedRequest, Tunnel},
 };
 
-impl Guards {
+impl Guard {
     /// Judges a handshake by the lease. `None` where it is to be handled as a read: it is refused there, or takes the lease
     /// of what it reads, or is something that only a read can be.
     pub async fn admit_handshake(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Option<Tunnel> {
@@ -33,7 +33,7 @@ impl Guards {
         let (place, head) = (self.place(guarded), Received::of(client, head, guarded.client));
         let request = Request::new(place, guard, key, method, head, Preconditions::default(), lease_id);
         let snapshot = self.snapshot(&request.key).await;
-        let fence = Self::judge_read_by_lease(&request, guard, snapshot.as_ref()).ok()?;
+        let fence = Self::judge_read_by_lease(&request, snapshot.as_ref()).ok()?;
         Some(Tunnel { fence })
     }
 }

@@ -8,7 +8,7 @@ use super::testing::{Fault, Fixture, Response, When};
 use crate::{
     core::{
         lease::testing::rules,
-        policy::{Guard, LeaseRules, Require, TagSource, Writers},
+        policy::{GuardRules, LeaseRules, Require, TagSource, Writers},
         resource::ResourceKey,
     },
     proxy::testing::guard,
@@ -20,7 +20,7 @@ const DOC: &str = "doc";
 async fn start() -> Fixture {
     let rules = LeaseRules { min: Duration::from_secs(1), max_per_principal: 1000, max_per_address: 1000, ..rules() };
     let (etag, writers, require) = (TagSource::Version, Writers::Exclusive, Require::Never);
-    Fixture::with(Guard { etag, writers, require, lease: Some(rules), ..guard() }).await
+    Fixture::with(GuardRules { etag, writers, require, lease: Some(rules), ..guard() }).await
 }
 
 /// A client with a lease.

@@ -9,7 +9,7 @@ use super::testing::{Fault, Fixture, Response, When};
 use crate::{
     core::{
         lease::testing::rules,
-        policy::{Guard, LeaseAuth, LeaseRules, Require, TagSource, Writers},
+        policy::{GuardRules, LeaseAuth, LeaseRules, Require, TagSource, Writers},
         resource::ResourceKey,
     },
     proxy::testing::guard,
@@ -21,7 +21,7 @@ const ID: &str = "Lease-Id: 11111111-1111-4111-8111-111111111111\r\n";
 async fn start() -> Fixture {
     let rules = LeaseRules { auth: LeaseAuth::None, ..rules() };
     let (etag, writers, require) = (TagSource::Version, Writers::Exclusive, Require::Never);
-    Fixture::with(Guard { etag, writers, require, lease: Some(rules), ..guard() }).await
+    Fixture::with(GuardRules { etag, writers, require, lease: Some(rules), ..guard() }).await
 }
 
 async fn acquire(fixture: &Fixture, fields: &str) -> Response {

@@ -1,6 +1,6 @@
 //! Section 4 of the design as code: the life of guarded requests.
 //!
-//! [`Guards::handle`] is the way in. A read runs through `read`, a write through `write`, a write that is judged by
+//! [`Guard::handle`] is the way in. A read runs through `read`, a write through `write`, a write that is judged by
 //! nothing through `unclaimed`; each is one function from the first look at the record to the answer.
 
 use std::{borrow::Cow, sync::Arc};
@@ -14,7 +14,7 @@ use crate::{
     config::{self, Config, Route},
     core::{
         cors::is_preflight,
-        policy::{Dialect, ErrorShape, Guard, MethodClass},
+        policy::{Dialect, ErrorShape, GuardRules, MethodClass},
         precondition::Preconditions,
         record::Snapshot,
         refusal::{Code, Refusal},
@@ -58,7 +58,7 @@ use request::{Received, Request, name_resource};
 use write::{idempotency::Replays, touches::Related};
 
 /// Everything that guarded requests share.
-pub struct Guards {
+pub struct Guard {
     records: Records,
     marker: Arc<Marker>,
     queues: Arc<Queues>,
@@ -83,7 +83,7 @@ pub struct Guards {
     held_until: StoreTime,
 }
 
-impl Guards {
+impl Guard {
     /// The guard of a proxy, which makes its marks in the name of `owner`, a random number, and holds guarded writes and
     /// grants back until `held_until`. Requests go to servers of these upstreams.
     pub fn new(
@@ -215,7 +215,12 @@ impl Guards {
         Ok(answer)
     }
 
-    async fn answer(&self, client: &mut dyn Client, guarded: &GuardedRequest, guard: &Guard) -> Result<Answer, Answer> {
+    async fn answer(
+        &self,
+        client: &mut dyn Client,
+        guarded: &GuardedRequest,
+        guard: &Arc<GuardRules>,
+    ) -> Result<Answer, Answer> {
         if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.dialect == Dialect::Azure) {
             return Box::pin(self.answer_in_azure(client, guarded, guard, rules)).await;
         }
@@ -240,22 +245,20 @@ impl Guards {
         let request = Request::new(self.place(guarded), guard, key, method, head, conditions, lease_id);
         match (class, leases) {
             (MethodClass::Unjudged, _) if is_preflight(&request.head.headers) => {
-                Box::pin(self.preflight(client, &request, guard, guarded.is_lease)).await
+                Box::pin(self.preflight(client, &request, guarded.is_lease)).await
             }
-            (_, Some(rules)) if guarded.is_lease => Box::pin(self.lease(client, &request, guard, rules)).await,
+            (_, Some(rules)) if guarded.is_lease => Box::pin(self.lease(client, &request, rules)).await,
             (MethodClass::Read, _) if !request.is_get_or_head() => {
                 // Whether that method reads is for this configuration to say; the next one may call it a write.
                 let pass = request.pass().await?;
-                let answer = self.read(client, &request, guard).await;
+                let answer = self.read(client, &request).await;
                 drop(pass);
                 answer
             }
-            (MethodClass::Read, _) => self.read(client, &request, guard).await,
-            _ if is_free_to_append(&request, guard, class) => {
-                Box::pin(self.write_unclaimed(client, &request, guard)).await
-            }
+            (MethodClass::Read, _) => self.read(client, &request).await,
+            _ if is_free_to_append(&request, class) => Box::pin(self.write_unclaimed(client, &request)).await,
             // The door lets no other class through to here.
-            _ => self.write(client, &request, guard).await,
+            _ => self.write(client, &request).await,
         }
     }
 
@@ -286,8 +289,8 @@ impl Guards {
             || length.is_some_and(|length| length > self.body_limits.memory_bytes as u64)
     }
 
-    fn was_let_read(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) {
-        self.read_grants.was_let_read(&request.key, request.principal, snapshot.now, guard.identity_ttl);
+    fn was_let_read(&self, request: &Request, snapshot: &Snapshot) {
+        self.read_grants.was_let_read(&request.key, request.principal, snapshot.now, request.rules.identity_ttl);
     }
 }
 

@@ -12,7 +12,7 @@
 
 use std::time::Duration;
 
-use super::Guards;
+use super::Guard;
 use crate::{
     core::{
         lease::break_lease,
@@ -44,7 +44,7 @@ pub struct Forgotten {
     pub was_busy: bool,
 }
 
-impl Guards {
+impl Guard {
     /// The record of a resource.
     pub async fn look(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
         self.snapshot(key).await

@@ -13,7 +13,7 @@ use crate::{
         client_address::ClientAddress,
         entity_tag::EntityTag,
         lease::{LeaseId, TargetName},
-        policy::Guard,
+        policy::GuardRules,
         precondition::{Preconditions, RangeCondition, TagCondition},
         record::VariantName,
         refusal::Refusal,
@@ -33,6 +33,8 @@ const CONDITIONS: [HeaderName; 5] =
 pub(crate) struct Request {
     /// Its route.
     pub(crate) route: Arc<Route>,
+    /// The rules of its route.
+    pub(crate) rules: Arc<GuardRules>,
     /// The gate that it goes through when it writes.
     pub(crate) gate: Arc<Gate>,
     /// The resource that it acts on.
@@ -83,7 +85,7 @@ impl Request {
     /// Puts together what the door found out.
     pub(crate) fn new(
         (route, gate): (Arc<Route>, Arc<Gate>),
-        guard: &Guard,
+        rules: &Arc<GuardRules>,
         key: ResourceKey,
         method: Method,
         received: Received,
@@ -91,16 +93,17 @@ impl Request {
         lease_id: Option<LeaseId>,
     ) -> Self {
         let Received { mut head, has_content, certificate, address } = received;
-        if conditions.restore(&guard.intermediaries) {
+        if conditions.restore(&rules.intermediaries) {
             show_tags(&mut head, &conditions);
         }
-        let principal = Principal::of(&head.headers, &guard.identity_headers, certificate.as_deref());
+        let principal = Principal::of(&head.headers, &rules.identity_headers, certificate.as_deref());
         let variant = principal.variant(&key, head.raw_path(), &head.headers);
         let labelled_variant =
             if principal.signs() { principal.labelled_variant(&key, head.raw_path(), &head.headers) } else { variant };
         let affinity = Affinity::default();
         Self {
             route,
+            rules: Arc::clone(rules),
             gate,
             key,
             method,
@@ -129,9 +132,9 @@ impl Request {
 
     /// The name of its target among those that share its key. In the azure dialect the query names no other target: it
     /// says what is done, and by what right.
-    pub(crate) fn target(&self, guard: &Guard) -> TargetName {
+    pub(crate) fn target(&self) -> TargetName {
         let target = self.head.raw_path();
-        TargetName::of(if guard.speaks_azure() { split_query(target).0 } else { target })
+        TargetName::of(if self.rules.speaks_azure() { split_query(target).0 } else { target })
     }
 
     /// Goes through the gate of its route, to write.

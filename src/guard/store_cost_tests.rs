@@ -8,7 +8,7 @@ use super::testing::{Asked, Fault, Fixture, When};
 use crate::{
     core::{
         lease::testing::rules,
-        policy::{Guard, LeaseRules, Require, TagSource, Writers},
+        policy::{GuardRules, LeaseRules, Require, TagSource, Writers},
     },
     proxy::testing::guard,
 };
@@ -17,7 +17,7 @@ use crate::{
 async fn with_leases() -> Fixture {
     let rules = LeaseRules { min: Duration::from_secs(1), ..rules() };
     let (etag, writers, require) = (TagSource::Version, Writers::Exclusive, Require::Never);
-    Fixture::with(Guard { etag, writers, require, lease: Some(rules), ..guard() }).await
+    Fixture::with(GuardRules { etag, writers, require, lease: Some(rules), ..guard() }).await
 }
 
 /// What was asked for since the fixture was begun anew.
@@ -33,7 +33,7 @@ async fn a_write_that_nobody_disturbs_reads_once_and_swaps_twice() {
         (TagSource::Content, Writers::Exclusive),
         (TagSource::Content, Writers::Shared),
     ] {
-        let fixture = Fixture::with(Guard { etag: etag.clone(), writers, ..guard() }).await;
+        let fixture = Fixture::with(GuardRules { etag: etag.clone(), writers, ..guard() }).await;
         let tag = fixture.tag().await;
         begin(&fixture);
         assert_eq!(fixture.put(&tag, "two").await.status, 204, "{etag:?}");

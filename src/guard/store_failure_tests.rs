@@ -6,7 +6,7 @@ use super::testing::{Fault, Fixture, When};
 use crate::{
     core::{
         lease::testing::rules,
-        policy::{Guard, LeaseGuards, LeaseRules, TagSource, Writers},
+        policy::{GuardRules, LeaseGuards, LeaseRules, TagSource, Writers},
         record::Availability,
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
@@ -87,7 +87,7 @@ async fn a_write_that_touches_fails_closed_whatever_operation_of_the_store_fails
     // The path of the fixture's requests has another key than the one that they come with.
     let path = PathPattern::parse("/doc").unwrap();
     let touches = vec![TouchTemplate::parse("/doc", &path).unwrap()];
-    let guard = Guard { etag: TagSource::Version, writers: Writers::Exclusive, touches, ..guard() };
+    let guard = GuardRules { etag: TagSource::Version, writers: Writers::Exclusive, touches, ..guard() };
     let before_sending = {
         let fixture = Fixture::with(guard.clone()).await;
         let tag = fixture.tag().await;
@@ -108,7 +108,7 @@ async fn a_write_that_touches_fails_closed_whatever_operation_of_the_store_fails
 }
 
 /// How many writes were sent.
-async fn touch_while_failing(guard: &Guard, fault: Fault, when: When) -> usize {
+async fn touch_while_failing(guard: &GuardRules, fault: Fault, when: When) -> usize {
     let case = format!("{fault:?} {when:?}");
     let fixture = Fixture::with(guard.clone()).await;
     let tag = fixture.tag().await;
@@ -167,7 +167,7 @@ async fn a_read_that_a_lease_may_guard_fails_closed() {
         (lease(LeaseGuards::Write), id, 503),
         (None, id, 503),
     ] {
-        let fixture = Fixture::with(Guard { lease, ..guard() }).await;
+        let fixture = Fixture::with(GuardRules { lease, ..guard() }).await;
         fixture.store.fail(Fault::Unavailable, When::From(0));
         assert_eq!(fixture.send(Method::GET, fields, "").await.status, status, "{fields}");
     }

@@ -17,7 +17,7 @@ use moka::sync::Cache;
 use crate::{
     config::Route,
     core::{
-        policy::{Compare, Guard, MethodClass},
+        policy::{Compare, GuardRules, MethodClass},
         precondition::{MatchRule, Preconditions},
         refusal::Code,
         resource::ResourceKey,
@@ -69,7 +69,7 @@ impl Observer {
     pub(super) fn begin(
         &self,
         route: &Route,
-        guard: &Guard,
+        guard: &GuardRules,
         key: &ResourceKey,
         method: &Method,
         headers: &HeaderMap,
@@ -138,7 +138,7 @@ impl Drop for Observation {
 /// What would have become of a write: `passed`, the code of its refusal, or `unknown` where the upstream would have been
 /// asked.
 fn verdict(
-    guard: &Guard,
+    guard: &GuardRules,
     method: &Method,
     headers: &HeaderMap,
     other_writes: u64,

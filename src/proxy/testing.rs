@@ -19,7 +19,7 @@ use crate::{
         fields::Underscores,
         path_mapping::PathMapping,
         policy::{
-            Compare, ErrorShape, Guarantee, Guard, Idempotency, Intermediaries, MethodOverride, OnWrite, Policy,
+            Compare, ErrorShape, Guarantee, GuardRules, Idempotency, Intermediaries, MethodOverride, OnWrite, Policy,
             ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
         },
         resource::KeyTemplate,
@@ -28,7 +28,7 @@ use crate::{
         time::StoreTime,
     },
     generation::{Live, Serving},
-    guard::Guards,
+    guard::Guard,
     server::{self, Listeners, Stop},
     store::{
         Incarnation,
@@ -43,8 +43,8 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A guard with the defaults of the documentation.
-pub(crate) fn guard() -> Guard {
-    Guard {
+pub(crate) fn guard() -> GuardRules {
+    GuardRules {
         etag: TagSource::Content,
         ignored_json: Vec::new(),
         unique_tags: false,
@@ -80,7 +80,7 @@ pub(crate) fn guard() -> Guard {
 }
 
 /// A route of any host to the upstream `backend` at these servers.
-pub(crate) fn route(path: &str, guard: Option<Guard>, servers: &[SocketAddr]) -> Route {
+pub(crate) fn route(path: &str, guard: Option<GuardRules>, servers: &[SocketAddr]) -> Route {
     Route {
         name: path.to_owned(),
         host: HostPattern::Any,
@@ -106,7 +106,7 @@ pub(crate) fn route(path: &str, guard: Option<Guard>, servers: &[SocketAddr]) ->
             http2: false,
         }),
         policy: if guard.is_some() { Policy::Optimistic } else { Policy::LastWriterWins },
-        guard,
+        guard: guard.map(Arc::new),
         mapping: PathMapping::default(),
         upstream_path: PathPattern::parse(path).expect("a path pattern"),
         key: KeyTemplate::parse("{path}", &[]).expect("a template"),
@@ -179,7 +179,7 @@ impl Proxy {
         let server = config.server.clone();
         let config = Arc::new(config);
         let store = MemoryStore::new(Arc::new(BootClock), Incarnation(7), Room { records: 1000, bytes: 1 << 30 }, DAY);
-        let guards = Guards::new(&config, Arc::default(), Arc::new(store), 1, StoreTime::default());
+        let guards = Guard::new(&config, Arc::default(), Arc::new(store), 1, StoreTime::default());
         let serving = Serving::new(config, Arc::new(guards));
         let gateway = Gateway::new(Arc::new(Live::new(serving)));
         thread::spawn(move || {

@@ -25,7 +25,7 @@ use crate::{
         client_address::ClientAddress,
         cors::is_preflight,
         fields::{Fault, fault, fault_of_own},
-        policy::{Guard, LeaseRules, MethodClass},
+        policy::{GuardRules, LeaseRules, MethodClass},
         refusal::{Code, Refusal},
         resource::KeyParts,
         route::{RouteMatch, RouteTable},
@@ -190,13 +190,13 @@ fn check_readings(
 }
 
 /// Refuses a request in which a field that this route alone judges by is taken out, or has a second spelling.
-fn check_own_fields(guard: &Guard, route: &Route, head: &Head<'_>) -> Result<(), Refusal> {
+fn check_own_fields(guard: &GuardRules, route: &Route, head: &Head<'_>) -> Result<(), Refusal> {
     let own = guard.identity_headers.iter().chain(route.key.fields());
     fault_of_own(head.headers, &own).map_or(Ok(()), |fault| Err(misleading(fault)))
 }
 
 /// Decides where a request on a guarded route goes.
-fn judge(guard: &Guard, taken: &TakenRoute<'_>, normal: &NormalPath, head: &Head<'_>) -> Result<Door, Refusal> {
+fn judge(guard: &GuardRules, taken: &TakenRoute<'_>, normal: &NormalPath, head: &Head<'_>) -> Result<Door, Refusal> {
     let route_index = taken.route_index;
     let method = method::effective(guard, head.method, head.headers, head.target)?;
     match guard.class_of(&method) {
@@ -222,7 +222,7 @@ fn judge(guard: &Guard, taken: &TakenRoute<'_>, normal: &NormalPath, head: &Head
 
 /// Decides where a request for the lease of a resource goes: its path without the prefix is that of the resource.
 fn judge_lease(
-    guard: &Guard,
+    guard: &GuardRules,
     rules: &LeaseRules,
     taken: &TakenRoute<'_>,
     normal: &NormalPath,

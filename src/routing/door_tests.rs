@@ -19,12 +19,12 @@ fn routes() -> Vec<Arc<Route>> {
     beside.beside_guarded = true;
     config(vec![
         guarded("/docs/{id}", guard()),
-        guarded("/judge/{id}", Guard { method_override: MethodOverride::Judge, ..guard() }),
-        guarded("/watch/{id}", Guard { observe: true, ..guard() }),
+        guarded("/judge/{id}", GuardRules { method_override: MethodOverride::Judge, ..guard() }),
+        guarded("/watch/{id}", GuardRules { observe: true, ..guard() }),
         beside,
         route("/open/{*rest}", None, &[server]),
         route("/open/docs/{id}", None, &[server]),
-        guarded("/socket/{id}", Guard { websocket: true, ..guard() }),
+        guarded("/socket/{id}", GuardRules { websocket: true, ..guard() }),
     ])
     .routes
 }

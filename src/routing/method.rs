@@ -11,7 +11,7 @@ use http::{HeaderMap, Method};
 use percent_encoding::percent_decode;
 
 use crate::core::{
-    policy::{Guard, MethodClass, MethodOverride},
+    policy::{GuardRules, MethodClass, MethodOverride},
     refusal::{Code, Refusal},
     target::split_query,
 };
@@ -27,7 +27,7 @@ pub fn is_named(headers: &HeaderMap, target: &[u8]) -> bool {
 }
 
 /// The method that a request for this target is judged by on this route.
-pub fn effective(guard: &Guard, own: &Method, headers: &HeaderMap, target: &[u8]) -> Result<Method, Refusal> {
+pub fn effective(guard: &GuardRules, own: &Method, headers: &HeaderMap, target: &[u8]) -> Result<Method, Refusal> {
     // Methods are case-sensitive (RFC 9110 section 9.1), but not to every backend.
     let has_lower_case = own.as_str().bytes().any(|byte| byte.is_ascii_lowercase());
     let upper = has_lower_case.then(|| Method::from_bytes(own.as_str().to_ascii_uppercase().as_bytes()).ok()).flatten();
@@ -79,7 +79,7 @@ fn refused(detail: &'static str) -> Refusal {
 }
 
 /// How much is demanded of a method: the class first, then whether it needs a precondition.
-fn strictness(guard: &Guard, method: &Method) -> (u8, bool) {
+fn strictness(guard: &GuardRules, method: &Method) -> (u8, bool) {
     let class = match guard.class_of(method) {
         MethodClass::Unjudged => 0,
         MethodClass::Read => 1,

@@ -104,7 +104,7 @@ fn the_azure_dialect_has_defaults_of_its_own() {
     let chosen =
         guard("etag = \"version\"\nwriters = \"exclusive\"\non_write = \"omit\"\netag_after_write = \"verbatim\"");
     assert_eq!((chosen.on_write, chosen.tag_after_write), (OnWrite::Omit, TagAfterWrite::Verbatim));
-    let forty = guard("lease.min = \"40s\"").lease.expect("leases");
+    let forty = guard("lease.min = \"40s\"").lease.clone().expect("leases");
     assert_eq!((forty.min, forty.max), (Duration::from_secs(40), minutes(1)));
 }
 

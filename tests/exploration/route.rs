@@ -8,7 +8,7 @@ use ifmatch::core::{
     issued_tag::{content_tag, version_tag},
     lease::{LeaseDuration, LeaseId, Standing, Usage, UseDenied, judge_use},
     policy::{
-        AbsentLease, Compare, Dialect, ErrorShape, Guarantee, Guard, Idempotency, Intermediaries, LeaseAuth,
+        AbsentLease, Compare, Dialect, ErrorShape, Guarantee, GuardRules, Idempotency, Intermediaries, LeaseAuth,
         LeaseGuards, LeaseRules, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
     },
     precondition::{MatchRule, Preconditions, TagCondition},
@@ -110,8 +110,8 @@ fn tag_of(content: Content) -> EntityTag {
 }
 
 /// A route on which every write needs a precondition; or none does, for those that bring none.
-fn guard(mode: Mode, presented: Presented) -> &'static Guard {
-    static GUARDS: LazyLock<Vec<Guard>> = LazyLock::new(|| {
+fn guard(mode: Mode, presented: Presented) -> &'static GuardRules {
+    static GUARDS: LazyLock<Vec<GuardRules>> = LazyLock::new(|| {
         let all = Mode::ALL.map(|mode| [Require::Always, Require::Never].map(|require| new_guard(mode, require)));
         all.into_iter().flatten().collect()
     });
@@ -119,8 +119,8 @@ fn guard(mode: Mode, presented: Presented) -> &'static Guard {
     &GUARDS[place * 2 + usize::from(presented.base.is_none())]
 }
 
-fn new_guard(mode: Mode, require: Require) -> Guard {
-    Guard {
+fn new_guard(mode: Mode, require: Require) -> GuardRules {
+    GuardRules {
         compare: Compare::Strong,
         lease: Some(lease_rules().clone()),
         etag: if mode == Mode::Version { TagSource::Version } else { TagSource::Content },

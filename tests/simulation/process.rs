@@ -10,7 +10,7 @@ use ifmatch::{
     config::Config,
     core::{record::Snapshot, resource::ResourceKey, time::StoreTime},
     generation::{Live, Serving},
-    guard::Guards,
+    guard::Guard,
     reload::Reloader,
     store::{
         Incarnation, Left, Store,
@@ -142,7 +142,7 @@ impl Process {
         let way = Arc::new(Way { world: Arc::clone(world), process: number });
         let now: StoreTime = complete(cellar.store.now()).unwrap();
         let kept = Arc::clone(&store);
-        let guards = Guards::over((Arc::default(), way), config, store, number as u64 + 1, now.plus(hold));
+        let guards = Guard::over((Arc::default(), way), config, store, number as u64 + 1, now.plus(hold));
         let live = Arc::new(Live::new(Serving::new(Arc::clone(config), Arc::new(guards))));
         let reloader = Reloader::new(Arc::clone(&live), kept, None, file.map(Path::to_owned));
         (number, Arc::new(Self { live, reloader }))

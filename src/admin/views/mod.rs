@@ -10,7 +10,7 @@ use crate::{
         Admin, Config, Listen, Login, Route, Server, StoreKind, StoreSettings, Telemetry, Tls, TokenSource, Word,
         guard_words, show_duration, show_size,
     },
-    core::policy::{Guard, LeaseRules},
+    core::policy::{GuardRules, LeaseRules},
     tls::ServerTls,
 };
 
@@ -171,11 +171,11 @@ fn route(route: &Route) -> Value {
         "key": route.key.to_string(),
         "path_params": route.path_params.word(),
     });
-    joined(shown, route.guard.as_ref().map_or(Value::Null, guard))
+    joined(shown, route.guard.as_deref().map_or(Value::Null, guard))
 }
 
 /// The keys of a guarded route.
-fn guard(guard: &Guard) -> Value {
+fn guard(guard: &GuardRules) -> Value {
     let names = |names: &[http::HeaderName]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let methods = |methods: &[http::Method]| methods.iter().map(ToString::to_string).collect::<Vec<_>>();
     let texts = |texts: &mut dyn Iterator<Item = String>| texts.collect::<Vec<_>>();

@@ -3,14 +3,14 @@
 use super::{check::Check, keys::RouteKeys};
 use crate::{
     config::Word,
-    core::policy::{ErrorShape, Guard, ProbeAuth, Require, TagSource},
+    core::policy::{ErrorShape, GuardRules, ProbeAuth, Require, TagSource},
 };
 
 /// What S3 servers call their region where nobody has said another one.
 pub(super) const PROBE_REGION: &str = "us-east-1";
 
 /// Clients of S3 sign what they send: what is judged must not have to change it.
-pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
+pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
     let Some(errors) = keys.get(|raw| raw.errors.as_ref()).filter(|_| guard.errors == ErrorShape::S3) else { return };
     if !guard.etag.is_upstreams_own() {
         const HINT: &str = "S3 clients sign their conditional fields, which would have to be taken out for other tags; \

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     config::{limits, raw::Texts},
     core::policy::{
-        Compare, Dialect, ErrorShape, Guarantee, Guard, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth,
+        Compare, Dialect, ErrorShape, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth,
         Require, TagAfterWrite, TagSource, Writers,
     },
 };
@@ -27,7 +27,7 @@ const IDENTITY_HEADERS: [HeaderName; 4] =
     [header::AUTHORIZATION, header::COOKIE, HeaderName::from_static("x-api-key"), HeaderName::from_static("api-key")];
 
 /// The guard of a route of this policy.
-pub(super) fn guard(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) -> Guard {
+pub(super) fn guard(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) -> GuardRules {
     let mut guard = values(check, keys, policy);
     if policy == Policy::Pessimistic {
         let rules = lease::rules(check, keys);
@@ -45,7 +45,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) 
 }
 
 /// The values of the keys, each checked by itself; those of leases are left out.
-pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) -> Guard {
+pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) -> GuardRules {
     let etag = check.word("etag", keys.get(|raw| raw.etag.as_ref())).unwrap_or(TagSource::Content);
     let writers = check.word("writers", keys.get(|raw| raw.writers.as_ref())).unwrap_or(Writers::Shared);
     let on_write_default = match etag {
@@ -55,7 +55,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
     let errors = check.word("errors", keys.get(|raw| raw.errors.as_ref())).unwrap_or(ErrorShape::Problem);
     let require_default = if policy == Policy::Pessimistic { Require::Never } else { Require::Always };
     let identity_headers = keys.get(|raw| raw.identity_headers.as_ref());
-    Guard {
+    GuardRules {
         etag,
         ignored_json: tags::ignored_json(check, keys),
         unique_tags: tags::are_unique(keys, errors),
@@ -105,7 +105,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
 
 /// What is different where Azure's clients are to be served: errors in their shape, and validators in each answer to a
 /// write.
-fn speak_azure(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &mut Guard) {
+fn speak_azure(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &mut GuardRules) {
     const HINT: &str = "leave it out: the dialect is a list of operations, and any other method is refused";
     let own = [("safe_methods", &keys.own.safe_methods), ("unclaimed_methods", &keys.own.unclaimed_methods)];
     for (key, methods) in own {
@@ -127,7 +127,7 @@ fn speak_azure(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &mut Guard) {
     }
 }
 
-fn leases_cannot_be_watched(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
+fn leases_cannot_be_watched(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
     const HINT: &str =
         "to watch what its preconditions would do, write policy = \"optimistic\" and require = \"never\"";
     if let Some(observe) = keys.get(|raw| raw.observe.as_ref())
@@ -138,7 +138,7 @@ fn leases_cannot_be_watched(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &
     }
 }
 
-fn methods_have_one_class(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
+fn methods_have_one_class(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
     let unclaimed = keys.get(|raw| raw.unclaimed_methods.as_ref());
     refuse_methods(check, keys.get(|raw| raw.safe_methods.as_ref()), |method| {
         if FIXED_METHODS.contains(&method) {

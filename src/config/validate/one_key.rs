@@ -6,7 +6,7 @@ use crate::{
         Route,
         problem::{Problem, Source},
     },
-    core::{lease::Usage, policy::Guard, resource::KeySource},
+    core::{lease::Usage, policy::GuardRules, resource::KeySource},
 };
 
 /// Where routes of one key do not agree on its leases: what one of them grants is judged by the other too.
@@ -43,13 +43,13 @@ pub(super) fn may_be_leased_from_readers(route: &Route, routes: &[Route]) -> boo
 }
 
 /// A route and its guard, if it enforces one.
-fn enforced(placed: &Placed) -> Option<(&Route, &Guard)> {
+fn enforced(placed: &Placed) -> Option<(&Route, &GuardRules)> {
     let route = placed.route.as_ref()?;
     Some((route, route.guard.as_ref().filter(|guard| !guard.observe)?))
 }
 
 /// What two routes do not have in common as far as the leases of one resource are concerned.
-fn differences(one: &Guard, other: &Guard) -> Vec<&'static str> {
+fn differences(one: &GuardRules, other: &GuardRules) -> Vec<&'static str> {
     let (Some(rules), Some(of_other)) = (&one.lease, &other.lease) else {
         return if one.lease.is_some() == other.lease.is_some() { Vec::new() } else { vec!["policy"] };
     };

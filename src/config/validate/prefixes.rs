@@ -5,7 +5,7 @@ use crate::{
     config::{HostHeader, Upstream, raw::Text},
     core::{
         path_mapping::PathMapping,
-        policy::{Guard, ProbeAuth},
+        policy::{GuardRules, ProbeAuth},
         route::PathPattern,
         target::{NormalPath, PathParameters, normalize},
     },
@@ -38,7 +38,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>) {
 }
 
 /// A signature covers the host, which is not known before a server is chosen.
-pub(super) fn refuse_unsignable(check: &mut Check<'_>, keys: RouteKeys<'_>, upstream: &Upstream, guard: &Guard) {
+pub(super) fn refuse_unsignable(check: &mut Check<'_>, keys: RouteKeys<'_>, upstream: &Upstream, guard: &GuardRules) {
     if guard.probe_auth == ProbeAuth::SigV4
         && upstream.host_header == HostHeader::Upstream
         && let Some(text) = keys.get(|raw| raw.probe_auth.as_ref())

@@ -19,7 +19,7 @@ use crate::{
         words::{Word, similar},
     },
     core::{
-        policy::{Guard, Policy},
+        policy::{GuardRules, Policy},
         resource::KeyTemplate,
         route::{HostPattern, PathPattern},
         target::PathParameters,
@@ -124,7 +124,7 @@ fn route(
     let mapping = prefixes::mapping(check, keys, &path);
     let touches = touches::read(check, keys.own.touches.as_ref().filter(|_| guard.is_some()), &path);
     let templates = || touches.iter().map(|touch| touch.get_ref().clone()).collect();
-    let guard = guard.map(|guard| Guard { touches: templates(), ..guard });
+    let guard = guard.map(|guard| GuardRules { touches: templates(), ..guard });
     if let (Some(upstream), Some(guard)) = (&upstream, &guard) {
         prefixes::refuse_unsignable(check, keys, upstream, guard);
     }
@@ -135,7 +135,7 @@ fn route(
         path: path.clone(),
         upstream,
         policy,
-        guard,
+        guard: guard.map(Arc::new),
         mapping,
         upstream_path,
         key,

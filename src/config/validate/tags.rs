@@ -5,7 +5,7 @@ use http::{HeaderName, header};
 use super::{check::Check, keys::RouteKeys};
 use crate::core::{
     json::JsonPointer,
-    policy::{Compare, ErrorShape, Guard, Intermediaries, TagSource, Writers},
+    policy::{Compare, ErrorShape, GuardRules, Intermediaries, TagSource, Writers},
 };
 
 /// Fields with a meaning of their own, which a second tag would spoil.
@@ -76,7 +76,7 @@ pub(super) fn intermediaries(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Inte
 }
 
 /// Reports what has no meaning together.
-pub(super) fn go_together(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
+pub(super) fn go_together(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
     version_needs_exclusive_writers(check, keys, guard);
     opaque_needs_tags_of_the_upstream(check, keys, guard);
     opaque_tags_stay_weak(check, keys, guard);
@@ -85,7 +85,7 @@ pub(super) fn go_together(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Gu
     delegate_remembers_nothing(check, keys, guard);
 }
 
-fn version_needs_exclusive_writers(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
+fn version_needs_exclusive_writers(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
     if let Some(etag) = keys.get(|raw| raw.etag.as_ref())
         && (&guard.etag, guard.writers) == (&TagSource::Version, Writers::Shared)
     {
@@ -96,7 +96,7 @@ fn version_needs_exclusive_writers(check: &mut Check<'_>, keys: RouteKeys<'_>, g
     }
 }
 
-fn opaque_needs_tags_of_the_upstream(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
+fn opaque_needs_tags_of_the_upstream(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
     if let Some(compare) = keys.get(|raw| raw.compare.as_ref())
         && guard.compare == Compare::Opaque
         && matches!(guard.etag, TagSource::Content | TagSource::Version)
@@ -107,7 +107,7 @@ fn opaque_needs_tags_of_the_upstream(check: &mut Check<'_>, keys: RouteKeys<'_>,
     }
 }
 
-fn opaque_tags_stay_weak(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
+fn opaque_tags_stay_weak(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
     if let Some(weak) = keys.get(|raw| raw.accept_weak_own.as_ref())
         && guard.intermediaries.weakens
         && guard.compare == Compare::Opaque
@@ -118,7 +118,7 @@ fn opaque_tags_stay_weak(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Gua
     }
 }
 
-fn only_content_has_ignored_members(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
+fn only_content_has_ignored_members(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
     if let Some(ignored) = keys.own.ignore_json.as_ref()
         && guard.etag != TagSource::Content
         && !guard.ignored_json.is_empty()
@@ -128,7 +128,7 @@ fn only_content_has_ignored_members(check: &mut Check<'_>, keys: RouteKeys<'_>, 
     }
 }
 
-fn only_the_backend_repeats_tags(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
+fn only_the_backend_repeats_tags(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
     if let Some(unique) = keys.own.unique_tags.as_ref()
         && guard.unique_tags
         && !guard.etag.is_backends()
@@ -140,7 +140,7 @@ fn only_the_backend_repeats_tags(check: &mut Check<'_>, keys: RouteKeys<'_>, gua
     }
 }
 
-fn delegate_remembers_nothing(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Guard) {
+fn delegate_remembers_nothing(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
     if let Some(writers) = keys.get(|raw| raw.writers.as_ref())
         && (&guard.etag, guard.writers) == (&TagSource::Delegate, Writers::Exclusive)
     {

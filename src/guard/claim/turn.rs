@@ -18,14 +18,14 @@ use tokio::{
 use super::queue::{Member, NoTurn, Queues, Turn};
 use crate::{
     core::{
-        policy::Guard,
+        policy::GuardRules,
         record::{Availability, Revision, Snapshot},
         refusal::Refusal,
         resource::ResourceKey,
         steps::UNCLAIMED_MARKS_MAX,
         waiting::{sign, unsign},
     },
-    guard::{Guards, refusals, request::Request},
+    guard::{Guard, refusals, request::Request},
     store::{Records, StoreError, Swapped},
     telemetry::stream_info,
 };
@@ -71,27 +71,17 @@ impl PlaceInFront {
     }
 }
 
-impl Guards {
+impl Guard {
     /// Waits until a claim stands in front of the line of its resource.
-    pub(crate) async fn stand_to_claim(
-        &self,
-        request: &Request,
-        guard: &Guard,
-        end: Instant,
-    ) -> Result<PlaceInFront, Refusal> {
-        self.let_waiting_pass(request, guard, end).await?;
-        let line_max = guard.claim_max_waiters;
+    pub(crate) async fn stand_to_claim(&self, request: &Request, end: Instant) -> Result<PlaceInFront, Refusal> {
+        self.let_waiting_pass(request, end).await?;
+        let line_max = request.rules.claim_max_waiters;
         self.stand(&request.key, Member::Claim, line_max, end).await.map_err(refusals::of_turn)
     }
 
     /// Waits until an unclaimed write stands there.
-    pub(crate) async fn stand_to_append(
-        &self,
-        request: &Request,
-        guard: &Guard,
-        end: Instant,
-    ) -> Result<PlaceInFront, Refusal> {
-        self.let_waiting_pass(request, guard, end).await?;
+    pub(crate) async fn stand_to_append(&self, request: &Request, end: Instant) -> Result<PlaceInFront, Refusal> {
+        self.let_waiting_pass(request, end).await?;
         self.stand_in_passing(&request.key, end).await.map_err(refusals::of_turn)
     }
 
@@ -132,15 +122,15 @@ impl Guards {
     }
 
     /// Lets those go first that wait for what the write touches.
-    async fn let_waiting_pass(&self, request: &Request, guard: &Guard, end: Instant) -> Result<(), Refusal> {
-        for key in self.touched(request, guard) {
+    async fn let_waiting_pass(&self, request: &Request, end: Instant) -> Result<(), Refusal> {
+        for key in self.touched(request) {
             let mut standing = self.stand_in_passing(&key, end).await.map_err(refusals::of_turn)?;
             loop {
                 let snapshot = self.snapshot(&key).await.map_err(|error| refusals::of_store(&error))?;
                 if !standing.is_behind(&snapshot) {
                     break;
                 }
-                self.wait_in_front(&snapshot, guard, &mut standing, end).await?;
+                self.wait_in_front(&snapshot, &request.rules, &mut standing, end).await?;
             }
         }
         Ok(())
@@ -151,7 +141,7 @@ impl Guards {
     pub(crate) async fn wait_in_front(
         &self,
         snapshot: &Snapshot,
-        guard: &Guard,
+        guard: &GuardRules,
         standing: &mut PlaceInFront,
         end: Instant,
     ) -> Result<(), Refusal> {

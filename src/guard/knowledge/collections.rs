@@ -6,16 +6,16 @@
 
 use crate::{
     core::{
-        policy::{Guard, Require, Writers},
+        policy::{Require, Writers},
         precondition::Combination,
         record::Snapshot,
         refusal::Refusal,
         resource::ResourceKey,
     },
-    guard::{Guards, answer::Answer, refusals::of_store, request::Request},
+    guard::{Guard, answer::Answer, refusals::of_store, request::Request},
 };
 
-impl Guards {
+impl Guard {
     /// Notes that blobs may be gone: before a container is removed, and after it may have been.
     pub(crate) async fn note_removal(&self, request: &Request) -> Result<(), Refusal> {
         let key = ResourceKey::of_collections(&request.upstream().identity);
@@ -24,10 +24,10 @@ impl Guards {
     }
 
     /// Whether what memory says of a resource may be older than the removal of the container that it was in.
-    pub(crate) async fn may_be_removed(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> bool {
+    pub(crate) async fn may_be_removed(&self, request: &Request, snapshot: &Snapshot) -> bool {
         let conditions = &request.conditions;
-        let asks_memory = !conditions.is_empty() || guard.require != Require::Never;
-        if conditions.combination != Combination::Azure || guard.writers == Writers::Shared || !asks_memory {
+        let asks_memory = !conditions.is_empty() || request.rules.require != Require::Never;
+        if conditions.combination != Combination::Azure || request.rules.writers == Writers::Shared || !asks_memory {
             return false;
         }
         let key = ResourceKey::of_collections(&request.upstream().identity);

@@ -6,7 +6,7 @@ use crate::{
     core::{
         coarse_tag::Spelling,
         issued_tag::{is_version_tag, version_tag},
-        policy::{Compare, Guard, TagSource, Writers},
+        policy::{Compare, GuardRules, TagSource, Writers},
         precondition::{MatchRule, TagCondition},
         record::{Revision, Snapshot, VariantName},
         validators::{Representation, Validators},
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// How `If-Match` compares tags of this route.
-pub(crate) fn match_rule(guard: &Guard) -> MatchRule {
+pub(crate) fn match_rule(guard: &GuardRules) -> MatchRule {
     match (&guard.etag, guard.compare) {
         (TagSource::Version, _) => MatchRule::Version,
         (TagSource::Content, _) => MatchRule::Content,
@@ -54,18 +54,17 @@ pub(crate) fn selecting_number(variant: VariantName, selecting: &[(HeaderName, V
 /// What memory has to say of the resource to a write; nothing where others write too.
 pub(crate) fn evidence(
     request: &Request,
-    guard: &Guard,
     snapshot: &Snapshot,
     (incarnation, spelling): (Incarnation, &Spelling),
     remembered: Option<&Validators>,
 ) -> Vec<Evidence> {
     let mut pieces = Vec::new();
-    if guard.writers == Writers::Shared || !snapshot.has_no_pending_writes() {
+    if request.rules.writers == Writers::Shared || !snapshot.has_no_pending_writes() {
         return pieces;
     }
     let version = version_tag_of(incarnation, snapshot.version(), selecting_number(request.labelled_variant, &[]));
     if let Some(known) = snapshot.known() {
-        let representation = match (&known.representation, &guard.etag) {
+        let representation = match (&known.representation, &request.rules.etag) {
             // The version is the tag, whatever else is known.
             (Representation::Present(validators), TagSource::Version) => {
                 Representation::Present(Validators { modified: validators.modified, ..version.clone() })
@@ -76,17 +75,18 @@ pub(crate) fn evidence(
             (representation, _) => representation.clone(),
         };
         let selected = known.variant == request.variant;
-        pieces.push(Evidence { representation, rule: match_rule(guard), selected });
+        pieces.push(Evidence { representation, rule: match_rule(&request.rules), selected });
     }
-    if let (Some(validators), true) = (remembered, guard.etag != TagSource::Version) {
+    if let (Some(validators), true) = (remembered, request.rules.etag != TagSource::Version) {
         let representation = Representation::Present(validators.clone());
-        pieces.push(Evidence { representation, rule: match_rule(guard), selected: true });
+        pieces.push(Evidence { representation, rule: match_rule(&request.rules), selected: true });
     }
     // A tag of the current version was issued for a representation that existed, and every write since would have
     // made another version: the tag alone decides, whether or not anything is known of the resource.
     if let (Some(TagCondition::Tags(tags)), None) = (&request.conditions.if_match, &request.conditions.if_none_match) {
         // A body that was too large to hash got a version tag: a list of such is judged by versions alone.
-        let selected = guard.etag == TagSource::Version || tags.iter().all(|tag| is_version_tag(incarnation.0, tag));
+        let selected =
+            request.rules.etag == TagSource::Version || tags.iter().all(|tag| is_version_tag(incarnation.0, tag));
         let representation = Representation::Present(version);
         pieces.push(Evidence { representation, rule: MatchRule::Version, selected });
     }

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use moka::sync::Cache;
 
 use crate::core::{
-    policy::Guard,
+    policy::GuardRules,
     record::{Revision, Snapshot, VariantName},
     time::StoreTime,
     validators::Validators,
@@ -63,7 +63,7 @@ impl Remembered {
     }
 
     /// Whether remembering a response with these validators anew would gain nothing: it was remembered just now.
-    pub(crate) fn is_as_good(&self, validators: &Validators, now: StoreTime, guard: &Guard) -> bool {
+    pub(crate) fn is_as_good(&self, validators: &Validators, now: StoreTime, guard: &GuardRules) -> bool {
         self.validators == *validators && now.plus(guard.identity_ttl.saturating_sub(REFRESH_AFTER)) < self.until
     }
 

@@ -6,7 +6,7 @@ use pingora::http::RequestHeader;
 use super::responses::selecting_fields;
 use crate::{
     core::{
-        policy::Guard,
+        policy::GuardRules,
         target::{PathParameters, normalize, split_query},
     },
     guard::request::Request,
@@ -26,7 +26,7 @@ pub(crate) struct Selection {
 
 impl Selection {
     /// What selected the response to a request on this resource.
-    pub(crate) fn of(guard: &Guard, sent: &RequestHeader, response: &HeaderMap) -> Self {
+    pub(crate) fn of(guard: &GuardRules, sent: &RequestHeader, response: &HeaderMap) -> Self {
         let is_own = |name: &HeaderName| {
             OF_THE_CLIENT.contains(name)
                 || guard.identity_headers.contains(name)

@@ -1,13 +1,13 @@
 //! How the tags of a route are spelled for its clients.
 
 use crate::{
-    core::{coarse_tag::Spelling, policy::Guard, record::Snapshot},
-    guard::Guards,
+    core::{coarse_tag::Spelling, policy::GuardRules, record::Snapshot},
+    guard::Guard,
 };
 
-impl Guards {
+impl Guard {
     /// The spelling of tags by the record as it was read; without a record, tags that can be coarse are withheld.
-    pub(crate) fn spelling(&self, guard: &Guard, snapshot: Option<&Snapshot>) -> Spelling {
+    pub(crate) fn spelling(&self, guard: &GuardRules, snapshot: Option<&Snapshot>) -> Spelling {
         if guard.has_coarse_tags() { Spelling::of(self.records.incarnation().0, snapshot) } else { Spelling::Bare }
     }
 }

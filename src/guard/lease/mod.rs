@@ -7,7 +7,7 @@ use pingora::http::ResponseHeader;
 use tokio::time::{Instant, timeout};
 
 use super::{
-    Guards,
+    Guard,
     answer::Answer,
     claim::{
         pending_mark::{PendingMark, Tried},
@@ -22,7 +22,7 @@ use crate::{
     body::Client,
     core::{
         lease::{Action, Command, Denied, Done, LeaseId, LostGrant, PrincipalName, step},
-        policy::{AbsentLease, Dialect, Guard, LeaseAuth, LeaseRules, TagSource},
+        policy::{AbsentLease, Dialect, LeaseAuth, LeaseRules, TagSource},
         record::{Record, Revision, Snapshot},
         refusal::{Code, Refusal},
         validators::{Representation, Validators},
@@ -75,24 +75,23 @@ impl ProbedState {
     }
 }
 
-impl Guards {
+impl Guard {
     /// Handles an operation on the lease of a resource, in the native dialect.
     pub(crate) async fn lease(
         &self,
         client: &mut dyn Client,
         request: &Request,
-        guard: &Guard,
         rules: &LeaseRules,
     ) -> Result<Answer, Answer> {
         let operation = native::read(&request.method, &request.head.headers, rules, fresh_id)?;
         let acquires = matches!(operation, LeaseOperation::Step { action: Action::Acquire(_), .. });
         let needs = Needs { presence: acquires && rules.absent == AbsentLease::Refuse, tag: acquires };
-        let seen = self.authorize(request, guard, rules, needs).await?;
+        let seen = self.authorize(request, rules, needs).await?;
         let LeaseOperation::Step { action, wait } = operation else {
             let snapshot = self.record(request).await?;
             return answer(native::show(&snapshot));
         };
-        let stepped = self.take_step(client, request, guard, rules, action, wait).await?;
+        let stepped = self.take_step(client, request, rules, action, wait).await?;
         let mut response = native::done(stepped.done, &stepped.snapshot, stepped.waited);
         if let (Done::Acquired { .. }, Some(seen)) = (stepped.done, seen)
             && let Some(tag) = seen.still_current(&stepped.snapshot).and_then(|validators| validators.tag)
@@ -108,7 +107,6 @@ impl Guards {
         &self,
         client: &mut dyn Client,
         request: &Request,
-        guard: &Guard,
         rules: &LeaseRules,
         action: Action,
         wait: Option<Duration>,
@@ -124,13 +122,13 @@ impl Guards {
                 let turn = unless_hurried(&request.gate, turn);
                 match while_client_waits(client, turn).await?.unwrap_or(Err(NoTurn::TimedOut)) {
                     Ok(turn) => Some(turn),
-                    Err(no_turn) => return Err(self.refuse_turn(request, guard, rules, action, no_turn).await.into()),
+                    Err(no_turn) => return Err(self.refuse_turn(request, rules, action, no_turn).await.into()),
                 }
             }
             None => None,
         };
-        let target = request.target(guard);
-        let (mut waited, end) = (false, patience.unwrap_or(now + guard.claim_max_wait));
+        let target = request.target();
+        let (mut waited, end) = (false, patience.unwrap_or(now + request.rules.claim_max_wait));
         // The place among those who write: whoever waits for the lease itself gives it up.
         let mut standing: Option<PlaceInFront> = None;
         loop {
@@ -139,7 +137,7 @@ impl Guards {
             if matches!(action, Action::Acquire(_)) {
                 self.may_begin(&snapshot)?;
             }
-            self.judge_conditions(request, guard, &snapshot).await?;
+            self.judge_conditions(request, &snapshot).await?;
             let command = Command { action: action.clone(), principal: bound_to(request, rules), target };
             let stepped = step(&snapshot, command, rules);
             let is_new = matches!(stepped, Ok((_, Done::Acquired { is_new: true, .. })));
@@ -163,7 +161,7 @@ impl Guards {
                 };
                 if standing.is_behind(&snapshot) || is_busy {
                     drop(pass);
-                    let free = self.wait_until_free(request, guard, &snapshot, standing, end);
+                    let free = self.wait_until_free(request, &snapshot, standing, end);
                     while_client_waits(client, free).await??;
                     continue;
                 }
@@ -226,7 +224,6 @@ impl Guards {
     pub(crate) async fn authorize(
         &self,
         request: &Request,
-        guard: &Guard,
         rules: &LeaseRules,
         needs: Needs,
     ) -> Result<Option<ProbedState>, Answer> {
@@ -235,17 +232,17 @@ impl Guards {
         }
         let snapshot = self.record(request).await?;
         let aim = if needs.tag { Aim::Tag } else { Aim::Verdict };
-        match self.probe(request, guard, &snapshot, aim).await {
+        match self.probe(request, &snapshot, aim).await {
             Probed::Current { representation: Representation::Absent, missing: Some(missing), .. }
                 if needs.presence =>
             {
-                Err(self.upstreams_own(guard, *missing).await?)
+                Err(self.upstreams_own(&request.rules, *missing).await?)
             }
             Probed::Current { representation: Representation::Present(validators), .. } => {
                 Ok(Some(ProbedState { validators, touched: snapshot.touched() }))
             }
             Probed::Answer(exchange) if rules.auth == LeaseAuth::Probe => {
-                Err(self.upstreams_own(guard, *exchange).await?)
+                Err(self.upstreams_own(&request.rules, *exchange).await?)
             }
             Probed::Current { .. } | Probed::Answer(_) => Ok(None),
             Probed::Unreadable(refusal) | Probed::Refused(refusal) => Err(refusal.into()),
@@ -253,27 +250,20 @@ impl Guards {
     }
 
     /// The preconditions of a lease operation: "only if it was not changed".
-    async fn judge_conditions(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> Result<(), Answer> {
+    async fn judge_conditions(&self, request: &Request, snapshot: &Snapshot) -> Result<(), Answer> {
         if request.conditions.is_empty() {
             return Ok(());
         }
-        if guard.etag == TagSource::Delegate {
+        if request.rules.etag == TagSource::Delegate {
             // No upstream sees a lease operation.
-            return self.judge_by_probe(request, guard, snapshot).await.map(drop);
+            return self.judge_by_probe(request, snapshot).await.map(drop);
         }
-        self.judge(request, guard, snapshot).await.map(drop)
+        self.judge(request, snapshot).await.map(drop)
     }
 
     /// What a client without a turn is told: the word of the lease, as one is told who does not wait.
-    async fn refuse_turn(
-        &self,
-        request: &Request,
-        guard: &Guard,
-        rules: &LeaseRules,
-        action: Action,
-        no_turn: NoTurn,
-    ) -> Refusal {
-        let command = Command { action, principal: bound_to(request, rules), target: request.target(guard) };
+    async fn refuse_turn(&self, request: &Request, rules: &LeaseRules, action: Action, no_turn: NoTurn) -> Refusal {
+        let command = Command { action, principal: bound_to(request, rules), target: request.target() };
         match self.snapshot(&request.key).await.map(|snapshot| step(&snapshot, command, rules)) {
             Ok(Err(held @ Denied::Held { .. })) if no_turn != NoTurn::AllFull => refuse(rules, held),
             _ => refusals::of_lease_turn(no_turn),

@@ -8,7 +8,7 @@ use crate::{
     body::Client,
     core::{
         lease::{Action, Done, LeaseDuration, LeaseId, Standing, Usage, UseDenied, judge_use},
-        policy::{Guard, LeaseRules, MethodClass, Require},
+        policy::{GuardRules, LeaseRules, MethodClass, Require},
         precondition::{Combination, Judgement, TagCondition, judge},
         record::{Revision, Snapshot},
         refusal::Refusal,
@@ -16,7 +16,7 @@ use crate::{
     },
     dialect::{azure, native},
     guard::{
-        Guards,
+        Guard,
         answer::Answer,
         knowledge::evidence::match_rule,
         probe::{Aim, Probed},
@@ -33,56 +33,45 @@ pub(crate) struct Receipt {
     snapshot: Snapshot,
 }
 
-impl Guards {
+impl Guard {
     /// Judges a write by the lease as it was read, whatever route that was granted by.
-    pub(crate) fn judge_write_by_lease(
-        request: &Request,
-        guard: &Guard,
-        snapshot: &Snapshot,
-    ) -> Result<Standing, Refusal> {
+    pub(crate) fn judge_write_by_lease(request: &Request, snapshot: &Snapshot) -> Result<Standing, Refusal> {
         let usage = if request.method == Method::DELETE { Usage::Delete } else { Usage::Write };
-        judge_by_lease(request, guard, snapshot, usage)
+        judge_by_lease(request, snapshot, usage)
     }
 
     /// Judges a read by the lease as it was read; the fence of a holder. Without the record nobody reads what a lease may
     /// guard (rule 12); what no route can lease against readers is read.
     pub(crate) fn judge_read_by_lease(
         request: &Request,
-        guard: &Guard,
         snapshot: Result<&Snapshot, &StoreError>,
     ) -> Result<Option<Revision>, Refusal> {
         let guards_reads = |rules: &LeaseRules| rules.guards.covers(Usage::Read);
-        let may_be_leased = request.route.reads_may_be_leased || guard.lease.as_ref().is_some_and(guards_reads);
+        let may_be_leased = request.route.reads_may_be_leased || request.rules.lease.as_ref().is_some_and(guards_reads);
         let snapshot = match snapshot {
             Ok(snapshot) => snapshot,
             Err(error) if may_be_leased || request.lease_id.is_some() => return Err(refusals::of_store(error)),
             Err(_) => return Ok(None),
         };
-        let standing = judge_by_lease(request, guard, snapshot, Usage::Read)?;
+        let standing = judge_by_lease(request, snapshot, Usage::Read)?;
         Ok((standing == Standing::Holder).then(|| snapshot.fence()))
     }
 
     /// What a request is told that its lease forbids, where the upstream is asked first.
-    pub(crate) async fn refuse_by_lease(
-        &self,
-        request: &Request,
-        guard: &Guard,
-        snapshot: &Snapshot,
-        denied: Refusal,
-    ) -> Answer {
+    pub(crate) async fn refuse_by_lease(&self, request: &Request, snapshot: &Snapshot, denied: Refusal) -> Answer {
         if !is_upstream_asked_first(request) {
             return denied.into();
         }
         // Boxed, so that others need not make room for it.
-        let (representation, own) = match Box::pin(self.probe(request, guard, snapshot, Aim::Verdict)).await {
+        let (representation, own) = match Box::pin(self.probe(request, snapshot, Aim::Verdict)).await {
             Probed::Current { representation, missing, .. } => (representation, missing),
             Probed::Answer(exchange) => (Representation::Unknown, Some(exchange)),
             Probed::Unreadable(_) | Probed::Refused(_) => return denied.into(),
         };
-        let judged = judge(&request.method, &request.conditions, &representation, match_rule(guard));
+        let judged = judge(&request.method, &request.conditions, &representation, match_rule(&request.rules));
         match (judged, own) {
             (Judgement::Failed { .. }, _) => refusals::of_read_condition().into(),
-            (_, Some(exchange)) => self.upstreams_own(guard, *exchange).await.unwrap_or_else(|answer| answer),
+            (_, Some(exchange)) => self.upstreams_own(&request.rules, *exchange).await.unwrap_or_else(|answer| answer),
             _ => denied.into(),
         }
     }
@@ -92,12 +81,13 @@ impl Guards {
         &self,
         client: &mut dyn Client,
         request: &Request,
-        guard: &Guard,
     ) -> Result<Option<Receipt>, Answer> {
-        let Some(rules) = guard.lease.as_ref().filter(|_| request.method == Method::GET) else { return Ok(None) };
+        let Some(rules) = request.rules.lease.as_ref().filter(|_| request.method == Method::GET) else {
+            return Ok(None);
+        };
         let Some(wanted) = native::read_on_get(&request.head.headers, rules, fresh_id)? else { return Ok(None) };
         let wait = native::wait(&request.head.headers);
-        let stepped = self.take_step(client, request, guard, rules, Action::Acquire(wanted), wait).await?;
+        let stepped = self.take_step(client, request, rules, Action::Acquire(wanted), wait).await?;
         match stepped.done {
             Done::Acquired { id, duration, .. } => Ok(Some(Receipt { id, duration, snapshot: stepped.snapshot })),
             _ => Ok(None),
@@ -105,15 +95,9 @@ impl Guards {
     }
 
     /// Gives back the lease of a read that came to nothing. Where that fails the lease runs out.
-    pub(crate) async fn return_receipt(
-        &self,
-        client: &mut dyn Client,
-        request: &Request,
-        guard: &Guard,
-        receipt: &Receipt,
-    ) {
-        let Some(rules) = &guard.lease else { return };
-        let _ = self.take_step(client, request, guard, rules, Action::Release { id: receipt.id }, None).await;
+    pub(crate) async fn return_receipt(&self, client: &mut dyn Client, request: &Request, receipt: &Receipt) {
+        let Some(rules) = &request.rules.lease else { return };
+        let _ = self.take_step(client, request, rules, Action::Release { id: receipt.id }, None).await;
     }
 }
 
@@ -133,14 +117,14 @@ impl Receipt {
 }
 
 /// Judges a use by the lease as it was read. The lease itself says whether it is bound to a principal.
-fn judge_by_lease(request: &Request, guard: &Guard, snapshot: &Snapshot, usage: Usage) -> Result<Standing, Refusal> {
+fn judge_by_lease(request: &Request, snapshot: &Snapshot, usage: Usage) -> Result<Standing, Refusal> {
     let principal = Some(request.principal.name());
-    let standing = judge_use(snapshot, guard.lease.as_ref(), usage, request.lease_id, principal);
-    standing.map_err(|denied| refuse_use(guard, denied))
+    let standing = judge_use(snapshot, request.rules.lease.as_ref(), usage, request.lease_id, principal);
+    standing.map_err(|denied| refuse_use(&request.rules, denied))
 }
 
 /// The refusal of a use, in the words of the route's dialect.
-fn refuse_use(guard: &Guard, denied: UseDenied) -> Refusal {
+fn refuse_use(guard: &GuardRules, denied: UseDenied) -> Refusal {
     if guard.speaks_azure() { azure::refuse_use(denied) } else { native::refuse_use(denied) }
 }
 
@@ -169,11 +153,12 @@ pub(crate) fn send_fence(head: &mut RequestHeader, standing: Standing, fence: Re
 }
 
 /// Whether a write that appends is judged by nothing, and runs beside others.
-pub(crate) fn is_free_to_append(request: &Request, guard: &Guard, class: MethodClass) -> bool {
-    let is_required = guard.require != Require::Never && guard.require_methods.contains(&request.method);
+pub(crate) fn is_free_to_append(request: &Request, class: MethodClass) -> bool {
+    let is_required =
+        request.rules.require != Require::Never && request.rules.require_methods.contains(&request.method);
     class == MethodClass::UnclaimedWrite
         && request.conditions.is_empty()
         && !is_required
         && request.lease_id.is_none()
-        && !guard.lease.as_ref().is_some_and(|rules: &LeaseRules| rules.required)
+        && !request.rules.lease.as_ref().is_some_and(|rules: &LeaseRules| rules.required)
 }

@@ -8,9 +8,9 @@ use crate::{
         entity_tag::EntityTag,
         issued_tag::{content_tag, variant_content_tag},
         json::{json_without, tag_from_json},
-        policy::{Guard, TagSource},
+        policy::{GuardRules, TagSource},
     },
-    guard::Guards,
+    guard::Guard,
     upstream::{BodyPrefix, BufferedBody, Exchange, Failure, Hashed, hash_whole, read_whole},
 };
 
@@ -29,11 +29,11 @@ pub(crate) enum Tagged {
     TooSlow,
 }
 
-impl Guards {
+impl Guard {
     /// Reads the body of a response, for its tag as that of this variant, and its hash. It is held in memory only where its text is looked at.
     pub(crate) async fn tag_body(
         &self,
-        guard: &Guard,
+        guard: &GuardRules,
         exchange: &mut Exchange,
         variant: Option<u32>,
         wait: Duration,
@@ -60,7 +60,7 @@ impl Guards {
 }
 
 /// The tag of a whole body, where tags are made of bodies.
-pub(crate) fn tag_of(guard: &Guard, body: &BodyPrefix, variant: Option<u32>) -> Option<EntityTag> {
+pub(crate) fn tag_of(guard: &GuardRules, body: &BodyPrefix, variant: Option<u32>) -> Option<EntityTag> {
     match &guard.etag {
         TagSource::Content => {
             let looks = !guard.ignored_json.is_empty();

@@ -5,7 +5,7 @@ use pingora::http::RequestHeader;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    Guards,
+    Guard,
     answer::{Answer, withhold_foreign_tag},
     knowledge::{
         evidence::{match_rule, selecting_number, version_tag_of},
@@ -19,7 +19,7 @@ use crate::{
     core::{
         entity_tag::EntityTag,
         fields::METHOD_FIELDS,
-        policy::{Guard, ProbeAuth, TagSource, Writers},
+        policy::{GuardRules, ProbeAuth, TagSource, Writers},
         precondition::{MatchRule, Preconditions, TagCondition},
         record::Snapshot,
         refusal::{Code, Refusal},
@@ -92,23 +92,22 @@ impl Probed {
     }
 }
 
-impl Guards {
+impl Guard {
     /// Reads the resource that a write is about, as the record stands in `snapshot`.
-    pub(crate) async fn probe(&self, request: &Request, guard: &Guard, snapshot: &Snapshot, aim: Aim) -> Probed {
-        self.probe_until(request, guard, snapshot, (aim, None), Instant::now() + guard.probe_timeout).await
+    pub(crate) async fn probe(&self, request: &Request, snapshot: &Snapshot, aim: Aim) -> Probed {
+        self.probe_until(request, snapshot, (aim, None), Instant::now() + request.rules.probe_timeout).await
     }
 
     /// The same up to `end`, for another variant of the resource perhaps.
     pub(crate) async fn probe_until(
         &self,
         request: &Request,
-        guard: &Guard,
         snapshot: &Snapshot,
         asked: (Aim, Option<&Selection>),
         end: Instant,
     ) -> Probed {
         let mut step = Step::begin("probe");
-        let probed = self.probe_upstream(request, guard, snapshot, asked, end).await;
+        let probed = self.probe_upstream(request, snapshot, asked, end).await;
         step.set("ifmatch.probe.found", probed.word());
         if let Some(metrics) = metrics::get() {
             metrics.probed(&request.route.name, probed.word());
@@ -119,22 +118,21 @@ impl Guards {
     async fn probe_upstream(
         &self,
         request: &Request,
-        guard: &Guard,
         snapshot: &Snapshot,
         (aim, selection): (Aim, Option<&Selection>),
         end: Instant,
     ) -> Probed {
-        let needs_body = guard.etag.needs_body();
+        let needs_body = request.rules.etag.needs_body();
         let method = if needs_body { Method::GET } else { Method::HEAD };
-        let mut asked = timeout_at(end, self.ask(request, guard, method, needs_body, selection)).await;
+        let mut asked = timeout_at(end, self.ask(request, method, needs_body, selection)).await;
         if let Ok(Ok(asked_for)) = &asked
             && !needs_body
             && matches!(asked_for.exchange.head().status.as_u16(), 405 | 501)
         {
-            asked = timeout_at(end, self.ask(request, guard, Method::GET, needs_body, selection)).await;
+            asked = timeout_at(end, self.ask(request, Method::GET, needs_body, selection)).await;
         }
         match asked {
-            Ok(Ok(asked)) => self.understand(request, guard, snapshot, asked, (aim, end)).await,
+            Ok(Ok(asked)) => self.understand(request, snapshot, asked, (aim, end)).await,
             Ok(Err(refusal)) => Probed::Refused(refusal),
             Err(_) => Probed::Refused(timed_out()),
         }
@@ -144,7 +142,6 @@ impl Guards {
     pub(crate) async fn ask(
         &self,
         request: &Request,
-        guard: &Guard,
         method: Method,
         for_bytes: bool,
         selection: Option<&Selection>,
@@ -154,7 +151,7 @@ impl Guards {
         if let Some(selection) = selection {
             selection.apply(&mut head).map_err(|_error| unreadable("its request head cannot be written"))?;
         }
-        self.set_credentials(request, guard, &mut head)?;
+        self.set_credentials(request, &mut head)?;
         let (sent, body) = (head.clone(), Body::empty());
         let exchange = self.exchanger.read(request.upstream(), request.to_ask(), head, &body);
         let exchange = exchange.await.map_err(|failure| match failure {
@@ -164,14 +161,13 @@ impl Guards {
             Failure::NotSent { .. } | Failure::Abandoned { .. } => unreadable("it gave no answer"),
         })?;
         request.affinity.asked(exchange.server());
-        let selection = Selection::of(guard, &sent, &exchange.head().headers);
+        let selection = Selection::of(&request.rules, &sent, &exchange.head().headers);
         Ok(Asked { exchange, selection })
     }
 
     async fn understand(
         &self,
         request: &Request,
-        guard: &Guard,
         snapshot: &Snapshot,
         Asked { mut exchange, selection }: Asked,
         (aim, end): (Aim, Instant),
@@ -183,7 +179,7 @@ impl Guards {
             200 | 203 | 204 => {}
             404 | 410 => {
                 let missing = Some(Box::new(exchange));
-                let rule = match_rule(guard);
+                let rule = match_rule(&request.rules);
                 return Probed::Current { representation: Representation::Absent, rule, missing };
             }
             401 | 403 | 407 | 429 => return Probed::Answer(Box::new(exchange)),
@@ -192,8 +188,8 @@ impl Guards {
             _ => return Probed::Refused(answered(status)),
         }
         // A probe without the client's credentials shows what the proxy may read.
-        if guard.probe_auth == ProbeAuth::Client {
-            self.was_let_read(request, guard, snapshot);
+        if request.rules.probe_auth == ProbeAuth::Client {
+            self.was_let_read(request, snapshot);
         }
         let (validators, unusable) = Validators::from_headers(&head.headers);
         let version = || {
@@ -204,10 +200,10 @@ impl Guards {
             )
             .tag
         };
-        let spelling = self.spelling(guard, Some(snapshot));
+        let spelling = self.spelling(&request.rules, Some(snapshot));
         let issued = |tag: EntityTag| spelling.issued(&tag);
-        let mut rule = match_rule(guard);
-        let tag = match &guard.etag {
+        let mut rule = match_rule(&request.rules);
+        let tag = match &request.rules.etag {
             TagSource::Upstream | TagSource::Delegate => {
                 if let Some(reason) = unusable {
                     tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
@@ -220,10 +216,10 @@ impl Guards {
             // Whether there is a representation is told by its head.
             TagSource::Content | TagSource::Json(_) if !names_tags(&request.conditions) && aim == Aim::Verdict => None,
             TagSource::Content | TagSource::Json(_) => {
-                match self.tag_of_probed(guard, &mut exchange, selection.number(request), end).await {
+                match self.tag_of_probed(&request.rules, &mut exchange, selection.number(request), end).await {
                     Ok(Some(tag)) => tag.and_then(issued),
                     // Readers of so large a body got a version tag.
-                    Ok(None) if guard.writers == Writers::Exclusive => {
+                    Ok(None) if request.rules.writers == Writers::Exclusive => {
                         rule = MatchRule::Version;
                         version()
                     }
@@ -242,7 +238,7 @@ impl Guards {
     /// The tag of a response's body, which is read up to `end`; `None` if it is too large to tell.
     async fn tag_of_probed(
         &self,
-        guard: &Guard,
+        guard: &GuardRules,
         exchange: &mut Exchange,
         variant: Option<u32>,
         end: Instant,
@@ -256,7 +252,7 @@ impl Guards {
     }
 
     /// The upstream's own answer to a probe as the answer to the write: it refuses the principal, or has nothing there.
-    pub(crate) async fn upstreams_own(&self, guard: &Guard, mut exchange: Exchange) -> Result<Answer, Answer> {
+    pub(crate) async fn upstreams_own(&self, guard: &GuardRules, mut exchange: Exchange) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.take_head());
         // It labels nothing that a client could go on from.
         let spelling = self.spelling(guard, None);
@@ -333,7 +329,7 @@ pub(crate) fn unreadable(reason: &str) -> Refusal {
 
 /// The fields that name the variant of a response are harmless to keep in the record only where they are part of its
 /// variant's name already.
-pub(crate) fn is_selected_by_name(guard: &Guard, response: &HeaderMap) -> bool {
+pub(crate) fn is_selected_by_name(guard: &GuardRules, response: &HeaderMap) -> bool {
     let mut names =
         response.get_all(header::VARY).iter().flat_map(|line| line.as_bytes().split(|&octet| octet == b','));
     names.all(|name| {

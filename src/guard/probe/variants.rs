@@ -20,13 +20,13 @@ use crate::{
     core::{
         entity_tag::EntityTag,
         issued_tag::is_tag_of_version,
-        policy::{Compare, Guard, TagSource, Writers},
+        policy::{Compare, TagSource, Writers},
         precondition::{ConditionField, Judgement, Preconditions, TagCondition, judge},
         record::Snapshot,
         refusal::Refusal,
         validators::{Representation, Validators},
     },
-    guard::{Guards, knowledge::selection::Selection, request::Request},
+    guard::{Guard, knowledge::selection::Selection, request::Request},
 };
 
 /// How many tags of a request are looked for among other variants; each may be a question to the upstream.
@@ -65,25 +65,23 @@ impl OpenQuestion {
     }
 }
 
-impl Guards {
+impl Guard {
     /// The tag of another variant that a write names and that is current there.
     pub(crate) async fn current_elsewhere(
         &self,
         request: &Request,
-        guard: &Guard,
         snapshot: &Snapshot,
         open: OpenQuestion,
         end: Instant,
     ) -> Option<EntityTag> {
-        for tag in tags_of(request, guard) {
+        for tag in tags_of(request) {
             let Some(selection) = self.issued.selection_of(request, tag, snapshot.version()) else { continue };
             let is_own = selection.is_that_of(&request.head);
-            if is_own || !names_variant(request, guard, &selection) && open != OpenQuestion::Unreadable {
+            if is_own || !names_variant(request, &selection) && open != OpenQuestion::Unreadable {
                 continue;
             }
             // Boxed: it is rare.
-            let probed =
-                Box::pin(self.probe_until(request, guard, snapshot, (Aim::Verdict, Some(&selection)), end)).await;
+            let probed = Box::pin(self.probe_until(request, snapshot, (Aim::Verdict, Some(&selection)), end)).await;
             if tag_of(&probed) == Some(tag) {
                 return Some(tag.clone());
             }
@@ -93,9 +91,8 @@ impl Guards {
 
     /// Whether `If-None-Match` of a write may name a tag of the current state although it does not name that of what the
     /// write selects: of another variant, or of the version, where a body could not be hashed when it was read.
-    pub(crate) fn may_be_excluded(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> bool {
-        self.excludes_version(request, guard, snapshot)
-            || self.excluded_elsewhere(request, guard, snapshot).next().is_some()
+    pub(crate) fn may_be_excluded(&self, request: &Request, snapshot: &Snapshot) -> bool {
+        self.excludes_version(request, snapshot) || self.excluded_elsewhere(request, snapshot).next().is_some()
     }
 
     /// Whether it does, as the upstream tells up to `end`; `current` is what the write selects. A variant that the client
@@ -107,18 +104,17 @@ impl Guards {
     pub(crate) async fn is_excluded(
         &self,
         request: &Request,
-        guard: &Guard,
         snapshot: &Snapshot,
         current: &Representation,
         end: Instant,
     ) -> Result<bool, Refusal> {
-        if matches!(current, Representation::Present(_)) && self.excludes_version(request, guard, snapshot) {
+        if matches!(current, Representation::Present(_)) && self.excludes_version(request, snapshot) {
             return Ok(true);
         }
-        for (tag, selection) in self.excluded_elsewhere(request, guard, snapshot) {
+        for (tag, selection) in self.excluded_elsewhere(request, snapshot) {
             let asked = (Aim::Verdict, Some(&*selection));
             // Boxed: it is rare.
-            let probed = Box::pin(self.probe_until(request, guard, snapshot, asked, end)).await;
+            let probed = Box::pin(self.probe_until(request, snapshot, asked, end)).await;
             match &probed {
                 Probed::Current { .. } if tag_of(&probed).is_none_or(|current| !current.weak_matches(&tag)) => {}
                 Probed::Current { .. } | Probed::Answer(_) => return Ok(true),
@@ -129,41 +125,40 @@ impl Guards {
     }
 
     /// Whether `If-None-Match` names the version, where another kind of tag is the usual one.
-    fn excludes_version(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> bool {
+    fn excludes_version(&self, request: &Request, snapshot: &Snapshot) -> bool {
         let incarnation = self.records.incarnation().0;
-        guard.etag.needs_body()
-            && guard.writers == Writers::Exclusive
-            && excluded_tags(request, guard).iter().any(|tag| is_tag_of_version(incarnation, snapshot.version(), tag))
+        request.rules.etag.needs_body()
+            && request.rules.writers == Writers::Exclusive
+            && excluded_tags(request).iter().any(|tag| is_tag_of_version(incarnation, snapshot.version(), tag))
     }
 
     /// The tags in `If-None-Match` that were issued for other variants of the current state, with what selects these.
     fn excluded_elsewhere(
         &self,
         request: &Request,
-        guard: &Guard,
         snapshot: &Snapshot,
     ) -> impl Iterator<Item = (EntityTag, Arc<Selection>)> {
         // What is compared weakly may have been weakened on the way.
         let unweakened = |tag: &EntityTag| tag.is_weak().then(|| EntityTag::strong(tag.opaque()).ok()).flatten();
         let as_issued = move |tag: &EntityTag| unweakened(tag).into_iter().chain([tag.clone()]);
-        let tags = excluded_tags(request, guard).iter().take(TAGS_MAX).flat_map(as_issued);
+        let tags = excluded_tags(request).iter().take(TAGS_MAX).flat_map(as_issued);
         tags.filter_map(move |tag| {
             let selection = self.issued.selection_of(request, &tag, snapshot.version())?;
-            let is_elsewhere = !selection.is_that_of(&request.head) && names_variant(request, guard, &selection);
+            let is_elsewhere = !selection.is_that_of(&request.head) && names_variant(request, &selection);
             is_elsewhere.then_some((tag, selection))
         })
     }
 
     /// Whether a write names a tag that was once issued here: where it is not current elsewhere, it is stale.
-    pub(crate) fn was_issued(&self, request: &Request, guard: &Guard) -> bool {
-        tags_of(request, guard).any(|tag| self.issued.knows(request, tag))
+    pub(crate) fn was_issued(&self, request: &Request) -> bool {
+        tags_of(request).any(|tag| self.issued.knows(request, tag))
     }
 
     /// Whether a write names a tag that was issued for another variant of the current state, so that what is known of
     /// its own variant does not decide.
-    pub(crate) fn was_issued_elsewhere(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> bool {
+    pub(crate) fn was_issued_elsewhere(&self, request: &Request, snapshot: &Snapshot) -> bool {
         let mut selections =
-            tags_of(request, guard).filter_map(|tag| self.issued.selection_of(request, tag, snapshot.version()));
+            tags_of(request).filter_map(|tag| self.issued.selection_of(request, tag, snapshot.version()));
         selections.any(|selection| !selection.is_that_of(&request.head))
     }
 }
@@ -177,14 +172,14 @@ fn tag_of(probed: &Probed) -> Option<&EntityTag> {
 }
 
 /// Whether a tag tells this variant from the one that a write selects.
-fn names_variant(request: &Request, guard: &Guard, selection: &Selection) -> bool {
-    guard.etag == TagSource::Content || selection.has_target_of(&request.head)
+fn names_variant(request: &Request, selection: &Selection) -> bool {
+    request.rules.etag == TagSource::Content || selection.has_target_of(&request.head)
 }
 
 /// The tags in `If-None-Match` of a write, unless the upstream judges them, or they are all of one kind: a version is that
 /// of all variants.
-fn excluded_tags<'a>(request: &'a Request, guard: &Guard) -> &'a [EntityTag] {
-    match (&request.conditions.if_none_match, &guard.etag) {
+fn excluded_tags(request: &Request) -> &[EntityTag] {
+    match (&request.conditions.if_none_match, &request.rules.etag) {
         (_, TagSource::Version | TagSource::Delegate) => &[],
         (Some(TagCondition::Tags(tags)), _) => tags,
         _ => &[],
@@ -192,11 +187,11 @@ fn excluded_tags<'a>(request: &'a Request, guard: &Guard) -> &'a [EntityTag] {
 }
 
 /// The tags in `If-Match` that could be those of other variants. A version is that of all of them anyway.
-fn tags_of<'a>(request: &'a Request, guard: &Guard) -> impl Iterator<Item = &'a EntityTag> {
+fn tags_of(request: &Request) -> impl Iterator<Item = &EntityTag> {
     let tags = match &request.conditions.if_match {
-        Some(TagCondition::Tags(tags)) if guard.etag != TagSource::Version => tags.as_slice(),
+        Some(TagCondition::Tags(tags)) if request.rules.etag != TagSource::Version => tags.as_slice(),
         _ => &[],
     };
-    let takes_weak = guard.compare == Compare::Opaque;
+    let takes_weak = request.rules.compare == Compare::Opaque;
     tags.iter().filter(move |tag| takes_weak || !tag.is_weak()).take(TAGS_MAX)
 }

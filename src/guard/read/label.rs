@@ -5,12 +5,12 @@ use pingora::http::ResponseHeader;
 
 use crate::{
     core::{
-        policy::{Guard, TagSource, Writers},
+        policy::{TagSource, Writers},
         record::Snapshot,
         validators::{Modified, Validators, tag_from_field},
     },
     guard::{
-        Guards,
+        Guard,
         knowledge::{
             evidence::{selecting_number, version_tag_of},
             responses::{Remembered, is_shareable, not_modified_fields},
@@ -22,26 +22,26 @@ use crate::{
     upstream::BufferedBody,
 };
 
-impl Guards {
+impl Guard {
     /// The validators of a response, with the tag that it leaves with. A version tag is that of the record as it was
     /// read before the upstream was asked: it may be older than the content, and is never newer.
     pub(crate) fn label(
         &self,
         request: &Request,
-        guard: &Guard,
         snapshot: Option<&Snapshot>,
         head: &ResponseHeader,
         whole: &BufferedBody,
         selecting: Option<&[(HeaderName, Vec<HeaderValue>)]>,
     ) -> Validators {
         // A version is that of all variants.
-        let selection = (guard.etag != TagSource::Version).then(|| Selection::of(guard, &request.head, &head.headers));
-        let spelling = self.spelling(guard, snapshot);
+        let selection = (request.rules.etag != TagSource::Version)
+            .then(|| Selection::of(&request.rules, &request.head, &head.headers));
+        let spelling = self.spelling(&request.rules, snapshot);
         let version_tag = || {
             let number = selecting_number(request.labelled_variant, selecting.unwrap_or_default());
             version_tag_of(self.records.incarnation(), snapshot?.version(), number).tag
         };
-        let tag = match (&guard.etag, whole) {
+        let tag = match (&request.rules.etag, whole) {
             (TagSource::Upstream | TagSource::Delegate, _) => {
                 let (validators, unusable) = Validators::from_headers(&head.headers);
                 if let Some(reason) = unusable {
@@ -52,10 +52,12 @@ impl Guards {
             (TagSource::Header(field), _) => tag_from_field(&head.headers, field).and_then(|tag| spelling.issued(&tag)),
             (TagSource::Version, _) => version_tag(),
             (TagSource::Content | TagSource::Json(_), BufferedBody::Complete(body)) => {
-                tag_of(guard, body, selection.as_ref().and_then(|selection| selection.number(request)))
+                tag_of(&request.rules, body, selection.as_ref().and_then(|selection| selection.number(request)))
                     .and_then(|tag| spelling.issued(&tag))
             }
-            (TagSource::Content | TagSource::Json(_), _) if guard.writers == Writers::Exclusive => version_tag(),
+            (TagSource::Content | TagSource::Json(_), _) if request.rules.writers == Writers::Exclusive => {
+                version_tag()
+            }
             (TagSource::Content | TagSource::Json(_), _) => None,
         };
         if let (Some(tag), Some(snapshot), Some(selection)) = (&tag, snapshot, selection) {
@@ -68,13 +70,12 @@ impl Guards {
     pub(crate) fn learn_from_read(
         &self,
         request: &Request,
-        guard: &Guard,
         snapshot: &Snapshot,
         head: &ResponseHeader,
         validators: &Validators,
         selecting: Option<Vec<(HeaderName, Vec<HeaderValue>)>>,
     ) {
-        self.was_let_read(request, guard, snapshot);
+        self.was_let_read(request, snapshot);
         let is_selected = matches!(head.status, StatusCode::OK | StatusCode::NOT_MODIFIED);
         let may_remember = is_selected
             && request.is_named_by_head()
@@ -82,7 +83,7 @@ impl Guards {
             && is_shareable(&head.headers);
         let (Some(selecting), Some(_), true) = (selecting, &validators.tag, may_remember) else { return };
         let earlier = self.memory.current(request.variant, snapshot, &request.head.headers);
-        if earlier.is_some_and(|earlier| earlier.is_as_good(validators, snapshot.now, guard)) {
+        if earlier.is_some_and(|earlier| earlier.is_as_good(validators, snapshot.now, &request.rules)) {
             return;
         }
         let remembered = Remembered {
@@ -90,7 +91,7 @@ impl Guards {
             selecting,
             validators: validators.clone(),
             fields: not_modified_fields(&head.headers),
-            until: snapshot.now.plus(guard.identity_ttl),
+            until: snapshot.now.plus(request.rules.identity_ttl),
         };
         self.memory.remember(request.variant, remembered);
     }

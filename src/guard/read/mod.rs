@@ -4,7 +4,7 @@ use http::{HeaderMap, Method, StatusCode, header};
 use pingora::http::RequestHeader;
 
 use super::{
-    Guards,
+    Guard,
     answer::{Answer, set_tag, withhold_foreign_tag},
     knowledge::{
         evidence::match_rule,
@@ -21,7 +21,7 @@ use crate::{
     core::{
         coarse_tag::Spelling,
         entity_tag::EntityTag,
-        policy::{ErrorShape, Guard, TagSource, Writers},
+        policy::{ErrorShape, GuardRules, TagSource, Writers},
         precondition::{Judgement, TagCondition, judge, range_applies},
         record::{Revision, Snapshot},
         refusal::Refusal,
@@ -41,58 +41,48 @@ pub(crate) mod ranges;
 pub(crate) mod unstable_tags;
 pub(crate) mod warn_once;
 
-impl Guards {
+impl Guard {
     /// Handles a read, with the lease that it may need or take.
-    pub(crate) async fn read(
-        &self,
-        client: &mut dyn Client,
-        request: &Request,
-        guard: &Guard,
-    ) -> Result<Answer, Answer> {
-        if guard.lease.as_ref().is_some_and(|rules| rules.acquire_on_read)
+    pub(crate) async fn read(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
+        if request.rules.lease.as_ref().is_some_and(|rules| rules.acquire_on_read)
             // Boxed, so that other reads need not make room for it.
-            && let Some(answer) = Box::pin(self.acquire_and_read(client, request, guard)).await?
+            && let Some(answer) = Box::pin(self.acquire_and_read(client, request)).await?
         {
             return Ok(answer);
         }
         // The version goes first: content that is asked for afterwards is never older than it.
         let snapshot = self.snapshot(&request.key).await;
-        let fence = match Self::judge_read_by_lease(request, guard, snapshot.as_ref()) {
+        let fence = match Self::judge_read_by_lease(request, snapshot.as_ref()) {
             Err(denied) if is_upstream_asked_first(request) => {
-                return Err(Box::pin(self.refuse_read(request, guard, denied)).await);
+                return Err(Box::pin(self.refuse_read(request, denied)).await);
             }
             fence => fence?,
         };
-        self.read_resource(client, request, guard, snapshot.ok(), (fence, Purpose::Read)).await
+        self.read_resource(client, request, snapshot.ok(), (fence, Purpose::Read)).await
     }
 
     /// Handles a read that asks for the lease of what it reads; `None` if it does not. Who asks does not need to have
     /// it already.
-    async fn acquire_and_read(
-        &self,
-        client: &mut dyn Client,
-        request: &Request,
-        guard: &Guard,
-    ) -> Result<Option<Answer>, Answer> {
-        let Some(receipt) = self.acquire_on_read(client, request, guard).await? else { return Ok(None) };
+    async fn acquire_and_read(&self, client: &mut dyn Client, request: &Request) -> Result<Option<Answer>, Answer> {
+        let Some(receipt) = self.acquire_on_read(client, request).await? else { return Ok(None) };
         let snapshot = self.snapshot(&request.key).await.ok();
         let sent_once = (Some(receipt.fence()), Purpose::Write);
-        match self.read_resource(client, request, guard, snapshot, sent_once).await {
+        match self.read_resource(client, request, snapshot, sent_once).await {
             Ok(Answer::Relayed(mut relayed)) if relayed.head.status == StatusCode::OK => {
                 receipt.write_to(&mut relayed.head)?;
                 Ok(Some(Answer::Relayed(relayed)))
             }
             nothing => {
-                self.return_receipt(client, request, guard, &receipt).await;
+                self.return_receipt(client, request, &receipt).await;
                 nothing.map(Some)
             }
         }
     }
 
     /// What a read is told that its lease forbids.
-    async fn refuse_read(&self, request: &Request, guard: &Guard, denied: Refusal) -> Answer {
+    async fn refuse_read(&self, request: &Request, denied: Refusal) -> Answer {
         match self.record(request).await {
-            Ok(snapshot) => self.refuse_by_lease(request, guard, &snapshot, denied).await,
+            Ok(snapshot) => self.refuse_by_lease(request, &snapshot, denied).await,
             Err(_) => denied.into(),
         }
     }
@@ -103,7 +93,6 @@ impl Guards {
         &self,
         client: &mut dyn Client,
         request: &Request,
-        guard: &Guard,
         snapshot: Option<Snapshot>,
         (fence, purpose): (Option<Revision>, Purpose),
     ) -> Result<Answer, Answer> {
@@ -111,19 +100,19 @@ impl Guards {
         // a tag given out now could outlive its state.
         let snapshot = snapshot.filter(|snapshot| self.may_begin(snapshot).is_ok());
         if purpose == Purpose::Read
-            && !self.is_outdated(request, guard, snapshot.as_ref()).await
-            && let Some(answer) = self.read_from_memory(request, guard, snapshot.as_ref())
+            && !self.is_outdated(request, snapshot.as_ref()).await
+            && let Some(answer) = self.read_from_memory(request, snapshot.as_ref())
         {
             return Ok(answer);
         }
         // Boxed, so that an answer from memory need not make room for an exchange.
-        box_future(|| self.read_from_upstream(client, request, guard, snapshot.as_ref(), (fence, purpose))).await
+        box_future(|| self.read_from_upstream(client, request, snapshot.as_ref(), (fence, purpose))).await
     }
 
     /// Whether memory must not answer a read.
-    async fn is_outdated(&self, request: &Request, guard: &Guard, snapshot: Option<&Snapshot>) -> bool {
+    async fn is_outdated(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
         match snapshot {
-            Some(snapshot) => self.may_be_removed(request, guard, snapshot).await,
+            Some(snapshot) => self.may_be_removed(request, snapshot).await,
             None => false,
         }
     }
@@ -132,12 +121,11 @@ impl Guards {
         &self,
         client: &mut dyn Client,
         request: &Request,
-        guard: &Guard,
         snapshot: Option<&Snapshot>,
         (fence, purpose): (Option<Revision>, Purpose),
     ) -> Result<Answer, Answer> {
         let body = self.receive(client).await?;
-        let mut head = self.upstream_read_head(request, guard, snapshot, &body)?;
+        let mut head = self.upstream_read_head(request, snapshot, &body)?;
         if let Some(fence) = fence {
             head.insert_header("Fencing-Token", fence.0)?;
         }
@@ -161,31 +149,31 @@ impl Guards {
         let whole = if purpose == Purpose::Read { whole_head(request, &head) } else { None };
         let mut exchange = ask(head).await?;
         if let Some(whole) = whole {
-            if let Some(part) = self.part_instead(request, guard, snapshot, &whole, exchange.head()) {
+            if let Some(part) = self.part_instead(request, snapshot, &whole, exchange.head()) {
                 // Its body is too large to be read for the sake of its connection.
                 drop(exchange);
                 exchange = ask(part).await?;
             }
-            if self.is_of_another_state(request, guard, snapshot, exchange.head()).await {
+            if self.is_of_another_state(request, snapshot, exchange.head()).await {
                 exchange.discard().await;
                 exchange = ask(whole).await?;
             }
         }
-        self.answer_read(request, guard, snapshot, exchange).await
+        self.answer_read(request, snapshot, exchange).await
     }
 
     /// A local verdict, where the record is authoritative and the same principal was given the same variant before.
-    fn read_from_memory(&self, request: &Request, guard: &Guard, snapshot: Option<&Snapshot>) -> Option<Answer> {
-        let may_answer = guard.writers == Writers::Exclusive
+    fn read_from_memory(&self, request: &Request, snapshot: Option<&Snapshot>) -> Option<Answer> {
+        let may_answer = request.rules.writers == Writers::Exclusive
             && !request.conditions.is_empty()
             && request.is_named_by_head()
             && !wants_upstream(&request.head.headers);
         let snapshot = snapshot.filter(|_| may_answer)?;
         let remembered = self.memory.current(request.variant, snapshot, &request.head.headers)?;
         let current = Representation::Present(remembered.validators.clone());
-        match judge(&request.method, &request.conditions, &current, match_rule(guard)) {
+        match judge(&request.method, &request.conditions, &current, match_rule(&request.rules)) {
             Judgement::NotModified => {
-                let spelling = self.spelling(guard, Some(snapshot));
+                let spelling = self.spelling(&request.rules, Some(snapshot));
                 Some(confirm(request, &spelling, remembered.fields.clone()))
             }
             Judgement::Failed { .. } => Some(refusals::of_read_condition().into()),
@@ -197,20 +185,19 @@ impl Guards {
     fn upstream_read_head(
         &self,
         request: &Request,
-        guard: &Guard,
         snapshot: Option<&Snapshot>,
         body: &Body,
     ) -> Result<Box<RequestHeader>, Refusal> {
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        if guard.etag.is_upstreams_own() {
-            let spelling = self.spelling(guard, snapshot);
+        if request.rules.etag.is_upstreams_own() {
+            let spelling = self.spelling(&request.rules, snapshot);
             if !spelling.is_bare() {
                 show_tags_alone(&mut head, &spelling.conditions_at_backend(&request.conditions));
             }
             return Ok(head);
         }
         remove_conditions(&mut head);
-        let may_be_partial = match guard.etag {
+        let may_be_partial = match request.rules.etag {
             TagSource::Version => {
                 snapshot.is_none_or(Snapshot::has_no_pending_writes)
                     && (request.conditions.if_range.is_none() || self.version_range_applies(request, snapshot))
@@ -221,7 +208,7 @@ impl Guards {
         if !may_be_partial {
             head.remove_header(&header::RANGE);
         }
-        if guard.etag.needs_body() && request.is_get_or_head() {
+        if request.rules.etag.needs_body() && request.is_get_or_head() {
             // A tag of the bytes needs the bytes, for HEAD too.
             head.set_method(Method::GET);
             ask_for_identity(&mut head).map_err(|_error| refusals::of_field())?;
@@ -247,49 +234,52 @@ impl Guards {
     async fn answer_read(
         &self,
         request: &Request,
-        guard: &Guard,
         snapshot: Option<&Snapshot>,
         mut exchange: Exchange,
     ) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.take_head());
-        let spelling = self.spelling(guard, snapshot);
-        if !is_labelled(request, guard, head.status) {
-            withhold_foreign_tag(&mut head, guard, &spelling)?;
+        let spelling = self.spelling(&request.rules, snapshot);
+        if !is_labelled(request, head.status) {
+            withhold_foreign_tag(&mut head, &request.rules, &spelling)?;
             return Answer::read_so_far(head, BufferedBody::unread(), exchange).await;
         }
-        let whole = if guard.etag.needs_body() && head.status != StatusCode::PARTIAL_CONTENT {
-            let read =
-                read_whole(&mut exchange, guard.hash_max_bytes, guard.hash_wait, self.budget_for(MemoryUse::Response));
+        let whole = if request.rules.etag.needs_body() && head.status != StatusCode::PARTIAL_CONTENT {
+            let read = read_whole(
+                &mut exchange,
+                request.rules.hash_max_bytes,
+                request.rules.hash_wait,
+                self.budget_for(MemoryUse::Response),
+            );
             let whole = read.await.map_err(refusals::of_read)?;
-            self.warn_once.tell_of(&request.route, guard, &exchange, &whole);
+            self.warn_once.tell_of(&request.route, &request.rules, &exchange, &whole);
             whole
         } else {
             BufferedBody::unread()
         };
         let selecting = selecting_fields(&request.head.headers, &head.headers);
-        let validators = self.label(request, guard, snapshot, &head, &whole, selecting.as_deref());
-        self.watch_tag(request, guard, snapshot, &head, validators.tag.as_ref()).await;
-        let named = named_by_304(request, guard, head.status);
+        let validators = self.label(request, snapshot, &head, &whole, selecting.as_deref());
+        self.watch_tag(request, snapshot, &head, validators.tag.as_ref()).await;
+        let named = named_by_304(request, head.status);
         // Without the record nobody knows whether the tag names one state alone (rule 12).
         let shown = validators.tag.as_ref().filter(|_| snapshot.is_some());
         let is_by_date = head.status == StatusCode::NOT_MODIFIED && is_by_date(request, &spelling);
         set_tag(&mut head, shown.or(named).filter(|_| !is_by_date))?;
-        if let (Some(snapshot), Writers::Exclusive) = (snapshot, guard.writers) {
-            self.learn_from_read(request, guard, snapshot, &head, &validators, selecting);
+        if let (Some(snapshot), Writers::Exclusive) = (snapshot, request.rules.writers) {
+            self.learn_from_read(request, snapshot, &head, &validators, selecting);
         }
         let current = Representation::Present(validators);
-        let judgement = if head.status == StatusCode::NOT_MODIFIED || guard.etag == TagSource::Delegate {
+        let judgement = if head.status == StatusCode::NOT_MODIFIED || request.rules.etag == TagSource::Delegate {
             Judgement::Pass
         } else {
-            judge(&request.method, &request.conditions, &current, match_rule(guard))
+            judge(&request.method, &request.conditions, &current, match_rule(&request.rules))
         };
         let unwanted = match judgement {
-            Judgement::NotModified if snapshot.is_some() && !names_older_state(guard, snapshot, &whole) => {
+            Judgement::NotModified if snapshot.is_some() && !names_older_state(&request.rules, snapshot, &whole) => {
                 confirm(request, &spelling, not_modified_fields(&head.headers))
             }
             Judgement::Failed { .. } => refusals::of_read_condition().into(),
             Judgement::Pass | Judgement::NotModified | Judgement::Unknowable => {
-                return whole_or_part(request, guard, head, whole, exchange, &current).await;
+                return whole_or_part(request, head, whole, exchange, &current).await;
             }
         };
         match whole {
@@ -316,7 +306,7 @@ fn is_by_date(request: &Request, spelling: &Spelling) -> bool {
 
 /// Whether a response may show the state that a write under way, or in doubt, leaves, while its label is the version of
 /// the state before: then the client's copy with that label may be the other one.
-fn names_older_state(guard: &Guard, snapshot: Option<&Snapshot>, whole: &BufferedBody) -> bool {
+fn names_older_state(guard: &GuardRules, snapshot: Option<&Snapshot>, whole: &BufferedBody) -> bool {
     let is_version = match guard.etag {
         TagSource::Version => true,
         TagSource::Content | TagSource::Json(_) => {
@@ -329,9 +319,11 @@ fn names_older_state(guard: &Guard, snapshot: Option<&Snapshot>, whole: &Buffere
 
 /// The tag of a 304 that states none, for clients that expect it there (RFC 9110 section 15.4.5): the one that they named.
 /// S3 has strong tags alone, so that no other one can be meant.
-fn named_by_304<'a>(request: &'a Request, guard: &Guard, status: StatusCode) -> Option<&'a EntityTag> {
+fn named_by_304(request: &Request, status: StatusCode) -> Option<&EntityTag> {
     match &request.conditions.if_none_match {
-        Some(TagCondition::Tags(tags)) if guard.errors == ErrorShape::S3 && status == StatusCode::NOT_MODIFIED => {
+        Some(TagCondition::Tags(tags))
+            if request.rules.errors == ErrorShape::S3 && status == StatusCode::NOT_MODIFIED =>
+        {
             tags.first().filter(|tag| tags.len() == 1 && !tag.is_weak())
         }
         _ => None,
@@ -340,12 +332,12 @@ fn named_by_304<'a>(request: &'a Request, guard: &Guard, status: StatusCode) -> 
 
 /// Whether a response is a representation of the target that gets a tag: a whole one, a part of one, or, where the
 /// upstream judges its own tags, the word that the client's copy is current.
-fn is_labelled(request: &Request, guard: &Guard, status: StatusCode) -> bool {
+fn is_labelled(request: &Request, status: StatusCode) -> bool {
     let is_labelled = match status {
         StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION | StatusCode::PARTIAL_CONTENT => true,
-        StatusCode::NOT_MODIFIED => guard.etag.is_upstreams_own(),
+        StatusCode::NOT_MODIFIED => request.rules.etag.is_upstreams_own(),
         _ => false,
     };
     // A version says nothing of the content of a request.
-    is_labelled && (request.is_named_by_head() || request.is_get_or_head() && guard.etag != TagSource::Version)
+    is_labelled && (request.is_named_by_head() || request.is_get_or_head() && request.rules.etag != TagSource::Version)
 }

@@ -22,14 +22,14 @@ use pingora::http::{RequestHeader, ResponseHeader};
 
 use crate::{
     core::{
-        policy::{Guard, TagSource, Writers},
+        policy::{GuardRules, TagSource, Writers},
         precondition::{RangeCondition, range_applies},
         range::{WantedRange, wanted},
         record::Snapshot,
         validators::{Modified, Representation, Validators, tag_from_field},
     },
     guard::{
-        Guards,
+        Guard,
         answer::{Answer, Relayed},
         request::Request,
     },
@@ -62,26 +62,25 @@ pub(crate) fn whole_head(request: &Request, head: &RequestHeader) -> Option<Box<
     })
 }
 
-impl Guards {
+impl Guard {
     /// The request for a part of what was asked for as a whole, because a tag is made of the whole: but this one is too
     /// large for that.
     pub(crate) fn part_instead(
         &self,
         request: &Request,
-        guard: &Guard,
         snapshot: Option<&Snapshot>,
         whole: &RequestHeader,
         response: &ResponseHeader,
     ) -> Option<Box<RequestHeader>> {
         let length = response.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse::<u64>().ok()?;
-        let is_too_large = names_bytes(guard) && length > guard.hash_max_bytes as u64;
+        let is_too_large = names_bytes(&request.rules) && length > request.rules.hash_max_bytes as u64;
         let fields = &request.head.headers;
         if !is_too_large
             || request.method != Method::GET
             || response.status != StatusCode::OK
             || wanted(fields, length) == WantedRange::Whole
             // Its version tag is that of a state that is about to change.
-            || guard.writers == Writers::Exclusive && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
+            || request.rules.writers == Writers::Exclusive && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
         {
             return None;
         }
@@ -106,23 +105,24 @@ impl Guards {
     pub(crate) async fn is_of_another_state(
         &self,
         request: &Request,
-        guard: &Guard,
         snapshot: Option<&Snapshot>,
         response: &ResponseHeader,
     ) -> bool {
-        match (&guard.etag, response.status) {
-            (TagSource::Upstream | TagSource::Delegate, StatusCode::PARTIAL_CONTENT) if guard.has_coarse_tags() => {
+        match (&request.rules.etag, response.status) {
+            (TagSource::Upstream | TagSource::Delegate, StatusCode::PARTIAL_CONTENT)
+                if request.rules.has_coarse_tags() =>
+            {
                 self.was_touched(request, snapshot).await
             }
             (TagSource::Upstream | TagSource::Delegate, _) => false,
             (TagSource::Header(field), StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE) => {
                 let modified = Modified::from_headers(&response.headers);
-                let spelling = self.spelling(guard, snapshot);
+                let spelling = self.spelling(&request.rules, snapshot);
                 let tag = tag_from_field(&response.headers, field).and_then(|tag| spelling.issued(&tag));
                 !range_applies(&request.conditions, &Representation::Present(Validators { tag, modified }))
-                    || guard.has_coarse_tags() && self.was_touched(request, snapshot).await
+                    || request.rules.has_coarse_tags() && self.was_touched(request, snapshot).await
             }
-            (_, StatusCode::PARTIAL_CONTENT) if guard.writers == Writers::Exclusive => {
+            (_, StatusCode::PARTIAL_CONTENT) if request.rules.writers == Writers::Exclusive => {
                 self.was_touched(request, snapshot).await
             }
             _ => false,
@@ -142,14 +142,13 @@ impl Guards {
 /// The response to a read whose whole body may be here: all of it, or the part that the client wants.
 pub(crate) async fn whole_or_part(
     request: &Request,
-    guard: &Guard,
     mut head: Box<ResponseHeader>,
     whole: BufferedBody,
     exchange: Exchange,
     current: &Representation,
 ) -> Result<Answer, Answer> {
     let BufferedBody::Complete(mut body) = whole else { return Answer::read_so_far(head, whole, exchange).await };
-    if !names_bytes(guard) || !request.is_named_by_head() || head.status != StatusCode::OK {
+    if !names_bytes(&request.rules) || !request.is_named_by_head() || head.status != StatusCode::OK {
         return Answer::read_so_far(head, BufferedBody::Complete(body), exchange).await;
     }
     head.insert_header(header::ACCEPT_RANGES, "bytes")?;
@@ -180,6 +179,6 @@ pub(crate) async fn whole_or_part(
 }
 
 /// Whether the route's tags name all bytes of a body, so that parts with one tag are parts of one body.
-fn names_bytes(guard: &Guard) -> bool {
+fn names_bytes(guard: &GuardRules) -> bool {
     guard.etag == TagSource::Content && guard.ignored_json.is_empty()
 }

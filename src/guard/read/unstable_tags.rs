@@ -13,10 +13,10 @@ use pingora::http::ResponseHeader;
 use crate::{
     core::{
         entity_tag::EntityTag,
-        policy::{Guard, TagSource, Writers},
+        policy::{GuardRules, TagSource, Writers},
         record::{Revision, Snapshot},
     },
-    guard::{Guards, knowledge::responses::selecting_fields, request::Request},
+    guard::{Guard, knowledge::responses::selecting_fields, request::Request},
     telemetry::metrics,
 };
 
@@ -76,18 +76,18 @@ impl UnstableTags {
     }
 }
 
-impl Guards {
+impl Guard {
     /// Watches the tag of a response to a read. A tag that changes with no write between is counted, and told of once a
     /// route.
     pub(crate) async fn watch_tag(
         &self,
         request: &Request,
-        guard: &Guard,
         snapshot: Option<&Snapshot>,
         head: &ResponseHeader,
         tag: Option<&EntityTag>,
     ) {
-        let is_seen = head.status == StatusCode::OK && request.is_named_by_head() && guard.etag != TagSource::Version;
+        let is_seen =
+            head.status == StatusCode::OK && request.is_named_by_head() && request.rules.etag != TagSource::Version;
         let (Some(snapshot), Some(tag), true) =
             (snapshot.filter(|snapshot| snapshot.has_no_pending_writes()), tag, is_seen)
         else {
@@ -97,7 +97,7 @@ impl Guards {
         // HEAD and GET may be asked of different things, each consistently.
         let variant = hash_of(&(request.variant, selecting, &request.method));
         let changes = self.unstable_tags.see(variant, snapshot.touched(), tag);
-        let enough = if guard.writers == Writers::Exclusive { 1 } else { CHANGES_BESIDE_OTHERS };
+        let enough = if request.rules.writers == Writers::Exclusive { 1 } else { CHANGES_BESIDE_OTHERS };
         // A write may have begun after the look at the record, and before the backend was asked.
         if changes < enough || !Box::pin(self.is_untouched(request, snapshot)).await {
             return;
@@ -114,12 +114,12 @@ impl Guards {
             %route,
             key = %request.key,
             "two reads gave different tags although no write came between, so that clients are refused in vain: {}",
-            remedy(guard)
+            remedy(&request.rules)
         );
     }
 }
 
-fn remedy(guard: &Guard) -> &'static str {
+fn remedy(guard: &GuardRules) -> &'static str {
     match (&guard.etag, guard.writers) {
         (TagSource::Content, _) => {
             "if the body says when it was made, name that member in ignore_json, or take the tag from a field that \

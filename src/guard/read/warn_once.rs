@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     config::Route,
-    core::policy::{Guard, Writers},
+    core::policy::{GuardRules, Writers},
     upstream::{BufferedBody, Exchange},
 };
 
@@ -28,7 +28,7 @@ pub(crate) struct WarnOnce(Mutex<HashSet<(String, Notice)>>);
 
 impl WarnOnce {
     /// Tells why a response got no tag of its bytes, once for each route and reason.
-    pub(crate) fn tell_of(&self, route: &Route, guard: &Guard, exchange: &Exchange, whole: &BufferedBody) {
+    pub(crate) fn tell_of(&self, route: &Route, guard: &GuardRules, exchange: &Exchange, whole: &BufferedBody) {
         let notice = match whole {
             BufferedBody::Complete(_) => return,
             BufferedBody::TooLarge(_) if exchange.is_stream() => Notice::Stream,

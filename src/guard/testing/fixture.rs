@@ -21,11 +21,11 @@ use crate::{
     config::Route,
     core::{
         client_address::ClientAddress,
-        policy::{ErrorShape, Guard, TagSource, Writers},
+        policy::{ErrorShape, GuardRules, TagSource, Writers},
         resource::ResourceKey,
     },
     downstream::relay,
-    guard::Guards,
+    guard::Guard,
     proxy::testing::{config, guard, route},
     routing::GuardedRequest,
     store::Store as _,
@@ -75,7 +75,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
 /// A guard in front of a backend, on a store that fails when it is told to.
 pub(crate) struct Fixture {
     pub(crate) store: Arc<FaultyStore>,
-    guards: Guards,
+    guards: Guard,
     route: Arc<Route>,
     backend: Arc<Backend>,
 }
@@ -102,15 +102,15 @@ impl Response {
 impl Fixture {
     /// An exclusive route with these tags.
     pub(crate) async fn new(etag: TagSource) -> Self {
-        Self::with(Guard { etag, writers: Writers::Exclusive, ..guard() }).await
+        Self::with(GuardRules { etag, writers: Writers::Exclusive, ..guard() }).await
     }
 
-    pub(crate) async fn with(guard: Guard) -> Self {
+    pub(crate) async fn with(guard: GuardRules) -> Self {
         Self::held_back(guard, Duration::ZERO).await
     }
 
     /// The guard of a process that has just started, and holds writes back for so long.
-    pub(crate) async fn held_back(guard: Guard, hold: Duration) -> Self {
+    pub(crate) async fn held_back(guard: GuardRules, hold: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let backend = Arc::new(Backend { content: Mutex::new(b"one".to_vec()), writes: AtomicUsize::new(0) });
         let route = route("/doc", Some(guard), &[listener.local_addr().unwrap()]);
@@ -124,7 +124,7 @@ impl Fixture {
         });
         let store = Arc::new(FaultyStore::new());
         let held_until = store.now().await.unwrap().plus(hold);
-        let guards = Guards::new(&config, Arc::default(), Arc::<FaultyStore>::clone(&store), 1, held_until);
+        let guards = Guard::new(&config, Arc::default(), Arc::<FaultyStore>::clone(&store), 1, held_until);
         Self { store, guards, route: Arc::clone(&config.routes[0]), backend }
     }
 

@@ -10,7 +10,7 @@ use crate::{
         coarse_tag::Spelling,
         entity_tag::EntityTag,
         lease,
-        policy::{Guard, TagSource},
+        policy::TagSource,
         precondition::{Combination, MatchRule, TagCondition},
         record::{Availability, Revision, Snapshot},
         refusal::Refusal,
@@ -19,7 +19,7 @@ use crate::{
         verdict::{Evidence, Verdict, excluded, judge_from_memory, judge_write},
     },
     guard::{
-        Guards,
+        Guard,
         answer::Answer,
         claim::{Claim, MarkKind, Marked, turn::PlaceInFront},
         knowledge::evidence::{evidence, match_rule},
@@ -66,7 +66,7 @@ pub(crate) struct Early {
 /// all that its owner may wait for by more than this.
 const EARLY_AGE_MAX: Duration = Duration::from_secs(1);
 
-impl Guards {
+impl Guard {
     /// Takes the claim: judges the write against the record as it stands, and swaps the mark in against that very
     /// revision. Whatever changes the record in between makes the swap fail, and the write is judged again.
     ///
@@ -75,7 +75,6 @@ impl Guards {
     pub(crate) async fn admit(
         &self,
         request: &Request,
-        guard: &Guard,
         early: Option<Early>,
         standing: &mut PlaceInFront,
         end: Instant,
@@ -89,10 +88,10 @@ impl Guards {
             };
             self.may_write(&snapshot)?;
             if standing.is_behind(&snapshot) || snapshot.availability() != Availability::Free {
-                self.wait_until_free(request, guard, &snapshot, standing, end).await?;
+                self.wait_until_free(request, &snapshot, standing, end).await?;
                 continue;
             }
-            let (judged, right) = match self.judge_wholly(request, guard, &snapshot).await {
+            let (judged, right) = match self.judge_wholly(request, &snapshot).await {
                 Err(refused) if is_early => {
                     let current = self.read_for(request).await?;
                     if current.snapshot.revision == snapshot.revision {
@@ -104,10 +103,10 @@ impl Guards {
                 judged => judged?,
             };
             let marking = Instant::now();
-            let marked = self.mark(request, guard, (&snapshot, since), MarkKind::Claim, right).await;
+            let marked = self.mark(request, (&snapshot, since), MarkKind::Claim, right).await;
             match marked.map_err(|error| refusals::of_store(&error))? {
                 Marked::Done(claim) => {
-                    let spelling = self.spelling(guard, Some(&snapshot));
+                    let spelling = self.spelling(&request.rules, Some(&snapshot));
                     return Ok(Admitted { claim, judged, spelling, standing: right, fence: snapshot.fence() });
                 }
                 Marked::Conflict(current) if Instant::now() < end => {
@@ -138,99 +137,84 @@ impl Guards {
     }
 
     /// The whole verdict: on passing, what the request was judged by, and its right to write.
-    async fn judge_wholly(
-        &self,
-        request: &Request,
-        guard: &Guard,
-        snapshot: &Snapshot,
-    ) -> Result<(Judged, lease::Standing), Answer> {
-        let by_lease = Self::judge_write_by_lease(request, guard, snapshot);
+    async fn judge_wholly(&self, request: &Request, snapshot: &Snapshot) -> Result<(Judged, lease::Standing), Answer> {
+        let by_lease = Self::judge_write_by_lease(request, snapshot);
         if let (Err(denied), false) = (&by_lease, conditions_go_first(request)) {
             // Whoever may not write at all need not know what there is.
-            return Err(self.refuse_by_lease(request, guard, snapshot, denied.clone()).await);
+            return Err(self.refuse_by_lease(request, snapshot, denied.clone()).await);
         }
-        let judged = self.judge(request, guard, snapshot).await?;
+        let judged = self.judge(request, snapshot).await?;
         match by_lease {
             Ok(standing) => Ok((judged, standing)),
-            Err(denied) => Err(self.refuse_by_lease(request, guard, snapshot, denied).await),
+            Err(denied) => Err(self.refuse_by_lease(request, snapshot, denied).await),
         }
     }
 
     /// The verdict on the preconditions; on passing, what the request was judged by.
-    pub(crate) async fn judge(&self, request: &Request, guard: &Guard, snapshot: &Snapshot) -> Result<Judged, Answer> {
+    pub(crate) async fn judge(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Answer> {
         request.affinity.judge_anew();
-        if self.may_be_removed(request, guard, snapshot).await {
-            return self.judge_by_probe(request, guard, snapshot).await;
+        if self.may_be_removed(request, snapshot).await {
+            return self.judge_by_probe(request, snapshot).await;
         }
-        match self.judge_by_memory(request, guard, snapshot) {
-            (Verdict::Pass, tag) => Ok(Judged::by_memory(request, guard, tag)),
+        match self.judge_by_memory(request, snapshot) {
+            (Verdict::Pass, tag) => Ok(Judged::by_memory(request, tag)),
             (Verdict::Refused(refusal), _) => Err(refusal.into()),
-            (Verdict::Missing | Verdict::AskUpstream, _) => self.judge_by_probe(request, guard, snapshot).await,
+            (Verdict::Missing | Verdict::AskUpstream, _) => self.judge_by_probe(request, snapshot).await,
         }
     }
 
     /// The verdict by what this process and the record remember; on passing, the tag that it was judged by.
-    pub(crate) fn judge_by_memory(
-        &self,
-        request: &Request,
-        guard: &Guard,
-        snapshot: &Snapshot,
-    ) -> (Verdict, Option<EntityTag>) {
+    pub(crate) fn judge_by_memory(&self, request: &Request, snapshot: &Snapshot) -> (Verdict, Option<EntityTag>) {
         // A version is in the record; what responses taught has nothing to add.
-        let remembered = (guard.etag != TagSource::Version)
+        let remembered = (request.rules.etag != TagSource::Version)
             .then(|| self.memory.current(request.variant, snapshot, &request.head.headers))
             .flatten();
         let validators = remembered.as_ref().map(|remembered| &remembered.validators);
-        let spelling = self.spelling(guard, Some(snapshot));
-        let evidence = evidence(request, guard, snapshot, (self.records.incarnation(), &spelling), validators);
-        let (verdict, judged_by) = judge_from_memory(guard, &request.method, &request.conditions, &evidence);
+        let spelling = self.spelling(&request.rules, Some(snapshot));
+        let evidence = evidence(request, snapshot, (self.records.incarnation(), &spelling), validators);
+        let (verdict, judged_by) = judge_from_memory(&request.rules, &request.method, &request.conditions, &evidence);
         // To refuse a write by its target's state is to tell of that state: only those who may know it are told.
         let tells = matches!(&verdict, Verdict::Refused(_)) && judged_by.is_some();
         if tells
             && (!self.read_grants.may_know(&request.key, request.principal, snapshot.now)
-                || self.was_issued_elsewhere(request, guard, snapshot))
+                || self.was_issued_elsewhere(request, snapshot))
         {
             return (Verdict::AskUpstream, None);
         }
-        if verdict == Verdict::Pass && self.may_be_excluded(request, guard, snapshot) {
+        if verdict == Verdict::Pass && self.may_be_excluded(request, snapshot) {
             return (Verdict::AskUpstream, None);
         }
         (verdict, judged_by.and_then(Evidence::selected_tag).cloned())
     }
 
     /// The verdict by what the upstream says now; on passing, what it was judged by.
-    pub(crate) async fn judge_by_probe(
-        &self,
-        request: &Request,
-        guard: &Guard,
-        snapshot: &Snapshot,
-    ) -> Result<Judged, Answer> {
-        let end = Instant::now() + guard.probe_timeout;
-        let probed = self.probe_until(request, guard, snapshot, (Aim::Verdict, None), end).await;
+    pub(crate) async fn judge_by_probe(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Answer> {
+        let end = Instant::now() + request.rules.probe_timeout;
+        let probed = self.probe_until(request, snapshot, (Aim::Verdict, None), end).await;
         let open = OpenQuestion::after(request, &probed);
         if let Probed::Current { representation, .. } = &probed
-            && self.is_excluded(request, guard, snapshot, representation, end).await?
+            && self.is_excluded(request, snapshot, representation, end).await?
         {
             return Err(excluded().into());
         }
         if let Some(open) = open
-            && let Some(tag) = self.current_elsewhere(request, guard, snapshot, open, end).await
+            && let Some(tag) = self.current_elsewhere(request, snapshot, open, end).await
         {
             return Ok(Judged { tag: Some(tag), before: Before::Unknown });
         }
         let (current, rule, missing) = match probed {
             Probed::Current { representation, rule, missing } => (representation, rule, missing),
-            Probed::Answer(exchange) => return Err(self.upstreams_own(guard, *exchange).await?),
+            Probed::Answer(exchange) => return Err(self.upstreams_own(&request.rules, *exchange).await?),
             // Nothing to read there, and a tag of something that was read and has changed since.
-            Probed::Unreadable(_) if open.is_some() && self.was_issued(request, guard) => {
-                (Representation::Present(Validators::default()), match_rule(guard), None)
+            Probed::Unreadable(_) if open.is_some() && self.was_issued(request) => {
+                (Representation::Present(Validators::default()), match_rule(&request.rules), None)
             }
             Probed::Unreadable(refusal) | Probed::Refused(refusal) => return Err(refusal.into()),
         };
-        match (judge_write(guard, &request.method, &request.conditions, &current, rule), missing) {
+        match (judge_write(&request.rules, &request.method, &request.conditions, &current, rule), missing) {
             (Verdict::Pass, _) => Ok(Judged::by_probe(current, rule)),
             (Verdict::Refused(refusal), _) => Err(refusal.into()),
-            (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(guard, *exchange).await?),
+            (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(&request.rules, *exchange).await?),
             (Verdict::AskUpstream, _) if request.conditions.combination == Combination::Azure => {
                 Err(refusals::no_date().into())
             }
@@ -259,7 +243,6 @@ impl Guards {
     pub(crate) async fn wait_until_free(
         &self,
         request: &Request,
-        guard: &Guard,
         snapshot: &Snapshot,
         standing: &mut PlaceInFront,
         end: Instant,
@@ -272,16 +255,18 @@ impl Guards {
             }
             return swapped.map(drop).map_err(|error| refusals::of_store(&error));
         }
-        self.wait_in_front(snapshot, guard, standing, end).await
+        self.wait_in_front(snapshot, &request.rules, standing, end).await
     }
 }
 
 impl Judged {
     /// By what is remembered. A backend that judges by itself lets a write pass that names one tag only if that is the
     /// current one.
-    fn by_memory(request: &Request, guard: &Guard, tag: Option<EntityTag>) -> Self {
+    fn by_memory(request: &Request, tag: Option<EntityTag>) -> Self {
         let named = match &request.conditions.if_match {
-            Some(TagCondition::Tags(tags)) if guard.etag == TagSource::Delegate && tags.len() == 1 => tags.first(),
+            Some(TagCondition::Tags(tags)) if request.rules.etag == TagSource::Delegate && tags.len() == 1 => {
+                tags.first()
+            }
             _ => None,
         };
         let before = tag.as_ref().or(named).map_or(Before::Unknown, |tag| Before::Tag(ShortName::of_tag(tag)));

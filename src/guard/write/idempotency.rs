@@ -18,11 +18,11 @@ use crate::{
     body::Body,
     core::{
         idempotency::{End, Fingerprint, Progress, REPLAYED, Success, key_fields, key_of, missing, recognise},
-        policy::{Guard, Idempotency},
+        policy::Idempotency,
         refusal::{Code, Refusal},
     },
     guard::{
-        Guards,
+        Guard,
         answer::{Answer, Relayed},
         request::Request,
     },
@@ -89,20 +89,20 @@ struct Named {
 }
 
 /// The name of a write that came with a key, on a route that heeds keys.
-pub(crate) fn name_of(received: &RequestHeader, request: &Request, guard: &Guard) -> Result<Option<KeyName>, Refusal> {
-    if guard.idempotency == Idempotency::Off {
+pub(crate) fn name_of(received: &RequestHeader, request: &Request) -> Result<Option<KeyName>, Refusal> {
+    if request.rules.idempotency == Idempotency::Off {
         return Ok(None);
     }
-    let key = key_of(&received.headers, key_fields(guard.errors))
+    let key = key_of(&received.headers, key_fields(request.rules.errors))
         .map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string()))?;
     match key {
         Some(key) => Ok(Some(hashed(request, &key))),
-        None if guard.idempotency == Idempotency::Required => Err(missing()),
+        None if request.rules.idempotency == Idempotency::Required => Err(missing()),
         None => Ok(None),
     }
 }
 
-impl Guards {
+impl Guard {
     /// Whether a write may be a retry: then no precondition is judged before it is known if it is one.
     pub(crate) fn may_be_retry(&self, name: Option<&KeyName>) -> bool {
         name.is_some_and(|name| self.replays.first(name, &self.replays.in_flight()).is_some())
@@ -114,7 +114,6 @@ impl Guards {
         name: Option<KeyName>,
         received: &RequestHeader,
         request: &Request,
-        guard: &Guard,
         body: &Body,
     ) -> Result<KeyedWrite, Answer> {
         let Some(name) = name else { return Ok(KeyedWrite(None)) };
@@ -131,7 +130,7 @@ impl Guards {
             fingerprint,
             answered: None,
             has_ended: false,
-            replay_for: guard.idempotency_ttl,
+            replay_for: request.rules.idempotency_ttl,
             late_max: request.upstream().late_max,
         })))
     }

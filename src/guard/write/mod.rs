@@ -5,7 +5,7 @@ use pingora::http::RequestHeader;
 use tokio::time::Instant;
 
 use super::{
-    Guards,
+    Guard,
     answer::{Answer, set_tag},
     lease::usage::{conditions_go_first, send_fence},
     refusals,
@@ -17,7 +17,6 @@ use crate::{
     core::{
         bare_tags::{ShortName, Shown},
         lease::Standing,
-        policy::Guard,
         precondition::Combination,
         steps::Outcome,
         validators::Validators,
@@ -47,37 +46,31 @@ pub(crate) mod send;
 pub(crate) mod touches;
 pub(crate) mod unclaimed;
 
-impl Guards {
+impl Guard {
     /// Handles a write from its first verdict to the answer. The claim is never held while the client is waited for:
     /// the whole body is here before it is taken, and it is given back before the answer is written.
-    pub(crate) async fn write(
-        &self,
-        client: &mut dyn Client,
-        request: &Request,
-        guard: &Guard,
-    ) -> Result<Answer, Answer> {
-        let name = name_of(client.head(), request, guard)?;
+    pub(crate) async fn write(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
+        let name = name_of(client.head(), request)?;
         // The answer to a retry goes before the verdict on its preconditions: its own success made them false.
         let early = if self.may_be_retry(name.as_ref()) {
             None
         } else {
-            Some(self.judge_early(request, guard, self.is_costly(client.head())).await?)
+            Some(self.judge_early(request, self.is_costly(client.head())).await?)
         };
         // Boxed, so that a refusal from memory need not make room for an exchange.
-        box_future(|| self.write_named(client, request, guard, name, early)).await
+        box_future(|| self.write_named(client, request, name, early)).await
     }
 
     async fn write_named(
         &self,
         client: &mut dyn Client,
         request: &Request,
-        guard: &Guard,
         name: Option<KeyName>,
         early: Option<Early>,
     ) -> Result<Answer, Answer> {
         let body = self.receive(client).await?;
-        let mut attempt = self.begin(name, client.head(), request, guard, &body)?;
-        let answer = self.write_to_upstream(request, guard, early, &body, &mut attempt).await;
+        let mut attempt = self.begin(name, client.head(), request, &body)?;
+        let answer = self.write_to_upstream(request, early, &body, &mut attempt).await;
         attempt.end(&answer);
         answer
     }
@@ -85,50 +78,49 @@ impl Guards {
     async fn write_to_upstream(
         &self,
         request: &Request,
-        guard: &Guard,
         early: Option<Early>,
         body: &Body,
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Answer> {
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        let end = Instant::now() + guard.claim_max_wait;
+        let end = Instant::now() + request.rules.claim_max_wait;
         let step = Step::begin("claim");
-        let mut standing = self.stand_to_claim(request, guard, end).await?;
+        let mut standing = self.stand_to_claim(request, end).await?;
         // Whoever had the turn meanwhile has changed the record.
         let early = early.filter(|_| !standing.came_after_others());
         // Behind the line: a reload that waits for writes need not wait for all that stand in it.
         let pass = request.pass().await?;
-        let mut admitted = self.admit(request, guard, early, &mut standing, end).await?;
-        admitted.claim = self.mark_related(request, guard, admitted.claim).await?;
+        let mut admitted = self.admit(request, early, &mut standing, end).await?;
+        admitted.claim = self.mark_related(request, admitted.claim).await?;
         standing.step_aside();
         drop(step);
-        let answer = self.exchange_under_claim(request, guard, admitted, head, body, attempt).await;
+        let answer = self.exchange_under_claim(request, admitted, head, body, attempt).await;
         drop((pass, standing));
         answer
     }
 
     /// The verdict before the body is asked for, so that an upload in vain is never sent. Passing decides nothing: the
     /// write is judged again under the claim, by the record that was read here if it still stands then.
-    async fn judge_early(&self, request: &Request, guard: &Guard, is_costly: bool) -> Result<Early, Answer> {
+    async fn judge_early(&self, request: &Request, is_costly: bool) -> Result<Early, Answer> {
         let since = Instant::now();
         let snapshot = self.record(request).await?;
         self.may_write(&snapshot)?;
-        let by_lease = Self::judge_write_by_lease(request, guard, &snapshot);
+        let by_lease = Self::judge_write_by_lease(request, &snapshot);
         if let (Err(denied), false) = (&by_lease, conditions_go_first(request)) {
-            return Err(self.refuse_by_lease(request, guard, &snapshot, denied.clone()).await);
+            return Err(self.refuse_by_lease(request, &snapshot, denied.clone()).await);
         }
-        let verdict = if self.may_be_removed(request, guard, &snapshot).await {
+        let verdict = if self.may_be_removed(request, &snapshot).await {
             Verdict::AskUpstream
         } else {
-            self.judge_by_memory(request, guard, &snapshot).0
+            self.judge_by_memory(request, &snapshot).0
         };
         match verdict {
             Verdict::Refused(refusal) => Err(refusal.into()),
             Verdict::Missing | Verdict::AskUpstream if by_lease.is_err() => {
-                Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop)
+                Box::pin(self.judge_by_probe(request, &snapshot)).await.map(drop)
             }
             Verdict::Missing | Verdict::AskUpstream if is_costly && snapshot.has_no_pending_writes() => {
-                let verdict = Box::pin(self.judge_by_probe(request, guard, &snapshot)).await.map(drop);
+                let verdict = Box::pin(self.judge_by_probe(request, &snapshot)).await.map(drop);
                 // What the upstream shows while it is written may be half of it, and decides nothing.
                 if verdict.is_err() && !self.is_untouched(request, &snapshot).await { Ok(()) } else { verdict }
             }
@@ -136,7 +128,7 @@ impl Guards {
         }?;
         match by_lease {
             Ok(_) => Ok(Early { snapshot, since }),
-            Err(denied) => Err(self.refuse_by_lease(request, guard, &snapshot, denied).await),
+            Err(denied) => Err(self.refuse_by_lease(request, &snapshot, denied).await),
         }
     }
 
@@ -144,13 +136,12 @@ impl Guards {
     async fn exchange_under_claim(
         &self,
         request: &Request,
-        guard: &Guard,
         admitted: Admitted,
         mut head: Box<RequestHeader>,
         body: &Body,
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Answer> {
-        forward_conditions(&mut head, guard, request, &admitted)?;
+        forward_conditions(&mut head, request, &admitted)?;
         send_fence(&mut head, admitted.standing, admitted.fence)?;
         let (mut exchange, claim) = self.send(request, admitted.claim, head, body).await?;
         self.touch_named(request, exchange.head()).await;
@@ -158,23 +149,27 @@ impl Guards {
         attempt.answered(status);
         let outcome = Outcome::of_status(status);
         let upstream = request.upstream();
-        let Ok(whole) =
-            read_whole(&mut exchange, guard.hash_max_bytes, upstream.timeout, self.budget_for(MemoryUse::Response))
-                .await
+        let Ok(whole) = read_whole(
+            &mut exchange,
+            request.rules.hash_max_bytes,
+            upstream.timeout,
+            self.budget_for(MemoryUse::Response),
+        )
+        .await
         else {
             claim.settle(outcome, None).await;
             return Err(refusals::of_lost_response(status.as_u16(), outcome, upstream.late_max).into());
         };
         let may_learn = outcome == Outcome::Applied && matches!(whole, BufferedBody::Complete(_));
-        let learned = if may_learn { self.new_state(request, guard, exchange.head(), body).await } else { None };
-        let kept = learned.as_ref().and_then(|learned| learned.to_keep(request, guard));
-        let shown = guard.has_coarse_tags().then(|| Shown {
+        let learned = if may_learn { self.new_state(request, exchange.head(), body).await } else { None };
+        let kept = learned.as_ref().and_then(|learned| learned.to_keep(request));
+        let shown = request.rules.has_coarse_tags().then(|| Shown {
             target: ShortName::of_target(request.head.raw_path()),
             before: admitted.judged.before,
             after: learned.as_ref().and_then(NewState::tag),
         });
         let settled = claim.settle_shown(outcome, kept, shown).await;
-        let may_end_lease = guard.lease.is_some() || admitted.standing == Standing::Holder;
+        let may_end_lease = request.rules.lease.is_some() || admitted.standing == Standing::Holder;
         let has_lease = settled.as_ref().is_none_or(|settled| settled.snapshot.lease().is_some());
         if may_end_lease && !has_lease {
             self.lease_quota.free(&request.key);
@@ -183,11 +178,11 @@ impl Guards {
         let modified = learned.as_ref().and_then(NewState::modified);
         let tag = match outcome {
             Outcome::Applied if describes_target(&request.method) => {
-                self.tag_after_write(request, guard, learned, settled.as_ref())
+                self.tag_after_write(request, learned, settled.as_ref())
             }
             Outcome::Applied if request.method == Method::DELETE => None,
-            _ if guard.etag.is_upstreams_own() => {
-                let spelling = self.spelling(guard, settled.as_ref().map(|settled| &settled.snapshot));
+            _ if request.rules.etag.is_upstreams_own() => {
+                let spelling = self.spelling(&request.rules, settled.as_ref().map(|settled| &settled.snapshot));
                 Validators::from_headers(&answer.headers).0.tag.and_then(|tag| spelling.issued(&tag))
             }
             _ => None,

@@ -9,12 +9,12 @@ use crate::{
     core::{
         bare_tags::ShortName,
         entity_tag::EntityTag,
-        policy::{Guard, OnWrite, TagAfterWrite, TagSource, Writers},
+        policy::{GuardRules, OnWrite, TagAfterWrite, TagSource, Writers},
         record::Known,
         validators::{Modified, Representation, Validators, tag_from_field},
     },
     guard::{
-        Guards,
+        Guard,
         claim::Settled,
         knowledge::{
             evidence::{selecting_number, version_tag_of},
@@ -57,15 +57,15 @@ impl NewState {
 
     /// What the record is to know: nothing where others write too, since it would not be trusted; and never that there
     /// is nothing, since a POST elsewhere may create it.
-    pub(crate) fn to_keep(&self, request: &Request, guard: &Guard) -> Option<Known> {
+    pub(crate) fn to_keep(&self, request: &Request) -> Option<Known> {
         let known = || Known { variant: request.variant, representation: self.representation.clone() };
         let is_present = self.representation != Representation::Absent;
-        (self.may_keep && is_present && guard.writers == Writers::Exclusive).then(known)
+        (self.may_keep && is_present && request.rules.writers == Writers::Exclusive).then(known)
     }
 }
 
 /// The tag that the head of a response states by itself.
-fn tag_in_response(guard: &Guard, headers: &HeaderMap) -> Option<EntityTag> {
+fn tag_in_response(guard: &GuardRules, headers: &HeaderMap) -> Option<EntityTag> {
     match &guard.etag {
         TagSource::Upstream | TagSource::Delegate => Validators::from_headers(headers).0.tag,
         TagSource::Header(field) => tag_from_field(headers, field),
@@ -79,18 +79,17 @@ pub(crate) fn describes_target(method: &Method) -> bool {
     matches!(*method, Method::PUT | Method::PATCH)
 }
 
-impl Guards {
+impl Guard {
     /// Learns the new state of a resource: from the response to the write, else by reading it again. `None` where it
     /// is not to be learned, or could not be.
     pub(crate) async fn new_state(
         &self,
         request: &Request,
-        guard: &Guard,
         response: &ResponseHeader,
         body: &Body,
     ) -> Option<NewState> {
         if describes_target(&request.method) {
-            let tag = tag_in_response(guard, &response.headers);
+            let tag = tag_in_response(&request.rules, &response.headers);
             if tag.is_some() {
                 let representation = Representation::Present(Validators { tag, modified: None });
                 return Some(NewState {
@@ -101,23 +100,25 @@ impl Guards {
                 });
             }
         }
-        if guard.on_write == OnWrite::Omit || request.method == Method::DELETE {
+        if request.rules.on_write == OnWrite::Omit || request.method == Method::DELETE {
             return None;
         }
-        self.read_again(request, guard, body).await
+        self.read_again(request, body).await
     }
 
     /// Reads the resource again. The bytes are needed for a tag of theirs, and to see whether what is stored is what a
     /// PUT sent.
-    async fn read_again(&self, request: &Request, guard: &Guard, body: &Body) -> Option<NewState> {
-        let must_be_verbatim = request.method == Method::PUT && guard.tag_after_write == TagAfterWrite::Verbatim;
-        let needs_body = must_be_verbatim || guard.etag.needs_body();
-        let end = Instant::now() + guard.probe_timeout;
+    async fn read_again(&self, request: &Request, body: &Body) -> Option<NewState> {
+        let must_be_verbatim =
+            request.method == Method::PUT && request.rules.tag_after_write == TagAfterWrite::Verbatim;
+        let needs_body = must_be_verbatim || request.rules.etag.needs_body();
+        let end = Instant::now() + request.rules.probe_timeout;
         let method = if needs_body { Method::GET } else { Method::HEAD };
-        let asked = timeout_at(end, self.ask(request, guard, method, needs_body, None)).await.ok()?.ok()?;
+        let asked = timeout_at(end, self.ask(request, method, needs_body, None)).await.ok()?.ok()?;
         let (mut exchange, selection) = (asked.exchange, asked.selection);
         let status = exchange.head().status;
-        let may_keep = is_shareable(&exchange.head().headers) && is_selected_by_name(guard, &exchange.head().headers);
+        let may_keep =
+            is_shareable(&exchange.head().headers) && is_selected_by_name(&request.rules, &exchange.head().headers);
         if matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE) {
             return Some(NewState {
                 representation: Representation::Absent,
@@ -130,10 +131,10 @@ impl Guards {
             return None;
         }
         let mut validators = Validators::from_headers(&exchange.head().headers).0;
-        let tag_read = tag_in_response(guard, &exchange.head().headers);
+        let tag_read = tag_in_response(&request.rules, &exchange.head().headers);
         let wait = end.saturating_duration_since(Instant::now());
         let Tagged::Whole { tag, digest } =
-            self.tag_body(guard, &mut exchange, selection.number(request), wait).await.ok()?
+            self.tag_body(&request.rules, &mut exchange, selection.number(request), wait).await.ok()?
         else {
             return None;
         };
@@ -150,16 +151,15 @@ impl Guards {
     pub(crate) fn tag_after_write(
         &self,
         request: &Request,
-        guard: &Guard,
         learned: Option<NewState>,
         settled: Option<&Settled>,
     ) -> Option<EntityTag> {
         // An answer of which the record could not be told is in doubt there: it carries no tag (rule 12).
         let settled = settled.filter(|settled| settled.undisturbed)?;
         let may_answer = learned.as_ref().is_some_and(|learned| learned.may_answer);
-        if guard.etag == TagSource::Version {
+        if request.rules.etag == TagSource::Version {
             let is_present = learned.as_ref().is_none_or(|learned| learned.representation != Representation::Absent);
-            let is_wanted = may_answer || guard.tag_after_write == TagAfterWrite::Always;
+            let is_wanted = may_answer || request.rules.tag_after_write == TagAfterWrite::Always;
             let number = selecting_number(request.labelled_variant, &[]);
             let tag = version_tag_of(self.records.incarnation(), settled.snapshot.version(), number).tag;
             return tag.filter(|_| is_wanted && is_present);
@@ -169,7 +169,7 @@ impl Guards {
             Representation::Present(validators) if may_answer => validators.tag,
             _ => None,
         };
-        let tag = self.spelling(guard, Some(&settled.snapshot)).issued(&tag?);
+        let tag = self.spelling(&request.rules, Some(&settled.snapshot)).issued(&tag?);
         if let (Some(tag), Some(selection)) = (&tag, selection) {
             self.issued.remember(request, tag, settled.snapshot.version(), selection);
         }

@@ -11,12 +11,12 @@ use crate::{
     body::Body,
     config::Upstream,
     core::{
-        lease::Standing, policy::Guard, precondition::TagCondition, record::Snapshot, refusal::Refusal, steps::Outcome,
-        time::StoreTime,
+        lease::Standing, policy::GuardRules, precondition::TagCondition, record::Snapshot, refusal::Refusal,
+        steps::Outcome, time::StoreTime,
     },
     dialect::s3::Signature,
     guard::{
-        Guards,
+        Guard,
         claim::{Claim, Intent, MarkKind, Marked},
         refusals,
         request::{Request, remove_conditions, show_tags},
@@ -28,13 +28,12 @@ use crate::{
 /// What a mark's deadline adds to all that its owner may wait for: pauses of the process, and of the store.
 const DEADLINE_GRACE: Duration = Duration::from_secs(5);
 
-impl Guards {
+impl Guard {
     /// Puts a mark in, with a deadline after all that its owner may wait for. The record was not asked for before
     /// `since`.
     pub(crate) async fn mark(
         &self,
         request: &Request,
-        guard: &Guard,
         (snapshot, since): (&Snapshot, Instant),
         kind: MarkKind,
         standing: Standing,
@@ -42,9 +41,9 @@ impl Guards {
         let intent = Intent {
             kind,
             since,
-            deadline: deadline(snapshot.now, request.upstream(), guard),
+            deadline: deadline(snapshot.now, request.upstream(), &request.rules),
             leaves_lease: standing.leaves_lease(),
-            removes: (request.method == Method::DELETE).then(|| request.target(guard)),
+            removes: (request.method == Method::DELETE).then(|| request.target()),
             late_max: request.upstream().late_max,
         };
         self.marker.mark(&request.key, snapshot, intent).await
@@ -84,7 +83,7 @@ impl Guards {
 }
 
 /// When the owner of a mark made now must be dead: after all that it may wait for.
-pub(crate) fn deadline(now: StoreTime, upstream: &Upstream, guard: &Guard) -> StoreTime {
+pub(crate) fn deadline(now: StoreTime, upstream: &Upstream, guard: &GuardRules) -> StoreTime {
     let servers = u32::try_from(upstream.servers.len()).unwrap_or(u32::MAX);
     // A slot of a server and a connection to it; the questions before and after it wait for a slot too.
     let connecting = upstream.connect_timeout.saturating_mul(servers);
@@ -99,11 +98,10 @@ pub(crate) fn deadline(now: StoreTime, upstream: &Upstream, guard: &Guard) -> St
 /// what the client sent, made exact by the tag that was judged (the last fence).
 pub(crate) fn forward_conditions(
     head: &mut RequestHeader,
-    guard: &Guard,
     request: &Request,
     admitted: &Admitted,
 ) -> pingora::Result<()> {
-    if !guard.etag.is_upstreams_own() {
+    if !request.rules.etag.is_upstreams_own() {
         remove_conditions(head);
         return Ok(());
     }

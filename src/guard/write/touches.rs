@@ -22,7 +22,6 @@ use super::send::deadline;
 use crate::{
     config::{Config, Route},
     core::{
-        policy::Guard,
         record::Snapshot,
         refusal::Refusal,
         resource::{KeyParts, ResourceKey},
@@ -31,7 +30,7 @@ use crate::{
         target::{PathParameters, normalize, same_origin_target, split_query},
     },
     guard::{
-        Guards,
+        Guard,
         claim::{Claim, Intent, MarkKind, Marked},
         refusals,
         request::Request,
@@ -69,13 +68,13 @@ impl Related {
     }
 
     /// The keys of what the route says that the write touches, each once, and without its own.
-    fn touched(&self, request: &Request, guard: &Guard) -> Vec<ResourceKey> {
+    fn touched(&self, request: &Request) -> Vec<ResourceKey> {
         let target = client_target(request);
         let (path, _) = split_query(&target);
         let Ok(path) = normalize(path, PathParameters::Keep) else { return Vec::new() };
         let host = host(request);
         let Some(found) = self.table.find(host, &path) else { return Vec::new() };
-        let paths = guard.touches.iter().filter_map(|template| template.path(&found.captures));
+        let paths = request.rules.touches.iter().filter_map(|template| template.path(&found.captures));
         let keys = paths.filter_map(|path| self.key(host, path.as_str().as_bytes(), &request.head.headers));
         others(request, keys)
     }
@@ -94,21 +93,16 @@ impl Related {
     }
 }
 
-impl Guards {
+impl Guard {
     /// The resources that the route says that the write touches.
-    pub(crate) fn touched(&self, request: &Request, guard: &Guard) -> Vec<ResourceKey> {
-        if guard.touches.is_empty() { Vec::new() } else { self.related.touched(request, guard) }
+    pub(crate) fn touched(&self, request: &Request) -> Vec<ResourceKey> {
+        if request.rules.touches.is_empty() { Vec::new() } else { self.related.touched(request) }
     }
 
     /// Marks what the write touches, and puts these marks under its own. Where that fails nothing is sent.
-    pub(crate) async fn mark_related(
-        &self,
-        request: &Request,
-        guard: &Guard,
-        mut claim: Claim,
-    ) -> Result<Claim, Refusal> {
-        for key in self.touched(request, guard) {
-            match self.mark_one(request, guard, &key).await {
+    pub(crate) async fn mark_related(&self, request: &Request, mut claim: Claim) -> Result<Claim, Refusal> {
+        for key in self.touched(request) {
+            match self.mark_one(request, &key).await {
                 Ok(mark) => claim.add_related(mark),
                 Err(refusal) => {
                     claim.settle(Outcome::NotApplied, None).await;
@@ -119,14 +113,14 @@ impl Guards {
         Ok(claim)
     }
 
-    async fn mark_one(&self, request: &Request, guard: &Guard, key: &ResourceKey) -> Result<Claim, Refusal> {
+    async fn mark_one(&self, request: &Request, key: &ResourceKey) -> Result<Claim, Refusal> {
         for _ in 0..ATTEMPTS_MAX {
             let since = Instant::now();
             let snapshot = self.snapshot_to_touch(key).await.map_err(|error| refusals::of_store(&error))?;
             let intent = Intent {
                 kind: MarkKind::Unclaimed,
                 since,
-                deadline: deadline(snapshot.now, request.upstream(), guard),
+                deadline: deadline(snapshot.now, request.upstream(), &request.rules),
                 // A lease that has ended there is not this writer's.
                 leaves_lease: false,
                 removes: None,

@@ -5,9 +5,9 @@ use tokio::time::Instant;
 use super::idempotency::{BODY_BYTES_MAX, KeyedWrite, name_of};
 use crate::{
     body::{Body, Client, MemoryUse},
-    core::{policy::Guard, record::Availability, refusal::Refusal, steps::Outcome},
+    core::{record::Availability, refusal::Refusal, steps::Outcome},
     guard::{
-        Guards,
+        Guard,
         answer::{Answer, withhold_foreign_tag},
         claim::{Claim, MarkKind, Marked, turn::PlaceInFront},
         refusals,
@@ -20,42 +20,31 @@ use crate::{
     },
 };
 
-impl Guards {
+impl Guard {
     /// Handles a write that is judged by nothing: its mark tells all others that the resource may change meanwhile.
-    pub(crate) async fn write_unclaimed(
-        &self,
-        client: &mut dyn Client,
-        request: &Request,
-        guard: &Guard,
-    ) -> Result<Answer, Answer> {
-        let name = name_of(client.head(), request, guard)?;
+    pub(crate) async fn write_unclaimed(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
+        let name = name_of(client.head(), request)?;
         let body = self.receive(client).await?;
-        let mut attempt = self.begin(name, client.head(), request, guard, &body)?;
-        let answer = self.append(request, guard, &body, &mut attempt).await;
+        let mut attempt = self.begin(name, client.head(), request, &body)?;
+        let answer = self.append(request, &body, &mut attempt).await;
         attempt.end(&answer);
         answer
     }
 
-    async fn append(
-        &self,
-        request: &Request,
-        guard: &Guard,
-        body: &Body,
-        attempt: &mut KeyedWrite,
-    ) -> Result<Answer, Answer> {
+    async fn append(&self, request: &Request, body: &Body, attempt: &mut KeyedWrite) -> Result<Answer, Answer> {
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        if !guard.etag.is_upstreams_own() {
+        if !request.rules.etag.is_upstreams_own() {
             // Those that could not be read and are ignored (RFC 9110 section 13.1).
             remove_conditions(&mut head);
         }
-        let end = Instant::now() + guard.claim_max_wait;
-        let mut standing = self.stand_to_append(request, guard, end).await?;
+        let end = Instant::now() + request.rules.claim_max_wait;
+        let mut standing = self.stand_to_append(request, end).await?;
         let pass = request.pass().await?;
-        let claim = self.mark_unclaimed(request, guard, &mut standing, end).await?;
+        let claim = self.mark_unclaimed(request, &mut standing, end).await?;
         standing.step_aside();
         // It counts among those that stand in line, and not while it is in flight.
         drop(standing);
-        let claim = self.mark_related(request, guard, claim).await?;
+        let claim = self.mark_related(request, claim).await?;
         let (mut exchange, claim) = self.send(request, claim, head, body).await?;
         self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;
@@ -65,15 +54,20 @@ impl Guards {
         drop(pass);
         // A replay brings the body too, where it is short and comes at once.
         let begun = if attempt.is_named() {
-            let read =
-                read_whole(&mut exchange, BODY_BYTES_MAX, guard.hash_wait, self.budget_for(MemoryUse::Response)).await;
+            let read = read_whole(
+                &mut exchange,
+                BODY_BYTES_MAX,
+                request.rules.hash_wait,
+                self.budget_for(MemoryUse::Response),
+            )
+            .await;
             read.map_err(|_failure| refusals::of_lost_response(status.as_u16(), outcome, request.upstream().late_max))?
         } else {
             BufferedBody::unread()
         };
         let mut answer = response_head(exchange.take_head());
-        let spelling = self.spelling(guard, settled.as_ref().map(|settled| &settled.snapshot));
-        withhold_foreign_tag(&mut answer, guard, &spelling)?;
+        let spelling = self.spelling(&request.rules, settled.as_ref().map(|settled| &settled.snapshot));
+        withhold_foreign_tag(&mut answer, &request.rules, &spelling)?;
         Answer::read_so_far(answer, begun, exchange).await
     }
 
@@ -81,7 +75,6 @@ impl Guards {
     async fn mark_unclaimed(
         &self,
         request: &Request,
-        guard: &Guard,
         standing: &mut PlaceInFront,
         end: Instant,
     ) -> Result<Claim, Refusal> {
@@ -89,12 +82,12 @@ impl Guards {
             let since = Instant::now();
             let snapshot = self.record(request).await?;
             if standing.is_behind(&snapshot) || snapshot.availability() == Availability::Orphaned {
-                self.wait_until_free(request, guard, &snapshot, standing, end).await?;
+                self.wait_until_free(request, &snapshot, standing, end).await?;
                 continue;
             }
             self.may_begin(&snapshot)?;
-            let right = Self::judge_write_by_lease(request, guard, &snapshot)?;
-            match self.mark(request, guard, (&snapshot, since), MarkKind::Unclaimed, right).await {
+            let right = Self::judge_write_by_lease(request, &snapshot)?;
+            match self.mark(request, (&snapshot, since), MarkKind::Unclaimed, right).await {
                 Ok(Marked::Done(claim)) => return Ok(claim),
                 Ok(Marked::Full) => return Err(refusals::too_many_unclaimed()),
                 Ok(Marked::Conflict(_)) if Instant::now() < end => {}
