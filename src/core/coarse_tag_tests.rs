@@ -292,3 +292,10 @@ fn no_tag_outlives_its_state_in_the_long_run() {
         }
     }
 }
+
+/// Tags were given out for states that a forgotten record knew of.
+#[test]
+fn no_tag_of_a_resource_whose_record_was_forgotten_is_bare() {
+    assert_eq!(spelling(0, BareTags::All), Spelling::Bare);
+    assert_ne!(spelling(12, BareTags::All), Spelling::Bare);
+}

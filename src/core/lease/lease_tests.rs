@@ -8,7 +8,7 @@ use super::{
 };
 use crate::core::{
     record::{Availability, Record},
-    steps::{Outcome, Settlement, settle, take_over},
+    steps::{Outcome, Settlement, settle, take_over, touch},
 };
 
 const A: u8 = 1;
@@ -44,6 +44,13 @@ fn a_holder_that_slept_through_the_end_of_its_lease_is_refused_when_another_was_
     assert_eq!(resource.lease(Action::Renew { id: id(A) }), Err(Denied::IdMismatch));
     assert_eq!(write(&resource, B), Ok(Standing::Holder));
     assert!(resource.snapshot.fence() > first_fence, "a backend that looks at fences refuses it too");
+}
+
+/// A write on another resource changes this one; its writer is not the holder, and takes nothing from him.
+#[test]
+fn a_touch_leaves_a_lease_that_is_held_and_ends_one_that_has_run_out() {
+    assert!(touch(&leased().snapshot).lease.is_some());
+    assert!(touch(&expired().snapshot).lease.is_none());
 }
 
 #[test]

@@ -81,6 +81,15 @@ mod tests {
         }
     }
 
+    /// A client that holds the lease asks for it once more, and the answer to that is lost before it did anything.
+    #[test]
+    fn a_grant_from_before_is_not_taken_back() {
+        for grant in [fresh(), chosen()] {
+            let (resource, _) = granted(grant);
+            assert_eq!(take_back(grant, &resource.snapshot, &resource.snapshot), None);
+        }
+    }
+
     /// The client asked again with its id, and was told that it holds the lease.
     #[test]
     fn a_grant_that_its_client_has_learned_of_stands() {
