@@ -64,3 +64,13 @@ async fn what_is_touched_beside_a_dead_owners_mark_is_in_doubt_for_as_long() {
         assert_eq!(record.availability(), Availability::InDoubt { until });
     }
 }
+
+#[tokio::test]
+async fn an_appending_write_beside_a_dead_owners_mark_makes_a_doubt_of_it() {
+    let fixture = Fixture::with(versions()).await;
+    leave_mark(&fixture, "doc", true).await;
+    assert_eq!(fixture.send(Method::POST, "", "beside it").await.status, 204);
+    let record = fixture.store.look(&ResourceKey::from_text("doc")).await;
+    let until = fixture.store.time().plus(LATE_MAX);
+    assert_eq!(record.availability(), Availability::InDoubt { until });
+}
