@@ -73,8 +73,8 @@ impl Answer {
     }
 
     /// Says the tag that it carries in the route's second field too.
-    pub(crate) fn mirror_tag(&mut self, guard: &GuardRules) -> pingora::Result<()> {
-        let Some(mirror) = &guard.intermediaries.mirror else { return Ok(()) };
+    pub(crate) fn mirror_tag(&mut self, rules: &GuardRules) -> pingora::Result<()> {
+        let Some(mirror) = &rules.intermediaries.mirror else { return Ok(()) };
         match self {
             Self::Relayed(relayed) => mirror_tag(&mut relayed.head, mirror),
             Self::Local(head, _) | Self::NotModified(head) => mirror_tag(head, mirror),
@@ -92,12 +92,12 @@ impl Answer {
     }
 
     /// Tells what may be told of the modification date. Where the upstream judges, dates are its own matter.
-    pub(crate) fn tell_date(&mut self, guard: &GuardRules) -> pingora::Result<()> {
+    pub(crate) fn tell_date(&mut self, rules: &GuardRules) -> pingora::Result<()> {
         let Self::Relayed(relayed) = self else { return Ok(()) };
-        if guard.etag == TagSource::Delegate {
+        if rules.etag == TagSource::Delegate {
             return Ok(());
         }
-        match told_date(guard.errors, &relayed.head.headers) {
+        match told_date(rules.errors, &relayed.head.headers) {
             ToldDate::AsItIs => Ok(()),
             ToldDate::Instead(date) => relayed.head.insert_header(header::LAST_MODIFIED, date.to_string()),
             ToldDate::Withheld => {
@@ -136,10 +136,10 @@ fn may_have_length(head: &ResponseHeader) -> bool {
 /// Takes away a tag that is not of the route's source: clients could not use it here. Another is spelled as it is issued.
 pub(crate) fn withhold_foreign_tag(
     head: &mut ResponseHeader,
-    guard: &GuardRules,
+    rules: &GuardRules,
     spelling: &Spelling,
 ) -> pingora::Result<()> {
-    let own = guard.etag.is_upstreams_own().then(|| Validators::from_headers(&head.headers).0.tag).flatten();
+    let own = rules.etag.is_upstreams_own().then(|| Validators::from_headers(&head.headers).0.tag).flatten();
     set_tag(head, own.and_then(|tag| spelling.issued(&tag)).as_ref())
 }
 

@@ -91,10 +91,10 @@ impl Guard {
         &self,
         request: &RequestHeader,
         guarded: &GuardedRequest,
-        guard: &GuardRules,
+        rules: &GuardRules,
         answer: &mut Answer,
     ) -> pingora::Result<()> {
-        let with_leases = guard.lease.is_some();
+        let with_leases = rules.lease.is_some();
         match answer {
             Answer::Relayed(relayed) => {
                 self.origins.learn(&guarded.route, &request.headers, &relayed.head);
@@ -105,7 +105,7 @@ impl Guard {
                 expose(head, with_leases)?;
             }
             Answer::Local(head, _) => {
-                let grant = self.grant(request, guarded, guard, true).await;
+                let grant = self.grant(request, guarded, rules, true).await;
                 for (name, value) in &cors::own_answer(&grant, with_leases) {
                     head.insert_header(name.clone(), value.clone())?;
                 }
@@ -113,7 +113,7 @@ impl Guard {
             Answer::Refused(refusal) => {
                 // Who could not be asked a moment ago is not asked now.
                 let may_ask = !refusal.code.status().is_server_error();
-                let grant = self.grant(request, guarded, guard, may_ask).await;
+                let grant = self.grant(request, guarded, rules, may_ask).await;
                 refusal.fields = Some(Box::new(cors::own_answer(&grant, with_leases)));
             }
             Answer::Broken(_) => {}
@@ -126,7 +126,7 @@ impl Guard {
         &self,
         request: &RequestHeader,
         guarded: &GuardedRequest,
-        guard: &GuardRules,
+        rules: &GuardRules,
         may_ask: bool,
     ) -> Arc<HeaderMap> {
         let Some(name) = name_of(&guarded.route, &request.headers) else { return Arc::default() };
@@ -136,7 +136,7 @@ impl Guard {
         if !may_ask || self.origins.denials.contains_key(&name) {
             return Arc::default();
         }
-        if let Ok(Some(exchange)) = timeout(guard.probe_timeout, self.ask_preflight(request, guarded)).await {
+        if let Ok(Some(exchange)) = timeout(rules.probe_timeout, self.ask_preflight(request, guarded)).await {
             self.origins.learn(&guarded.route, &request.headers, exchange.head());
             exchange.discard().await;
         }

@@ -60,6 +60,9 @@ pub enum Stop {
     Now,
 }
 
+/// How long listeners may take to end after they were told to: they have nothing to wait for.
+const LISTENERS_END: Duration = Duration::from_secs(1);
+
 /// A server that could not go on.
 #[derive(Debug, Error)]
 pub enum ServeError {
@@ -114,12 +117,16 @@ pub async fn run(
             shutdown.send_replace(true);
             let drain = async {
                 // The listeners end first; connections between two requests end with them.
-                let _ = serving.await;
+                let _ = (&mut serving).await;
                 drained(&in_flight, &open).await;
             };
             tokio::select! {
                 _ = tokio::time::timeout(live.serving().config.server.shutdown_timeout, drain) => {}
                 () = reached(&mut stop, Stop::Now) => {}
+            }
+            // A listener that still runs when its runtime is gone reports errors until it has noticed.
+            if !serving.is_finished() {
+                let _ = tokio::time::timeout(LISTENERS_END, serving).await;
             }
             Ok(())
         }

@@ -141,7 +141,7 @@ impl Guard {
     pub(crate) async fn wait_in_front(
         &self,
         snapshot: &Snapshot,
-        guard: &GuardRules,
+        rules: &GuardRules,
         standing: &mut PlaceInFront,
         end: Instant,
     ) -> Result<(), Refusal> {
@@ -149,7 +149,7 @@ impl Guard {
         if left.is_zero() {
             return Err(refusals::write_in_flight(refusals::RETRY_SOON));
         }
-        let lasts = guard.probe_timeout.saturating_add(SIGN_GRACE);
+        let lasts = rules.probe_timeout.saturating_add(SIGN_GRACE);
         let put_up = standing.sign.put_up(snapshot, lasts).await.map_err(|error| refusals::of_store(&error))?;
         let Some(revision) = put_up else { return Ok(()) };
         let busy = match snapshot.availability() {

@@ -17,8 +17,8 @@ use crate::{
 };
 
 /// How `If-Match` compares tags of this route.
-pub(crate) fn match_rule(guard: &GuardRules) -> MatchRule {
-    match (&guard.etag, guard.compare) {
+pub(crate) fn match_rule(rules: &GuardRules) -> MatchRule {
+    match (&rules.etag, rules.compare) {
         (TagSource::Version, _) => MatchRule::Version,
         (TagSource::Content, _) => MatchRule::Content,
         (_, Compare::Strong) => MatchRule::Strong,

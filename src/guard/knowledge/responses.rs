@@ -63,8 +63,8 @@ impl Remembered {
     }
 
     /// Whether remembering a response with these validators anew would gain nothing: it was remembered just now.
-    pub(crate) fn is_as_good(&self, validators: &Validators, now: StoreTime, guard: &GuardRules) -> bool {
-        self.validators == *validators && now.plus(guard.identity_ttl.saturating_sub(REFRESH_AFTER)) < self.until
+    pub(crate) fn is_as_good(&self, validators: &Validators, now: StoreTime, rules: &GuardRules) -> bool {
+        self.validators == *validators && now.plus(rules.identity_ttl.saturating_sub(REFRESH_AFTER)) < self.until
     }
 
     fn weight(&self) -> u32 {

@@ -26,12 +26,12 @@ pub(crate) struct Selection {
 
 impl Selection {
     /// What selected the response to a request on this resource.
-    pub(crate) fn of(guard: &GuardRules, sent: &RequestHeader, response: &HeaderMap) -> Self {
+    pub(crate) fn of(rules: &GuardRules, sent: &RequestHeader, response: &HeaderMap) -> Self {
         let is_own = |name: &HeaderName| {
             OF_THE_CLIENT.contains(name)
-                || guard.identity_headers.contains(name)
+                || rules.identity_headers.contains(name)
                 // What is hashed is asked for without a coding, whatever the client takes.
-                || guard.etag.needs_body() && *name == header::ACCEPT_ENCODING
+                || rules.etag.needs_body() && *name == header::ACCEPT_ENCODING
         };
         let mut fields = selecting_fields(&sent.headers, response).unwrap_or_default();
         fields.retain(|(name, _)| !is_own(name));

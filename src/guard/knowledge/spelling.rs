@@ -7,7 +7,7 @@ use crate::{
 
 impl Guard {
     /// The spelling of tags by the record as it was read; without a record, tags that can be coarse are withheld.
-    pub(crate) fn spelling(&self, guard: &GuardRules, snapshot: Option<&Snapshot>) -> Spelling {
-        if guard.has_coarse_tags() { Spelling::of(self.records.incarnation().0, snapshot) } else { Spelling::Bare }
+    pub(crate) fn spelling(&self, rules: &GuardRules, snapshot: Option<&Snapshot>) -> Spelling {
+        if rules.has_coarse_tags() { Spelling::of(self.records.incarnation().0, snapshot) } else { Spelling::Bare }
     }
 }

@@ -124,8 +124,8 @@ fn judge_by_lease(request: &Request, snapshot: &Snapshot, usage: Usage) -> Resul
 }
 
 /// The refusal of a use, in the words of the route's dialect.
-fn refuse_use(guard: &GuardRules, denied: UseDenied) -> Refusal {
-    if guard.speaks_azure() { azure::refuse_use(denied) } else { native::refuse_use(denied) }
+fn refuse_use(rules: &GuardRules, denied: UseDenied) -> Refusal {
+    if rules.speaks_azure() { azure::refuse_use(denied) } else { native::refuse_use(denied) }
 }
 
 /// Whether the conditions of a request are judged before the lease: in Azure they are, but for the one that creates.

@@ -33,16 +33,16 @@ impl Guard {
     /// Reads the body of a response, for its tag as that of this variant, and its hash. It is held in memory only where its text is looked at.
     pub(crate) async fn tag_body(
         &self,
-        guard: &GuardRules,
+        rules: &GuardRules,
         exchange: &mut Exchange,
         variant: Option<u32>,
         wait: Duration,
     ) -> Result<Tagged, Failure> {
-        let max_bytes = guard.hash_max_bytes;
-        if matches!(guard.etag, TagSource::Json(_)) || !guard.ignored_json.is_empty() {
+        let max_bytes = rules.hash_max_bytes;
+        if matches!(rules.etag, TagSource::Json(_)) || !rules.ignored_json.is_empty() {
             return Ok(match read_whole(exchange, max_bytes, wait, self.budget_for(MemoryUse::Probe)).await? {
                 BufferedBody::Complete(body) => {
-                    Tagged::Whole { tag: tag_of(guard, &body, variant), digest: digest_of(&body) }
+                    Tagged::Whole { tag: tag_of(rules, &body, variant), digest: digest_of(&body) }
                 }
                 BufferedBody::TooLarge(_) => Tagged::TooLarge,
                 BufferedBody::TooSlow(_) => Tagged::TooSlow,
@@ -50,7 +50,7 @@ impl Guard {
         }
         Ok(match hash_whole(exchange, max_bytes, wait).await? {
             Hashed::Hash(digest) => {
-                let tag = if guard.etag == TagSource::Content { tag_of_bytes(&digest, variant) } else { None };
+                let tag = if rules.etag == TagSource::Content { tag_of_bytes(&digest, variant) } else { None };
                 Tagged::Whole { tag, digest }
             }
             Hashed::TooLarge => Tagged::TooLarge,
@@ -60,11 +60,11 @@ impl Guard {
 }
 
 /// The tag of a whole body, where tags are made of bodies.
-pub(crate) fn tag_of(guard: &GuardRules, body: &BodyPrefix, variant: Option<u32>) -> Option<EntityTag> {
-    match &guard.etag {
+pub(crate) fn tag_of(rules: &GuardRules, body: &BodyPrefix, variant: Option<u32>) -> Option<EntityTag> {
+    match &rules.etag {
         TagSource::Content => {
-            let looks = !guard.ignored_json.is_empty();
-            let rest = looks.then(|| json_without(&body.chunks().concat(), &guard.ignored_json)).flatten();
+            let looks = !rules.ignored_json.is_empty();
+            let rest = looks.then(|| json_without(&body.chunks().concat(), &rules.ignored_json)).flatten();
             tag_of_bytes(&rest.map_or_else(|| digest_of(body), |rest| blake3::hash(&rest)), variant)
         }
         TagSource::Json(pointer) => tag_from_json(&body.chunks().concat(), pointer),

@@ -238,12 +238,12 @@ impl Guard {
     /// The tag of a response's body, which is read up to `end`; `None` if it is too large to tell.
     async fn tag_of_probed(
         &self,
-        guard: &GuardRules,
+        rules: &GuardRules,
         exchange: &mut Exchange,
         variant: Option<u32>,
         end: Instant,
     ) -> Result<Option<Option<EntityTag>>, Refusal> {
-        match self.tag_body(guard, exchange, variant, end.saturating_duration_since(Instant::now())).await {
+        match self.tag_body(rules, exchange, variant, end.saturating_duration_since(Instant::now())).await {
             Ok(Tagged::Whole { tag, .. }) => Ok(Some(tag)),
             Ok(Tagged::TooLarge) => Ok(None),
             Ok(Tagged::TooSlow) | Err(Failure::Abandoned { timed_out: true }) => Err(timed_out()),
@@ -252,13 +252,13 @@ impl Guard {
     }
 
     /// The upstream's own answer to a probe as the answer to the write: it refuses the principal, or has nothing there.
-    pub(crate) async fn upstreams_own(&self, guard: &GuardRules, mut exchange: Exchange) -> Result<Answer, Answer> {
+    pub(crate) async fn upstreams_own(&self, rules: &GuardRules, mut exchange: Exchange) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.take_head());
         // It labels nothing that a client could go on from.
-        let spelling = self.spelling(guard, None);
-        withhold_foreign_tag(&mut head, guard, &spelling)?;
+        let spelling = self.spelling(rules, None);
+        withhold_foreign_tag(&mut head, rules, &spelling)?;
         let Ok(whole) =
-            read_whole(&mut exchange, guard.hash_max_bytes, guard.probe_timeout, self.budget_for(MemoryUse::Response))
+            read_whole(&mut exchange, rules.hash_max_bytes, rules.probe_timeout, self.budget_for(MemoryUse::Response))
                 .await
         else {
             return Ok(unreadable("its answer broke off").into());
@@ -329,14 +329,14 @@ pub(crate) fn unreadable(reason: &str) -> Refusal {
 
 /// The fields that name the variant of a response are harmless to keep in the record only where they are part of its
 /// variant's name already.
-pub(crate) fn is_selected_by_name(guard: &GuardRules, response: &HeaderMap) -> bool {
+pub(crate) fn is_selected_by_name(rules: &GuardRules, response: &HeaderMap) -> bool {
     let mut names =
         response.get_all(header::VARY).iter().flat_map(|line| line.as_bytes().split(|&octet| octet == b','));
     names.all(|name| {
         let name = name.trim_ascii();
         name.is_empty()
             || name.eq_ignore_ascii_case(b"origin")
-            || (guard.etag.needs_body() && name.eq_ignore_ascii_case(b"accept-encoding"))
-            || guard.identity_headers.iter().any(|known| name.eq_ignore_ascii_case(known.as_str().as_bytes()))
+            || (rules.etag.needs_body() && name.eq_ignore_ascii_case(b"accept-encoding"))
+            || rules.identity_headers.iter().any(|known| name.eq_ignore_ascii_case(known.as_str().as_bytes()))
     })
 }

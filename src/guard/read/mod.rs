@@ -306,11 +306,11 @@ fn is_by_date(request: &Request, spelling: &Spelling) -> bool {
 
 /// Whether a response may show the state that a write under way, or in doubt, leaves, while its label is the version of
 /// the state before: then the client's copy with that label may be the other one.
-fn names_older_state(guard: &GuardRules, snapshot: Option<&Snapshot>, whole: &BufferedBody) -> bool {
-    let is_version = match guard.etag {
+fn names_older_state(rules: &GuardRules, snapshot: Option<&Snapshot>, whole: &BufferedBody) -> bool {
+    let is_version = match rules.etag {
         TagSource::Version => true,
         TagSource::Content | TagSource::Json(_) => {
-            guard.writers == Writers::Exclusive && !matches!(whole, BufferedBody::Complete(_))
+            rules.writers == Writers::Exclusive && !matches!(whole, BufferedBody::Complete(_))
         }
         TagSource::Upstream | TagSource::Delegate | TagSource::Header(_) => false,
     };

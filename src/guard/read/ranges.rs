@@ -179,6 +179,6 @@ pub(crate) async fn whole_or_part(
 }
 
 /// Whether the route's tags name all bytes of a body, so that parts with one tag are parts of one body.
-fn names_bytes(guard: &GuardRules) -> bool {
-    guard.etag == TagSource::Content && guard.ignored_json.is_empty()
+fn names_bytes(rules: &GuardRules) -> bool {
+    rules.etag == TagSource::Content && rules.ignored_json.is_empty()
 }

@@ -119,8 +119,8 @@ impl Guard {
     }
 }
 
-fn remedy(guard: &GuardRules) -> &'static str {
-    match (&guard.etag, guard.writers) {
+fn remedy(rules: &GuardRules) -> &'static str {
+    match (&rules.etag, rules.writers) {
         (TagSource::Content, _) => {
             "if the body says when it was made, name that member in ignore_json, or take the tag from a field that \
              changes with the resource (etag = \"json:/pointer\" or \"header:NAME\"); if others write, say writers = \

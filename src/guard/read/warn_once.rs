@@ -28,7 +28,7 @@ pub(crate) struct WarnOnce(Mutex<HashSet<(String, Notice)>>);
 
 impl WarnOnce {
     /// Tells why a response got no tag of its bytes, once for each route and reason.
-    pub(crate) fn tell_of(&self, route: &Route, guard: &GuardRules, exchange: &Exchange, whole: &BufferedBody) {
+    pub(crate) fn tell_of(&self, route: &Route, rules: &GuardRules, exchange: &Exchange, whole: &BufferedBody) {
         let notice = match whole {
             BufferedBody::Complete(_) => return,
             BufferedBody::TooLarge(_) if exchange.is_stream() => Notice::Stream,
@@ -38,7 +38,7 @@ impl WarnOnce {
         if !self.is_new(&route.name, notice) {
             return;
         }
-        let tag = if guard.writers == Writers::Exclusive { "the tag of its version" } else { "no tag" };
+        let tag = if rules.writers == Writers::Exclusive { "the tag of its version" } else { "no tag" };
         let why = match notice {
             Notice::TooLarge => {
                 "is larger than hash_max (or than body_memory_total has room for): raise it, or set etag to something \
@@ -53,7 +53,7 @@ impl WarnOnce {
             }
         };
         tracing::warn!(
-            route = %route.name, hash_max_bytes = guard.hash_max_bytes, hash_wait = ?guard.hash_wait,
+            route = %route.name, hash_max_bytes = rules.hash_max_bytes, hash_wait = ?rules.hash_wait,
             "a response is sent on as it comes, with {tag}, because its body {why}; this is said once"
         );
     }

@@ -65,8 +65,8 @@ impl NewState {
 }
 
 /// The tag that the head of a response states by itself.
-fn tag_in_response(guard: &GuardRules, headers: &HeaderMap) -> Option<EntityTag> {
-    match &guard.etag {
+fn tag_in_response(rules: &GuardRules, headers: &HeaderMap) -> Option<EntityTag> {
+    match &rules.etag {
         TagSource::Upstream | TagSource::Delegate => Validators::from_headers(headers).0.tag,
         TagSource::Header(field) => tag_from_field(headers, field),
         TagSource::Content | TagSource::Json(_) | TagSource::Version => None,

@@ -83,14 +83,14 @@ impl Guard {
 }
 
 /// When the owner of a mark made now must be dead: after all that it may wait for.
-pub(crate) fn deadline(now: StoreTime, upstream: &Upstream, guard: &GuardRules) -> StoreTime {
+pub(crate) fn deadline(now: StoreTime, upstream: &Upstream, rules: &GuardRules) -> StoreTime {
     let servers = u32::try_from(upstream.servers.len()).unwrap_or(u32::MAX);
     // A slot of a server and a connection to it; the questions before and after it wait for a slot too.
     let connecting = upstream.connect_timeout.saturating_mul(servers);
     let connecting = connecting.saturating_add(upstream.connections.queue_max_wait.saturating_mul(3));
     let exchange = upstream.timeout.saturating_mul(2);
     // One before the write, in which the verdict was made, and one after it.
-    let probes = guard.probe_timeout.saturating_mul(2);
+    let probes = rules.probe_timeout.saturating_mul(2);
     now.plus(connecting.saturating_add(exchange).saturating_add(probes).saturating_add(DEADLINE_GRACE))
 }
 
