@@ -299,3 +299,23 @@ fn no_tag_of_a_resource_whose_record_was_forgotten_is_bare() {
     assert_eq!(spelling(0, BareTags::All), Spelling::Bare);
     assert_ne!(spelling(12, BareTags::All), Spelling::Bare);
 }
+
+#[test]
+fn a_write_beside_another_one_lists_none_of_its_tags() {
+    let now = StoreTime::from_milliseconds(1_000);
+    let at = |revision, record: Record| {
+        let revision = Revision(revision);
+        Snapshot { revision, record: record.resolved(revision), now }
+    };
+    let deadline = now.plus(Duration::from_secs(1));
+    let mark = Mark { owner: 1, nonce: 1, deadline, late_max: Duration::ZERO, leaves_lease: false };
+    let claimed = at(1, steps::claim(&at(0, Record::absent(Revision(0))), mark).expect("it is free"));
+    let beside = at(2, steps::add_unclaimed(&claimed, Mark { nonce: 2, ..mark }).expect("there is room"));
+    for (snapshot, is_listed) in [(claimed, true), (beside, false)] {
+        let shown = Some(seen(Before::Absent, Some("\"new\"")));
+        let (marked_at, outcome) = (Revision(1), Outcome::Applied);
+        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown };
+        let record = steps::settle(&snapshot, settlement).expect("the mark is there");
+        assert_eq!(record.bare_tags != BareTags::None, is_listed);
+    }
+}

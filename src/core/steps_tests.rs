@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::*;
 use crate::core::{
-    bare_tags::{BareTags, Before, ShortName},
     entity_tag::EntityTag,
     record::VariantName,
     validators::{Representation, Validators},
@@ -381,21 +380,4 @@ fn what_is_known_does_not_count_while_a_write_is_in_flight_or_in_doubt() {
     assert_eq!(resource.snapshot.known(), None, "an unclaimed write is in flight");
     resource.settle(3, marked_at, Outcome::Doubt, None);
     assert_eq!(resource.snapshot.known(), None, "a write is in doubt");
-}
-
-#[test]
-fn a_write_beside_another_one_lists_none_of_its_tags() {
-    for is_disturbed in [false, true] {
-        let record = Record::absent(Revision(0));
-        let mut resource = Resource { snapshot: Snapshot { revision: Revision(0), record, now: at(1_000) } };
-        let marked_at = resource.claim(1);
-        if is_disturbed {
-            resource.append(2);
-        }
-        let shown = Shown { target: ShortName(1), before: Before::Absent, after: Some(ShortName(2)) };
-        let (mark, outcome) = (resource.mark(1), Outcome::Applied);
-        let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown: Some(shown) };
-        let record = settle(&resource.snapshot, settlement).expect("the mark is there");
-        assert_eq!(record.bare_tags == BareTags::None, is_disturbed);
-    }
 }
