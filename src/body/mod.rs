@@ -4,11 +4,13 @@ use std::{fs::File, io, sync::Arc};
 
 use bytes::Bytes;
 
+mod bodies;
 mod budget;
 mod client;
 mod receive;
 mod spool;
 
+pub use bodies::Bodies;
 pub use budget::{BodyBudget, MemoryUse, Share};
 pub use client::{BoxFuture, Client};
 pub(crate) use receive::content_length;

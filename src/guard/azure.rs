@@ -53,19 +53,19 @@ impl Guard {
         let request = Request::new(self.place(guarded), guard, key, method, head, conditions, call.lease_id);
         let answer = match call.operation {
             operation if operation.is_lease() => Box::pin(self.lease_in_azure(client, &request, rules, &call)).await,
-            operation if operation.is_read() => self.read(client, &request).await,
+            operation if operation.is_read() => self.reads.read(client, &request).await,
             AzureOperation::DeleteContainer => self.remove_container(client, &request).await,
-            _ => self.write(client, &request).await,
+            _ => self.writes.write(client, &request).await,
         };
         self.tell_in_azure(&request, &told, answer.unwrap_or_else(|answer| answer)).await
     }
 
     /// Removes a container, and with it what is known of its blobs.
     async fn remove_container(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
-        self.note_removal(request).await?;
-        let answer = self.write(client, request).await;
+        self.knowledge.note_removal(request).await?;
+        let answer = self.writes.write(client, request).await;
         if !has_removed_nothing(&answer) {
-            self.note_removal(request).await?;
+            self.knowledge.note_removal(request).await?;
         }
         answer
     }
@@ -80,8 +80,8 @@ impl Guard {
     ) -> Result<Answer, Answer> {
         let action = azure::action(&client.head().headers, rules, fresh_id)?;
         let needs = Needs { presence: rules.absent == AbsentLease::Refuse, tag: true };
-        let seen = self.authorize(request, rules, needs).await?;
-        let stepped = self.take_step(client, request, rules, action, None).await?;
+        let seen = self.leases.authorize(request, rules, needs).await?;
+        let stepped = self.leases.take_step(client, request, rules, action, None).await?;
         let (status, field) = azure::done(stepped.done, call.lease_id)?;
         let mut head = ResponseHeader::build(status, Some(8))?;
         if let Some((name, value)) = field {
@@ -117,7 +117,7 @@ impl Guard {
 
     async fn tell_relayed(&self, request: &Request, told: &AzureAnswer, relayed: Relayed) -> Result<Answer, Answer> {
         let is_blob = told.operation == AzureOperation::ReadBlob;
-        let relayed = if is_blob { self.part_of(request, relayed).await? } else { relayed };
+        let relayed = if is_blob { self.reads.part_of(request, relayed).await? } else { relayed };
         let Relayed { mut head, begun, rest } = relayed;
         let matches = request.conditions.if_match.is_some();
         let outcome = azure::outcome(told.operation, head.status, matches);
@@ -149,7 +149,7 @@ impl Guard {
         };
         if told.operation.is_read() && head.status.is_success() {
             // Without the store nothing is known of the lease, and nothing is said of it.
-            for (name, value) in self.snapshot(&request.key).await.iter().flat_map(azure::lease_fields) {
+            for (name, value) in self.knowledge.snapshot(&request.key).await.iter().flat_map(azure::lease_fields) {
                 head.insert_header(name, value)?;
             }
         }

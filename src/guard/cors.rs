@@ -17,13 +17,12 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use tokio::time::timeout;
 
 use super::{
-    Guard,
     answer::Answer,
     refusals,
     request::{Request, name_resource},
 };
 use crate::{
-    body::{Body, Client},
+    body::{Bodies, Body, Client},
     config::Route,
     core::{
         cors::{self, is_granted},
@@ -31,7 +30,7 @@ use crate::{
     },
     routing::GuardedRequest,
     upstream::{
-        BufferedBody, Choice, Exchange,
+        BufferedBody, Choice, Exchange, Transport,
         fields::{request_head, response_head},
     },
 };
@@ -85,7 +84,24 @@ fn name_of(route: &Route, request: &HeaderMap) -> Option<[u8; 32]> {
     Some(*hasher.finalize().as_bytes())
 }
 
-impl Guard {
+/// Answers to the pages of other origins under one configuration.
+pub(crate) struct Cors {
+    exchanger: Arc<dyn Transport>,
+    origins: Arc<Origins>,
+    bodies: Bodies,
+}
+
+impl Cors {
+    /// Answers by what is known of origins; what is not is asked this way.
+    pub(crate) const fn new(exchanger: Arc<dyn Transport>, origins: Arc<Origins>, bodies: Bodies) -> Self {
+        Self { exchanger, origins, bodies }
+    }
+
+    /// Those of another configuration.
+    pub(crate) fn renewed(&self, bodies: Bodies) -> Self {
+        Self::new(Arc::clone(&self.exchanger), Arc::clone(&self.origins), bodies)
+    }
+
     /// Makes an answer readable for the page that asked, if it is of an origin that the upstream lets in.
     pub(crate) async fn answer_origin(
         &self,
@@ -167,7 +183,7 @@ impl Guard {
         request: &Request,
         is_lease: bool,
     ) -> Result<Answer, Answer> {
-        let body = self.receive(client).await?;
+        let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
         match cors::asked_of_upstream(&head.headers) {
             Some(left) => head.insert_header(header::ACCESS_CONTROL_REQUEST_HEADERS, left)?,
@@ -180,7 +196,7 @@ impl Guard {
         let mut exchange = exchange.await.map_err(refusals::of_read)?;
         let mut head = response_head(exchange.take_head());
         if is_granted(&head.headers) {
-            let with_leases = request.rules.lease.is_some();
+            let with_leases = request.rules().lease.is_some();
             if let Some(allowed) = cors::allowed(&head.headers, with_leases) {
                 head.insert_header(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed)?;
             }

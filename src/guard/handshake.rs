@@ -2,6 +2,7 @@
 
 use super::{
     Guard,
+    lease::usage::judge_read_by_lease,
     request::{Received, Request, name_resource},
 };
 use crate::{
@@ -32,8 +33,8 @@ impl Guard {
         let (key, method) = (guarded.key.clone(), guarded.method.clone());
         let (place, head) = (self.place(guarded), Received::of(client, head, guarded.client));
         let request = Request::new(place, guard, key, method, head, Preconditions::default(), lease_id);
-        let snapshot = self.snapshot(&request.key).await;
-        let fence = Self::judge_read_by_lease(&request, snapshot.as_ref()).ok()?;
+        let snapshot = self.knowledge.snapshot(&request.key).await;
+        let fence = judge_read_by_lease(&request, snapshot.as_ref()).ok()?;
         Some(Tunnel { fence })
     }
 }

@@ -6,32 +6,29 @@
 use std::{borrow::Cow, sync::Arc};
 
 use http::header;
-use pingora::{ErrorType, http::RequestHeader};
+use pingora::ErrorType;
 
 use crate::{
-    body::{Body, BodyBudget, BodyLimits, Client, MemoryUse, receive},
+    body::{Bodies, BodyBudget, BodyLimits, Client},
     box_future::box_future,
     config::{self, Config, Route},
     core::{
         cors::is_preflight,
         policy::{Dialect, ErrorShape, GuardRules, MethodClass},
         precondition::Preconditions,
-        record::Snapshot,
         refusal::{Code, Refusal},
-        resource::ResourceKey,
         time::StoreTime,
     },
     dialect::{native::presented_id, s3},
     drain::{Gate, Gates, new_gates},
     routing::GuardedRequest,
-    store::{Records, Store, StoreError},
+    store::{Records, Store},
     telemetry::{activity::Activity, metrics::watch},
     upstream::{Exchanger, Signer, Transport, Upstreams},
 };
 
 mod answer;
 mod azure;
-mod azure_parts;
 mod claim;
 mod cors;
 mod handshake;
@@ -49,38 +46,25 @@ mod write;
 pub use answer::{Answer, Relayed};
 pub use operator::{Forgotten, NotBroken};
 
-use claim::{Marker, queue::Queues};
-use cors::Origins;
-use knowledge::{issued_tags::IssuedTags, principal::ReadGrants, responses::Memory};
-use lease::{quota::LeaseQuota, usage::is_free_to_append};
-use read::{unstable_tags::UnstableTags, warn_once::WarnOnce};
+use claim::Claims;
+use cors::Cors;
+use knowledge::Knowledge;
+use lease::{Leases, usage::is_free_to_append};
+use probe::Probes;
+use read::Reads;
 use request::{Received, Request, name_resource};
-use write::{idempotency::Replays, touches::Related};
+use write::Writes;
 
-/// Everything that guarded requests share.
+/// Guarded requests under one configuration.
 pub struct Guard {
-    records: Records,
-    marker: Arc<Marker>,
-    queues: Arc<Queues>,
-    lease_queues: Arc<Queues>,
-    lease_quota: Arc<LeaseQuota>,
-    replays: Arc<Replays>,
+    knowledge: Arc<Knowledge>,
+    claims: Arc<Claims>,
+    leases: Arc<Leases>,
+    writes: Writes,
+    reads: Reads,
+    cors: Cors,
     upstreams: Arc<Upstreams>,
-    exchanger: Arc<dyn Transport>,
-    signer: Option<Arc<Signer>>,
-    memory: Arc<Memory>,
-    issued: Arc<IssuedTags>,
-    unstable_tags: Arc<UnstableTags>,
-    related: Related,
-    warn_once: WarnOnce,
-    origins: Arc<Origins>,
-    read_grants: Arc<ReadGrants>,
-    activity: Option<Arc<Activity>>,
-    body_limits: BodyLimits,
-    body_budget: Arc<BodyBudget>,
     gates: Gates,
-    /// Until when guarded writes and grants are held back after the start.
-    held_until: StoreTime,
 }
 
 impl Guard {
@@ -97,7 +81,7 @@ impl Guard {
         Self::over((upstreams, exchanger), config, store, owner, held_until)
     }
 
-    /// The same, where exchanges with these upstreams take this way.
+    /// Like [`Guard::new`], but exchanges with these upstreams take this way.
     pub fn over(
         (upstreams, exchanger): (Arc<Upstreams>, Arc<dyn Transport>),
         config: &Config,
@@ -105,67 +89,62 @@ impl Guard {
         owner: u64,
         held_until: StoreTime,
     ) -> Self {
-        let server = &config.server;
-        let records = Records::new(store, config.store.timeout);
+        let (server, records) = (&config.server, Records::new(store, config.store.timeout));
+        let budget = Arc::new(BodyBudget::new(server.body_memory_total_bytes, server.spool_total_bytes));
+        let bodies = Bodies::new(body_limits(server), Arc::clone(&budget));
+        let knowledge = Arc::new(Knowledge::new(records.clone()));
+        let claims = Arc::new(Claims::new(records, owner, server.claim_waiters_max, held_until));
+        let probes = Arc::new(Probes::new(Arc::clone(&knowledge), Arc::clone(&exchanger), budget));
+        let cors = Cors::new(Arc::clone(&exchanger), Arc::clone(probes.origins()), bodies.clone());
+        let leases = Leases::new(Arc::clone(&knowledge), probes, Arc::clone(&claims), server.claim_waiters_max);
+        let leases = Arc::new(leases);
         Self {
-            marker: Arc::new(Marker::new(records.clone(), owner)),
-            records,
-            queues: Arc::new(Queues::new(server.claim_waiters_max)),
-            lease_queues: Arc::new(Queues::for_leases(server.claim_waiters_max)),
-            lease_quota: Arc::default(),
-            replays: Arc::new(Replays::new()),
+            knowledge,
+            claims,
+            writes: Writes::new(Arc::clone(&leases), Arc::clone(&exchanger), config, bodies.clone()),
+            reads: Reads::new(Arc::clone(&leases), exchanger, bodies),
+            leases,
+            cors,
             upstreams,
-            exchanger,
-            signer: None,
-            memory: Arc::new(Memory::new()),
-            issued: Arc::new(IssuedTags::new()),
-            unstable_tags: Arc::new(UnstableTags::new()),
-            related: Related::new(config),
-            warn_once: WarnOnce::default(),
-            origins: Arc::new(Origins::new()),
-            read_grants: Arc::new(ReadGrants::new()),
-            activity: None,
-            body_limits: body_limits(server),
-            body_budget: Arc::new(BodyBudget::new(server.body_memory_total_bytes, server.spool_total_bytes)),
             gates: new_gates(config.routes.len()),
-            held_until,
         }
-    }
-
-    /// The same, where what happens is noted for an operator.
-    #[must_use]
-    pub fn noting(self, activity: Option<Arc<Activity>>) -> Self {
-        Self { activity, ..self }
     }
 
     /// The guard of another configuration in the same process. It shares with this one all that is known of resources and
-    /// of those who use them, and the limits on what all requests hold together; so a request that this one still
+    /// of those who use them, and the limits on what all requests hold together. So a request that this one still
     /// handles, and one that the other does, see each other. The gates are those of its routes.
     #[must_use]
     pub fn renewed(&self, config: &Config, gates: Gates) -> Self {
+        let bodies = self.writes.bodies().with_limits(body_limits(&config.server));
         Self {
-            records: self.records.clone(),
-            marker: Arc::clone(&self.marker),
-            queues: Arc::clone(&self.queues),
-            lease_queues: Arc::clone(&self.lease_queues),
-            lease_quota: Arc::clone(&self.lease_quota),
-            replays: Arc::clone(&self.replays),
+            knowledge: Arc::clone(&self.knowledge),
+            claims: Arc::clone(&self.claims),
+            leases: Arc::clone(&self.leases),
+            writes: self.writes.renewed(config, bodies.clone()),
+            cors: self.cors.renewed(bodies.clone()),
+            reads: self.reads.renewed(bodies),
             upstreams: Arc::clone(&self.upstreams),
-            exchanger: Arc::clone(&self.exchanger),
-            signer: self.signer.clone(),
-            memory: Arc::clone(&self.memory),
-            issued: Arc::clone(&self.issued),
-            unstable_tags: Arc::clone(&self.unstable_tags),
-            related: Related::new(config),
-            warn_once: WarnOnce::default(),
-            origins: Arc::clone(&self.origins),
-            read_grants: Arc::clone(&self.read_grants),
-            activity: self.activity.clone(),
-            body_limits: body_limits(&config.server),
-            body_budget: Arc::clone(&self.body_budget),
             gates,
-            held_until: self.held_until,
         }
+    }
+
+    /// The same guard, which notes waits for an operator.
+    #[must_use]
+    pub fn noting(self, activity: Option<Arc<Activity>>) -> Self {
+        if let Some(activity) = activity {
+            self.claims.note_in(activity);
+        }
+        self
+    }
+
+    /// The same guard with credentials of the proxy's own, for the routes that probe with them. Guards that share knowledge
+    /// share them; without new ones the last ones stay.
+    #[must_use]
+    pub fn signing_with(self, signer: Option<Signer>) -> Self {
+        if let Some(signer) = signer {
+            self.leases.probes().sign_with(signer);
+        }
+        self
     }
 
     /// The servers of its upstreams.
@@ -175,9 +154,9 @@ impl Guard {
 
     /// Shows in the metrics what requests hold and wait for, by whatever generation they are handled.
     pub fn show(&self) {
-        watch(&self.queues);
-        watch(&self.lease_queues);
-        watch(&self.body_budget);
+        watch(self.claims.queues());
+        watch(self.leases.queues());
+        watch(self.writes.bodies().budget());
         watch(self.upstreams());
     }
 
@@ -207,7 +186,7 @@ impl Guard {
         let mut answer = self.answer(client, guarded, guard).await.unwrap_or_else(|answer| answer);
         let request = client.head();
         if request.headers.contains_key(header::ORIGIN) {
-            Box::pin(self.answer_origin(request, guarded, guard, &mut answer)).await?;
+            Box::pin(self.cors.answer_origin(request, guarded, guard, &mut answer)).await?;
         }
         answer.mirror_tag(guard)?;
         answer.rewrite_references(&guarded.route, client.head())?;
@@ -245,52 +224,21 @@ impl Guard {
         let request = Request::new(self.place(guarded), guard, key, method, head, conditions, lease_id);
         match (class, leases) {
             (MethodClass::Unjudged, _) if is_preflight(&request.head.headers) => {
-                Box::pin(self.preflight(client, &request, guarded.is_lease)).await
+                Box::pin(self.cors.preflight(client, &request, guarded.is_lease)).await
             }
-            (_, Some(rules)) if guarded.is_lease => Box::pin(self.lease(client, &request, rules)).await,
+            (_, Some(rules)) if guarded.is_lease => Box::pin(self.leases.lease(client, &request, rules)).await,
             (MethodClass::Read, _) if !request.is_get_or_head() => {
                 // Whether that method reads is for this configuration to say; the next one may call it a write.
                 let pass = request.pass().await?;
-                let answer = self.read(client, &request).await;
+                let answer = self.reads.read(client, &request).await;
                 drop(pass);
                 answer
             }
-            (MethodClass::Read, _) => self.read(client, &request).await,
-            _ if is_free_to_append(&request, class) => Box::pin(self.write_unclaimed(client, &request)).await,
+            (MethodClass::Read, _) => self.reads.read(client, &request).await,
+            _ if is_free_to_append(&request, class) => Box::pin(self.writes.write_unclaimed(client, &request)).await,
             // The door lets no other class through to here.
-            _ => self.write(client, &request).await,
+            _ => self.writes.write(client, &request).await,
         }
-    }
-
-    async fn snapshot(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-        self.records.read(key).await
-    }
-
-    /// The record, for a request that cannot go on without it (rule 12).
-    async fn record(&self, request: &Request) -> Result<Snapshot, Refusal> {
-        self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))
-    }
-
-    /// Receives the request body, all of it.
-    async fn receive(&self, client: &mut dyn Client) -> Result<Body, Answer> {
-        receive(client, &self.body_limits, &self.body_budget).await.map_err(refusals::of_body)
-    }
-
-    /// What all bodies may hold, for one of this use.
-    fn budget_for(&self, purpose: MemoryUse) -> (&Arc<BodyBudget>, MemoryUse) {
-        (&self.body_budget, purpose)
-    }
-
-    /// Whether the body of a request is worth a question to the upstream before it is received.
-    fn is_costly(&self, head: &RequestHeader) -> bool {
-        let headers = &head.headers;
-        let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-        headers.contains_key(header::EXPECT)
-            || length.is_some_and(|length| length > self.body_limits.memory_bytes as u64)
-    }
-
-    fn was_let_read(&self, request: &Request, snapshot: &Snapshot) {
-        self.read_grants.was_let_read(&request.key, request.principal, snapshot.now, request.rules.identity_ttl);
     }
 }
 

@@ -47,12 +47,12 @@ pub struct Forgotten {
 impl Guard {
     /// The record of a resource.
     pub async fn look(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-        self.snapshot(key).await
+        self.knowledge.snapshot(key).await
     }
 
     /// Whether a change would last in the store now.
     pub async fn try_out(&self) -> Result<(), StoreError> {
-        self.records.try_out().await
+        self.knowledge.records().try_out().await
     }
 
     /// The next records of the store, in its own order ([`Store::scan`](crate::store::Store::scan)).
@@ -61,17 +61,17 @@ impl Guard {
         after: Option<&ResourceKey>,
         limit: usize,
     ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
-        self.records.scan(after, limit).await
+        self.knowledge.records().scan(after, limit).await
     }
 
     /// What the version tags of the store begin with.
     pub fn incarnation(&self) -> Incarnation {
-        self.records.incarnation()
+        self.knowledge.records().incarnation()
     }
 
     /// How long guarded writes and grants are still held back after the start.
     pub fn held_back(&self, now: StoreTime) -> Duration {
-        now.until(self.held_until)
+        self.claims.held_back(now)
     }
 
     /// Breaks the lease of a resource, whoever holds it; its holder has at most `period` to finish.
@@ -82,11 +82,11 @@ impl Guard {
             remaining = Some(left);
             Some(record)
         };
-        let Updated { snapshot, is_changed } = self.records.update(key, None, step).await?;
+        let Updated { snapshot, is_changed } = self.knowledge.records().update(key, None, step).await?;
         match remaining.filter(|_| is_changed) {
             None => return Err(NotBroken::NoLease),
-            Some(Duration::ZERO) => self.lease_quota.free(key),
-            Some(left) => self.lease_quota.change_end(key, Some(snapshot.now.plus(left))),
+            Some(Duration::ZERO) => self.leases.free_place(key),
+            Some(left) => self.leases.change_end(key, Some(snapshot.now.plus(left))),
         }
         Ok(snapshot)
     }
@@ -98,17 +98,17 @@ impl Guard {
             was_busy = before.availability() != Availability::Free;
             Some(touch(before))
         };
-        let snapshot = self.records.update(key, None, step).await?.snapshot;
+        let snapshot = self.knowledge.records().update(key, None, step).await?.snapshot;
         Ok(Forgotten { snapshot, was_busy })
     }
 
     /// Forgets what is known of every resource that has no record.
     pub async fn forget_absent(&self) -> Result<(), StoreError> {
-        self.records.raise_floors().await
+        self.knowledge.records().raise_floors().await
     }
 
     /// Forgets whom the upstream has let read what: each client is asked about at the upstream again.
     pub fn forget_read_grants(&self) {
-        self.read_grants.forget_all();
+        self.knowledge.forget_read_grants();
     }
 }

@@ -31,12 +31,8 @@ const CONDITIONS: [HeaderName; 5] =
 
 /// A guarded request, whose preconditions are read.
 pub(crate) struct Request {
-    /// Its route.
-    pub(crate) route: Arc<Route>,
-    /// The rules of its route.
-    pub(crate) rules: Arc<GuardRules>,
-    /// The gate that it goes through when it writes.
-    pub(crate) gate: Arc<Gate>,
+    /// Its route, with the rules and the gate of that.
+    place: GuardedRoute,
     /// The resource that it acts on.
     pub(crate) key: ResourceKey,
     /// The method that it is judged by.
@@ -47,18 +43,32 @@ pub(crate) struct Request {
     pub(crate) has_content: bool,
     /// Its preconditions.
     pub(crate) conditions: Preconditions,
-    /// Who sent it.
+    /// Who sent it, and what they select.
+    pub(crate) sender: Sender,
+    /// The server that it has dealt with.
+    pub(crate) affinity: Affinity,
+}
+
+/// A route that enforces its guard.
+struct GuardedRoute {
+    route: Arc<Route>,
+    rules: Arc<GuardRules>,
+    /// The gate that its writes go through.
+    gate: Arc<Gate>,
+}
+
+/// The sender of a request.
+pub(crate) struct Sender {
+    /// Who it is.
     pub(crate) principal: Principal,
-    /// From where.
+    /// Where it is.
     pub(crate) address: ClientAddress,
-    /// What it selects, before `Vary`.
+    /// The lease that it names.
+    pub(crate) lease_id: Option<LeaseId>,
+    /// What its request selects, before `Vary`.
     pub(crate) variant: VariantName,
     /// The same, as tags name it.
     pub(crate) labelled_variant: VariantName,
-    /// The lease that it names.
-    pub(crate) lease_id: Option<LeaseId>,
-    /// The server that it has dealt with.
-    pub(crate) affinity: Affinity,
 }
 
 /// A request as it came.
@@ -100,23 +110,31 @@ impl Request {
         let variant = principal.variant(&key, head.raw_path(), &head.headers);
         let labelled_variant =
             if principal.signs() { principal.labelled_variant(&key, head.raw_path(), &head.headers) } else { variant };
-        let affinity = Affinity::default();
         Self {
-            route,
-            rules: Arc::clone(rules),
-            gate,
+            place: GuardedRoute { route, rules: Arc::clone(rules), gate },
             key,
             method,
             head,
             has_content,
             conditions,
-            principal,
-            address,
-            variant,
-            labelled_variant,
-            lease_id,
-            affinity,
+            sender: Sender { principal, address, lease_id, variant, labelled_variant },
+            affinity: Affinity::default(),
         }
+    }
+
+    /// Its route.
+    pub(crate) const fn route(&self) -> &Arc<Route> {
+        &self.place.route
+    }
+
+    /// The rules of its route.
+    pub(crate) const fn rules(&self) -> &Arc<GuardRules> {
+        &self.place.rules
+    }
+
+    /// The gate of its route.
+    pub(crate) const fn gate(&self) -> &Arc<Gate> {
+        &self.place.gate
     }
 
     /// Whether it is a GET or HEAD, which select a representation.
@@ -134,17 +152,17 @@ impl Request {
     /// says what is done, and by what right.
     pub(crate) fn target(&self) -> TargetName {
         let target = self.head.raw_path();
-        TargetName::of(if self.rules.speaks_azure() { split_query(target).0 } else { target })
+        TargetName::of(if self.rules().speaks_azure() { split_query(target).0 } else { target })
     }
 
     /// Goes through the gate of its route, to write.
     pub(crate) async fn pass(&self) -> Result<Pass, Refusal> {
-        self.gate.enter().await.map_err(|_retired| refusals::of_retired_route())
+        self.place.gate.enter().await.map_err(|_retired| refusals::of_retired_route())
     }
 
     /// Where it goes.
     pub(crate) fn upstream(&self) -> &Arc<Upstream> {
-        &self.route.upstream
+        &self.place.route.upstream
     }
 
     /// Where it asks about its resource.

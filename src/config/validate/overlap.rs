@@ -42,7 +42,7 @@ fn refuse_pair(check: &mut Check<'_>, later: &Placed, earlier: &Placed, same: bo
 
 /// A lease that is asked for below its prefix must not be a request that another route takes, nor another lease.
 pub(super) fn refuse_taken_leases(check: &mut Check<'_>, routes: &[Placed]) {
-    let leases = routes.iter().filter_map(Leases::of).collect::<Vec<_>>();
+    let leases = routes.iter().filter_map(LeasePrefix::of).collect::<Vec<_>>();
     for (index, lease) in leases.iter().enumerate() {
         for route in routes.iter().filter(|route| lease.loses_to(route)) {
             refuse_taken(check, lease, &format!("route {:?}", route.name), &route.path, route.span.start);
@@ -54,7 +54,7 @@ pub(super) fn refuse_taken_leases(check: &mut Check<'_>, routes: &[Placed]) {
     }
 }
 
-fn refuse_taken(check: &mut Check<'_>, lease: &Leases<'_>, other: &str, path: &PathPattern, start: usize) {
+fn refuse_taken(check: &mut Check<'_>, lease: &LeasePrefix<'_>, other: &str, path: &PathPattern, start: usize) {
     let (name, line) = (&lease.route.name, check.source.line(start));
     let message = format!("the leases of route {name:?} and {other} (line {line}) match common requests");
     let hint = format!("they are {} and {path}; set another lease.prefix", lease.path);
@@ -62,13 +62,13 @@ fn refuse_taken(check: &mut Check<'_>, lease: &Leases<'_>, other: &str, path: &P
 }
 
 /// The paths of the leases of a route in the native dialect.
-struct Leases<'a> {
+struct LeasePrefix<'a> {
     route: &'a Placed,
     prefix: &'a str,
     path: PathPattern,
 }
 
-impl<'a> Leases<'a> {
+impl<'a> LeasePrefix<'a> {
     fn of(route: &'a Placed) -> Option<Self> {
         let rules = route.route.as_ref()?.guard.as_ref()?.lease.as_ref()?;
         let prefix = normalize(rules.prefix.as_bytes(), PathParameters::Refuse).ok()?;

@@ -1,256 +1,178 @@
-//! A mark that this process has put into a record, and its end (DESIGN, section 3, rules 1 and 3).
+//! The claim room: who may write a resource, in which turn, and the marks that say so in its record (DESIGN, section 3,
+//! rules 1, 3, 7 and 16).
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
-use tokio::{runtime::Handle, time::Instant};
+use http::Method;
+use tokio::time::Instant;
 
+use super::{refusals, request::Request};
 use crate::{
+    config::Upstream,
     core::{
-        bare_tags::Shown,
-        lease::TargetName,
-        record::{Known, Mark, Snapshot},
+        lease::Standing,
+        policy::GuardRules,
+        record::{Availability, Snapshot},
+        refusal::Refusal,
         resource::ResourceKey,
-        steps::{Outcome, Settlement, add_unclaimed, claim, settle},
+        steps::take_over,
         time::StoreTime,
     },
-    store::{Records, StoreError, Swapped},
-    telemetry::{Step, metrics},
+    store::{Records, StoreError, Updated},
+    telemetry::{activity::Activity, metrics},
 };
-use pending_mark::{PendingMark, Tried};
+use mark::Marker;
+use queue::Queues;
+use turn::PlaceInFront;
 
+pub(crate) mod mark;
 pub(crate) mod pending_mark;
 pub(crate) mod queue;
 pub(crate) mod turn;
 
-/// Makes the marks of this process.
-pub(crate) struct Marker {
+pub(crate) use mark::{Claim, Intent, MarkKind, Marked, Settled};
+
+/// What a mark's deadline adds to all that its owner may wait for: pauses of the process, and of the store.
+const DEADLINE_GRACE: Duration = Duration::from_secs(5);
+
+/// The marks and the lines of this process. All generations of the configuration share them.
+pub(crate) struct Claims {
     records: Records,
-    owner: u64,
-    next_nonce: AtomicU64,
+    marker: Marker,
+    queues: Arc<Queues>,
+    /// Until when guarded writes and grants are held back after the start.
+    held_until: StoreTime,
+    /// Where waits are noted for an operator.
+    activity: OnceLock<Arc<Activity>>,
 }
 
-/// What kind of mark a write makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MarkKind {
-    /// The claim: the one write in flight.
-    Claim,
-    /// One of several unclaimed writes.
-    Unclaimed,
-}
-
-/// What a write is about to do to a resource.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Intent {
-    /// How it is marked.
-    pub(crate) kind: MarkKind,
-    /// A moment before the record was read, by this process's own clock.
-    pub(crate) since: Instant,
-    /// When the mark's owner is taken for dead.
-    pub(crate) deadline: StoreTime,
-    /// Whether it leaves a lease that has ended as it is ([`Mark::leaves_lease`]).
-    pub(crate) leaves_lease: bool,
-    /// The target that it removes, if it removes one.
-    pub(crate) removes: Option<TargetName>,
-    /// How long after it was abandoned the upstream may still apply it.
-    pub(crate) late_max: Duration,
-}
-
-/// What became of the attempt to mark a resource.
-pub(crate) enum Marked {
-    /// The mark is in the record.
-    Done(Claim),
-    /// The record is another: judge again by what it is now.
-    Conflict(Box<Snapshot>),
-    /// There are too many unclaimed writes in flight.
-    Full,
-}
-
-/// A settled write.
-pub(crate) struct Settled {
-    /// The record with its outcome.
-    pub(crate) snapshot: Snapshot,
-    /// Whether no other write began or ended while it was in flight.
-    pub(crate) undisturbed: bool,
-}
-
-/// A mark in the store. To drop it unsettled, for whatever reason, makes its write a doubt.
-pub(crate) struct Claim {
-    records: Records,
-    key: ResourceKey,
-    mark: Mark,
-    /// Its deadline by this process's own clock, or a moment before that.
-    ends: Instant,
-    /// The record as it was marked.
-    marked: Box<Snapshot>,
-    removes: Option<TargetName>,
-    is_settled: bool,
-    /// The marks of the same write on other resources: they end as this one does.
-    related: Vec<Claim>,
-}
-
-impl Marker {
-    /// Marks made in the name of the process `owner`, a random number.
-    pub(crate) const fn new(records: Records, owner: u64) -> Self {
-        Self { records, owner, next_nonce: AtomicU64::new(0) }
+impl Claims {
+    /// Claims made in the name of the process `owner`, a random number. At most `waiters_max` writes wait in all lines.
+    pub(crate) fn new(records: Records, owner: u64, waiters_max: usize, held_until: StoreTime) -> Self {
+        let (marker, queues) = (Marker::new(records.clone(), owner), Arc::new(Queues::new(waiters_max)));
+        Self { records, marker, queues, held_until, activity: OnceLock::new() }
     }
 
-    /// The process in whose name they are made.
+    /// Notes waits for an operator from now on.
+    pub(crate) fn note_in(&self, activity: Arc<Activity>) {
+        // It is set once, at the start.
+        let _ = self.activity.set(activity);
+    }
+
+    /// The lines of waiting writes.
+    pub(crate) const fn queues(&self) -> &Arc<Queues> {
+        &self.queues
+    }
+
+    /// The process in whose name marks are made.
     pub(crate) const fn owner(&self) -> u64 {
-        self.owner
+        self.marker.owner()
     }
 
-    /// Marks the resource as it was read.
+    /// How long guarded writes and grants are still held back after the start.
+    pub(crate) fn held_back(&self, now: StoreTime) -> Duration {
+        now.until(self.held_until)
+    }
+
+    /// Refuses a write that comes too soon after the start.
+    pub(crate) fn may_begin(&self, snapshot: &Snapshot) -> Result<(), Refusal> {
+        let remaining = self.held_back(snapshot.now);
+        if remaining.is_zero() { Ok(()) } else { Err(refusals::held_back(remaining)) }
+    }
+
+    /// Refuses a write that cannot even be judged now: the proxy has just started, or another write is in doubt.
+    pub(crate) fn may_write(&self, snapshot: &Snapshot) -> Result<(), Refusal> {
+        self.may_begin(snapshot)?;
+        match snapshot.availability() {
+            Availability::InDoubt { until } => Err(refusals::write_in_flight(snapshot.now.until(until))),
+            Availability::Free | Availability::Busy { .. } | Availability::Orphaned => Ok(()),
+        }
+    }
+
+    /// Marks the resource of a write, with a deadline after all that the write may wait for. The record was not requested
+    /// before `since`.
     pub(crate) async fn mark(
         &self,
-        key: &ResourceKey,
-        snapshot: &Snapshot,
-        intent: Intent,
+        request: &Request,
+        (snapshot, since): (&Snapshot, Instant),
+        kind: MarkKind,
+        standing: Standing,
     ) -> Result<Marked, StoreError> {
-        let Intent { kind, since, deadline, leaves_lease, removes, late_max } = intent;
-        let nonce = self.next_nonce.fetch_add(1, Ordering::Relaxed);
-        let mark = Mark { owner: self.owner, nonce, deadline, late_max, leaves_lease };
-        let next = match kind {
-            MarkKind::Claim => claim(snapshot, mark),
-            MarkKind::Unclaimed => add_unclaimed(snapshot, mark),
+        let intent = Intent {
+            kind,
+            since,
+            deadline: deadline(snapshot.now, request.upstream(), request.rules()),
+            leaves_lease: standing.leaves_lease(),
+            removes: (request.method == Method::DELETE).then(|| request.target()),
+            late_max: request.upstream().late_max,
         };
-        let Some(next) = next else {
-            return Ok(if kind == MarkKind::Claim {
-                Marked::Conflict(Box::new(snapshot.clone()))
-            } else {
-                Marked::Full
-            });
-        };
-        let had_doubt = snapshot.record.doubt.is_some();
-        let attempt = PendingMark::new(&self.records, key, Tried::Mark(mark), snapshot);
-        Ok(match attempt.make(next).await? {
-            Swapped::Conflict(current) => Marked::Conflict(Box::new(current)),
-            Swapped::Done(marked) => {
-                if let (true, None, Some(metrics)) = (had_doubt, marked.record.doubt, metrics::get()) {
-                    metrics.doubt_resolved();
-                }
-                Marked::Done(Claim {
-                    records: self.records.clone(),
-                    key: key.clone(),
-                    mark,
-                    ends: since + snapshot.now.until(deadline),
-                    marked: Box::new(marked),
-                    removes,
-                    is_settled: false,
-                    related: Vec::new(),
-                })
-            }
-        })
-    }
-}
-
-impl Claim {
-    /// Whether `needed` is left before others may take the owner of this mark for dead. To be asked directly before
-    /// the first byte of the write (rule 7).
-    ///
-    /// The store's time may be old when it arrives, and the own clock may have stood still while the machine slept: what
-    /// counts is the later of both.
-    pub(crate) async fn has_left(&self, needed: Duration) -> bool {
-        let now = self.records.now().await;
-        now.is_ok_and(|now| now.plus(needed) < self.mark.deadline) && Instant::now() + needed < self.ends
+        self.marker.mark(&request.key, snapshot, intent).await
     }
 
-    /// Puts another mark of the same write under this one.
-    pub(crate) fn add_related(&mut self, mark: Self) {
-        self.related.push(mark);
-    }
-
-    /// Records what became of the write, on the resources that it touches too. `None` if the record cannot tell: the store is not available, or others
-    /// made a doubt of the write already.
-    pub(crate) async fn settle(self, outcome: Outcome, learned: Option<Known>) -> Option<Settled> {
-        self.settle_shown(outcome, learned, None).await
-    }
-
-    /// The same for a write that has shown tags of its target.
-    pub(crate) async fn settle_shown(
-        mut self,
-        outcome: Outcome,
-        learned: Option<Known>,
-        shown: Option<Shown>,
-    ) -> Option<Settled> {
-        for related in std::mem::take(&mut self.related) {
-            // A mark has no others under it but those of its own write.
-            Box::pin(related.settle(outcome, None)).await;
-        }
-        let mut step = Step::begin("settle");
-        step.set("ifmatch.outcome", outcome.word());
-        let settled = self.try_settle(outcome, learned, shown).await;
-        // A store that does not answer now may do so in a moment: then dropping tries once more, as a doubt.
-        self.is_settled = settled.is_ok();
-        settled.ok().flatten()
-    }
-
-    async fn try_settle(
+    /// Marks a resource that a write touches beside its own, as it was read not before `since`.
+    pub(crate) async fn mark_touched(
         &self,
-        outcome: Outcome,
-        learned: Option<Known>,
-        shown: Option<Shown>,
-    ) -> Result<Option<Settled>, StoreError> {
-        let settlement = Settlement {
-            mark: self.mark,
-            marked_at: self.marked.revision,
-            outcome,
-            removes: self.removes,
-            learned,
-            shown,
+        request: &Request,
+        key: &ResourceKey,
+        (snapshot, since): (&Snapshot, Instant),
+    ) -> Result<Marked, StoreError> {
+        let intent = Intent {
+            kind: MarkKind::Unclaimed,
+            since,
+            deadline: deadline(snapshot.now, request.upstream(), request.rules()),
+            // A lease that has ended there is not this writer's.
+            leaves_lease: false,
+            removes: None,
+            late_max: request.upstream().late_max,
         };
-        // Where nobody came between, the record need not be read again; else the swap tells what it is.
-        let mut snapshot = Snapshot::clone(&self.marked);
-        if settlement.needs_time(&snapshot.record) {
-            snapshot.now = self.records.now().await?;
-        }
-        let mut undisturbed = false;
-        let step = |snapshot: &Snapshot| {
-            undisturbed = settlement.is_undisturbed(snapshot);
-            settle(snapshot, settlement.clone())
-        };
-        let updated = self.records.update(&self.key, Some(snapshot), step).await?;
-        if !updated.is_changed {
-            return Ok(None);
-        }
-        count_doubt(outcome);
-        Ok(Some(Settled { snapshot: updated.snapshot, undisturbed }))
+        self.marker.mark(key, snapshot, intent).await
     }
 
-    /// The same claim for a task of its own, and nothing left in this one.
-    fn take(&mut self) -> Self {
-        self.is_settled = true;
-        let (records, key, marked) = (self.records.clone(), self.key.clone(), self.marked.clone());
-        Self { records, key, marked, is_settled: true, related: Vec::new(), ..*self }
+    /// Waits in front for a change of a record that others keep busy, until `end`. If the owner of a mark is dead, makes a
+    /// doubt of its write instead. The caller reads again, so an early end of the wait does no harm.
+    pub(crate) async fn wait_until_free(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        standing: &mut PlaceInFront,
+        end: Instant,
+    ) -> Result<(), Refusal> {
+        if take_over(snapshot).is_some() {
+            let taken = self.take_over_dead(&request.key, Some(snapshot.clone())).await;
+            return taken.map(drop).map_err(|error| refusals::of_store(&error));
+        }
+        self.wait_in_front(snapshot, request.rules(), standing, end).await
     }
-}
 
-impl Drop for Claim {
-    fn drop(&mut self) {
-        if self.is_settled {
-            return;
+    /// Makes doubts of the marks that dead owners have left in a record, which was read as `snapshot` if it was read.
+    /// Returns the record without such marks.
+    pub(crate) async fn take_over_dead(
+        &self,
+        key: &ResourceKey,
+        snapshot: Option<Snapshot>,
+    ) -> Result<Snapshot, StoreError> {
+        let Updated { snapshot, is_changed } = self.records.update(key, snapshot, take_over).await?;
+        if is_changed {
+            tracing::warn!(key = ?key, "the owner of a write in flight is gone: the write is in doubt");
+            if let Some(metrics) = metrics::get() {
+                metrics.doubt_made();
+            }
         }
-        let orphan = self.take();
-        tracing::warn!(key = ?orphan.key, "a write ended without a verdict: it is in doubt");
-        // Without a runtime the process is ending: the mark becomes a doubt at its deadline.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move {
-                if let Err(error) = orphan.try_settle(Outcome::Doubt, None, None).await {
-                    tracing::error!(key = ?orphan.key, %error, "a doubt could not be recorded: its mark stays until its deadline");
-                }
-            });
-        }
+        Ok(snapshot)
     }
 }
 
-/// Counts a write whose outcome cannot be known.
-fn count_doubt(outcome: Outcome) {
-    if let (Outcome::Doubt, Some(metrics)) = (outcome, metrics::get()) {
-        metrics.doubt_made();
-    }
+/// When the owner of a mark made now must be dead: after all that it may wait for.
+fn deadline(now: StoreTime, upstream: &Upstream, rules: &GuardRules) -> StoreTime {
+    let servers = u32::try_from(upstream.servers.len()).unwrap_or(u32::MAX);
+    // A slot of a server and a connection to it; the questions before and after it wait for a slot too.
+    let connecting = upstream.connect_timeout.saturating_mul(servers);
+    let connecting = connecting.saturating_add(upstream.connections.queue_max_wait.saturating_mul(3));
+    let exchange = upstream.timeout.saturating_mul(2);
+    // One before the write, in which the verdict was made, and one after it.
+    let probes = rules.probe_timeout.saturating_mul(2);
+    now.plus(connecting.saturating_add(exchange).saturating_add(probes).saturating_add(DEADLINE_GRACE))
 }
-
-#[cfg(test)]
-mod tests;

@@ -15,7 +15,10 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::queue::{Member, NoTurn, Queues, Turn};
+use super::{
+    Claims,
+    queue::{Member, NoTurn, Queues, Turn},
+};
 use crate::{
     core::{
         policy::GuardRules,
@@ -25,7 +28,7 @@ use crate::{
         steps::UNCLAIMED_MARKS_MAX,
         waiting::{sign, unsign},
     },
-    guard::{Guard, refusals, request::Request},
+    guard::{refusals, request::Request},
     store::{Records, StoreError, Swapped},
     telemetry::stream_info,
 };
@@ -71,17 +74,27 @@ impl PlaceInFront {
     }
 }
 
-impl Guard {
-    /// Waits until a claim stands in front of the line of its resource.
-    pub(crate) async fn stand_to_claim(&self, request: &Request, end: Instant) -> Result<PlaceInFront, Refusal> {
-        self.let_waiting_pass(request, end).await?;
-        let line_max = request.rules.claim_max_waiters;
+impl Claims {
+    /// Waits until a claim stands in front of the line of its resource, and behind nobody who waits for what it touches.
+    pub(crate) async fn stand_to_claim(
+        &self,
+        request: &Request,
+        touched: &[ResourceKey],
+        end: Instant,
+    ) -> Result<PlaceInFront, Refusal> {
+        self.let_waiting_pass(request, touched, end).await?;
+        let line_max = request.rules().claim_max_waiters;
         self.stand(&request.key, Member::Claim, line_max, end).await.map_err(refusals::of_turn)
     }
 
     /// Waits until an unclaimed write stands there.
-    pub(crate) async fn stand_to_append(&self, request: &Request, end: Instant) -> Result<PlaceInFront, Refusal> {
-        self.let_waiting_pass(request, end).await?;
+    pub(crate) async fn stand_to_append(
+        &self,
+        request: &Request,
+        touched: &[ResourceKey],
+        end: Instant,
+    ) -> Result<PlaceInFront, Refusal> {
+        self.let_waiting_pass(request, touched, end).await?;
         self.stand_in_passing(&request.key, end).await.map_err(refusals::of_turn)
     }
 
@@ -104,7 +117,7 @@ impl Guard {
     ) -> Result<PlaceInFront, NoTurn> {
         let begun = Instant::now();
         let turn = stream_info::waiting(self.queues.turn(key, member, line_max, end)).await;
-        if let Some(activity) = &self.activity {
+        if let Some(activity) = self.activity.get() {
             activity.waited(key, begun.elapsed());
         }
         turn.map(|turn| self.standing(key, turn))
@@ -122,15 +135,15 @@ impl Guard {
     }
 
     /// Lets those go first that wait for what the write touches.
-    async fn let_waiting_pass(&self, request: &Request, end: Instant) -> Result<(), Refusal> {
-        for key in self.touched(request) {
-            let mut standing = self.stand_in_passing(&key, end).await.map_err(refusals::of_turn)?;
+    async fn let_waiting_pass(&self, request: &Request, touched: &[ResourceKey], end: Instant) -> Result<(), Refusal> {
+        for key in touched {
+            let mut standing = self.stand_in_passing(key, end).await.map_err(refusals::of_turn)?;
             loop {
-                let snapshot = self.snapshot(&key).await.map_err(|error| refusals::of_store(&error))?;
+                let snapshot = self.records.read(key).await.map_err(|error| refusals::of_store(&error))?;
                 if !standing.is_behind(&snapshot) {
                     break;
                 }
-                self.wait_in_front(&snapshot, &request.rules, &mut standing, end).await?;
+                self.wait_in_front(&snapshot, request.rules(), &mut standing, end).await?;
             }
         }
         Ok(())

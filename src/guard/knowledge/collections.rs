@@ -12,10 +12,10 @@ use crate::{
         refusal::Refusal,
         resource::ResourceKey,
     },
-    guard::{Guard, answer::Answer, refusals::of_store, request::Request},
+    guard::{answer::Answer, knowledge::Knowledge, refusals::of_store, request::Request},
 };
 
-impl Guard {
+impl Knowledge {
     /// Notes that blobs may be gone: before a container is removed, and after it may have been.
     pub(crate) async fn note_removal(&self, request: &Request) -> Result<(), Refusal> {
         let key = ResourceKey::of_collections(&request.upstream().identity);
@@ -26,8 +26,8 @@ impl Guard {
     /// Whether what memory says of a resource may be older than the removal of the container that it was in.
     pub(crate) async fn may_be_removed(&self, request: &Request, snapshot: &Snapshot) -> bool {
         let conditions = &request.conditions;
-        let asks_memory = !conditions.is_empty() || request.rules.require != Require::Never;
-        if conditions.combination != Combination::Azure || request.rules.writers == Writers::Shared || !asks_memory {
+        let asks_memory = !conditions.is_empty() || request.rules().require != Require::Never;
+        if conditions.combination != Combination::Azure || request.rules().writers == Writers::Shared || !asks_memory {
             return false;
         }
         let key = ResourceKey::of_collections(&request.upstream().identity);

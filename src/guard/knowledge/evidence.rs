@@ -2,15 +2,17 @@
 
 use http::{HeaderName, HeaderValue};
 
+use super::Knowledge;
 use crate::{
     core::{
         coarse_tag::Spelling,
+        entity_tag::EntityTag,
         issued_tag::{is_version_tag, version_tag},
         policy::{Compare, GuardRules, TagSource, Writers},
         precondition::{MatchRule, TagCondition},
         record::{Revision, Snapshot, VariantName},
         validators::{Representation, Validators},
-        verdict::Evidence,
+        verdict::{Evidence, Verdict, judge_from_memory},
     },
     guard::request::Request,
     store::Incarnation,
@@ -59,12 +61,13 @@ pub(crate) fn evidence(
     remembered: Option<&Validators>,
 ) -> Vec<Evidence> {
     let mut pieces = Vec::new();
-    if request.rules.writers == Writers::Shared || !snapshot.has_no_pending_writes() {
+    if request.rules().writers == Writers::Shared || !snapshot.has_no_pending_writes() {
         return pieces;
     }
-    let version = version_tag_of(incarnation, snapshot.version(), selecting_number(request.labelled_variant, &[]));
+    let version =
+        version_tag_of(incarnation, snapshot.version(), selecting_number(request.sender.labelled_variant, &[]));
     if let Some(known) = snapshot.known() {
-        let representation = match (&known.representation, &request.rules.etag) {
+        let representation = match (&known.representation, &request.rules().etag) {
             // The version is the tag, whatever else is known.
             (Representation::Present(validators), TagSource::Version) => {
                 Representation::Present(Validators { modified: validators.modified, ..version.clone() })
@@ -74,21 +77,46 @@ pub(crate) fn evidence(
             }
             (representation, _) => representation.clone(),
         };
-        let selected = known.variant == request.variant;
-        pieces.push(Evidence { representation, rule: match_rule(&request.rules), selected });
+        let selected = known.variant == request.sender.variant;
+        pieces.push(Evidence { representation, rule: match_rule(request.rules()), selected });
     }
-    if let (Some(validators), true) = (remembered, request.rules.etag != TagSource::Version) {
+    if let (Some(validators), true) = (remembered, request.rules().etag != TagSource::Version) {
         let representation = Representation::Present(validators.clone());
-        pieces.push(Evidence { representation, rule: match_rule(&request.rules), selected: true });
+        pieces.push(Evidence { representation, rule: match_rule(request.rules()), selected: true });
     }
     // A tag of the current version was issued for a representation that existed, and every write since would have
     // made another version: the tag alone decides, whether or not anything is known of the resource.
     if let (Some(TagCondition::Tags(tags)), None) = (&request.conditions.if_match, &request.conditions.if_none_match) {
         // A body that was too large to hash got a version tag: a list of such is judged by versions alone.
         let selected =
-            request.rules.etag == TagSource::Version || tags.iter().all(|tag| is_version_tag(incarnation.0, tag));
+            request.rules().etag == TagSource::Version || tags.iter().all(|tag| is_version_tag(incarnation.0, tag));
         let representation = Representation::Present(version);
         pieces.push(Evidence { representation, rule: MatchRule::Version, selected });
     }
     pieces
+}
+
+impl Knowledge {
+    /// The verdict by what this process and the record remember; on passing, the tag that it was judged by.
+    pub(crate) fn judge_by_memory(&self, request: &Request, snapshot: &Snapshot) -> (Verdict, Option<EntityTag>) {
+        // A version is in the record; what responses taught has nothing to add.
+        let remembered =
+            (request.rules().etag != TagSource::Version).then(|| self.remembered(request, snapshot)).flatten();
+        let validators = remembered.as_ref().map(|remembered| &remembered.validators);
+        let spelling = self.spelling(request.rules(), Some(snapshot));
+        let evidence = evidence(request, snapshot, (self.records.incarnation(), &spelling), validators);
+        let (verdict, judged_by) = judge_from_memory(request.rules(), &request.method, &request.conditions, &evidence);
+        // To refuse a write by its target's state is to tell of that state: only those who may know it are told.
+        let tells = matches!(&verdict, Verdict::Refused(_)) && judged_by.is_some();
+        if tells
+            && (!self.read_grants.may_know(&request.key, request.sender.principal, snapshot.now)
+                || self.was_issued_elsewhere(request, snapshot))
+        {
+            return (Verdict::AskUpstream, None);
+        }
+        if verdict == Verdict::Pass && self.may_be_excluded(request, snapshot) {
+            return (Verdict::AskUpstream, None);
+        }
+        (verdict, judged_by.and_then(Evidence::selected_tag).cloned())
+    }
 }

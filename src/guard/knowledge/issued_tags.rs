@@ -54,7 +54,7 @@ impl IssuedTags {
         if selection.len() > SELECTION_BYTES_MAX {
             return;
         }
-        let name = name(request.principal, &request.key, tag);
+        let name = name(request.sender.principal, &request.key, tag);
         let Some(slot) = self.slot(name) else { return };
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         let is_there =
@@ -75,7 +75,7 @@ impl IssuedTags {
     }
 
     fn latest(&self, request: &Request, tag: &EntityTag) -> Option<(Revision, Arc<Selection>)> {
-        let name = name(request.principal, &request.key, tag);
+        let name = name(request.sender.principal, &request.key, tag);
         let slot = self.slot(name)?.lock().unwrap_or_else(PoisonError::into_inner);
         let issued = slot.as_ref().filter(|one| one.name == name)?;
         Some((issued.version, Arc::clone(&issued.selection)))

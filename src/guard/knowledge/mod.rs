@@ -1,9 +1,116 @@
-//! What was learned of resources, and who may know it.
+//! The knowledge room: everything that the guard has learned of resources, and who may know it.
+
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue};
+
+use super::{refusals, request::Request};
+use crate::{
+    core::{
+        coarse_tag::Spelling, entity_tag::EntityTag, policy::GuardRules, precondition::range_applies, record::Snapshot,
+        refusal::Refusal, resource::ResourceKey, validators::Representation,
+    },
+    store::{Records, StoreError},
+};
+use evidence::{selecting_number, version_tag_of};
+use issued_tags::IssuedTags;
+use principal::ReadGrants;
+use responses::{Memory, Remembered};
+use unstable_tags::UnstableTags;
 
 pub(crate) mod collections;
+pub(crate) mod derived_tag;
 pub(crate) mod evidence;
 pub(crate) mod issued_tags;
+pub(crate) mod issued_variants;
+pub(crate) mod label;
 pub(crate) mod principal;
 pub(crate) mod responses;
 pub(crate) mod selection;
-pub(crate) mod spelling;
+pub(crate) mod unstable_tags;
+
+/// The records of the store, and what this process remembers beside them. All generations of the configuration share it.
+pub(crate) struct Knowledge {
+    records: Records,
+    memory: Memory,
+    issued: IssuedTags,
+    unstable_tags: UnstableTags,
+    read_grants: ReadGrants,
+}
+
+impl Knowledge {
+    /// Knowledge of the resources in these records, without any memory yet.
+    pub(crate) fn new(records: Records) -> Self {
+        Self {
+            records,
+            memory: Memory::new(),
+            issued: IssuedTags::new(),
+            unstable_tags: UnstableTags::new(),
+            read_grants: ReadGrants::new(),
+        }
+    }
+
+    /// The records of the store.
+    pub(crate) const fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// Reads the record of a resource.
+    pub(crate) async fn snapshot(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
+        self.records.read(key).await
+    }
+
+    /// Reads the record for a request that cannot go on without it (rule 12).
+    pub(crate) async fn record(&self, request: &Request) -> Result<Snapshot, Refusal> {
+        self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))
+    }
+
+    /// Whether no write has begun or ended since the record was read.
+    pub(crate) async fn is_untouched(&self, request: &Request, snapshot: &Snapshot) -> bool {
+        self.snapshot(&request.key).await.is_ok_and(|now| now.touched() == snapshot.touched())
+    }
+
+    /// The spelling of tags by the record as it was read. Without a record, tags that can be coarse are withheld.
+    pub(crate) fn spelling(&self, rules: &GuardRules, snapshot: Option<&Snapshot>) -> Spelling {
+        if rules.has_coarse_tags() { Spelling::of(self.records.incarnation().0, snapshot) } else { Spelling::Bare }
+    }
+
+    /// The version tag of the variant that a request and the fields in `selecting` select.
+    pub(crate) fn version_tag(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        selecting: &[(HeaderName, Vec<HeaderValue>)],
+    ) -> Option<EntityTag> {
+        let number = selecting_number(request.sender.labelled_variant, selecting);
+        version_tag_of(self.records.incarnation(), snapshot.version(), number).tag
+    }
+
+    /// The last response to a read of this variant, if the record says that it is still current.
+    pub(crate) fn remembered(&self, request: &Request, snapshot: &Snapshot) -> Option<Arc<Remembered>> {
+        self.memory.current(request.sender.variant, snapshot, &request.head.headers)
+    }
+
+    /// Whether `If-Range` names the version that the upstream is about to be asked for.
+    pub(crate) fn version_range_applies(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
+        let remembered = snapshot.and_then(|snapshot| self.remembered(request, snapshot));
+        remembered.is_some_and(|remembered| {
+            range_applies(&request.conditions, &Representation::Present(remembered.validators.clone()))
+        })
+    }
+
+    /// Remembers that the upstream lets the sender of a request read the resource.
+    pub(crate) fn was_let_read(&self, request: &Request, snapshot: &Snapshot) {
+        self.read_grants.was_let_read(
+            &request.key,
+            request.sender.principal,
+            snapshot.now,
+            request.rules().identity_ttl,
+        );
+    }
+
+    /// Forgets whom the upstream lets read what: the upstream is asked about each client again.
+    pub(crate) fn forget_read_grants(&self) {
+        self.read_grants.forget_all();
+    }
+}

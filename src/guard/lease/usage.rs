@@ -3,7 +3,7 @@
 use http::Method;
 use pingora::http::{RequestHeader, ResponseHeader};
 
-use super::fresh_id;
+use super::{Leases, fresh_id};
 use crate::{
     body::Client,
     core::{
@@ -16,7 +16,6 @@ use crate::{
     },
     dialect::{azure, native},
     guard::{
-        Guard,
         answer::Answer,
         knowledge::evidence::match_rule,
         probe::{Aim, Probed},
@@ -33,45 +32,24 @@ pub(crate) struct Receipt {
     snapshot: Snapshot,
 }
 
-impl Guard {
-    /// Judges a write by the lease as it was read, whatever route that was granted by.
-    pub(crate) fn judge_write_by_lease(request: &Request, snapshot: &Snapshot) -> Result<Standing, Refusal> {
-        let usage = if request.method == Method::DELETE { Usage::Delete } else { Usage::Write };
-        judge_by_lease(request, snapshot, usage)
-    }
-
-    /// Judges a read by the lease as it was read; the fence of a holder. Without the record nobody reads what a lease may
-    /// guard (rule 12); what no route can lease against readers is read.
-    pub(crate) fn judge_read_by_lease(
-        request: &Request,
-        snapshot: Result<&Snapshot, &StoreError>,
-    ) -> Result<Option<Revision>, Refusal> {
-        let guards_reads = |rules: &LeaseRules| rules.guards.covers(Usage::Read);
-        let may_be_leased = request.route.reads_may_be_leased || request.rules.lease.as_ref().is_some_and(guards_reads);
-        let snapshot = match snapshot {
-            Ok(snapshot) => snapshot,
-            Err(error) if may_be_leased || request.lease_id.is_some() => return Err(refusals::of_store(error)),
-            Err(_) => return Ok(None),
-        };
-        let standing = judge_by_lease(request, snapshot, Usage::Read)?;
-        Ok((standing == Standing::Holder).then(|| snapshot.fence()))
-    }
-
+impl Leases {
     /// What a request is told that its lease forbids, where the upstream is asked first.
     pub(crate) async fn refuse_by_lease(&self, request: &Request, snapshot: &Snapshot, denied: Refusal) -> Answer {
         if !is_upstream_asked_first(request) {
             return denied.into();
         }
         // Boxed, so that others need not make room for it.
-        let (representation, own) = match Box::pin(self.probe(request, snapshot, Aim::Verdict)).await {
+        let (representation, own) = match Box::pin(self.probes.probe(request, snapshot, Aim::Verdict)).await {
             Probed::Current { representation, missing, .. } => (representation, missing),
             Probed::Answer(exchange) => (Representation::Unknown, Some(exchange)),
             Probed::Unreadable(_) | Probed::Refused(_) => return denied.into(),
         };
-        let judged = judge(&request.method, &request.conditions, &representation, match_rule(&request.rules));
+        let judged = judge(&request.method, &request.conditions, &representation, match_rule(request.rules()));
         match (judged, own) {
             (Judgement::Failed { .. }, _) => refusals::of_read_condition().into(),
-            (_, Some(exchange)) => self.upstreams_own(&request.rules, *exchange).await.unwrap_or_else(|answer| answer),
+            (_, Some(exchange)) => {
+                self.probes.upstreams_own(request.rules(), *exchange).await.unwrap_or_else(|answer| answer)
+            }
             _ => denied.into(),
         }
     }
@@ -82,7 +60,7 @@ impl Guard {
         client: &mut dyn Client,
         request: &Request,
     ) -> Result<Option<Receipt>, Answer> {
-        let Some(rules) = request.rules.lease.as_ref().filter(|_| request.method == Method::GET) else {
+        let Some(rules) = request.rules().lease.as_ref().filter(|_| request.method == Method::GET) else {
             return Ok(None);
         };
         let Some(wanted) = native::read_on_get(&request.head.headers, rules, fresh_id)? else { return Ok(None) };
@@ -96,9 +74,32 @@ impl Guard {
 
     /// Gives back the lease of a read that came to nothing. Where that fails the lease runs out.
     pub(crate) async fn return_receipt(&self, client: &mut dyn Client, request: &Request, receipt: &Receipt) {
-        let Some(rules) = &request.rules.lease else { return };
+        let Some(rules) = &request.rules().lease else { return };
         let _ = self.take_step(client, request, rules, Action::Release { id: receipt.id }, None).await;
     }
+}
+
+/// Judges a write by the lease as it was read, whatever route that was granted by.
+pub(crate) fn judge_write_by_lease(request: &Request, snapshot: &Snapshot) -> Result<Standing, Refusal> {
+    let usage = if request.method == Method::DELETE { Usage::Delete } else { Usage::Write };
+    judge_by_lease(request, snapshot, usage)
+}
+
+/// Judges a read by the lease as it was read; the fence of a holder. Without the record nobody reads what a lease may
+/// guard (rule 12); what no route can lease against readers is read.
+pub(crate) fn judge_read_by_lease(
+    request: &Request,
+    snapshot: Result<&Snapshot, &StoreError>,
+) -> Result<Option<Revision>, Refusal> {
+    let guards_reads = |rules: &LeaseRules| rules.guards.covers(Usage::Read);
+    let may_be_leased = request.route().reads_may_be_leased || request.rules().lease.as_ref().is_some_and(guards_reads);
+    let snapshot = match snapshot {
+        Ok(snapshot) => snapshot,
+        Err(error) if may_be_leased || request.sender.lease_id.is_some() => return Err(refusals::of_store(error)),
+        Err(_) => return Ok(None),
+    };
+    let standing = judge_by_lease(request, snapshot, Usage::Read)?;
+    Ok((standing == Standing::Holder).then(|| snapshot.fence()))
 }
 
 impl Receipt {
@@ -118,9 +119,9 @@ impl Receipt {
 
 /// Judges a use by the lease as it was read. The lease itself says whether it is bound to a principal.
 fn judge_by_lease(request: &Request, snapshot: &Snapshot, usage: Usage) -> Result<Standing, Refusal> {
-    let principal = Some(request.principal.name());
-    let standing = judge_use(snapshot, request.rules.lease.as_ref(), usage, request.lease_id, principal);
-    standing.map_err(|denied| refuse_use(&request.rules, denied))
+    let principal = Some(request.sender.principal.name());
+    let standing = judge_use(snapshot, request.rules().lease.as_ref(), usage, request.sender.lease_id, principal);
+    standing.map_err(|denied| refuse_use(request.rules(), denied))
 }
 
 /// The refusal of a use, in the words of the route's dialect.
@@ -140,7 +141,7 @@ pub(crate) fn conditions_go_first(request: &Request) -> bool {
 /// judged first, and what does not exist has no lease: it is not found, whatever lease a read or a removal names.
 pub(crate) fn is_upstream_asked_first(request: &Request) -> bool {
     let is_removed = request.method == Method::DELETE;
-    let names_lease = request.conditions.combination == Combination::Azure && request.lease_id.is_some();
+    let names_lease = request.conditions.combination == Combination::Azure && request.sender.lease_id.is_some();
     names_lease && (request.is_get_or_head() || is_removed) || request.is_get_or_head() && conditions_go_first(request)
 }
 
@@ -155,10 +156,10 @@ pub(crate) fn send_fence(head: &mut RequestHeader, standing: Standing, fence: Re
 /// Whether a write that appends is judged by nothing, and runs beside others.
 pub(crate) fn is_free_to_append(request: &Request, class: MethodClass) -> bool {
     let is_required =
-        request.rules.require != Require::Never && request.rules.require_methods.contains(&request.method);
+        request.rules().require != Require::Never && request.rules().require_methods.contains(&request.method);
     class == MethodClass::UnclaimedWrite
         && request.conditions.is_empty()
         && !is_required
-        && request.lease_id.is_none()
-        && !request.rules.lease.as_ref().is_some_and(|rules: &LeaseRules| rules.required)
+        && request.sender.lease_id.is_none()
+        && !request.rules().lease.as_ref().is_some_and(|rules: &LeaseRules| rules.required)
 }

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
+use super::Probes;
 use crate::{
     body::MemoryUse,
     core::{
         entity_tag::EntityTag,
-        issued_tag::{content_tag, variant_content_tag},
-        json::{json_without, tag_from_json},
         policy::{GuardRules, TagSource},
     },
-    guard::Guard,
-    upstream::{BodyPrefix, BufferedBody, Exchange, Failure, Hashed, hash_whole, read_whole},
+    guard::knowledge::derived_tag::{digest_of, tag_of, tag_of_bytes},
+    upstream::{BufferedBody, Exchange, Failure, Hashed, hash_whole, read_whole},
 };
 
 /// What the body of a response came to.
@@ -29,7 +28,7 @@ pub(crate) enum Tagged {
     TooSlow,
 }
 
-impl Guard {
+impl Probes {
     /// Reads the body of a response, for its tag as that of this variant, and its hash. It is held in memory only where its text is looked at.
     pub(crate) async fn tag_body(
         &self,
@@ -40,7 +39,7 @@ impl Guard {
     ) -> Result<Tagged, Failure> {
         let max_bytes = rules.hash_max_bytes;
         if matches!(rules.etag, TagSource::Json(_)) || !rules.ignored_json.is_empty() {
-            return Ok(match read_whole(exchange, max_bytes, wait, self.budget_for(MemoryUse::Probe)).await? {
+            return Ok(match read_whole(exchange, max_bytes, wait, (&self.budget, MemoryUse::Probe)).await? {
                 BufferedBody::Complete(body) => {
                     Tagged::Whole { tag: tag_of(rules, &body, variant), digest: digest_of(&body) }
                 }
@@ -57,29 +56,4 @@ impl Guard {
             Hashed::TooSlow => Tagged::TooSlow,
         })
     }
-}
-
-/// The tag of a whole body, where tags are made of bodies.
-pub(crate) fn tag_of(rules: &GuardRules, body: &BodyPrefix, variant: Option<u32>) -> Option<EntityTag> {
-    match &rules.etag {
-        TagSource::Content => {
-            let looks = !rules.ignored_json.is_empty();
-            let rest = looks.then(|| json_without(&body.chunks().concat(), &rules.ignored_json)).flatten();
-            tag_of_bytes(&rest.map_or_else(|| digest_of(body), |rest| blake3::hash(&rest)), variant)
-        }
-        TagSource::Json(pointer) => tag_from_json(&body.chunks().concat(), pointer),
-        _ => None,
-    }
-}
-
-fn tag_of_bytes(digest: &blake3::Hash, variant: Option<u32>) -> Option<EntityTag> {
-    variant.map_or_else(|| content_tag(digest), |variant| variant_content_tag(digest, variant))
-}
-
-fn digest_of(body: &BodyPrefix) -> blake3::Hash {
-    let mut hasher = blake3::Hasher::new();
-    for chunk in body.chunks() {
-        hasher.update(chunk);
-    }
-    hasher.finalize()
 }

@@ -1,47 +1,42 @@
 //! Asking the upstream for the current validators of a resource (DESIGN, section 4, "Probe").
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use pingora::http::RequestHeader;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use http::{HeaderMap, Method, StatusCode, header};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    Guard,
     answer::{Answer, withhold_foreign_tag},
-    knowledge::{
-        evidence::{match_rule, selecting_number, version_tag_of},
-        selection::Selection,
-    },
+    cors::Origins,
+    knowledge::{Knowledge, derived_tag::stated_tag, evidence::match_rule, selection::Selection},
     refusals,
-    request::{Request, remove_conditions},
+    request::Request,
 };
 use crate::{
-    body::{Body, MemoryUse},
+    body::{Body, BodyBudget, MemoryUse},
     core::{
         entity_tag::EntityTag,
-        fields::METHOD_FIELDS,
         policy::{GuardRules, ProbeAuth, TagSource, Writers},
         precondition::{MatchRule, Preconditions, TagCondition},
         record::Snapshot,
-        refusal::{Code, Refusal},
-        validators::{Representation, Validators, tag_from_field},
+        refusal::Refusal,
+        validators::{Modified, Representation, Validators},
     },
     telemetry::{Step, metrics},
-    upstream::{
-        BufferedBody, Exchange, Failure,
-        fields::{request_head, response_head},
-        read_whole,
-    },
+    upstream::{BufferedBody, Exchange, Failure, Signer, Transport, fields::response_head, read_whole},
 };
 use body_tag::Tagged;
+use head::probe_head;
+use unreadable::{answered, timed_out, too_large, unreadable};
 
 pub(crate) mod affinity;
 pub(crate) mod authorization;
 pub(crate) mod body_tag;
+pub(crate) mod head;
+pub(crate) mod judge;
+mod unreadable;
 pub(crate) mod variants;
-
-/// Fields of a write that say nothing about the representation to read.
-const LEFT_OUT: [HeaderName; 3] =
-    [header::RANGE, HeaderName::from_static("idempotency-key"), HeaderName::from_static("prefer")];
 
 /// The answer to a question for a representation.
 pub(crate) struct Asked {
@@ -49,6 +44,16 @@ pub(crate) struct Asked {
     pub(crate) exchange: Exchange,
     /// What has selected it.
     pub(crate) selection: Selection,
+}
+
+/// Questions to the upstream about the current state of resources. All generations of the configuration share them.
+pub(crate) struct Probes {
+    knowledge: Arc<Knowledge>,
+    exchanger: Arc<dyn Transport>,
+    origins: Arc<Origins>,
+    budget: Arc<BodyBudget>,
+    /// Credentials of the proxy's own.
+    signer: ArcSwapOption<Signer>,
 }
 
 /// What a probe is made for.
@@ -92,10 +97,20 @@ impl Probed {
     }
 }
 
-impl Guard {
+impl Probes {
+    /// Questions that take this way to the upstream, and hold bodies within these totals.
+    pub(crate) fn new(knowledge: Arc<Knowledge>, exchanger: Arc<dyn Transport>, budget: Arc<BodyBudget>) -> Self {
+        Self { knowledge, exchanger, origins: Arc::new(Origins::new()), budget, signer: ArcSwapOption::empty() }
+    }
+
+    /// What the upstreams grant to the pages of other origins.
+    pub(crate) const fn origins(&self) -> &Arc<Origins> {
+        &self.origins
+    }
+
     /// Reads the resource that a write is about, as the record stands in `snapshot`.
     pub(crate) async fn probe(&self, request: &Request, snapshot: &Snapshot, aim: Aim) -> Probed {
-        self.probe_until(request, snapshot, (aim, None), Instant::now() + request.rules.probe_timeout).await
+        self.probe_until(request, snapshot, (aim, None), Instant::now() + request.rules().probe_timeout).await
     }
 
     /// The same up to `end`, for another variant of the resource perhaps.
@@ -110,7 +125,7 @@ impl Guard {
         let probed = self.probe_upstream(request, snapshot, asked, end).await;
         step.set("ifmatch.probe.found", probed.word());
         if let Some(metrics) = metrics::get() {
-            metrics.probed(&request.route.name, probed.word());
+            metrics.probed(&request.route().name, probed.word());
         }
         probed
     }
@@ -122,7 +137,7 @@ impl Guard {
         (aim, selection): (Aim, Option<&Selection>),
         end: Instant,
     ) -> Probed {
-        let needs_body = request.rules.etag.needs_body();
+        let needs_body = request.rules().etag.needs_body();
         let method = if needs_body { Method::GET } else { Method::HEAD };
         let mut asked = timeout_at(end, self.ask(request, method, needs_body, selection)).await;
         if let Ok(Ok(asked_for)) = &asked
@@ -161,7 +176,7 @@ impl Guard {
             Failure::NotSent { .. } | Failure::Abandoned { .. } => unreadable("it gave no answer"),
         })?;
         request.affinity.asked(exchange.server());
-        let selection = Selection::of(&request.rules, &sent, &exchange.head().headers);
+        let selection = Selection::of(request.rules(), &sent, &exchange.head().headers);
         Ok(Asked { exchange, selection })
     }
 
@@ -174,12 +189,12 @@ impl Guard {
     ) -> Probed {
         let head = exchange.head();
         let status = head.status;
-        self.origins.learn(&request.route, &request.head.headers, head);
+        self.origins.learn(request.route(), &request.head.headers, head);
         match status.as_u16() {
             200 | 203 | 204 => {}
             404 | 410 => {
                 let missing = Some(Box::new(exchange));
-                let rule = match_rule(&request.rules);
+                let rule = match_rule(request.rules());
                 return Probed::Current { representation: Representation::Absent, rule, missing };
             }
             401 | 403 | 407 | 429 => return Probed::Answer(Box::new(exchange)),
@@ -188,38 +203,27 @@ impl Guard {
             _ => return Probed::Refused(answered(status)),
         }
         // A probe without the client's credentials shows what the proxy may read.
-        if request.rules.probe_auth == ProbeAuth::Client {
-            self.was_let_read(request, snapshot);
+        if request.rules().probe_auth == ProbeAuth::Client {
+            self.knowledge.was_let_read(request, snapshot);
         }
-        let (validators, unusable) = Validators::from_headers(&head.headers);
-        let version = || {
-            version_tag_of(
-                self.records.incarnation(),
-                snapshot.version(),
-                selecting_number(request.labelled_variant, &[]),
-            )
-            .tag
-        };
-        let spelling = self.spelling(&request.rules, Some(snapshot));
+        let modified = Modified::from_headers(&head.headers);
+        let version = || self.knowledge.version_tag(request, snapshot, &[]);
+        let spelling = self.knowledge.spelling(request.rules(), Some(snapshot));
         let issued = |tag: EntityTag| spelling.issued(&tag);
-        let mut rule = match_rule(&request.rules);
-        let tag = match &request.rules.etag {
-            TagSource::Upstream | TagSource::Delegate => {
-                if let Some(reason) = unusable {
-                    tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
-                }
-                validators.tag.and_then(issued)
+        let mut rule = match_rule(request.rules());
+        let tag = match &request.rules().etag {
+            TagSource::Upstream | TagSource::Delegate | TagSource::Header(_) => {
+                stated_tag(request, &head.headers).and_then(issued)
             }
             TagSource::Version => version(),
-            TagSource::Header(field) => tag_from_field(&head.headers, field).and_then(issued),
             TagSource::Content | TagSource::Json(_) if status == StatusCode::NO_CONTENT => None,
             // Whether there is a representation is told by its head.
             TagSource::Content | TagSource::Json(_) if !names_tags(&request.conditions) && aim == Aim::Verdict => None,
             TagSource::Content | TagSource::Json(_) => {
-                match self.tag_of_probed(&request.rules, &mut exchange, selection.number(request), end).await {
+                match self.tag_of_probed(request.rules(), &mut exchange, selection.number(request), end).await {
                     Ok(Some(tag)) => tag.and_then(issued),
                     // Readers of so large a body got a version tag.
-                    Ok(None) if request.rules.writers == Writers::Exclusive => {
+                    Ok(None) if request.rules().writers == Writers::Exclusive => {
                         rule = MatchRule::Version;
                         version()
                     }
@@ -231,7 +235,7 @@ impl Guard {
             }
         };
         exchange.discard().await;
-        let representation = Representation::Present(Validators { tag, modified: validators.modified });
+        let representation = Representation::Present(Validators { tag, modified });
         Probed::Current { representation, rule, missing: None }
     }
 
@@ -255,10 +259,10 @@ impl Guard {
     pub(crate) async fn upstreams_own(&self, rules: &GuardRules, mut exchange: Exchange) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.take_head());
         // It labels nothing that a client could go on from.
-        let spelling = self.spelling(rules, None);
+        let spelling = self.knowledge.spelling(rules, None);
         withhold_foreign_tag(&mut head, rules, &spelling)?;
         let Ok(whole) =
-            read_whole(&mut exchange, rules.hash_max_bytes, rules.probe_timeout, self.budget_for(MemoryUse::Response))
+            read_whole(&mut exchange, rules.hash_max_bytes, rules.probe_timeout, (&self.budget, MemoryUse::Response))
                 .await
         else {
             return Ok(unreadable("its answer broke off").into());
@@ -275,56 +279,6 @@ impl Guard {
 fn names_tags(conditions: &Preconditions) -> bool {
     let lists = [&conditions.if_match, &conditions.if_none_match];
     lists.iter().any(|condition| matches!(condition, Some(TagCondition::Tags(_))))
-}
-
-/// The head of a probe for what a write is about.
-fn probe_head(request: &Request, method: Method, for_bytes: bool) -> Option<Box<RequestHeader>> {
-    let mut head = request_head(&request.head, 0).ok()?;
-    let describes_body = |name: &&HeaderName| name.as_str().starts_with("content-");
-    let of_body: Vec<HeaderName> = head.headers.keys().filter(describes_body).cloned().collect();
-    remove_conditions(&mut head);
-    // A backend that heeds a method in a field would take the probe for a write.
-    for name in LEFT_OUT.iter().chain(&METHOD_FIELDS).chain(&of_body) {
-        head.remove_header(name);
-    }
-    head.set_method(method);
-    head.insert_header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache")).ok()?;
-    if for_bytes {
-        ask_for_identity(&mut head).ok()?;
-    }
-    Some(head)
-}
-
-/// Asks for the bytes that are hashed: without a content coding.
-pub(crate) fn ask_for_identity(head: &mut RequestHeader) -> pingora::Result<()> {
-    head.insert_header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))
-}
-
-fn too_large() -> Refusal {
-    unreadable(
-        "its body is larger than hash_max, or a stream: raise hash_max on this route, or use another tag source (etag)",
-    )
-}
-
-fn timed_out() -> Refusal {
-    Refusal::new(
-        Code::UpstreamTimeout,
-        "the upstream did not tell the current state of the resource in time; nothing was written",
-    )
-}
-
-fn answered(status: StatusCode) -> Refusal {
-    unreadable(&format!("it answered {}", status.as_u16()))
-}
-
-pub(crate) fn unreadable(reason: &str) -> Refusal {
-    Refusal::new(
-        Code::ValidatorUnavailable,
-        format!(
-            "the upstream was asked for the current state of the resource, and {reason}; nothing was written. A guarded \
-             resource must answer GET with 200, 404 or 410"
-        ),
-    )
 }
 
 /// The fields that name the variant of a response are harmless to keep in the record only where they are part of its

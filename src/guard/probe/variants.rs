@@ -11,26 +11,22 @@
 //! several URIs that one key covers: it could be an old one of the write's own target. It is not where that target
 //! cannot be read at all, with a 400 or a redirect; but 404 is a state, and one that If-Match must not overwrite.
 
-use std::sync::Arc;
-
 use tokio::time::Instant;
 
-use super::{Aim, Probed};
+use super::{Aim, Probed, Probes};
 use crate::{
     core::{
         entity_tag::EntityTag,
-        issued_tag::is_tag_of_version,
-        policy::{Compare, TagSource, Writers},
         precondition::{ConditionField, Judgement, Preconditions, TagCondition, judge},
         record::Snapshot,
         refusal::Refusal,
         validators::{Representation, Validators},
     },
-    guard::{Guard, knowledge::selection::Selection, request::Request},
+    guard::{
+        knowledge::issued_variants::{names_variant, tags_of},
+        request::Request,
+    },
 };
-
-/// How many tags of a request are looked for among other variants; each may be a question to the upstream.
-const TAGS_MAX: usize = 4;
 
 /// What a probe of the write's own variant leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +61,7 @@ impl OpenQuestion {
     }
 }
 
-impl Guard {
+impl Probes {
     /// The tag of another variant that a write names and that is current there.
     pub(crate) async fn current_elsewhere(
         &self,
@@ -75,7 +71,7 @@ impl Guard {
         end: Instant,
     ) -> Option<EntityTag> {
         for tag in tags_of(request) {
-            let Some(selection) = self.issued.selection_of(request, tag, snapshot.version()) else { continue };
+            let Some(selection) = self.knowledge.selection_of(request, tag, snapshot.version()) else { continue };
             let is_own = selection.is_that_of(&request.head);
             if is_own || !names_variant(request, &selection) && open != OpenQuestion::Unreadable {
                 continue;
@@ -89,14 +85,8 @@ impl Guard {
         None
     }
 
-    /// Whether `If-None-Match` of a write may name a tag of the current state although it does not name that of what the
-    /// write selects: of another variant, or of the version, where a body could not be hashed when it was read.
-    pub(crate) fn may_be_excluded(&self, request: &Request, snapshot: &Snapshot) -> bool {
-        self.excludes_version(request, snapshot) || self.excluded_elsewhere(request, snapshot).next().is_some()
-    }
-
-    /// Whether it does, as the upstream tells up to `end`; `current` is what the write selects. A variant that the client
-    /// may not read any more counts as unchanged.
+    /// Whether `If-None-Match` of a write names a tag of the current state, as the upstream tells up to `end`. `current` is
+    /// what the write selects. A variant that the client may not read any more counts as unchanged.
     ///
     /// # Errors
     ///
@@ -108,10 +98,10 @@ impl Guard {
         current: &Representation,
         end: Instant,
     ) -> Result<bool, Refusal> {
-        if matches!(current, Representation::Present(_)) && self.excludes_version(request, snapshot) {
+        if matches!(current, Representation::Present(_)) && self.knowledge.excludes_version(request, snapshot) {
             return Ok(true);
         }
-        for (tag, selection) in self.excluded_elsewhere(request, snapshot) {
+        for (tag, selection) in self.knowledge.excluded_elsewhere(request, snapshot) {
             let asked = (Aim::Verdict, Some(&*selection));
             // Boxed: it is rare.
             let probed = Box::pin(self.probe_until(request, snapshot, asked, end)).await;
@@ -123,44 +113,6 @@ impl Guard {
         }
         Ok(false)
     }
-
-    /// Whether `If-None-Match` names the version, where another kind of tag is the usual one.
-    fn excludes_version(&self, request: &Request, snapshot: &Snapshot) -> bool {
-        let incarnation = self.records.incarnation().0;
-        request.rules.etag.needs_body()
-            && request.rules.writers == Writers::Exclusive
-            && excluded_tags(request).iter().any(|tag| is_tag_of_version(incarnation, snapshot.version(), tag))
-    }
-
-    /// The tags in `If-None-Match` that were issued for other variants of the current state, with what selects these.
-    fn excluded_elsewhere(
-        &self,
-        request: &Request,
-        snapshot: &Snapshot,
-    ) -> impl Iterator<Item = (EntityTag, Arc<Selection>)> {
-        // What is compared weakly may have been weakened on the way.
-        let unweakened = |tag: &EntityTag| tag.is_weak().then(|| EntityTag::strong(tag.opaque()).ok()).flatten();
-        let as_issued = move |tag: &EntityTag| unweakened(tag).into_iter().chain([tag.clone()]);
-        let tags = excluded_tags(request).iter().take(TAGS_MAX).flat_map(as_issued);
-        tags.filter_map(move |tag| {
-            let selection = self.issued.selection_of(request, &tag, snapshot.version())?;
-            let is_elsewhere = !selection.is_that_of(&request.head) && names_variant(request, &selection);
-            is_elsewhere.then_some((tag, selection))
-        })
-    }
-
-    /// Whether a write names a tag that was once issued here: where it is not current elsewhere, it is stale.
-    pub(crate) fn was_issued(&self, request: &Request) -> bool {
-        tags_of(request).any(|tag| self.issued.knows(request, tag))
-    }
-
-    /// Whether a write names a tag that was issued for another variant of the current state, so that what is known of
-    /// its own variant does not decide.
-    pub(crate) fn was_issued_elsewhere(&self, request: &Request, snapshot: &Snapshot) -> bool {
-        let mut selections =
-            tags_of(request).filter_map(|tag| self.issued.selection_of(request, tag, snapshot.version()));
-        selections.any(|selection| !selection.is_that_of(&request.head))
-    }
 }
 
 /// The tag that a probe has found.
@@ -169,29 +121,4 @@ fn tag_of(probed: &Probed) -> Option<&EntityTag> {
         Probed::Current { representation: Representation::Present(Validators { tag, .. }), .. } => tag.as_ref(),
         _ => None,
     }
-}
-
-/// Whether a tag tells this variant from the one that a write selects.
-fn names_variant(request: &Request, selection: &Selection) -> bool {
-    request.rules.etag == TagSource::Content || selection.has_target_of(&request.head)
-}
-
-/// The tags in `If-None-Match` of a write, unless the upstream judges them, or they are all of one kind: a version is that
-/// of all variants.
-fn excluded_tags(request: &Request) -> &[EntityTag] {
-    match (&request.conditions.if_none_match, &request.rules.etag) {
-        (_, TagSource::Version | TagSource::Delegate) => &[],
-        (Some(TagCondition::Tags(tags)), _) => tags,
-        _ => &[],
-    }
-}
-
-/// The tags in `If-Match` that could be those of other variants. A version is that of all of them anyway.
-fn tags_of(request: &Request) -> impl Iterator<Item = &EntityTag> {
-    let tags = match &request.conditions.if_match {
-        Some(TagCondition::Tags(tags)) if request.rules.etag != TagSource::Version => tags.as_slice(),
-        _ => &[],
-    };
-    let takes_weak = request.rules.compare == Compare::Opaque;
-    tags.iter().filter(move |tag| takes_weak || !tag.is_weak()).take(TAGS_MAX)
 }

@@ -1,98 +1,140 @@
-//! The tag of a response, and what the response teaches (DESIGN, section 3, rule 2).
+//! The answer to a read from what the upstream has sent: its label, and the verdict on the client's conditions by it.
 
-use http::{HeaderName, HeaderValue, StatusCode};
-use pingora::http::ResponseHeader;
+use http::{HeaderMap, StatusCode, header};
 
+use super::{Reads, ranges::whole_or_part};
 use crate::{
+    body::MemoryUse,
     core::{
-        policy::{TagSource, Writers},
+        coarse_tag::Spelling,
+        entity_tag::EntityTag,
+        policy::{ErrorShape, GuardRules, TagSource, Writers},
+        precondition::{Judgement, TagCondition, judge},
         record::Snapshot,
-        validators::{Modified, Validators, tag_from_field},
+        validators::Representation,
     },
     guard::{
-        Guard,
+        answer::{Answer, set_tag, withhold_foreign_tag},
         knowledge::{
-            evidence::{selecting_number, version_tag_of},
-            responses::{Remembered, is_shareable, not_modified_fields},
-            selection::Selection,
+            evidence::match_rule,
+            responses::{not_modified_fields, selecting_fields},
         },
-        probe::body_tag::tag_of,
+        refusals,
         request::Request,
     },
-    upstream::BufferedBody,
+    upstream::{BufferedBody, Exchange, fields::response_head, read_whole},
 };
 
-impl Guard {
-    /// The validators of a response, with the tag that it leaves with. A version tag is that of the record as it was
-    /// read before the upstream was asked: it may be older than the content, and is never newer.
-    pub(crate) fn label(
+impl Reads {
+    /// Labels the upstream's response, and judges the client's conditions by that label.
+    pub(super) async fn answer_read(
         &self,
         request: &Request,
         snapshot: Option<&Snapshot>,
-        head: &ResponseHeader,
-        whole: &BufferedBody,
-        selecting: Option<&[(HeaderName, Vec<HeaderValue>)]>,
-    ) -> Validators {
-        // A version is that of all variants.
-        let selection = (request.rules.etag != TagSource::Version)
-            .then(|| Selection::of(&request.rules, &request.head, &head.headers));
-        let spelling = self.spelling(&request.rules, snapshot);
-        let version_tag = || {
-            let number = selecting_number(request.labelled_variant, selecting.unwrap_or_default());
-            version_tag_of(self.records.incarnation(), snapshot?.version(), number).tag
-        };
-        let tag = match (&request.rules.etag, whole) {
-            (TagSource::Upstream | TagSource::Delegate, _) => {
-                let (validators, unusable) = Validators::from_headers(&head.headers);
-                if let Some(reason) = unusable {
-                    tracing::warn!(route = %request.route.name, %reason, "the upstream's tag is of no use");
-                }
-                validators.tag.and_then(|tag| spelling.issued(&tag))
-            }
-            (TagSource::Header(field), _) => tag_from_field(&head.headers, field).and_then(|tag| spelling.issued(&tag)),
-            (TagSource::Version, _) => version_tag(),
-            (TagSource::Content | TagSource::Json(_), BufferedBody::Complete(body)) => {
-                tag_of(&request.rules, body, selection.as_ref().and_then(|selection| selection.number(request)))
-                    .and_then(|tag| spelling.issued(&tag))
-            }
-            (TagSource::Content | TagSource::Json(_), _) if request.rules.writers == Writers::Exclusive => {
-                version_tag()
-            }
-            (TagSource::Content | TagSource::Json(_), _) => None,
-        };
-        if let (Some(tag), Some(snapshot), Some(selection)) = (&tag, snapshot, selection) {
-            self.issued.remember(request, tag, snapshot.version(), selection);
+        mut exchange: Exchange,
+    ) -> Result<Answer, Answer> {
+        let mut head = response_head(exchange.take_head());
+        let spelling = self.knowledge.spelling(request.rules(), snapshot);
+        if !is_labelled(request, head.status) {
+            withhold_foreign_tag(&mut head, request.rules(), &spelling)?;
+            return Answer::read_so_far(head, BufferedBody::unread(), exchange).await;
         }
-        Validators { tag, modified: Modified::from_headers(&head.headers) }
+        let whole = if request.rules().etag.needs_body() && head.status != StatusCode::PARTIAL_CONTENT {
+            let read = read_whole(
+                &mut exchange,
+                request.rules().hash_max_bytes,
+                request.rules().hash_wait,
+                self.bodies.budget_for(MemoryUse::Response),
+            );
+            let whole = read.await.map_err(refusals::of_read)?;
+            self.warn_once.tell_of(request.route(), request.rules(), &exchange, &whole);
+            whole
+        } else {
+            BufferedBody::unread()
+        };
+        let selecting = selecting_fields(&request.head.headers, &head.headers);
+        let validators = self.knowledge.label(request, snapshot, &head, &whole, selecting.as_deref());
+        self.knowledge.watch_tag(request, snapshot, &head, validators.tag.as_ref()).await;
+        let named = named_by_304(request, head.status);
+        // Without the record nobody knows whether the tag names one state alone (rule 12).
+        let shown = validators.tag.as_ref().filter(|_| snapshot.is_some());
+        let is_by_date = head.status == StatusCode::NOT_MODIFIED && is_by_date(request, &spelling);
+        set_tag(&mut head, shown.or(named).filter(|_| !is_by_date))?;
+        if let (Some(snapshot), Writers::Exclusive) = (snapshot, request.rules().writers) {
+            self.knowledge.learn_from_read(request, snapshot, &head, &validators, selecting);
+        }
+        let current = Representation::Present(validators);
+        let judgement = if head.status == StatusCode::NOT_MODIFIED || request.rules().etag == TagSource::Delegate {
+            Judgement::Pass
+        } else {
+            judge(&request.method, &request.conditions, &current, match_rule(request.rules()))
+        };
+        let unwanted = match judgement {
+            Judgement::NotModified if snapshot.is_some() && !names_older_state(request.rules(), snapshot, &whole) => {
+                confirm(request, &spelling, not_modified_fields(&head.headers))
+            }
+            Judgement::Failed { .. } => refusals::of_read_condition().into(),
+            Judgement::Pass | Judgement::NotModified | Judgement::Unknowable => {
+                return whole_or_part(request, head, whole, exchange, &current).await;
+            }
+        };
+        match whole {
+            BufferedBody::Complete(_) => exchange.finish().await,
+            BufferedBody::TooLarge(_) | BufferedBody::TooSlow(_) => exchange.discard().await,
+        }
+        Ok(unwanted)
     }
+}
 
-    /// Keeps in this process what a response taught, for the principal that was given it.
-    pub(crate) fn learn_from_read(
-        &self,
-        request: &Request,
-        snapshot: &Snapshot,
-        head: &ResponseHeader,
-        validators: &Validators,
-        selecting: Option<Vec<(HeaderName, Vec<HeaderValue>)>>,
-    ) {
-        self.was_let_read(request, snapshot);
-        let is_selected = matches!(head.status, StatusCode::OK | StatusCode::NOT_MODIFIED);
-        let may_remember = is_selected
-            && request.is_named_by_head()
-            && snapshot.has_no_pending_writes()
-            && is_shareable(&head.headers);
-        let (Some(selecting), Some(_), true) = (selecting, &validators.tag, may_remember) else { return };
-        let earlier = self.memory.current(request.variant, snapshot, &request.head.headers);
-        if earlier.is_some_and(|earlier| earlier.is_as_good(validators, snapshot.now, &request.rules)) {
-            return;
-        }
-        let remembered = Remembered {
-            touched: snapshot.touched(),
-            selecting,
-            validators: validators.clone(),
-            fields: not_modified_fields(&head.headers),
-            until: snapshot.now.plus(request.rules.identity_ttl),
-        };
-        self.memory.remember(request.variant, remembered);
+/// The answer that the client's copy is current.
+pub(super) fn confirm(request: &Request, spelling: &Spelling, mut fields: HeaderMap) -> Answer {
+    if is_by_date(request, spelling) {
+        fields.remove(header::ETAG);
     }
+    Answer::not_modified(&fields)
+}
+
+/// Whether a 304 would rest on a date alone where states of one second are told apart: the client's copy may be the
+/// earlier one, and must not get the tag of the later.
+fn is_by_date(request: &Request, spelling: &Spelling) -> bool {
+    !spelling.is_bare() && request.conditions.if_none_match.is_none()
+}
+
+/// Whether a response may show the state that a write under way, or in doubt, leaves, while its label is the version of
+/// the state before: then the client's copy with that label may be the other one.
+fn names_older_state(rules: &GuardRules, snapshot: Option<&Snapshot>, whole: &BufferedBody) -> bool {
+    let is_version = match rules.etag {
+        TagSource::Version => true,
+        TagSource::Content | TagSource::Json(_) => {
+            rules.writers == Writers::Exclusive && !matches!(whole, BufferedBody::Complete(_))
+        }
+        TagSource::Upstream | TagSource::Delegate | TagSource::Header(_) => false,
+    };
+    is_version && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
+}
+
+/// The tag of a 304 that states none, for clients that expect it there (RFC 9110 section 15.4.5): the one that they named.
+/// S3 has strong tags alone, so that no other one can be meant.
+fn named_by_304(request: &Request, status: StatusCode) -> Option<&EntityTag> {
+    match &request.conditions.if_none_match {
+        Some(TagCondition::Tags(tags))
+            if request.rules().errors == ErrorShape::S3 && status == StatusCode::NOT_MODIFIED =>
+        {
+            tags.first().filter(|tag| tags.len() == 1 && !tag.is_weak())
+        }
+        _ => None,
+    }
+}
+
+/// Whether a response is a representation of the target that gets a tag: a whole one, a part of one, or, where the
+/// upstream judges its own tags, the word that the client's copy is current.
+fn is_labelled(request: &Request, status: StatusCode) -> bool {
+    let is_labelled = match status {
+        StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION | StatusCode::PARTIAL_CONTENT => true,
+        StatusCode::NOT_MODIFIED => request.rules().etag.is_upstreams_own(),
+        _ => false,
+    };
+    // A version says nothing of the content of a request.
+    is_labelled
+        && (request.is_named_by_head() || request.is_get_or_head() && request.rules().etag != TagSource::Version)
 }

@@ -20,6 +20,10 @@
 use http::{Method, StatusCode, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 
+use super::{
+    Reads,
+    cut::{label_part, label_unsatisfiable},
+};
 use crate::{
     core::{
         policy::{GuardRules, TagSource, Writers},
@@ -29,7 +33,6 @@ use crate::{
         validators::{Modified, Representation, Validators, tag_from_field},
     },
     guard::{
-        Guard,
         answer::{Answer, Relayed},
         request::Request,
     },
@@ -62,7 +65,7 @@ pub(crate) fn whole_head(request: &Request, head: &RequestHeader) -> Option<Box<
     })
 }
 
-impl Guard {
+impl Reads {
     /// The request for a part of what was asked for as a whole, because a tag is made of the whole: but this one is too
     /// large for that.
     pub(crate) fn part_instead(
@@ -73,19 +76,19 @@ impl Guard {
         response: &ResponseHeader,
     ) -> Option<Box<RequestHeader>> {
         let length = response.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse::<u64>().ok()?;
-        let is_too_large = names_bytes(&request.rules) && length > request.rules.hash_max_bytes as u64;
+        let is_too_large = names_bytes(request.rules()) && length > request.rules().hash_max_bytes as u64;
         let fields = &request.head.headers;
         if !is_too_large
             || request.method != Method::GET
             || response.status != StatusCode::OK
             || wanted(fields, length) == WantedRange::Whole
             // Its version tag is that of a state that is about to change.
-            || request.rules.writers == Writers::Exclusive && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
+            || request.rules().writers == Writers::Exclusive && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
         {
             return None;
         }
         let applies = if let Some(RangeCondition::Tag(_)) = &request.conditions.if_range {
-            self.version_range_applies(request, snapshot)
+            self.knowledge.version_range_applies(request, snapshot)
         } else {
             let modified = Modified::from_headers(&response.headers);
             range_applies(&request.conditions, &Representation::Present(Validators { tag: None, modified }))
@@ -108,21 +111,21 @@ impl Guard {
         snapshot: Option<&Snapshot>,
         response: &ResponseHeader,
     ) -> bool {
-        match (&request.rules.etag, response.status) {
+        match (&request.rules().etag, response.status) {
             (TagSource::Upstream | TagSource::Delegate, StatusCode::PARTIAL_CONTENT)
-                if request.rules.has_coarse_tags() =>
+                if request.rules().has_coarse_tags() =>
             {
                 self.was_touched(request, snapshot).await
             }
             (TagSource::Upstream | TagSource::Delegate, _) => false,
             (TagSource::Header(field), StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE) => {
                 let modified = Modified::from_headers(&response.headers);
-                let spelling = self.spelling(&request.rules, snapshot);
+                let spelling = self.knowledge.spelling(request.rules(), snapshot);
                 let tag = tag_from_field(&response.headers, field).and_then(|tag| spelling.issued(&tag));
                 !range_applies(&request.conditions, &Representation::Present(Validators { tag, modified }))
-                    || request.rules.has_coarse_tags() && self.was_touched(request, snapshot).await
+                    || request.rules().has_coarse_tags() && self.was_touched(request, snapshot).await
             }
-            (_, StatusCode::PARTIAL_CONTENT) if request.rules.writers == Writers::Exclusive => {
+            (_, StatusCode::PARTIAL_CONTENT) if request.rules().writers == Writers::Exclusive => {
                 self.was_touched(request, snapshot).await
             }
             _ => false,
@@ -133,7 +136,7 @@ impl Guard {
     /// its tag no more than it may be newer.
     async fn was_touched(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
         match snapshot {
-            Some(snapshot) => !self.is_untouched(request, snapshot).await,
+            Some(snapshot) => !self.knowledge.is_untouched(request, snapshot).await,
             None => false,
         }
     }
@@ -148,7 +151,7 @@ pub(crate) async fn whole_or_part(
     current: &Representation,
 ) -> Result<Answer, Answer> {
     let BufferedBody::Complete(mut body) = whole else { return Answer::read_so_far(head, whole, exchange).await };
-    if !names_bytes(&request.rules) || !request.is_named_by_head() || head.status != StatusCode::OK {
+    if !names_bytes(request.rules()) || !request.is_named_by_head() || head.status != StatusCode::OK {
         return Answer::read_so_far(head, BufferedBody::Complete(body), exchange).await;
     }
     head.insert_header(header::ACCEPT_RANGES, "bytes")?;
@@ -157,13 +160,12 @@ pub(crate) async fn whole_or_part(
     match if is_wanted { wanted(&request.head.headers, len) } else { WantedRange::Whole } {
         WantedRange::Whole => return Answer::read_so_far(head, BufferedBody::Complete(body), exchange).await,
         WantedRange::Part { first, last } => {
-            head.set_status(StatusCode::PARTIAL_CONTENT)?;
-            head.insert_header(header::CONTENT_RANGE, format!("bytes {first}-{last}/{len}"))?;
-            body = body.part(first..last.saturating_add(1));
+            let part = first..last.saturating_add(1);
+            label_part(&mut head, &part, len)?;
+            body = body.part(part);
         }
         WantedRange::Nothing => {
-            head.set_status(StatusCode::RANGE_NOT_SATISFIABLE)?;
-            head.insert_header(header::CONTENT_RANGE, format!("bytes */{len}"))?;
+            label_unsatisfiable(&mut head, len)?;
             for name in &OF_REPRESENTATION {
                 head.remove_header(name);
             }

@@ -14,6 +14,7 @@ use http::{HeaderMap, StatusCode, header};
 use moka::{Expiry, policy::EvictionPolicy, sync::Cache};
 use pingora::http::{RequestHeader, ResponseHeader};
 
+use super::Writes;
 use crate::{
     body::Body,
     core::{
@@ -22,7 +23,6 @@ use crate::{
         refusal::{Code, Refusal},
     },
     guard::{
-        Guard,
         answer::{Answer, Relayed},
         request::Request,
     },
@@ -90,19 +90,19 @@ struct Named {
 
 /// The name of a write that came with a key, on a route that heeds keys.
 pub(crate) fn name_of(received: &RequestHeader, request: &Request) -> Result<Option<KeyName>, Refusal> {
-    if request.rules.idempotency == Idempotency::Off {
+    if request.rules().idempotency == Idempotency::Off {
         return Ok(None);
     }
-    let key = key_of(&received.headers, key_fields(request.rules.errors))
+    let key = key_of(&received.headers, key_fields(request.rules().errors))
         .map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string()))?;
     match key {
         Some(key) => Ok(Some(hashed(request, &key))),
-        None if request.rules.idempotency == Idempotency::Required => Err(missing()),
+        None if request.rules().idempotency == Idempotency::Required => Err(missing()),
         None => Ok(None),
     }
 }
 
-impl Guard {
+impl Writes {
     /// Whether a write may be a retry: then no precondition is judged before it is known if it is one.
     pub(crate) fn may_be_retry(&self, name: Option<&KeyName>) -> bool {
         name.is_some_and(|name| self.replays.first(name, &self.replays.in_flight()).is_some())
@@ -130,7 +130,7 @@ impl Guard {
             fingerprint,
             answered: None,
             has_ended: false,
-            replay_for: request.rules.idempotency_ttl,
+            replay_for: request.rules().idempotency_ttl,
             late_max: request.upstream().late_max,
         })))
     }
@@ -241,7 +241,7 @@ fn replay(success: Success) -> pingora::Result<Answer> {
 /// The name of a write of one client, by its whole credentials: who else signs as that client is another one.
 fn hashed(request: &Request, key: &[u8]) -> KeyName {
     let mut hasher = blake3::Hasher::new();
-    let client = request.principal.name();
+    let client = request.sender.principal.name();
     for part in [&client, request.method.as_str().as_bytes(), request.key.as_str().as_bytes(), key] {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part);

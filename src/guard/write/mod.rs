@@ -1,19 +1,27 @@
 //! The life of a guarded write (DESIGN, section 4, "Write"): one function from the first verdict to the answer.
 
+use std::sync::Arc;
+
 use http::{Method, header};
 use pingora::http::RequestHeader;
 use tokio::time::Instant;
 
 use super::{
-    Guard,
     answer::{Answer, set_tag},
-    lease::usage::{conditions_go_first, send_fence},
+    claim::Claims,
+    knowledge::Knowledge,
+    lease::{
+        Leases,
+        usage::{conditions_go_first, judge_write_by_lease, send_fence},
+    },
+    probe::Probes,
     refusals,
     request::Request,
 };
 use crate::{
-    body::{Body, Client, MemoryUse},
+    body::{Bodies, Body, Client, MemoryUse},
     box_future::box_future,
+    config::Config,
     core::{
         bare_tags::{ShortName, Shown},
         lease::Standing,
@@ -24,20 +32,16 @@ use crate::{
     },
     telemetry::Step,
     upstream::{
-        BufferedBody,
+        BufferedBody, Transport,
         fields::{request_head, response_head},
         read_whole,
     },
 };
-
-use admit::Admitted;
-use admit::Early;
-use idempotency::KeyName;
-use idempotency::KeyedWrite;
-use idempotency::name_of;
-use new_state::NewState;
-use new_state::describes_target;
+use admit::{Admitted, Early};
+use idempotency::{KeyName, KeyedWrite, Replays, name_of};
+use new_state::{NewState, describes_target};
 use send::forward_conditions;
+use touches::Related;
 
 pub(crate) mod admit;
 pub(crate) mod idempotency;
@@ -46,7 +50,37 @@ pub(crate) mod send;
 pub(crate) mod touches;
 pub(crate) mod unclaimed;
 
-impl Guard {
+/// Guarded writes under one configuration.
+pub(crate) struct Writes {
+    knowledge: Arc<Knowledge>,
+    probes: Arc<Probes>,
+    claims: Arc<Claims>,
+    leases: Arc<Leases>,
+    exchanger: Arc<dyn Transport>,
+    replays: Arc<Replays>,
+    related: Related,
+    bodies: Bodies,
+}
+
+impl Writes {
+    /// Writes that are judged by `leases` and their rooms, and sent this way.
+    pub(crate) fn new(leases: Arc<Leases>, exchanger: Arc<dyn Transport>, config: &Config, bodies: Bodies) -> Self {
+        let (knowledge, probes, claims) = leases.rooms();
+        let (replays, related) = (Arc::new(Replays::new()), Related::new(config));
+        Self { knowledge, probes, claims, leases, exchanger, replays, related, bodies }
+    }
+
+    /// What bodies may cost.
+    pub(crate) const fn bodies(&self) -> &Bodies {
+        &self.bodies
+    }
+
+    /// The writes of another configuration, which recognize retries of each other.
+    pub(crate) fn renewed(&self, config: &Config, bodies: Bodies) -> Self {
+        let replays = Arc::clone(&self.replays);
+        Self { replays, ..Self::new(Arc::clone(&self.leases), Arc::clone(&self.exchanger), config, bodies) }
+    }
+
     /// Handles a write from its first verdict to the answer. The claim is never held while the client is waited for:
     /// the whole body is here before it is taken, and it is given back before the answer is written.
     pub(crate) async fn write(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
@@ -55,7 +89,7 @@ impl Guard {
         let early = if self.may_be_retry(name.as_ref()) {
             None
         } else {
-            Some(self.judge_early(request, self.is_costly(client.head())).await?)
+            Some(self.judge_early(request, self.bodies.is_costly(&client.head().headers)).await?)
         };
         // Boxed, so that a refusal from memory need not make room for an exchange.
         box_future(|| self.write_named(client, request, name, early)).await
@@ -68,7 +102,7 @@ impl Guard {
         name: Option<KeyName>,
         early: Option<Early>,
     ) -> Result<Answer, Answer> {
-        let body = self.receive(client).await?;
+        let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         let mut attempt = self.begin(name, client.head(), request, &body)?;
         let answer = self.write_to_upstream(request, early, &body, &mut attempt).await;
         attempt.end(&answer);
@@ -83,15 +117,16 @@ impl Guard {
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Answer> {
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        let end = Instant::now() + request.rules.claim_max_wait;
+        let end = Instant::now() + request.rules().claim_max_wait;
         let step = Step::begin("claim");
-        let mut standing = self.stand_to_claim(request, end).await?;
+        let touched = self.touched(request);
+        let mut standing = self.claims.stand_to_claim(request, &touched, end).await?;
         // Whoever had the turn meanwhile has changed the record.
         let early = early.filter(|_| !standing.came_after_others());
         // Behind the line: a reload that waits for writes need not wait for all that stand in it.
         let pass = request.pass().await?;
         let mut admitted = self.admit(request, early, &mut standing, end).await?;
-        admitted.claim = self.mark_related(request, admitted.claim).await?;
+        admitted.claim = self.mark_related(request, &touched, admitted.claim).await?;
         standing.step_aside();
         drop(step);
         let answer = self.exchange_under_claim(request, admitted, head, body, attempt).await;
@@ -103,32 +138,36 @@ impl Guard {
     /// write is judged again under the claim, by the record that was read here if it still stands then.
     async fn judge_early(&self, request: &Request, is_costly: bool) -> Result<Early, Answer> {
         let since = Instant::now();
-        let snapshot = self.record(request).await?;
-        self.may_write(&snapshot)?;
-        let by_lease = Self::judge_write_by_lease(request, &snapshot);
+        let snapshot = self.knowledge.record(request).await?;
+        self.claims.may_write(&snapshot)?;
+        let by_lease = judge_write_by_lease(request, &snapshot);
         if let (Err(denied), false) = (&by_lease, conditions_go_first(request)) {
-            return Err(self.refuse_by_lease(request, &snapshot, denied.clone()).await);
+            return Err(self.leases.refuse_by_lease(request, &snapshot, denied.clone()).await);
         }
-        let verdict = if self.may_be_removed(request, &snapshot).await {
+        let verdict = if self.knowledge.may_be_removed(request, &snapshot).await {
             Verdict::AskUpstream
         } else {
-            self.judge_by_memory(request, &snapshot).0
+            self.knowledge.judge_by_memory(request, &snapshot).0
         };
         match verdict {
             Verdict::Refused(refusal) => Err(refusal.into()),
             Verdict::Missing | Verdict::AskUpstream if by_lease.is_err() => {
-                Box::pin(self.judge_by_probe(request, &snapshot)).await.map(drop)
+                Box::pin(self.probes.judge_by_probe(request, &snapshot)).await.map(drop)
             }
             Verdict::Missing | Verdict::AskUpstream if is_costly && snapshot.has_no_pending_writes() => {
-                let verdict = Box::pin(self.judge_by_probe(request, &snapshot)).await.map(drop);
+                let verdict = Box::pin(self.probes.judge_by_probe(request, &snapshot)).await.map(drop);
                 // What the upstream shows while it is written may be half of it, and decides nothing.
-                if verdict.is_err() && !self.is_untouched(request, &snapshot).await { Ok(()) } else { verdict }
+                if verdict.is_err() && !self.knowledge.is_untouched(request, &snapshot).await {
+                    Ok(())
+                } else {
+                    verdict
+                }
             }
             Verdict::Pass | Verdict::Missing | Verdict::AskUpstream => Ok(()),
         }?;
         match by_lease {
             Ok(_) => Ok(Early { snapshot, since }),
-            Err(denied) => Err(self.refuse_by_lease(request, &snapshot, denied).await),
+            Err(denied) => Err(self.leases.refuse_by_lease(request, &snapshot, denied).await),
         }
     }
 
@@ -151,9 +190,9 @@ impl Guard {
         let upstream = request.upstream();
         let Ok(whole) = read_whole(
             &mut exchange,
-            request.rules.hash_max_bytes,
+            request.rules().hash_max_bytes,
             upstream.timeout,
-            self.budget_for(MemoryUse::Response),
+            self.bodies.budget_for(MemoryUse::Response),
         )
         .await
         else {
@@ -163,16 +202,16 @@ impl Guard {
         let may_learn = outcome == Outcome::Applied && matches!(whole, BufferedBody::Complete(_));
         let learned = if may_learn { self.new_state(request, exchange.head(), body).await } else { None };
         let kept = learned.as_ref().and_then(|learned| learned.to_keep(request));
-        let shown = request.rules.has_coarse_tags().then(|| Shown {
+        let shown = request.rules().has_coarse_tags().then(|| Shown {
             target: ShortName::of_target(request.head.raw_path()),
             before: admitted.judged.before,
             after: learned.as_ref().and_then(NewState::tag),
         });
         let settled = claim.settle_shown(outcome, kept, shown).await;
-        let may_end_lease = request.rules.lease.is_some() || admitted.standing == Standing::Holder;
+        let may_end_lease = request.rules().lease.is_some() || admitted.standing == Standing::Holder;
         let has_lease = settled.as_ref().is_none_or(|settled| settled.snapshot.lease().is_some());
         if may_end_lease && !has_lease {
-            self.lease_quota.free(&request.key);
+            self.leases.free_place(&request.key);
         }
         let mut answer = response_head(exchange.take_head());
         let modified = learned.as_ref().and_then(NewState::modified);
@@ -181,8 +220,9 @@ impl Guard {
                 self.tag_after_write(request, learned, settled.as_ref())
             }
             Outcome::Applied if request.method == Method::DELETE => None,
-            _ if request.rules.etag.is_upstreams_own() => {
-                let spelling = self.spelling(&request.rules, settled.as_ref().map(|settled| &settled.snapshot));
+            _ if request.rules().etag.is_upstreams_own() => {
+                let spelling =
+                    self.knowledge.spelling(request.rules(), settled.as_ref().map(|settled| &settled.snapshot));
                 Validators::from_headers(&answer.headers).0.tag.and_then(|tag| spelling.issued(&tag))
             }
             _ => None,

@@ -1,26 +1,22 @@
 //! What a write has made of its resource, learned under its claim (DESIGN, section 6).
 
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, StatusCode};
 use pingora::http::ResponseHeader;
 use tokio::time::{Instant, timeout_at};
 
+use super::Writes;
 use crate::{
     body::Body,
     core::{
         bare_tags::ShortName,
         entity_tag::EntityTag,
-        policy::{GuardRules, OnWrite, TagAfterWrite, TagSource, Writers},
+        policy::{OnWrite, TagAfterWrite, TagSource, Writers},
         record::Known,
-        validators::{Modified, Representation, Validators, tag_from_field},
+        validators::{Modified, Representation, Validators},
     },
     guard::{
-        Guard,
         claim::Settled,
-        knowledge::{
-            evidence::{selecting_number, version_tag_of},
-            responses::is_shareable,
-            selection::Selection,
-        },
+        knowledge::{derived_tag::stated_tag, responses::is_shareable, selection::Selection},
         probe::{body_tag::Tagged, is_selected_by_name},
         request::Request,
     },
@@ -58,18 +54,9 @@ impl NewState {
     /// What the record is to know: nothing where others write too, since it would not be trusted; and never that there
     /// is nothing, since a POST elsewhere may create it.
     pub(crate) fn to_keep(&self, request: &Request) -> Option<Known> {
-        let known = || Known { variant: request.variant, representation: self.representation.clone() };
+        let known = || Known { variant: request.sender.variant, representation: self.representation.clone() };
         let is_present = self.representation != Representation::Absent;
-        (self.may_keep && is_present && request.rules.writers == Writers::Exclusive).then(known)
-    }
-}
-
-/// The tag that the head of a response states by itself.
-fn tag_in_response(rules: &GuardRules, headers: &HeaderMap) -> Option<EntityTag> {
-    match &rules.etag {
-        TagSource::Upstream | TagSource::Delegate => Validators::from_headers(headers).0.tag,
-        TagSource::Header(field) => tag_from_field(headers, field),
-        TagSource::Content | TagSource::Json(_) | TagSource::Version => None,
+        (self.may_keep && is_present && request.rules().writers == Writers::Exclusive).then(known)
     }
 }
 
@@ -79,7 +66,7 @@ pub(crate) fn describes_target(method: &Method) -> bool {
     matches!(*method, Method::PUT | Method::PATCH)
 }
 
-impl Guard {
+impl Writes {
     /// Learns the new state of a resource: from the response to the write, else by reading it again. `None` where it
     /// is not to be learned, or could not be.
     pub(crate) async fn new_state(
@@ -89,7 +76,7 @@ impl Guard {
         body: &Body,
     ) -> Option<NewState> {
         if describes_target(&request.method) {
-            let tag = tag_in_response(&request.rules, &response.headers);
+            let tag = stated_tag(request, &response.headers);
             if tag.is_some() {
                 let representation = Representation::Present(Validators { tag, modified: None });
                 return Some(NewState {
@@ -100,7 +87,7 @@ impl Guard {
                 });
             }
         }
-        if request.rules.on_write == OnWrite::Omit || request.method == Method::DELETE {
+        if request.rules().on_write == OnWrite::Omit || request.method == Method::DELETE {
             return None;
         }
         self.read_again(request, body).await
@@ -110,15 +97,15 @@ impl Guard {
     /// PUT sent.
     async fn read_again(&self, request: &Request, body: &Body) -> Option<NewState> {
         let must_be_verbatim =
-            request.method == Method::PUT && request.rules.tag_after_write == TagAfterWrite::Verbatim;
-        let needs_body = must_be_verbatim || request.rules.etag.needs_body();
-        let end = Instant::now() + request.rules.probe_timeout;
+            request.method == Method::PUT && request.rules().tag_after_write == TagAfterWrite::Verbatim;
+        let needs_body = must_be_verbatim || request.rules().etag.needs_body();
+        let end = Instant::now() + request.rules().probe_timeout;
         let method = if needs_body { Method::GET } else { Method::HEAD };
-        let asked = timeout_at(end, self.ask(request, method, needs_body, None)).await.ok()?.ok()?;
+        let asked = timeout_at(end, self.probes.ask(request, method, needs_body, None)).await.ok()?.ok()?;
         let (mut exchange, selection) = (asked.exchange, asked.selection);
         let status = exchange.head().status;
         let may_keep =
-            is_shareable(&exchange.head().headers) && is_selected_by_name(&request.rules, &exchange.head().headers);
+            is_shareable(&exchange.head().headers) && is_selected_by_name(request.rules(), &exchange.head().headers);
         if matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE) {
             return Some(NewState {
                 representation: Representation::Absent,
@@ -131,10 +118,10 @@ impl Guard {
             return None;
         }
         let mut validators = Validators::from_headers(&exchange.head().headers).0;
-        let tag_read = tag_in_response(&request.rules, &exchange.head().headers);
+        let tag_read = stated_tag(request, &exchange.head().headers);
         let wait = end.saturating_duration_since(Instant::now());
         let Tagged::Whole { tag, digest } =
-            self.tag_body(&request.rules, &mut exchange, selection.number(request), wait).await.ok()?
+            self.probes.tag_body(request.rules(), &mut exchange, selection.number(request), wait).await.ok()?
         else {
             return None;
         };
@@ -157,11 +144,10 @@ impl Guard {
         // An answer of which the record could not be told is in doubt there: it carries no tag (rule 12).
         let settled = settled.filter(|settled| settled.undisturbed)?;
         let may_answer = learned.as_ref().is_some_and(|learned| learned.may_answer);
-        if request.rules.etag == TagSource::Version {
+        if request.rules().etag == TagSource::Version {
             let is_present = learned.as_ref().is_none_or(|learned| learned.representation != Representation::Absent);
-            let is_wanted = may_answer || request.rules.tag_after_write == TagAfterWrite::Always;
-            let number = selecting_number(request.labelled_variant, &[]);
-            let tag = version_tag_of(self.records.incarnation(), settled.snapshot.version(), number).tag;
+            let is_wanted = may_answer || request.rules().tag_after_write == TagAfterWrite::Always;
+            let tag = self.knowledge.version_tag(request, &settled.snapshot, &[]);
             return tag.filter(|_| is_wanted && is_present);
         }
         let NewState { representation, selection, .. } = learned?;
@@ -169,9 +155,9 @@ impl Guard {
             Representation::Present(validators) if may_answer => validators.tag,
             _ => None,
         };
-        let tag = self.spelling(&request.rules, Some(&settled.snapshot)).issued(&tag?);
+        let tag = self.knowledge.spelling(request.rules(), Some(&settled.snapshot)).issued(&tag?);
         if let (Some(tag), Some(selection)) = (&tag, selection) {
-            self.issued.remember(request, tag, settled.snapshot.version(), selection);
+            self.knowledge.was_given_out(request, tag, &settled.snapshot, selection);
         }
         tag
     }

@@ -18,20 +18,18 @@ use http::{HeaderMap, StatusCode, header};
 use pingora::http::ResponseHeader;
 use tokio::time::Instant;
 
-use super::send::deadline;
+use super::Writes;
 use crate::{
     config::{Config, Route},
     core::{
-        record::Snapshot,
         refusal::Refusal,
         resource::{KeyParts, ResourceKey},
         route::RouteTable,
-        steps::{Outcome, take_over, touch},
+        steps::{Outcome, touch},
         target::{PathParameters, normalize, same_origin_target, split_query},
     },
     guard::{
-        Guard,
-        claim::{Claim, Intent, MarkKind, Marked},
+        claim::{Claim, Marked},
         refusals,
         request::Request,
     },
@@ -74,7 +72,7 @@ impl Related {
         let Ok(path) = normalize(path, PathParameters::Keep) else { return Vec::new() };
         let host = host(request);
         let Some(found) = self.table.find(host, &path) else { return Vec::new() };
-        let paths = request.rules.touches.iter().filter_map(|template| template.path(&found.captures));
+        let paths = request.rules().touches.iter().filter_map(|template| template.path(&found.captures));
         let keys = paths.filter_map(|path| self.key(host, path.as_str().as_bytes(), &request.head.headers));
         others(request, keys)
     }
@@ -86,23 +84,28 @@ impl Related {
         let target = client_target(request);
         let target = String::from_utf8_lossy(&target);
         let targets = references.filter_map(|reference| {
-            let led_back = reference_to_client(reference, &request.route, host(request));
+            let led_back = reference_to_client(reference, request.route(), host(request));
             same_origin_target(led_back.as_deref().unwrap_or(reference), host(request), &target)
         });
         others(request, targets.filter_map(|target| self.key(host(request), target.as_bytes(), &request.head.headers)))
     }
 }
 
-impl Guard {
+impl Writes {
     /// The resources that the route says that the write touches.
     pub(crate) fn touched(&self, request: &Request) -> Vec<ResourceKey> {
-        if request.rules.touches.is_empty() { Vec::new() } else { self.related.touched(request) }
+        if request.rules().touches.is_empty() { Vec::new() } else { self.related.touched(request) }
     }
 
     /// Marks what the write touches, and puts these marks under its own. Where that fails nothing is sent.
-    pub(crate) async fn mark_related(&self, request: &Request, mut claim: Claim) -> Result<Claim, Refusal> {
-        for key in self.touched(request) {
-            match self.mark_one(request, &key).await {
+    pub(crate) async fn mark_related(
+        &self,
+        request: &Request,
+        touched: &[ResourceKey],
+        mut claim: Claim,
+    ) -> Result<Claim, Refusal> {
+        for key in touched {
+            match self.mark_one(request, key).await {
                 Ok(mark) => claim.add_related(mark),
                 Err(refusal) => {
                     claim.settle(Outcome::NotApplied, None).await;
@@ -116,35 +119,15 @@ impl Guard {
     async fn mark_one(&self, request: &Request, key: &ResourceKey) -> Result<Claim, Refusal> {
         for _ in 0..ATTEMPTS_MAX {
             let since = Instant::now();
-            let snapshot = self.snapshot_to_touch(key).await.map_err(|error| refusals::of_store(&error))?;
-            let intent = Intent {
-                kind: MarkKind::Unclaimed,
-                since,
-                deadline: deadline(snapshot.now, request.upstream(), &request.rules),
-                // A lease that has ended there is not this writer's.
-                leaves_lease: false,
-                removes: None,
-                late_max: request.upstream().late_max,
-            };
-            match self.marker.mark(key, &snapshot, intent).await.map_err(|error| refusals::of_store(&error))? {
+            let snapshot = self.claims.take_over_dead(key, None).await.map_err(|error| refusals::of_store(&error))?;
+            let marked = self.claims.mark_touched(request, key, (&snapshot, since)).await;
+            match marked.map_err(|error| refusals::of_store(&error))? {
                 Marked::Done(mark) => return Ok(mark),
                 Marked::Full => return Err(refusals::too_many_unclaimed()),
                 Marked::Conflict(_) => {}
             }
         }
         Err(refusals::write_in_flight(refusals::RETRY_SOON))
-    }
-
-    /// The record of what is to be touched, in which no dead owner's mark is left.
-    async fn snapshot_to_touch(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-        let take_over = |snapshot: &Snapshot| {
-            let next = take_over(snapshot);
-            if next.is_some() {
-                tracing::warn!(key = ?key, "the owner of a write in flight is gone: the write is in doubt");
-            }
-            next
-        };
-        Ok(self.records.update(key, None, take_over).await?.snapshot)
     }
 
     /// Touches what the response to a write names as changed by it (RFC 9111 section 4.4). It is a courtesy: where the
@@ -161,7 +144,7 @@ impl Guard {
     }
 
     async fn touch_one(&self, key: &ResourceKey) -> Result<(), StoreError> {
-        self.records.update(key, None, |snapshot| Some(touch(snapshot))).await.map(drop)
+        self.knowledge.records().update(key, None, |snapshot| Some(touch(snapshot))).await.map(drop)
     }
 }
 
@@ -177,7 +160,7 @@ fn host(request: &Request) -> &str {
 
 /// The target by which the client knows the resource.
 fn client_target(request: &Request) -> Cow<'_, [u8]> {
-    let (mapping, target) = (&request.route.mapping, request.head.raw_path());
+    let (mapping, target) = (&request.route().mapping, request.head.raw_path());
     let mapped = (!mapping.is_identity()).then(|| mapping.to_client(target)).flatten();
     mapped.map_or(Cow::Borrowed(target), Cow::Owned)
 }

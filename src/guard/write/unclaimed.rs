@@ -2,14 +2,17 @@
 
 use tokio::time::Instant;
 
-use super::idempotency::{BODY_BYTES_MAX, KeyedWrite, name_of};
+use super::{
+    Writes,
+    idempotency::{BODY_BYTES_MAX, KeyedWrite, name_of},
+};
 use crate::{
     body::{Body, Client, MemoryUse},
     core::{record::Availability, refusal::Refusal, steps::Outcome},
     guard::{
-        Guard,
         answer::{Answer, withhold_foreign_tag},
         claim::{Claim, MarkKind, Marked, turn::PlaceInFront},
+        lease::usage::judge_write_by_lease,
         refusals,
         request::{Request, remove_conditions},
     },
@@ -20,11 +23,11 @@ use crate::{
     },
 };
 
-impl Guard {
+impl Writes {
     /// Handles a write that is judged by nothing: its mark tells all others that the resource may change meanwhile.
     pub(crate) async fn write_unclaimed(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
         let name = name_of(client.head(), request)?;
-        let body = self.receive(client).await?;
+        let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         let mut attempt = self.begin(name, client.head(), request, &body)?;
         let answer = self.append(request, &body, &mut attempt).await;
         attempt.end(&answer);
@@ -33,18 +36,19 @@ impl Guard {
 
     async fn append(&self, request: &Request, body: &Body, attempt: &mut KeyedWrite) -> Result<Answer, Answer> {
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        if !request.rules.etag.is_upstreams_own() {
+        if !request.rules().etag.is_upstreams_own() {
             // Those that could not be read and are ignored (RFC 9110 section 13.1).
             remove_conditions(&mut head);
         }
-        let end = Instant::now() + request.rules.claim_max_wait;
-        let mut standing = self.stand_to_append(request, end).await?;
+        let end = Instant::now() + request.rules().claim_max_wait;
+        let touched = self.touched(request);
+        let mut standing = self.claims.stand_to_append(request, &touched, end).await?;
         let pass = request.pass().await?;
         let claim = self.mark_unclaimed(request, &mut standing, end).await?;
         standing.step_aside();
         // It counts among those that stand in line, and not while it is in flight.
         drop(standing);
-        let claim = self.mark_related(request, claim).await?;
+        let claim = self.mark_related(request, &touched, claim).await?;
         let (mut exchange, claim) = self.send(request, claim, head, body).await?;
         self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;
@@ -57,8 +61,8 @@ impl Guard {
             let read = read_whole(
                 &mut exchange,
                 BODY_BYTES_MAX,
-                request.rules.hash_wait,
-                self.budget_for(MemoryUse::Response),
+                request.rules().hash_wait,
+                self.bodies.budget_for(MemoryUse::Response),
             )
             .await;
             read.map_err(|_failure| refusals::of_lost_response(status.as_u16(), outcome, request.upstream().late_max))?
@@ -66,8 +70,8 @@ impl Guard {
             BufferedBody::unread()
         };
         let mut answer = response_head(exchange.take_head());
-        let spelling = self.spelling(&request.rules, settled.as_ref().map(|settled| &settled.snapshot));
-        withhold_foreign_tag(&mut answer, &request.rules, &spelling)?;
+        let spelling = self.knowledge.spelling(request.rules(), settled.as_ref().map(|settled| &settled.snapshot));
+        withhold_foreign_tag(&mut answer, request.rules(), &spelling)?;
         Answer::read_so_far(answer, begun, exchange).await
     }
 
@@ -80,14 +84,14 @@ impl Guard {
     ) -> Result<Claim, Refusal> {
         loop {
             let since = Instant::now();
-            let snapshot = self.record(request).await?;
+            let snapshot = self.knowledge.record(request).await?;
             if standing.is_behind(&snapshot) || snapshot.availability() == Availability::Orphaned {
-                self.wait_until_free(request, &snapshot, standing, end).await?;
+                self.claims.wait_until_free(request, &snapshot, standing, end).await?;
                 continue;
             }
-            self.may_begin(&snapshot)?;
-            let right = Self::judge_write_by_lease(request, &snapshot)?;
-            match self.mark(request, (&snapshot, since), MarkKind::Unclaimed, right).await {
+            self.claims.may_begin(&snapshot)?;
+            let right = judge_write_by_lease(request, &snapshot)?;
+            match self.claims.mark(request, (&snapshot, since), MarkKind::Unclaimed, right).await {
                 Ok(Marked::Done(claim)) => return Ok(claim),
                 Ok(Marked::Full) => return Err(refusals::too_many_unclaimed()),
                 Ok(Marked::Conflict(_)) if Instant::now() < end => {}

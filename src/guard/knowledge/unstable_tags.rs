@@ -10,13 +10,14 @@ use std::{
 use http::StatusCode;
 use pingora::http::ResponseHeader;
 
+use super::{Knowledge, responses::selecting_fields};
 use crate::{
     core::{
         entity_tag::EntityTag,
         policy::{GuardRules, TagSource, Writers},
         record::{Revision, Snapshot},
     },
-    guard::{Guard, knowledge::responses::selecting_fields, request::Request},
+    guard::request::Request,
     telemetry::metrics,
 };
 
@@ -76,7 +77,7 @@ impl UnstableTags {
     }
 }
 
-impl Guard {
+impl Knowledge {
     /// Watches the tag of a response to a read. A tag that changes with no write between is counted, and told of once a
     /// route.
     pub(crate) async fn watch_tag(
@@ -87,7 +88,7 @@ impl Guard {
         tag: Option<&EntityTag>,
     ) {
         let is_seen =
-            head.status == StatusCode::OK && request.is_named_by_head() && request.rules.etag != TagSource::Version;
+            head.status == StatusCode::OK && request.is_named_by_head() && request.rules().etag != TagSource::Version;
         let (Some(snapshot), Some(tag), true) =
             (snapshot.filter(|snapshot| snapshot.has_no_pending_writes()), tag, is_seen)
         else {
@@ -95,17 +96,17 @@ impl Guard {
         };
         let Some(selecting) = selecting_fields(&request.head.headers, &head.headers) else { return };
         // HEAD and GET may be asked of different things, each consistently.
-        let variant = hash_of(&(request.variant, selecting, &request.method));
+        let variant = hash_of(&(request.sender.variant, selecting, &request.method));
         let changes = self.unstable_tags.see(variant, snapshot.touched(), tag);
-        let enough = if request.rules.writers == Writers::Exclusive { 1 } else { CHANGES_BESIDE_OTHERS };
+        let enough = if request.rules().writers == Writers::Exclusive { 1 } else { CHANGES_BESIDE_OTHERS };
         // A write may have begun after the look at the record, and before the backend was asked.
         if changes < enough || !Box::pin(self.is_untouched(request, snapshot)).await {
             return;
         }
         if let Some(metrics) = metrics::get() {
-            metrics.flapped(&request.route.name);
+            metrics.flapped(&request.route().name);
         }
-        let (route, count) = (&request.route.name, self.unstable_tags.count(&request.route.name));
+        let (route, count) = (&request.route().name, self.unstable_tags.count(&request.route().name));
         if count > 1 {
             tracing::debug!(%route, key = %request.key, count, "a tag has changed again with no write between");
             return;
@@ -114,7 +115,7 @@ impl Guard {
             %route,
             key = %request.key,
             "two reads gave different tags although no write came between, so that clients are refused in vain: {}",
-            remedy(&request.rules)
+            remedy(request.rules())
         );
     }
 }

@@ -3,16 +3,12 @@
 //!
 //! Clients of Azure take what they get for the part that they have asked for, so the whole never leaves instead.
 
+use std::ops::Range;
+
 use http::{Method, StatusCode, header};
 use pingora::http::ResponseHeader;
 
-use super::{
-    Guard,
-    answer::{Answer, Relayed},
-    knowledge::evidence::{selecting_number, version_tag_of},
-    refusals::RETRY_SOON,
-    request::Request,
-};
+use super::Reads;
 use crate::{
     body::MemoryUse,
     core::{
@@ -21,10 +17,15 @@ use crate::{
         refusal::{Code, Refusal},
         validators::Validators,
     },
+    guard::{
+        answer::{Answer, Relayed},
+        refusals::{self, RETRY_SOON},
+        request::Request,
+    },
     upstream::{BodyPrefix, BufferedBody, read_whole},
 };
 
-impl Guard {
+impl Reads {
     /// Makes the part that a read asks for of a whole.
     ///
     /// # Errors
@@ -48,8 +49,7 @@ impl Guard {
                 if let Some(exchange) = rest {
                     exchange.discard().await;
                 }
-                head.set_status(StatusCode::RANGE_NOT_SATISFIABLE)?;
-                head.insert_header(header::CONTENT_RANGE, format!("bytes */{length}"))?;
+                label_unsatisfiable(&mut head, length)?;
                 return Ok(Relayed { head, begun: BodyPrefix::default(), rest: None });
             }
             WantedRange::Part { first, last } => first..last.saturating_add(1),
@@ -59,7 +59,7 @@ impl Guard {
             return Ok(Relayed { head, begun, rest });
         }
         let Relayed { head, begun, rest } = self.read_all(request, Relayed { head, begun, rest }).await?;
-        if request.rules.etag == TagSource::Version && !self.is_settled(request, &head).await {
+        if request.rules().etag == TagSource::Version && !self.is_settled(request, &head).await {
             return Err(busy().into());
         }
         Ok(Relayed { head, begun: begun.part(part), rest })
@@ -70,16 +70,21 @@ impl Guard {
         let Relayed { head, begun, rest } = relayed;
         let Some(mut exchange) = rest else { return Ok(Relayed { head, begun, rest: None }) };
         let wait = request.upstream().timeout;
-        let read =
-            read_whole(&mut exchange, request.rules.hash_max_bytes, wait, self.budget_for(MemoryUse::Response)).await;
-        match read.map_err(super::refusals::of_read)? {
+        let read = read_whole(
+            &mut exchange,
+            request.rules().hash_max_bytes,
+            wait,
+            self.bodies.budget_for(MemoryUse::Response),
+        )
+        .await;
+        match read.map_err(refusals::of_read)? {
             // What was read before was given up as too large.
             BufferedBody::Complete(whole) if begun.is_empty() => {
                 exchange.finish().await;
                 Ok(Relayed { head, begun: whole, rest: None })
             }
             // The backend was not asked for the part because of a write, and will be soon.
-            _ if request.rules.etag == TagSource::Version && serves_parts(&head) => Err(busy().into()),
+            _ if request.rules().etag == TagSource::Version && serves_parts(&head) => Err(busy().into()),
             BufferedBody::Complete(_) | BufferedBody::TooLarge(_) | BufferedBody::TooSlow(_) => {
                 let detail = "The server behind this proxy serves no parts, and the blob is too large to take one from \
                               (hash_max).";
@@ -91,12 +96,9 @@ impl Guard {
     /// Whether the version that a response is labelled with is still that of its resource, and nothing is in flight: no
     /// write has come between the label and the last byte.
     async fn is_settled(&self, request: &Request, head: &ResponseHeader) -> bool {
-        let Ok(now) = self.snapshot(&request.key).await else { return false };
-        let current =
-            version_tag_of(self.records.incarnation(), now.version(), selecting_number(request.labelled_variant, &[]));
-        now.has_no_pending_writes()
-            && current.tag.is_some()
-            && current.tag == Validators::from_headers(&head.headers).0.tag
+        let Ok(now) = self.knowledge.snapshot(&request.key).await else { return false };
+        let current = self.knowledge.version_tag(request, &now, &[]);
+        now.has_no_pending_writes() && current.is_some() && current == Validators::from_headers(&head.headers).0.tag
     }
 }
 
@@ -118,9 +120,15 @@ fn content_length(head: &ResponseHeader) -> Option<u64> {
 }
 
 /// Says of a head what part of how many bytes it goes with (RFC 9110 section 15.3.7).
-fn label_part(head: &mut ResponseHeader, part: &std::ops::Range<u64>, length: u64) -> pingora::Result<()> {
+pub(crate) fn label_part(head: &mut ResponseHeader, part: &Range<u64>, length: u64) -> pingora::Result<()> {
     head.set_status(StatusCode::PARTIAL_CONTENT)?;
     let last = part.end.saturating_sub(1);
     head.insert_header(header::CONTENT_RANGE, format!("bytes {}-{last}/{length}", part.start))?;
     head.insert_header(header::CONTENT_LENGTH, part.end.saturating_sub(part.start))
+}
+
+/// Makes a head say that a body of this length has no such part (RFC 9110 section 15.5.17).
+pub(crate) fn label_unsatisfiable(head: &mut ResponseHeader, length: u64) -> pingora::Result<()> {
+    head.set_status(StatusCode::RANGE_NOT_SATISFIABLE)?;
+    head.insert_header(header::CONTENT_RANGE, format!("bytes */{length}"))
 }

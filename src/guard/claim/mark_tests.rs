@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{
-    super::testing::{Fault, FaultyStore, When},
-    *,
+use super::*;
+use crate::{
+    core::record::Availability,
+    guard::testing::{Fault, FaultyStore, When},
+    patience::within,
+    store::Store as _,
 };
-use crate::{core::record::Availability, patience::within, store::Store as _};
 
 const STORE_TIMEOUT: Duration = Duration::from_millis(50);
 const LATE_MAX: Duration = Duration::from_secs(2);

@@ -1,0 +1,59 @@
+//! The tag that a response says its representation has, by the source that the route names (`etag`). A version tag is not
+//! derived from a response: [`Knowledge::version_tag`](super::Knowledge::version_tag) makes it from the record.
+
+use http::HeaderMap;
+
+use crate::{
+    core::{
+        entity_tag::EntityTag,
+        issued_tag::{content_tag, variant_content_tag},
+        json::{json_without, tag_from_json},
+        policy::{GuardRules, TagSource},
+        validators::{Validators, tag_from_field},
+    },
+    guard::request::Request,
+    upstream::BodyPrefix,
+};
+
+/// The tag that the head of a response states by itself, as the backend spells it. `None` if the tags of the route are not
+/// stated in heads.
+pub(crate) fn stated_tag(request: &Request, headers: &HeaderMap) -> Option<EntityTag> {
+    match &request.rules().etag {
+        TagSource::Upstream | TagSource::Delegate => {
+            let (validators, unusable) = Validators::from_headers(headers);
+            if let Some(reason) = unusable {
+                tracing::warn!(route = %request.route().name, %reason, "the upstream's tag is of no use");
+            }
+            validators.tag
+        }
+        TagSource::Header(field) => tag_from_field(headers, field),
+        TagSource::Content | TagSource::Json(_) | TagSource::Version => None,
+    }
+}
+
+/// The tag of a whole body. `None` if the tags of the route are not made of bodies.
+pub(crate) fn tag_of(rules: &GuardRules, body: &BodyPrefix, variant: Option<u32>) -> Option<EntityTag> {
+    match &rules.etag {
+        TagSource::Content => {
+            let looks = !rules.ignored_json.is_empty();
+            let rest = looks.then(|| json_without(&body.chunks().concat(), &rules.ignored_json)).flatten();
+            tag_of_bytes(&rest.map_or_else(|| digest_of(body), |rest| blake3::hash(&rest)), variant)
+        }
+        TagSource::Json(pointer) => tag_from_json(&body.chunks().concat(), pointer),
+        _ => None,
+    }
+}
+
+/// The tag of bytes with this hash, as that of a variant if it is one of several.
+pub(crate) fn tag_of_bytes(digest: &blake3::Hash, variant: Option<u32>) -> Option<EntityTag> {
+    variant.map_or_else(|| content_tag(digest), |variant| variant_content_tag(digest, variant))
+}
+
+/// The hash of the bytes of a whole body.
+pub(crate) fn digest_of(body: &BodyPrefix) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    for chunk in body.chunks() {
+        hasher.update(chunk);
+    }
+    hasher.finalize()
+}

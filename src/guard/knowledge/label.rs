@@ -1,0 +1,87 @@
+//! The tag of a response, and what the response teaches (DESIGN, section 3, rule 2).
+
+use http::{HeaderName, HeaderValue, StatusCode};
+use pingora::http::ResponseHeader;
+
+use super::{
+    Knowledge,
+    derived_tag::{stated_tag, tag_of},
+    responses::{Remembered, is_shareable, not_modified_fields},
+    selection::Selection,
+};
+use crate::{
+    core::{
+        policy::{TagSource, Writers},
+        record::Snapshot,
+        validators::{Modified, Validators},
+    },
+    guard::request::Request,
+    upstream::BufferedBody,
+};
+
+impl Knowledge {
+    /// The validators of a response, with the tag that it leaves with. A version tag is that of the record as it was
+    /// read before the upstream was asked: it may be older than the content, and is never newer.
+    pub(crate) fn label(
+        &self,
+        request: &Request,
+        snapshot: Option<&Snapshot>,
+        head: &ResponseHeader,
+        whole: &BufferedBody,
+        selecting: Option<&[(HeaderName, Vec<HeaderValue>)]>,
+    ) -> Validators {
+        // A version is that of all variants.
+        let selection = (request.rules().etag != TagSource::Version)
+            .then(|| Selection::of(request.rules(), &request.head, &head.headers));
+        let spelling = self.spelling(request.rules(), snapshot);
+        let version_tag = || self.version_tag(request, snapshot?, selecting.unwrap_or_default());
+        let tag = match (&request.rules().etag, whole) {
+            (TagSource::Upstream | TagSource::Delegate | TagSource::Header(_), _) => {
+                stated_tag(request, &head.headers).and_then(|tag| spelling.issued(&tag))
+            }
+            (TagSource::Version, _) => version_tag(),
+            (TagSource::Content | TagSource::Json(_), BufferedBody::Complete(body)) => {
+                tag_of(request.rules(), body, selection.as_ref().and_then(|selection| selection.number(request)))
+                    .and_then(|tag| spelling.issued(&tag))
+            }
+            (TagSource::Content | TagSource::Json(_), _) if request.rules().writers == Writers::Exclusive => {
+                version_tag()
+            }
+            (TagSource::Content | TagSource::Json(_), _) => None,
+        };
+        if let (Some(tag), Some(snapshot), Some(selection)) = (&tag, snapshot, selection) {
+            self.was_given_out(request, tag, snapshot, selection);
+        }
+        Validators { tag, modified: Modified::from_headers(&head.headers) }
+    }
+
+    /// Keeps in this process what a response taught, for the principal that was given it.
+    pub(crate) fn learn_from_read(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        head: &ResponseHeader,
+        validators: &Validators,
+        selecting: Option<Vec<(HeaderName, Vec<HeaderValue>)>>,
+    ) {
+        self.was_let_read(request, snapshot);
+        let is_selected = matches!(head.status, StatusCode::OK | StatusCode::NOT_MODIFIED);
+        let may_remember = is_selected
+            && request.is_named_by_head()
+            && snapshot.has_no_pending_writes()
+            && is_shareable(&head.headers);
+        let (Some(selecting), Some(_), true) = (selecting, &validators.tag, may_remember) else { return };
+        let earlier = self.remembered(request, snapshot);
+        if earlier.is_some_and(|earlier| earlier.is_as_good(validators, snapshot.now, request.rules())) {
+            return;
+        }
+        let remembered = Remembered {
+            touched: snapshot.touched(),
+            selecting,
+            validators: validators.clone(),
+            fields: not_modified_fields(&head.headers),
+            until: snapshot.now.plus(request.rules().identity_ttl),
+        };
+        self.memory.remember(request.sender.variant, remembered);
+    }
+}

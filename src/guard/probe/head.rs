@@ -1,0 +1,37 @@
+//! The head of a request to the upstream for what a write is about.
+
+use http::{HeaderName, HeaderValue, Method, header};
+use pingora::http::RequestHeader;
+
+use crate::{
+    core::fields::METHOD_FIELDS,
+    guard::request::{Request, remove_conditions},
+    upstream::fields::request_head,
+};
+
+/// Fields of a write that say nothing about the representation to read.
+const LEFT_OUT: [HeaderName; 3] =
+    [header::RANGE, HeaderName::from_static("idempotency-key"), HeaderName::from_static("prefer")];
+
+/// The head of a probe for what a write is about.
+pub(super) fn probe_head(request: &Request, method: Method, for_bytes: bool) -> Option<Box<RequestHeader>> {
+    let mut head = request_head(&request.head, 0).ok()?;
+    let describes_body = |name: &&HeaderName| name.as_str().starts_with("content-");
+    let of_body: Vec<HeaderName> = head.headers.keys().filter(describes_body).cloned().collect();
+    remove_conditions(&mut head);
+    // A backend that heeds a method in a field would take the probe for a write.
+    for name in LEFT_OUT.iter().chain(&METHOD_FIELDS).chain(&of_body) {
+        head.remove_header(name);
+    }
+    head.set_method(method);
+    head.insert_header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache")).ok()?;
+    if for_bytes {
+        ask_for_identity(&mut head).ok()?;
+    }
+    Some(head)
+}
+
+/// Asks for the bytes that are hashed: without a content coding.
+pub(crate) fn ask_for_identity(head: &mut RequestHeader) -> pingora::Result<()> {
+    head.insert_header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))
+}

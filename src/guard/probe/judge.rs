@@ -1,0 +1,104 @@
+//! The verdict on the preconditions of a request: from memory where that decides, and else by asking the upstream.
+
+use tokio::time::Instant;
+
+use super::{Aim, Probed, Probes, variants::OpenQuestion};
+use crate::{
+    core::{
+        bare_tags::{Before, ShortName},
+        entity_tag::EntityTag,
+        policy::TagSource,
+        precondition::{Combination, MatchRule, TagCondition},
+        record::Snapshot,
+        validators::{Representation, Validators},
+        verdict::{Verdict, excluded, judge_write},
+    },
+    guard::{answer::Answer, knowledge::evidence::match_rule, refusals, request::Request},
+};
+
+/// What a write that passed was judged by.
+pub(crate) struct Judged {
+    /// The tag of the representation, as clients get it.
+    pub(crate) tag: Option<EntityTag>,
+    /// What that says of the state of its target.
+    pub(crate) before: Before,
+}
+
+impl Probes {
+    /// The verdict on the preconditions; on passing, what the request was judged by.
+    pub(crate) async fn judge(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Answer> {
+        request.affinity.judge_anew();
+        if self.knowledge.may_be_removed(request, snapshot).await {
+            return self.judge_by_probe(request, snapshot).await;
+        }
+        match self.knowledge.judge_by_memory(request, snapshot) {
+            (Verdict::Pass, tag) => Ok(Judged::by_memory(request, tag)),
+            (Verdict::Refused(refusal), _) => Err(refusal.into()),
+            (Verdict::Missing | Verdict::AskUpstream, _) => self.judge_by_probe(request, snapshot).await,
+        }
+    }
+
+    /// The verdict by what the upstream says now; on passing, what it was judged by.
+    pub(crate) async fn judge_by_probe(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Answer> {
+        let end = Instant::now() + request.rules().probe_timeout;
+        let probed = self.probe_until(request, snapshot, (Aim::Verdict, None), end).await;
+        let open = OpenQuestion::after(request, &probed);
+        if let Probed::Current { representation, .. } = &probed
+            && self.is_excluded(request, snapshot, representation, end).await?
+        {
+            return Err(excluded().into());
+        }
+        if let Some(open) = open
+            && let Some(tag) = self.current_elsewhere(request, snapshot, open, end).await
+        {
+            return Ok(Judged { tag: Some(tag), before: Before::Unknown });
+        }
+        let (current, rule, missing) = match probed {
+            Probed::Current { representation, rule, missing } => (representation, rule, missing),
+            Probed::Answer(exchange) => return Err(self.upstreams_own(request.rules(), *exchange).await?),
+            // Nothing to read there, and a tag of something that was read and has changed since.
+            Probed::Unreadable(_) if open.is_some() && self.knowledge.was_issued(request) => {
+                (Representation::Present(Validators::default()), match_rule(request.rules()), None)
+            }
+            Probed::Unreadable(refusal) | Probed::Refused(refusal) => return Err(refusal.into()),
+        };
+        match (judge_write(request.rules(), &request.method, &request.conditions, &current, rule), missing) {
+            (Verdict::Pass, _) => Ok(Judged::by_probe(current, rule)),
+            (Verdict::Refused(refusal), _) => Err(refusal.into()),
+            (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(request.rules(), *exchange).await?),
+            (Verdict::AskUpstream, _) if request.conditions.combination == Combination::Azure => {
+                Err(refusals::no_date().into())
+            }
+            // A probe leaves nothing unknown, and where nothing is there it brings the upstream's answer.
+            (Verdict::Missing | Verdict::AskUpstream, _) => Err(refusals::unknown_state().into()),
+        }
+    }
+}
+
+impl Judged {
+    /// By what is remembered. A backend that judges by itself lets a write pass that names one tag only if that is the
+    /// current one.
+    fn by_memory(request: &Request, tag: Option<EntityTag>) -> Self {
+        let named = match &request.conditions.if_match {
+            Some(TagCondition::Tags(tags)) if request.rules().etag == TagSource::Delegate && tags.len() == 1 => {
+                tags.first()
+            }
+            _ => None,
+        };
+        let before = tag.as_ref().or(named).map_or(Before::Unknown, |tag| Before::Tag(ShortName::of_tag(tag)));
+        Self { tag, before }
+    }
+
+    /// By what a probe has found. It looks at no tag that nothing asks for.
+    fn by_probe(current: Representation, rule: MatchRule) -> Self {
+        match current {
+            Representation::Present(Validators { tag, .. }) => {
+                let own = tag.as_ref().filter(|_| rule != MatchRule::Version);
+                let before = own.map_or(Before::Unknown, |tag| Before::Tag(ShortName::of_tag(tag)));
+                Self { tag, before }
+            }
+            Representation::Absent => Self { tag: None, before: Before::Absent },
+            Representation::Unknown => Self { tag: None, before: Before::Unknown },
+        }
+    }
+}
