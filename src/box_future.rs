@@ -1,9 +1,9 @@
-//! Futures in boxes, made where they stay.
+//! Boxed futures that are built in place.
 
 use std::pin::Pin;
 
-/// A future in a box. `Box::pin` makes it on the stack and copies all of it, and the future of an exchange has room for
-/// all that may happen on its way: more than ten kibibytes, of which it needs some words to begin.
+/// Builds a future directly in its box. `Box::pin` would build it on the stack and copy all of it. The future of an
+/// exchange takes more than ten kibibytes, because it has room for every state, but needs only a few words to begin.
 pub(crate) fn box_future<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
     Box::into_pin(Box::write(Box::new_uninit(), make()))
 }

@@ -4,14 +4,14 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::core::time::StoreTime;
 
-/// Where a store on this machine takes its time from; tests bring one of their own.
+/// The time source of a store on this machine. Tests supply their own.
 pub trait Clock: Send + Sync {
-    /// The moment it is.
+    /// The current time.
     fn now(&self) -> StoreTime;
 }
 
-/// Time since the machine started, suspended time included (`CLOCK_BOOTTIME`): a laptop that sleeps for an hour must
-/// not find a lease or a doubt of a minute still running.
+/// Time since the machine started, including suspended time (`CLOCK_BOOTTIME`). A one-minute lease or doubt must not
+/// still be running after a laptop has slept for an hour.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BootClock;
 
@@ -28,8 +28,8 @@ impl Clock for BootClock {
     }
 }
 
-/// The number of this start of the machine, if it tells one: another one than an earlier process has seen says that the
-/// machine was started since, and that nobody may have closed the connections of that process.
+/// The identifier of this boot of the machine, if there is one. If an earlier process saw a different one, the machine
+/// has restarted since, and the connections of that process may never have been closed.
 pub fn boot() -> Option<u128> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     u128::from_str_radix(&text.trim().replace('-', ""), 16).ok()

@@ -1,6 +1,6 @@
-//! Random numbers of the operating system, for what must not be guessed or repeated.
+//! Random numbers from the operating system, for values that must not be guessed or repeated.
 
-/// Bytes that nobody can guess.
+/// Returns unpredictable bytes.
 ///
 /// # Errors
 ///
@@ -11,7 +11,7 @@ pub fn random_bytes() -> Result<[u8; 16], getrandom::Error> {
     Ok(bytes)
 }
 
-/// A random number.
+/// Returns a random number.
 ///
 /// # Errors
 ///

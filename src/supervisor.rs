@@ -1,29 +1,29 @@
-//! What the supervisor of the process is told (systemd's `Type=notify-reload`): nothing, where there is none.
+//! Notifications to the supervisor of the process (systemd's `Type=notify-reload`). Without one, nothing is sent.
 
 use sd_notify::NotifyState;
 use tokio::{runtime::Handle, time};
 
-/// The process serves, as the text says.
+/// Reports that the process is serving, with this status text.
 pub fn ready(status: &str) {
     tell(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// It loads its configuration again; [`ready`] ends that.
+/// Reports that the process is reloading its configuration. [`ready`] reports the end of the reload.
 pub fn reloading() {
-    // The moment tells the supervisor which request to reload this belongs to.
+    // The supervisor uses the time to match this notification with its request to reload.
     match NotifyState::monotonic_usec_now() {
         Ok(moment) => tell(&[NotifyState::Reloading, moment, NotifyState::Status("loading the configuration")]),
-        Err(error) => tracing::warn!(%error, "the supervisor cannot be told of a reload"),
+        Err(error) => tracing::warn!(%error, "cannot notify the supervisor of a reload"),
     }
 }
 
-/// It ends when the requests in flight have ended.
+/// Reports that the process will end as soon as the requests in flight have ended.
 pub fn stopping() {
-    tell(&[NotifyState::Stopping, NotifyState::Status("ending: waiting for requests in flight")]);
+    tell(&[NotifyState::Stopping, NotifyState::Status("stopping: waiting for requests in flight")]);
 }
 
-/// Tells the supervisor that the process lives, twice in the time that it is given, as long as `workers` do what they
-/// are asked to. Without a watchdog it does nothing.
+/// Sends a sign of life to the supervisor twice per watchdog period, as long as `workers` still run tasks. Does nothing
+/// if there is no watchdog.
 pub async fn stay_alive(workers: Handle) {
     let Some(deadline) = sd_notify::watchdog_enabled().filter(|deadline| !deadline.is_zero()) else { return };
     let mut ticks = time::interval(deadline / 2);
@@ -35,10 +35,10 @@ pub async fn stay_alive(workers: Handle) {
     }
 }
 
-/// The longest text that is shown.
+/// The longest status text, in bytes.
 const STATUS_BYTES_MAX: usize = 500;
 
-/// A text of one line, for [`ready`].
+/// Joins a text into one line, for [`ready`].
 pub fn one_line(text: &str) -> String {
     let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     while line.len() > STATUS_BYTES_MAX {
@@ -49,6 +49,6 @@ pub fn one_line(text: &str) -> String {
 
 fn tell(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!(%error, "the supervisor cannot be told how the process is");
+        tracing::warn!(%error, "cannot notify the supervisor");
     }
 }

@@ -1,11 +1,12 @@
-//! Who may ask what: the checks before any answer.
+//! Access control: the checks before any answer.
 //!
 //! # Design
 //!
-//! *What can a page in a browser on the same machine do?* It can send requests to any address. Under its own name, when
-//! that name is made to lead here (DNS rebinding): so names are known, or refused. Across origins: so every unsafe method
-//! needs a field that a page of another origin cannot send without asking first, and nothing here ever answers such a
-//! question. And `Origin`, which browsers add by themselves, must name this very listener.
+//! *What can a page in a browser on the same machine do?* It can send requests to any address. Under its own name, if
+//! that name is made to resolve to this listener (DNS rebinding): therefore the listener refuses unknown names. Across
+//! origins: therefore every unsafe method needs a field that a page of another origin cannot send without a preflight
+//! request, and the listener never grants one. `Origin`, which browsers add by themselves, must name this very
+//! listener.
 
 use std::net::IpAddr;
 
@@ -18,29 +19,29 @@ use http::{
 use super::{answer::AdminProblem, token::Token};
 use crate::config::Listen;
 
-/// The field of every request that changes something; its value says nothing.
+/// The field of every request that changes something; its value has no meaning.
 pub const ADMIN_FIELD: HeaderName = HeaderName::from_static("ifmatch-admin");
 
-/// What browsers say of the page that a request comes from (Fetch Metadata).
+/// The field in which browsers classify the page that sent a request (Fetch Metadata).
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What probes ask. They have no token, and call the listener what they like: some send no Host, others the address of a
-/// machine. Who does not know its name is told yes or no alone.
+/// The paths that probes request. Probes have no token and call the listener what they like: some send no Host, others
+/// the address of a machine. A client that does not use its name learns only yes or no.
 const HEALTH: [&str; 4] = ["/livez", "/readyz", "/readyz/reads", "/readyz/writes"];
 
-/// What needs no token beside that: the page holds nothing before it was given one.
+/// The only other path that needs no token: the page holds no data until it gets one.
 const PAGE: &str = "/";
 
-/// By what requests are let in.
+/// The rules by which requests are let in.
 pub(super) struct Access {
     names: Vec<String>,
-    /// Whether any address of the machine is listened on.
+    /// Whether the listener accepts connections on every address of the machine.
     any_address: bool,
     token: Option<Token>,
 }
 
 impl Access {
-    /// The rules of a listener.
+    /// Builds the rules of a listener.
     pub(super) fn new(listen: &Listen, hosts: &[String], token: Option<Token>) -> Self {
         let mut names = vec!["localhost".to_owned()];
         names.extend_from_slice(hosts);
@@ -53,7 +54,7 @@ impl Access {
         Self { names, any_address, token }
     }
 
-    /// Lets a request in, or says why not.
+    /// Lets a request in, or returns the reason for refusing it.
     pub(super) fn judge(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), AdminProblem> {
         if method.is_safe() && HEALTH.contains(&uri.path()) {
             return Ok(());
@@ -78,7 +79,7 @@ impl Access {
         if method.is_safe() { Ok(()) } else { is_own(&host, headers) }
     }
 
-    /// Whether a request calls the listener by a name that it has.
+    /// Whether a request calls the listener by one of its names.
     pub(super) fn is_known_as(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         host(uri, headers).is_some_and(|host| self.is_known(host.host()))
     }
@@ -90,7 +91,7 @@ impl Access {
     }
 }
 
-/// Whether a request that changes something comes from a tool, or from a page of ours.
+/// Checks that a request which changes something comes from a tool, or from the listener's own page.
 fn is_own(host: &Authority, headers: &HeaderMap) -> Result<(), AdminProblem> {
     let origin = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
     let own = ["http", "https"].map(|scheme| format!("{scheme}://{host}"));
@@ -110,7 +111,7 @@ fn is_own(host: &Authority, headers: &HeaderMap) -> Result<(), AdminProblem> {
     Ok(())
 }
 
-/// What a request calls the listener.
+/// Returns the name by which a request calls the listener.
 fn host(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
     let field = only(headers, header::HOST)?.to_str().ok()?.parse::<Authority>().ok()?;
     let is_same = uri.authority().is_none_or(|authority| *authority == field);
@@ -170,7 +171,7 @@ mod tests {
         }
     }
 
-    /// A kubelet asks under the address of the pod; a page always has a name.
+    /// A kubelet sends the address of the pod as Host; a page always has a name.
     #[test]
     fn where_all_addresses_are_listened_on_each_is_known() {
         assert_eq!(judged(&access("0.0.0.0:9901"), &Method::GET, &[("host", "198.51.100.4:9901")]), Ok(()));

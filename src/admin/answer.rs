@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{guard::NotBroken, store::StoreError};
 
-/// A JSON object with the members of another one too.
+/// Adds the members of one JSON object to another.
 pub(super) fn joined(one: Value, other: Value) -> Value {
     match (one, other) {
         (Value::Object(mut one), Value::Object(other)) => {
@@ -21,7 +21,7 @@ pub(super) fn joined(one: Value, other: Value) -> Value {
     }
 }
 
-/// An answer that says what went wrong, and what to do.
+/// An answer that reports what went wrong and what to do.
 #[derive(Debug)]
 pub(super) struct AdminProblem {
     status: StatusCode,
@@ -35,12 +35,12 @@ impl AdminProblem {
         Self { status, code, detail: detail.into(), field: None }
     }
 
-    /// A request that cannot be understood.
+    /// Returns the problem of a request that cannot be understood.
     pub(super) fn malformed(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "malformed-request", detail)
     }
 
-    /// The same with a header field.
+    /// Adds a header field to the answer.
     pub(super) fn with(self, name: HeaderName, value: HeaderValue) -> Self {
         Self { field: Some((name, value)), ..self }
     }

@@ -13,24 +13,24 @@ use crate::{
     server::{BindError, is_dead_socket},
 };
 
-/// Who may connect to a Unix socket: its owner.
+/// The mode of a Unix socket: only its owner may connect.
 const UNIX_SOCKET_MODE: u32 = 0o600;
 
-/// The socket, not yet served.
+/// The socket, bound but not yet served.
 #[derive(Debug)]
 pub enum AdminSocket {
-    /// Of the network.
+    /// A socket of the network.
     Tcp(TcpListener),
-    /// Of this machine.
+    /// A socket of this machine.
     Unix(UnixListener),
 }
 
 impl AdminSocket {
-    /// Listens on an address.
+    /// Binds the socket at an address.
     pub fn bind(listen: &Listen) -> Result<Self, BindError> {
         match listen {
             Listen::Tcp(address) => bind_tcp(address).map_err(|source| BindError::new(address.clone(), source)),
-            // The configuration refuses it.
+            // The configuration rejects TLS here.
             Listen::Tls(address) => Err(BindError::new(address.clone(), io::ErrorKind::Unsupported.into())),
             Listen::Unix(path) => {
                 bind_unix(path).map_err(|source| BindError::new(format!("unix:{}", path.display()), source))
@@ -38,7 +38,7 @@ impl AdminSocket {
         }
     }
 
-    /// Its address, with the port that was chosen where the configuration says port 0.
+    /// Returns the address, with the port that the system chose if the configuration has port 0.
     pub fn address(&self) -> String {
         match self {
             Self::Tcp(listener) => listener.local_addr().map(|address| address.to_string()).unwrap_or_default(),
@@ -57,7 +57,7 @@ fn bind_tcp(address: &str) -> io::Result<AdminSocket> {
     Ok(AdminSocket::Tcp(listener))
 }
 
-/// The socket gets its name when nobody else can connect to it any more.
+/// Binds a socket that gets its final name only when no user but its owner can connect to it.
 fn bind_unix(path: &Path) -> io::Result<AdminSocket> {
     if path.exists() && !is_dead_socket(path) {
         return Err(io::Error::from(io::ErrorKind::AddrInUse));
@@ -70,7 +70,7 @@ fn bind_unix(path: &Path) -> io::Result<AdminSocket> {
         .and_then(|()| listener.set_nonblocking(true))
         .and_then(|()| fs::rename(unnamed, path));
     if named.is_err() {
-        // The reason is told by the first error.
+        // The caller gets the first error, which tells the reason.
         let _ = fs::remove_file(unnamed);
     }
     named.map(|()| AdminSocket::Unix(listener))

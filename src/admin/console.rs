@@ -1,4 +1,4 @@
-//! The page for people, and what it and other tools read of what has happened.
+//! The page for people, and the activity and metrics that it and other tools read.
 
 use std::fmt::Write as _;
 
@@ -17,16 +17,16 @@ use super::{
 };
 use crate::{config::Word as _, entropy::random_u64, telemetry::activity::Meaning};
 
-/// One document: its style and its script are in it.
+/// The page as one document that contains its style and its script.
 const PAGE: &str = include_str!("console.html");
-/// What stands in it for the word that lets them in.
+/// The placeholder in the page for the nonce that lets its style and its script run.
 const NONCE: &str = "{nonce}";
-/// Hot resources in one answer.
+/// The number of hot resources in one answer.
 const HOTTEST: usize = 50;
 /// The media type of Prometheus's text format.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The console. Nothing but its own script may run in it, and nothing may be loaded from anywhere else.
+/// Serves the console. Only its own script may run in it, and it may load nothing from anywhere else.
 pub(super) async fn page() -> AdminAnswer {
     let no_randomness = |_error| AdminProblem::new(StatusCode::SERVICE_UNAVAILABLE, "no-randomness", "try again");
     let mut nonce = String::new();
@@ -44,13 +44,13 @@ pub(super) async fn page() -> AdminAnswer {
     Ok::<Response, _>((fields, PAGE.replace(NONCE, &nonce)).into_response())
 }
 
-/// The metrics, for Prometheus.
+/// Serves the metrics, for Prometheus.
 pub(super) async fn metrics(State(admin): AdminState) -> AdminAnswer {
     let text = (admin.subject.metrics)();
     Ok::<Response, _>(([(header::CONTENT_TYPE, HeaderValue::from_static(METRICS))], text).into_response())
 }
 
-/// How requests ended by route, since the start, and the resources that clients fight over, lately.
+/// Reports how requests ended by route since the start, and which resources clients have fought over lately.
 pub(super) async fn activity(State(admin): AdminState) -> AdminAnswer {
     let mut tallies = admin.subject.activity.routes();
     let config = admin.config();
@@ -59,7 +59,7 @@ pub(super) async fn activity(State(admin): AdminState) -> AdminAnswer {
         let tally = tallies.remove(&route.name).unwrap_or_default();
         routes.push((route.name.clone(), Some(route.policy.word()), tally));
     }
-    // Those of an earlier configuration, and requests that took no route.
+    // Routes of an earlier configuration, and requests that took no route.
     routes.extend(tallies.into_iter().map(|(name, tally)| (name, None, tally)));
     let routes = routes.iter().map(|(name, policy, tally)| {
         let meanings = Meaning::ALL.map(|(word, meaning)| (word.to_owned(), json!(tally.count(meaning))));

@@ -1,7 +1,8 @@
-//! Whether the process lives, and whether it should get requests.
+//! Health checks: whether the process lives, and whether it should get requests.
 //!
-//! Reads and writes are told apart: reads pass while the store is out, except where leases guard them, and writes need a
-//! store in which a change lasts. A balancer that took a proxy out for its store would take all of them out at once.
+//! Reads and writes have separate checks. Reads pass while the store is unavailable, except on routes whose leases
+//! guard them. Writes need a store in which a change lasts. A balancer that took a proxy out because of its store would
+//! take all of them out at once.
 
 use std::time::{Duration, Instant};
 
@@ -22,23 +23,22 @@ use crate::{
     server::Stop,
 };
 
-/// It lives, or nobody would answer.
+/// Reports that the process lives; a dead one would not answer.
 pub(super) async fn alive() -> Json<Value> {
     Json(json!({ "alive": true }))
 }
 
-/// How long what was found out about writes counts: whoever asks, and however many, a store is written to for it no more
-/// often.
+/// How long the last result about writes counts. However many clients ask, checks write to the store no more often.
 const FOUND_OUT: Duration = Duration::from_secs(1);
-/// How long the store is waited for where the answer is about reads: a balancer gives a check a second or two.
+/// How long a check of reads waits for the store: a balancer gives a check a second or two.
 const READS_WAIT: Duration = Duration::from_millis(400);
 
-/// Whether a change would last in the store, as it was found out last.
+/// The last finding about whether a change would last in the store.
 #[derive(Debug, Default)]
 pub(super) struct Durability(Mutex<Option<(Instant, bool)>>);
 
 impl Durability {
-    /// Finds it out, unless that was done just now. Those who ask meanwhile wait for the same answer.
+    /// Checks whether a change lasts, unless the last result is recent. Concurrent callers wait for the same result.
     async fn holds(&self, guards: &Guard) -> bool {
         let mut last = self.0.lock().await;
         match *last {
@@ -52,25 +52,25 @@ impl Durability {
     }
 }
 
-/// The store, as it was found here and now: what the last request found may be old, and a process that gets no requests
-/// because its store failed would not find out that it answers again.
+/// The state of the store, looked up for this very request. The result of an earlier request may be old: without
+/// requests, a process whose store failed would not notice that the store answers again.
 #[derive(Clone, Copy, Debug, Default)]
 struct StoreCheck {
     available: bool,
     writable: bool,
-    /// How long writes are held back after the start.
+    /// How much longer writes are held back after the start.
     held_back: Duration,
 }
 
 impl AdminListener {
     async fn look_at_store(&self, guards: &Guard) -> StoreCheck {
-        // The key of no resource, and never written.
+        // This key belongs to no resource and is never written.
         let Ok(snapshot) = guards.look(&ResourceKey::from_text("ready?")).await else { return StoreCheck::default() };
         let writable = self.durability.holds(guards).await;
         StoreCheck { available: true, writable, held_back: guards.held_back(snapshot.now) }
     }
 
-    /// Whether reads are answered, as far as the store has to do with it.
+    /// Whether reads are answered, as far as that depends on the store.
     fn reads_pass(&self, found: StoreCheck) -> bool {
         found.available || !self.subject.live.serving().routes().iter().any(|route| needs_store(route))
     }
@@ -79,7 +79,7 @@ impl AdminListener {
         *self.subject.stop.borrow() != Stop::Not
     }
 
-    /// What whoever knows the listener by its name is told.
+    /// Returns the answer: all details for a client that calls the listener by its name, else only the verdict.
     fn told(&self, ready: bool, found: StoreCheck, headers: &HeaderMap, uri: &Uri) -> Response {
         let draining = self.is_draining();
         let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -103,7 +103,7 @@ impl AdminListener {
     }
 }
 
-/// Whether reads of a route wait for what a lease says.
+/// Whether reads of a route depend on leases in the store.
 fn needs_store(route: &Route) -> bool {
     let lease = route.guard.as_ref().and_then(|guard| guard.lease.as_ref());
     route.reads_may_be_leased || lease.is_some_and(|lease| lease.guards.covers(Usage::Read))
@@ -113,21 +113,22 @@ fn takes_writes(found: StoreCheck) -> bool {
     found.writable && found.held_back.is_zero()
 }
 
-/// It should get requests: reads are answered, and it is not about to end.
+/// Reports whether the process should get requests: reads are answered, and it is not about to end.
 pub(super) async fn reads(State(admin): AdminState, uri: Uri, headers: HeaderMap) -> AdminAnswer {
     let guards = admin.guards();
     let found = timeout(READS_WAIT, admin.look_at_store(&guards)).await.unwrap_or_default();
     Ok(admin.told(!admin.is_draining() && admin.reads_pass(found), found, &headers, &uri))
 }
 
-/// It should get writes: a change of its store lasted just now, none is held back, and it is not about to end.
+/// Reports whether the process should get writes: a change in its store lasted just now, no write is held back, and the
+/// process is not about to end.
 pub(super) async fn writes(State(admin): AdminState, uri: Uri, headers: HeaderMap) -> AdminAnswer {
     let guards = admin.guards();
     let found = admin.look_at_store(&guards).await;
     Ok(admin.told(!admin.is_draining() && takes_writes(found), found, &headers, &uri))
 }
 
-/// The word for a kind of store.
+/// Returns the word for a kind of store.
 pub(super) fn kind(kind: &StoreKind) -> &'static str {
     match kind {
         StoreKind::Memory => "memory",

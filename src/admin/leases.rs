@@ -1,4 +1,4 @@
-//! Leases: who holds what, and taking it away.
+//! Leases: which client holds what, and how an operator takes it away.
 
 use std::time::Duration;
 
@@ -29,31 +29,31 @@ use crate::{
     store::Incarnation,
 };
 
-/// Leases in one answer, where nothing is said.
+/// The default number of leases in one answer.
 const LIMIT: usize = 100;
-/// The most.
+/// The largest number of leases in one answer.
 const LIMIT_MAX: usize = 1_000;
-/// The longest time that a holder is given to finish.
+/// The longest time that a break can leave the holder to finish.
 const PERIOD_MAX: Duration = Duration::from_secs(24 * 3_600);
 
-/// A lease as operators see it; its id is nobody's but its holder's.
+/// A lease as operators see it. Only its holder sees its id.
 #[derive(Debug, Serialize)]
 pub(super) struct LeaseView {
     pub(super) state: &'static str,
-    /// What the holder calls itself.
+    /// The label that the holder gave itself.
     pub(super) holder: Option<String>,
-    /// Two leases of one client have the same.
+    /// A pseudonym of the client, equal for all of its leases.
     pub(super) principal: Option<String>,
     pub(super) fence: u64,
-    /// Since it was granted.
+    /// The time since the lease was granted.
     pub(super) age_ms: u64,
-    /// Until it ends, unless it is renewed; nothing for one without an end.
+    /// The time until the lease ends unless it is renewed; `None` for an infinite lease.
     pub(super) remaining_ms: Option<u64>,
-    /// For how long it was granted; nothing for one without an end.
+    /// The duration for which the lease was granted; `None` for an infinite lease.
     pub(super) duration_ms: Option<u64>,
 }
 
-/// A lease with its resource.
+/// A lease and its resource.
 #[derive(Debug, Serialize)]
 struct Row {
     key: String,
@@ -72,7 +72,7 @@ pub(super) struct Filter {
     limit: Option<usize>,
 }
 
-/// Words for the states of a lease that is there.
+/// The words for the states of a lease that is held or remembered.
 const STATES: [(&str, LeaseState); 4] = [
     ("leased", LeaseState::Leased),
     ("breaking", LeaseState::Breaking),
@@ -80,7 +80,7 @@ const STATES: [(&str, LeaseState); 4] = [
     ("expired", LeaseState::Expired),
 ];
 
-/// The leases that there are, as far as the filter lets them through.
+/// Lists the leases that match the filter.
 pub(super) async fn list(State(admin): AdminState, filter: Result<Query<Filter>, QueryRejection>) -> AdminAnswer {
     let Query(filter) = filter?;
     let states = states(filter.state.as_deref())?;
@@ -103,7 +103,7 @@ pub(super) async fn list(State(admin): AdminState, filter: Result<Query<Filter>,
     Ok(Json(json!({ "leases": swept.found, "cursor": cursor, "looked_at": swept.looked_at })).into_response())
 }
 
-/// The states that a list of words names; all of them where nothing is said.
+/// Returns the states in a list of words, or all states if there is no list.
 fn states(words: Option<&str>) -> Result<Vec<LeaseState>, AdminProblem> {
     let Some(words) = words.filter(|words| !words.is_empty()) else {
         return Ok(STATES.iter().map(|(_, state)| *state).collect());
@@ -111,7 +111,7 @@ fn states(words: Option<&str>) -> Result<Vec<LeaseState>, AdminProblem> {
     let state = |word: &str| STATES.iter().find(|(each, _)| *each == word).map(|(_, state)| *state);
     let states = words.split(',').map(|word| state(word.trim())).collect::<Option<_>>();
     states.ok_or_else(|| {
-        AdminProblem::malformed("state is one or more of leased, breaking, broken, expired, with commas")
+        AdminProblem::malformed("state is a comma-separated list of leased, breaking, broken and expired")
     })
 }
 
@@ -121,7 +121,7 @@ pub(super) fn limit(asked: Option<usize>) -> Result<usize, AdminProblem> {
     is_fit.then_some(limit).ok_or_else(|| AdminProblem::malformed(format!("limit is from 1 to {LIMIT_MAX}")))
 }
 
-/// The lease of a record, as long as it is held or remembered.
+/// Returns the lease of a record, as long as it is held or remembered.
 pub(super) fn view(snapshot: &Snapshot, incarnation: Incarnation) -> Option<LeaseView> {
     let lease = snapshot.lease()?;
     let state = snapshot.lease_state();
@@ -144,8 +144,8 @@ fn duration(lease: &Lease) -> Option<Duration> {
     }
 }
 
-/// A short name for a client, the same in all processes of a store and another in every other store: too short to try
-/// credentials against it.
+/// Returns a short name for a client, the same in all processes of a store and different in every other store. It is
+/// too short for testing guessed credentials against it.
 fn pseudonym(principal: PrincipalName, incarnation: Incarnation) -> String {
     if principal == PrincipalName::default() {
         return "anonymous".to_owned();
@@ -161,7 +161,7 @@ pub(super) struct Break {
     period: Option<String>,
 }
 
-/// Breaks a lease, and says so in the log.
+/// Breaks a lease and logs who broke it.
 pub(super) async fn break_one(
     State(admin): AdminState,
     Extension(Caller(caller)): Extension<Caller>,
@@ -181,7 +181,7 @@ pub(super) async fn break_one(
 fn period(text: Option<&str>) -> Result<Duration, AdminProblem> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(Duration::ZERO) };
     let period = humantime::parse_duration(text).ok().filter(|period| *period <= PERIOD_MAX);
-    period.ok_or_else(|| AdminProblem::malformed("period is a duration up to a day: \"0s\", \"30s\", \"5m\""))
+    period.ok_or_else(|| AdminProblem::malformed("period is a duration of at most a day: \"0s\", \"30s\", \"5m\""))
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The admin listener: health, metrics, leases and records, and a console, for operators (docs/admin.md).
 //!
-//! A request comes through `serve` (limits on connections), `access` (known names, the token, no pages of other origins)
-//! to one of the answers: `health`, `leases`, `records`, `shown` (configuration and routes), `console`. They use what the
-//! guard lets an operator do ([`Guard`]), and never show a lease id.
+//! A request passes through `serve` (limits on connections) and `access` (known names, the token, no pages of other
+//! origins) to one of the answers: `health`, `leases`, `records`, `views` (configuration and routes), `console`. They
+//! use the operations that the guard offers an operator ([`Guard`]), and never show a lease id.
 //!
 //! # Design
 //!
-//! *Why hyper and not pingora?* The listener must answer when all workers of the proxy are busy, so it has a thread and a
-//! runtime of its own; and nothing here needs what a proxy needs.
+//! *Why hyper and not pingora?* The listener must answer when all workers of the proxy are busy, so it has its own
+//! thread and runtime. It needs nothing of what a proxy needs.
 
 use std::{
     sync::Arc,
@@ -52,14 +52,14 @@ pub use token::{NoToken, Token};
 use access::Access;
 use answer::AdminProblem;
 
-/// Bytes of a request's body: keys are short.
+/// The largest request body, in bytes: keys are short.
 const BODY_BYTES: usize = 64 * 1024;
-/// How long an answer may take that only looks.
+/// The time limit of a request that only reads.
 const LOOK_MAX: Duration = Duration::from_secs(15);
-/// How long one may take that changes something: to forget a prefix takes an engine a while.
+/// The time limit of a request that changes something: an engine needs a while to forget a prefix.
 const CHANGE_MAX: Duration = Duration::from_secs(90);
 
-/// What every answer carries: nothing here is to be kept, framed, guessed at, or read by pages of other origins.
+/// The fields of every answer: no answer may be cached, framed, sniffed, or read by pages of other origins.
 const FIELDS: [(HeaderName, &str); 6] = [
     (header::CACHE_CONTROL, "no-store"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -70,17 +70,17 @@ const FIELDS: [(HeaderName, &str); 6] = [
 ];
 const NO_CONTENT_POLICY: HeaderValue = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
 
-/// What the admin listener is about.
+/// The parts of the process that the admin listener shows and acts on.
 pub struct Subject {
-    /// What is served.
+    /// The generation that is served now.
     pub live: Arc<Live>,
-    /// What has happened.
+    /// The outcomes of requests so far.
     pub activity: Arc<Activity>,
-    /// Where clients connect.
+    /// The addresses where clients connect.
     pub listeners: Vec<String>,
-    /// Whether the server is asked to stop.
+    /// Whether the server has been asked to stop.
     pub stop: watch::Receiver<Stop>,
-    /// The metrics in the text format of Prometheus.
+    /// Returns the metrics in Prometheus's text format.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
 }
 
@@ -95,11 +95,11 @@ pub(crate) struct AdminListener {
 type AdminAnswer = Result<Response, AdminProblem>;
 type AdminState = State<Arc<AdminListener>>;
 
-/// Serves for ever. Must be called on a runtime.
+/// Serves forever. Must be called on a runtime.
 ///
 /// # Errors
 ///
-/// The socket cannot be used.
+/// Returns an error if the socket cannot be used.
 pub async fn serve(
     socket: AdminSocket,
     settings: &config::Admin,
@@ -115,7 +115,7 @@ pub async fn serve(
 fn router(admin: Arc<AdminListener>) -> Router {
     Router::new()
         .route("/", get(console::page))
-        // Balancers ask with OPTIONS too.
+        // Balancers also send OPTIONS.
         .route("/livez", get(health::alive).options(health::alive))
         .route("/readyz", get(health::reads).options(health::reads))
         .route("/readyz/reads", get(health::reads).options(health::reads))
@@ -134,7 +134,7 @@ fn router(admin: Arc<AdminListener>) -> Router {
             AdminProblem::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "method-not-allowed",
-                "see docs/admin.md for what is there",
+                "docs/admin.md lists the paths and their methods",
             )
         })
         .layer(DefaultBodyLimit::max(BODY_BYTES))
@@ -142,7 +142,7 @@ fn router(admin: Arc<AdminListener>) -> Router {
         .with_state(admin)
 }
 
-/// Judges a request, answers it in time, and adds what every answer carries.
+/// Judges a request, answers it within its time limit, and adds the fields of every answer.
 async fn enter(State(admin): AdminState, request: Request, next: Next) -> Response {
     let _answering = request.extensions().get::<serve::AdminConnection>().map(serve::AdminConnection::answer);
     let limit = if request.method().is_safe() { LOOK_MAX } else { CHANGE_MAX };
@@ -159,26 +159,26 @@ async fn enter(State(admin): AdminState, request: Request, next: Next) -> Respon
 }
 
 impl AdminListener {
-    /// The configuration that is served now.
+    /// Returns the configuration that is served now.
     fn config(&self) -> Arc<Config> {
         Arc::clone(&self.subject.live.serving().config)
     }
 
-    /// The guard that is in use now.
+    /// Returns the guard that is in use now.
     fn guards(&self) -> Arc<Guard> {
         Arc::clone(&self.subject.live.serving().guards)
     }
 }
 
-/// A key as a request names it.
+/// Reads a key from a request.
 fn key(text: &str) -> Result<ResourceKey, AdminProblem> {
     let is_key = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
     is_key.then(|| ResourceKey::from_text(text)).ok_or_else(|| {
-        AdminProblem::malformed("key is that of a resource as /leases and the access log show it: visible ASCII")
+        AdminProblem::malformed("key must be a resource key as /leases and the access log show it: visible ASCII")
     })
 }
 
-/// A duration in milliseconds.
+/// Converts a duration to milliseconds.
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

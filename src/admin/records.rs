@@ -1,4 +1,4 @@
-//! Records: what is known of a resource, which writes are in doubt, and forgetting.
+//! Records: what the proxy knows of a resource, which writes are in doubt, and how an operator makes it forget.
 
 use axum::{
     Extension, Json,
@@ -31,7 +31,7 @@ use crate::{
     store::Incarnation,
 };
 
-/// Resources of a prefix that are forgotten in one request; the answer says where to go on.
+/// The number of resources that one request forgets by prefix; the answer carries the cursor for the next request.
 const FORGOTTEN_AT_ONCE: usize = 1_000;
 
 #[derive(Debug, Deserialize)]
@@ -40,8 +40,8 @@ pub(super) struct One {
     key: String,
 }
 
-/// What is known of one resource. One that was never written, or long ago, has no record; what absence stands for is
-/// shown then.
+/// Shows what the proxy knows of one resource. A resource that was never written, or long ago, has no record; then the
+/// answer shows the values that stand for absence.
 pub(super) async fn one(State(admin): AdminState, asked: Result<Query<One>, QueryRejection>) -> AdminAnswer {
     let Query(asked) = asked?;
     let key = key(&asked.key)?;
@@ -85,7 +85,7 @@ fn text(value: &http::HeaderValue) -> Option<String> {
     value.to_str().ok().map(str::to_owned)
 }
 
-/// A doubt: for how long it goes on, and how long ago it began, which follows from what the configuration says now.
+/// Shows a doubt: how long it lasts, and how long ago it began. The latter is computed from the current configuration.
 fn shown(admin: &AdminListener, key: &ResourceKey, snapshot: &Snapshot, doubt: Doubt) -> Value {
     let remaining = snapshot.now.until(doubt.until);
     let config = admin.config();
@@ -103,7 +103,7 @@ pub(super) struct RecordPage {
     limit: Option<usize>,
 }
 
-/// The resources of which a write is in doubt.
+/// Lists the resources that have a write in doubt.
 pub(super) async fn doubts(State(admin): AdminState, page: Result<Query<RecordPage>, QueryRejection>) -> AdminAnswer {
     let Query(page) = page?;
     let cursor = page.cursor.as_deref().map(Cursor::read).transpose()?;
@@ -125,7 +125,7 @@ pub(super) struct Forget {
     cursor: Option<String>,
 }
 
-/// Forgets what is known of a resource, or of all whose keys begin with a prefix.
+/// Forgets what the proxy knows of a resource, or of all resources whose keys begin with a prefix.
 pub(super) async fn forget(
     State(admin): AdminState,
     Extension(Caller(caller)): Extension<Caller>,
@@ -144,17 +144,17 @@ pub(super) async fn forget(
             let swept = sweep(&guards, cursor, FORGOTTEN_AT_ONCE, of_prefix).await?;
             (swept.found, swept.cursor)
         }
-        _ => return Err(AdminProblem::malformed("name a key, or a prefix and from the second request on a cursor")),
+        _ => return Err(AdminProblem::malformed("name a key, or a prefix and, from the second request on, a cursor")),
     };
     let busy = forget_all(&guards, &keys).await?;
     guards.forget_read_grants();
     let (key, prefix) = (request.key.as_deref(), request.prefix.as_deref());
-    tracing::info!(target: "ifmatch::audit", by = %caller, key, prefix, records = keys.len(), "knowledge was forgotten");
+    tracing::info!(target: "ifmatch::audit", by = %caller, key, prefix, records = keys.len(), "records were forgotten");
     let cursor = cursor.as_ref().map(Cursor::shown);
     Ok(Json(json!({ "forgotten": keys.len(), "busy": busy, "cursor": cursor })).into_response())
 }
 
-/// Forgets these, and says which of them had a write in flight or in doubt.
+/// Forgets these resources, and returns the ones that had a write in flight or in doubt.
 async fn forget_all(guards: &Guard, keys: &[ResourceKey]) -> Result<Vec<String>, AdminProblem> {
     let mut busy = Vec::new();
     for key in keys {

@@ -1,12 +1,13 @@
-//! Connections of the admin listener, each within limits: it answers beside a proxy under full load, and nobody who is
-//! slow there may hold it up.
+//! Connections of the admin listener, each within limits: the listener answers beside a proxy under full load, and a
+//! slow client must not hold it up.
 //!
 //! # Design
 //!
-//! *Who waits when all places are taken?* Nobody: the connection on which nothing was asked for the longest time makes
-//! room. A probe asks as soon as it is connected, and whoever only connects would keep it out for ever.
+//! *Which connection waits when all places are taken?* None: the connection that has had no request for the longest
+//! time makes room. A probe sends its request as soon as it is connected, and clients that only connect would otherwise
+//! keep it out forever.
 //!
-//! *What if the process has no descriptor left?* Some are kept open for nothing but that: one is closed, and the
+//! *What if the process has no descriptor left?* The listener keeps some open in reserve: it closes one, and the
 //! connection gets its number.
 
 use std::{
@@ -32,26 +33,26 @@ use tokio::{
 
 use super::bind::AdminSocket;
 
-/// Connections at once; a further one takes the place of another.
+/// The number of connections at once; a further one takes the place of another.
 const CONNECTIONS_MAX: usize = 64;
-/// How long a head may take to arrive, and a connection may be idle before the next: probes and tools send it at once.
+/// How long a head may take to arrive, and how long a connection may be idle before it: probes and tools send at once.
 const HEAD_MAX: Duration = Duration::from_secs(5);
-/// Bytes of a head.
+/// The largest request head, in bytes.
 const HEAD_BYTES: usize = 16 * 1024;
-/// How long a connection lives, however busy: who does not read its answers does not keep it.
+/// How long a connection lives, however busy it is: a client that does not read its answers must not hold it.
 const CONNECTION_MAX: Duration = Duration::from_secs(300);
-/// The time that the last answer has after that.
+/// How long the last answer may take after that.
 const LAST_ANSWER_MAX: Duration = Duration::from_secs(10);
 /// The pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Descriptors that are kept for connections when no others are left: a probe or two, and an operator.
+/// The number of descriptors in reserve for connections when no others are left: a probe or two, and an operator.
 const SPARES: usize = 8;
 
-/// Who is at the other end of a connection, for the audit log.
+/// The peer of a connection, for the audit log.
 #[derive(Clone, Debug)]
 pub(super) struct Caller(pub(super) Arc<str>);
 
-/// Serves for ever. Must be called on a runtime.
+/// Serves forever. Must be called on a runtime.
 pub(super) async fn serve(socket: AdminSocket, router: Router) -> io::Result<()> {
     let mut desk = AdminConnections { router, lines: Vec::new(), spares: Spares::default() };
     desk.spares.refill();
@@ -80,7 +81,7 @@ pub(super) async fn serve(socket: AdminSocket, router: Router) -> io::Result<()>
     }
 }
 
-/// A connection as the desk sees it.
+/// How a connection is used, which decides whether it makes room for another.
 #[derive(Clone, Debug)]
 pub(super) struct AdminConnection(Arc<Mutex<ConnectionUse>>);
 
@@ -90,7 +91,7 @@ struct ConnectionUse {
     since: Instant,
 }
 
-/// An answer that is being made, until it is dropped.
+/// An answer in progress, until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Answering(AdminConnection);
 
@@ -99,7 +100,7 @@ impl AdminConnection {
         Self(Arc::new(Mutex::new(ConnectionUse { answers: 0, since: Instant::now() })))
     }
 
-    /// An answer is being made here.
+    /// Counts an answer as in progress on this connection.
     pub(super) fn answer(&self) -> Answering {
         self.change(1);
         Answering(self.clone())
@@ -110,7 +111,7 @@ impl AdminConnection {
         *used = ConnectionUse { answers: used.answers.saturating_add_signed(by), since: Instant::now() };
     }
 
-    /// What goes first is least of all: idle ones before busy ones, and of them the oldest.
+    /// Returns the rank of a connection. The least goes first: idle ones before busy ones, and the oldest among them.
     fn order(&self) -> (bool, Instant) {
         let used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (used.answers > 0, used.since)
@@ -123,14 +124,14 @@ impl Drop for Answering {
     }
 }
 
-/// All connections, and what is kept for further ones.
+/// All connections, and the descriptors in reserve for further ones.
 struct AdminConnections {
     router: Router,
     lines: Vec<(AdminConnection, AbortHandle)>,
     spares: Spares,
 }
 
-/// Descriptors that are kept open for nothing, until there are no others.
+/// Descriptors held open in reserve, until the process has no others.
 #[derive(Clone, Debug, Default)]
 struct Spares(Arc<Mutex<Vec<File>>>);
 
@@ -144,7 +145,7 @@ impl Spares {
         }
     }
 
-    /// Closes one; false if there was none.
+    /// Closes one descriptor; returns false if there was none.
     fn give(&self) -> bool {
         self.lock().pop().is_some()
     }
@@ -154,7 +155,7 @@ impl Spares {
     }
 }
 
-/// Takes the descriptor of a connection back among the spare ones when that has ended, before anybody else gets it.
+/// Returns a connection's descriptor to the reserve when the connection has ended, before it can be used for another.
 struct Refill(Spares);
 
 impl Drop for Refill {
@@ -176,14 +177,14 @@ impl AdminConnections {
         let router = self.router.clone().layer(Extension(Caller(caller.into()))).layer(Extension(line.clone()));
         let refill = Refill(self.spares.clone());
         let task = tokio::spawn(async move {
-            // Dropped after the connection, however that ends.
+            // Dropped after the connection, however the connection ends.
             let _refill = refill;
             converse(stream, router).await;
         });
         self.lines.push((line, task.abort_handle()));
     }
 
-    /// Ends the connection that has been of no use for the longest time.
+    /// Ends the connection that has been unused for the longest time.
     fn end_one(&mut self) {
         let oldest = self.lines.iter().enumerate().min_by_key(|(_, (line, _))| line.order()).map(|(place, _)| place);
         if let Some(oldest) = oldest {
@@ -191,7 +192,7 @@ impl AdminConnections {
         }
     }
 
-    /// Makes room after a connection could not be accepted, for want of descriptors for example.
+    /// Makes room after a connection could not be accepted, for example for want of descriptors.
     async fn make_room(&mut self, error: &io::Error) {
         if self.spares.give() {
             return;
@@ -213,7 +214,7 @@ where
             .max_buf_size(HEAD_BYTES)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
     );
-    // How a connection ends is its client's own matter.
+    // How a connection ends concerns only its client.
     if timeout(CONNECTION_MAX, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
         let _ = timeout(LAST_ANSWER_MAX, connection).await;

@@ -1,4 +1,4 @@
-//! A walk through the records of the store, a bounded part of it a request.
+//! A walk through the records of the store, a bounded part per request.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
@@ -8,42 +8,42 @@ use crate::{
     guard::Guard,
 };
 
-/// Records in one question to the store.
+/// The number of records requested from the store at once.
 const PAGE: usize = 500;
-/// Records that one request looks at.
+/// The number of records that one request looks at.
 const LOOKS_MAX: usize = 20_000;
 
-/// Where a walk goes on: the last key that was looked at, as a word that says nothing to its reader.
+/// The place where a walk continues: the last key that was looked at, as an opaque word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cursor(ResourceKey);
 
 impl Cursor {
-    /// Reads what an earlier answer gave.
+    /// Reads a cursor from an earlier answer.
     pub(super) fn read(text: &str) -> Result<Self, AdminProblem> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok();
         let key = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).filter(|key| !key.is_empty());
-        let key = key.ok_or_else(|| AdminProblem::malformed("cursor is one that an earlier answer gave"))?;
+        let key = key.ok_or_else(|| AdminProblem::malformed("cursor must come from an earlier answer"))?;
         Ok(Self(ResourceKey::from_text(&key)))
     }
 
-    /// As answers give it.
+    /// Returns the cursor as answers show it.
     pub(super) fn shown(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0.as_str())
     }
 }
 
-/// What a part of a walk came to.
+/// The result of one part of a walk.
 pub(super) struct Swept<T> {
-    /// What was kept.
+    /// The values that were kept.
     pub(super) found: Vec<T>,
-    /// How many records were looked at.
+    /// The number of records that were looked at.
     pub(super) looked_at: usize,
-    /// Where to go on, unless all were looked at.
+    /// The cursor for the next part, unless all records were looked at.
     pub(super) cursor: Option<Cursor>,
 }
 
-/// Goes through records from a cursor on, and keeps what `keep` makes of them, until it has `limit` or has looked at
-/// enough.
+/// Walks through the records after a cursor and collects the values that `keep` returns. Stops at `limit` values, or
+/// when it has looked at enough records.
 pub(super) async fn sweep<T>(
     guards: &Guard,
     from: Option<Cursor>,
@@ -69,7 +69,7 @@ pub(super) async fn sweep<T>(
         if looked_at >= LOOKS_MAX {
             return Ok(Swept { found, looked_at, cursor: after.map(Cursor) });
         }
-        // A store in this process answers at once: others want their turn.
+        // A store in this process answers without waiting, so other tasks need a turn here.
         tokio::task::yield_now().await;
     }
 }

@@ -1,4 +1,4 @@
-//! The secret that requests carry, where one is asked for.
+//! The secret that requests must carry if the configuration names one.
 
 use std::{env, fs, io, path::PathBuf};
 
@@ -7,34 +7,34 @@ use subtle::ConstantTimeEq as _;
 
 use crate::config::TokenSource;
 
-/// The shortest token, in characters: with fewer, guessing would be worth a try.
+/// The shortest token, in characters: a shorter one would be worth guessing.
 const LENGTH_MIN: usize = 16;
 
-/// A token, of which only a hash is kept.
+/// A token; only its hash is kept.
 pub struct Token(blake3::Hash);
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub enum NoToken {
-    /// Its file cannot be read.
+    /// The file cannot be read.
     #[error("the token of the admin listener cannot be read from {}", .path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         error: io::Error,
     },
-    /// Its variable is not set.
-    #[error("the token of the admin listener is to be in the variable {0}, which is not set")]
+    /// The variable is not set.
+    #[error("the token of the admin listener belongs in the environment variable {0}, which is not set")]
     NotSet(String),
-    /// It is too short, or cannot stand in a header field.
-    #[error("the token of the admin listener has less than {LENGTH_MIN} characters, or others than visible ASCII")]
+    /// The token is too short, or cannot stand in a header field.
+    #[error("the token of the admin listener has fewer than {LENGTH_MIN} characters, or is not visible ASCII")]
     Unfit,
 }
 
 impl Token {
-    /// Reads it from where the configuration says that it is.
+    /// Reads the token from the place that the configuration names.
     pub fn read(source: &TokenSource) -> Result<Self, NoToken> {
         let text = match source {
             TokenSource::File(path) => {
@@ -50,8 +50,8 @@ impl Token {
         is_fit.then(|| Self(blake3::hash(text.as_bytes()))).ok_or(NoToken::Unfit)
     }
 
-    /// Whether a request carries it (RFC 6750 section 2.1). How long that takes tells nothing of it: hashes are compared,
-    /// in constant time.
+    /// Whether a request carries the token (RFC 6750 section 2.1). The time this takes reveals nothing about the token:
+    /// the function compares hashes, in constant time.
     pub(super) fn is_in(&self, headers: &HeaderMap) -> bool {
         let mut fields = headers.get_all(header::AUTHORIZATION).iter();
         let (Some(field), None) = (fields.next(), fields.next()) else { return false };

@@ -1,16 +1,16 @@
-//! What all bodies together may hold: memory and spool space (DESIGN, rule 13).
+//! The total memory and spool space that all bodies may hold (DESIGN, rule 13).
 //!
 //! # Design
 //!
-//! *Why is a part of the memory kept for each use?* Whoever uploads much and slowly would otherwise hold all of it: then no
-//! response is hashed, so that readers get no tags and can write nothing; no probe finds out the current tag; and each small
-//! write goes by way of a file. So a use finds its own part free, whatever the others hold. Beyond its part it may take what
-//! is kept for nobody.
+//! *Why is a part of the memory kept for each use?* Otherwise clients with large, slow uploads could hold all of it.
+//! Then no response would be hashed, so that readers would get no tags and could write nothing. No probe would find
+//! the current tag, and every small write would go through a file. So each use finds its own part free, whatever the
+//! others hold. Beyond its part it may take memory that is kept for no use.
 //!
 //! *Why have large bodies no part?* They have the spool.
 //!
-//! *Why a lock?* What is free for one use depends on what the others hold. Nothing under it takes more than a few additions,
-//! and a body comes by a few times.
+//! *Why a lock?* What is free for one use depends on what the others hold. The lock is held for a few additions at
+//! most, and a body takes it only a few times.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -19,21 +19,22 @@ use std::sync::{
 
 use crate::telemetry::metrics::Gauged;
 
-/// A request body is small up to here: nearly all that people edit is, and so is what programs send each other.
+/// The largest size of a small request body, in bytes. Nearly everything that people edit is small, and so is what
+/// programs send to each other.
 pub(super) const SMALL_BODY_BYTES: usize = 64 * 1024;
 
-/// What memory is wanted for.
+/// The purpose that memory is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryUse {
     /// The body of a request.
     Body,
-    /// That of a response, which is held until its client has it.
+    /// The body of a response that is held until its client has received it.
     Response,
-    /// That of a response which is only looked at.
+    /// The body of a response that is only inspected.
     Probe,
 }
 
-/// A use, and the part of the total that is kept for it: one of so many.
+/// A use with its own part of the total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BudgetPart {
     LargeBody,
@@ -54,7 +55,7 @@ impl BudgetPart {
         }
     }
 
-    /// What is kept of a total.
+    /// The bytes of a total that are kept for this use.
     const fn of_total(self, total: u64) -> u64 {
         match self {
             Self::LargeBody => 0,
@@ -67,15 +68,15 @@ impl BudgetPart {
 /// The totals over all bodies that are held at one time.
 #[derive(Debug)]
 pub struct BodyBudget {
-    /// How much each part of the memory holds, in the order of [`BudgetPart::ALL`].
+    /// The number of bytes that each part of the memory holds, in the order of [`BudgetPart::ALL`].
     memory: Mutex<[u64; 4]>,
     spool_free_bytes: AtomicU64,
-    /// What is free where nothing is held: bytes of memory, and bytes of spool files.
+    /// What is free if nothing is held: bytes of memory, and bytes of spool files.
     total: (u64, u64),
 }
 
 impl BodyBudget {
-    /// A budget of so many bytes of memory and so many bytes of spool files.
+    /// A budget with these totals for memory and spool files, in bytes.
     pub fn new(memory_total_bytes: usize, spool_total_bytes: u64) -> Self {
         Self {
             memory: Mutex::default(),
@@ -84,7 +85,7 @@ impl BodyBudget {
         }
     }
 
-    /// Holds `to` in the place of `from`, if the total and what is kept for others allow it.
+    /// Holds `to` instead of `from`, if the total and the parts kept for others allow it.
     fn change_memory(&self, from: (BudgetPart, u64), to: (BudgetPart, u64)) -> bool {
         let mut memory = self.lock();
         let mut held = *memory;
@@ -96,7 +97,7 @@ impl BodyBudget {
             kept.max(*held)
         };
         let fits = held.iter().zip(BudgetPart::ALL).map(kept).sum::<u64>().saturating_add(to.1) <= self.total.0;
-        // To give back is always allowed.
+        // Giving memory back is always allowed.
         if fits || to.1 == 0 {
             for (place, part) in held.iter_mut().zip(BudgetPart::ALL) {
                 *place += if part == to.0 { to.1 } else { 0 };
@@ -106,7 +107,7 @@ impl BodyBudget {
         fits
     }
 
-    /// A panic under the lock leaves all numbers as they were.
+    /// Locks the numbers. A panic under the lock leaves all of them unchanged.
     fn lock(&self) -> MutexGuard<'_, [u64; 4]> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,7 +120,7 @@ impl Gauged for BodyBudget {
     }
 }
 
-/// What one body holds of a [`BodyBudget`]; given back when it is dropped.
+/// What one body holds of a [`BodyBudget`], given back on drop.
 #[derive(Debug)]
 pub struct Share {
     budget: Arc<BodyBudget>,
@@ -134,13 +135,13 @@ impl Share {
         Self { budget: Arc::clone(budget), purpose, memory_bytes: 0, spool_bytes: 0 }
     }
 
-    /// Makes the share of memory at least `bytes`; false, and unchanged, where that much is not free.
+    /// Makes the share of memory at least `bytes`; returns false, and changes nothing, if that much is not free.
     pub fn hold_memory(&mut self, bytes: usize) -> bool {
         let bytes = bytes as u64;
         bytes <= self.memory_bytes || self.change_memory(bytes)
     }
 
-    /// Makes the share of spool space at least `bytes`; false, and unchanged, where that much is not free.
+    /// Makes the share of spool space at least `bytes`; returns false, and changes nothing, if that much is not free.
     pub fn hold_spool(&mut self, bytes: u64) -> bool {
         let more = bytes.saturating_sub(self.spool_bytes);
         let (free, order) = (&self.budget.spool_free_bytes, Ordering::Relaxed);
@@ -204,7 +205,7 @@ mod tests {
         let mut first = Share::none_of(&budget, MemoryUse::Body);
         let mut second = Share::none_of(&budget, MemoryUse::Body);
         assert!(first.hold_memory(6));
-        assert!(!second.hold_memory(5), "4 bytes are left of those that are kept for nobody else");
+        assert!(!second.hold_memory(5), "only 4 unreserved bytes are left");
         assert!(first.hold_memory(10), "growing takes the difference alone");
         assert!(!first.hold_memory(11));
         assert!(first.hold_memory(3), "it has as much already");
@@ -222,7 +223,7 @@ mod tests {
         assert!(second.hold_memory(10) && second.hold_spool(10) && !second.hold_spool(11));
     }
 
-    /// Whoever holds as much as it can of one use leaves the parts of all others.
+    /// A use that holds as much as it can leaves the parts of all others.
     #[test]
     fn no_use_takes_the_part_of_another() {
         for (first, bytes, most) in [
@@ -247,7 +248,7 @@ mod tests {
         }
     }
 
-    /// A body that has grown large is counted among those, all of it.
+    /// A body that has grown large is counted as large, with all its bytes.
     #[test]
     fn a_body_that_grows_gives_the_part_of_small_ones_back() {
         let budget = Arc::new(BodyBudget::new(MIB, 0));

@@ -1,22 +1,22 @@
-//! The client of a request, as a seam: a session of pingora, or a simulated one.
+//! The client of a request, as a seam: a pingora session, or a simulated client.
 
 use std::pin::Pin;
 
 use bytes::Bytes;
 use pingora::http::RequestHeader;
 
-/// A wait for something on the other side of a seam.
+/// A future that waits for the other side of a seam.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The client of one request, whose head is here.
+/// The client of one request, whose head has arrived.
 pub trait Client: Send {
-    /// The head of the request, as it came.
+    /// The head of the request, as received.
     fn head(&self) -> &RequestHeader;
 
     /// Whether content follows the head.
     fn has_content(&mut self) -> bool;
 
-    /// The hash of the certificate that the client has proved to have.
+    /// The hash of the certificate that the client has proved to own.
     fn certificate(&self) -> Option<&[u8]>;
 
     /// Tells a client that waits for `100 Continue` (RFC 9110 section 10.1.1) to send its content.
@@ -25,6 +25,7 @@ pub trait Client: Send {
     /// The next bytes of the content, which may be empty; `None` at its end.
     fn next_chunk(&mut self) -> BoxFuture<'_, pingora::Result<Option<Bytes>>>;
 
-    /// Ends when the client has gone; never while it still has content to send, which alone would tell.
+    /// Completes when the client has gone. While the client still has content to send it never completes, since only
+    /// reading that content would tell.
     fn gone(&mut self) -> BoxFuture<'_, Box<pingora::Error>>;
 }

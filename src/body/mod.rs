@@ -18,21 +18,21 @@ pub use receive::{BodyLimits, ReceiveError, receive};
 
 use spool::SpoolCursor;
 
-/// The largest chunk that a reader yields, in bytes: between two chunks the sender looks whether the upstream has
+/// The largest chunk that a reader yields, in bytes. Between two chunks the sender checks whether the upstream has
 /// already answered.
 pub(super) const CHUNK_MAX_BYTES: usize = 64 * 1024;
 
-/// A complete request body. Its share of the totals is given back when it is dropped.
+/// A complete request body. Its share of the totals is given back on drop.
 #[derive(Debug)]
 pub struct Body {
     content: Content,
     len: u64,
-    /// `None` for the empty body, whose digest is rarely asked for.
+    /// `None` for the empty body, whose digest is rarely needed.
     digest: Option<blake3::Hash>,
     _share: Option<Share>,
 }
 
-/// Where the bytes are.
+/// The place of the bytes.
 #[derive(Debug)]
 pub(crate) enum Content {
     Memory(Bytes),
@@ -49,22 +49,22 @@ impl Body {
         Self { content, len, digest: Some(digest), _share: Some(share) }
     }
 
-    /// Its length in bytes.
+    /// The length in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has no bytes.
+    /// Whether the body has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The hash of its bytes, computed while they were received.
+    /// The hash of the bytes, computed while they were received.
     pub fn digest(&self) -> blake3::Hash {
         self.digest.unwrap_or_else(|| blake3::hash(b""))
     }
 
-    /// Reads it from its beginning; any number of readers may exist.
+    /// Reads the body from its beginning. Any number of readers may exist.
     pub fn reader(&self) -> BodyReader {
         match &self.content {
             Content::Memory(bytes) => BodyReader { block: bytes.clone(), spool: None },

@@ -1,4 +1,4 @@
-//! Receiving a request body completely before anything is asked of the upstream (DESIGN, rule 5).
+//! Receiving a request body completely before any request goes to the upstream (DESIGN, rule 5).
 
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::patience::within;
 
-/// What one request body may cost.
+/// The limits of one request body.
 #[derive(Clone, Debug)]
 pub struct BodyLimits {
     /// The largest body that is kept in memory, in bytes.
@@ -23,23 +23,23 @@ pub struct BodyLimits {
     pub max_bytes: u64,
     /// How long the whole body may take to arrive.
     pub timeout: Duration,
-    /// Where spool files are made.
+    /// The directory of the spool files.
     pub spool_dir: PathBuf,
 }
 
 /// Why a request body was not received.
 #[derive(Debug, Error)]
 pub enum ReceiveError {
-    /// It is, or says it is, larger than [`BodyLimits::max_bytes`].
+    /// The body, or its declared length, is larger than [`BodyLimits::max_bytes`].
     #[error("the body is too large")]
     TooLarge,
-    /// It did not arrive within [`BodyLimits::timeout`].
+    /// The body did not arrive within [`BodyLimits::timeout`].
     #[error("the body took too long to arrive")]
     TimedOut,
-    /// It does not fit into what other bodies leave of the totals, in memory or spool files.
+    /// The body does not fit into what other bodies leave of the totals, in memory or spool files.
     #[error("no room is left for the body")]
     Full,
-    /// The client is gone, or its message is malformed.
+    /// The client has gone, or its message is malformed.
     #[error("the client did not send its body")]
     Client(#[source] Box<pingora::Error>),
     /// The spool file failed.
@@ -47,12 +47,12 @@ pub enum ReceiveError {
     Spool(#[from] io::Error),
 }
 
-/// Receives the body of a request: into memory, or where it is larger than [`BodyLimits::memory_bytes`], or the total
-/// of memory is used up, into a spool file.
+/// Receives the body of a request into memory. The body goes to a spool file if it is larger than
+/// [`BodyLimits::memory_bytes`], or if the total of memory is used up.
 ///
-/// A body that is too large by its own `Content-Length` is refused before a byte of it is asked for. A client that
-/// waits for `100 Continue` (RFC 9110 section 10.1.1) gets it directly before reading begins; over HTTP/2 pingora
-/// sends no interim responses, and such a client goes on after its own timeout.
+/// A body that is too large by its own `Content-Length` is refused before the proxy requests a byte of it. A client
+/// that waits for `100 Continue` (RFC 9110 section 10.1.1) gets it directly before reading begins. Over HTTP/2 pingora
+/// sends no interim responses, and a waiting client goes on after its own timeout.
 pub async fn receive(
     client: &mut dyn Client,
     limits: &BodyLimits,
@@ -77,7 +77,7 @@ fn expects_continue(head: &RequestHeader) -> bool {
         && head.headers.get(header::EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
-/// The declared length. Pingora has already refused values that disagree.
+/// The declared length. Pingora has already refused contradictory values.
 pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
     let value = fields.get(header::CONTENT_LENGTH)?.to_str().ok()?;
     value.split(',').next()?.trim().parse().ok()
@@ -116,9 +116,9 @@ struct Gathering<'a> {
 }
 
 enum HeldBody {
-    /// At most one chunk, as it came: most bodies are complete with it.
+    /// At most one chunk, as received: most bodies are complete with it.
     Chunk(Bytes),
-    /// More than one, joined, so that a body of tiny chunks costs no more than its bytes.
+    /// More than one chunk, joined, so that a body of tiny chunks costs no more than its bytes.
     Joined(Vec<u8>),
     Spooled(SpoolWriter),
 }
@@ -141,21 +141,21 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// The most of this body that is kept in memory: little, if it is to go to a file anyway.
+    /// The number of bytes of this body that may be kept in memory: few, if the body is to go to a file anyway.
     fn memory_max(&self) -> usize {
         let memory_max = self.limits.memory_bytes;
         let is_large = self.declared.is_some_and(|declared| declared > memory_max as u64);
         if is_large { memory_max.min(SMALL_BODY_BYTES) } else { memory_max }
     }
 
-    /// Room for what has arrived and as much again, so that a body is moved a few times at the most; and for no more than
-    /// it says that it has. What it only says costs its client nothing.
+    /// Returns room for what has arrived and as much again, so that a body is moved only a few times. The room is
+    /// never more than the body declares. A declared length alone takes no memory.
     fn room(&self, len: usize) -> usize {
         let declared = self.declared.and_then(|declared| usize::try_from(declared).ok()).unwrap_or(usize::MAX);
         len.saturating_mul(2).min(self.memory_max()).min(declared).max(len)
     }
 
-    /// Keeps a chunk in memory; gives it back where it must go to a spool file.
+    /// Keeps a chunk in memory, or returns it if it must go to a spool file.
     fn keep(&mut self, chunk: Bytes) -> Option<Bytes> {
         let len = usize::try_from(self.len).ok().filter(|len| *len <= self.memory_max());
         let Some(len) = len else { return Some(chunk) };

@@ -1,14 +1,14 @@
 //! Spool files: request bodies that are too large for memory.
 //!
-//! A spool file has no name and is readable by this process alone, so nothing is left behind by a crash. All file
-//! operations run on the blocking pool: an async thread serves other connections meanwhile.
+//! A spool file has no name and only this process can read it, so a crash leaves nothing behind. All file operations
+//! run on the blocking pool, so that the async thread can serve other connections meanwhile.
 
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use tokio::{io::AsyncWriteExt, task::spawn_blocking};
 
-/// Bytes read from a spool file at a time; each read is a visit to the blocking pool.
+/// The number of bytes read from a spool file at a time. Each read is a visit to the blocking pool.
 const READ_BLOCK_BYTES: u64 = 256 * 1024;
 
 /// A spool file that is being written.
@@ -18,26 +18,26 @@ pub(super) struct SpoolWriter {
 }
 
 impl SpoolWriter {
-    /// Makes an unlinked file in a directory.
+    /// Creates an unlinked file in a directory.
     pub(super) async fn create(dir: &Path) -> io::Result<Self> {
         let dir = dir.to_owned();
         let file = spawn_blocking(move || tempfile::tempfile_in(dir)).await??;
         Ok(Self { file: tokio::fs::File::from_std(file) })
     }
 
-    /// Appends bytes. An error of the disk may appear at the next call only.
+    /// Appends bytes. A disk error may appear only at the next call.
     pub(super) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes).await
     }
 
-    /// Ends the file.
+    /// Completes the file.
     pub(super) async fn finish(mut self) -> io::Result<Arc<File>> {
         self.file.flush().await?;
         Ok(Arc::new(self.file.into_std().await))
     }
 }
 
-/// A place in a finished spool file. Positioned reads leave the file alone, so that several readers share it.
+/// A position in a finished spool file. Positioned reads do not change the file, so several readers can share it.
 #[derive(Debug)]
 pub(super) struct SpoolCursor {
     file: Arc<File>,

@@ -1,4 +1,5 @@
-//! The admin listener of `ifmatch run`: opened before anything is served, so that what is wrong with it is told at once.
+//! The admin listener of `ifmatch run`, opened before anything is served, so that a problem with it is reported at
+//! once.
 
 use std::{error::Error, io, thread};
 
@@ -8,7 +9,7 @@ use crate::{
     config::{self, Config},
 };
 
-/// A listener that is bound, and its token.
+/// A bound listener with its token.
 pub(super) struct BoundAdmin {
     socket: AdminSocket,
     settings: config::Admin,
@@ -16,7 +17,7 @@ pub(super) struct BoundAdmin {
 }
 
 impl BoundAdmin {
-    /// The listener that a configuration asks for; or why there is none, and how the process ends then.
+    /// Opens the listener that a configuration names. The error comes with the exit code of the process.
     pub(super) fn open(config: &Config) -> Result<Option<Self>, (Box<dyn Error>, Exit)> {
         let Some(settings) = config.admin.clone() else { return Ok(None) };
         let token = settings.token.as_ref().map(Token::read).transpose();
@@ -25,14 +26,14 @@ impl BoundAdmin {
         Ok(Some(Self { socket, settings, token }))
     }
 
-    /// Serves on a thread of its own, for as long as the process lives: whatever the others are busy with, it answers.
+    /// Serves on its own thread for as long as the process lives: it answers however busy the other threads are.
     pub(super) fn serve(self, subject: Subject) -> io::Result<()> {
         tracing::info!(listen = self.socket.address(), "admin listener");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         thread::Builder::new().name("ifmatch-admin".to_owned()).spawn(move || {
             let served = runtime.block_on(admin::serve(self.socket, &self.settings, self.token, subject));
             if let Err(error) = served {
-                tracing::error!(%error, "the admin listener cannot be served");
+                tracing::error!(%error, "the admin listener cannot serve");
             }
         })?;
         Ok(())

@@ -1,4 +1,4 @@
-//! `ifmatch check`: all problems of a configuration, or a table of its routes.
+//! `ifmatch check`: reports all problems of a configuration, or prints a table of its routes.
 
 use std::{borrow::Cow, path::Path, process::ExitCode, time::Duration};
 
@@ -41,13 +41,13 @@ fn row(route: &Route) -> [String; 9] {
     ]
 }
 
-/// The servers of an upstream as the file lists them.
+/// Returns the servers of an upstream as the file lists them.
 fn servers(upstream: &Upstream) -> String {
     let before = if upstream.tls.is_some() { "https://" } else { "" };
     upstream.servers.iter().map(|server| format!("{before}{server}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What one must know to take a lease: where, what it guards, and how long it may last.
+/// Returns what a client must know to take a lease: where, what it guards, and how long it may last.
 fn leases(rules: &LeaseRules) -> String {
     let place = match rules.dialect {
         Dialect::Native => rules.prefix.as_str(),
@@ -59,12 +59,12 @@ fn leases(rules: &LeaseRules) -> String {
     format!("{place} {guards} {}-{}{infinite}{required}", shown(min), shown(max))
 }
 
-/// A duration as one word: `1m30s`.
+/// Formats a duration as one word: `1m30s`.
 fn shown(duration: Duration) -> String {
     show_duration(duration).replace(' ', "")
 }
 
-/// Lines whose columns are as wide as their widest cell.
+/// Returns lines whose columns are as wide as their widest cell.
 pub(super) fn table<const N: usize>(headings: &[String; N], rows: &[[String; N]]) -> Vec<String> {
     let all = || std::iter::once(headings).chain(rows);
     let width = |column: usize| all().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();

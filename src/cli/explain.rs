@@ -1,6 +1,6 @@
-//! `ifmatch explain`: which route a request takes and why, its resource key, and what a write needs.
+//! `ifmatch explain`: shows which route a request takes and why, its resource key, and what a write needs.
 //!
-//! The door decides, as it does for a request that comes over the network; here is only told what it found.
+//! The door decides, as it does for a request that comes over the network; this module only reports its decision.
 
 use std::{fmt::Write as _, process::ExitCode, slice, sync::Arc};
 
@@ -30,7 +30,7 @@ use crate::{
     },
 };
 
-/// A request as far as routes and policies look at it.
+/// The parts of a request that routes and policies look at.
 #[derive(Debug)]
 struct ExplainedRequest {
     method: Method,
@@ -59,7 +59,7 @@ pub(super) fn execute(options: &ExplainOptions) -> ExitCode {
 }
 
 fn request(options: &ExplainOptions) -> Result<ExplainedRequest, String> {
-    let method = options.method.parse().ok().ok_or_else(|| format!("{:?} is no method", options.method))?;
+    let method = options.method.parse().ok().ok_or_else(|| format!("{:?} is not a method", options.method))?;
     let mut headers = HeaderMap::new();
     for field in &options.headers {
         let parsed = field.split_once(':').and_then(|(name, value)| {
@@ -83,7 +83,7 @@ fn field<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// What becomes of a request, as pairs of a label and a text.
+/// Explains what becomes of a request, as pairs of a label and a text.
 fn explain(config: &Config, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
     let table = table(&config.routes);
     let (path, _) = split_query(request.target.as_bytes());
@@ -126,7 +126,7 @@ fn explain(config: &Config, request: &ExplainedRequest) -> Vec<(&'static str, St
     lines
 }
 
-/// The target that the backend gets, where the route changes it.
+/// Returns the target that the backend gets, if the route changes it.
 fn mapped(route: &Route, request: &ExplainedRequest) -> Option<String> {
     let target = route.mapping.to_upstream(request.target.as_bytes())?;
     (!route.mapping.is_identity()).then(|| String::from_utf8_lossy(&target).into_owned())
@@ -136,7 +136,7 @@ fn describe(route: &Route) -> String {
     format!("{:?} (host {}, path {})", route.name, route.host, route.path)
 }
 
-/// Why a route was taken: the others that match, too.
+/// Explains why a route was taken, and names the others that match.
 fn why(config: &Config, taken: &Route, request: &ExplainedRequest, normal: Option<&NormalPath>) -> String {
     let Some(normal) = normal else { return "it matches the path as it is spelled".to_owned() };
     let matches = |route: &&Arc<Route>| table(slice::from_ref(*route)).find(&request.host, normal).is_some();
@@ -165,7 +165,7 @@ fn policy(route: &Route) -> String {
     )
 }
 
-/// What is not the same for all clients, where it is not the default.
+/// Lists the settings that differ between clients, unless they have their defaults.
 fn clients(guard: &GuardRules) -> String {
     let mut text = String::new();
     let errors = if guard.speaks_azure() { ErrorShape::Azure } else { ErrorShape::Problem };
@@ -174,7 +174,7 @@ fn clients(guard: &GuardRules) -> String {
         ("probe_auth", guard.probe_auth.word(), ProbeAuth::Client.word()),
         ("idempotency", guard.idempotency.word(), Idempotency::Off.word()),
     ];
-    // A text takes whatever is written to it.
+    // Writing to a string cannot fail.
     for (key, word, _) in words.iter().filter(|(_, word, default)| word != default) {
         let _ = write!(text, ", {key} = {word:?}");
     }
@@ -186,7 +186,7 @@ fn leases(rules: &LeaseRules) -> String {
     format!(", lease.dialect = {dialect:?}, lease.guards = {guards:?}, lease.required = {}", rules.required)
 }
 
-/// What becomes of it, and what a write needs.
+/// Explains what becomes of a request, and what a write needs.
 fn outcome(door: &Door, guard: Option<&GuardRules>, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
     match door {
         Door::Refuse { refusal, .. } => vec![("outcome", refused(refusal))],
@@ -203,7 +203,7 @@ fn outcome(door: &Door, guard: Option<&GuardRules>, request: &ExplainedRequest) 
     }
 }
 
-/// What becomes of a request in the azure dialect: it is one of its operations, or it is refused.
+/// Explains what becomes of a request in the azure dialect: it is one of its operations, or it is refused.
 fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
     let containers = guard.lease.as_ref().is_some_and(|rules| rules.guards == LeaseGuards::Delete);
     let call = match Call::read(&guarded.method, request.target.as_bytes(), &request.headers, containers) {
@@ -215,7 +215,7 @@ fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRe
     };
     let mut lines = vec![("operation", call.operation.name().to_owned())];
     if call.operation.is_lease() {
-        lines.push(("outcome", "the lease is looked at, after the backend was asked for the resource".to_owned()));
+        lines.push(("outcome", "the lease is judged after the backend has been asked for the resource".to_owned()));
         return lines;
     }
     let usage = usage(guarded, guard.class_of(&guarded.method));
@@ -236,7 +236,7 @@ fn judged(request: &GuardedRequest, guard: &GuardRules, headers: &HeaderMap) -> 
         _ => "a write",
     };
     if class == MethodClass::Unjudged {
-        return vec![("outcome", "it passes unjudged; our fields are added to what the upstream allows".to_owned())];
+        return vec![("outcome", "it passes unjudged; ifmatch adds its fields to what the upstream allows".to_owned())];
     }
     let mut lines = vec![("method", format!("{} is {kind}", request.method))];
     if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage(request, class))) {
@@ -255,7 +255,7 @@ fn judged(request: &GuardedRequest, guard: &GuardRules, headers: &HeaderMap) -> 
     let outcome = match Preconditions::parse(headers) {
         Err(malformed) => refused(&Refusal::new(Code::MalformedPrecondition, malformed.to_string())),
         Ok(conditions) => match requirement(require, guard.allow_any, &conditions, &Representation::Unknown) {
-            Requirement::Missing => refused(&Refusal::new(Code::PreconditionRequired, "it carries nothing of that")),
+            Requirement::Missing => refused(&Refusal::new(Code::PreconditionRequired, "the request has none of these")),
             Requirement::NeedsExistence => "the current state of the resource decides if that is enough".to_owned(),
             Requirement::Satisfied if conditions.is_empty() => "it passes without a precondition".to_owned(),
             Requirement::Satisfied => "its preconditions are judged against the current state".to_owned(),
@@ -267,7 +267,7 @@ fn judged(request: &GuardedRequest, guard: &GuardRules, headers: &HeaderMap) -> 
     lines
 }
 
-/// The refusal of a write that has no key where one is required, or one that cannot be read.
+/// Returns the refusal of a write whose key is required but missing, or cannot be read.
 fn lacks_key(guard: &GuardRules, headers: &HeaderMap) -> Option<String> {
     match key_of(headers, key_fields(guard.errors)) {
         _ if guard.idempotency == Idempotency::Off => None,
@@ -277,7 +277,7 @@ fn lacks_key(guard: &GuardRules, headers: &HeaderMap) -> Option<String> {
     }
 }
 
-/// What a request does to its resource, as far as leases are concerned.
+/// Returns what a request does to its resource, as far as leases are concerned.
 fn usage(request: &GuardedRequest, class: MethodClass) -> Usage {
     match class {
         MethodClass::Read => Usage::Read,
@@ -298,10 +298,8 @@ fn lease_needs(rules: &LeaseRules) -> &'static str {
 fn needs(require: Require, allow_any: bool) -> &'static str {
     match (require, allow_any) {
         (Require::Never, _) => "nothing; a precondition is judged if there is one",
-        (Require::Existing, false) => "If-Match with the current tag where the resource exists, nothing to create it",
-        (Require::Existing, true) => {
-            "If-Match with the current tag or * where the resource exists, nothing to create it"
-        }
+        (Require::Existing, false) => "If-Match with the current tag if the resource exists, nothing to create it",
+        (Require::Existing, true) => "If-Match with the current tag or * if the resource exists, nothing to create it",
         (Require::Always, false) => "If-Match with the current tag, or If-None-Match: * to create",
         (Require::Always, true) => "If-Match with the current tag or *, or If-None-Match: * to create",
     }

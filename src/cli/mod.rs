@@ -1,4 +1,4 @@
-//! The command line: what can be asked of `ifmatch`, and what its exit codes mean.
+//! The command line: the commands of `ifmatch`, and the meaning of its exit codes.
 
 mod admin_listener;
 mod check;
@@ -24,10 +24,10 @@ use crate::{
     core::policy::Policy,
 };
 
-/// The configuration of `ifmatch run`, where nothing is said.
+/// The default configuration of `ifmatch run`.
 const DEFAULT_FILE: &str = "ifmatch.toml";
 
-/// What went wrong, as the number that the process ends with; 0 is success. Those above 1 are those of `sysexits.h`.
+/// The reasons for failure, as exit codes of the process; 0 is success. Those above 1 come from `sysexits.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
@@ -57,7 +57,7 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum CliCommand {
-    /// Serve: with a configuration, or in front of one server without any.
+    /// Serve with a configuration, or in front of one server without a configuration.
     Run(RunOptions),
     /// Check a configuration: report all of its problems, or print its routes.
     Check {
@@ -68,36 +68,36 @@ enum CliCommand {
     Demo(DemoOptions),
     /// Make a running process load its configuration again.
     Reload(ReloadOptions),
-    /// Tell which route a request takes and why, what its resource key is, and what a write needs.
+    /// Show which route a request takes and why, what its resource key is, and what a write needs.
     Explain(ExplainOptions),
     /// See and break leases, and forget what is known of resources, through the admin listener of a running ifmatch.
     Leases(LeasesOptions),
 }
 
-/// What `ifmatch run` was asked for.
+/// The options of `ifmatch run`.
 #[derive(Debug, Args)]
 pub struct RunOptions {
-    /// The configuration; ifmatch.toml where neither a file nor an upstream is given.
+    /// The configuration; ifmatch.toml if neither a file nor an upstream is given.
     #[arg(conflicts_with_all = ["upstream", "policy", "listen"])]
     pub file: Option<PathBuf>,
-    /// Run without a file, in front of the server of this URL.
+    /// Run without a file, in front of the server at this URL.
     #[arg(long, value_name = "URL")]
     pub upstream: Option<String>,
-    /// The policy of all requests; optimistic where nothing is said.
+    /// The policy of all requests; optimistic by default.
     #[arg(long, requires = "upstream", value_parser = policy)]
     pub policy: Option<Policy>,
-    /// An address to listen on, 127.0.0.1:8080 where nothing is said; may be given several times.
+    /// An address to listen on, 127.0.0.1:8080 by default; may be given several times.
     #[arg(long, requires = "upstream", value_name = "ADDRESS")]
     pub listen: Vec<String>,
 }
 
 impl RunOptions {
-    /// The file that they ask for.
+    /// Returns the configuration file, or `None` if an upstream is given instead.
     pub fn path(&self) -> Option<&Path> {
         self.upstream.is_none().then(|| self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE)))
     }
 
-    /// The configuration that they ask for.
+    /// Loads the configuration that the options name.
     pub fn load(&self) -> Result<Loaded, Problems> {
         match &self.upstream {
             Some(url) => config::from_upstream(url, self.policy.unwrap_or(Policy::Optimistic), &self.listen),
@@ -106,36 +106,36 @@ impl RunOptions {
     }
 }
 
-/// What `ifmatch reload` was asked for.
+/// The options of `ifmatch reload`.
 #[derive(Debug, Args)]
 struct ReloadOptions {
-    /// The configuration that names the control socket; ifmatch.toml where nothing is said. The process loads the file
-    /// that it was started with.
+    /// The configuration that names the control socket; ifmatch.toml by default. The process loads the file that it was
+    /// started with.
     file: Option<PathBuf>,
-    /// The control socket, where it is not that of the configuration.
+    /// The control socket, if it is not that of the configuration.
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Insist on a change that takes leases from their holders, or that believes what is remembered from before.
+    /// Insist on a change that takes leases from their holders, or that trusts what is remembered from before.
     #[arg(long)]
     force: bool,
 }
 
-/// What `ifmatch demo` was asked for.
+/// The options of `ifmatch demo`.
 #[derive(Debug, Args)]
 struct DemoOptions {
-    /// End after the walk; the exit code tells whether all of it went as it must.
+    /// End after the walk; the exit code tells whether all steps ended as they must.
     #[arg(long)]
     once: bool,
 }
 
-/// What `ifmatch explain` was asked for.
+/// The options of `ifmatch explain`.
 #[derive(Debug, Args)]
 struct ExplainOptions {
     /// The configuration.
     file: PathBuf,
     /// The method of the request.
     method: String,
-    /// Its URL, or its target and the host with -H.
+    /// Its URL, or its target with the host given by -H.
     url: String,
     /// A header field of the request, 'Name: value'; may be given several times.
     #[arg(short = 'H', long = "header", value_name = "FIELD")]
@@ -147,7 +147,7 @@ fn policy(word: &str) -> Result<Policy, String> {
     Policy::of(word).ok_or_else(|| format!("it is one of {}", words.join(", ")))
 }
 
-/// Does what the arguments ask for; the first of them is the name of the program.
+/// Runs the command that the arguments name; the first argument is the name of the program.
 pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match CommandLine::try_parse_from(arguments) {
         Ok(CommandLine { command: CliCommand::Run(options) }) => run::execute(&options),
@@ -157,14 +157,14 @@ pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(CommandLine { command: CliCommand::Explain(options) }) => explain::execute(&options),
         Ok(CommandLine { command: CliCommand::Leases(options) }) => leases::execute(&options),
         Err(answer) => {
-            // Help and version are errors to clap, and a closed pipe is nobody's concern.
+            // Help and version are errors to clap, and a closed pipe is no failure.
             let _ = answer.print();
             if answer.use_stderr() { Exit::Usage.into() } else { ExitCode::SUCCESS }
         }
     }
 }
 
-/// Prints a line on standard output. Whoever closes the pipe early has read enough.
+/// Prints a line on standard output. A reader that closes the pipe early has read enough.
 fn print(line: impl Display) {
     let _ = writeln!(stdout().lock(), "{line}");
 }
@@ -174,7 +174,7 @@ fn complain(line: impl Display) {
     let _ = writeln!(stderr().lock(), "{line}");
 }
 
-/// Reports everything that is wrong with a configuration.
+/// Reports all problems of a configuration.
 pub fn report(problems: &Problems) -> ExitCode {
     complain(problems);
     Exit::Configuration.into()

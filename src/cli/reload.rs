@@ -1,4 +1,4 @@
-//! `ifmatch reload`: asks a running process to load its configuration again, and tells what became of it.
+//! `ifmatch reload`: requests that a running process load its configuration again, and reports the result.
 
 use std::{path::Path, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `ifmatch run`: serve until asked to stop.
+//! `ifmatch run`: serves until asked to stop.
 
 use std::{error::Error, io, os::unix::net::UnixListener, path::Path, process::ExitCode, sync::Arc};
 
@@ -64,7 +64,7 @@ struct Doors {
 }
 
 impl Doors {
-    /// Opens them; or tells why one cannot be opened, and how the process ends then.
+    /// Opens all of them. The error tells why one cannot be opened, and has the exit code of the process.
     fn open(config: &Config, tls: Option<Arc<Downstream>>) -> Result<Self, (Box<dyn Error>, Exit)> {
         let failed = |error: io::Error| (error.into(), Exit::Unavailable);
         let listeners = Listeners::inherit_or_bind(&config.server.listen);
@@ -80,14 +80,14 @@ impl Doors {
     }
 }
 
-/// What handshakes are answered with, where a listener speaks TLS.
+/// Loads the certificates if a listener speaks TLS.
 fn tls(config: &Config) -> Result<Option<Arc<Downstream>>, FileError> {
     let server = &config.server;
     let is_needed = server.listen.iter().any(|listen| matches!(listen, Listen::Tls(_)));
     if is_needed { Downstream::load(&server.tls).map(|tls| Some(Arc::new(tls))) } else { Ok(None) }
 }
 
-/// Says what serves where, and what its store promises.
+/// Logs where the proxy serves, and what its store promises.
 fn announce(config: &Config, listeners: &Listeners) {
     let guarded = config.routes.iter().filter(|route| route.guard.is_some()).count();
     tracing::info!(
@@ -101,17 +101,17 @@ fn announce(config: &Config, listeners: &Listeners) {
     );
 }
 
-/// Says what two processes on one socket would do without a store that both of them see.
+/// Warns that two processes on one socket need a store that both of them see.
 fn warn_of_others(config: &Config, listeners: &Listeners) {
     if listeners.are_inherited() && matches!(config.store.kind, StoreKind::Memory | StoreKind::Disk { .. }) {
         tracing::warn!(
-            "the sockets were handed over: with this store no other process may serve them at the same time, or writes \
-             through one are not seen by the other; hand over while both run with etcd or redis alone"
+            "the sockets were handed over: with this store no other process may serve them at the same time, because \
+             neither process sees the other's writes; hand over only while both run with etcd or redis"
         );
     }
 }
 
-/// What a store keeps, and for whom.
+/// Returns what a store keeps, and for which proxies.
 fn promise(kind: &StoreKind) -> &'static str {
     match kind {
         StoreKind::Memory => {
@@ -167,7 +167,7 @@ fn serve(
     })
 }
 
-/// The first generation: a configuration with its guard and its store.
+/// Builds the first generation: a configuration with its guard and its store.
 pub(super) async fn live(
     config: &Arc<Config>,
     opened: &Opened,
@@ -175,7 +175,7 @@ pub(super) async fn live(
     activity: Option<Arc<Activity>>,
 ) -> Result<Arc<Live>, Box<dyn Error>> {
     let held_until = opened.store.now().await?.plus(opened.left.hold(config));
-    // This runtime carries no requests, and lives as long as they come.
+    // This runtime carries no requests, and lives as long as requests come.
     let upstreams = Arc::new(Upstreams::checked_on(Handle::current()));
     let guards = Guard::new(config, upstreams, Arc::clone(&opened.store), random_u64()?, held_until);
     let guards = Arc::new(guards.signing_with(signer).noting(activity));
@@ -184,7 +184,7 @@ pub(super) async fn live(
     Ok(Arc::new(Live::new(serving)))
 }
 
-/// Says what went wrong, with its causes.
+/// Reports what went wrong, with its causes.
 pub(super) fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
     let causes = std::iter::successors(Some(error), |&error| error.source());
     complain(format_args!("ifmatch: {}", causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")));
@@ -200,7 +200,7 @@ mod tests {
         store::Left,
     };
 
-    /// The upstream of a route that tests make has `timeout` and `late_max` of 5 s each.
+    /// The upstream of a test's route has `timeout` and `late_max` of 5 s each.
     #[test]
     fn a_start_waits_for_as_long_as_a_write_of_an_earlier_process_can_come() {
         let mut config = config(vec![route("/doc", None, &[])]);

@@ -1,6 +1,6 @@
-//! What each number of the configuration is by default, and the least and the most that it may be.
+//! The default, the minimum and the maximum of each number in the configuration.
 //!
-//! A limit that is too far out is nearly always a wrong unit, and the least values are those that the program still
+//! A value above its maximum nearly always has a wrong unit, and a minimum is the least value that the program still
 //! works with. `config/ifmatch.toml` tells users the reason for each default.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// A key with its default and its range, both ends included.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit<T> {
-    /// As the user knows it.
+    /// The key as users write it.
     pub(super) key: &'static str,
     pub(super) default: T,
     pub(super) min: T,
@@ -35,7 +35,7 @@ const fn hours(count: u64) -> Duration {
     Duration::from_secs(count * 3600)
 }
 
-/// 0 stands for one per core.
+/// 0 stands for one thread per core.
 pub(super) const THREADS: Limit<usize> = limit("threads", 0, 0, 1024);
 pub(super) const BODY_MEMORY: Limit<u64> = limit("body_memory", MIB, 0, GIB);
 pub(super) const BODY_MEMORY_TOTAL: Limit<u64> = limit("body_memory_total", 256 * MIB, MIB, TIB);
@@ -46,7 +46,7 @@ pub(super) const MAX_TARGET_SIZE: Limit<u64> = limit("max_target_size", 8 * KIB,
 pub(super) const CLAIM_WAITERS_MAX: Limit<usize> = limit("claim_waiters_max", 10_000, 0, 10_000_000);
 pub(super) const KEEPALIVE_TIMEOUT: Limit<Duration> = limit("keepalive_timeout", seconds(60), seconds(1), hours(24));
 pub(super) const HEADER_TIMEOUT: Limit<Duration> = limit("header_timeout", seconds(15), seconds(1), hours(1));
-/// More than pingora reads would be refused there, with less of an answer.
+/// The maximum stays below pingora's own limit, because pingora would reject a larger head with a less helpful answer.
 pub(super) const MAX_HEADER_SIZE: Limit<u64> = limit("max_header_size", 32 * KIB, KIB, MIB - KIB);
 pub(super) const MAX_HEADER_MEMORY_TOTAL: Limit<u64> = limit("max_header_memory_total", 64 * MIB, MIB, TIB);
 pub(super) const CLIENT_CONNECTIONS: Limit<usize> = limit("max_connections", 10_000, 1, 1_000_000);
@@ -70,9 +70,9 @@ pub(super) const LATE_MAX: Limit<Duration> = limit("late_max", seconds(5), ZERO,
 pub(super) const REUSE_IDLE_WRITES: Limit<Duration> = limit("reuse_idle_writes", seconds(1), ZERO, hours(1));
 
 pub(super) const WEIGHT: Limit<usize> = limit("weights", 1, 1, 100);
-/// Where nothing is said it is the `timeout`.
+/// If the key is absent, the value of `timeout` applies.
 pub(super) const READ_TIMEOUT: Limit<Duration> = limit("read_timeout", seconds(30), ms(10), hours(24));
-/// Where nothing is said it is the `timeout`.
+/// If the key is absent, the value of `timeout` applies.
 pub(super) const WRITE_TIMEOUT: Limit<Duration> = limit("write_timeout", seconds(30), ms(10), hours(24));
 pub(super) const IDLE_TIMEOUT: Limit<Duration> = limit("idle_timeout", seconds(55), ZERO, hours(1));
 pub(super) const MAX_CONNECTIONS: Limit<usize> = limit("max_connections", 1024, 1, 1_000_000);
@@ -93,7 +93,7 @@ pub(super) const IDEMPOTENCY_TTL: Limit<Duration> = limit("idempotency_ttl", sec
 
 pub(super) const LEASE_REMEMBER: Limit<Duration> = limit("lease.remember", seconds(600), ZERO, hours(24 * 7));
 pub(super) const LEASE_MAX_PER_PRINCIPAL: Limit<usize> = limit("lease.max_per_principal", 100, 1, 1_000_000);
-/// Where nothing is said it is at least ten times what one principal may have.
+/// If the key is absent, ten times the limit for one principal applies, but at least the default.
 pub(super) const LEASE_MAX_PER_ADDRESS: Limit<usize> = limit("lease.max_per_address", 1_000, 1, 1_000_000);
 pub(super) const LEASE_DEFAULT: Limit<Duration> = limit("lease.default", seconds(30), seconds(1), hours(24 * 7));
 pub(super) const LEASE_MIN: Limit<Duration> = limit("lease.min", seconds(15), seconds(1), hours(24 * 7));

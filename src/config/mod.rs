@@ -1,7 +1,7 @@
-//! The configuration: a file or command-line options become one validated [`Config`] (DESIGN, section 9).
+//! The configuration: turns a file or command-line options into one validated [`Config`] (DESIGN, section 9).
 //!
-//! The rest of the program sees these types alone. The shape of the file is a matter of `raw`, and every rule that a
-//! file can break is a matter of `validate`.
+//! The rest of the program sees only these types. `raw` holds the shape of the file, and `validate` holds every rule
+//! that a file can break.
 
 mod change;
 mod limits;
@@ -45,16 +45,16 @@ use crate::{
     tls::UpstreamTls,
 };
 
-/// A configuration, and what is allowed in it but rarely meant.
+/// A valid configuration with its warnings.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// What the program runs by.
+    /// The configuration.
     pub config: Config,
-    /// What its author should know, in the order of the text.
+    /// Settings that are allowed but rarely meant, in the order of the text.
     pub warnings: Vec<Problem>,
 }
 
-/// Reads and checks a file. The error holds every problem that it has.
+/// Reads and checks a file. The error holds every problem of the file.
 pub fn load(path: &Path) -> Result<Loaded, Problems> {
     let name = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|error| {
@@ -65,7 +65,7 @@ pub fn load(path: &Path) -> Result<Loaded, Problems> {
     parse(&name, &text)
 }
 
-/// Reads and checks a text; problems are reported under its `name`. The error holds every problem that it has.
+/// Reads and checks a text, and reports its problems under `name`. The error holds every problem of the text.
 pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
     let source = Source { name, text };
     let (file, written, problems) = read::read(source);
@@ -75,12 +75,12 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
     }
 }
 
-/// Everything that a file says, checked.
+/// The checked content of a configuration file.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The `[server]` table.
     pub server: Server,
-    /// The `[admin]` table, where there is an admin listener.
+    /// The `[admin]` table, if there is an admin listener.
     pub admin: Option<Admin>,
     /// The `[store]` table.
     pub store: StoreSettings,
@@ -90,50 +90,50 @@ pub struct Config {
     pub routes: Vec<Arc<Route>>,
 }
 
-/// The listeners and what requests may cost in all.
+/// The `[server]` table: the listeners and the limits for all requests.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// Where clients connect.
+    /// The addresses for clients.
     pub listen: Vec<Listen>,
     /// Worker threads; never 0.
     pub threads: usize,
-    /// Bytes of one request body that are kept in memory; the rest is spooled.
+    /// The bytes of one request body that are kept in memory; the rest is spooled.
     pub body_memory_bytes: usize,
-    /// Bytes of all request bodies that are kept in memory.
+    /// The bytes of all request bodies together that are kept in memory.
     pub body_memory_total_bytes: usize,
     /// The largest request body of a guarded write, in bytes.
     pub body_max_bytes: u64,
-    /// Bytes of all spool files.
+    /// The bytes of all spool files together.
     pub spool_total_bytes: u64,
-    /// How long the body of a guarded write may take to arrive.
+    /// The time limit for receiving the body of a guarded write.
     pub body_timeout: Duration,
-    /// Where spool files are made.
+    /// The directory of the spool files.
     pub spool_dir: PathBuf,
-    /// The longest target of a request, in bytes.
+    /// The longest request target, in bytes.
     pub max_target_bytes: usize,
-    /// Writes that wait for a claim, over all resources.
+    /// The largest number of writes that wait for a claim, over all resources.
     pub claim_waiters_max: usize,
-    /// Proxies in front of this one that are believed.
+    /// The proxies in front of this one that it trusts.
     pub trusted_proxies: TrustedProxies,
-    /// What becomes of fields with an underscore in their name.
+    /// The treatment of fields with an underscore in their name.
     pub underscores: Underscores,
-    /// How long an idle client connection is kept.
+    /// The time after which an idle client connection is closed.
     pub keepalive_timeout: Duration,
-    /// How long a request head may take from its first byte on.
+    /// The time limit for receiving a request head, from its first byte on.
     pub header_timeout: Duration,
     /// The largest request head, in bytes.
     pub max_header_bytes: usize,
-    /// Bytes of all request heads above 4 KiB.
+    /// The bytes of all request heads together, counting only what a head has above 4 KiB.
     pub max_header_memory_bytes: usize,
-    /// Connections of all clients together.
+    /// The largest number of connections of all clients together.
     pub max_connections: usize,
-    /// Connections from one address.
+    /// The largest number of connections from one address.
     pub max_connections_per_client: usize,
-    /// How long requests in flight may take after SIGTERM, and writes that a reload has to wait for.
+    /// The time limit for requests in flight after SIGTERM, and for writes that a reload waits for.
     pub shutdown_timeout: Duration,
-    /// Where `ifmatch reload` asks for a reload.
+    /// The socket on which `ifmatch reload` requests a reload.
     pub control_socket: Option<PathBuf>,
-    /// How the listeners shake hands that speak TLS.
+    /// The TLS settings of the listeners that speak TLS.
     pub tls: ServerTls,
 }
 
@@ -151,167 +151,167 @@ pub enum Listen {
 /// The listener for operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
-    /// Where they connect.
+    /// The address for operators.
     pub listen: Listen,
-    /// The names that it is known by, beside those of this machine and its address; in lower case.
+    /// Names of the listener beside those of this machine and its address, in lower case.
     pub hosts: Vec<String>,
-    /// Where the token is that requests must carry, if they must carry one.
+    /// The source of the token that requests must carry, if one is required.
     pub token: Option<TokenSource>,
 }
 
-/// Where a token is that does not stand in the configuration.
+/// The source of a token, which is never in the configuration itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenSource {
-    /// In this file.
+    /// A file.
     File(PathBuf),
-    /// In this variable of the environment.
+    /// A variable of the environment.
     Environment(String),
 }
 
-/// Where records are kept (`kind`, with what that kind needs).
+/// The store that keeps the records (`kind`, with the settings of that kind).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreKind {
-    /// In this process, and gone with it.
+    /// The memory of this process; records end with it.
     Memory,
-    /// In this process, and leases in a file too.
+    /// The memory of this process, with the leases also in a file.
     Disk {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// In etcd.
+    /// An etcd cluster.
     Etcd(Etcd),
-    /// In Redis.
+    /// A Redis server.
     Redis(Redis),
 }
 
-/// Where an etcd is.
+/// The connection to etcd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Etcd {
-    /// URLs of its members; never empty.
+    /// The URLs of the members; never empty.
     pub endpoints: Vec<String>,
-    /// What all keys begin with.
+    /// The prefix of all keys.
     pub prefix: String,
-    /// Who to log in as.
+    /// The user to log in as.
     pub login: Option<Login>,
-    /// How its members are known, and how this program is known to them, where the URLs are of `https`.
+    /// The certificates of both sides, if the URLs are `https`.
     pub tls: Option<Tls>,
 }
 
-/// Where a Redis is.
+/// The connection to Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redis {
-    /// Its URL, without a password.
+    /// The URL, without a password.
     pub url: String,
     /// The hash tag in all keys.
     pub prefix: String,
-    /// Who to log in as.
+    /// The user to log in as.
     pub login: Option<Login>,
-    /// How it is known, and how this program is known to it, where the URL is of `rediss`.
+    /// The certificates of both sides, if the URL is `rediss`.
     pub tls: Option<Tls>,
 }
 
 /// A user of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Login {
-    /// Its name.
+    /// The name of the user.
     pub user: String,
-    /// The file that holds its password; else the environment does.
+    /// The file that holds the password; if `None`, the password comes from the environment.
     pub password_file: Option<PathBuf>,
 }
 
-/// Certificates for connections to a store or a collector, in files in PEM form.
+/// The PEM files with certificates for connections to a store or a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// Whose certificates the servers may have.
+    /// The authorities that may have issued the servers' certificates.
     pub ca: Option<PathBuf>,
-    /// The certificate of this program, and its key.
+    /// The certificate of this program and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
 /// The `[store]` table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
-    /// Where records are kept.
+    /// The store that keeps the records.
     pub kind: StoreKind,
     /// The largest number of records.
     pub capacity: usize,
-    /// The most memory that records take in this process, in bytes.
+    /// The most memory that records may take in this process, in bytes.
     pub max_bytes: u64,
-    /// How long an idle record is remembered.
+    /// The time after which an idle record is forgotten.
     pub idle_ttl: Duration,
-    /// How long an operation of the store may take.
+    /// The time limit of one store operation.
     pub timeout: Duration,
-    /// How long guarded writes are held back after a start.
+    /// The time for which guarded writes are held back after a start.
     pub start_grace: Duration,
 }
 
 /// One `[upstreams.NAME]` table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// Its name in the file.
+    /// The name in the file.
     pub name: String,
-    /// What resource keys begin with: `identity`, else the name.
+    /// The beginning of the resource keys: `identity`, else the name.
     pub identity: String,
-    /// Its servers, `host:port` or `unix:/path`; never empty.
+    /// The servers, `host:port` or `unix:/path`; never empty.
     pub servers: Vec<String>,
-    /// How connections to them are secured; `None` where they are not.
+    /// The TLS settings for connections to the servers; `None` without TLS.
     pub tls: Option<Arc<UpstreamTls>>,
-    /// Whether HTTP/2 is spoken: with TLS where a server chooses it, without TLS always.
+    /// Whether the proxy speaks HTTP/2: over TLS if the server chooses it, without TLS always.
     pub http2: bool,
-    /// How long a connection may take to be made.
+    /// The time limit for making a connection.
     pub connect_timeout: Duration,
-    /// How much of the load each server gets, in their order.
+    /// The weight of each server, in the order of `servers`.
     pub weights: Vec<u32>,
-    /// How unguarded requests are spread over the servers.
+    /// The distribution of unguarded requests over the servers.
     pub balance: Balance,
-    /// What the hash is made of under [`Balance::ConsistentHash`].
+    /// The input of the hash under [`Balance::ConsistentHash`].
     pub hash_by: HashBy,
-    /// How long an exchange may take from its first byte to the response's head.
+    /// The time limit of an exchange, from its first byte to the head of the response.
     pub timeout: Duration,
-    /// How long each wait for more of the response's body may take.
+    /// The time limit of each wait for more of the response body.
     pub read_timeout: Duration,
-    /// How long each wait for room for more of the request's body may take.
+    /// The time limit of each wait for room to send more of the request body.
     pub write_timeout: Duration,
-    /// How many connections each server is given.
+    /// The connection limits of each server.
     pub connections: ConnectionLimits,
-    /// How its servers are checked, if they are.
+    /// The active health checks of the servers, if any.
     pub health: Option<HealthCheck>,
-    /// What it gets in `Host`.
+    /// The `Host` that the upstream receives.
     pub host_header: HostHeader,
-    /// Which fields tell it who the client is.
+    /// The fields that tell the upstream who the client is.
     pub forwarded: Forwarded,
-    /// How long after the end of a connection the upstream may still apply a write that came over it.
+    /// The time for which the upstream may still apply a write after the connection that carried it has ended.
     pub late_max: Duration,
-    /// How long a pooled connection may have been idle to carry a write.
+    /// The longest idle time after which a pooled connection may still carry a write.
     pub reuse_idle_writes: Duration,
 }
 
 /// One `[[routes]]` table with `[defaults]` filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Its name in logs.
+    /// The name in logs.
     pub name: String,
-    /// The hosts that it matches.
+    /// The hosts that the route matches.
     pub host: HostPattern,
-    /// The paths that it matches.
+    /// The paths that the route matches.
     pub path: PathPattern,
-    /// Where its requests go.
+    /// The upstream that receives the requests.
     pub upstream: Arc<Upstream>,
-    /// What it enforces.
+    /// The policy that the route enforces.
     pub policy: Policy,
-    /// How, on a guarded route; `None` under [`Policy::LastWriterWins`].
+    /// The rules of a guarded route; `None` under [`Policy::LastWriterWins`].
     pub guard: Option<Arc<GuardRules>>,
-    /// How paths are changed on their way to the upstream.
+    /// The changes to paths on their way to the upstream.
     pub mapping: PathMapping,
-    /// The paths that the upstream gets through it.
+    /// The paths that the upstream receives through this route.
     pub upstream_path: PathPattern,
-    /// How its resource keys are made.
+    /// The template of the resource keys.
     pub key: KeyTemplate,
-    /// What becomes of `;` in a path.
+    /// The treatment of `;` in a path.
     pub path_params: PathParameters,
-    /// Whether a guarded route (this one included) that does not only observe sends to the same upstream, so that a
-    /// target with two readings could reach its resources through this route.
+    /// Whether a guarded route (this one included) that does not only observe sends to the same upstream. A target with
+    /// two readings could then reach the resources of that route through this one.
     pub beside_guarded: bool,
-    /// Whether a route (this one included) that makes the same keys grants leases which keep readers away.
+    /// Whether a route (this one included) that makes the same keys grants leases that keep readers away.
     pub reads_may_be_leased: bool,
 }

@@ -1,17 +1,17 @@
-//! What is wrong with a configuration, and where: one problem is one message with the line that it speaks of.
+//! The problems of a configuration. Each is one message with the line that it refers to.
 
 use std::{fmt, ops::Range};
 
-/// A text and the name that its problems are reported under.
+/// A text and its name in reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source<'a> {
-    /// The file's path, or what else the text came from.
+    /// The path of the file, or another name for the origin of the text.
     pub(super) name: &'a str,
     /// The text.
     pub(super) text: &'a str,
 }
 
-/// One thing that is wrong, with what helps to mend it. It prints as
+/// One problem, with a hint that helps to solve it. It prints as
 ///
 /// ```text
 /// ifmatch.toml:14:12: hash_max is 10GiB, the limit is 256MiB
@@ -28,41 +28,41 @@ pub struct Problem {
     hint: Option<String>,
 }
 
-/// Where in a text, both from 1; columns count characters.
+/// A position in a text. Lines and columns start from 1; columns count characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct TextPosition {
     line: usize,
     column: usize,
-    /// How many characters are meant, at least one.
+    /// The number of characters that are marked, at least one.
     width: usize,
     excerpt: String,
 }
 
 impl Problem {
-    /// A problem with a text as a whole.
+    /// Creates a problem with a text as a whole.
     pub fn of_source(source: &str, message: impl Into<String>) -> Self {
         Self { source: source.to_owned(), place: None, message: without_passwords(&message.into()), hint: None }
     }
 
-    /// The same, with what would mend it.
+    /// Adds a hint on how to solve the problem.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(without_passwords(&hint.into())), ..self }
     }
 
-    /// The message alone.
+    /// Returns the message alone.
     pub fn message(&self) -> &str {
         &self.message
     }
 }
 
 impl Source<'_> {
-    /// A problem with the bytes of `span`.
+    /// Creates a problem with the bytes of `span`.
     pub(super) fn problem(&self, span: Range<usize>, message: impl Into<String>) -> Problem {
         Problem { place: Some(self.place(span)), ..Problem::of_source(self.name, message) }
     }
 
-    /// The line, from 1, that a byte is in.
+    /// Returns the line, from 1, that contains a byte.
     pub(super) fn line(&self, offset: usize) -> usize {
         self.before(offset).matches('\n').count() + 1
     }
@@ -72,7 +72,7 @@ impl Source<'_> {
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let excerpt = self.text.get(line_start..).unwrap_or_default().lines().next().unwrap_or_default();
         let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
-        // What goes on over several lines is marked to the end of its first one.
+        // A span of several lines is marked to the end of its first line.
         let marked = self.text.get(span).unwrap_or_default().lines().next().unwrap_or_default();
         TextPosition {
             line: self.line(before.len()),
@@ -82,7 +82,7 @@ impl Source<'_> {
         }
     }
 
-    /// The text before a byte, or before the character that the byte is inside of.
+    /// Returns the text before a byte, or before the character that contains the byte.
     fn before(&self, offset: usize) -> &str {
         let mut end = offset.min(self.text.len());
         while !self.text.is_char_boundary(end) {
@@ -92,7 +92,7 @@ impl Source<'_> {
     }
 }
 
-/// The same text, as long as before, where the passwords of URLs are hidden: what is reported goes to terminals and logs.
+/// Masks the passwords of URLs in a text without changing its length, because reports go to terminals and logs.
 fn without_passwords(text: &str) -> String {
     let mut characters: Vec<char> = text.chars().collect();
     let is_end = |each: &char| each.is_whitespace() || matches!(each, '"' | '\'' | '`' | ',');
@@ -108,7 +108,7 @@ fn without_passwords(text: &str) -> String {
     characters.into_iter().collect()
 }
 
-/// The same characters, where those that would move the terminal's cursor are replaced.
+/// Replaces the characters that would move the cursor of a terminal.
 fn printable(line: &str) -> String {
     line.chars().map(|each| if each == '\t' { ' ' } else { each }).map(replace_control).collect()
 }
@@ -133,19 +133,19 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a configuration, in the order of its text; never empty.
+/// All problems of a configuration, in the order of its text; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Problems(Vec<Problem>);
 
 impl Problems {
-    /// In the order of the text, each once.
+    /// Sorts the problems by their place in the text, and drops repetitions.
     pub(super) fn new(mut problems: Vec<Problem>) -> Self {
         problems.sort_by(|left, right| (&left.place, &left.message).cmp(&(&right.place, &right.message)));
         problems.dedup();
         Self(problems)
     }
 
-    /// Each of them.
+    /// Returns an iterator over the problems.
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
         self.0.iter()
     }
@@ -157,7 +157,7 @@ impl From<Problem> for Problems {
     }
 }
 
-/// The problems with an empty line between them, and how many they are.
+/// Prints the problems with an empty line between them, and their number.
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for problem in &self.0 {

@@ -1,5 +1,5 @@
-//! The shape of the file, key by key, as it is written: no rule but "is there a key of this name, and has its value
-//! this type" lives here. `validate` makes a [`Config`](super::Config) of it.
+//! The shape of the file, key by key, as written. The only rules here are which keys exist and which types their values
+//! have. `validate` turns it into a [`Config`](super::Config).
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use toml::Spanned;
 
 use super::section::{Section, Shape, clean};
 
-/// A text and where it stands.
+/// A text and its position.
 pub(super) type Text = Spanned<String>;
-/// A whole number and where it stands.
+/// A whole number and its position.
 pub(super) type Number = Spanned<i64>;
-/// A number with a fraction and where it stands.
+/// A number with a fraction and its position.
 pub(super) type Ratio = Spanned<f64>;
-/// True or false and where it stands.
+/// True or false and its position.
 pub(super) type Flag = Spanned<bool>;
-/// A list of texts, each with where it stands.
+/// A list of texts, each with its position.
 pub(super) type Texts = Spanned<Vec<Text>>;
 
 #[derive(Debug, Default, Deserialize)]
@@ -184,7 +184,7 @@ pub(super) struct UpstreamTls {
     pub(super) key: Option<Text>,
 }
 
-/// A `[[routes]]` table, and `[defaults]` too.
+/// A `[[routes]]` table, or `[defaults]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Route {

@@ -1,7 +1,7 @@
-//! From text to the raw mirror, with every unknown key and every value of a wrong type reported, not only the first.
+//! Reads a text into the raw mirror, and reports every unknown key and every value of a wrong type, not only the first.
 //!
-//! Serde stops at the first thing that it does not like. So each key is first read alone; what cannot be read is
-//! reported and taken out, and the table that is left cannot fail.
+//! Serde stops at its first error. So each key is first read alone, an entry that cannot be read is reported and
+//! removed, and the table that is left cannot fail.
 
 use serde::Deserialize as _;
 use toml::de::DeTable;
@@ -12,8 +12,8 @@ use super::{
     section::{Reader, WrittenKeys, clean, wrong_value},
 };
 
-/// What could be read of a text, the keys that it has, and what could not be read. After an error of syntax nothing is
-/// read: what follows from it would only hide it.
+/// Returns what could be read of a text, the keys of the text, and the problems. After a syntax error nothing is read:
+/// the problems that follow from it would only hide it.
 pub(super) fn read(source: Source<'_>) -> (Option<File>, WrittenKeys, Vec<Problem>) {
     let (mut tree, errors) = DeTable::parse_recoverable(source.text);
     let mut reader = Reader { source, written: WrittenKeys::default(), problems: Vec::new() };

@@ -1,4 +1,4 @@
-//! `config/ifmatch.toml` tells users what every key is and its default; these tests hold it to that.
+//! Tests that `config/ifmatch.toml`, the users' reference, documents every key and its real default.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use super::{Loaded, limits as limit, limits::Limit, parse, raw, section::field_n
 
 const REFERENCE: &str = include_str!("../../config/ifmatch.toml");
 
-/// Keys without a default: some of kinds of stores that are not the default, some of lists that are empty by default.
-/// They are shown as `# key = value`.
+/// Keys without a default. Some belong to store kinds that are not the default, others to lists that are empty by
+/// default. The reference shows them as `# key = value`.
 const WITHOUT_DEFAULT: [&str; 4] =
     ["server.control_socket", "store.path", "server.tls.certificates.cert", "server.tls.certificates.key"];
 
-/// Whether a line shows a default: `#key = value`.
+/// Returns whether a line shows a default: `#key = value`.
 fn shows_default(line: &str) -> bool {
     line.strip_prefix('#').and_then(|line| line.split_once(" = ")).is_some_and(|(key, _)| {
         !key.is_empty() && key.chars().all(|each| each.is_ascii_lowercase() || each.is_ascii_digit() || each == '_')
@@ -69,7 +69,7 @@ fn shows_every_key_and_no_other() {
     let file = uncommented().parse::<toml::Table>().expect("the file is TOML");
     let mut shown = BTreeSet::new();
     keys(&toml::Value::Table(file), "", &mut shown);
-    // The name of an upstream is no key.
+    // The name of an upstream is not a key.
     shown.remove("upstreams.docs");
     shown.extend(WITHOUT_DEFAULT.map(str::to_owned));
     assert_eq!(shown, expected.into_iter().flatten().collect());
@@ -131,9 +131,9 @@ fn names_the_range_of_every_number() {
     }
 }
 
-/// The comment above one of the lines that show the key must say `MIN to MAX`.
+/// Checks that the comment above one of the lines that show the key contains `MIN to MAX`.
 fn names_range<T: PartialEq + std::fmt::Debug>(limit: &Limit<T>, read: fn(&str) -> Option<T>) {
-    // A lease has a table, whose keys have lines of their own; others are shown with the table that they are in.
+    // The keys of `lease` and `health` have their own lines. Other keys are shown in the line of their table.
     let in_table = ["lease.", "health."].iter().find_map(|table| limit.key.strip_prefix(table));
     let key = in_table.unwrap_or(limit.key.split('.').next().unwrap_or_default());
     let shown = format!("#{key} = ");

@@ -1,4 +1,4 @@
-//! A table of the file, read key by key, so that every key that is wrong is reported.
+//! Reads a table of the file key by key, so that every wrong key is reported.
 
 use std::{borrow::Cow, cell::Cell, collections::BTreeMap, mem, ops::Range};
 
@@ -19,13 +19,13 @@ use super::{
 
 /// A table of the raw mirror.
 pub(super) trait Section: DeserializeOwned {
-    /// What stands under one of its keys.
+    /// The shape of the value under a key.
     fn shape(_key: &str) -> Shape {
         Shape::Value
     }
 }
 
-/// What stands under a key: a value, or tables whose keys are looked at one by one too.
+/// The shape of the value under a key: a plain value, or tables whose keys are also checked one by one.
 pub(super) enum Shape {
     Value,
     Table(Clean),
@@ -37,7 +37,7 @@ type KeyText<'i> = Spanned<Cow<'i, str>>;
 
 type Clean = fn(&mut Reader<'_>, &mut DeTable<'_>, &[String]);
 
-/// The keys that a file has, right or wrong, by their path (list elements count from 0).
+/// The keys of a file, right or wrong, by their path (list elements count from 0).
 #[derive(Debug, Default)]
 pub(super) struct WrittenKeys(BTreeMap<Vec<String>, Key>);
 
@@ -48,12 +48,12 @@ struct Key {
 }
 
 impl WrittenKeys {
-    /// Whether the file has this key, or a misspelling of it, but nothing could be read from there.
+    /// Returns whether the file has this key, or a misspelling of it, but no value could be read from it.
     pub(super) fn unreadable(&self, path: &[&str]) -> bool {
         self.0.iter().any(|(each, key)| each == path && !key.readable)
     }
 
-    /// The keys directly under a table, and where they stand.
+    /// Returns the keys directly under a table and their positions.
     pub(super) fn keys_of(&self, table: &[&str]) -> impl Iterator<Item = (&str, Range<usize>)> {
         self.0.iter().filter_map(move |(path, key)| match path.split_last() {
             Some((name, parents)) if parents == table => Some((name.as_str(), key.span.clone())),
@@ -62,14 +62,14 @@ impl WrittenKeys {
     }
 }
 
-/// What has been found so far.
+/// The state of a reading: the source, the keys found in it, and the problems so far.
 pub(super) struct Reader<'a> {
     pub(super) source: Source<'a>,
     pub(super) written: WrittenKeys,
     pub(super) problems: Vec<Problem>,
 }
 
-/// Takes everything out of a table that `T` cannot be read from, and reports it.
+/// Removes from a table every entry that `T` cannot be read from, and reports it.
 pub(super) fn clean<'i, T: Section>(reader: &mut Reader<'_>, table: &mut DeTable<'i>, path: &[String]) {
     let keep = |(key, mut value): (KeyText<'i>, Spanned<DeValue<'i>>)| {
         let path = below(path, key.get_ref());
@@ -87,7 +87,7 @@ fn below(path: &[String], key: &str) -> Vec<String> {
 }
 
 impl Shape {
-    /// Looks at the tables in a value; a value of another shape is left for whoever reads it.
+    /// Cleans the tables in a value. A value of another shape is left to the code that reads it.
     fn clean(&self, reader: &mut Reader<'_>, value: &mut Spanned<DeValue<'_>>, path: &[String]) {
         match (self, value.get_mut()) {
             (Self::Table(clean), DeValue::Table(table)) => clean(reader, table, path),
@@ -107,7 +107,7 @@ impl Shape {
 }
 
 impl Reader<'_> {
-    /// Whether the value of a known key could be read.
+    /// Returns whether the value of a known key could be read.
     fn value<T: Section>(&mut self, key: &KeyText<'_>, value: &mut Spanned<DeValue<'_>>, path: &[String]) -> bool {
         T::shape(key.get_ref()).clean(self, value, path);
         let alone = [(key.clone(), value.clone())].into_iter().collect::<DeTable<'_>>();
@@ -121,19 +121,19 @@ impl Reader<'_> {
         let problem = self.source.problem(key.span(), format!("unknown key `{name}`"));
         let problem = match similar(name, known.iter().copied()) {
             Some(meant) => {
-                // A misspelt key is one problem, not also a missing one.
+                // A misspelt key is one problem: the key that was meant is not reported as missing too.
                 let parent = path.split_last().map(|(_, parent)| parent).unwrap_or_default();
                 self.written.0.entry(below(parent, meant)).or_insert(Key { span: key.span(), readable: false });
                 problem.hint(format!("did you mean `{meant}`?"))
             }
-            None => problem.hint(format!("the keys here are: {}", known.join(", "))),
+            None => problem.hint(format!("the keys of this table are: {}", known.join(", "))),
         };
         self.problems.push(problem);
         false
     }
 }
 
-/// What serde found, in the words of the file's reader: "`threads` takes a whole number, not string "four"".
+/// Describes an error of serde in terms of the file: "`threads` takes a whole number, not string "four"".
 pub(super) fn wrong_value(source: Source<'_>, key: &str, error: &toml::de::Error) -> Problem {
     let problem = |message: String| source.problem(error.span().unwrap_or_default(), message);
     let found = error.message().trim_start_matches("invalid type: ");
@@ -152,10 +152,10 @@ pub(super) fn wrong_value(source: Source<'_>, key: &str, error: &toml::de::Error
     problem
 }
 
-/// The names of a struct's fields, as serde tells them to a deserializer.
+/// Returns the names of a struct's fields, as serde passes them to a deserializer.
 pub(super) fn field_names<T: DeserializeOwned>() -> &'static [&'static str] {
     let names: Cell<&'static [&'static str]> = Cell::new(&[]);
-    // It fails by design: the names are all that is asked for.
+    // The deserializer always fails: only the names are needed.
     let _ = T::deserialize(FieldNames(&names));
     names.get()
 }

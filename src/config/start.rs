@@ -1,4 +1,4 @@
-//! The start without a file: one upstream, one policy, every path.
+//! The configuration of a start without a file: one upstream, one policy, every path.
 
 use http::Uri;
 use toml::Value;
@@ -6,11 +6,11 @@ use toml::Value;
 use super::{Loaded, parse, problem::Problem, problem::Problems, words::Word};
 use crate::core::policy::Policy;
 
-/// The name that problems of the command line are reported under.
+/// The source name in reports of command-line problems.
 const SOURCE: &str = "command line";
 
-/// What `ifmatch run --upstream http://127.0.0.1:9000 --policy optimistic` means. The options stand for a short file,
-/// and every rule of a file holds for them; without `listen` it is the default address.
+/// Returns the configuration of `ifmatch run --upstream http://127.0.0.1:9000 --policy optimistic`. The options stand
+/// for a short file, so every rule of a file applies to them. Without `listen` the default address is used.
 pub fn from_upstream(upstream_url: &str, policy: Policy, listen: &[String]) -> Result<Loaded, Problems> {
     let server = server(upstream_url)?;
     let quoted = |text: &str| Value::from(text).to_string();
@@ -28,19 +28,20 @@ pub fn from_upstream(upstream_url: &str, policy: Policy, listen: &[String]) -> R
     )
 }
 
-/// The server that a URL names, as `servers` lists it: `host:port`, where the port of `http` is 80, or `https://host:port`.
+/// Returns the server that a URL names, in the form of `servers`: `host:port` for `http` (default port 80), or
+/// `https://host:port`.
 fn server(url: &str) -> Result<String, Problem> {
     const HINT: &str = "write it as http://127.0.0.1:9000";
     let problem = |what: &str| Problem::of_source(SOURCE, format!("--upstream {url:?} {what}")).hint(HINT);
     let with_scheme = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
-    let parsed = with_scheme.parse::<Uri>().map_err(|error| problem(&format!("is no URL: {error}")))?;
+    let parsed = with_scheme.parse::<Uri>().map_err(|error| problem(&format!("is not a URL: {error}")))?;
     let (before, port) = match parsed.scheme_str() {
         Some("http") => ("", 80),
         Some("https") => ("https://", 443),
         _ => return Err(problem("is neither http nor https")),
     };
     if parsed.path_and_query().is_some_and(|target| target != "/") {
-        return Err(problem("has a path: requests are forwarded with the path that they came with"));
+        return Err(problem("has a path, but requests are forwarded with their own path"));
     }
     if parsed.authority().is_some_and(|authority| authority.as_str().contains('@')) {
         return Err(problem("holds a user or a password"));
@@ -80,7 +81,7 @@ mod tests {
         );
     }
 
-    /// Its certificate is checked by the authorities that the system trusts; a system without any says so.
+    /// The certificate is checked against the authorities that the system trusts; a system without any is reported.
     #[test]
     fn a_url_of_https_is_a_server_that_is_reached_over_tls() {
         match from_upstream("https://example.com", Policy::Optimistic, &[]) {

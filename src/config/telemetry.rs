@@ -4,29 +4,29 @@ use std::time::Duration;
 
 use super::{Tls, words::Word};
 
-/// What the program tells, and to whom.
+/// The `[telemetry]` table: what the program reports, and where.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Telemetry {
-    /// The form of the lines on standard error.
+    /// The format of the log lines on standard error.
     pub log: LogForm,
-    /// From which level on there are lines.
+    /// The least severe level that is logged.
     pub level: LogLevel,
-    /// Whether each request gets one.
+    /// Whether each request gets a log line.
     pub access_log: bool,
-    /// Whether metrics are kept, where anybody reads them.
+    /// Whether metrics are kept, if there is a reader for them.
     pub metrics: bool,
-    /// What the program is called where its telemetry goes.
+    /// The name of the program at the receivers of its telemetry.
     pub service_name: String,
-    /// What else tells it from others: names and values.
+    /// Further resource attributes, as names and values.
     pub resource: Vec<(String, String)>,
-    /// How many of the traces that begin here are recorded, from 0 to 1.
+    /// The share of the traces beginning here that is recorded, from 0 to 1.
     pub sampling: f64,
-    /// Where telemetry is sent.
+    /// The receiver of the telemetry.
     pub otlp: Otlp,
 }
 
 impl Default for Telemetry {
-    /// What holds where nothing is said.
+    /// The settings for a file without a `[telemetry]` table.
     fn default() -> Self {
         Self {
             log: LogForm::Text,
@@ -35,7 +35,7 @@ impl Default for Telemetry {
             metrics: true,
             service_name: "ifmatch".to_owned(),
             resource: Vec::new(),
-            // Enough to see where time goes, and little enough not to be felt.
+            // Enough to see where time goes, and too little to cost noticeable time.
             sampling: 0.01,
             otlp: Otlp {
                 endpoint: None,
@@ -48,40 +48,40 @@ impl Default for Telemetry {
     }
 }
 
-/// Where telemetry is sent.
+/// The receiver of the telemetry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Otlp {
-    /// The collector's URL; without one nothing is sent, unless the environment names one.
+    /// The URL of the collector. Without one nothing is sent, unless the environment names one.
     pub endpoint: Option<String>,
-    /// How it is spoken to.
+    /// The transport to the collector.
     pub protocol: OtlpProtocol,
-    /// What it gets.
+    /// The kinds of telemetry that the collector receives.
     pub signals: Vec<Signal>,
-    /// How long a batch may take to be sent.
+    /// The time limit for sending a batch.
     pub timeout: Duration,
-    /// For a collector of https; without it the authorities of the system are trusted.
+    /// The certificates for an https collector; if `None`, the authorities of the system are trusted.
     pub tls: Option<Tls>,
 }
 
-/// The form of log lines.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogForm {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For programs: one JSON object a line.
+    /// One JSON object a line, for programs.
     Json,
 }
 
-/// How much is logged.
+/// The least severe level that is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLevel {
-    /// What has failed.
+    /// Failures.
     Error,
-    /// And what may fail soon.
+    /// Also signs of a coming failure.
     Warn,
-    /// And what goes as it should.
+    /// Also normal events.
     Info,
-    /// And what leads to that.
+    /// Also the steps behind these events.
     Debug,
     /// Everything.
     Trace,
@@ -92,9 +92,9 @@ pub enum LogLevel {
 pub enum Signal {
     /// Spans of requests.
     Traces,
-    /// Numbers.
+    /// Measurements.
     Metrics,
-    /// Records.
+    /// Log records.
     Logs,
 }
 

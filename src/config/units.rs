@@ -1,26 +1,26 @@
-//! Durations and sizes: texts with a unit, because a bare number means milliseconds to one reader and seconds to the
+//! Durations and sizes. Both need a unit, because a bare number means milliseconds to one reader and seconds to the
 //! next.
 
 use std::{ops::RangeInclusive, time::Duration};
 
 use bytesize::ByteSize;
 
-/// What is said about a text that is no duration or size.
+/// The hint for a text that is not a duration.
 pub(super) const DURATION_HINT: &str = r#"write a number and a unit: "500ms", "30s", "5m", "1h 30m", "7d""#;
-/// See [`DURATION_HINT`].
+/// The hint for a text that is not a size.
 pub(super) const SIZE_HINT: &str = r#"write a number and a unit: "512B", "64KiB", "1MiB", "10GiB""#;
 
-/// A duration such as `30s`; `None` without a unit, or if it is none.
+/// Parses a duration, for example `30s`; `None` if the text has no unit or is not a duration.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     has_unit(text).then(|| humantime::parse_duration(text.trim()).ok()).flatten()
 }
 
-/// A number of bytes such as `1MiB`; `None` without a unit, or if it is none.
+/// Parses a number of bytes, for example `1MiB`; `None` if the text has no unit or is not a size.
 pub(super) fn size(text: &str) -> Option<u64> {
     has_unit(text).then(|| text.trim().parse::<ByteSize>().ok()).flatten().map(|size| size.as_u64())
 }
 
-/// Statuses such as `204`, or a class of them such as `2xx`.
+/// Parses a status, for example `204`, or a class of statuses, for example `2xx`.
 pub(super) fn status_range(text: &str) -> Option<RangeInclusive<u16>> {
     let (first, rest) = text.split_at_checked(1)?;
     let class = first.parse::<u16>().ok().filter(|class| (1..=5).contains(class))? * 100;
@@ -31,12 +31,12 @@ pub(super) fn status_range(text: &str) -> Option<RangeInclusive<u16>> {
     }
 }
 
-/// A duration as one would write it.
+/// Formats a duration as a user would write it.
 pub fn show_duration(duration: Duration) -> String {
     humantime::format_duration(duration).to_string()
 }
 
-/// A number of bytes as one would write it.
+/// Formats a number of bytes as a user would write it.
 pub fn show_size(bytes: u64) -> String {
     const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     let whole = UNITS.iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));

@@ -1,43 +1,43 @@
-//! How the servers of an upstream share its load, and what each of them is spared (`[upstreams.NAME]`).
+//! The settings of `[upstreams.NAME]` for the servers: load balancing, connection limits, health checks and headers.
 
 use std::{net::IpAddr, ops::RangeInclusive, time::Duration};
 
 use http::HeaderName;
 use ipnet::IpNet;
 
-/// How the requests that nothing guards are spread over the servers (`balance`). Those on a guarded resource go by its
-/// key, always.
+/// The distribution of unguarded requests over the servers (`balance`). Requests to a guarded resource always go by its
+/// key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// Each takes its turn.
+    /// The servers take turns.
     #[default]
     RoundRobin,
-    /// What [`HashBy`] says decides.
+    /// A hash of the part of the request that [`HashBy`] names decides.
     ConsistentHash,
 }
 
-/// What a consistent hash is made of (`hash_by`).
+/// The input of a consistent hash (`hash_by`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HashBy {
-    /// The path, as a resource key has it.
+    /// The path, as in a resource key.
     #[default]
     Path,
     /// The address of the client.
     Client,
-    /// This field of the request; the path where it is not there.
+    /// This field of the request; the path if the request does not have it.
     Header(HeaderName),
 }
 
-/// How many connections a server is given, and for how long.
+/// The limits of connections to each server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// Exchanges with one server at once.
+    /// The largest number of exchanges with one server at once.
     pub max: usize,
-    /// How long a request waits for the end of another one where there are as many.
+    /// How long a request waits for another one to end if the server has the maximum.
     pub queue_max_wait: Duration,
-    /// How many requests wait so for one server.
+    /// The largest number of requests that wait for one server.
     pub queue_max_waiters: usize,
-    /// How long a connection may be idle and still carry a request that may be sent again.
+    /// The longest idle time after which a connection may still carry a request that can be sent again.
     pub idle_timeout: Duration,
 }
 
@@ -52,16 +52,16 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// What a server is asked to see whether it is well.
+/// The test by which a health check decides whether a server is healthy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HealthProbe {
-    /// Whether it takes a connection.
+    /// Whether the server accepts a connection.
     Connect,
-    /// Whether it answers a GET for a path with a status that is expected.
+    /// Whether the server answers a GET for a path with an expected status.
     Http {
         /// The target of the GET.
         path: String,
-        /// The statuses of a server that is well.
+        /// The statuses of a healthy server.
         status: RangeInclusive<u16>,
     },
 }
@@ -69,32 +69,32 @@ pub enum HealthProbe {
 /// Active health checks of the servers of an upstream (`[upstreams.NAME.health]`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthCheck {
-    /// What is asked.
+    /// The test.
     pub question: HealthProbe,
-    /// How often.
+    /// The time between two tests.
     pub interval: Duration,
-    /// How long the answer may take.
+    /// The time limit for the answer.
     pub timeout: Duration,
-    /// Good answers in a row after which a server that was down is up.
+    /// The number of good answers in a row after which a server that was down is up.
     pub healthy_after: usize,
-    /// Bad ones in a row after which a server that was up is down.
+    /// The number of bad answers in a row after which a server that was up is down.
     pub unhealthy_after: usize,
 }
 
-/// What the upstream gets in `Host` (`host_header`).
+/// The `Host` that the upstream receives (`host_header`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HostHeader {
-    /// What the client sent.
+    /// The host that the client sent.
     #[default]
     Preserve,
-    /// The server's own name and port, as they stand in `servers`.
+    /// The name and port of the server, as in `servers`.
     Upstream,
-    /// This.
+    /// This host.
     Named(String),
 }
 
 impl HostHeader {
-    /// The host that a server is sent in the place of the client's; `None` where that stays.
+    /// Returns the host that replaces the client's for a server; `None` if the client's stays.
     pub fn for_server<'a>(&'a self, server: &'a str) -> Option<&'a str> {
         match self {
             Self::Preserve => None,
@@ -106,26 +106,26 @@ impl HostHeader {
     }
 }
 
-/// Proxies in front of this one that are believed (`trusted_proxies`).
+/// The proxies in front of this one that it trusts (`trusted_proxies`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies {
-    /// Where they are.
+    /// The networks of the trusted proxies.
     pub networks: Vec<IpNet>,
-    /// Whether those who come over a unix socket are.
+    /// Whether peers that connect over a unix socket are trusted.
     pub over_unix: bool,
 }
 
 impl TrustedProxies {
-    /// Whether a peer is one of them; without an address it came over a unix socket.
+    /// Returns whether a peer is trusted; a peer without an address came over a unix socket.
     pub fn contains(&self, peer: Option<IpAddr>) -> bool {
         peer.map_or(self.over_unix, |address| self.networks.iter().any(|network| network.contains(&address)))
     }
 }
 
-/// Which fields tell the upstream who the client is (`forwarded`).
+/// The fields that tell the upstream who the client is (`forwarded`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forwarded {
-    /// None: what the client sent passes as it came.
+    /// No field: the fields of the client pass unchanged.
     #[default]
     Off,
     /// X-Forwarded-For, -Proto, -Host and -Port.

@@ -1,5 +1,5 @@
-//! The words that stand for a value: for each type one table, from which the file is read, hints are made and values
-//! are shown.
+//! The words that stand for values. Each type has one table, which serves to read the file, to make hints and to show
+//! values.
 
 use std::borrow::Cow;
 
@@ -19,39 +19,39 @@ use crate::{
     tls::ClientAuth,
 };
 
-/// What a tag source begins with that is followed by the name of a response field.
+/// The beginning of a tag source that continues with the name of a response field.
 const HEADER_FORM: &str = "header:";
 
-/// What a tag source begins with that is followed by a JSON pointer.
+/// The beginning of a tag source that continues with a JSON pointer.
 const JSON_FORM: &str = "json:";
 
 /// A type whose values are words of the configuration.
 pub trait Word: Clone + PartialEq + 'static {
-    /// Each word and what it stands for.
+    /// Each word with its value.
     const WORDS: &'static [(&'static str, Self)];
 
-    /// What else can stand there: words with a part of the user's own, as hints show them.
+    /// Further forms, each a word with a part that the user chooses, as hints show them.
     const FORMS: &'static [&'static str] = &[];
 
-    /// Words that later versions know; one that ends with a colon is followed by more.
+    /// Words of later versions; a word that ends with a colon stands for all words that begin with it.
     const LATER: &'static [&'static str] = &[];
 
-    /// What a word stands for.
+    /// Returns the value that a word stands for.
     fn of(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(each, _)| *each == word).map(|(_, value)| value.clone())
     }
 
-    /// The word that stands for this value; nothing if it is one of [`Word::FORMS`].
+    /// Returns the word for this value; empty if the value has one of the [`Word::FORMS`].
     fn word(&self) -> &'static str {
         Self::WORDS.iter().find(|(_, value)| value == self).map_or("", |(word, _)| word)
     }
 
-    /// This value as a file spells it.
+    /// Returns this value as a file spells it.
     fn spelled(&self) -> Cow<'static, str> {
         self.word().into()
     }
 
-    /// Whether a later version knows this word.
+    /// Returns whether this is a word of a later version.
     fn is_later(word: &str) -> bool {
         Self::LATER.iter().any(|later| *later == word || (later.ends_with(':') && word.starts_with(later)))
     }
@@ -161,7 +161,7 @@ impl Word for AbsentLease {
     const WORDS: &'static [(&'static str, Self)] = &[("allow", Self::Allow), ("refuse", Self::Refuse)];
 }
 
-/// The list that stands for what a lease guards, in alphabetical order.
+/// Returns the words of the `lease.guards` list, in alphabetical order.
 pub fn guard_words(guards: LeaseGuards) -> &'static [&'static str] {
     match guards {
         LeaseGuards::Write => &["write"],
@@ -202,11 +202,11 @@ impl Word for Forwarded {
 /// The kinds of health check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CheckWord {
-    /// None.
+    /// No check.
     Off,
-    /// Whether a connection is taken.
+    /// A check whether the server accepts a connection.
     Connect,
-    /// Whether a GET is answered.
+    /// A check whether the server answers a GET.
     Http,
 }
 
@@ -218,13 +218,13 @@ impl Word for CheckWord {
 /// The kinds of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StoreWord {
-    /// In this process, and gone with it.
+    /// The memory of this process; records end with it.
     Memory,
-    /// In this process, and leases in a file too.
+    /// The memory of this process, with the leases also in a file.
     Disk,
-    /// In etcd.
+    /// An etcd cluster.
     Etcd,
-    /// In Redis.
+    /// A Redis server.
     Redis,
 }
 
@@ -233,7 +233,7 @@ impl Word for StoreWord {
         &[("memory", Self::Memory), ("disk", Self::Disk), ("etcd", Self::Etcd), ("redis", Self::Redis)];
 }
 
-/// The known word that was probably meant: at most every third letter of it differs.
+/// Returns the known word that was probably meant: at most one in three of its letters differs (one is always allowed).
 pub(super) fn similar<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let distances = known.into_iter().map(|each| (strsim::damerau_levenshtein(word, each), each));
     distances.filter(|(distance, each)| *distance <= (each.len() / 3).max(1)).min().map(|(_, each)| each)

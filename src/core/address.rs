@@ -2,10 +2,10 @@
 
 use std::{fmt, net::SocketAddr, path::Path, sync::Arc};
 
-/// What the address of a server begins with that listens on a Unix socket.
+/// The prefix of the address of a server that listens on a Unix socket.
 pub const UNIX: &str = "unix:";
 
-/// Where a connection is made to.
+/// The address that a connection is made to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// An address and a port.
@@ -15,7 +15,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// What stands in Host where the client named none, which it may over HTTP/1.0 alone: a socket has no name.
+    /// Returns the value of Host for a request without one, which only HTTP/1.0 allows. A socket has no name.
     pub(crate) fn host(&self) -> String {
         match self {
             Self::Tcp(address) => address.to_string(),

@@ -1,22 +1,22 @@
-//! What a record says of the tags that went out without a suffix ([`coarse_tag`](super::coarse_tag)).
+//! The part of a record that lists the tags that went out without a suffix ([`coarse_tag`](super::coarse_tag)).
 
 use super::entity_tag::EntityTag;
 
-/// The most tags that a record names: a resource that is written often has each tag with its suffix soon, and pays with
-/// 128 bytes at the most.
+/// The maximum number of tags that a record lists. The list takes at most 128 bytes. A resource that is written often
+/// soon fills it, and then has a suffix on every tag.
 pub const EARLIER_MAX: usize = 16;
 
-/// A hash that stands for a tag or a target in a record: 64 bits tell the few of one resource apart.
+/// A hash that stands for a tag or a target in a record. A resource has few of them, so 64 bits tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ShortName(pub u64);
 
 impl ShortName {
-    /// That of a tag, weak or strong: something on the way may have made one of the other.
+    /// Returns the short name of a tag. Weak and strong share it, as an intermediary may turn one into the other.
     pub fn of_tag(tag: &EntityTag) -> Self {
         Self::of(tag.opaque())
     }
 
-    /// That of a target as it is sent.
+    /// Returns the short name of a target as it is sent.
     pub fn of_target(target: &[u8]) -> Self {
         Self::of(target)
     }
@@ -27,14 +27,14 @@ impl ShortName {
     }
 }
 
-/// What a record says of the tags that went out bare.
+/// The tags that went out bare, as the record lists them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BareTags {
-    /// No write has changed the resource since the store began: each tag of it goes out bare.
+    /// All tags go out bare: no write has changed the resource since the store began.
     All,
-    /// One does at the most.
+    /// At most one tag goes out bare.
     One(Listed),
-    /// None does: not all that went out earlier are known.
+    /// No tag goes out bare: the record does not list all tags that went out earlier.
     #[default]
     None,
 }
@@ -46,34 +46,34 @@ pub struct Listed {
     pub target: ShortName,
     /// The tag that goes out bare now, if it was learned and no earlier state had it.
     pub current: Option<ShortName>,
-    /// Those of earlier states.
+    /// The tags of earlier states.
     pub earlier: Vec<ShortName>,
 }
 
-/// What a write has shown of the tags of its target.
+/// The tags of a target before and after a write, as far as the write has shown them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// The target.
     pub target: ShortName,
-    /// Before it.
+    /// The state before the write.
     pub before: Before,
-    /// After it, where it was learned under the claim.
+    /// The tag after the write, if it was learned under the claim.
     pub after: Option<ShortName>,
 }
 
 /// The state before a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
-    /// Not known.
+    /// The state is not known.
     Unknown,
     /// There was no representation.
     Absent,
-    /// It had this tag.
+    /// The representation had this tag.
     Tag(ShortName),
 }
 
 impl BareTags {
-    /// What holds after a change of the state, by a claimed write that has shown this, or by something else.
+    /// Returns the list after a change of the state. `shown` comes from a claimed write; any other change has `None`.
     #[must_use]
     pub fn changed(self, shown: Option<Shown>) -> Self {
         let Some(Shown { target, before, after }) = shown else { return Self::None };

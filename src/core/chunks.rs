@@ -1,16 +1,17 @@
-//! The chunked coding (RFC 9112 section 7.1), followed while its bytes arrive; the data of chunks is not looked at.
+//! A scanner of the chunked coding (RFC 9112 section 7.1) that works as the bytes arrive and skips the data of chunks.
 //!
 //! # Design
 //!
-//! *Why beside the parser?* It takes an empty size for 0, and so for the end of the body, and any octet in an extension, a
-//! line feed too. Whoever reads a chunk's size up to the first line feed, as many do, finds the chunks elsewhere.
+//! *Why a scanner in addition to the parser?* The parser takes an empty size for 0, and so for the end of the body. It
+//! also accepts any octet in an extension, including a line feed. A server that reads a chunk's size up to the first
+//! line feed, as many do, finds the chunks elsewhere.
 //!
-//! *Why is what follows the last chunk not looked at?* Trailer fields are read by nobody and forwarded to nobody.
+//! *Why is everything after the last chunk skipped?* The proxy neither reads nor forwards trailer fields.
 
-/// The most digits of a size.
+/// The maximum number of digits of a size.
 const DIGITS_MAX: u32 = 15;
 
-/// What comes next.
+/// The element that the scanner expects next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChunkState {
     /// A digit of a size.
@@ -21,19 +22,19 @@ enum ChunkState {
     Extension { size: u64 },
     /// The line feed after a size.
     SizeEnd { size: u64 },
-    /// So much data.
+    /// The number of bytes of data that are left.
     Data { left: u64 },
     /// The carriage return after the data.
     DataReturn,
-    /// The line feed after that.
+    /// The line feed after that carriage return.
     DataEnd,
-    /// Nothing that matters.
+    /// The rest after the last chunk, which does not matter.
     End,
-    /// Nothing that could be read.
+    /// Nothing: the coding is malformed.
     Broken,
 }
 
-/// How far a body has come.
+/// The progress of the scan of one body.
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkScan(ChunkState);
 
@@ -44,7 +45,7 @@ impl Default for ChunkScan {
 }
 
 impl ChunkScan {
-    /// Looks at the next bytes: how many of them are in order. What comes after those never is.
+    /// Scans the next bytes and returns how many of them are well-formed. No byte after the first malformed one is.
     pub fn look(&mut self, bytes: &[u8]) -> usize {
         let mut seen = 0;
         while let Some(rest) = bytes.get(seen..).filter(|rest| !rest.is_empty()) {
@@ -93,7 +94,7 @@ fn next(state: ChunkState, octet: u8) -> ChunkState {
 mod tests {
     use super::*;
 
-    /// How many bytes are in order, whether they come at once or one by one.
+    /// Returns how many bytes are well-formed, whether they come at once or one by one.
     fn in_order(body: &[u8]) -> usize {
         let at_once = ChunkScan::default().look(body);
         let mut scan = ChunkScan::default();

@@ -1,18 +1,18 @@
-//! Whose requests count together where clients are told apart by their addresses.
+//! The key by which the proxy counts the requests of one client if it tells clients apart by their addresses.
 
 use std::net::IpAddr;
 
-/// What one client, or a few behind one address, is known by.
+/// The identity of one client, or of the few clients behind one address.
 ///
-/// Of an IPv6 address that is its first half: whoever has one address of such a network can take any other of it, as often
+/// For IPv6 this is the first half of the address. A client with one address of a network can take any other, as often
 /// as it likes (RFC 6177, RFC 8981).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClientAddress {
-    /// An address of IPv4.
+    /// An IPv4 address.
     V4([u8; 4]),
-    /// The first 64 bits of one of IPv6.
+    /// The first 64 bits of an IPv6 address.
     V6([u8; 8]),
-    /// None: all who come over a unix socket, unless a trusted proxy tells them apart.
+    /// No address: all clients that connect over a Unix socket, unless a trusted proxy tells them apart.
     Local,
 }
 
@@ -42,7 +42,7 @@ mod tests {
         assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:2"));
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
-        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"), "it is the same, seen by a socket for both");
+        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"), "a dual-stack socket shows the same address");
         assert_ne!(ClientAddress::from(None), of("0.0.0.0"));
     }
 }

@@ -1,45 +1,49 @@
-//! Tags of the backend's that can be coarse, such as a modification time in seconds: how they are spelled for clients,
-//! so that none outlives the state that it was given for (DESIGN, section 3, rule 2).
+//! The spelling, for clients, of backend tags that can be coarse, such as a modification time in seconds. It makes sure
+//! that no tag outlives the state that it was given for (DESIGN, section 3, rule 2).
 //!
 //! # Design
 //!
 //! A tag given to a client must name one state of the resource. A backend whose tags are coarse gives one tag to two
-//! states, so the tag alone does not. The version of the record does: every write that may have changed the state gives
-//! it another one. So a tag goes out as `"<tag>~<incarnation>-<version>"`, and a client's tag counts only if its suffix
-//! is that of the current version and what stands before it is what the backend shows. The backend gets it without.
+//! states, so the tag alone is not enough. The version of the record is: every write that may have changed the state
+//! gives the record a new version. So a tag goes out as `"<tag>~<incarnation>-<version>"`. A client's tag counts only
+//! if its suffix is that of the current version and the rest is the tag that the backend shows. The backend gets the
+//! tag without the suffix.
 //!
-//! *When is the suffix left out?* Where the bare tag is shown to be that of one state:
+//! *When is the suffix left out?* If the record proves that the bare tag names one state:
 //!
-//! | what the record says | tags go out |
+//! | state of the record | tags go out |
 //! |---|---|
-//! | no write came this way, and nothing of the bucket was forgotten (version 0) | bare |
-//! | the tag of the last write was learned, and no earlier state had it | that one bare, each other one with the suffix |
+//! | no write passed the proxy, and no record of the bucket was forgotten (version 0) | bare |
+//! | the tag of the last write was learned, and no earlier state had it | this tag bare, all others with the suffix |
 //! | anything else | with the suffix |
 //!
-//! *Why is the other way round not enough, a suffix where a tag is known to have come before?* The answer to a write may
-//! tell no tag. A write in doubt, one that appends, or one that touches from elsewhere teaches none. A record can be
-//! forgotten, and its list is bounded. Each of them leaves something unknown, and what is unknown must not pass.
+//! *Why not the reverse, a suffix only for a tag that is known to have been used before?* The answer to a write may
+//! carry no tag. A write that is in doubt, appends, or touches the resource from elsewhere teaches no tag. A record
+//! can be forgotten, and its list is bounded. Each of these cases leaves a tag unknown, and an unknown tag must not
+//! pass.
 //!
-//! *Why is the tag of the state before not enough to compare with?* Sizes and seconds make `t-3`, `t-4`, `t-3` of three
-//! writes in one second. So the record names all tags that went out bare since its first write: that of the state before
-//! that write, and one for each write since. Beyond [`EARLIER_MAX`](super::bare_tags::EARLIER_MAX) all tags have the suffix.
+//! *Why is it not enough to compare with the tag of the previous state?* Tags made of sizes and seconds can be `t-3`,
+//! `t-4`, `t-3` after three writes in one second. So the record lists all tags that went out bare since its first
+//! write. These are the tag of the state before that write, and one for each write since. Beyond
+//! [`EARLIER_MAX`](super::bare_tags::EARLIER_MAX) tags, all have the suffix.
 //!
-//! *Why does any other change end that list?* A write to another target of the key, one that appends or touches, one in
-//! doubt: readers at version 0 were given the bare tags of all targets, and the list holds those of one.
+//! *Why does any other change end that list?* Other changes are a write to another target of the key, one that
+//! appends or touches, and one in doubt. Readers at version 0 got the bare tags of all targets, but the list holds
+//! those of one.
 //!
-//! *What of a forgotten record?* Its bucket has a floor then, which is the version of all absent records there. So their
-//! tags have the suffix of the floor, and what was given before is refused. A store that is lost with its process knows
-//! nothing afterwards, as it knows no marks: bare tags count again, and those with the suffix of an earlier incarnation
-//! do not.
+//! *What happens once a record is forgotten?* Its bucket then has a floor, which is the version of all absent records
+//! there. So their tags have the suffix of the floor, and any tag given out before is refused. A store that is lost
+//! with its process loses this too, as it loses its marks. Bare tags then count again, but tags with the suffix of an
+//! earlier incarnation do not.
 //!
-//! *Why is nothing asked of the backend for that?* A tag that was not learned has the suffix, and is no worse for it.
+//! *Why does this need no request to the backend?* A tag that was not learned has the suffix, and works as well.
 //!
-//! *What of a read beside a write?* Its tag is spelled by the record as it was before the backend was asked. If it shows
-//! the new state already, the tag is that of an older version, is refused, and the client reads again.
+//! *What happens to a read beside a write?* Its tag is spelled by the record as it was before the backend was asked. If
+//! the read already shows the new state, its tag carries an older version. It is refused, and the client reads again.
 //!
-//! *What is not promised?* Writers behind ifmatch's back make states that no record knows of. Two of them with one tag
-//! are one to every proxy. And a list holds the tags of one target: where two targets of one key change together, the
-//! written one may get the very tag that the other one had at version 0, and still has in its new state.
+//! *What is not promised?* Writers that bypass ifmatch make states that no record covers. Two such states with one tag
+//! look like one to every proxy. Also, a list holds the tags of one target. Two targets of one key can change together.
+//! The written one may then get the tag that the other one had at version 0, and still has in its new state.
 
 use super::{
     bare_tags::{BareTags, ShortName},
@@ -48,30 +52,30 @@ use super::{
     record::{Revision, Snapshot},
 };
 
-/// What stands between a tag and its suffix.
+/// The first byte of a suffix, which separates it from the tag.
 const SEPARATOR: u8 = b'~';
 
-/// Hexadecimal digits of an incarnation in a suffix.
+/// The number of hexadecimal digits of an incarnation in a suffix.
 const INCARNATION_DIGITS: usize = 16;
 
-/// How the tags of a resource are spelled for clients, as its record stands.
+/// The spelling of a resource's tags for clients, by the current state of its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spelling {
-    /// As the backend spells them.
+    /// The spelling of the backend.
     Bare,
-    /// With a suffix, but for one.
+    /// A suffix on all tags except one.
     Suffixed {
         /// The suffix of the version.
         suffix: Vec<u8>,
         /// The tag that has none.
         except: Option<ShortName>,
     },
-    /// Not at all: the record is not known.
+    /// No tag at all: the record is not known.
     Withheld,
 }
 
 impl Spelling {
-    /// The spelling of tags that can be coarse, by the record of a store of this incarnation.
+    /// Returns the spelling of tags that can be coarse, by the record of a store of this incarnation.
     pub fn of(incarnation: u64, snapshot: Option<&Snapshot>) -> Self {
         let Some(snapshot) = snapshot else { return Self::Withheld };
         let except = match &snapshot.record.bare_tags {
@@ -83,12 +87,12 @@ impl Spelling {
         Self::Suffixed { suffix: suffix.into_bytes(), except }
     }
 
-    /// Whether the backend's tags are clients' tags.
+    /// Whether clients get the backend's tags unchanged.
     pub fn is_bare(&self) -> bool {
         *self == Self::Bare
     }
 
-    /// A tag of the backend's as clients get it.
+    /// Returns a tag of the backend in the form that clients get.
     pub fn issued(&self, tag: &EntityTag) -> Option<EntityTag> {
         match self {
             Self::Bare => Some(tag.clone()),
@@ -98,8 +102,8 @@ impl Spelling {
         }
     }
 
-    /// A client's tag as the backend is to see it: without the suffix of the current version. A tag of no state, or of an
-    /// earlier one, becomes one that the backend never gives.
+    /// Returns a client's tag in the form that the backend gets: without the suffix of the current version. A tag of no
+    /// state, or of an earlier one, becomes a tag that the backend never gives.
     pub fn at_backend(&self, presented: &EntityTag) -> EntityTag {
         let (suffix, except) = match self {
             Self::Bare => return presented.clone(),
@@ -114,8 +118,8 @@ impl Spelling {
         issued.or_else(|| extended(presented, suffix)).unwrap_or_else(|| presented.clone())
     }
 
-    /// The conditions of a write as the backend is to see them. `If-None-Match` excludes each state that the backend shows
-    /// with one of the tags: after a doubt it may be the very state that the tag was given for.
+    /// Returns the conditions of a write in the form that the backend gets. `If-None-Match` excludes every state that
+    /// the backend shows with one of the tags. After a doubt, that may be the very state that the tag was given for.
     pub fn conditions_of_write_at_backend(&self, conditions: &Preconditions) -> Preconditions {
         let if_none_match = match &conditions.if_none_match {
             Some(TagCondition::Tags(tags)) => {
@@ -127,7 +131,7 @@ impl Spelling {
         Preconditions { if_none_match, ..self.conditions_at_backend(conditions) }
     }
 
-    /// The conditions of a client as the backend is to see them.
+    /// Returns a client's conditions in the form that the backend gets.
     pub fn conditions_at_backend(&self, conditions: &Preconditions) -> Preconditions {
         let list = |condition: &Option<TagCondition>| match condition {
             Some(TagCondition::Tags(tags)) => {
@@ -148,7 +152,7 @@ impl Spelling {
     }
 }
 
-/// The opaque bytes of a tag without the suffix of a version, if they have one.
+/// Returns the opaque bytes of a tag without the suffix of a version, if they have one.
 pub fn bare(opaque: &[u8]) -> &[u8] {
     let Some(at) = opaque.iter().rposition(|octet| *octet == SEPARATOR) else { return opaque };
     let (tag, suffix) = opaque.split_at(at);
@@ -163,12 +167,12 @@ pub fn bare(opaque: &[u8]) -> &[u8] {
     if is_suffix { tag } else { opaque }
 }
 
-/// The tag with something behind its opaque bytes.
+/// Returns the tag with `suffix` appended to its opaque bytes.
 fn extended(tag: &EntityTag, suffix: &[u8]) -> Option<EntityTag> {
     respelled(tag, &[tag.opaque(), suffix].concat())
 }
 
-/// A tag of these bytes, as weak as the other.
+/// Returns a tag of these opaque bytes that is weak if `tag` is.
 fn respelled(tag: &EntityTag, opaque: &[u8]) -> Option<EntityTag> {
     if tag.is_weak() { EntityTag::weak(opaque) } else { EntityTag::strong(opaque) }.ok()
 }

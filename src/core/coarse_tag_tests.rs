@@ -1,5 +1,5 @@
-//! No tag that went out is good for another state than the one that it was given for: on every way through the changes of
-//! a record, with a backend that has two tags for all its states.
+//! Tests that no tag is valid for any state but the one that it was given for. They follow every path through the
+//! changes of a record, with a backend that has two tags for all its states.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -67,7 +67,7 @@ fn a_resource_that_nobody_wrote_has_the_tags_of_the_backend() {
     assert_eq!(spelling.issued(&tag("\"t\"")), Some(tag("\"t\"")));
 }
 
-/// A forgotten record has left its bucket a floor, and nothing is known of the tags before.
+/// A forgotten record leaves its bucket a floor, and its earlier tags are not known any more.
 #[test]
 fn where_something_was_forgotten_no_tag_is_bare() {
     let absent = Snapshot { revision: Revision(5), record: Record::absent(Revision(5)), now: StoreTime::default() };
@@ -83,7 +83,7 @@ fn without_a_record_no_tag_goes_out_and_none_counts() {
     assert_eq!(spelling.at_backend(&tag("\"t\"")), tag("\"t~\""));
 }
 
-/// What the backend gets is its own tag for the tag of the current state alone, and one that it never gives for others.
+/// The backend gets its own tag only for the tag of the current state. For all others it gets one that it never gives.
 #[test]
 fn a_stale_tag_becomes_one_that_the_backend_never_gives() {
     let backends = [("t-3", false), ("t-4", false), ("t-5", false), ("t-3", true)];
@@ -151,25 +151,26 @@ fn a_list_that_is_full_ends() {
     assert_eq!(bare_tags.changed(Some(seen(Before::Unknown, Some("\"last\"")))), BareTags::None);
 }
 
-/// Two targets of one key at a backend, the record, and all tags that went out.
+/// A model of two targets of one key at a backend, their record, and all tags that went out.
 #[derive(Clone)]
 struct World {
     snapshot: Snapshot,
     /// The tag that each target shows, and the number of its state.
     targets: [(&'static str, u32); 2],
     states: u32,
-    /// By target and tag: the state that it was given for.
+    /// The state that a tag was given for, by target and tag.
     issued: HashMap<(usize, EntityTag), u32>,
 }
 
 /// One change of the state.
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    /// A claimed write to a target, which shows this tag then. What it was judged by may be known, and what it has made.
+    /// A claimed write to a target, which then shows the tag `after`. `knows`: the tag before it is known. `learns`:
+    /// the proxy learns the tag after it.
     Write { target: usize, after: &'static str, knows: bool, learns: bool },
-    /// A write that is settled otherwise, beside the claim or by a touch: any target may have changed.
+    /// A write that is settled in another way, which may have changed any target. They show these tags then.
     Other(Outcome, [&'static str; 2]),
-    /// A touch.
+    /// A touch, after which the targets show these tags.
     Touch([&'static str; 2]),
     /// The record is forgotten.
     Forget,
@@ -200,14 +201,14 @@ impl World {
         world
     }
 
-    /// Each target is read by somebody who keeps its tag.
+    /// Reads each target, as a client that keeps its tag.
     fn read(&mut self) {
         let spelling = Spelling::of(INCARNATION, Some(&self.snapshot));
         for (number, (shows, state)) in self.targets.iter().enumerate() {
             let issued = spelling.issued(&tag(shows)).unwrap();
             let given_for = *self.issued.entry((number, issued.clone())).or_insert(*state);
             if !self.snapshot.has_no_pending_writes() {
-                // Nobody writes with it before the version has changed.
+                // No client can write with this tag before the version has changed.
                 continue;
             }
             assert_eq!(given_for, *state, "{issued:?} was given for another state of target {number}");
@@ -229,7 +230,7 @@ impl World {
         let mark = Mark { owner: 1, nonce: 1, deadline, leaves_lease: true, late_max };
         self.swap(steps::claim(&self.snapshot, mark).unwrap());
         let marked_at = self.snapshot.revision;
-        // Readers meanwhile see the old state, and then the new one under the old version.
+        // Meanwhile readers see the old state, and then the new one under the old version.
         self.read();
         change(self);
         let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: None, shown };
@@ -271,7 +272,7 @@ fn explore(world: &World, changes: &[Change], depth: u32) {
     }
 }
 
-/// Every sequence of three changes, from each beginning.
+/// Tries every sequence of three changes from each initial state.
 #[test]
 fn no_tag_outlives_its_state() {
     for targets in [[TAGS[0], TAGS[0]], [TAGS[0], TAGS[1]]] {
@@ -279,7 +280,7 @@ fn no_tag_outlives_its_state() {
     }
 }
 
-/// Long sequences, in which the list of a record is filled and ended, and records are forgotten.
+/// Tries long sequences that fill and end the list of a record, and forget records.
 #[test]
 fn no_tag_outlives_its_state_in_the_long_run() {
     let changes = changes();
@@ -293,7 +294,7 @@ fn no_tag_outlives_its_state_in_the_long_run() {
     }
 }
 
-/// Tags were given out for states that a forgotten record knew of.
+/// Tags were given out for states that only the forgotten record listed.
 #[test]
 fn no_tag_of_a_resource_whose_record_was_forgotten_is_bare() {
     assert_eq!(spelling(0, BareTags::All), Spelling::Bare);

@@ -1,56 +1,56 @@
-//! What a page of another origin may see and send, where the upstream lets it in (CORS, in the Fetch standard).
+//! The fields that a page of another origin may read and send if the upstream admits it (CORS, in the Fetch standard).
 //!
-//! A browser hides every response field that `Access-Control-Expose-Headers` does not name, and sends no request field
-//! that the answer to its preflight does not allow. The upstream cannot name ours, so they are added to what it says;
-//! which origins are let in stays its own decision.
+//! A browser hides every response field that `Access-Control-Expose-Headers` does not name, and sends no request
+//! field that the answer to its preflight does not allow. The upstream does not name the proxy's fields, so the proxy
+//! adds them to the upstream's list. The upstream alone decides which origins it admits.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
-/// Response fields that a page needs to take part.
+/// Response fields of the proxy that a page must be able to read.
 const EXPOSED: [&str; 4] = ["ETag", "Retry-After", "Proxy-Status", "Idempotent-Replayed"];
-/// The same where there are leases.
+/// Like [`EXPOSED`], but only on routes with leases.
 const EXPOSED_OF_LEASES: [&str; 5] =
     ["Lease-Id", "Lease-Duration", "Lease-Time", "Fencing-Token", "Preference-Applied"];
-/// Request fields that a page needs to take part.
+/// Request fields of the proxy that a page must be able to send.
 const ALLOWED: [&str; 7] =
     ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Prefer", "Idempotency-Key"];
-/// The same where there are leases.
+/// Like [`ALLOWED`], but only on routes with leases.
 const ALLOWED_OF_LEASES: [&str; 5] =
     ["Lease-Id", "Proposed-Lease-Id", "Lease-Duration", "Lease-Holder", "Lease-Break-Period"];
-/// The methods of operations on leases.
+/// The methods of lease operations.
 const METHODS_OF_LEASES: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
-/// The fields by which an upstream lets an origin in, for any response to it.
+/// The fields by which an upstream admits an origin, in any response.
 const GRANT: [HeaderName; 2] = [header::ACCESS_CONTROL_ALLOW_ORIGIN, header::ACCESS_CONTROL_ALLOW_CREDENTIALS];
 
-/// Whether a request with method OPTIONS asks what another one may be.
+/// Whether a request with method OPTIONS is a preflight.
 pub fn is_preflight(request: &HeaderMap) -> bool {
     request.contains_key(header::ORIGIN) && request.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Whether a response lets the origin in that asked.
+/// Whether a response admits the origin of its request.
 pub fn is_granted(response: &HeaderMap) -> bool {
     response.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN)
 }
 
-/// What is to be said of our response fields: the new value of `Access-Control-Expose-Headers`, if it changes.
+/// Returns the value of `Access-Control-Expose-Headers` with the proxy's response fields added, if it changes.
 pub fn exposed(response: &HeaderMap, with_leases: bool) -> Option<HeaderValue> {
     merged(response, &header::ACCESS_CONTROL_EXPOSE_HEADERS, names(&EXPOSED, &EXPOSED_OF_LEASES, with_leases))
 }
 
-/// What is to be said of our request fields in the answer to a preflight: the new value of
-/// `Access-Control-Allow-Headers`, if it changes.
+/// Returns the value of `Access-Control-Allow-Headers` with the proxy's request fields added, for the answer to a
+/// preflight, if it changes.
 pub fn allowed(response: &HeaderMap, with_leases: bool) -> Option<HeaderValue> {
     merged(response, &header::ACCESS_CONTROL_ALLOW_HEADERS, names(&ALLOWED, &ALLOWED_OF_LEASES, with_leases))
 }
 
-/// The same for the methods of operations on leases, and `Access-Control-Allow-Methods`.
+/// Like [`allowed`], but for `Access-Control-Allow-Methods` and the methods of lease operations.
 pub fn allowed_for_leases(response: &HeaderMap) -> Option<HeaderValue> {
     merged(response, &header::ACCESS_CONTROL_ALLOW_METHODS, METHODS_OF_LEASES.into_iter())
 }
 
-/// `Access-Control-Request-Headers` without our request fields, which upstreams refuse that do not know them. `None`
-/// where nothing is left.
+/// Returns `Access-Control-Request-Headers` without the proxy's request fields, since an upstream that does not know
+/// them refuses them. Returns `None` if no field is left.
 pub fn asked_of_upstream(preflight: &HeaderMap) -> Option<HeaderValue> {
     let ours = |name: &&str| {
         let mut known = ALLOWED.iter().chain(&ALLOWED_OF_LEASES);
@@ -61,7 +61,8 @@ pub fn asked_of_upstream(preflight: &HeaderMap) -> Option<HeaderValue> {
     HeaderValue::from_str(&left).ok().filter(|_| !left.is_empty())
 }
 
-/// What a response tells of its origin that holds for our own answers to it too; empty where it is not let in.
+/// Returns the fields of a response that admit its origin to the proxy's own answers too. Empty if the response does
+/// not admit it.
 pub fn grant(response: &HeaderMap) -> HeaderMap {
     let mut grant = HeaderMap::new();
     for name in GRANT.iter().filter(|_| is_granted(response)) {
@@ -72,14 +73,14 @@ pub fn grant(response: &HeaderMap) -> HeaderMap {
     grant
 }
 
-/// The fields of an answer of our own to an origin that the upstream has let in so.
+/// Returns the fields of the proxy's own answer to an origin that the upstream has admitted with `grant`.
 pub fn own_answer(grant: &HeaderMap, with_leases: bool) -> HeaderMap {
     let mut fields = grant.clone();
     if let Some(exposed) = exposed(&fields, with_leases) {
         fields.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
     if fields.get(header::ACCESS_CONTROL_ALLOW_ORIGIN).is_some_and(|origin| origin != "*") {
-        // Another origin is answered something else.
+        // Another origin gets another answer.
         fields.insert(header::VARY, HeaderValue::from_static("Origin"));
     }
     fields
@@ -89,10 +90,11 @@ fn names(always: &'static [&str], of_leases: &'static [&str], with_leases: bool)
     always.iter().chain(of_leases.iter().filter(move |_| with_leases)).copied()
 }
 
-/// A list field with those of `ours` that are missing in it; `None` where none is, or a wildcard names them all.
+/// Returns a list field with the missing names of `ours` added. Returns `None` if none is missing or a wildcard names
+/// them all.
 fn merged(response: &HeaderMap, field: &HeaderName, ours: impl Iterator<Item = &'static str>) -> Option<HeaderValue> {
     let mut list: Vec<&str> = members(response, field).collect();
-    // For a request with credentials `*` is the name of a field.
+    // For a request with credentials, `*` is an ordinary field name.
     let with_credentials = response.get(header::ACCESS_CONTROL_ALLOW_CREDENTIALS).is_some_and(|value| value == "true");
     if list.contains(&"*") && !with_credentials {
         return None;
@@ -135,7 +137,7 @@ mod tests {
         assert_eq!(exposed(&all, false), None);
     }
 
-    /// Fetch, section 3.3.4: for a request with credentials `*` is no wildcard.
+    /// Fetch, section 3.3.4: for a request with credentials, `*` is no wildcard.
     #[test]
     fn a_wildcard_names_ours_too_but_not_with_credentials() {
         let response = fields(&[("access-control-expose-headers", "*")]);
@@ -174,7 +176,7 @@ mod tests {
         assert_eq!(own["vary"], "Origin");
         assert_eq!(own.len(), 4);
         let to_all = own_answer(&grant(&fields(&[("access-control-allow-origin", "*")])), false);
-        assert!(!to_all.contains_key("vary"), "everybody gets the same");
+        assert!(!to_all.contains_key("vary"), "every origin gets the same answer");
         assert!(grant(&fields(&[("access-control-allow-credentials", "true")])).is_empty());
     }
 }

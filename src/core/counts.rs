@@ -1,23 +1,23 @@
-//! How much a store holds.
+//! The number of records and leases in a store.
 
 use super::{lease::LeaseState, record::Record, time::StoreTime};
 
-/// Records, and what is live in them.
+/// The number of records, and of the doubts and leases that are live in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Records.
+    /// The number of records.
     pub records: u64,
-    /// What they take of the process's memory, where they are kept there.
+    /// The bytes of the process's memory that the records take, if the store keeps them there.
     pub bytes: Option<u64>,
-    /// Those whose write is in doubt.
+    /// Records whose write is in doubt.
     pub doubts: u64,
     /// Leases that are held.
     pub leased: u64,
-    /// Those that are held until their break takes effect.
+    /// Leases that are held until their break takes effect.
     pub breaking: u64,
-    /// Those that were broken, and are remembered.
+    /// Leases that were broken and are remembered.
     pub broken: u64,
-    /// Those that ran out, and are remembered.
+    /// Leases that ran out and are remembered.
     pub expired: u64,
 }
 
@@ -28,7 +28,7 @@ impl Counts {
         self.add_live(record, now);
     }
 
-    /// Counts what is live in a record, and not the record.
+    /// Counts the doubt and the lease that are live in a record, but not the record itself.
     pub fn add_live(&mut self, record: &Record, now: StoreTime) {
         self.doubts += u64::from(record.doubt.is_some_and(|doubt| now < doubt.until));
         match record.lease.as_ref().map_or(LeaseState::Available, |lease| lease.state(now)) {
@@ -40,7 +40,7 @@ impl Counts {
         }
     }
 
-    /// The leases by the name of their state.
+    /// Returns the number of leases by the name of their state.
     pub const fn leases(&self) -> [(&'static str, u64); 4] {
         [("leased", self.leased), ("breaking", self.breaking), ("broken", self.broken), ("expired", self.expired)]
     }

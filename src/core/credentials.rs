@@ -1,14 +1,14 @@
-//! Who has signed a request, where a signature covers the time and each request has other credentials.
+//! The signer of a request, for schemes whose signature covers the time, so that every request has other credentials.
 
 use http::{HeaderMap, header};
 
-/// The name of the signer (AWS Signature Version 4; Azure's `SharedKey`). It proves nothing: only the backend can tell
-/// whether the signature holds.
+/// Returns the name of the signer (AWS Signature Version 4; Azure's `SharedKey`). The name proves nothing: only the
+/// backend can check the signature.
 pub fn signer(headers: &HeaderMap) -> Option<&[u8]> {
     signer_of(headers.get(header::AUTHORIZATION)?.as_bytes())
 }
 
-/// The same of a value of Authorization.
+/// Like [`signer`], but from a value of Authorization.
 pub fn signer_of(credentials: &[u8]) -> Option<&[u8]> {
     let mut words = credentials.split(|octet| matches!(octet, b' ' | b','));
     let name = match words.next()? {

@@ -5,7 +5,7 @@ use http::HeaderValue;
 
 /// One entity-tag: opaque bytes that name a state of a representation, and whether they name it weakly.
 ///
-/// `==` asks whether two tags are spelled alike. What HTTP compares by are the two named functions:
+/// `==` compares the spelling of two tags. The comparisons of HTTP are these two functions:
 ///
 /// | one | other | [`strong_matches`](Self::strong_matches) | [`weak_matches`](Self::weak_matches) |
 /// |---|---|---|---|
@@ -16,37 +16,37 @@ use http::HeaderValue;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EntityTag {
     weak: bool,
-    /// With the quotes and the weakness mark: a tag is read once and sent many times.
+    /// The tag with its quotes and weakness mark, ready to send: a tag is read once and sent many times.
     spelling: HeaderValue,
 }
 
-/// Why bytes are not an entity-tag. No message repeats what was read.
+/// Why bytes are not an entity-tag. No message repeats the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedTag {
-    /// It does not begin with a double quote.
+    /// The tag does not begin with a double quote.
     #[error("an entity-tag stands in double quotes: \"abc\"")]
     Unquoted,
-    /// Its weakness mark is written `w/`.
+    /// The weakness mark is written `w/`.
     #[error("a weak entity-tag begins with an upper-case W: W/\"abc\"")]
     LowerCaseMark,
-    /// Its second double quote is missing.
+    /// The second double quote is missing.
     #[error("the double quote that ends the entity-tag is missing")]
     Unterminated,
-    /// A space, a control character, or a double quote stands between the quotes.
+    /// There is a space, a control character, or a double quote between the quotes.
     #[error("an entity-tag contains no spaces, control characters or double quotes")]
     ForbiddenByte,
-    /// Something follows it.
+    /// Something follows the tag.
     #[error("something other than a comma follows the entity-tag; a backslash does not escape a double quote")]
     Trailing,
 }
 
 impl EntityTag {
-    /// A strong tag of the bytes that stand between the quotes.
+    /// Makes a strong tag of the bytes between the quotes.
     pub fn strong(opaque: impl AsRef<[u8]>) -> Result<Self, MalformedTag> {
         Self::new(false, opaque.as_ref())
     }
 
-    /// A weak tag of the bytes that stand between the quotes.
+    /// Makes a weak tag of the bytes between the quotes.
     pub fn weak(opaque: impl AsRef<[u8]>) -> Result<Self, MalformedTag> {
         Self::new(true, opaque.as_ref())
     }
@@ -57,14 +57,14 @@ impl EntityTag {
         if trim_start(rest).is_empty() { Ok(tag) } else { Err(MalformedTag::Trailing) }
     }
 
-    /// Reads a field value that ought to be a tag: where only the quotes are missing they are supplied, so that `abc`
-    /// is `"abc"` and `W/abc` is `W/"abc"`.
+    /// Reads a field value that ought to be a tag. If only the quotes are missing, this function adds them: `abc`
+    /// becomes `"abc"`, and `W/abc` becomes `W/"abc"`.
     pub fn parse_unquoted(field_value: &[u8]) -> Result<Self, MalformedTag> {
         let quote = |malformed| match malformed {
             MalformedTag::Unquoted => {
                 let value = field_value.trim_ascii();
                 let of_weak = value.strip_prefix(b"W/");
-                // Nothing names nothing.
+                // An empty value names no state.
                 let opaque = Some(of_weak.unwrap_or(value)).filter(|opaque| !opaque.is_empty()).ok_or(malformed)?;
                 Self::new(of_weak.is_some(), opaque)
             }
@@ -73,10 +73,10 @@ impl EntityTag {
         Self::parse(field_value).or_else(quote)
     }
 
-    /// The tag that a text stands for which its author did not write as a tag: the text itself where it is one, else a
-    /// strong tag of its bytes. Bytes that a tag cannot hold, or that do not always survive a header field, are written
-    /// as `%` and two digits; a `%` that could be mistaken for one of those is too, so that no two texts get one tag.
-    /// `None` for the empty text and for a broken tag, such as `"abc`.
+    /// Returns the tag for a text that its author need not have written as one. A text that is a tag stays, and any
+    /// other becomes a strong tag of its bytes. Bytes that a tag cannot hold, or that do not always survive a header
+    /// field, are written as `%` and two digits. So is a `%` that could be mistaken for such an escape, so that no
+    /// two texts get one tag. Returns `None` for the empty text and for a broken tag, for example `"abc`.
     pub fn of_text(text: &[u8]) -> Option<Self> {
         match Self::parse(text) {
             Ok(tag) => Some(tag),
@@ -85,7 +85,7 @@ impl EntityTag {
         }
     }
 
-    /// Reads the tag that `input` begins with; also returns what follows it.
+    /// Reads the tag that `input` begins with. Also returns the rest of `input`.
     pub(super) fn take(input: &[u8]) -> Result<(Self, &[u8]), MalformedTag> {
         let (weak, quoted) = match input {
             [b'W', b'/', quoted @ ..] => (true, quoted),
@@ -120,24 +120,24 @@ impl EntityTag {
         self.weak
     }
 
-    /// The bytes between the quotes: visible ASCII except the double quote, and 0x80 to 0xff.
+    /// Returns the bytes between the quotes: visible ASCII except the double quote, and 0x80 to 0xff.
     pub fn opaque(&self) -> &[u8] {
         let spelling = self.spelling.as_bytes();
         let start = if self.weak { 3 } else { 1 };
         spelling.get(start..spelling.len() - 1).unwrap_or_default()
     }
 
-    /// Strong comparison: both are strong and their opaque bytes are the same.
+    /// The strong comparison: whether both tags are strong and their opaque bytes are the same.
     pub fn strong_matches(&self, other: &Self) -> bool {
         !self.weak && !other.weak && self.opaque() == other.opaque()
     }
 
-    /// Weak comparison: their opaque bytes are the same.
+    /// The weak comparison: whether their opaque bytes are the same.
     pub fn weak_matches(&self, other: &Self) -> bool {
         self.opaque() == other.opaque()
     }
 
-    /// The tag as a field value.
+    /// Returns the tag as a field value.
     pub fn to_header_value(&self) -> HeaderValue {
         self.spelling.clone()
     }
@@ -162,7 +162,7 @@ const fn is_upper_hex(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'A'..=b'F')
 }
 
-/// What follows the optional whitespace at the beginning of `value` (RFC 9110 section 5.6.3).
+/// Returns `value` without the optional whitespace at its beginning (RFC 9110 section 5.6.3).
 pub(super) fn trim_start(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = value {
         value = rest;
@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// Texts of up to four bytes that are hard to tell apart when they are escaped.
+    /// The texts have up to four bytes and are hard to tell apart once they are escaped.
     #[test]
     fn no_two_texts_get_one_tag() {
         let mut texts = vec![Vec::new()];

@@ -1,51 +1,52 @@
-//! The fields of requests that others rely on: who writes each, who may take it out, and whether it is judged (DESIGN,
-//! section 3, rule 14).
+//! The table of the request fields that the proxy or the upstream relies on (DESIGN, section 3, rule 14). It tells
+//! which party writes each field, which may remove it, and whether it is judged.
 //!
-//! What `Connection` names ends at this hop (RFC 9110 section 7.6.1). A field that a verdict was made by, or that the proxy
-//! writes, must not end there: the upstream would apply what was never judged. Nor may it have a second spelling: CGI, and
-//! what was built after it (WSGI, PHP), read `If_Match` and `If-Match` as one variable.
+//! A field that `Connection` names ends at this hop (RFC 9110 section 7.6.1). A field that the verdict is based on,
+//! or that the proxy writes, must not end here. Otherwise the upstream would apply a request that was never judged.
+//! Nor may that field have a second spelling: CGI and its successors (WSGI, PHP) read `If_Match` and `If-Match` as
+//! one variable.
 //!
 //! # Design
 //!
-//! *Why not `_` alone?* PHP reads `X.Forwarded.For` as that variable too, and lighttpd each octet that is no letter and no
-//! digit.
+//! *Why is `_` not the only suspect?* PHP also reads `X.Forwarded.For` as that variable, and lighttpd does so with
+//! every octet that is neither a letter nor a digit.
 //!
-//! *Why may what an object's owner calls his metadata have any spelling?* Nobody judges by it, and names of metadata in
-//! Azure can hold no hyphen: `x-ms-meta-reviewed_by` is the one way to write it.
+//! *Why may the names of metadata have any spelling?* No server judges requests by the metadata of an object. In Azure
+//! its names cannot hold a hyphen: `x-ms-meta-reviewed_by` is the only way to write that name.
 
 use http::{HeaderMap, HeaderName, header};
 
-/// The fields in which backends look for another method.
+/// The fields in which backends look for a method that overrides the one of the request.
 pub static METHOD_FIELDS: [HeaderName; 3] = [
     HeaderName::from_static("x-http-method"),
     HeaderName::from_static("x-http-method-override"),
     HeaderName::from_static("x-method-override"),
 ];
 
-/// Options that `Connection` may have: pingora takes no more on its own path, and no client has as many.
+/// The maximum number of options in `Connection`. Pingora takes no more on its own path, and no client sends as many.
 const CONNECTION_OPTIONS_MAX: usize = 9;
 
-/// Who says what stands in a field that the upstream gets.
+/// The party that writes a field that the upstream gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldWriter {
     /// The client.
     Client,
-    /// The client, and the proxy after it or in its place.
+    /// The client, and the proxy, which appends to its value or replaces it.
     Both,
-    /// The proxy alone.
+    /// Only the proxy.
     Proxy,
-    /// Each hop for the next one.
+    /// Each hop, for the next one.
     Hop,
 }
 
-/// Who may take a field of the client out.
+/// The party that may remove a field of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remover {
-    /// Nobody.
+    /// No party.
     Nobody,
-    /// The guard, where it has judged by it and the upstream cannot.
+    /// The guard, if it has judged the request by the field and the upstream cannot.
     Verdict,
-    /// The guard, always: it is for the proxy.
+    /// The guard, always: the field is meant for the proxy.
     Guard,
     /// The proxy, on every route.
     Proxy,
@@ -56,17 +57,17 @@ pub enum Remover {
 /// A line of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldRule {
-    /// The name in lower case; what names begin with where it ends in `*`.
+    /// The name in lower case, or a prefix of names followed by `*`.
     pub name: &'static str,
-    /// Who writes it.
+    /// The party that writes the field.
     pub writer: FieldWriter,
-    /// Who may take it out.
+    /// The party that may remove the field.
     pub remover: Remover,
-    /// Whether something is decided by what the client says in it.
+    /// Whether the proxy or the upstream decides anything by the client's value.
     pub is_judged: bool,
 }
 
-/// The table, by the first letter. Of two lines that fit a name the first one counts.
+/// The table, sorted by the first letter. If two lines match a name, the first one counts.
 pub static TABLE: [FieldRule; 48] = [
     judged("authorization", Remover::Nobody),
     judged("api-key", Remover::Nobody),
@@ -136,7 +137,7 @@ const fn written(name: &'static str, writer: FieldWriter) -> FieldRule {
     FieldRule { name, writer, remover: Remover::Proxy, is_judged: false }
 }
 
-/// What the table says of a name in lower case.
+/// Returns the line of the table for a name in lower case.
 pub fn of(name: &str) -> Option<&'static FieldRule> {
     let letter = name.bytes().next();
     let begins = TABLE.partition_point(|field| field.letter() < letter);
@@ -147,58 +148,59 @@ pub fn of(name: &str) -> Option<&'static FieldRule> {
     })
 }
 
-/// Whether a field ends at this hop, named by `Connection` or not.
+/// Whether a field ends at this hop, even if `Connection` does not name it.
 pub fn ends_at_hop(name: &HeaderName) -> bool {
     of(name.as_str()).is_some_and(|field| field.remover == Remover::Hop)
 }
 
-/// Whether a field of the client goes to no upstream.
+/// Whether the proxy sends the client's field to no upstream.
 pub fn is_ours(name: &HeaderName) -> bool {
     of(name.as_str()).is_some_and(|field| field.writer == FieldWriter::Proxy)
 }
 
-/// Whether a field of the client goes to no upstream of a guarded route.
+/// Whether the proxy sends the client's field to no upstream of a guarded route.
 pub fn is_for_guard(name: &HeaderName) -> bool {
     of(name.as_str()).is_some_and(|field| field.writer == FieldWriter::Proxy || field.remover == Remover::Guard)
 }
 
-/// Whether a field tells who the client is, by way of which proxies.
+/// Whether a field tells which client sent the request, and through which proxies.
 pub fn is_of_client(name: &HeaderName) -> bool {
     let name = name.as_str();
     matches!(name, "forwarded" | "x-real-ip") || name.starts_with("x-forwarded-")
 }
 
-/// What becomes of other names with an underscore (`underscores`).
+/// The treatment of all other fields with an underscore in their name (`underscores`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Underscores {
-    /// Their fields pass.
+    /// These fields pass.
     #[default]
     Keep,
-    /// Their fields are taken out.
+    /// The proxy removes these fields.
     Drop,
 }
 
-/// Why the fields of a request cannot be told apart from those that its upstream would see. The text says what to send.
+/// Why the upstream might read the fields of a request differently from the proxy. The text tells the client what to
+/// send instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// `Connection` is no list of names, or has too many.
-    #[error("send in Connection the names of a few fields of this connection, with commas between them")]
+    /// `Connection` is no list of names, or has too many of them.
+    #[error("send in Connection only the names of a few fields of this connection, separated by commas")]
     MalformedConnection,
-    /// `Connection` names one that reaches the upstream as it was judged.
-    #[error("leave out of Connection what the request is judged by: it names fields of this connection alone")]
+    /// `Connection` names a field that must reach the upstream as it was judged.
+    #[error("leave out of Connection the fields that the request is judged by: it names fields of this connection")]
     Nominated,
-    /// There is more than one transfer coding, or one twice (RFC 9112 section 6.1).
-    #[error("send one Transfer-Encoding field, and chunked in it once")]
+    /// There is more than one `Transfer-Encoding` field, or one coding twice (RFC 9112 section 6.1).
+    #[error("send one Transfer-Encoding field that names chunked once")]
     Codings,
-    /// There is a transfer coding beside `chunked`.
-    #[error("send the body as it is, or in the chunked coding alone")]
+    /// There is a transfer coding in addition to `chunked`.
+    #[error("send the body without a transfer coding, or with chunked alone")]
     UnknownCoding,
-    /// A name is read as another one.
-    #[error("spell the names of fields with hyphens alone: some servers read another spelling as the same field")]
+    /// Some servers read a name as another one.
+    #[error("use no separators but hyphens in field names: some servers read another spelling as the same field")]
     SecondSpelling,
 }
 
-/// What is wrong with the fields of a request on any route.
+/// Returns what is wrong with the fields of a request, on any route.
 pub fn fault(headers: &HeaderMap) -> Option<Fault> {
     for (before, option) in connection_options(headers).enumerate() {
         let Some(name) = token(option).filter(|_| before < CONNECTION_OPTIONS_MAX) else {
@@ -224,7 +226,7 @@ fn fault_of_coding(headers: &HeaderMap) -> Option<Fault> {
     }
 }
 
-/// What is wrong with the fields that one route judges by beside those of the table.
+/// Returns what is wrong with the fields that one route judges by in addition to those of the table.
 pub fn fault_of_own<'a>(headers: &HeaderMap, own: &(impl Iterator<Item = &'a HeaderName> + Clone)) -> Option<Fault> {
     if connection_options(headers).filter_map(token).any(|name| own.clone().any(|own| *own == name)) {
         return Some(Fault::Nominated);
@@ -234,7 +236,7 @@ pub fn fault_of_own<'a>(headers: &HeaderMap, own: &(impl Iterator<Item = &'a Hea
     second.then_some(Fault::SecondSpelling)
 }
 
-/// Whether some servers read a name as one of the table that is judged or written here.
+/// Whether some servers read a name as another one, of a field in the table that is judged or that the proxy writes.
 pub fn is_second_spelling(name: &HeaderName) -> bool {
     let name = name.as_str();
     if name.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'-') {
@@ -251,13 +253,13 @@ fn are_read_alike(one: &str, other: &str) -> bool {
     one.len() == other.len() && pairs.all(|(one, other)| one == other || !is_letter(one) && !is_letter(other))
 }
 
-/// The names in `Connection` that the upstream would not get, but for those that end here anyway.
+/// Returns the fields of the request that `Connection` names, except those that end at this hop anyway.
 pub fn nominated(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
     let named = connection_options(headers).filter_map(token);
     named.filter(|name| !ends_at_hop(name) && headers.contains_key(name))
 }
 
-/// What stands between the commas of `Connection`; empty members say nothing (RFC 9110 section 5.6.1.2).
+/// Returns the members of `Connection`, without the empty ones, which mean nothing (RFC 9110 section 5.6.1.2).
 fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     let lines = headers.get_all(header::CONNECTION).into_iter();
     let options = lines.flat_map(|line| line.as_bytes().split(|octet| *octet == b','));

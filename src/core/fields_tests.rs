@@ -1,4 +1,4 @@
-//! What may be named, spelled and taken out.
+//! Tests of which fields may be named in `Connection`, have another spelling, and be removed.
 
 use http::HeaderValue;
 
@@ -68,7 +68,7 @@ fn connection_may_name_what_is_for_this_hop() {
     assert_eq!(faults(&HeaderMap::new()), None);
 }
 
-/// RFC 9110 section 7.6.1: each option is a token. What is none could be read as anything.
+/// RFC 9110 section 7.6.1: each option is a token. Servers could read anything else in different ways.
 #[test]
 fn connection_is_a_short_list_of_tokens() {
     let many = ["a"; CONNECTION_OPTIONS_MAX + 1];
@@ -81,7 +81,7 @@ fn connection_is_a_short_list_of_tokens() {
     assert_eq!(faults(&lines(&many[1..])), None);
 }
 
-/// RFC 3875 section 4.1.18 makes one variable of both.
+/// RFC 3875 section 4.1.18 makes one variable of both spellings.
 #[test]
 fn what_is_judged_or_written_here_has_one_spelling() {
     for name in [
@@ -128,7 +128,7 @@ fn a_body_has_one_coding() {
 
 #[test]
 fn each_line_of_the_table_counts_for_the_names_that_it_is_written_for() {
-    assert!(TABLE.is_sorted_by_key(FieldRule::letter), "lines are looked for by their letter");
+    assert!(TABLE.is_sorted_by_key(FieldRule::letter), "lines are looked up by their first letter");
     for field in &TABLE {
         let name = field.name.replace('*', "x");
         assert_eq!(of(&name).map(|found| found.name), Some(field.name), "an earlier line hides {name}");
@@ -147,7 +147,7 @@ fn what_is_for_the_proxy_goes_to_no_guarded_upstream() {
     assert!(!is_for_guard(&name("if-match")) && !is_for_guard(&name("lease-agreement")));
 }
 
-/// `Connection` is kept: pingora reads it.
+/// `Connection` itself stays: pingora reads it.
 #[test]
 fn what_connection_names_and_is_there_can_be_taken_out() {
     let mut headers = lines(&["X-Own, upgrade, close", "x-gone, x-other"]);
@@ -158,7 +158,7 @@ fn what_connection_names_and_is_there_can_be_taken_out() {
     assert_eq!(taken, ["x-own", "x-other"]);
 }
 
-/// `docs/http.md` shows the table.
+/// `docs/http.md` quotes the table.
 #[test]
 fn the_table_is_told_as_it_is() {
     let lines = TABLE.iter().map(|field| {

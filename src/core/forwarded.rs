@@ -1,7 +1,8 @@
-//! Who the client is, as fields of a request tell the upstream (RFC 7239, and the X-Forwarded fields before it).
+//! The request fields that tell the upstream who the client is (Forwarded of RFC 7239, and the older X-Forwarded
+//! fields).
 //!
-//! What a client says of itself proves nothing. So these fields are written anew, unless the request came from a
-//! proxy that is trusted: then they are continued, and what it says of scheme and host stays.
+//! A client's claims about itself prove nothing. So the proxy writes these fields anew, unless the request came from a
+//! trusted proxy. In that case it appends to them, and keeps their scheme and host.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::fields::is_of_client;
 
-/// The addresses of those through whom clients came, the client's first.
+/// The addresses that a request came through, the client's first.
 pub const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// The scheme by which the client came.
 pub const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -18,27 +19,28 @@ pub const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 /// The port that the client named.
 pub const PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 
-/// The fields that the upstream is to get.
+/// The selection of fields that the upstream gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForwardedFields {
-    /// X-Forwarded-For and those beside it.
+    /// X-Forwarded-For and the other X-Forwarded fields.
     pub x_forwarded: bool,
-    /// Forwarded.
+    /// The standard field Forwarded.
     pub standard: bool,
 }
 
 /// The connection that a request came over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its address; `None` for a unix socket.
+    /// The address of the peer; `None` for a Unix socket.
     pub address: Option<IpAddr>,
-    /// Whether it is a proxy that is believed.
+    /// Whether the peer is a trusted proxy.
     pub is_trusted: bool,
-    /// Whether it is secured.
+    /// Whether the connection is secured by TLS.
     pub is_secure: bool,
 }
 
-/// What the fields become that say who a client is ([`is_of_client`]); those that are not here are removed from the request.
+/// Returns the fields that tell who a client is ([`is_of_client`]), as the upstream gets them. The caller removes all
+/// others of them from the request.
 pub fn told(headers: &HeaderMap, peer: Peer, wanted: ForwardedFields) -> HeaderMap {
     let mut told = HeaderMap::new();
     if peer.is_trusted {
@@ -52,7 +54,7 @@ pub fn told(headers: &HeaderMap, peer: Peer, wanted: ForwardedFields) -> HeaderM
         if let Some(address) = peer.address {
             extend(&mut told, &FOR, &address.to_canonical().to_string());
         }
-        // Half of what a trusted proxy says and half of what is seen here would name a place that is not there.
+        // Part of a trusted proxy's view and part of this one would together name a place that does not exist.
         let is_told = told.contains_key(&PROTO) || told.contains_key(&HOST);
         if let (Some(host), false) = (&host, is_told) {
             let port = port(host).unwrap_or(if peer.is_secure { 443 } else { 80 });
@@ -69,7 +71,7 @@ pub fn told(headers: &HeaderMap, peer: Peer, wanted: ForwardedFields) -> HeaderM
     told
 }
 
-/// The client behind trusted proxies: the last address in X-Forwarded-For that is none of theirs.
+/// Returns the client behind trusted proxies: the last address in X-Forwarded-For that is not one of theirs.
 pub fn client(headers: &HeaderMap, peer: IpAddr, is_trusted: impl Fn(IpAddr) -> bool) -> IpAddr {
     if !is_trusted(peer) {
         return peer;
@@ -87,28 +89,28 @@ pub fn client(headers: &HeaderMap, peer: IpAddr, is_trusted: impl Fn(IpAddr) -> 
     last
 }
 
-/// An address as proxies write it, perhaps with a port.
+/// Reads an address as proxies write it, perhaps with a port.
 fn address(text: &str) -> Option<IpAddr> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     let parsed = bare.parse::<IpAddr>().ok().or_else(|| text.parse::<SocketAddr>().ok().map(|with| with.ip()));
     parsed.map(|address| address.to_canonical())
 }
 
-/// Puts a value at the end of a list.
+/// Appends a value to a list field.
 fn extend(told: &mut HeaderMap, name: &HeaderName, value: &str) {
     let lines = told.get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>();
     let list = [lines.as_slice(), &[value.as_bytes()]].concat().join(&b", "[..]);
-    // Values of fields, and addresses, make a value of a field.
+    // A list of field values and addresses is always a valid field value.
     if let Ok(list) = HeaderValue::from_bytes(&list) {
         told.insert(name.clone(), list);
     }
 }
 
-/// One hop (RFC 7239 section 4).
+/// Returns the element of Forwarded for one hop (RFC 7239 section 4).
 fn element(address: Option<IpAddr>, host: Option<&HeaderValue>, scheme: &str) -> String {
     let node = match address.map(|address| address.to_canonical()) {
         Some(IpAddr::V4(address)) => address.to_string(),
-        // It has colons and brackets, which only a quoted string holds (section 6).
+        // The colons and brackets are allowed only in a quoted string (section 6).
         Some(IpAddr::V6(address)) => format!("\"[{address}]\""),
         None => "unknown".to_owned(),
     };
@@ -116,7 +118,7 @@ fn element(address: Option<IpAddr>, host: Option<&HeaderValue>, scheme: &str) ->
     format!("for={node}{};proto={scheme}", host.unwrap_or_default())
 }
 
-/// A token, or a quoted string of what is none (RFC 9110 section 5.6).
+/// Returns a text as a token, or as a quoted string if it is no token (RFC 9110 section 5.6).
 fn quoted(text: &str) -> String {
     let is_token = |octet: u8| octet.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&octet);
     if !text.is_empty() && text.bytes().all(is_token) {
@@ -127,7 +129,7 @@ fn quoted(text: &str) -> String {
 
 fn port(host: &HeaderValue) -> Option<u16> {
     let (name, port) = host.to_str().ok()?.rsplit_once(':')?;
-    // The last colon of an address in brackets is not that of a port.
+    // The last colon inside a bracketed address does not precede a port.
     if name.starts_with('[') && !name.ends_with(']') { None } else { port.parse().ok() }
 }
 
@@ -151,7 +153,7 @@ mod tests {
         shown
     }
 
-    /// RFC 7239 section 8.1: what the client sent cannot be believed.
+    /// RFC 7239 section 8.1: the fields that a client sent cannot be trusted.
     #[test]
     fn what_a_client_says_of_itself_is_replaced() {
         let spoofed = headers(&[
@@ -200,7 +202,7 @@ mod tests {
         );
     }
 
-    /// RFC 7239 section 6: an IPv6 address stands in brackets, and so in quotes.
+    /// RFC 7239 section 6: an IPv6 address is in brackets, and therefore in quotes.
     #[test]
     fn addresses_are_written_as_each_field_has_them() {
         let host = headers(&[(header::HOST, "[::1]")]);

@@ -1,31 +1,31 @@
-//! The end of a request head (RFC 9112 section 2.1), found while its bytes arrive; each byte is looked at once.
+//! A scanner that finds the end of a request head (RFC 9112 section 2.1) as its bytes arrive. It reads each byte once.
 
-/// How far a head has come.
+/// The progress of the scan of one head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadScan {
-    /// Bytes that were looked at.
+    /// The number of bytes that were read.
     seen: usize,
-    /// Where the line began that is not at its end yet.
+    /// The offset of the beginning of the unfinished line.
     line: usize,
-    /// Whether a line that is not empty has ended: empty lines before the request line are none of the head's.
+    /// Whether a line that is not empty has ended: empty lines before the request line are not part of the head.
     has_begun: bool,
 }
 
-/// What the bytes of a head are so far.
+/// The state of a head, by the bytes so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadState {
-    /// More of it has to come.
+    /// More bytes must come.
     Unfinished,
-    /// The empty line is there; what comes after it is the body's.
+    /// The empty line has come. All bytes after it belong to the body.
     Complete,
-    /// No request begins like this, whatever comes.
+    /// No request begins with these bytes, whatever follows.
     Hopeless,
 }
 
 impl HeadScan {
-    /// Looks at what has come since the last look. `bytes` are all bytes since the beginning.
+    /// Reads the bytes that have come since the last call. `bytes` holds all bytes since the beginning.
     ///
-    /// A line may end with LF alone, as the parser takes it that reads the head afterwards.
+    /// A line may end with LF alone: the parser that reads the head afterwards accepts that.
     pub fn look(&mut self, bytes: &[u8]) -> HeadState {
         while let Some(length) = bytes.get(self.seen..).and_then(|rest| rest.iter().position(|byte| *byte == b'\n')) {
             let line = bytes.get(self.line..self.seen + length).unwrap_or_default();
@@ -49,7 +49,7 @@ impl HeadScan {
         }
     }
 
-    /// How many bytes the head has, once it is complete.
+    /// Returns the length of the head in bytes, once it is complete.
     pub fn end(&self) -> usize {
         self.line
     }
@@ -64,7 +64,7 @@ fn is_token(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// The state after each byte.
+    /// Returns the state after each byte.
     fn states(bytes: &[u8]) -> Vec<HeadState> {
         let mut scan = HeadScan::default();
         (1..=bytes.len()).map(|end| scan.look(&bytes[..end])).collect()

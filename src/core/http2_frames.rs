@@ -1,13 +1,13 @@
-//! Frames of HTTP/2 that cost the server more than their sender (RFC 9113 section 10.5), counted as they arrive.
+//! Counts HTTP/2 frames that cost the server more than their sender (RFC 9113 section 10.5), as they arrive.
 //!
-//! Only the nine bytes before each frame are read, and whatever follows is skipped: to understand frames is the
-//! business of others.
+//! This module reads only the nine bytes of each frame header and skips the payload. The HTTP/2 library interprets the
+//! frames.
 
 use std::time::Duration;
 
-/// The client's connection preface (section 3.4).
+/// The length of the client's connection preface (section 3.4).
 const PREFACE_BYTES: u32 = 24;
-/// What is before the payload of a frame (section 4.1).
+/// The length of a frame header (section 4.1).
 const HEADER_BYTES: usize = 9;
 
 const DATA: u8 = 0x0;
@@ -19,29 +19,29 @@ const CONTINUATION: u8 = 0x9;
 const END_STREAM: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
 
-/// The beginning of a frame.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// How long the payload is.
+    /// The length of the payload in bytes.
     pub length: u32,
-    /// Its type.
+    /// The type of the frame.
     pub kind: u8,
-    /// Its flags.
+    /// The flags of the frame.
     pub flags: u8,
 }
 
-/// How far a client's frames have come.
+/// The progress of the scan of a client's frames.
 #[derive(Clone, Debug)]
 pub struct FrameScan {
-    /// Bytes that are no frame's beginning.
+    /// The number of bytes to skip before the next frame header.
     skip: u32,
     begun: [u8; HEADER_BYTES],
     have: usize,
-    /// Whether a list of fields has begun whose last frame has not.
+    /// Whether a list of fields has begun, but not its last frame.
     block_goes_on: bool,
-    /// Whether the bytes to skip are those of a list of fields.
+    /// Whether the bytes to skip belong to a list of fields.
     in_block: bool,
-    /// How many frames have begun, where those of one list of fields are one.
+    /// The number of frames that have begun. All frames of one list of fields count as one.
     units: u64,
 }
 
@@ -52,7 +52,7 @@ impl Default for FrameScan {
 }
 
 impl FrameScan {
-    /// The next frame that begins in these bytes, which are shortened by what was looked at.
+    /// Returns the next frame whose header ends in these bytes, and removes the bytes that it has read.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Option<Frame> {
         loop {
             let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX).min(bytes.len());
@@ -85,42 +85,44 @@ impl FrameScan {
         frame
     }
 
-    /// The number of the list of fields that has begun and is not complete, or of the frame whose first bytes are not.
+    /// Returns the number of the incomplete list of fields, or of the frame whose header is incomplete.
     pub fn within(&self) -> Option<u64> {
         let is_within = self.block_goes_on || self.have > 0 || (self.in_block && self.skip > 0);
         is_within.then_some(self.units)
     }
 }
 
-/// What a client has sent too much of.
+/// The kind of frames that a client has sent too many of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
-    /// Requests that it gave up (rapid reset, CVE-2023-44487).
+    /// Resets of requests that the client gave up (rapid reset, CVE-2023-44487).
     Resets,
-    /// Frames that carry nothing: settings, pings, priorities, windows, empty data, and whatever nobody knows.
+    /// Frames that carry no data: settings, pings, priorities, windows, empty data, and frames of unknown type.
     Control,
 }
 
-/// What a client may send of such frames, in thousandths of a frame.
+/// The number of such frames that a client may still send, in thousandths of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameBudget {
     resets: u64,
     control: u64,
 }
 
-/// A whole frame.
+/// One whole frame.
 const ONE: u64 = 1_000;
-/// Requests that may be given up at once, and in each second: browsers give up a page full of images, and not for long.
+/// The number of requests that a client may give up at once. Browsers give up a page full of images, but only briefly.
 const RESETS: u64 = 200 * ONE;
+/// The refill with time: seven requests per second.
 const RESETS_A_MILLISECOND: u64 = 7;
-/// Who gives up less than half of its requests is never cut off.
+/// The refill with each request: a client that gives up less than half of its requests is never cut off.
 const RESETS_A_REQUEST: u64 = ONE / 2;
-/// Control frames at once, and in each second: a client that measures its line sends a ping a round trip.
+/// The number of control frames that a client may send at once.
 const CONTROL: u64 = 1_000 * ONE;
+/// The refill with time: 100 frames per second, as a client that measures its line sends one ping per round trip.
 const CONTROL_A_MILLISECOND: u64 = 100;
-/// Windows are opened as responses come, by the most eager of clients twice every 4 KiB.
+/// The refill with each byte: clients open windows as responses arrive, the most eager ones twice every 4 KiB.
 const CONTROL_A_BYTE_SENT: u64 = 1;
-/// A request may come with its priority, and open its windows.
+/// The refill with each request, which may come with its priority and open its windows.
 const CONTROL_A_REQUEST: u64 = 4 * ONE;
 
 impl Default for FrameBudget {
@@ -130,7 +132,7 @@ impl Default for FrameBudget {
 }
 
 impl FrameBudget {
-    /// Time has passed, and so many bytes were sent to the client.
+    /// Refills the budget for the time that has passed and for the bytes that were sent to the client.
     pub fn refill(&mut self, elapsed: Duration, sent_bytes: u64) {
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         self.add_resets(elapsed_ms.saturating_mul(RESETS_A_MILLISECOND));
@@ -138,7 +140,7 @@ impl FrameBudget {
         self.add_control(sent_bytes.saturating_mul(CONTROL_A_BYTE_SENT));
     }
 
-    /// Counts a frame, or says what there is too much of.
+    /// Counts a frame, or returns the kind that the client has sent too many of.
     pub fn count(&mut self, frame: Frame) -> Result<(), Excess> {
         match frame.kind {
             HEADERS => {
@@ -147,7 +149,7 @@ impl FrameBudget {
             }
             RST_STREAM => self.resets = self.resets.checked_sub(ONE).ok_or(Excess::Resets)?,
             DATA if frame.length > 0 || frame.flags & END_STREAM != 0 => {}
-            // What these are allowed to be is judged by whoever understands them.
+            // The HTTP/2 library decides whether these are allowed.
             CONTINUATION | PUSH_PROMISE | GOAWAY => {}
             _ => self.control = self.control.checked_sub(ONE).ok_or(Excess::Control)?,
         }

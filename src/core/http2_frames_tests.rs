@@ -1,4 +1,4 @@
-//! Frames in pieces of any size, and how many of which are too many.
+//! Tests of frames that arrive in pieces of any size, and of the limits on their number.
 
 use super::*;
 
@@ -58,7 +58,7 @@ fn a_body_may_take_its_time() {
     assert_eq!(scan.within(), None);
 }
 
-/// How many of these frames pass at once.
+/// Returns how many of these frames pass at once.
 fn passing(kind: u8, flags: u8, length: u32) -> usize {
     let mut budget = FrameBudget::default();
     (0..100_000).take_while(|_| budget.count(beginning(kind, flags, length)).is_ok()).count()
@@ -116,7 +116,7 @@ fn time_makes_good() {
     assert_eq!((0..100).take_while(|_| budget.count(beginning(RST_STREAM, 0, 4)).is_ok()).count(), 7);
 }
 
-/// Whoever sends one list after the other is never slow, wherever the pieces end that are looked at.
+/// A client that sends one list after the other is never slow, wherever the pieces end.
 #[test]
 fn each_list_of_fields_has_a_number_of_its_own() {
     let list = frame(HEADERS, END_HEADERS, 10);

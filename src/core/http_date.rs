@@ -1,4 +1,4 @@
-//! Dates of HTTP, in whole seconds (RFC 9110 section 5.6.7).
+//! HTTP dates, in whole seconds (RFC 9110 section 5.6.7).
 
 use std::{
     fmt,
@@ -10,27 +10,27 @@ const LAST_UNIX_SECONDS: u64 = 253_402_300_799;
 
 /// A second between 1970 and 9999.
 ///
-/// Its `Display` is the one form that may be sent, an IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// `Display` writes the only form that may be sent, an IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HttpDate(u64);
 
 impl HttpDate {
-    /// Reads a field value in any of the three forms that recipients must know.
+    /// Reads a field value in any of the three forms that recipients must accept.
     ///
-    /// `None` if it is in none of them, names a day that does not exist or a wrong weekday, or lies before 1970.
-    /// The two-digit years of the second form are 1970 to 2069.
+    /// Returns `None` if the value has none of these forms, names a wrong weekday or a day that does not exist, or lies
+    /// before 1970. The two-digit years of the second form are 1970 to 2069.
     pub fn parse(field_value: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(field_value).ok()?;
         let date = httpdate::parse_http_date(text).ok()?;
         date.duration_since(UNIX_EPOCH).ok().map(|since| Self(since.as_secs()))
     }
 
-    /// The date of a Unix time. All that come after the year 9999 are its last second.
+    /// Returns the date of a Unix time. Any time after the year 9999 becomes the last second of that year.
     pub const fn from_unix_seconds(seconds: u64) -> Self {
         Self(if seconds < LAST_UNIX_SECONDS { seconds } else { LAST_UNIX_SECONDS })
     }
 
-    /// Seconds since 1970-01-01T00:00:00Z.
+    /// Returns the seconds since 1970-01-01T00:00:00Z.
     pub const fn unix_seconds(self) -> u64 {
         self.0
     }
@@ -54,7 +54,7 @@ mod tests {
         }
     }
 
-    /// RFC 9110 section 5.6.7: dates are case-sensitive, in GMT, and of days that exist.
+    /// RFC 9110 section 5.6.7: dates are case-sensitive, in GMT, and on days that exist.
     #[test]
     fn what_is_no_date_is_none() {
         for value in [
@@ -76,7 +76,7 @@ mod tests {
         }
     }
 
-    /// RFC 9110 section 5.6.7: senders generate the IMF-fixdate form alone.
+    /// RFC 9110 section 5.6.7: senders generate only the IMF-fixdate form.
     #[test]
     fn it_is_printed_as_imf_fixdate() {
         assert_eq!(HttpDate::from_unix_seconds(784_111_777).to_string(), "Sun, 06 Nov 1994 08:49:37 GMT");

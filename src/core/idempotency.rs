@@ -2,14 +2,14 @@
 //!
 //! # Design
 //!
-//! *Why is only a success replayed?* A retry of what was refused or has failed may succeed by now, and is judged anew.
-//! What is in doubt is neither: it is replayed as nothing, and said to be in doubt.
+//! *Why is only a success replayed?* A write that was refused or has failed may succeed by now, so its retry is judged
+//! anew. A write in doubt is neither: its retry gets no replay, but a refusal that reports the doubt.
 //!
-//! *Why do the preconditions count as payload?* A success that is replayed tells the client that its write was applied
-//! to the version that it names. To another version it was not.
+//! *Why do the preconditions count as payload?* A replayed success tells the client that its write was applied to the
+//! version that it names. For any other version that would be false.
 //!
-//! *Why is a request that is signed anew no retry?* Nobody but the backend can tell whether a signature holds. A replay to
-//! whoever names the signer would tell him what he could not have asked for.
+//! *Why is a request that is signed anew no retry?* Only the backend can check a signature. A replay would give anyone
+//! who merely names the signer an answer that the backend might have refused.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use super::{
 /// The field that names a write.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The fields in which the clients of storage services name an operation, the same way in all its attempts.
+/// The fields in which clients of storage services name an operation, with the same value in all its attempts.
 const AMZ_SDK_INVOCATION_ID: HeaderName = HeaderName::from_static("amz-sdk-invocation-id");
 const X_MS_CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
 
@@ -38,14 +38,14 @@ pub const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// The longest key, in bytes. A UUID has 36.
 const KEY_BYTES_MAX: usize = 255;
 
-/// When to come back for the answer to a write in flight: it usually takes less.
+/// The time after which a client should retry for the answer to a write in flight. Most writes take less.
 const RETRY_SOON: Duration = Duration::from_secs(1);
 
 /// Request fields that only frame the body, which counts by itself.
 const FRAMING: [HeaderName; 3] = [header::CONTENT_LENGTH, header::EXPECT, header::TRANSFER_ENCODING];
 
-/// Request fields that may differ between two attempts at one write: they say when it is made, for which time, and by which
-/// way it comes.
+/// Request fields that may differ between two attempts at one write: they hold the time of the attempt, its number,
+/// and the path that it took.
 static OF_THE_ATTEMPT: [HeaderName; 26] = [
     header::DATE,
     header::FORWARDED,
@@ -75,7 +75,7 @@ static OF_THE_ATTEMPT: [HeaderName; 26] = [
     HeaderName::from_static("x-request-id"),
 ];
 
-/// Response fields that a replay carries too: those that speak of the resource, and not of one exchange.
+/// Response fields that a replay carries too: those that describe the resource, and not one exchange.
 const REPLAYED_FIELDS: [HeaderName; 11] = [
     header::ETAG,
     header::LOCATION,
@@ -90,16 +90,16 @@ const REPLAYED_FIELDS: [HeaderName; 11] = [
     header::CONTENT_DISPOSITION,
 ];
 
-/// What the names of further ones begin with: what a browser needs to show the replay to its page, and what object
-/// stores say of the object.
+/// The prefixes of further replayed fields: those that a browser needs to show the replay to its page, and those in
+/// which object stores describe the object.
 const REPLAYED_PREFIXES: [&str; 3] = ["access-control-", "x-amz-", "x-ms-"];
 
-/// A key that cannot be read.
+/// An idempotency key that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the idempotency key cannot be read: send it once, as a quoted string of 1 to 255 visible ASCII characters")]
 pub struct MalformedKey;
 
-/// The fields that may name a write to clients of this kind, the first one that is there.
+/// The fields that may name a write for clients of this kind. The first one that is present counts.
 pub fn key_fields(clients: ErrorShape) -> &'static [HeaderName] {
     static PROBLEM: [HeaderName; 1] = [IDEMPOTENCY_KEY];
     static AZURE: [HeaderName; 2] = [IDEMPOTENCY_KEY, X_MS_CLIENT_REQUEST_ID];
@@ -111,9 +111,9 @@ pub fn key_fields(clients: ErrorShape) -> &'static [HeaderName] {
     }
 }
 
-/// Reads the key of a write from the first of these fields that it has: the string within the quotes of a structured
-/// field (RFC 9651 section 3.3.3). One without quotes is taken too, as services from before the draft do. What an SDK
-/// sends for other purposes too is no key, and no fault, where it cannot be read.
+/// Reads the key of a write from the first of these fields that is present: the string within the quotes of a
+/// structured field (RFC 9651 section 3.3.3). A value without quotes is accepted too, as services older than the draft
+/// do. A field that an SDK also sends for other purposes gives neither a key nor an error if it cannot be read.
 pub fn key_of(headers: &HeaderMap, fields: &[HeaderName]) -> Result<Option<Vec<u8>>, MalformedKey> {
     let Some(name) = fields.iter().find(|name| headers.contains_key(*name)) else { return Ok(None) };
     let mut lines = headers.get_all(name).iter();
@@ -137,7 +137,7 @@ fn key(value: &[u8]) -> Option<Vec<u8>> {
     ((1..=KEY_BYTES_MAX).contains(&key.len()) && key.iter().all(is_character)).then_some(key)
 }
 
-/// What stands before the closing quote, which must be the end.
+/// The text before the closing quote, which must end the value.
 fn quoted(rest: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::with_capacity(rest.len());
     let mut octets = rest.iter();
@@ -150,15 +150,15 @@ fn quoted(rest: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// What a write says, hashed: two writes with one key and one fingerprint are one write that was sent twice.
+/// A hash of what a write sends: two writes with one key and one fingerprint are one write that was sent twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// That of a write to this target (with its query), with these fields and a body with this hash.
+    /// The fingerprint of a write to this target (with its query), with these fields and a body with this hash.
     ///
-    /// Every field counts that may go on to the backend, since nobody else knows what it means. A signature covers the
-    /// date of its request, so that of a signed one the fields of the attempt count as well.
+    /// Every field that may go on to the backend counts, since only the backend can interpret it. A signature covers
+    /// the date of its request, so in a signed request the fields of the attempt count as well.
     pub fn of(target: &[u8], headers: &HeaderMap, body: &blake3::Hash) -> Self {
         let mut hasher = blake3::Hasher::new();
         let mut add = |bytes: &[u8]| {
@@ -183,19 +183,19 @@ impl Fingerprint {
     }
 }
 
-/// What a replay says.
+/// The answer that a replay carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Success {
     /// The status of the first answer.
     pub status: StatusCode,
-    /// Those of its fields that a replay carries.
+    /// The fields of the first answer that a replay carries.
     pub fields: HeaderMap,
-    /// Its body; `None` where it was not kept, and then no field describes one.
+    /// The body of the first answer; `None` if it was not kept, and then no field describes one.
     pub body: Option<Bytes>,
 }
 
 impl Success {
-    /// What is kept of an answer.
+    /// The part of an answer that is kept.
     pub fn of(status: StatusCode, answer: &HeaderMap, body: Option<Bytes>) -> Self {
         let describes_body =
             |name: &HeaderName| name.as_str().starts_with("content-") && name != header::CONTENT_LOCATION;
@@ -209,7 +209,7 @@ impl Success {
         Self { status, fields, body }
     }
 
-    /// The bytes that it takes, about.
+    /// The approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let fields = self.fields.iter().map(|(name, value)| name.as_str().len() + value.len() + 64);
         fields.sum::<usize>() + self.body.as_ref().map_or(0, Bytes::len)
@@ -219,55 +219,55 @@ impl Success {
 /// How far the first write with a key has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It has not ended.
+    /// The write has not ended.
     InFlight,
-    /// It was sent and no answer came; for so long it may still be applied.
+    /// The write was sent and no answer came. It may still be applied for this long.
     InDoubt(Duration),
-    /// It was applied, or at least accepted.
+    /// The write was applied, or at least accepted.
     Succeeded(Success),
 }
 
-/// What becomes of a further write with the key: the answer of the first one, or a refusal.
+/// Returns the answer of the first write to a further write with its key, or a refusal.
 pub fn recognise(first: (Fingerprint, Progress), further: Fingerprint) -> Result<Success, Refusal> {
     let (fingerprint, progress) = first;
     if fingerprint != further {
-        let detail = "this idempotency key was used for another write just now: send a retry exactly as the first \
-                      attempt was, with the same body, target and header fields, and any other write with a new key";
+        let detail = "this idempotency key was just used for another write: send a retry exactly like the first \
+                      attempt, with the same body, target and header fields, and any other write with a new key";
         return Err(Refusal::new(Code::IdempotencyMismatch, detail));
     }
     match progress {
         Progress::Succeeded(success) => Ok(success),
         Progress::InFlight => {
-            let detail = "the first attempt of this write has not ended: send it again later for its answer";
+            let detail = "the first attempt of this write has not ended: send it again later to get its answer";
             Err(Refusal::new(Code::IdempotencyInFlight, detail).retry_after(RETRY_SOON))
         }
         Progress::InDoubt(remaining) => {
             let detail = "the first attempt of this write was sent and no answer came: whether it was applied cannot \
-                          be known yet. Send it again later: it is judged by what is there then";
+                          be known yet. Send it again later: it is then judged by the state of the resource";
             Err(Refusal::new(Code::IdempotencyInFlight, detail).retry_after(remaining).in_doubt())
         }
     }
 }
 
-/// A write without a key where one is required.
+/// The refusal of a write without a key on a route that requires one.
 pub fn missing() -> Refusal {
     let detail = "send an Idempotency-Key, a new one for each write and the same one for its retries";
     Refusal::new(Code::IdempotencyKeyMissing, detail)
 }
 
-/// What is to be remembered of a write that has ended.
+/// What the proxy remembers of a write that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Nothing: it was not applied, or its answer does not tell. A retry is a write like any other.
+    /// Nothing: the write was not applied, or its answer does not tell. A retry is a write like any other.
     Nothing,
-    /// That it is in doubt.
+    /// That the write is in doubt.
     Doubt,
-    /// Its answer, with this status.
+    /// The answer of the write, with this status.
     Success(StatusCode),
 }
 
 impl End {
-    /// What is remembered of a write that the upstream answered with a status, or that ended without its answer.
+    /// What the proxy remembers of a write that the upstream answered with a status, or that ended without an answer.
     pub fn of(answered: Option<StatusCode>, in_doubt: bool) -> Self {
         match answered {
             _ if in_doubt => Self::Doubt,

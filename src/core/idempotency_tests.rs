@@ -91,7 +91,7 @@ fn what_belongs_to_one_attempt_is_no_part_of_the_fingerprint() {
     }
 }
 
-/// What a signature covers is a part of the credentials.
+/// The fields that a signature covers are part of the credentials.
 #[test]
 fn the_attempt_counts_where_it_is_signed() {
     for credentials in ["SharedKey alice:MQ==", "AWS4-HMAC-SHA256 Credential=AKID/20260101/eu/s3/aws4_request"] {

@@ -2,10 +2,10 @@
 
 use super::{entity_tag::EntityTag, record::Revision};
 
-/// The hexadecimal digits of a hash in a content tag.
+/// The number of hexadecimal digits of a hash in a content tag.
 const CONTENT_DIGITS: usize = 32;
 
-/// Those of the number of a variant.
+/// The number of hexadecimal digits of a variant's number.
 const VARIANT_DIGITS: usize = 8;
 
 /// The tag of a representation with these bytes: 128 bits of their hash, as 32 hexadecimal digits.
@@ -18,7 +18,7 @@ pub fn content_tag(hash: &blake3::Hash) -> Option<EntityTag> {
     EntityTag::strong(digits).ok()
 }
 
-/// The tag of a variant with these bytes: that of the bytes, `-`, and the number of the variant.
+/// The tag of a variant with these bytes: the content tag of the bytes, `-`, and the number of the variant.
 pub fn variant_content_tag(hash: &blake3::Hash, variant: u32) -> Option<EntityTag> {
     let bytes = content_tag(hash)?;
     let mut text = Vec::with_capacity(CONTENT_DIGITS + 1 + VARIANT_DIGITS);
@@ -28,7 +28,7 @@ pub fn variant_content_tag(hash: &blake3::Hash, variant: u32) -> Option<EntityTa
     EntityTag::strong(text).ok()
 }
 
-/// The part of a content tag that names bytes; `None` where a tag is none.
+/// The part of a content tag that names bytes; `None` if the tag is not a content tag.
 pub fn bytes_of_content_tag(opaque: &[u8]) -> Option<&[u8]> {
     let (bytes, variant) = opaque.split_at_checked(CONTENT_DIGITS)?;
     let is_number = |digits: &[u8]| digits.len() == VARIANT_DIGITS && digits.iter().all(u8::is_ascii_hexdigit);
@@ -47,7 +47,7 @@ pub fn version_tag(incarnation: u64, version: Revision, variant: u32) -> Option<
     EntityTag::strong(text).ok()
 }
 
-/// Whether a tag has the form of a version tag of this incarnation; a content tag never has.
+/// Whether a tag has the form of a version tag of this incarnation. A content tag never has it.
 pub fn is_version_tag(incarnation: u64, tag: &EntityTag) -> bool {
     let mut prefix = Vec::with_capacity(17);
     push_hexadecimal(&mut prefix, incarnation, 16);
@@ -55,7 +55,7 @@ pub fn is_version_tag(incarnation: u64, tag: &EntityTag) -> bool {
     tag.opaque().starts_with(&prefix)
 }
 
-/// Whether a tag is that of a variant of this version.
+/// Whether a tag belongs to a variant of this version.
 pub fn is_tag_of_version(incarnation: u64, version: Revision, tag: &EntityTag) -> bool {
     let mut prefix = Vec::with_capacity(16 + 1 + 20 + 1);
     push_hexadecimal(&mut prefix, incarnation, 16);
@@ -72,7 +72,7 @@ fn push_hexadecimal(text: &mut Vec<u8>, number: u64, digits: u32) {
     }
 }
 
-/// By hand, because formatting takes as long as all the rest of a tag, and a write makes three of them.
+/// Formats by hand, because the formatter takes as long as all the rest of a tag, and a write makes three tags.
 fn push_decimal(text: &mut Vec<u8>, number: u64) {
     if number >= 10 {
         push_decimal(text, number / 10);

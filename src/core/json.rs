@@ -1,4 +1,4 @@
-//! Fields of JSON texts, for tags: a text is read once, and nothing of it is kept but the field that is asked for.
+//! Fields of JSON texts, for tags: a text is read once, and only the requested field is kept.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::entity_tag::EntityTag;
 
-/// The longest value that a tag is made of, in bytes: a field holds no more than some kilobytes everywhere.
+/// The longest value that a tag is made of, in bytes: header fields hold no more than a few kilobytes anywhere.
 const TEXT_MAX: usize = 1024;
 
 /// The place of a value in a JSON text (RFC 6901): `/a/b/0` is the first element of the member `b` of the member `a`.
@@ -16,7 +16,7 @@ const TEXT_MAX: usize = 1024;
 pub struct JsonPointer(Vec<String>);
 
 impl JsonPointer {
-    /// Reads a pointer; `None` where it does not begin with a slash, or holds a `~` that is neither `~0` nor `~1`.
+    /// Reads a pointer; `None` if it does not begin with a slash, or holds a `~` that is neither `~0` nor `~1`.
     pub fn parse(text: &str) -> Option<Self> {
         let token = |escaped: &str| {
             let is_escape = |rest: &str| rest.starts_with(['0', '1']);
@@ -34,9 +34,9 @@ impl fmt::Display for JsonPointer {
     }
 }
 
-/// The tag that a field of a JSON text stands for: a string or a number as [`EntityTag::of_text`] reads it, a number in
-/// the spelling that it has there. `None` where the text is no JSON, has no such field or has it twice, and where the
-/// field is something else or longer than a kilobyte.
+/// The tag that a field of a JSON text stands for: a string or a number as [`EntityTag::of_text`] reads it, a number
+/// in its original spelling. `None` if the text is not JSON, lacks the field or has it twice. `None` also if the field
+/// is something else or is longer than a kilobyte.
 pub fn tag_from_json(text: &[u8], pointer: &JsonPointer) -> Option<EntityTag> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let value = At(&pointer.0).deserialize(&mut deserializer).ok()?;
@@ -49,9 +49,9 @@ pub fn tag_from_json(text: &[u8], pointer: &JsonPointer) -> Option<EntityTag> {
     EntityTag::of_text(text.as_bytes()).filter(|_| text.len() <= TEXT_MAX)
 }
 
-/// A JSON text without some of its members, in one form: two texts get the same one if and only if they are equal but
-/// for those, for white space and for the order of members. `None` where it is no JSON. Of a member that occurs twice
-/// the last one counts; numbers are compared as they are spelled.
+/// A JSON text without some of its members, in one form. Two texts get the same form if and only if they differ only
+/// in those members, in white space and in the order of members. `None` if the text is not JSON. Of a member that
+/// occurs twice the last one counts. Numbers are compared as they are spelled.
 pub fn json_without(text: &[u8], left_out: &[JsonPointer]) -> Option<Vec<u8>> {
     let mut value: Value = serde_json::from_slice(text).ok()?;
     for pointer in left_out {
@@ -60,7 +60,7 @@ pub fn json_without(text: &[u8], left_out: &[JsonPointer]) -> Option<Vec<u8>> {
     serde_json::to_vec(&value).ok()
 }
 
-/// An element of an array gives its place to nothing, so that the others keep theirs.
+/// Removes the value at this place. An element of an array becomes null instead, so that the others keep their places.
 fn leave_out(value: &mut Value, tokens: &[String]) {
     match (value, tokens) {
         (Value::Object(members), [last]) => drop(members.remove(last)),
@@ -78,7 +78,7 @@ fn leave_out(value: &mut Value, tokens: &[String]) {
     }
 }
 
-/// What is at a place below the value that is read next, if it is there.
+/// The value at a place below the value that is read next, if it exists.
 #[derive(Clone, Copy)]
 struct At<'a>(&'a [String]);
 
@@ -109,7 +109,7 @@ impl<'de> Visitor<'de> for At<'_> {
             } else if found.is_none() {
                 found = Some(members.next_value_seed(At(below))?);
             } else {
-                // Readers differ on which of the two counts.
+                // Parsers differ on which of the two counts.
                 return Err(serde::de::Error::custom("a member that occurs twice has no one value"));
             }
         }
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn a_text_that_is_nested_too_deeply_gives_no_tag() {
         let text = format!("{{\"a\": {}{}, \"v\": 1}}", "[".repeat(10_000), "]".repeat(10_000));
-        // What is skipped takes no stack; what is read is bounded.
+        // A skipped value takes no stack. The depth of a value that is read is bounded.
         assert!(tag_from_json(text.as_bytes(), &pointer("/v")).is_some());
         assert_eq!(tag_from_json(text.as_bytes(), &pointer("/a/0")), None);
     }

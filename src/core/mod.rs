@@ -1,7 +1,7 @@
 //! The pure core: decisions over plain data.
 //!
 //! Nothing in here waits, reads a clock, draws random numbers, logs, or touches the network or the disk;
-//! `tests/architecture` keeps that wall. What a function needs to know, such as the store's time, it is given.
+//! `tests/architecture` enforces this. The caller passes in what a function needs, such as the store's time.
 
 pub mod address;
 pub mod bare_tags;

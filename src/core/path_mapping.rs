@@ -1,13 +1,13 @@
-//! Paths that an upstream knows by another beginning (`strip_prefix`, `add_prefix`).
+//! Paths that begin differently at the upstream (`strip_prefix`, `add_prefix`).
 //!
 //! # Design
 //!
 //! *Which path is in the key of a resource?* The upstream's. Two routes with different prefixes may lead to one
 //! resource, and one resource has one key.
 //!
-//! *Why must the beginning be spelled as configured?* The target is forwarded as it was received, so what is taken off
-//! is octets; in another spelling the same octets would be something else. [`PathMapping::agrees`] compares what the
-//! upstream would read with what was meant, dot segments and all.
+//! *Why must the beginning be spelled as configured?* The target is forwarded as it was received, so the mapping
+//! removes octets. In another spelling the same octets would mean something else. [`PathMapping::agrees`] compares the
+//! path that the upstream would read with the one that was meant, dot segments included.
 
 use super::target::{NormalPath, PathParameters, normalize, split_authority, split_query};
 
@@ -19,29 +19,29 @@ pub struct PathMapping {
 }
 
 impl PathMapping {
-    /// Takes one prefix off and puts the other one on; the root stands for none.
+    /// Makes a mapping that removes one prefix and adds the other. The root stands for no prefix.
     pub fn new(strip: &NormalPath, add: &NormalPath) -> Self {
         let text = |prefix: &NormalPath| prefix.as_str().trim_end_matches('/').to_owned();
         Self { strip: text(strip), add: text(add) }
     }
 
-    /// Whether paths stay as they are.
+    /// Whether paths stay unchanged.
     pub fn is_identity(&self) -> bool {
         self.strip.is_empty() && self.add.is_empty()
     }
 
-    /// What is taken off.
+    /// The prefix that is removed.
     pub fn strip(&self) -> &str {
         &self.strip
     }
 
-    /// What is put on.
+    /// The prefix that is added.
     pub fn add(&self) -> &str {
         &self.add
     }
 
-    /// A target (path, and query if there is one) as the upstream gets it; `None` if it does not begin with what is to
-    /// be taken off.
+    /// A target (path, and query if there is one) as the upstream receives it; `None` if it does not begin with the
+    /// prefix that is to be removed.
     pub fn to_upstream(&self, target: &[u8]) -> Option<Vec<u8>> {
         replace(target, &self.strip, &self.add)
     }
@@ -54,7 +54,7 @@ impl PathMapping {
         normalize(&self.to_upstream(path.as_str().as_bytes())?, PathParameters::Keep).ok()
     }
 
-    /// Whether the upstream reads a path as received as what its normal form becomes.
+    /// Whether a path as received and its normal form lead the upstream to the same path.
     pub fn agrees(&self, received: &[u8], normal: &NormalPath) -> bool {
         self.is_identity()
             || self.to_upstream(received).is_some_and(|mapped| {
@@ -62,13 +62,14 @@ impl PathMapping {
             })
     }
 
-    /// A target of the upstream as its client knows it; `None` if it is none of those that lead there.
+    /// A target of the upstream as the client sees it; `None` if no target of a client leads there.
     pub fn to_client(&self, target: &[u8]) -> Option<Vec<u8>> {
         replace(target, &self.add, &self.strip)
     }
 
-    /// A reference in a response (RFC 3986 section 4.1) as the client is to follow it; `None` if it stays as it is. The
-    /// upstream knows itself by the client's host, or by a name `is_own`, which the client is not told.
+    /// A reference in a response (RFC 3986 section 4.1) as the client should follow it; `None` if it stays unchanged.
+    /// The upstream names itself by the client's host, or by a name for which `is_own` holds and which the client
+    /// never sees.
     pub fn reference_to_client(&self, reference: &str, host: &str, is_own: impl Fn(&str) -> bool) -> Option<String> {
         let (beginning, authority, rest) = split_authority(reference)?;
         let beginning = match authority {
@@ -78,7 +79,7 @@ impl PathMapping {
             None => "",
         };
         if authority.is_none() && !rest.starts_with('/') {
-            // Relative to the target, which keeps its end.
+            // Relative to the target, whose end stays the same.
             return None;
         }
         let slash = if rest.starts_with('/') { "" } else { "/" };
@@ -88,7 +89,7 @@ impl PathMapping {
     }
 }
 
-/// A target with another beginning.
+/// A target with its beginning replaced.
 fn replace(target: &[u8], old: &str, new: &str) -> Option<Vec<u8>> {
     let rest = target.strip_prefix(old.as_bytes())?;
     let (path, _) = split_query(rest);
@@ -143,7 +144,7 @@ mod tests {
         }
     }
 
-    /// What walks out of the prefix would be another resource than the one whose claim was taken.
+    /// A path that leaves the prefix would be another resource than the one whose claim was taken.
     #[test]
     fn a_path_that_the_upstream_reads_otherwise_does_not_agree() {
         let api = mapping("/api", "/v1");

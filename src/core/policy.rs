@@ -12,24 +12,24 @@ use super::route::TouchTemplate;
 pub enum Policy {
     /// Every request passes; preconditions are forwarded untouched and no state is kept.
     LastWriterWins,
-    /// Conditional headers are judged, and writes need one according to [`Require`].
+    /// Conditional headers are judged, and [`Require`] decides which writes need one.
     Optimistic,
-    /// Leases are judged too, by [`GuardRules::lease`]; conditional headers are judged where they are present.
+    /// Leases are judged too, by [`GuardRules::lease`]. Conditional headers are judged if they are present.
     Pessimistic,
 }
 
 /// Which guarded writes need a precondition (`require`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Require {
-    /// None does.
+    /// No write does.
     Never,
-    /// A write to a resource that exists does; creating one does not.
+    /// A write to an existing resource does; creating one does not.
     Existing,
-    /// Each does.
+    /// Every write does.
     Always,
 }
 
-/// Where the tag of a representation comes from (`etag`).
+/// The source of a representation's tag (`etag`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TagSource {
     /// A 128-bit hash of the representation's bytes.
@@ -38,36 +38,36 @@ pub enum TagSource {
     Upstream,
     /// The store's version of the resource; needs [`Writers::Exclusive`].
     Version,
-    /// This field of the upstream's response (`header:NAME`), quoted if it is not an entity-tag already. The upstream
+    /// This field of the upstream's response (`header:NAME`), quoted if it is not already an entity-tag. The upstream
     /// does not judge it.
     Header(HeaderName),
-    /// This field of the JSON text that the upstream answers (`json:/pointer`), like [`TagSource::Header`].
+    /// This field of the JSON text in the upstream's answer (`json:/pointer`), like [`TagSource::Header`].
     Json(JsonPointer),
-    /// The upstream's own `ETag` field; the upstream judges it too, and nothing is judged here.
+    /// The upstream's own `ETag` field; the upstream judges it too, and the proxy judges nothing.
     Delegate,
 }
 
 impl TagSource {
-    /// Whether tags are the upstream's own `ETag` fields, so that it knows what conditions name.
+    /// Whether tags are the upstream's own `ETag` fields, so that the upstream recognises the tags in conditions.
     pub const fn is_upstreams_own(&self) -> bool {
         matches!(self, Self::Upstream | Self::Delegate)
     }
 
-    /// Whether the backend makes the tags, wherever they stand.
+    /// Whether the backend makes the tags, in whatever part of its responses.
     pub const fn is_backends(&self) -> bool {
         matches!(self, Self::Upstream | Self::Delegate | Self::Header(_) | Self::Json(_))
     }
 
-    /// Whether a tag is made of the body of a response.
+    /// Whether a tag is computed from the body of a response.
     pub const fn needs_body(&self) -> bool {
         matches!(self, Self::Content | Self::Json(_))
     }
 }
 
-/// What others on the way to the client do to tags, and what is done about it.
+/// What intermediaries on the way to the client do to tags, and how the proxy deals with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Intermediaries {
-    /// What they append to a tag, inside its quotes (`etag_suffixes`).
+    /// The suffixes that they append to a tag, inside its quotes (`etag_suffixes`).
     pub suffixes: Vec<String>,
     /// Whether they make tags weak, so that a weak tag counts as the strong one that was issued (`accept_weak_own`).
     pub weakens: bool,
@@ -96,62 +96,62 @@ pub enum Writers {
 /// How the new tag is learned after an applied write when its response carries none (`on_write`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnWrite {
-    /// The resource is read again before the claim is given back.
+    /// The proxy reads the resource again before it releases the claim.
     Probe,
-    /// It is not learned.
+    /// The tag is not learned.
     Omit,
 }
 
 /// When the answer to a write carries a derived tag (`etag_after_write`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagAfterWrite {
-    /// Only where the bytes read back are the bytes sent (RFC 9110 section 9.3.4).
+    /// Only if the bytes read back are the bytes sent (RFC 9110 section 9.3.4).
     Verbatim,
     /// Always.
     Always,
 }
 
-/// What becomes of a request that names its method in a header field (`method_override`).
+/// What happens to a request that names its method in a header field (`method_override`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MethodOverride {
-    /// It is refused with 400.
+    /// The request is refused with 400.
     Refuse,
-    /// The method named there is the one that is judged.
+    /// The method named in the field is the one that is judged.
     Judge,
 }
 
 /// Whose credentials a probe carries (`probe_auth`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeAuth {
-    /// Those of the request that it is made for.
+    /// The credentials of the request that the probe is made for.
     Client,
-    /// None.
+    /// No credentials.
     None,
     /// A signature with the proxy's own credentials (AWS Signature Version 4).
     SigV4,
 }
 
-/// Whether a write is recognised by the idempotency key that it came with (`idempotency`).
+/// Whether a write is recognised by its idempotency key (`idempotency`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idempotency {
-    /// It is not: the field is the upstream's.
+    /// A write is not recognised, and the field is left to the upstream.
     Off,
-    /// It is, if it has one.
+    /// A write is recognised if it has a key.
     Accept,
-    /// It is, and must have one.
+    /// A write is recognised, and must have a key.
     Required,
 }
 
-/// The protocol in which clients speak of leases (`lease.dialect`).
+/// The protocol in which clients manage leases (`lease.dialect`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// Our own: requests below [`LeaseRules::prefix`], and `Lease-Id` fields.
+    /// The proxy's own protocol: requests below [`LeaseRules::prefix`], and `Lease-Id` fields.
     Native,
-    /// That of Azure Blob Storage: `?comp=lease` and `x-ms-*` fields.
+    /// The protocol of Azure Blob Storage: `?comp=lease` and `x-ms-*` fields.
     Azure,
 }
 
-/// The shape of the refusals of a route, for the clients that are to read them (`errors`).
+/// The format of a route's refusals, chosen for its clients (`errors`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorShape {
     /// Problem documents (RFC 9457).
@@ -169,25 +169,25 @@ pub enum LeaseGuards {
     Write,
     /// Reading and writing.
     ReadAndWrite,
-    /// Deleting alone.
+    /// Deleting only.
     Delete,
 }
 
 /// Whose credentials decide who may lease a resource (`lease.auth`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseAuth {
-    /// The upstream's: it is asked for the resource with the client's credentials first.
+    /// The upstream's: the proxy first requests the resource with the client's credentials.
     Probe,
-    /// Nobody's: whoever reaches the proxy may.
+    /// No one's: every client that can reach the proxy may.
     None,
 }
 
 /// Whether a resource that does not exist can be leased (`lease.absent`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AbsentLease {
-    /// It can.
+    /// It can be leased.
     Allow,
-    /// It cannot.
+    /// It cannot be leased.
     Refuse,
 }
 
@@ -195,15 +195,15 @@ pub enum AbsentLease {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration")]
 pub struct LeaseRules {
-    /// How clients speak of leases.
+    /// The protocol in which clients manage leases.
     pub dialect: Dialect,
-    /// Where the native dialect finds the leases of resources: a normal path without a slash at its end.
+    /// The path below which the native dialect has the leases of resources: a normal path without a trailing slash.
     pub prefix: String,
     /// What a lease keeps others from.
     pub guards: LeaseGuards,
-    /// Who may lease.
+    /// Whose credentials decide who may lease a resource.
     pub auth: LeaseAuth,
-    /// Whether a lease is of use only to the principal that took it.
+    /// Whether only the principal that took a lease can use it.
     pub bind: bool,
     /// Whether a GET can take the lease of what it reads.
     pub acquire_on_read: bool,
@@ -213,86 +213,86 @@ pub struct LeaseRules {
     pub absent: AbsentLease,
     /// How long a lease is remembered after its end.
     pub remember: Duration,
-    /// The most leases of one principal.
+    /// The maximum number of leases of one principal.
     pub max_per_principal: usize,
-    /// The most leases of all principals that come from one address.
+    /// The maximum number of leases of all principals at one address.
     pub max_per_address: usize,
-    /// The duration of a lease whose client names none.
+    /// The duration of a lease if the client names none.
     pub default: Duration,
-    /// The shortest duration that a client may ask for.
+    /// The shortest duration that a client may request.
     pub min: Duration,
-    /// The longest.
+    /// The longest duration that a client may request.
     pub max: Duration,
-    /// Whether a client may ask for a lease without an end.
+    /// Whether a client may request an infinite lease.
     pub infinite: bool,
-    /// Whether what the lease guards needs one even while nobody holds one.
+    /// Whether an operation that the lease guards needs a lease even if no client holds one.
     pub required: bool,
-    /// The longest that a client may wait for a lease.
+    /// The longest time that a client may wait for a lease.
     pub max_wait: Duration,
-    /// The most clients that wait for the lease of one resource.
+    /// The maximum number of clients that wait for the lease of one resource.
     pub max_waiters: usize,
-    /// The longest that one holding may last, however often it is renewed.
+    /// The longest time that a client may hold a lease, however often it renews the lease.
     pub hold_max: Duration,
 }
 
 /// What a route demands of the store (`guarantee`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guarantee {
-    /// What it gives.
+    /// Whatever the store guarantees.
     Store,
-    /// That it loses nothing that it has acknowledged. A store that may is refused at the start.
+    /// The store loses nothing that it has acknowledged. The proxy does not start with a store that may lose data.
     Safety,
 }
 
-/// Everything about one guarded route that its requests are handled by.
+/// All rules by which the requests of one guarded route are handled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration")]
 pub struct GuardRules {
-    /// Where tags come from.
+    /// The source of the tags.
     pub etag: TagSource,
     /// The members of JSON bodies that a content tag leaves out (`ignore_json`).
     pub ignored_json: Vec<JsonPointer>,
     /// Whether the backend never gives one tag to two states (`unique_tags`).
     pub unique_tags: bool,
-    /// What becomes of tags on their way.
+    /// What intermediaries do to tags.
     pub intermediaries: Intermediaries,
-    /// Who else writes.
+    /// Who else writes to the resources.
     pub writers: Writers,
     /// How `If-Match` is compared.
     pub compare: Compare,
     /// Which writes need a precondition.
     pub require: Require,
-    /// The methods that [`GuardRules::require`] speaks of.
+    /// The methods that [`GuardRules::require`] applies to.
     pub require_methods: Vec<Method>,
     /// Whether `If-Match: *` counts as a precondition for [`GuardRules::require`].
     pub allow_any: bool,
     /// How the tag of an applied write is learned.
     pub on_write: OnWrite,
-    /// When the answer to a write carries it.
+    /// When the answer to a write carries that tag.
     pub tag_after_write: TagAfterWrite,
-    /// Methods beside GET and HEAD that read.
+    /// Methods other than GET and HEAD that read.
     pub safe_methods: Vec<Method>,
-    /// Methods that append rather than replace, and run beside other writes.
+    /// Methods that append instead of replacing, and run beside other writes.
     pub unclaimed_methods: Vec<Method>,
-    /// What becomes of a request that names its method in a header field.
+    /// What happens to a request that names its method in a header field.
     pub method_override: MethodOverride,
     /// Whether a WebSocket handshake may open a tunnel.
     pub websocket: bool,
-    /// What the store must promise.
+    /// What the store must guarantee.
     pub guarantee: Guarantee,
     /// Whether requests are only watched: verdicts are logged and never enforced.
     pub observe: bool,
-    /// The largest body, in bytes, that a content tag is computed of.
+    /// The largest body that a content tag is computed from, in bytes.
     pub hash_max_bytes: usize,
-    /// How long a body may take to arrive before its response is sent without a content tag.
+    /// How long a body may take to arrive before the response is sent without a content tag.
     pub hash_wait: Duration,
-    /// The request fields whose values make a principal.
+    /// The request fields whose values make up a principal.
     pub identity_headers: Vec<HeaderName>,
-    /// How long a principal may know of a resource that it was let read.
+    /// How long a principal gets answers from memory after the backend has let it read the resource.
     pub identity_ttl: Duration,
     /// How long a write waits for the claim.
     pub claim_max_wait: Duration,
-    /// How many writes wait for the claim of one resource.
+    /// How many writes may wait for the claim of one resource.
     pub claim_max_waiters: usize,
     /// How long a probe may take.
     pub probe_timeout: Duration,
@@ -302,40 +302,40 @@ pub struct GuardRules {
     pub probe_region: Box<str>,
     /// Whether writes are recognised by their idempotency keys.
     pub idempotency: Idempotency,
-    /// How long a success is replayed to its retries.
+    /// How long a success is replayed to retries.
     pub idempotency_ttl: Duration,
-    /// The shape of its refusals.
+    /// The format of the route's refusals.
     pub errors: ErrorShape,
     /// The other resources that a write changes.
     pub touches: Vec<TouchTemplate>,
-    /// The rules for leases; `Some` exactly under [`Policy::Pessimistic`].
+    /// The rules for leases; `Some` if and only if the policy is [`Policy::Pessimistic`].
     pub lease: Option<LeaseRules>,
 }
 
 /// How a request acts on a resource (DESIGN, section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MethodClass {
-    /// It changes nothing.
+    /// The method changes nothing.
     Read,
-    /// It replaces, changes or removes the resource.
+    /// The method replaces, changes or removes the resource.
     Write,
-    /// It appends: it runs beside other writes.
+    /// The method appends, and runs beside other writes.
     UnclaimedWrite,
-    /// It is forwarded unjudged (OPTIONS).
+    /// The method is forwarded unjudged (OPTIONS).
     Unjudged,
-    /// It is refused with 405 (TRACE, CONNECT).
+    /// The method is refused with 405 (TRACE, CONNECT).
     NotAllowed,
-    /// It changes a second resource, which no claim covers: refused with 501 (COPY, MOVE).
+    /// The method changes a second resource, which no claim covers. It is refused with 501 (COPY, MOVE).
     NotSupported,
 }
 
 impl GuardRules {
-    /// Whether the route serves the operations of Azure's list, and nothing else.
+    /// Whether the route serves only the operations on Azure's list.
     pub fn speaks_azure(&self) -> bool {
         self.lease.as_ref().is_some_and(|rules| rules.dialect == Dialect::Azure)
     }
 
-    /// Whether the backend makes the tags, and may give one to two states.
+    /// Whether the backend makes the tags, and may give one tag to two states.
     pub const fn has_coarse_tags(&self) -> bool {
         !self.unique_tags && self.etag.is_backends()
     }

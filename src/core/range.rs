@@ -1,31 +1,31 @@
-//! The `Range` field of a GET (RFC 9110 section 14.2), as far as parts are cut here: one range of bytes.
+//! The `Range` field of a GET (RFC 9110 section 14.2), of which only one range of bytes is supported here.
 
 use http::{HeaderMap, header};
 
-/// What a request wants of a representation.
+/// The part of a representation that a request wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WantedRange {
-    /// All of it: no range is named, or one that may be ignored: several at once, another unit, or no range at all.
+    /// All of it: the request names no range, or one that may be ignored (several at once, another unit, or malformed).
     Whole,
-    /// These bytes.
+    /// This range of bytes.
     Part {
-        /// The place of the first, from 0.
+        /// The place of the first byte, from 0.
         first: u64,
-        /// The place of the last.
+        /// The place of the last byte.
         last: u64,
     },
-    /// Bytes that it does not have: 416 (section 15.5.17).
+    /// Bytes that the representation does not have: 416 (section 15.5.17).
     Nothing,
 }
 
-/// What the request with these fields wants of a representation of `len` bytes. `If-Range` is another question.
+/// Returns what the request with these fields wants of a representation of `len` bytes, `If-Range` aside.
 pub fn wanted(request: &HeaderMap, len: u64) -> WantedRange {
     let mut lines = request.get_all(header::RANGE).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return WantedRange::Whole };
     line.to_str().ok().and_then(|line| one_range(line, len)).unwrap_or(WantedRange::Whole)
 }
 
-/// `None` where it is not one range of bytes.
+/// Reads one range of bytes; `None` if the line is anything else.
 fn one_range(line: &str, len: u64) -> Option<WantedRange> {
     let (unit, range) = line.split_once('=')?;
     let (first, last) = range.trim().split_once('-')?;
@@ -33,7 +33,7 @@ fn one_range(line: &str, len: u64) -> Option<WantedRange> {
         return None;
     }
     let Some(end) = len.checked_sub(1) else {
-        // Of an empty representation there is no part, and the end of it is all of it.
+        // An empty representation has no part, and a suffix of it is all of it.
         return number(first).map(|_| WantedRange::Nothing);
     };
     match (first, last) {
@@ -52,7 +52,7 @@ fn one_range(line: &str, len: u64) -> Option<WantedRange> {
     }
 }
 
-/// A number of digits alone; one that is too large stands for the largest.
+/// Reads a number of digits only; one that is too large becomes the largest.
 fn number(digits: &str) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.bytes().all(|octet| octet.is_ascii_digit());
     is_number.then(|| digits.parse().unwrap_or(u64::MAX))

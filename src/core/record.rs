@@ -1,17 +1,17 @@
-//! What the store keeps of one resource, and what can be read off it (DESIGN, sections 2, 3 and 7).
+//! What the store keeps of one resource, and what can be derived from it (DESIGN, sections 2, 3 and 7).
 //!
 //! The steps that change a record are in [`steps`](super::steps).
 //!
 //! # Design
 //!
-//! *Why two numbers, `version` and `touched`?* `version` names the state of the resource: it is in version tags, so it
-//! changes only when the state may have changed. `touched` names the last event on the data path, a write that began
-//! or ended, whether or not it changed anything: what a read has learned is worth something only while `touched`
-//! stands still.
+//! *Why two numbers, `version` and `touched`?* `version` names the state of the resource. It is part of version tags,
+//! so it changes only when the state may have changed. `touched` names the last event on the data path: a write that
+//! began or ended, whether or not it changed anything. What a read has learned is valid only while `touched` stays the
+//! same.
 //!
-//! *Why does a doubt carry a version?* While a doubt lives, its write may still be applied, so a read meanwhile must
-//! not be labelled with a version that outlives the doubt. When the doubt is over, the state needs a new version; and
-//! since reads never write to the store, the doubt brings that version along, to take effect by the store's time.
+//! *Why does a doubt carry a version?* While a doubt lasts, its write may still be applied, so a read meanwhile must
+//! not be labelled with a version that outlives the doubt. When the doubt is over, the state needs a new version.
+//! Reads never write to the store, so the doubt brings that version along, to take effect by the store's time.
 
 use std::time::Duration;
 
@@ -26,22 +26,22 @@ use super::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 
-/// What an absent record is read as: the trace of those that were forgotten in its bucket.
+/// What an absent record is read as: the trace of the records that were forgotten in its bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Floor {
-    /// Its revision. No swap that was decided on an earlier one succeeds.
+    /// The revision of the absent record. No swap that was judged by an earlier one succeeds.
     pub revision: Revision,
-    /// Its version, which is no greater.
+    /// The version of the absent record, which is no greater.
     pub version: Revision,
 }
 
 impl Floor {
-    /// That of a bucket in which nothing is remembered of what came before this revision.
+    /// The floor of a bucket in which nothing is remembered from before this revision.
     pub const fn at(revision: Revision) -> Self {
         Self { revision, version: revision }
     }
 
-    /// The later of both, in each respect.
+    /// The later of the two floors, in each number.
     #[must_use]
     pub fn raised_to(self, other: Self) -> Self {
         Self { revision: self.revision.max(other.revision), version: self.version.max(other.version) }
@@ -53,12 +53,12 @@ impl Floor {
 pub enum Stamp {
     /// The revision that the store gives to this very record.
     Itself,
-    /// An earlier one.
+    /// An earlier revision.
     At(Revision),
 }
 
 impl Stamp {
-    /// The revision that it stands for in a record that has the revision `own`.
+    /// The revision that the stamp stands for in a record with the revision `own`.
     pub const fn resolve(self, own: Revision) -> Revision {
         match self {
             Self::Itself => own,
@@ -67,30 +67,30 @@ impl Stamp {
     }
 }
 
-/// The sign of one write in flight: a claim, or one of several unclaimed writes.
+/// The mark of one write in flight: a claim, or one of several unclaimed writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mark {
-    /// The proxy that made it.
+    /// The proxy that made the mark.
     pub owner: u64,
-    /// To know it again: its owner never uses it twice.
+    /// A number by which the owner recognises the mark: it never uses one twice.
     pub nonce: u64,
-    /// When its owner must be dead if it is still there.
+    /// The time by which the owner must be dead if the mark still exists.
     pub deadline: StoreTime,
-    /// How long after it was abandoned the upstream of this write may still apply it, whoever takes it over.
+    /// How long the upstream may still apply this write after it was abandoned, whichever process takes the mark over.
     pub late_max: Duration,
-    /// Whether the write leaves a lease that has ended as it is: it is the holder's own, or one that the lease does not
-    /// guard. Any other write takes the ended lease from its holder, who could not know that it was written. No write
-    /// takes a lease that is held ([`Mark::takes`]).
+    /// Whether the write leaves an ended lease in place: it is the holder's own write, or one that the lease does not
+    /// guard. Any other write takes the ended lease from its holder, who could not know of the write. No write takes a
+    /// lease that is held ([`Mark::takes`]).
     pub leaves_lease: bool,
 }
 
 impl Mark {
-    /// Whether the two are marks of one write.
+    /// Whether both marks belong to one write.
     pub const fn is_same_write(&self, other: &Self) -> bool {
         self.owner == other.owner && self.nonce == other.nonce
     }
 
-    /// Whether its write, if it ended now, would take this lease from whoever held it last.
+    /// Whether this write, if it ended now, would take this lease from its last holder.
     pub fn takes(&self, lease: &Lease, now: StoreTime) -> bool {
         !self.leaves_lease && !lease.state(now).is_held()
     }
@@ -101,16 +101,16 @@ impl Mark {
 pub struct WaitingSign {
     /// The process.
     pub owner: u64,
-    /// Until when it counts, unless it is renewed.
+    /// The time until which the sign counts, unless it is renewed.
     pub until: StoreTime,
 }
 
 /// A write whose outcome cannot be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Doubt {
-    /// Until when the upstream may still apply it.
+    /// The time until which the upstream may still apply the write.
     pub until: StoreTime,
-    /// The version of the resource from then on.
+    /// The version of the resource from that time on.
     pub version: Stamp,
 }
 
@@ -118,12 +118,12 @@ pub struct Doubt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VariantName(pub [u8; 16]);
 
-/// What the last settled write taught of one variant.
+/// What the last settled write revealed of one variant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Known {
-    /// Of which.
+    /// The variant.
     pub variant: VariantName,
-    /// What.
+    /// The representation of the variant.
     pub representation: Representation,
 }
 
@@ -132,11 +132,11 @@ pub struct Known {
 pub struct Record {
     /// The version of the resource.
     pub version: Stamp,
-    /// When a write last began or ended.
+    /// The last time that a write began or ended.
     pub touched: Stamp,
-    /// What the last settled write taught; nothing, if the validator is unknown.
+    /// What the last settled write revealed; `None` if the validator is unknown.
     pub known: Option<Known>,
-    /// Which of the backend's tags clients were given as they are.
+    /// The backend's tags that clients were given without a suffix.
     pub bare_tags: BareTags,
     /// The claim.
     pub claim: Option<Mark>,
@@ -146,34 +146,34 @@ pub struct Record {
     pub doubt: Option<Doubt>,
     /// The lease, or what is remembered of it.
     pub lease: Option<Lease>,
-    /// The fence of the last lease that was granted.
+    /// The fence of the last granted lease.
     pub fence: Stamp,
-    /// The processes whose turn comes next, first come first served.
+    /// The processes that wait for their turn, in order of arrival.
     pub waiting: Vec<WaitingSign>,
 }
 
-/// A record as a store gave it.
+/// A record as the store returned it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The record's revision; of an absent one, the floor of its bucket.
+    /// The record's revision; for an absent record, the revision of its bucket's floor.
     pub revision: Revision,
     /// The record, or what absence means.
     pub record: Record,
-    /// The store's time of the reading.
+    /// The store's time when the record was read.
     pub now: StoreTime,
 }
 
-/// What a write finds that would like to claim the resource.
+/// What a write finds when it tries to claim the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Availability {
-    /// Nothing is in its way.
+    /// No other write is in the way.
     Free,
-    /// Other writes are in flight; their marks end with them, or at the latest at this moment.
+    /// Other writes are in flight. Their marks end with them, or at this moment at the latest.
     Busy {
         /// The last of their deadlines.
         deadline: StoreTime,
     },
-    /// The owner of a mark has died: its write is to be made a doubt.
+    /// The owner of a mark has died, and its write must become a doubt.
     Orphaned,
     /// A write is in doubt until this moment.
     InDoubt {
@@ -183,7 +183,7 @@ pub enum Availability {
 }
 
 impl Record {
-    /// What an absent record stands for, where all that was forgotten in its bucket had earlier revisions.
+    /// What an absent record stands for if all records forgotten in its bucket had earlier revisions.
     pub const fn absent(floor: Revision) -> Self {
         Self::absent_above(Floor::at(floor))
     }
@@ -204,8 +204,8 @@ impl Record {
         }
     }
 
-    /// Whether it tells nothing that its absence would not: a write that was not applied has left it so. Only when a
-    /// write last ended is not asked for; a store that forgets the record keeps that as the revision of the floor.
+    /// Whether the record tells nothing that its absence would not: a write that was not applied has left it so.
+    /// `touched` is not compared, since a store that forgets the record keeps it as the revision of the floor.
     pub fn says_no_more_than(&self, absent: &Self) -> bool {
         let is_past = |fence: Stamp| match (fence, absent.fence) {
             (Stamp::At(fence), Stamp::At(floor)) => fence <= floor,
@@ -232,12 +232,12 @@ impl Record {
         self.has_no_marks() && self.doubt.is_none_or(|doubt| doubt.until <= now)
     }
 
-    /// Whether it may be forgotten: no write is in flight or in doubt, and no lease is held or remembered.
+    /// Whether the record may be forgotten: no write is in flight or in doubt, and no lease is held or remembered.
     pub fn is_idle(&self, now: StoreTime) -> bool {
         self.idle_from().is_some_and(|from| from <= now)
     }
 
-    /// From when on it may be forgotten, if it is not changed; `None` where time alone does not bring that about.
+    /// The time from which the record may be forgotten if it stays unchanged; `None` if time alone does not suffice.
     pub fn idle_from(&self) -> Option<StoreTime> {
         if !self.has_no_marks() {
             return None;
@@ -247,7 +247,7 @@ impl Record {
         lease.forgotten_from().map(|forgotten| forgotten.max(from))
     }
 
-    /// Whether it holds a moment of the store's time.
+    /// Whether the record holds a moment of the store's time.
     pub fn has_moments(&self) -> bool {
         !self.has_no_marks() || self.doubt.is_some() || self.lease.is_some() || !self.waiting.is_empty()
     }
@@ -263,7 +263,7 @@ impl Record {
 }
 
 impl Snapshot {
-    /// The version of the resource at the time of the reading.
+    /// The version of the resource when the record was read.
     pub fn version(&self) -> Revision {
         let stamp = match self.record.doubt {
             Some(doubt) if doubt.until <= self.now => doubt.version,
@@ -272,12 +272,12 @@ impl Snapshot {
         stamp.resolve(self.revision)
     }
 
-    /// The last event on the data path.
+    /// The revision of the last event on the data path.
     pub const fn touched(&self) -> Revision {
         self.record.touched.resolve(self.revision)
     }
 
-    /// Whether what is known can be trusted: nothing is in flight or in doubt.
+    /// Whether what is known can be trusted: no write is in flight or in doubt.
     pub fn has_no_pending_writes(&self) -> bool {
         self.record.has_no_pending_writes(self.now)
     }
@@ -287,22 +287,22 @@ impl Snapshot {
         self.record.lease.as_ref().filter(|lease| lease.is_remembered(self.now))
     }
 
-    /// The state of the lease at the time of the reading.
+    /// The state of the lease when the record was read.
     pub fn lease_state(&self) -> LeaseState {
         self.record.lease.as_ref().map_or(LeaseState::Available, |lease| lease.state(self.now))
     }
 
-    /// The fence of the last lease that was granted; of a forgotten record, a later number. A grant gives a greater one.
+    /// The fence of the last granted lease; for a forgotten record, a later number. A grant gives a greater one.
     pub const fn fence(&self) -> Revision {
         self.record.fence.resolve(self.revision)
     }
 
-    /// What the record knows of the resource, while it can be trusted.
+    /// What the record holds of the resource, while it can be trusted.
     pub fn known(&self) -> Option<&Known> {
         self.record.known.as_ref().filter(|_| self.has_no_pending_writes())
     }
 
-    /// What a write finds that would like to claim the resource.
+    /// What a write finds when it tries to claim the resource.
     pub fn availability(&self) -> Availability {
         let marks = self.record.marks();
         match (marks.clone().map(|mark| mark.deadline).max(), self.record.doubt) {

@@ -14,7 +14,7 @@ pub enum Code {
     MalformedPrecondition,
     /// The target has more than one reading.
     AmbiguousTarget,
-    /// The method is named in a header field and the route does not take that.
+    /// The method is named in a header field and the route does not accept that.
     MethodOverride,
     /// The message itself breaks HTTP's rules.
     MalformedRequest,
@@ -48,17 +48,17 @@ pub enum Code {
     UpstreamTimeout,
     /// The upstream could not be connected to.
     UpstreamUnreachable,
-    /// The upstream could be connected to, and no secure connection came of it.
+    /// The upstream accepted a connection that could not be made secure.
     UpstreamInsecure,
     /// The current validator could not be learned from the upstream.
     ValidatorUnavailable,
-    /// A field that speaks of a lease cannot be read.
+    /// A field about a lease cannot be read.
     MalformedLeaseHeader,
-    /// Somebody else holds the lease.
+    /// Another client holds the lease.
     LeaseHeld,
-    /// A lease operation names another id than that of the lease.
+    /// A lease operation names an id other than that of the lease.
     LeaseIdMismatch,
-    /// A lease operation names a lease that is not there.
+    /// A lease operation names a lease that does not exist.
     LeaseNotPresent,
     /// The lease is being broken.
     LeaseBreaking,
@@ -68,13 +68,13 @@ pub enum Code {
     LeaseHoldMax,
     /// A read or write of a leased resource names no lease.
     LeaseIdMissing,
-    /// A read or write names another id than that of the lease.
+    /// A read or write names an id other than that of the lease.
     LeaseIdMismatchOnUse,
-    /// A read or write names a lease that is not there.
+    /// A read or write names a lease that does not exist.
     LeaseNotPresentOnUse,
     /// A read or write names a lease that has ended.
     LeaseLost,
-    /// The client has as many leases as `lease.max_per_principal`.
+    /// The client has as many leases as `lease.max_per_principal` allows.
     TooManyLeases,
     /// A write has no idempotency key, and the route requires one.
     IdempotencyKeyMissing,
@@ -90,7 +90,7 @@ pub enum Code {
     Overloaded,
 }
 
-/// The parts of a code that are fixed: its name on the wire, status, title, and `Proxy-Status` error type.
+/// The fixed parts of a code: its name on the wire, status, title, and `Proxy-Status` error type.
 struct Facts(&'static str, u16, &'static str, &'static str);
 
 impl Code {
@@ -103,7 +103,7 @@ impl Code {
             Self::AmbiguousTarget => {
                 Facts("ambiguous-target", 400, "The target has more than one reading", "http_request_error")
             }
-            Self::MethodOverride => Facts("method-override", 400, "Method override fields are not taken here", DENIED),
+            Self::MethodOverride => Facts("method-override", 400, "Method override fields are refused here", DENIED),
             Self::MalformedRequest => {
                 Facts("malformed-request", 400, "The request cannot be read", "http_request_error")
             }
@@ -147,7 +147,7 @@ impl Code {
             Self::MalformedLeaseHeader => {
                 Facts("malformed-lease-header", 400, "A lease header field cannot be read", "http_request_error")
             }
-            Self::LeaseHeld => Facts("lease-held", 409, "Somebody else holds the lease", DENIED),
+            Self::LeaseHeld => Facts("lease-held", 409, "Another client holds the lease", DENIED),
             Self::LeaseIdMismatch => Facts("lease-id-mismatch", 409, "The lease has another id", DENIED),
             Self::LeaseNotPresent => Facts("lease-not-present", 409, "There is no such lease", DENIED),
             Self::LeaseBreaking => Facts("lease-breaking", 409, "The lease is being broken", DENIED),
@@ -180,7 +180,7 @@ impl Code {
         self.facts().0
     }
 
-    /// The status that it is answered with.
+    /// The status of the answer.
     pub fn status(self) -> StatusCode {
         StatusCode::from_u16(self.facts().1).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
@@ -196,7 +196,7 @@ impl Code {
     }
 }
 
-/// The members of a problem document, in the order in which a reader wants them.
+/// The members of a problem document, in the order that suits a reader.
 #[derive(Serialize)]
 struct ProblemMembers<'a> {
     #[serde(rename = "type")]
@@ -213,7 +213,7 @@ struct ProblemMembers<'a> {
     in_doubt: Option<bool>,
 }
 
-/// What the service that a route imitates calls an error, where that does not follow from its [`Code`].
+/// The status and name that the service imitated by a route gives an error, if they do not follow from its [`Code`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceError {
     /// The status.
@@ -225,48 +225,48 @@ pub struct ServiceError {
 /// One refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why.
+    /// The reason.
     pub code: Code,
-    /// What to send instead, for the reader.
+    /// What to send instead, for a human reader.
     pub detail: Cow<'static, str>,
-    /// When a repetition may succeed; sent in whole seconds, rounded up.
+    /// The time after which a retry may succeed; sent in whole seconds, rounded up.
     pub retry_after: Option<Duration>,
     /// Whether a write was under way whose outcome cannot be known.
     pub in_doubt: bool,
-    /// What the holder of the lease calls itself.
+    /// The name that the holder of the lease gives itself.
     pub holder: Option<Box<str>>,
-    /// What the service that the route imitates calls it; of use where refusals have that service's shape.
+    /// What the imitated service calls the refusal; used if refusals have that service's format.
     pub service: Option<ServiceError>,
-    /// Fields that it is answered with beside its own.
+    /// Further fields of the answer.
     pub fields: Option<Box<HeaderMap>>,
 }
 
 impl Refusal {
-    /// A refusal that no time mends.
+    /// A refusal that does not pass with time.
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
         let detail = detail.into();
         Self { code, detail, retry_after: None, in_doubt: false, holder: None, service: None, fields: None }
     }
 
-    /// The same, with a time after which a repetition may succeed.
+    /// Adds a time after which a retry may succeed.
     #[must_use]
     pub fn retry_after(self, after: Duration) -> Self {
         Self { retry_after: Some(after), ..self }
     }
 
-    /// The same, where a write was under way whose outcome cannot be known.
+    /// Adds that a write was under way whose outcome cannot be known.
     #[must_use]
     pub fn in_doubt(self) -> Self {
         Self { in_doubt: true, ..self }
     }
 
-    /// The same, with what the holder of the lease calls itself.
+    /// Adds the name that the holder of the lease gives itself.
     #[must_use]
     pub fn held_by(self, holder: &str) -> Self {
         Self { holder: Some(holder.into()), ..self }
     }
 
-    /// The same, with what the service that the route imitates calls it.
+    /// Adds the status and name that the imitated service gives the refusal.
     #[must_use]
     pub fn called(self, status: u16, code: &'static str) -> Self {
         Self { service: Some(ServiceError { status, code }), ..self }
@@ -291,11 +291,11 @@ impl Refusal {
             retry_after: self.retry_after_seconds(),
             in_doubt: self.in_doubt.then_some(true),
         };
-        // Strings and numbers always have a form in JSON.
+        // Strings and numbers always have a JSON form.
         serde_json::to_string(&document).unwrap_or_default()
     }
 
-    /// The `Proxy-Status` field (RFC 9209); made of our own words alone, never of a request's.
+    /// The `Proxy-Status` field (RFC 9209), made of the proxy's own words alone, never of a request's.
     pub fn proxy_status(&self) -> String {
         ["ifmatch; error=", self.code.proxy_status_error(), "; details=\"", self.code.as_str(), "\""].concat()
     }
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(Refusal::new(Code::WriteInFlight, "").retry_after_seconds(), None);
     }
 
-    /// RFC 9209 section 2.1: `details` is a string of a structured field, which takes visible ASCII alone.
+    /// RFC 9209 section 2.1: `details` is a string of a structured field, which allows only visible ASCII.
     #[test]
     fn proxy_status_is_made_of_our_own_words() {
         let refusal = Refusal::new(Code::StoreFull, "\r\nX: y");

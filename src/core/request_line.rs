@@ -1,13 +1,13 @@
-//! The first line of a head as it came (RFC 9112 section 3), before the parser makes something else of it.
+//! The first line of a head as received (RFC 9112 section 3), before the parser changes it.
 //!
 //! # Design
 //!
-//! *What does the parser make of it?* Pingora encodes a space or a control character in the target where the parser refuses
-//! it, so that `/a b` becomes `/a%20b`, and its URI ends at `#`, so that `DELETE /a#b` would delete `/a`. No client that
-//! follows the rules sends either (RFC 3986 section 3.5, RFC 9112 section 3.2).
+//! *What does the parser change?* If the parser refuses a space or a control character in the target, Pingora encodes
+//! it, so that `/a b` becomes `/a%20b`. Pingora's URI ends at `#`, so that `DELETE /a#b` would delete `/a`. No client
+//! that follows the rules sends either (RFC 3986 section 3.5, RFC 9112 section 3.2).
 
-/// What is wrong with the target of a request; `None` where nothing is, and where there is no request line. The text says
-/// what to send instead.
+/// Returns what is wrong with the target of a request, as advice on what to send instead. `None` if nothing is wrong,
+/// or if there is no request line.
 pub fn fault_of_target(head: &[u8]) -> Option<&'static str> {
     let mut lines = head.split(|octet| *octet == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let line = lines.find(|line| !line.is_empty())?;

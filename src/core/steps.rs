@@ -1,7 +1,7 @@
 //! Every step on a record: mark, settle, doubt (DESIGN, sections 3 and 4).
 //!
-//! Each takes the record as it was read and gives the record to swap in; none of them does anything. Forgetting is
-//! the store's own step, since it raises a floor ([`Record::is_idle`] says when it may).
+//! Each step takes the record as it was read and returns the record to swap in, without side effects. Forgetting is
+//! the store's own step, since it raises a floor ([`Record::is_idle`] tells when that is allowed).
 
 use http::StatusCode;
 
@@ -13,26 +13,27 @@ use super::{
     waiting::served,
 };
 
-/// The most unclaimed writes in flight on one resource: each costs 56 bytes in its record, and every swap copies them.
+/// The maximum number of unclaimed writes in flight on one resource: each costs 56 bytes in its record, which every
+/// swap copies.
 pub const UNCLAIMED_MARKS_MAX: usize = 1_000;
 
 /// What became of a write, as far as the record is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// The upstream applied it.
+    /// The upstream applied the write.
     Applied,
-    /// It did not, and what was known still holds.
+    /// The upstream did not apply the write, and what was known still holds.
     NotApplied,
-    /// It did not, and its answer says that what was known may be wrong.
+    /// The upstream did not apply the write, and its answer shows that what was known may be wrong.
     NotAppliedAsKnown,
-    /// It answered, and the answer does not tell.
+    /// The upstream answered, but the answer does not tell.
     Unclear,
-    /// It may still apply it.
+    /// The upstream may still apply the write.
     Doubt,
 }
 
 impl Outcome {
-    /// Its name in traces.
+    /// The name of the outcome in traces.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Applied => "applied",
@@ -42,7 +43,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome that the upstream's final status tells (DESIGN, section 4, step 8).
+    /// The outcome that follows from the upstream's final status (DESIGN, section 4, step 8).
     pub fn of_status(status: StatusCode) -> Self {
         match status.as_u16() {
             202 | 207 | 408 | 499 => Self::Unclear,
@@ -58,47 +59,47 @@ impl Outcome {
 /// The end of a write.
 #[derive(Clone, Debug)]
 pub struct Settlement {
-    /// Its mark.
+    /// The mark of the write.
     pub mark: Mark,
-    /// The revision at which it was marked.
+    /// The revision at which the write was marked.
     pub marked_at: Revision,
-    /// What became of it.
+    /// What became of the write.
     pub outcome: Outcome,
-    /// The target that it removes, if it removes one: a lease that was acquired by that very target ends with it.
+    /// The target that the write removes, if any: a lease that was acquired by that very target ends with it.
     pub removes: Option<TargetName>,
     /// What was learned of the new state under the claim.
     pub learned: Option<Known>,
-    /// What was seen of the tags of its target.
+    /// What was seen of the tags of the write's target.
     pub shown: Option<Shown>,
 }
 
 impl Settlement {
-    /// Whether no other write began or ended since the mark: only then is what was learned under it the current state.
+    /// Whether no other write began or ended since the mark: only then is the state learned under it the current one.
     pub fn is_undisturbed(&self, snapshot: &Snapshot) -> bool {
         snapshot.touched() == self.marked_at
     }
 
-    /// Whether settling this record depends on what time it is.
+    /// Whether settling this record depends on the time.
     pub fn needs_time(&self, record: &Record) -> bool {
         self.outcome == Outcome::Doubt || record.doubt.is_some() || record.lease.is_some()
     }
 }
 
-/// Marks the resource as claimed, if nothing is in the way.
+/// Marks the resource as claimed, if no other write is in the way.
 pub fn claim(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
     let free = snapshot.availability() == Availability::Free;
     let record = || served(without_past(snapshot), mark.owner);
     free.then(|| Record { claim: Some(mark), touched: Stamp::Itself, ..record() })
 }
 
-/// Adds the mark of an unclaimed write, beside whatever else is in flight, if there is room for it.
+/// Adds the mark of an unclaimed write, beside any others in flight, if there is room for it.
 pub fn add_unclaimed(snapshot: &Snapshot, mark: Mark) -> Option<Record> {
     let mut record = Record { touched: Stamp::Itself, ..served(without_past(snapshot), mark.owner) };
     record.unclaimed.push(mark);
     (record.unclaimed.len() <= UNCLAIMED_MARKS_MAX).then_some(record)
 }
 
-/// Records that a write on another resource has changed this one: what was known of it holds no longer.
+/// Records that a write on another resource has changed this one: what was known of it no longer holds.
 pub fn touch(snapshot: &Snapshot) -> Record {
     let mut record = Record { touched: Stamp::Itself, known: None, ..without_past(snapshot) };
     record.lease = record.lease.take().filter(|lease| lease.state(snapshot.now).is_held());
@@ -106,8 +107,8 @@ pub fn touch(snapshot: &Snapshot) -> Record {
     record
 }
 
-/// Records what became of a marked write. `None` if its mark is gone: others took its owner for dead, and made it a
-/// doubt already.
+/// Records what became of a marked write. `None` if its mark is gone: another process took its owner for dead, and has
+/// already made the write a doubt.
 pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
     let is_ours = |mark: &Mark| mark.is_same_write(&settlement.mark);
     let mut record = Record { touched: Stamp::Itself, ..without_past(snapshot) };
@@ -125,7 +126,7 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
         Outcome::NotApplied => {}
         Outcome::NotAppliedAsKnown => record.known = None,
         Outcome::Applied => {
-            // What came between is in nobody's list.
+            // The tags of states in between are in no list.
             change_state(&mut record, settlement.shown.filter(|_| undisturbed));
             record.known = settlement.learned.filter(|_| undisturbed);
             record.lease = record.lease.filter(|lease| settlement.removes != Some(lease.target));
@@ -139,7 +140,7 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
     Some(record)
 }
 
-/// Makes a doubt of every mark whose owner must be dead, the `late_max` of each counted from now. `None` if there is
+/// Turns every mark whose owner must be dead into a doubt, the `late_max` of each counted from now. `None` if there is
 /// none.
 pub fn take_over(snapshot: &Snapshot) -> Option<Record> {
     let is_dead = |mark: &Mark| mark.deadline <= snapshot.now;
@@ -156,9 +157,9 @@ pub fn take_over(snapshot: &Snapshot) -> Option<Record> {
     Some(record)
 }
 
-/// Gives the resource a new version, whose write has shown these tags. During a doubt it is the one that the doubt had kept for its end, and the end gets
-/// a later one: the record's own revision must not name what is read now, because it becomes the version of the absent
-/// record when this one is forgotten.
+/// Gives the resource a new version, after a write that has shown these tags. During a doubt the resource gets the
+/// version that was kept for the doubt's end, and the end gets a later one. The record's own revision must not name
+/// the state that is read now, because it becomes the version of the absent record when this one is forgotten.
 fn change_state(record: &mut Record, shown: Option<Shown>) {
     record.bare_tags = std::mem::take(&mut record.bare_tags).changed(shown);
     record.version = match &mut record.doubt {
@@ -174,13 +175,13 @@ fn doubt(record: &mut Record, until: StoreTime) {
     record.known = None;
 }
 
-/// Forgets a lease that has ended, where somebody else than its holder has written, or may have: from then on a renewal
-/// would prove what is not so.
+/// Forgets a lease that has ended, if a client other than its holder has written, or may have. From then on a renewal
+/// would prove what is not true.
 fn take_ended_lease(record: &mut Record, mark: Mark, now: StoreTime) {
     record.lease = record.lease.take().filter(|lease| !mark.takes(lease, now));
 }
 
-/// The record with a doubt that is over written out, and without a lease that is forgotten.
+/// Returns the record with an ended doubt resolved, and without a forgotten lease or expired signs.
 fn without_past(snapshot: &Snapshot) -> Record {
     let mut record = snapshot.record.clone().resolved(snapshot.revision);
     if record.doubt.is_some_and(|doubt| doubt.until <= snapshot.now) {

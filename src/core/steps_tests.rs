@@ -183,7 +183,7 @@ fn no_version_that_was_read_during_a_doubt_outlives_it() {
     assert_ne!(resource.snapshot.version(), during);
 }
 
-/// An absent record's version is the floor that forgetting it has raised (DESIGN, section 3, rule 8).
+/// The version of an absent record is the floor that forgetting the record has raised (DESIGN, section 3, rule 8).
 #[test]
 fn no_version_that_was_read_during_a_doubt_comes_back_when_the_record_is_forgotten() {
     let mut resource = Resource::new();
@@ -199,7 +199,7 @@ fn no_version_that_was_read_during_a_doubt_comes_back_when_the_record_is_forgott
     assert_ne!(forgotten.version.resolve(resource.snapshot.revision), during);
 }
 
-/// Where a settlement says that it needs no time it is the same at all times, and where it does it is not.
+/// A settlement that needs no time is the same at all times, and one that needs the time is not.
 #[test]
 fn a_settlement_knows_whether_it_depends_on_the_time() {
     let doubt = Doubt { until: at(1_050), version: Stamp::Itself };
@@ -260,7 +260,7 @@ fn the_mark_of_a_dead_owner_becomes_a_doubt() {
     assert_eq!(settle(&resource.snapshot, late), None, "its owner comes too late to settle");
 }
 
-/// Rule 7: that of each mark, and the longest of them.
+/// Rule 7: each mark counts its own `late_max`, and the longest decides.
 #[test]
 fn what_dead_owners_leave_is_in_doubt_for_the_time_that_stands_in_their_marks() {
     let seconds = Duration::from_secs;
@@ -351,7 +351,7 @@ fn a_touch_makes_a_new_version_and_disturbs_a_write_in_flight() {
     let record = touch(&resource.snapshot);
     resource.swap(record);
     assert!(resource.snapshot.version() > version);
-    assert!(resource.snapshot.record.claim.is_some(), "the write goes on");
+    assert!(resource.snapshot.record.claim.is_some(), "the write continues");
     resource.settle(2, second, Outcome::Applied, Some(known("mine")));
     assert_eq!(resource.snapshot.known(), None, "what it learned may be older than the touch");
 }
@@ -364,7 +364,7 @@ fn a_touch_forgets_what_was_known() {
     let record = touch(&resource.snapshot);
     resource.swap(record);
     assert_eq!(resource.snapshot.known(), None);
-    assert_eq!(resource.snapshot.touched(), resource.snapshot.revision, "nor is a read of before kept");
+    assert_eq!(resource.snapshot.touched(), resource.snapshot.revision, "an earlier read is not kept either");
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// A moment of the store's clock, in milliseconds since some moment of the store's own choosing.
+/// A moment of the store's clock, in milliseconds since a moment of the store's own choosing.
 ///
-/// Moments of two stores cannot be compared, nor with a date.
+/// Moments of two stores cannot be compared with each other, nor with a date.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreTime {
     milliseconds: u64,
@@ -21,7 +21,7 @@ impl StoreTime {
         self.milliseconds
     }
 
-    /// The moment that lies `after` later, rounded up to a millisecond; the last moment there is, at the most.
+    /// The moment that is `after` later, rounded up to a millisecond; at most the last moment there is.
     #[must_use]
     pub fn plus(self, after: Duration) -> Self {
         let whole = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
@@ -29,7 +29,7 @@ impl StoreTime {
         Self { milliseconds: self.milliseconds.saturating_add(rounded) }
     }
 
-    /// How long it is until `later`; nothing if that has passed.
+    /// The time until `later`; zero if that has passed.
     pub const fn until(self, later: Self) -> Duration {
         Duration::from_millis(later.milliseconds.saturating_sub(self.milliseconds))
     }

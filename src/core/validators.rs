@@ -27,12 +27,12 @@ impl Modified {
         Some(Self { date, strong: single_date(headers, &DATE).is_some_and(|sent| date < sent) })
     }
 
-    /// The date as clients are told it that expect one of every answer.
+    /// The date for clients that expect one in every answer.
     ///
-    /// Where it is not older than the answer that it came with, the resource may change again within that second and keep
-    /// it, and If-Unmodified-Since with that date would then let a client overwrite a state that it has not seen (RFC 9110
-    /// section 8.8.2.2). So such a date is told as the second before: a condition with it is false at worst, and the next
-    /// read tells the true one.
+    /// A date that is not older than its answer may name two states: the resource may change again within that second
+    /// and keep the date. If-Unmodified-Since with that date would then let a client overwrite a state that it has not
+    /// seen (RFC 9110 section 8.8.2.2). So clients get the second before instead: a condition with it is false at
+    /// worst, and the next read shows the true date.
     pub fn told(self) -> HttpDate {
         if self.strong {
             return self.date;
@@ -41,23 +41,23 @@ impl Modified {
     }
 }
 
-/// What the clients of a route are told of the modification date of a response.
+/// The modification date of a response that the clients of a route get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToldDate {
-    /// What the response says, be it a date or none.
+    /// The one in the response, be it a date or none.
     AsItIs,
-    /// Another one.
+    /// Another date.
     Instead(HttpDate),
-    /// Nothing.
+    /// No date.
     Withheld,
 }
 
-/// What clients are told of the modification date of a response with these fields.
+/// Returns the modification date that clients get for a response with these fields.
 ///
-/// Clients of a storage service read it in every answer ([`Modified::told`]). Others need none, and are told none that may
-/// stand for two states: a second too early it looks strong to whatever stands between them and ifmatch. A cache there, or
-/// another ifmatch, would take both states of that second for one, by If-Range or If-Unmodified-Since.
-/// Without a `Date` nothing tells how old it is.
+/// Clients of a storage service read it in every answer ([`Modified::told`]). Others need none, and get none that may
+/// name two states: a date that is a second too early looks strong to intermediaries in front of ifmatch. A cache
+/// there, or another ifmatch, would take both states of that second for one, by If-Range or If-Unmodified-Since.
+/// Without a `Date` the age of the response is unknown, and its date stays.
 pub fn told_date(clients: ErrorShape, response: &HeaderMap) -> ToldDate {
     match Modified::from_headers(response) {
         Some(modified) if !modified.strong && response.contains_key(DATE) => match clients {
@@ -80,22 +80,22 @@ pub struct Validators {
 /// What is known of a resource's current representation. The three are never the same thing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Representation {
-    /// Nothing: only the upstream can tell.
+    /// Nothing is known: only the upstream can tell.
     #[default]
     Unknown,
-    /// There is none.
+    /// The resource has no representation.
     Absent,
-    /// There is one, with these validators (perhaps none).
+    /// The resource has one, with these validators (perhaps none).
     Present(Validators),
 }
 
-/// Why the `ETag` field of a response gives no tag although it is there.
+/// Why the `ETag` field of a response gives no tag although it is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnusableTag {
-    /// It cannot be read.
+    /// The field cannot be read.
     #[error("the ETag field cannot be read: {0}")]
     Malformed(#[from] MalformedTag),
-    /// It occurs several times with different values.
+    /// The field occurs several times with different values.
     #[error("several ETag fields contradict one another")]
     Contradictory,
 }
@@ -103,8 +103,8 @@ pub enum UnusableTag {
 impl Validators {
     /// The validators that a response carries, and why its `ETag` field was not among them.
     ///
-    /// `ETag` lines that are all the same are one, and quotes that are missing are supplied. A modification date needs exactly one readable `Last-Modified`
-    /// line, and is strong where exactly one readable `Date` line is at least a second later.
+    /// Identical `ETag` lines count as one, and missing quotes are added. A modification date needs exactly one
+    /// readable `Last-Modified` line. It is strong if exactly one readable `Date` line is at least a second later.
     pub fn from_headers(headers: &HeaderMap) -> (Self, Option<UnusableTag>) {
         let modified = Modified::from_headers(headers);
         match tag(headers) {
@@ -114,8 +114,8 @@ impl Validators {
     }
 }
 
-/// The tag that another field of a response stands for (`etag = "header:NAME"`): its value where that is an entity-tag,
-/// else a strong tag of it ([`EntityTag::of_text`]). `None` where the field is absent, or occurs with different values.
+/// The tag that another field of a response stands for (`etag = "header:NAME"`): its value if that is an entity-tag,
+/// else a strong tag of it ([`EntityTag::of_text`]). `None` if the field is absent, or occurs with different values.
 pub fn tag_from_field(headers: &HeaderMap, name: &HeaderName) -> Option<EntityTag> {
     let mut lines = headers.get_all(name).iter().map(|line| line.as_bytes().trim_ascii());
     let value = lines.next().filter(|value| !value.is_empty())?;
@@ -135,7 +135,7 @@ fn tag(headers: &HeaderMap) -> Result<Option<EntityTag>, UnusableTag> {
     Ok(Some(tag))
 }
 
-/// The date of a field that occurs exactly once; `None` where it cannot be read.
+/// The date of a field that occurs exactly once; `None` if it cannot be read.
 pub(super) fn single_date(headers: &HeaderMap, name: &HeaderName) -> Option<HttpDate> {
     let mut lines = headers.get_all(name).iter();
     let (only, None) = (lines.next()?, lines.next()) else { return None };

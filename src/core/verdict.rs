@@ -10,35 +10,35 @@ use super::{
     validators::Representation,
 };
 
-/// What is to become of a write.
+/// What happens to a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may go to the upstream.
+    /// The write may go to the upstream.
     Pass,
-    /// It may not.
+    /// The write is refused.
     Refused(Refusal),
-    /// There is nothing to write to, and only a PUT could make it: the upstream's own 404 or 410 is the answer, since
-    /// preconditions count only where the answer without them would be 2xx (RFC 9110 section 13.2.1).
+    /// There is no resource to write to, and only a PUT could create it. The upstream's own 404 or 410 is the answer,
+    /// since preconditions count only if the answer without them would be 2xx (RFC 9110 section 13.2.1).
     Missing,
-    /// It depends on what only the upstream can tell.
+    /// The verdict depends on what only the upstream can tell.
     AskUpstream,
 }
 
-/// One thing that memory has to say about the current state of the resource.
+/// One piece of evidence in memory about the current state of the resource.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     /// The state.
     pub representation: Representation,
     /// How `If-Match` is compared with its tag.
     pub rule: MatchRule,
-    /// Whether it is about the very variant that the write selects. If not, it is worth something only where it is a
-    /// version that makes `If-Match` true: a version is that of all variants. Another tag may stand for one state of
-    /// one variant and for an earlier state of another, since the same bytes have the same tag.
+    /// Whether it is about the very variant that the write selects. If not, it counts only if it is a version that
+    /// makes `If-Match` true: a version is that of all variants. Another tag may stand for one state of one variant
+    /// and for an earlier state of another, since the same bytes have the same tag.
     pub selected: bool,
 }
 
 impl Evidence {
-    /// The tag of the selected representation, as it is in responses.
+    /// The tag of the selected representation, as it appears in responses.
     pub fn selected_tag(&self) -> Option<&EntityTag> {
         match &self.representation {
             Representation::Present(validators) if self.selected && self.rule != MatchRule::Version => {
@@ -83,9 +83,9 @@ pub fn judge_write(
     }
 }
 
-/// Judges a write by what is remembered of its target; asks the upstream where that is not enough. Where the upstream
-/// judges itself (`delegate`), only what the route demands beyond that is judged here. The evidence is
-/// what made it pass, or what it is refused by: without it nothing was told of the target.
+/// Judges a write by what is remembered of its target, and returns [`Verdict::AskUpstream`] if that is not enough. If
+/// the upstream judges itself (`delegate`), only what the route demands beyond that is judged here. The evidence is
+/// what made the write pass, or what it is refused by. Without evidence the verdict tells nothing of the target.
 pub fn judge_from_memory<'a>(
     guard: &GuardRules,
     method: &Method,
@@ -113,7 +113,7 @@ pub fn judge_from_memory<'a>(
     verdict
 }
 
-/// Judges nothing but whether a write carries what its route demands: the upstream judges the rest.
+/// Judges only whether a write carries what its route demands. The upstream judges the rest.
 fn judge_requirement(guard: &GuardRules, method: &Method, conditions: &Preconditions) -> Verdict {
     if !guard.require_methods.contains(method) {
         return Verdict::Pass;
@@ -125,7 +125,7 @@ fn judge_requirement(guard: &GuardRules, method: &Method, conditions: &Precondit
     }
 }
 
-/// The refusal of a write that carries no precondition although its route demands one.
+/// The refusal of a write without the precondition that its route demands.
 pub fn required(guard: &GuardRules) -> Refusal {
     let any = if guard.allow_any { " (or If-Match: * for whatever is there)" } else { "" };
     Refusal::new(
@@ -137,7 +137,8 @@ pub fn required(guard: &GuardRules) -> Refusal {
     )
 }
 
-/// The refusal of a write whose `If-None-Match` names a tag of the current state that is not that of what it selects.
+/// The refusal of a write whose `If-None-Match` names a tag of the current state that belongs to another
+/// variant.
 pub fn excluded() -> Refusal {
     failed(ConditionField::IfNoneMatch, false, &Representation::Unknown)
 }
@@ -149,7 +150,7 @@ fn failed(field: ConditionField, weak_tag: bool, current: &Representation) -> Re
              between you and this proxy weakened it (often compression); send the tag as it was issued, without W/"
         }
         (ConditionField::IfMatch, Representation::Absent) => {
-            "the resource does not exist any more; to create it anew, send If-None-Match: *"
+            "the resource no longer exists; to create it again, send If-None-Match: *"
         }
         (ConditionField::IfMatch, Representation::Present(validators)) if validators.tag.is_none() => {
             "the current representation has no tag that could match; read it again"
@@ -162,7 +163,7 @@ fn failed(field: ConditionField, weak_tag: bool, current: &Representation) -> Re
             "the resource exists already; to change it, read it and send its ETag in If-Match"
         }
         (ConditionField::IfUnmodifiedSince, _) => {
-            "the resource was changed after that date: read it again, and better send its ETag in If-Match"
+            "the resource was changed after that date: read it again, and preferably send its ETag in If-Match"
         }
         (ConditionField::IfModifiedSince, _) => "the resource was not changed since that date",
     };

@@ -1,4 +1,4 @@
-//! The verdict on writes: what is refused, what passes, and when the upstream has to be asked.
+//! The verdict on writes: what is refused, what passes, and when only the upstream can tell.
 
 use std::time::Duration;
 
@@ -103,7 +103,8 @@ fn creating_what_exists_is_refused() {
     assert_eq!(judged(&Method::PUT, &[("if-none-match", "*")], &Representation::Absent), Verdict::Pass);
 }
 
-/// RFC 9110 section 13.2.1: a PUT would create and so is judged; others would be answered 404 without the precondition.
+/// RFC 9110 section 13.2.1: a PUT would create, so it is judged. The answer to others would be 404 without the
+/// precondition.
 #[test]
 fn a_missing_resource_speaks_for_itself_except_to_put() {
     let stale = &[("if-match", "\"a\"")];
@@ -150,7 +151,7 @@ fn a_version_passes_whatever_variant_it_was_issued_for() {
     assert_eq!(by_version(and_none), Verdict::AskUpstream);
 }
 
-/// The same bytes may have been those of the selected variant long ago.
+/// The same bytes may once have been those of the selected variant.
 #[test]
 fn another_tag_of_another_variant_does_not_pass() {
     let fresh = &[("if-match", "\"other\"")];

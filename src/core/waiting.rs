@@ -1,44 +1,44 @@
-//! Whose turn comes next at a resource that several processes write to: the signs of those that wait.
+//! The order of turns at a resource that several processes write to: the signs of the processes that wait.
 //!
 //! # Design
 //!
-//! *Why signs?* Each process lets its own writes and grants go by order of arrival (`guard/claim/queue.rs`), and knows nothing
-//! of who waits in another. Without a sign, a stream of writes through one process would keep all others away.
+//! *Why signs?* Each process serves its own writes and grants in order of arrival (`guard/claim/queue.rs`), and has no
+//! view of those that wait in another. Without a sign, a stream of writes through one process would keep all others
+//! away.
 //!
-//! *What is a turn?* One mark, or one grant. Whoever stands in front of the line of its process and cannot go on signs
-//! the record. The processes stand there in the order of their signs; only the first of them marks, and its mark takes
-//! its sign along. So with `n` processes a turn comes after at most `n - 1` turns of others.
+//! *What is a turn?* One mark, or one grant. If the first in the line of a process cannot go on, the process signs the
+//! record. The processes line up there in the order of their signs; only the first of them marks, and its mark removes
+//! its sign. So with `n` processes a turn comes after at most `n - 1` turns of others.
 //!
-//! *What if a sign is wrong?* It decides nothing but who goes first: a mark is put in by a swap against the very record
-//! that it was judged by, with or without signs. One that is lost costs a place. One whose process has died keeps the
-//! others waiting until it ends by itself, which is after a few seconds: whoever lives renews it.
+//! *What if a sign is wrong?* A sign decides only who goes first: a mark is put in by a swap against the very record
+//! that it was judged by, with or without signs. A lost sign costs a place. The sign of a dead process keeps the
+//! others waiting until it expires, after a few seconds. A live process renews its sign.
 //!
-//! *Why does a sign belong to a process and not to a write?* A process needs one at a time, for the write in front of
-//! its line. Where that one gives up, the next one has the place.
+//! *Why does a sign belong to a process and not to a write?* A process needs one at a time, for the first write in its
+//! line. If that write gives up, the next one has the place.
 
 use super::{
     record::{Record, Snapshot, WaitingSign},
     time::StoreTime,
 };
 
-/// The most processes that sign a record: each costs 60 bytes in it, and every swap copies them. The turns of those that
-/// find no room come by chance.
+/// The maximum number of processes that sign a record: each sign costs 60 bytes in it, and every swap copies them.
+/// Processes that find no room get their turns by chance.
 pub const WAITING_MAX: usize = 64;
 
 impl Snapshot {
-    /// Until when another process than `owner` goes first, unless its turn comes before.
+    /// The time until which a process other than `owner` goes first, unless its turn comes earlier.
     pub fn goes_before(&self, owner: u64) -> Option<StoreTime> {
         let first = self.waiting().next()?;
         (first.owner != owner).then_some(first.until)
     }
 
-    /// Until when the sign of this process counts, if it is there.
+    /// The time until which the sign of this process counts, if there is one.
     pub fn is_signed_by(&self, owner: u64) -> Option<StoreTime> {
         self.waiting().find(|waiting| waiting.owner == owner).map(|waiting| waiting.until)
     }
 
-    /// Whether other processes than `owner` have a hand in what is to be waited for: only then a sign tells anybody
-    /// anything.
+    /// Whether processes other than `owner` are involved in what a write would wait for. Only then is a sign of use.
     pub fn is_shared_with_others(&self, owner: u64) -> bool {
         let mut marks = self.record.claim.iter().chain(&self.record.unclaimed);
         marks.any(|mark| mark.owner != owner) || self.waiting().any(|waiting| waiting.owner != owner)
@@ -49,8 +49,7 @@ impl Snapshot {
     }
 }
 
-/// Puts in the sign of a process behind those that are there, or lets it count for longer where it stands. `None` if
-/// there is no room.
+/// Adds the sign of a process behind the others, or lets it count for longer in its place. `None` if there is no room.
 pub fn sign(snapshot: &Snapshot, owner: u64, until: StoreTime) -> Option<Record> {
     let mut record = living(snapshot);
     let has_room = record.waiting.len() < WAITING_MAX;
@@ -62,7 +61,7 @@ pub fn sign(snapshot: &Snapshot, owner: u64, until: StoreTime) -> Option<Record>
     Some(record)
 }
 
-/// Takes the sign of a process out. `None` if it is not there.
+/// Removes the sign of a process. `None` if there is none.
 pub fn unsign(snapshot: &Snapshot, owner: u64) -> Option<Record> {
     snapshot.is_signed_by(owner).map(|_until| served(living(snapshot), owner))
 }
@@ -74,7 +73,7 @@ pub fn served(mut record: Record, owner: u64) -> Record {
     record
 }
 
-/// The record without the signs that count no longer.
+/// The record without its expired signs.
 fn living(snapshot: &Snapshot) -> Record {
     let mut record = snapshot.record.clone().resolved(snapshot.revision);
     record.waiting.retain(|waiting| snapshot.now < waiting.until);
@@ -157,21 +156,21 @@ mod tests {
         snapshot.now = snapshot.now.plus(LASTS);
         assert_eq!((snapshot.goes_before(3), snapshot.is_signed_by(1)), (None, None));
         let next = sign(&snapshot, 3, snapshot.now.plus(LASTS)).expect("there is room");
-        assert_eq!(next.waiting.len(), 1, "what counts no longer is taken out");
+        assert_eq!(next.waiting.len(), 1, "expired signs are removed");
     }
 
     #[test]
     fn there_is_a_limit() {
         let mut snapshot = signed(0..64);
         assert_eq!(sign(&snapshot, 64, snapshot.now.plus(LASTS)), None);
-        assert!(sign(&snapshot, 63, snapshot.now.plus(LASTS)).is_some(), "who is there stays there");
+        assert!(sign(&snapshot, 63, snapshot.now.plus(LASTS)).is_some(), "a process that has signed stays");
         let next = unsign(&snapshot, 0).expect("it is there");
         put(&mut snapshot, next);
         assert!(sign(&snapshot, 64, snapshot.now.plus(LASTS)).is_some());
         assert_eq!(unsign(&snapshot, 0), None);
     }
 
-    /// What is known of a resource holds, whoever waits for it.
+    /// What is known of a resource stays valid, whichever process waits for it.
     #[test]
     fn a_sign_changes_nothing_of_the_resource() {
         let mut before = absent();

@@ -1,4 +1,4 @@
-//! What the connection of a request tells of its client, and what the upstream is told of that.
+//! The client as its connection shows it, and the fields that describe the client to the upstream.
 
 use std::net::IpAddr;
 
@@ -13,13 +13,13 @@ use crate::{
     upstream::fields::FieldsOfHead as _,
 };
 
-/// The address of the client, behind whatever trusted proxies; `None` over a unix socket.
+/// Returns the address of the client, behind any trusted proxies, or `None` over a unix socket.
 pub fn address(session: &Session, trusted: &TrustedProxies) -> Option<IpAddr> {
     let peer = peer_address(session)?;
     Some(client(&session.req_header().headers, peer, |address| trusted.contains(Some(address))))
 }
 
-/// Writes the fields that tell the upstream of the client, where it wants any.
+/// Writes the fields that describe the client to the upstream, if the upstream has any configured.
 pub fn tell(session: &mut Session, upstream: &Upstream, trusted: &TrustedProxies) -> pingora::Result<()> {
     let wanted = match upstream.forwarded {
         Forwarded::Off => return Ok(()),
@@ -43,7 +43,7 @@ pub fn is_tls(session: &Session) -> bool {
     tls(session).is_some()
 }
 
-/// The SHA-256 of the certificate that the client has proved to have; it was checked in the handshake.
+/// Returns the SHA-256 of the client's certificate. The handshake checked the certificate and the client's key.
 pub fn certificate(session: &Session) -> Option<&[u8]> {
     tls(session).map(|tls| tls.cert_digest.as_slice()).filter(|digest| !digest.is_empty())
 }

@@ -10,7 +10,7 @@ use crate::{
     upstream::fields::frame_response,
 };
 
-/// Sends an answer to its end, and tells the access log what it was.
+/// Sends an answer to its end, and records the verdict for the access log.
 pub(crate) async fn send(
     session: &mut Session,
     answer: Answer,
@@ -39,13 +39,13 @@ pub(crate) async fn send(
     }
 }
 
-/// Sends the upstream's response on. What breaks off there breaks off here: the client must not take a part for the
-/// whole.
+/// Forwards the upstream's response. If it breaks off there, it breaks off here too: the client must not take a part
+/// for the whole.
 async fn relay(session: &mut Session, relayed: Relayed) -> pingora::Result<()> {
     let Relayed { mut head, begun, rest } = relayed;
     let is_head = session.req_header().method == http::Method::HEAD;
     let rest = match rest {
-        // Given back first, so that the client's next request finds the connection.
+        // Released first, so that the client's next request finds the connection.
         Some(exchange) if is_head => {
             exchange.finish().await;
             None

@@ -1,10 +1,10 @@
-//! The one writer of local responses: refusals, and answers such as a local 304 (RFC 9110, RFC 9457; DESIGN, section 8).
+//! The writer of all local responses: refusals, and answers like a local 304 (RFC 9110, RFC 9457; DESIGN, section 8).
 //!
 //! # Design
 //!
 //! *Why not `respond_error`?* It names pingora as the server and closes every connection.
 //!
-//! *What if the request's body was not read?* The answer is sent at once, and what follows depends on the body:
+//! *What if the request's body was not read?* The answer is sent at once, and the rest depends on the body:
 //!
 //! | body | HTTP/1.1 | HTTP/2 |
 //! |---|---|---|
@@ -13,15 +13,16 @@
 //! | larger, or of unknown length | `Connection: close`, then [`linger`] | [`linger`] |
 //! | withheld by `Expect: 100-continue` | the same; 100 is never sent | [`linger`] |
 //!
-//! *Why linger?* To close a socket with unread data in it sends a reset, and the client's system may then throw the
-//! answer away before the client has read it. To drop an HTTP/2 stream whose body has not ended sends
+//! *Why linger?* Closing a socket with unread data in it sends a reset, and the client's system may then discard the
+//! answer before the client has read it. Dropping an HTTP/2 stream whose body has not ended sends
 //! `RST_STREAM(NO_ERROR)` (RFC 9113 section 8.1), which common clients report as an error without any status. So the
-//! whole answer goes out first, then the body is read and forgotten within bounds: a client that reads while it sends
-//! stops at once, and one that reads last finds the answer waiting.
+//! whole answer goes out first, then the proxy reads and discards the body within bounds. A client that reads while it
+//! sends stops at once, and one that reads last finds the answer waiting.
 //!
-//! *What if an HTTP/2 client stops by ending its body before the length that it declared?* curl 7.88 does, at the head of
-//! an error. Its request is malformed then (RFC 9113 section 8.1.1) and reset by the library below pingora, in another
-//! thread: seldom before the body of the answer is on its way. The head, with `Proxy-Status`, is out by then.
+//! *What if an HTTP/2 client stops by ending its body before the declared length?* curl 7.88 does this when it gets
+//! the head of an error. Its request is then malformed (RFC 9113 section 8.1.1), and the library below pingora resets
+//! it in another thread. That seldom happens before the body of the answer is on its way. The head, with
+//! `Proxy-Status`, is out by then.
 
 use std::time::Duration;
 
@@ -46,24 +47,25 @@ use crate::{
     entropy::random_bytes,
 };
 
-/// The largest unread request body that a kept connection is worth.
+/// The largest unread request body for which the proxy keeps the connection.
 pub const SMALL_BODY_BYTES: u64 = 64 * 1024;
 /// How long a kept connection waits for the rest of a small body.
 const SMALL_BODY_WAIT: Duration = Duration::from_secs(2);
-/// How much of an unwanted body is read so that its sender sees the answer: most uploads of a document or a photograph.
+/// How much of an unwanted body is read so that its sender sees the answer. Enough for most documents and photographs.
 const DRAIN_BYTES: usize = 32 * 1024 * 1024;
-/// How long an unwanted body is read: a slow sender of a few megabytes finishes.
+/// How long an unwanted body is read: long enough for a slow sender of a few megabytes.
 const DRAIN_TOTAL: Duration = Duration::from_secs(30);
-/// How long the sender of an unwanted body may be silent.
+/// How long the sender of an unwanted body may pause.
 const DRAIN_IDLE: Duration = Duration::from_secs(5);
-/// How long a client may take to receive the answer to a request that was not read: it fits into what its system buffers.
+/// How long a client may take to receive the answer to an unread request. The answer fits into the buffers of its
+/// system.
 const UNREAD_WRITE: Duration = Duration::from_secs(2);
 
-/// The methods that a 405 names: all that a guarded route takes by default (RFC 9110 section 15.5.6).
+/// The methods that a 405 lists: all that a guarded route accepts by default (RFC 9110 section 15.5.6).
 const ALLOW: &str = "GET, HEAD, OPTIONS, PUT, POST, PATCH, DELETE";
 
-/// Answers with a refusal: a document in the shape that the route's clients read, and `Proxy-Status` (RFC 9209), never
-/// stored by a cache.
+/// Answers with a refusal: a document in the shape that the route's clients read, with `Proxy-Status` (RFC 9209). No
+/// cache stores it.
 pub async fn refuse(session: &mut Session, refusal: &Refusal, shape: ErrorShape) -> pingora::Result<()> {
     let (mut head, document) = match shape {
         ErrorShape::Problem => problem(refusal)?,
@@ -80,8 +82,8 @@ pub async fn refuse(session: &mut Session, refusal: &Refusal, shape: ErrorShape)
     respond(session, head, Some(document.into())).await
 }
 
-/// Answers a connection whose request was refused before it was read, and ends it. No route is known that early, so the
-/// answer is a problem document.
+/// Answers a connection whose request was refused before it was read, and ends the connection. The route is not known
+/// that early, so the answer is a problem document.
 pub(crate) async fn refuse_unread(session: &mut ServerSession, refusal: &Refusal) -> pingora::Result<()> {
     let (mut head, document) = problem(refusal)?;
     describe(&mut head, refusal)?;
@@ -92,7 +94,7 @@ pub(crate) async fn refuse_unread(session: &mut ServerSession, refusal: &Refusal
     session.write_response_body(document.into(), true).await
 }
 
-/// What every refusal says, whatever its shape.
+/// Adds the fields of every refusal, whatever its shape.
 fn describe(head: &mut ResponseHeader, refusal: &Refusal) -> pingora::Result<()> {
     head.insert_header(header::CACHE_CONTROL, "no-store")?;
     head.insert_header("Proxy-Status", refusal.proxy_status())?;
@@ -102,14 +104,14 @@ fn describe(head: &mut ResponseHeader, refusal: &Refusal) -> pingora::Result<()>
     Ok(())
 }
 
-/// A problem document (RFC 9457).
+/// Returns a problem document (RFC 9457).
 fn problem(refusal: &Refusal) -> pingora::Result<(ResponseHeader, String)> {
     let mut head = ResponseHeader::build(refusal.code.status(), Some(8))?;
     head.insert_header(header::CONTENT_TYPE, "application/problem+json")?;
     Ok((head, refusal.problem()))
 }
 
-/// An error of Azure Blob Storage.
+/// Returns an error of Azure Blob Storage.
 fn azure_error(request: &RequestHeader, refusal: &Refusal) -> pingora::Result<(ResponseHeader, String)> {
     let error = error_of(refusal, AskedOperation::of(&request.method, request.raw_path(), &request.headers));
     let mut head = ResponseHeader::build(error.status, Some(12))?;
@@ -122,7 +124,7 @@ fn azure_error(request: &RequestHeader, refusal: &Refusal) -> pingora::Result<(R
     Ok((head, xml::error(&[("Code", error.code), ("Message", &refusal.detail)])))
 }
 
-/// An error of Amazon S3.
+/// Returns an error of Amazon S3.
 fn s3_error(refusal: &Refusal) -> pingora::Result<(ResponseHeader, String)> {
     let (status, code) = s3::error_of(refusal);
     let mut head = ResponseHeader::build(status, Some(8))?;
@@ -132,8 +134,8 @@ fn s3_error(refusal: &Refusal) -> pingora::Result<(ResponseHeader, String)> {
 
 /// Answers with a head and a complete body.
 ///
-/// `Content-Length` is set here, also where the method or the status keeps the body from being sent: `None` stands for
-/// "none" where a body could be, and leaves the field as it is where there can be none.
+/// This function sets `Content-Length`, even if the method or the status keeps the body from being sent. If there
+/// could be a body, `None` means that there is none. Otherwise it leaves the field unchanged.
 pub async fn respond(session: &mut Session, mut head: ResponseHeader, body: Option<Bytes>) -> pingora::Result<()> {
     let status = head.status;
     let bodiless = status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED;
@@ -146,23 +148,23 @@ pub async fn respond(session: &mut Session, mut head: ResponseHeader, body: Opti
     session.write_response_body(sent, true).await
 }
 
-/// Reads on after an answer that came before the end of the request's body, so that the client sees the answer and no
-/// reset.
+/// Continues to read after an answer that came before the end of the request's body, so that the client sees the
+/// answer and no reset.
 ///
-/// Called once, when all else about the request is done; without an unread body it does nothing.
+/// Called once, when all other work on the request is done. Without an unread body it does nothing.
 pub async fn linger(session: &mut Session) {
     let answered = session.response_written().is_some_and(|head| !head.status.is_informational());
     if !answered || session.is_body_done() || session.was_upgraded() || session.get_keepalive().is_some() {
         return;
     }
     if !session.is_http2() {
-        // No more comes from us: a client that reads to the end of the connection need not wait for the drain.
+        // The proxy sends nothing more: a client that reads to the end of the connection need not wait for the drain.
         session.shutdown().await;
     }
     drain(session).await;
 }
 
-/// Keeps the connection of a small body that nobody read: pingora drains it after the answer.
+/// Keeps the connection if its unread body is small: pingora drains the body after the answer.
 fn keep_for_small_body(session: &mut Session) {
     if session.is_body_done() || withholds_body(session) {
         return;
@@ -173,7 +175,7 @@ fn keep_for_small_body(session: &mut Session) {
     }
 }
 
-/// Reads and forgets the request body within bounds; what is wrong with it shows in the connection alone.
+/// Reads and discards the request body within bounds. Errors in it affect only the connection.
 async fn drain(session: &mut Session) {
     let end = Instant::now() + DRAIN_TOTAL;
     let mut left = DRAIN_BYTES;
@@ -184,7 +186,8 @@ async fn drain(session: &mut Session) {
     }
 }
 
-/// Whether the client waits for permission to send its body, which nobody gave (RFC 9110 section 10.1.1).
+/// Whether the client still waits for permission to send its body, which it has not received (RFC 9110 section
+/// 10.1.1).
 fn withholds_body(session: &Session) -> bool {
     let request = session.req_header();
     session.response_written().is_none()

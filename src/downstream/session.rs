@@ -1,4 +1,4 @@
-//! A session of pingora's as the client that the guard deals with.
+//! Pingora's session as the client that the guard serves.
 
 use bytes::Bytes;
 use pingora::{ErrorType, http::RequestHeader, proxy::Session};
@@ -36,8 +36,8 @@ impl Client for Session {
         box_future(|| self.read_request_body())
     }
 
-    /// A client that only half-closes its side looks the same over HTTP/1.1. A lease that is granted to nobody would
-    /// keep everybody else away, so that client counts as gone.
+    /// Counts a client that only half-closes its side as gone, because over HTTP/1.1 it looks the same. A lease
+    /// granted to a client that has gone would lock out all others.
     fn gone(&mut self) -> BoxFuture<'_, Box<pingora::Error>> {
         box_future(|| gone(self))
     }
@@ -58,7 +58,7 @@ async fn gone(session: &mut Session) -> Box<pingora::Error> {
     }
 }
 
-/// A session whose close is an error, until this is dropped.
+/// A session that reports its close as an error, until this is dropped.
 struct WatchedSession<'a>(&'a mut Session);
 
 impl<'a> WatchedSession<'a> {

@@ -1,4 +1,4 @@
-//! What of responses one HTTP/2 connection has not read: they are kept in memory until it does.
+//! The response bytes that an HTTP/2 connection has not read. They stay in memory until it does.
 
 use std::sync::{
     Arc,
@@ -8,7 +8,7 @@ use std::sync::{
 use tokio::sync::Notify;
 
 tokio::task_local! {
-    /// That of the connection whose request is handled.
+    /// The counter of the connection whose request is being handled.
     pub(crate) static UNREAD: Arc<Unread>;
 }
 
@@ -28,23 +28,23 @@ pub(crate) struct UnreadBytes {
 }
 
 impl Unread {
-    /// Nothing; more than `bytes_max` is too much.
+    /// Creates a count of zero, with a limit of `bytes_max`.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self { bytes: AtomicUsize::new(0), bytes_max, more: Notify::new() }
     }
 
-    /// Whether a client that does not read has too much to read.
+    /// Whether the client has too many unread bytes.
     pub(crate) fn is_too_much(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) > self.bytes_max
     }
 
-    /// Waits until it has become too much.
+    /// Waits until there are too many unread bytes.
     pub(crate) async fn changed(&self) {
         self.more.notified().await;
     }
 }
 
-/// A response of so many bytes is being sent; nothing where the connection is not looked at.
+/// Counts these bytes of a response while they are being sent. Returns `None` if the connection is not watched.
 pub(crate) fn sending(bytes: usize) -> Option<UnreadBytes> {
     let unread = UNREAD.try_with(Arc::clone).ok()?;
     let before = unread.bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! The gate of a route: counts the writes that are under way on it, and holds new ones back while a reload changes what
-//! decides which writes exclude each other.
+//! The gate of a route. It counts the writes in progress, and holds new ones back while a reload changes the rules that
+//! decide which writes exclude each other.
 
 use std::{
     sync::{
@@ -25,42 +25,42 @@ const RETIRED: u8 = 2;
 pub struct Gate {
     writes: InFlight,
     state: AtomicU8,
-    /// Whether whoever waits for something else behind the gate is to give up.
+    /// Whether callers behind the gate that wait for something else must give up.
     hurried: AtomicBool,
     changed: Notify,
-    /// Until when a write whose outcome nobody knows may still be applied, and no record says so.
+    /// The latest time at which a write with unknown outcome may still be applied, if no record shows that doubt.
     in_doubt_until: Mutex<Option<Instant>>,
 }
 
-/// The gates of the routes of a configuration, in their order.
+/// The gates of a configuration's routes, in the order of the routes.
 pub type Gates = Arc<[Arc<Gate>]>;
 
-/// Gates through which no write has gone.
+/// Creates gates that no write has passed yet.
 pub fn new_gates(routes: usize) -> Gates {
     (0..routes).map(|_| Arc::default()).collect()
 }
 
-/// The route of this gate is served by other rules now: whoever waited for it asks the generation that is live.
+/// The error of a gate whose route is now served by other rules. The caller turns to the live generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the route is served by other rules now")]
 pub struct Retired;
 
-/// A write under way, until it is dropped.
+/// A write in progress, until this is dropped.
 #[derive(Debug)]
 pub struct Pass {
     gate: Arc<Gate>,
     _ticket: InFlightGuard,
-    /// How long it may still be applied after its end, unless its outcome becomes known.
+    /// How long after its end the write may still be applied, unless its outcome becomes known.
     late_max: Option<Duration>,
 }
 
 impl Gate {
-    /// Lets a write in that marks its resource: what becomes of it is in the record. Waits while the gate is closed.
+    /// Admits a write that marks its resource, so that the record shows its outcome. Waits while the gate is closed.
     pub async fn enter(self: &Arc<Self>) -> Result<Pass, Retired> {
         self.pass(None).await
     }
 
-    /// Lets a write in that marks nothing: unless its outcome becomes known, it counts for `late_max` beyond its end.
+    /// Admits a write that marks nothing. Unless its outcome becomes known, it counts for `late_max` beyond its end.
     pub async fn enter_unmarked(self: &Arc<Self>, late_max: Duration) -> Result<Pass, Retired> {
         self.pass(Some(late_max)).await
     }
@@ -77,8 +77,7 @@ impl Gate {
         }
     }
 
-    /// Waits until whoever waits for something else is to give up: because the route gets other rules, or the process
-    /// ends.
+    /// Waits until callers that wait for something else must give up: the route gets other rules, or the process ends.
     pub async fn hurried(&self) {
         loop {
             let changed = self.changed.notified();
@@ -89,12 +88,12 @@ impl Gate {
         }
     }
 
-    /// Whether nobody is to wait any more.
+    /// Whether callers must stop waiting.
     pub fn is_hurried(&self) -> bool {
         self.hurried.load(Ordering::SeqCst)
     }
 
-    /// Tells whoever waits for something else to give up.
+    /// Makes callers that wait for something else give up.
     pub(crate) fn cancel_waiters(&self) {
         self.hurried.store(true, Ordering::SeqCst);
         self.changed.notify_waiters();
@@ -105,19 +104,19 @@ impl Gate {
         self.turn(CLOSED);
     }
 
-    /// Lets writes in again, unless it is retired.
+    /// Admits writes again, unless the gate is retired.
     pub(crate) fn open(&self) {
         let _ = self.state.compare_exchange(CLOSED, OPEN, Ordering::SeqCst, Ordering::SeqCst);
         self.changed.notify_waiters();
     }
 
-    /// Sends away whoever waits, and whoever comes.
+    /// Turns away all waiting and future callers.
     pub(crate) fn retire(&self) {
         self.hurried.store(true, Ordering::SeqCst);
         self.turn(RETIRED);
     }
 
-    /// Waits until no write is under way, and none in doubt that no record tells of.
+    /// Waits until no write is in progress, and none is in doubt without a record that shows it.
     pub(crate) async fn quiet(&self) {
         self.writes.idle().await;
         while let Some(until) = self.doubt() {
@@ -125,19 +124,19 @@ impl Gate {
         }
     }
 
-    /// Whether no write is under way, and none in doubt that no record tells of.
+    /// Whether no write is in progress, and none is in doubt without a record that shows it.
     pub(crate) fn is_quiet(&self) -> bool {
         self.writes.is_idle() && self.doubt().is_none()
     }
 
-    /// How many writes are under way.
+    /// The number of writes in progress.
     pub(crate) fn under_way(&self) -> usize {
         self.writes.count()
     }
 
     async fn pass(self: &Arc<Self>, late_max: Option<Duration>) -> Result<Pass, Retired> {
         loop {
-            // Counted before the look: whoever closes the gate sees this write, or this write sees that it is closed.
+            // Counted before the state is read: either the closer sees this write, or this write sees the closed gate.
             let ticket = self.writes.enter();
             if self.state.load(Ordering::SeqCst) == OPEN {
                 return Ok(Pass { gate: Arc::clone(self), _ticket: ticket, late_max });
@@ -159,7 +158,7 @@ impl Gate {
 }
 
 impl Pass {
-    /// The outcome of the write is known: it is over when it ends.
+    /// Notes that the outcome of the write is known: it cannot be applied after its end.
     pub fn is_known(&mut self) {
         self.late_max = None;
     }
@@ -192,7 +191,7 @@ mod tests {
         let gate = Arc::new(Gate::default());
         let inside = gate.enter().await.unwrap();
         gate.close();
-        assert!(!gate.is_quiet() && !is_ready(gate.quiet()).await, "one is under way");
+        assert!(!gate.is_quiet() && !is_ready(gate.quiet()).await, "one write is in progress");
         let waiting = tokio::spawn({
             let gate = Arc::clone(&gate);
             async move { gate.enter().await.map(drop) }

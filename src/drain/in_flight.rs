@@ -1,4 +1,4 @@
-//! How many requests are being handled, or connections are open, and how to wait until there are none.
+//! The number of requests in flight, or of open connections, and a way to wait until there are none.
 
 use std::sync::{
     Arc,
@@ -19,7 +19,7 @@ struct Counter {
     idle: Notify,
 }
 
-/// One request in the count, until it is dropped.
+/// One counted request, until this is dropped.
 #[derive(Debug)]
 pub struct InFlightGuard(Arc<Counter>);
 
@@ -30,7 +30,7 @@ impl InFlight {
         InFlightGuard(Arc::clone(&self.0))
     }
 
-    /// Shows in the metrics how many are counted.
+    /// Shows the count in the metrics.
     pub fn show(&self) {
         watch(&self.0);
     }
@@ -40,7 +40,7 @@ impl InFlight {
         self.count() == 0
     }
 
-    /// How many are.
+    /// The number of counted requests.
     pub fn count(&self) -> usize {
         self.0.requests.load(Ordering::SeqCst)
     }
@@ -50,7 +50,7 @@ impl InFlight {
         let notified = self.0.idle.notified();
         tokio::pin!(notified);
         loop {
-            // Registered before the look, so that the last request cannot end unseen in between.
+            // Registered before the check, so that the last request cannot end unnoticed in between.
             notified.as_mut().enable();
             if self.is_idle() {
                 return;

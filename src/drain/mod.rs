@@ -1,4 +1,4 @@
-//! Requests under way: gates, and counts of what is in flight.
+//! Requests in progress: gates, and counts of requests in flight.
 
 mod gate;
 mod in_flight;

@@ -2,13 +2,13 @@
 //!
 //! # Design
 //!
-//! *Why one value?* A request is handled by one generation from its beginning to its end: it loads the value once, when
-//! its head was read. Half a request by one table of routes and half by another would make a key under one rule and
-//! judge by a second.
+//! *Why one value?* One generation handles a request from beginning to end: the request loads the value once, when its
+//! head has been read. With parts of two generations, the proxy would make a request's key under one rule and judge it
+//! by another.
 //!
-//! *What outlives a generation?* Whatever says what happens to resources: the store, the lines of waiting writes, what
-//! responses taught, who holds how many leases, the room for bodies. [`Guard::renewed`] shares all of that. What is
-//! counted by the place of a route in the file belongs to one generation, and is built anew.
+//! *What outlives a generation?* Everything that decides what happens to resources: the store, the queues of waiting
+//! writes, the knowledge from responses, the number of leases of each client, the room for bodies. [`Guard::renewed`]
+//! shares all of that. Counts by the place of a route in the file belong to one generation and are built anew.
 
 use std::{
     fmt,
@@ -29,21 +29,21 @@ use crate::{
     telemetry::metrics,
 };
 
-/// One generation: a configuration, and all that is made of it.
+/// One generation: a configuration, and everything that is built from it.
 pub struct Serving {
     /// The configuration.
     pub config: Arc<Config>,
-    /// Where requests are looked up; its places are those of [`Serving::routes`].
+    /// The table in which requests are looked up; its places are those of [`Serving::routes`].
     pub table: RouteTable,
-    /// The guard of all its guarded routes.
+    /// The guard of all guarded routes.
     pub guards: Arc<Guard>,
     pub(crate) gates: Gates,
-    /// Routes of earlier generations on which writes were still under way that no record tells of.
+    /// Routes of earlier generations on which writes are still under way that no record shows.
     pub(crate) lingering: Vec<(Arc<Route>, Arc<Gate>)>,
 }
 
 impl Serving {
-    /// That of a configuration, guarded by `guards`.
+    /// Builds the generation of a configuration, guarded by `guards`.
     pub fn new(config: Arc<Config>, guards: Arc<Guard>) -> Self {
         guards.upstreams().prepare(&config);
         if let Some(metrics) = metrics::get() {
@@ -52,7 +52,7 @@ impl Serving {
         Self { table: table(&config.routes), gates: guards.gates(), guards, lingering: Vec::new(), config }
     }
 
-    /// The routes, in the order of the file.
+    /// Returns the routes, in the order of the file.
     pub fn routes(&self) -> &[Arc<Route>] {
         &self.config.routes
     }
@@ -64,7 +64,7 @@ impl fmt::Debug for Serving {
     }
 }
 
-/// What is served now, and what is counted over all generations.
+/// The generation that is served now, and the counts over all generations.
 #[derive(Debug)]
 pub struct Live {
     serving: ArcSwap<Serving>,
@@ -73,39 +73,39 @@ pub struct Live {
 }
 
 impl Live {
-    /// The first generation.
+    /// Starts with the first generation.
     pub fn new(serving: Serving) -> Self {
         Self { serving: ArcSwap::from_pointee(serving), in_flight: InFlight::default(), ends: AtomicBool::new(false) }
     }
 
-    /// The generation that a request which begins now is handled by, to its end.
+    /// Returns the generation that handles a request which begins now, to its end.
     pub fn serving(&self) -> Arc<Serving> {
         self.serving.load_full()
     }
 
-    /// Serves all requests that begin from now on by another generation.
+    /// Handles all requests that begin from now on with another generation.
     pub fn replace(&self, serving: Serving) {
         self.serving.store(Arc::new(serving));
     }
 
-    /// From now on the process ends: whoever waits for a lease is answered, and no connection is kept.
+    /// Marks the process as ending: clients that wait for a lease are answered, and no connection is kept.
     pub fn end(&self) {
         self.ends.store(true, Ordering::SeqCst);
         self.serving().gates.iter().for_each(|gate| gate.cancel_waiters());
     }
 
-    /// Whether the process ends.
+    /// Whether the process is ending.
     pub fn ends(&self) -> bool {
         self.ends.load(Ordering::SeqCst)
     }
 
-    /// The requests that are being handled, by whatever generation.
+    /// Returns the requests in progress, of all generations.
     pub fn in_flight(&self) -> &InFlight {
         &self.in_flight
     }
 }
 
-/// What a supervisor shows of the process.
+/// Returns the status that a supervisor shows for the process.
 pub fn status(live: &Live) -> String {
     let serving = live.serving();
     let guarded = serving.routes().iter().filter(|route| route.guard.is_some()).count();

@@ -1,4 +1,4 @@
-//! What is kept of one request while pingora handles it.
+//! The state of one request while pingora handles it.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -14,45 +14,45 @@ use crate::{
 /// The context of one request, dropped with it.
 #[derive(Debug)]
 pub struct Context {
-    /// The configuration that handles it, from its beginning to its end.
+    /// The configuration that handles the request, from its beginning to its end.
     pub serving: Arc<Serving>,
-    /// What the access log is to say.
+    /// The entry for the access log.
     pub entry: AccessEntry,
     /// Counts the request as in flight.
     pub ticket: Option<InFlightGuard>,
-    /// The place in the configuration of the unguarded route, once the door has let the request pass.
+    /// The unguarded route's index in the configuration, once the door has let the request pass.
     pub route_index: Option<usize>,
-    /// Its way through the gate of an unguarded route, if it writes.
+    /// The write's pass through the gate of an unguarded route.
     pub pass: Option<Pass>,
-    /// What is seen of the request on a route that only watches.
+    /// The observation of the request, on a route that only watches.
     pub observation: Option<Observation>,
-    /// The WebSocket handshake that the guard has let go to the upstream, until it is answered.
+    /// The WebSocket handshake that the guard has passed to the upstream, until it is answered.
     pub handshake: Option<Handshake>,
-    /// The address that a hash of the client is made of.
+    /// The client's address, for balancing by a hash of the client.
     pub client: Option<IpAddr>,
-    /// The servers that were not tried, in reverse order, once it is known where the request begins.
+    /// The servers that have not been tried, in reverse order, once the request's first server is known.
     pub servers: Option<Vec<usize>>,
-    /// The server that is tried now.
+    /// The server that is being tried.
     pub server: Option<usize>,
-    /// The place of the request among those that this server has at once.
+    /// The slot that the request occupies on this server.
     pub(crate) slot: Option<Slot>,
-    /// Addresses of that server that were not tried, in reverse order.
+    /// The addresses of that server that have not been tried, in reverse order.
     pub untried: Vec<Address>,
-    /// What is seen of the exchange with the last of them.
+    /// The telemetry of the exchange with the last address.
     pub watch: ExchangeWatch,
-    /// Whether a connection to a server was made: from here on one may have seen the request.
+    /// Whether a connection to a server was made: from then on, a server may have seen the request.
     pub connected: bool,
 }
 
 impl Context {
-    /// The outcome of a write is known, or there is none: it is over.
+    /// Ends a write, because its outcome is known or there is none.
     pub fn end_write(&mut self) {
         if let Some(mut pass) = self.pass.take() {
             pass.is_known();
         }
     }
 
-    /// The context of a request whose head was just read.
+    /// Creates the context of a request whose head was just read.
     pub fn new(ticket: InFlightGuard, serving: Arc<Serving>) -> Self {
         Self {
             serving,

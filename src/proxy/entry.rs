@@ -1,4 +1,4 @@
-//! A request's way in and out: what is set up for it, where the door sends it, and what is left to do at its end.
+//! A request's entry and exit: its setup, the decision of the door, and the work that is left at its end.
 
 use std::{sync::Arc, time::Duration};
 
@@ -37,9 +37,9 @@ use crate::{
 /// How long a client may take to receive a piece of its response.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Sets limits on the connection, and lets a write finish whose client has gone.
+/// Sets limits on the connection, and lets a write finish after its client has gone.
 pub(super) fn prepare(session: &mut Session, keepalive_timeout: Duration) {
-    // Without this an idle HTTP/1.1 connection is kept for ever. 0 seconds would mean the same to pingora.
+    // Without this, an idle HTTP/1.1 connection is kept for ever. Pingora reads 0 seconds as the same.
     if session.get_keepalive().is_some() {
         session.set_keepalive(Some(keepalive_timeout.as_secs()).filter(|&seconds| seconds > 0));
     }
@@ -49,13 +49,13 @@ pub(super) fn prepare(session: &mut Session, keepalive_timeout: Duration) {
     }
 }
 
-/// Lets the next answer be the last one of its connection, and say so (RFC 9112 section 9.6). Nothing changes over
-/// HTTP/2, where the connection says so itself.
+/// Makes the next answer the last one of its connection, and announces it (RFC 9112 section 9.6). This has no effect
+/// over HTTP/2, whose connection announces its own end.
 pub(super) fn end_connection(session: &mut Session) {
     session.set_keepalive(None);
 }
 
-/// Sends a request through the door. True: it was answered.
+/// Sends a request through the door. Returns true if it was answered.
 pub(super) async fn enter(
     live: &Live,
     observer: &Observer,
@@ -79,14 +79,14 @@ pub(super) async fn enter(
                 context.pass = pass;
                 break (serving, door);
             }
-            // Nothing was done with it yet: it may as well begin anew.
+            // Nothing was done with the request yet, so it may begin anew.
             Err(Retired) => context.serving = live.serving(),
         }
     };
     let routes = serving.routes();
     let is_refused = matches!(door, Door::Refuse { .. });
     if let Some(route) = door.route_index().filter(|_| !is_refused).and_then(|index| routes.get(index)) {
-        // What is judged from here on is what the upstream gets.
+        // From here on, the proxy judges the request that the upstream receives.
         end_nominated(session.req_header_mut());
         say_length_once(session.req_header_mut())?;
         let trusted = &serving.config.server.trusted_proxies;
@@ -133,7 +133,7 @@ pub(super) async fn enter(
     }
 }
 
-/// Has a request handled by the guard, without `Upgrade`.
+/// Passes a request to the guard, without `Upgrade`.
 pub(super) async fn guard(
     serving: &Serving,
     session: &mut Session,
@@ -147,7 +147,7 @@ pub(super) async fn guard(
     stream_info::along(trail.as_ref(), handle(serving, request, session, context)).await
 }
 
-/// Has the guard answer a request, and sends the answer.
+/// Lets the guard answer a request, and sends the answer.
 async fn handle(
     serving: &Serving,
     request: &GuardedRequest,
@@ -162,8 +162,8 @@ async fn handle(
     relay::send(session, answer, shape, &mut context.entry).await
 }
 
-/// Lets a write through the gate of its route. A guarded one only waits for it here: it goes through when its body is
-/// here, so that no slow client holds up a reload.
+/// Lets a write through the gate of its route. A guarded write only waits for the gate here. It goes through once its
+/// body has arrived, so that no slow client holds up a reload.
 async fn pass_gate(serving: &Serving, door: &Door, session: &Session) -> Result<Option<Pass>, Retired> {
     let request = session.req_header();
     let writes = !request.method.is_safe() || method::is_named(&request.headers, request.raw_path());
@@ -179,7 +179,7 @@ async fn pass_gate(serving: &Serving, door: &Door, session: &Session) -> Result<
     }
 }
 
-/// Sees a request on a route that only watches.
+/// Observes a request on a route that only watches.
 fn observe(
     observer: &Observer,
     route: Option<&Arc<Route>>,
@@ -218,20 +218,21 @@ async fn refuse(session: &mut Session, context: &mut Context, refusal: &Refusal)
     respond::refuse(session, refusal, shape).await
 }
 
-/// Handles a handshake as the read that it is, where the upstream has opened no tunnel. False: there is none.
+/// Handles a handshake as a plain read, if the upstream has opened no tunnel. Returns false if there is none to
+/// handle.
 async fn read_instead(session: &mut Session, error: &Error, context: &mut Context) -> pingora::Result<bool> {
     let opened_none = handshake::opened_no_tunnel(error);
     let Some(handshake) = context.handshake.take().filter(|_| opened_none) else { return Ok(false) };
-    // The next request for that server may have its place.
+    // The next request for that server may take the slot.
     context.slot = None;
-    // Pingora gives the connection up after a failure.
+    // Pingora closes the connection after a failure.
     end_connection(session);
     context.entry.verdict = None;
     let serving = Arc::clone(&context.serving);
     guard(&serving, session, context, &handshake.request).await.map(|()| true)
 }
 
-/// Answers a request that could not be handled, where its client can still be answered.
+/// Answers a request that could not be handled, if its client can still be answered.
 pub(super) async fn fail(session: &mut Session, error: &Error, context: &mut Context) -> FailToProxy {
     match read_instead(session, error, context).await {
         Ok(true) => {
@@ -239,14 +240,14 @@ pub(super) async fn fail(session: &mut Session, error: &Error, context: &mut Con
             return FailToProxy { error_code, can_reuse_downstream: false };
         }
         Ok(false) => {}
-        Err(error) => tracing::debug!(%error, "a handshake could not be read as anything else"),
+        Err(error) => tracing::debug!(%error, "a handshake could not be handled as a plain read"),
     }
     let answered = session.response_written().is_some_and(|head| !head.status.is_informational());
     let refusal = failure::refusal(error, &session.req_header().method, context.connected).filter(|_| !answered);
     let mut error_code = 0;
     if let Some(refusal) = refusal {
         error_code = refusal.code.status().as_u16();
-        // Pingora gives the connection up after a failure.
+        // Pingora closes the connection after a failure.
         session.set_keepalive(None);
         if refuse(session, context, &refusal).await.is_err() {
             error_code = 0;
@@ -256,13 +257,13 @@ pub(super) async fn fail(session: &mut Session, error: &Error, context: &mut Con
     FailToProxy { error_code, can_reuse_downstream: false }
 }
 
-/// Ends a request: a line in the access log, and no reset for a client that is still sending.
+/// Ends a request: writes a line to the access log, and avoids a reset for a client that is still sending.
 pub(super) async fn leave(session: &mut Session, error: Option<&Error>, context: &mut Context) {
     tell(session, context);
     if !context.connected {
         context.end_write();
     }
-    // The answer is out; what follows must not hold up the end of the process.
+    // The answer is out, and the rest must not hold up the end of the process.
     drop(context.ticket.take());
     drop(context.slot.take());
     if error.is_none() || context.entry.refused.is_some() {
@@ -270,7 +271,7 @@ pub(super) async fn leave(session: &mut Session, error: Option<&Error>, context:
     }
 }
 
-/// Tells whoever wants to know what became of a request.
+/// Reports the outcome of a request to telemetry.
 fn tell(session: &Session, context: &mut Context) {
     let request = session.req_header();
     let exchange = ClientExchange {

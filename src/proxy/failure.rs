@@ -1,4 +1,4 @@
-//! What a failure of pingora's proxying means to the client.
+//! The meaning of a failure of pingora's proxying to the client.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use pingora::{Error, ErrorSource, ErrorType};
 use super::pass::OVERLOADED;
 use crate::core::refusal::{Code, Refusal};
 
-/// When to come back to a server that is busy.
+/// When a client may retry a busy server.
 const RETRY_SOON: Duration = Duration::from_secs(1);
 
-/// The refusal that answers a failed exchange on an unguarded route; `None` where the client itself is gone.
+/// Returns the refusal that answers a failed exchange on an unguarded route, or `None` if the client itself is gone.
 ///
-/// `connected` says that a connection to the upstream was made, so that a write may have reached it.
+/// `connected` means that a connection to the upstream was made, so that a write may have reached it.
 pub(super) fn refusal(error: &Error, method: &Method, connected: bool) -> Option<Refusal> {
     let refusal = match error.esource() {
         ErrorSource::Downstream => return downstream(error.etype()),
@@ -22,7 +22,7 @@ pub(super) fn refusal(error: &Error, method: &Method, connected: bool) -> Option
     Some(if connected && !method.is_safe() { refusal.in_doubt() } else { refusal })
 }
 
-/// Whether something took too long, rather than failed.
+/// Whether the error is a timeout, rather than a failure.
 pub(super) fn is_timeout(error: &Error) -> bool {
     matches!(error.etype(), ErrorType::ReadTimedout | ErrorType::WriteTimedout | ErrorType::ConnectTimedout)
 }
@@ -31,7 +31,7 @@ fn downstream(kind: &ErrorType) -> Option<Refusal> {
     match kind {
         ErrorType::WriteError | ErrorType::WriteTimedout | ErrorType::ReadError | ErrorType::ConnectionClosed => None,
         ErrorType::ReadTimedout => {
-            Some(Refusal::new(Code::BodyTimeout, "send the whole body, without pauses of a minute"))
+            Some(Refusal::new(Code::BodyTimeout, "send the whole body without pausing for a minute"))
         }
         _ => Some(Refusal::new(Code::MalformedRequest, "send a request that follows RFC 9110 and RFC 9112")),
     }
@@ -45,10 +45,10 @@ fn upstream(kind: &ErrorType) -> Refusal {
         )
         .retry_after(RETRY_SOON),
         ErrorType::ConnectTimedout => {
-            Refusal::new(Code::UpstreamConnectTimeout, "no server could be connected to in time; try again later")
+            Refusal::new(Code::UpstreamConnectTimeout, "no server could be reached in time; try again later")
         }
         ErrorType::ConnectRefused | ErrorType::ConnectNoRoute | ErrorType::ConnectError | ErrorType::SocketError => {
-            Refusal::new(Code::UpstreamUnreachable, "no server could be connected to; try again later")
+            Refusal::new(Code::UpstreamUnreachable, "no server could be reached; try again later")
         }
         ErrorType::TLSHandshakeFailure => Refusal::new(
             Code::UpstreamInsecure,

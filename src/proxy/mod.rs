@@ -1,15 +1,15 @@
-//! Requests on their way through pingora: the door, the unguarded path, and the one writer of local responses.
+//! The path of requests through pingora: the door, the unguarded path, and the hand-over to the guard and back.
 //!
-//! [`Gateway`] is a table of pingora's hooks; each hook is a line that names who does the work:
+//! [`Gateway`] is a table of pingora's hooks. Each hook is one line that names the module that does the work:
 //!
-//! 1. `entry`: what pingora is told about the connection before anything else happens.
-//! 2. `target`, `door`, `method`: which route, and refuse, pass on, or guard.
-//! 3. `guarded`: the seam to whoever handles guarded requests.
-//! 4. `pass`: the unguarded path, and that of a `handshake` which the guard has let go; `observe`: routes that only watch;
-//!    `failure`: what its failures mean to the client.
-//! 5. `session`: the client as the guard sees it; `relay`: the way of the guard's answer to it; `answer`: the writer of
-//!    refusals and other local responses.
-//! 6. `entry` again: the line in the access log.
+//! 1. `entry` sets limits on the connection before anything else happens.
+//! 2. `target`, and the `door` and `method` of `routing`, find the route, and refuse, pass or guard the request.
+//! 3. `entry` hands a guarded request to the guard.
+//! 4. `pass` is the unguarded path, also for a `handshake` that the guard has let go. `observe` serves routes that only
+//!    watch. `failure` turns failures into answers to the client.
+//! 5. In `downstream`, `session` is the client as the guard sees it, `relay` sends the guard's answer, and `respond`
+//!    writes refusals and other local responses.
+//! 6. `entry` again writes the line in the access log.
 
 use std::{sync::Arc, time::Duration};
 
@@ -59,24 +59,24 @@ impl std::fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// The proxy of whatever configuration is live.
+    /// Creates the proxy of whatever configuration is live.
     pub fn new(live: Arc<Live>) -> Self {
         Self { live, observer: Observer::default(), activity: None, servers: PeerFinder::new() }
     }
 
-    /// The same, where what happens is noted for an operator.
+    /// Adds a record of events for an operator.
     #[must_use]
     pub fn noting(self, activity: Option<Arc<Activity>>) -> Self {
         Self { activity, ..self }
     }
 
-    /// What it serves.
+    /// Returns the configuration that this proxy serves.
     pub(crate) fn live(&self) -> &Arc<Live> {
         &self.live
     }
 }
 
-/// Whether the upstream is done with a write that it answers like this (DESIGN, section 3, rule 3).
+/// Whether the upstream has finished a write that it answers with this status (DESIGN, section 3, rule 3).
 fn tells_outcome(status: StatusCode) -> bool {
     !status.is_informational() && !matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT)
 }
@@ -89,7 +89,8 @@ impl ProxyHttp for Gateway {
         Context::new(self.live.in_flight().enter(), self.live.serving())
     }
 
-    /// None: a compressed body would need a weak tag, and no weak tag satisfies If-Match (RFC 9110 section 13.1.1).
+    /// Adds no modules: a compressed body would need a weak tag, and no weak tag satisfies If-Match (RFC 9110 section
+    /// 13.1.1).
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
     async fn early_request_filter(&self, session: &mut Session, context: &mut Context) -> pingora::Result<()> {
@@ -181,7 +182,7 @@ impl ProxyHttp for Gateway {
         pass::response_from_upstream(session.req_header(), context, response)
     }
 
-    /// The client's next request finds the place of this one free: it is before the end of the response reaches it.
+    /// Frees the slot before the end of the response reaches the client, so that its next request finds the slot free.
     fn upstream_response_body_filter(
         &self,
         _session: &mut Session,
@@ -221,7 +222,7 @@ impl ProxyHttp for Gateway {
         entry::fail(session, error, context).await
     }
 
-    /// Failures of single requests are in the access log.
+    /// Suppresses the log line, because failures of single requests are in the access log.
     fn suppress_error_log(&self, _session: &Session, _context: &Context, _error: &Error) -> bool {
         true
     }

@@ -1,7 +1,7 @@
-//! Routes that only watch (`observe = true`): what the policy would have said, beside the exchange (DESIGN, section 5).
+//! Routes that only watch (`observe = true`): the policy's verdict is counted beside the exchange (DESIGN, section 5).
 //!
-//! Nothing here waits, buffers, asks the upstream or touches the store. Clients of such a route hold the upstream's own
-//! tags, whatever `etag` says, so they are judged by the last one that passed by.
+//! Nothing here waits, buffers, asks the upstream or touches the store. Clients of such a route hold the upstream's
+//! own tags, whatever `etag` says, so they are judged by the last tag that passed.
 
 use std::{
     collections::BTreeMap,
@@ -27,24 +27,24 @@ use crate::{
     telemetry::metrics,
 };
 
-/// How many resources are watched at once; the one seen longest ago is dropped.
+/// The number of resources watched at once. The one seen longest ago is dropped.
 const RESOURCES_MAX: u64 = 100_000;
 
-/// What is seen of the traffic on observed routes.
+/// The observations of the traffic on watching routes.
 #[derive(Debug)]
 pub(super) struct Observer {
     resources: Cache<ResourceKey, Arc<ObservedResource>>,
-    /// How often each route would have given each verdict.
+    /// The number of times that each route would have given each verdict.
     counts: Mutex<BTreeMap<(String, &'static str), u64>>,
 }
 
-/// What is seen of one resource.
+/// The observations of one resource.
 #[derive(Debug, Default)]
 struct ObservedResource {
     writes_in_flight: AtomicU64,
-    /// Grows with the beginning and the end of each write.
+    /// The number of beginnings and ends of writes.
     events: AtomicU64,
-    /// The validators of the last response to a GET, and the number of events when it was asked for.
+    /// The validators of the last response to a GET, and the number of events when the GET began.
     last: Mutex<Option<(u64, Validators)>>,
 }
 
@@ -52,9 +52,9 @@ struct ObservedResource {
 #[derive(Debug)]
 pub struct Observation {
     seen: Arc<ObservedResource>,
-    /// Whether it is a write that has not ended.
+    /// Whether this is a write that has not ended.
     writes: bool,
-    /// The number of events when a GET began; no other request teaches anything.
+    /// The number of events when a GET began. No other request adds knowledge.
     reads_at: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ impl Default for Observer {
 }
 
 impl Observer {
-    /// Sees a request, and counts and logs what would have become of it.
+    /// Observes a request, and counts and logs the verdict on it.
     pub(super) fn begin(
         &self,
         route: &Route,
@@ -98,7 +98,7 @@ impl Observer {
 }
 
 impl ObservedResource {
-    /// The current representation, as far as it was seen: not where a write began or ended since.
+    /// Returns the current representation, or `Unknown` if a write began or ended since it was seen.
     fn current(&self, events: u64) -> Representation {
         match &*self.last.lock().unwrap_or_else(PoisonError::into_inner) {
             Some((at, validators)) if *at == events => Representation::Present(validators.clone()),
@@ -108,7 +108,7 @@ impl ObservedResource {
 }
 
 impl Observation {
-    /// Sees the head of a response, before the client does: whatever the client sends next comes after the end of its
+    /// Observes the head of a response before the client sees it: the client's next request comes after the end of its
     /// write.
     pub(super) fn response(&mut self, status: StatusCode, headers: &HeaderMap) {
         if !status.is_informational() {
@@ -135,8 +135,8 @@ impl Drop for Observation {
     }
 }
 
-/// What would have become of a write: `passed`, the code of its refusal, or `unknown` where the upstream would have been
-/// asked.
+/// Returns the verdict on a write: `passed`, the code of its refusal, or `unknown` if the guard would have asked the
+/// upstream.
 fn verdict(
     guard: &GuardRules,
     method: &Method,
@@ -148,7 +148,7 @@ fn verdict(
     let rule = if guard.compare == Compare::Opaque { MatchRule::Opaque } else { MatchRule::Strong };
     match judge_write(guard, method, &conditions, current, rule) {
         Verdict::Refused(refusal) => refusal.code.as_str(),
-        // It would have waited for the others, and then been judged by what they left.
+        // The write would have waited for the others, and then been judged by their result.
         _ if other_writes > 0 && guard.class_of(method) == MethodClass::Write => Code::WriteInFlight.as_str(),
         Verdict::Missing | Verdict::AskUpstream => "unknown",
         Verdict::Pass => "passed",

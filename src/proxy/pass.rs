@@ -1,7 +1,7 @@
-//! The unguarded path: pingora's own proxying, with every default that matters to writes said out loud.
+//! The unguarded path: pingora's own proxying, with every default that matters to writes made explicit.
 //!
-//! End-to-end fields pass as they came (RFC 9110 section 7.6), `Via` is appended both ways (section 7.6.3), and a
-//! client's `Fencing-Token` is removed: upstreams trust that field, and only the proxy may write it.
+//! End-to-end fields pass unchanged (RFC 9110 section 7.6), and `Via` is appended in both directions (section 7.6.3).
+//! A client's `Fencing-Token` is removed: upstreams trust that field, and only the proxy may write it.
 
 use std::sync::Arc;
 
@@ -33,10 +33,10 @@ use crate::{
     },
 };
 
-/// How a server that has as many requests as it is given is told apart from one that cannot be reached.
+/// The error of a server whose connections are all in use, as opposed to one that cannot be reached.
 pub(super) const OVERLOADED: ErrorType = ErrorType::Custom("overloaded");
 
-/// What finds the addresses of the servers of unguarded requests.
+/// Finds the addresses of the servers of unguarded requests.
 #[derive(Debug)]
 pub(super) struct PeerFinder(Resolver);
 
@@ -45,14 +45,14 @@ impl PeerFinder {
         Self(Resolver::new())
     }
 
-    /// The next peer of a request: it goes on through all addresses of all servers that are not down, beginning with the
-    /// one that `balance` says.
+    /// Returns the next peer of a request. It proceeds through all addresses of all servers that are not down,
+    /// beginning with the server that `balance` selects.
     pub(super) async fn peer(&self, request: &RequestHeader, context: &mut Context) -> pingora::Result<Box<HttpPeer>> {
         let no_server = || Error::explain(ErrorType::InternalError, "a request without a server");
         let upstream = Arc::clone(&context.entry.route.as_ref().ok_or_else(no_server)?.upstream);
         let servers = context.serving.guards.upstreams().of(&upstream);
         if context.servers.is_none() {
-            // In reverse order: the next one is at the end.
+            // In reverse order: the next server is at the end.
             let mut order = order(&servers, &upstream, request, context);
             order.reverse();
             context.servers = Some(order);
@@ -63,7 +63,8 @@ impl PeerFinder {
                 let name = context.server.and_then(|server| upstream.servers.get(server)).ok_or_else(no_server)?;
                 let mut peer = http_peer(&upstream, name, &address)?;
                 if request.headers.contains_key(header::UPGRADE) {
-                    // WebSocket begins with HTTP/1.1 (RFC 6455 section 4.1); over HTTP/2 it would need another handshake.
+                    // WebSocket begins with HTTP/1.1 (RFC 6455 section 4.1). Over HTTP/2 it would need another
+                    // handshake.
                     peer.options.set_http_version(1, 1);
                 }
                 let is_tls = upstream.tls.is_some();
@@ -72,34 +73,34 @@ impl PeerFinder {
                 context.entry.server = Some(address);
                 return Ok(Box::new(peer));
             }
-            // Before the next server is waited for.
+            // Freed before the request waits for the next server.
             context.slot = None;
             let untried = context.servers.get_or_insert_default();
             let takes_turns = upstream.balance == Balance::RoundRobin;
             let Some(server) = next(untried, &servers, takes_turns) else { return Err(failure) };
             let name = upstream.servers.get(server).ok_or_else(no_server)?;
             let slot = servers.slot(server, &upstream).await;
-            context.slot = Some(slot.map_err(|Full| Error::explain(OVERLOADED, "as many requests as it is given"))?);
+            context.slot = Some(slot.map_err(|Full| Error::explain(OVERLOADED, "all connections are in use"))?);
             context.server = Some(server);
             match self.0.addresses(name, upstream.connect_timeout).await {
                 Ok(addresses) => context.untried.extend(addresses.as_slice().iter().rev().cloned()),
                 Err(error) => {
                     servers.connected(server, false);
-                    failure = Error::because(ErrorType::ConnectNoRoute, "a server's name", error);
+                    failure = Error::because(ErrorType::ConnectNoRoute, "resolving a server's name", error);
                 }
             }
         }
     }
 }
 
-/// Notes whether the server of a request could be connected to.
+/// Notes whether a connection to the server of a request succeeded.
 pub(super) fn connected(context: &Context, succeeded: bool) {
     if let Some((route, server)) = context.entry.route.as_ref().zip(context.server) {
         context.serving.guards.upstreams().of(&route.upstream).connected(server, succeeded);
     }
 }
 
-/// The servers of an upstream in the order in which a request tries them.
+/// Returns the servers of an upstream in the order in which a request tries them.
 fn order(
     servers: &balance::UpstreamServers,
     upstream: &Upstream,
@@ -121,7 +122,8 @@ fn order(
     servers.order(Choice::Hash(&hashed))
 }
 
-/// The next server: the first one; where they take turns, the first one that has room for another request, if there is one.
+/// Removes and returns the next server: the first, or, if they take turns, the first with room for another request if
+/// any.
 fn next(untried: &mut Vec<usize>, servers: &balance::UpstreamServers, takes_turns: bool) -> Option<usize> {
     let has_room = |server: &usize| takes_turns && servers.try_slot(*server).is_ok();
     let free = untried.iter().rposition(has_room);
@@ -146,7 +148,7 @@ fn http_peer(upstream: &Upstream, server: &str, address: &Address) -> pingora::R
     Ok(peer)
 }
 
-/// What the upstream sees differently from what the client sent.
+/// Makes the changes that the upstream sees in a request.
 pub(super) fn request_to_upstream(
     received: Version,
     context: &mut Context,
@@ -169,7 +171,7 @@ pub(super) fn request_to_upstream(
     if let Some(host) = server.and_then(|(route, name)| route.upstream.host_header.for_server(name)) {
         request.insert_header(header::HOST, host)?;
     }
-    // Pingora makes HTTP/1.1 of an HTTP/1.0 request, which may have no Host (RFC 9112 section 3.2).
+    // Pingora turns an HTTP/1.0 request, which may lack Host, into HTTP/1.1 (RFC 9112 section 3.2).
     if let Some(server) = context.entry.server.as_ref().filter(|_| !request.headers.contains_key(header::HOST)) {
         request.insert_header(header::HOST, server.host())?;
     }
@@ -177,7 +179,8 @@ pub(super) fn request_to_upstream(
     Ok(())
 }
 
-/// Gives the target, and the second one of a COPY or MOVE (RFC 4918 section 10.3), the beginning that the upstream knows.
+/// Gives the target, and the `Destination` of a COPY or MOVE (RFC 4918 section 10.3), the prefix that the upstream
+/// uses.
 fn map_request(request: &mut RequestHeader, route: &Route) -> pingora::Result<()> {
     let cannot = || Error::explain(ErrorType::InvalidHTTPHeader, "a target without the prefix of its route");
     let target = route.mapping.to_upstream(request.raw_path()).ok_or_else(cannot)?;
@@ -194,7 +197,7 @@ fn map_request(request: &mut RequestHeader, route: &Route) -> pingora::Result<()
     Ok(())
 }
 
-/// What the client sees differently from what the upstream sent.
+/// Makes the changes that the client sees in a response.
 pub(super) fn response_from_upstream(
     client: &RequestHeader,
     context: &Context,
@@ -217,15 +220,15 @@ pub(super) fn is_bodiless(method: &Method, response: &ResponseHeader) -> bool {
     !response.status.is_informational() && (*method == Method::HEAD || never_has_one() || is_empty())
 }
 
-/// Takes away an empty last chunk: pingora would end a chunked upload to an HTTP/1.1 upstream twice, and the stray
-/// bytes would become the next request of that connection.
+/// Drops an empty last chunk. Pingora would end a chunked upload to an HTTP/1.1 upstream twice, and the stray bytes
+/// would become the next request of that connection.
 pub(super) fn request_body(body: &mut Option<Bytes>, end_of_stream: bool) {
     if end_of_stream && body.as_ref().is_some_and(Bytes::is_empty) {
         *body = None;
     }
 }
 
-/// Tells of a connection that failed for its security: its reason is for the log alone.
+/// Logs a connection that failed for its security. The reason is for the log alone.
 pub(super) fn tell_of_insecure(context: &Context, error: &Error) {
     if *error.etype() == ErrorType::TLSHandshakeFailure {
         let upstream = context.entry.route.as_ref().map(|route| route.upstream.name.as_str());
@@ -234,12 +237,12 @@ pub(super) fn tell_of_insecure(context: &Context, error: &Error) {
     }
 }
 
-/// Whether a connection that failed may be followed by one to the next address, each once: nothing was sent.
+/// Whether another address may be tried after a failed connection. Each is tried once, and nothing was sent.
 pub(super) fn may_connect_again(context: &Context) -> bool {
     !context.untried.is_empty() || context.servers.as_ref().is_some_and(|untried| !untried.is_empty())
 }
 
-/// Lets a request that is sent again begin with the server that it went to.
+/// Makes a request that is sent again begin with the server that it went to.
 pub(super) fn stay(context: &mut Context) {
     if let (Some(server), Some(untried)) = (context.server, &mut context.servers) {
         context.untried.clear();
@@ -247,8 +250,8 @@ pub(super) fn stay(context: &mut Context) {
     }
 }
 
-/// Whether an exchange that failed may be repeated where it rode on a pooled connection that was dead: only a read, and
-/// only where its body can be sent again.
+/// Whether a failed exchange on a dead pooled connection may be repeated: only a read, and only if its body can be
+/// sent again.
 pub(super) fn may_send_again(request: &RequestHeader, body_truncated: bool) -> bool {
     let read = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
     read && !body_truncated && !method::is_named(&request.headers, request.raw_path())

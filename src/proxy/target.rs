@@ -1,4 +1,4 @@
-//! The target and the host of a request, brought into the one form that the door reads (RFC 9112 section 3.2).
+//! The target and the host of a request, in the one form that the door reads (RFC 9112 section 3.2).
 
 use http::{Method, Version, header};
 use pingora::{
@@ -11,7 +11,7 @@ use crate::core::{
     route::is_host,
 };
 
-/// Refuses a target that has more than `most` bytes as it came. It is kept in records, knowledge and lines of the log.
+/// Refuses a target of more than `most` bytes as received. Records, knowledge and log lines hold the target.
 pub(super) fn check_length(request: &RequestHeader, most: usize) -> Result<(), Refusal> {
     if request.raw_path().len() <= most {
         return Ok(());
@@ -19,12 +19,12 @@ pub(super) fn check_length(request: &RequestHeader, most: usize) -> Result<(), R
     Err(Refusal::new(Code::TargetTooLong, format!("send a target of at most {most} bytes, its query included")))
 }
 
-/// Turns a target in absolute-form into origin-form, and refuses those that no route could take.
+/// Turns a target in absolute-form into origin-form, and refuses targets that no route could match.
 ///
-/// Pingora has refused more than one Host, and a Host that differs from the target's authority.
+/// Pingora has already refused several Host fields, and a Host that differs from the target's authority.
 pub(super) fn to_origin_form(request: &mut RequestHeader) -> Result<(), Refusal> {
     if request.method == Method::CONNECT {
-        return Err(Refusal::new(Code::MethodNotAllowed, "this is no tunnel; use another method"));
+        return Err(Refusal::new(Code::MethodNotAllowed, "tunnels are not supported; use another method"));
     }
     let has_host = request.headers.contains_key(header::HOST) || request.uri.authority().is_some();
     if !has_host && request.version != Version::HTTP_10 {
@@ -49,22 +49,22 @@ pub(super) fn to_origin_form(request: &mut RequestHeader) -> Result<(), Refusal>
         _ => [b"/", path_and_query].concat(),
     };
     let authority = authority.to_vec();
-    request.insert_header(header::HOST, authority).map_err(|_cause| malformed("send the name of a host"))?;
+    request.insert_header(header::HOST, authority).map_err(|_cause| malformed("send a valid host name"))?;
     request.set_raw_path(&origin_form).map_err(|_cause| malformed("send a target that follows RFC 3986"))
 }
 
-/// Writes the authority of an HTTP/2 request into Host: whatever reads that field then sees the same request over
-/// either protocol (RFC 9113 section 8.3.1).
+/// Writes the authority of an HTTP/2 request into Host, so that readers of that field see the same request over either
+/// protocol (RFC 9113 section 8.3.1).
 fn name_host(request: &mut RequestHeader) -> Result<(), Refusal> {
     match request.uri.authority().map(|authority| authority.as_str().to_owned()) {
         Some(authority) if !request.headers.contains_key(header::HOST) => {
-            request.insert_header(header::HOST, authority).map_err(|_cause| malformed("send the name of a host"))
+            request.insert_header(header::HOST, authority).map_err(|_cause| malformed("send a valid host name"))
         }
         _ => Ok(()),
     }
 }
 
-/// The host that a request names, perhaps with a port; empty where an HTTP/1.0 request names none.
+/// Returns the host that a request names, perhaps with a port. Empty if an HTTP/1.0 request names none.
 pub(super) fn host(request: &RequestHeader) -> Result<&str, Refusal> {
     match request.headers.get(header::HOST) {
         Some(host) => host
@@ -76,7 +76,7 @@ pub(super) fn host(request: &RequestHeader) -> Result<&str, Refusal> {
     }
 }
 
-/// `OPTIONS *` asks about a server as a whole; behind a proxy of routes there is no such thing.
+/// Refuses `OPTIONS *`, which asks about a server as a whole. A proxy of routes has none behind it.
 fn whole_server() -> Refusal {
     Refusal::new(Code::NoRoute, "ask about a path that a route matches, not about the whole server")
 }
@@ -89,7 +89,7 @@ fn malformed(detail: &'static str) -> Refusal {
 mod tests {
     use super::*;
 
-    /// A request of this version, with the target and the host that come out, or the code of its refusal.
+    /// Returns the target and the host that a request of this version ends up with, or the code of its refusal.
     fn outcome(method: &str, target: &str, version: Version, host: Option<&str>) -> Result<(String, String), Code> {
         let mut request = RequestHeader::build(method, target.as_bytes(), None).expect("a request");
         request.set_version(version);

@@ -1,4 +1,4 @@
-//! A configuration without a file, and a proxy in a thread: for tests.
+//! A configuration without a file and a proxy in a thread, for tests.
 
 use std::{
     io::{Read as _, Write as _},
@@ -39,10 +39,10 @@ use crate::{
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// No test waits longer for the other side.
+/// The longest time that a test waits for the other side.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A guard with the defaults of the documentation.
+/// Returns a guard with the documented defaults.
 pub(crate) fn guard() -> GuardRules {
     GuardRules {
         etag: TagSource::Content,
@@ -79,7 +79,7 @@ pub(crate) fn guard() -> GuardRules {
     }
 }
 
-/// A route of any host to the upstream `backend` at these servers.
+/// Returns a route of any host to the upstream `backend` at these servers.
 pub(crate) fn route(path: &str, guard: Option<GuardRules>, servers: &[SocketAddr]) -> Route {
     Route {
         name: path.to_owned(),
@@ -116,7 +116,7 @@ pub(crate) fn route(path: &str, guard: Option<GuardRules>, servers: &[SocketAddr
     }
 }
 
-/// A configuration of these routes that listens on a free loopback port.
+/// Returns a configuration of these routes that listens on a free loopback port.
 pub(crate) fn config(routes: Vec<Route>) -> Config {
     Config {
         telemetry: config::Telemetry::default(),
@@ -162,16 +162,16 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
     }
 }
 
-/// A proxy in a thread of its own.
+/// A proxy in its own thread.
 ///
-/// It serves until the process ends: pingora remembers a worker runtime by the number of its thread, and the threads of
-/// a later proxy would find one that is gone under their own. What a stop does is tested with whole processes.
+/// It serves until the process ends. Pingora remembers a worker runtime by the number of its thread, and the threads
+/// of a later proxy would find a runtime that is gone under theirs. Tests of a stop use whole processes.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
 }
 
 impl Proxy {
-    /// Starts one with these routes.
+    /// Starts a proxy with these routes.
     pub(crate) fn start(routes: Vec<Route>) -> Self {
         let config = config(routes);
         let listeners = Listeners::bind(&config.server.listen).expect("a free port");
@@ -190,7 +190,7 @@ impl Proxy {
         Self { address }
     }
 
-    /// A connection to it.
+    /// Connects to the proxy.
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).expect("the proxy listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
@@ -199,7 +199,7 @@ impl Proxy {
     }
 }
 
-/// One HTTP/1.1 message: its head as text, and its body by Content-Length.
+/// Reads one HTTP/1.1 message: its head as text, and its body by Content-Length.
 pub(crate) fn read_message(stream: &mut TcpStream) -> (String, Vec<u8>) {
     let mut head = Vec::new();
     let mut octet = [0];
@@ -220,7 +220,7 @@ fn content_length(head: &str) -> usize {
         .map_or(0, |(_, value)| value.parse().expect("a length"))
 }
 
-/// A backend that hands each connection to a function; its thread ends with the test.
+/// Starts a backend that passes each connection to a function. Its thread ends with the test.
 pub(crate) fn backend(mut serve: impl FnMut(TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("its address");

@@ -16,7 +16,7 @@ fn refusing() -> Proxy {
     Proxy::start(vec![route("/docs/{id}", Some(guard()), &["127.0.0.1:9".parse().expect("an address")])])
 }
 
-/// Sends a body in pieces until it is sent or the connection is broken, and says whether it was sent.
+/// Sends a body in pieces until it is sent or the connection breaks. Returns whether it was sent.
 fn send_body(stream: &mut TcpStream, length: usize) -> bool {
     let piece = vec![b'x'; 64 * 1024];
     (0..length / piece.len()).all(|_| stream.write_all(&piece).is_ok())
@@ -47,7 +47,7 @@ fn a_refusal_of_head_has_no_body_and_keeps_the_connection() {
     assert!(answer.starts_with("HTTP/1.1 502 ") && answer.ends_with("\r\n\r\n"), "{answer}");
 }
 
-/// RFC 9457 and RFC 9209: what each refusal carries.
+/// RFC 9457 and RFC 9209: the contents of each refusal.
 #[test]
 fn a_refusal_is_a_problem_that_no_cache_keeps() {
     let proxy = refusing();
@@ -190,7 +190,7 @@ fn an_unguarded_route_leaves_end_to_end_fields_alone() {
     assert!(response.to_ascii_lowercase().contains("via: 1.1 ifmatch"), "{response}");
 }
 
-/// RFC 9112 section 7.1: the end of a chunked body is sent once, also where HTTP/2 ended it with an empty frame.
+/// RFC 9112 section 7.1: the end of a chunked body is sent once, even if HTTP/2 ended it with an empty frame.
 #[test]
 fn an_upload_that_ends_with_an_empty_frame_is_framed_once() {
     let (seen, bytes) = mpsc::channel();
@@ -202,7 +202,7 @@ fn an_upload_that_ends_with_an_empty_frame_is_framed_once() {
             received.extend(octet);
         }
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").expect("the proxy reads");
-        // The next bytes on this connection: those of the next request.
+        // The next bytes on this connection are those of the next request.
         let mut next = [0; 4];
         stream.read_exact(&mut next).expect("the next request");
         seen.send(next).expect("the test listens");
@@ -226,10 +226,10 @@ fn an_upload_that_ends_with_an_empty_frame_is_framed_once() {
     assert_eq!(&bytes.recv_timeout(PATIENCE).expect("a second request"), b"GET ");
 }
 
-/// A server that cannot be connected to has seen nothing: the next one may be tried, also with a write.
+/// A server that cannot be connected to has seen nothing: the next one may be tried, even with a write.
 #[test]
 fn a_write_goes_to_the_next_server_when_one_is_down() {
-    // Bound, so that nobody else gets its port, and listening to nobody.
+    // Bound but not listening, so that no other process gets its port.
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
     socket.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
     let dead = socket.local_addr().expect("its address");

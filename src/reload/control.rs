@@ -1,11 +1,11 @@
-//! The control socket: how `ifmatch reload` asks a running process, and hears what became of it.
+//! The control socket, through which `ifmatch reload` requests a reload from a running process and gets its result.
 //!
 //! # Design
 //!
-//! *Why a socket?* A signal has no answer, and the number in a file of process ids may be another process by now. Whoever
-//! may open the socket (its owner alone) may ask; the answer is that of the reload itself.
+//! *Why a socket?* A signal has no answer, and the number in a PID file may belong to another process by now. Only the
+//! owner of the socket may open it and request a reload, and the answer is the result of that reload.
 //!
-//! One connection carries one line of a request, and then the answer: a line with a word, and text to its end.
+//! One connection carries one request line and then the answer: a line with a word, and text to the end.
 
 use std::{
     fs::{self, Permissions},
@@ -27,9 +27,9 @@ use tokio::{
 
 use super::{NotReloaded, Reloader};
 
-/// The socket is its owner's.
+/// The mode of the socket: only its owner may open it.
 const MODE: u32 = 0o600;
-/// No request is longer, and none takes longer to arrive.
+/// Limits on the length of a request, in bytes, and on the time until it has arrived.
 const REQUEST_MAX: u64 = 64;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -39,21 +39,21 @@ const DONE: &str = "done";
 const PROBLEMS: &str = "problems";
 const REFUSED: &str = "refused";
 
-/// What a running process has answered.
+/// The answer of a running process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlAnswer {
-    /// It serves by the file.
+    /// The process serves by the file.
     Done(String),
     /// The file has problems.
     Problems(String),
-    /// The reload was refused.
+    /// The process refused the reload.
     Refused(String),
 }
 
-/// Answers on a socket at this path, in the place of one that nobody answers on any more.
+/// Binds the socket at this path, in the place of one on which no process answers any more.
 pub fn bind(path: &Path) -> io::Result<UnixListener> {
-    // Bound under another name and then moved, so that there is no moment at which others could open it, and none
-    // without a socket where a successor takes the place of a process that is about to end.
+    // The socket is bound under another name and then renamed. So there is no moment at which other users could open
+    // it. Nor is there one without a socket while a successor replaces a process that is about to end.
     let own = path.with_extension(format!("{}.new", std::process::id()));
     let _ = fs::remove_file(&own);
     let listener = UnixListener::bind(&own)?;
@@ -63,7 +63,7 @@ pub fn bind(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Answers for as long as the current runtime runs.
+/// Answers requests for as long as the current runtime runs.
 pub async fn serve(listener: UnixListener, reloader: Arc<Reloader>) -> io::Result<()> {
     let listener = net::UnixListener::from_std(listener)?;
     loop {
@@ -72,12 +72,12 @@ pub async fn serve(listener: UnixListener, reloader: Arc<Reloader>) -> io::Resul
                 let reloader = Arc::clone(&reloader);
                 tokio::spawn(async move {
                     if let Err(error) = answer(stream, &reloader).await {
-                        tracing::warn!(%error, "a request on the control socket came to nothing");
+                        tracing::warn!(%error, "a request on the control socket failed");
                     }
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "the control socket takes no connection");
+                tracing::warn!(%error, "the control socket cannot accept a connection");
                 tokio::time::sleep(REQUEST_TIMEOUT).await;
             }
         }
@@ -92,7 +92,7 @@ async fn answer(mut stream: net::UnixStream, reloader: &Reloader) -> io::Result<
     let (word, text) = match line.trim_end() {
         RELOAD => told(reloader.reload(false).await),
         FORCED_RELOAD => told(reloader.reload(true).await),
-        _ => (REFUSED, format!("the process knows {RELOAD:?} and {FORCED_RELOAD:?} alone")),
+        _ => (REFUSED, format!("the process accepts only {RELOAD:?} and {FORCED_RELOAD:?}")),
     };
     writer.write_all(format!("{word}\n{text}\n").as_bytes()).await
 }
@@ -108,7 +108,7 @@ fn told(reloaded: Result<super::Reloaded, NotReloaded>) -> (&'static str, String
     }
 }
 
-/// Asks the process that answers at this path for a reload, and waits for what becomes of it.
+/// Requests a reload from the process that answers at this path, and waits for the result.
 pub fn ask(path: &Path, force: bool) -> io::Result<ControlAnswer> {
     let mut stream = UnixStream::connect(path)?;
     writeln!(stream, "{}", if force { FORCED_RELOAD } else { RELOAD })?;
@@ -121,6 +121,6 @@ pub fn ask(path: &Path, force: bool) -> io::Result<ControlAnswer> {
         DONE => Ok(ControlAnswer::Done(text)),
         PROBLEMS => Ok(ControlAnswer::Problems(text)),
         REFUSED => Ok(ControlAnswer::Refused(text)),
-        _ => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the process has ended before it answered")),
+        _ => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the process ended before it answered")),
     }
 }

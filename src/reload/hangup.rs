@@ -1,4 +1,4 @@
-//! Reloads at SIGHUP.
+//! Reloads on SIGHUP.
 
 use std::{io, sync::Arc};
 
@@ -6,22 +6,23 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Reloader;
 
-/// The signals SIGHUP to this process. One that comes before somebody waits for it is not lost, and ends nothing.
+/// The SIGHUP signals to this process. One that arrives before a task waits for it is not lost, and does not end the
+/// process.
 #[derive(Debug)]
 pub struct Hangups(Signal);
 
 impl Hangups {
-    /// Those from now on; to be called on a runtime.
+    /// Watches for the signals from now on. Must be called on a runtime.
     pub fn watch() -> io::Result<Self> {
         signal(SignalKind::hangup()).map(Self)
     }
 }
 
-/// Reloads at each SIGHUP, for as long as the current runtime runs. One that comes while another is handled is handled
+/// Reloads on each SIGHUP, for as long as the current runtime runs. A signal that arrives during a reload is handled
 /// after it.
 pub async fn reload_on_hangup(mut hangups: Hangups, reloader: Arc<Reloader>) {
     while hangups.0.recv().await.is_some() {
-        // What became of it is in the log: nobody waits for an answer.
+        // The result is in the log; a signal has no answer.
         let _ = reloader.reload(false).await;
     }
 }

@@ -1,16 +1,17 @@
-//! Reload: another configuration, without losing a request or a record.
+//! Reload: puts another configuration into effect without losing a request or a record.
 //!
 //! # Design
 //!
-//! *Why do new writes wait, rather than run by the old rules until all is quiet?* Under load it never is. So a route whose
-//! rules of exclusion change gets its gate closed: new writes wait behind it, those under way end, and the swap comes
-//! when no mark and no doubt is left. That lasts as long as one write, and is bounded by `server.shutdown_timeout`: if
-//! it is not quiet by then the gate opens again and nothing has changed. All other routes, and all reads, never wait.
+//! *Why do new writes wait, rather than run by the old rules until all is quiet?* Under load it is never quiet. So a
+//! route whose rules of exclusion change gets its gate closed: new writes wait behind it, those under way end, and the
+//! swap comes when no mark and no doubt is left. That takes as long as one write, and at most
+//! `server.shutdown_timeout`. If writes are still under way by then, the gate opens again and nothing has changed. All
+//! other routes, and all reads, never wait.
 //!
-//! *Why look for leases behind the closed gate?* A lease that is granted between the look and the swap would be lost.
+//! *Why look for leases behind the closed gate?* A lease granted between the look and the swap would be lost.
 //!
-//! *What of other proxies on the same store?* Their marks and leases are found too. Their configuration is their own: as
-//! long as two proxies differ in keys or policies, they do not exclude each other's writes.
+//! *What about other proxies on the same store?* The look finds their marks and leases too. Their configuration is
+//! their own: as long as two proxies differ in keys or policies, they do not exclude each other's writes.
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -39,77 +40,77 @@ pub use hangup::{Hangups, reload_on_hangup};
 
 use survey::Survey;
 
-/// How long between two looks at records that are not settled.
+/// The pause between two looks at unsettled records.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Brings another configuration into a running proxy.
 pub struct Reloader {
     live: Arc<Live>,
     store: Arc<dyn Store>,
-    /// `None` where no listener speaks TLS.
+    /// `None` if no listener speaks TLS.
     tls: Option<Arc<Downstream>>,
-    /// `None` where the process was started without a file.
+    /// `None` if the process was started without a file.
     file: Option<PathBuf>,
     one_at_a_time: Mutex<()>,
 }
 
-/// A reload that happened.
+/// The result of a successful reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reloaded {
-    /// What it changed.
+    /// The changes.
     pub plan: ReloadPlan,
-    /// What is allowed in the file but rarely meant.
+    /// Warnings about settings that are allowed but rarely meant.
     pub warnings: Vec<String>,
 }
 
-/// Why a reload did not happen. Nothing has changed then.
+/// Why a reload did not happen. It has changed nothing then.
 #[derive(Debug, thiserror::Error)]
 pub enum NotReloaded {
-    /// There is nothing to load.
+    /// There is no file to load.
     #[error("the process was started without a configuration file: there is nothing to reload")]
     NoFile,
     /// The file has problems.
     #[error("the file has problems:\n\n{0}")]
     Problems(Problems),
-    /// The thread that loads it has ended.
+    /// The thread that loads the file has ended.
     #[error("the file could not be loaded")]
     Unloaded(#[from] JoinError),
-    /// The listeners could not shake hands with what it names.
+    /// The listeners cannot shake hands with the certificates that the file names.
     #[error("the certificates of the listeners cannot be used")]
     Certificates(#[from] FileError),
     /// A route probes with credentials that the process does not have.
     #[error(transparent)]
     NoCredentials(#[from] NoCredentials),
-    /// What is remembered cannot be believed on these routes.
+    /// The remembered state cannot be trusted on these routes.
     #[error(
-        "routes {}: writers = \"exclusive\" would believe what is remembered from before, when writes could come past \
+        "routes {}: writers = \"exclusive\" would trust what is remembered from before, when writes could bypass \
          it; restart the process, or force the reload if no client has a tag from before", list(.0)
     )]
     Untrusted(Vec<String>),
     /// Writes on these routes did not end in time.
     #[error("writes on routes {} did not end within {:?} (server.shutdown_timeout)", counts(.routes), .waited)]
     Busy {
-        /// The names of the routes, each with how many are under way; none where one is in doubt.
+        /// The names of the routes, each with the number of writes under way; zero if one is in doubt.
         routes: Vec<(String, usize)>,
-        /// How long was waited.
+        /// How long the reload waited.
         waited: Duration,
     },
-    /// There are leases on these routes.
-    #[error("leases live on routes {}: wait for their end, or force the reload; their holders lose them then", counts(.0))]
+    /// Clients hold leases on these routes.
+    #[error("leases live on routes {}: wait for their end, or force the reload; their holders then lose them", counts(.0))]
     Leased(Vec<(String, usize)>),
-    /// The store could not be asked for writes and leases.
-    #[error("the store cannot tell what is under way")]
+    /// The store did not answer the query for writes and leases.
+    #[error("the store cannot report what is under way")]
     Store(#[from] StoreError),
 }
 
 impl Reloader {
-    /// That of a proxy which was started with this file, and whose listeners shake hands with this.
+    /// Builds the reloader of a proxy that was started with this file, and whose listeners use these certificates.
     pub fn new(live: Arc<Live>, store: Arc<dyn Store>, tls: Option<Arc<Downstream>>, file: Option<PathBuf>) -> Self {
         Self { live, store, tls, file, one_at_a_time: Mutex::default() }
     }
 
-    /// Loads the file again and serves by it, or says why not. `force` insists on a change that takes leases from their
-    /// holders, or that believes what may not be so.
+    /// Loads the file again and serves by it, or returns the reason for not doing so. `force` insists on a change that
+    /// takes leases from their holders, or that trusts what may be wrong.
     pub async fn reload(&self, force: bool) -> Result<Reloaded, NotReloaded> {
         let _turn = self.one_at_a_time.lock().await;
         supervisor::reloading();
@@ -132,7 +133,7 @@ impl Reloader {
     async fn load_and_swap(&self, force: bool) -> Result<Reloaded, NotReloaded> {
         let file = self.file.as_deref().ok_or(NotReloaded::NoFile)?;
         let file = file.to_owned();
-        // Names of servers are looked up, and the signals are watched here.
+        // Loading blocks, because it resolves the names of servers; this thread also watches the signals.
         let loaded = spawn_blocking(move || config::load(&file)).await?;
         let Loaded { config, warnings } = loaded.map_err(NotReloaded::Problems)?;
         let old = self.live.serving();
@@ -154,7 +155,7 @@ impl Reloader {
         Ok(Reloaded { plan, warnings })
     }
 
-    /// Waits until nothing is under way behind the closed gates, and looks for leases there.
+    /// Waits until no write is under way behind the closed gates, and looks for leases there.
     async fn settle(&self, closed: &Closed, config: &Config, force: bool) -> Result<(), NotReloaded> {
         let waited = config.server.shutdown_timeout;
         if !closed.places.is_empty() {
@@ -196,12 +197,12 @@ impl Reloader {
     }
 }
 
-/// Routes before a reload, the gates of some of which are closed until this is retired or dropped.
+/// The routes before a reload. Some of their gates are closed until this value is retired or dropped.
 struct Closed {
-    /// Routes with their gates.
+    /// The routes with their gates.
     before: Vec<(Arc<Route>, Arc<Gate>)>,
     places: Vec<usize>,
-    /// The names of those on which no lease may live.
+    /// The names of the routes on which no lease may be held.
     unleased: Vec<String>,
 }
 
@@ -227,8 +228,8 @@ impl Closed {
         self.places.contains(&place)
     }
 
-    /// The names of routes that were waited for in vain, with how many writes are under way there. Where that is none,
-    /// a write is in doubt, or marked by another proxy.
+    /// Returns the names of the routes that the reload waited for in vain, each with the number of writes under way. If
+    /// that number is zero, a write is in doubt, or marked by another proxy.
     fn busy(&self) -> Vec<(String, usize)> {
         let count = |(route, gate): &(Arc<Route>, Arc<Gate>)| (route.name.clone(), gate.under_way());
         let busy: Vec<_> = self.to_settle().filter(|(_, gate)| !gate.is_quiet()).map(count).collect();
@@ -246,7 +247,7 @@ impl Drop for Closed {
     }
 }
 
-/// The proxy's own credentials, where a route probes with them.
+/// Returns the proxy's own credentials if a route probes with them.
 pub fn signer(config: &Config) -> Result<Option<Signer>, NoCredentials> {
     let mut guards = config.routes.iter().filter_map(|route| route.guard.as_ref());
     let is_needed = guards.any(|guard| guard.probe_auth == ProbeAuth::SigV4);

@@ -1,4 +1,4 @@
-//! What the store knows of some routes: writes that are not settled, and leases that are held.
+//! The store's view of some routes: unsettled writes and held leases.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,21 +8,21 @@ use crate::{
     store::{Store, StoreError},
 };
 
-/// So many records are asked for at once.
+/// The number of records requested at once.
 const PAGE: usize = 1_000;
 
-/// What was found, by the names of routes.
+/// The findings, by the names of routes.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
-    /// Resources with writes in flight or in doubt, whoever makes them.
+    /// The number of resources with writes in flight or in doubt, of any proxy.
     pub(super) unsettled: BTreeMap<String, usize>,
-    /// Resources with a lease that somebody holds.
+    /// The number of resources with a held lease.
     pub(super) leases: BTreeMap<String, usize>,
 }
 
 impl Survey {
-    /// Looks at all records that may belong to these routes. A dead owner's mark becomes a doubt, because no write that
-    /// would make it one can come.
+    /// Looks at all records that may belong to these routes. A dead owner's mark becomes a doubt here, because no write
+    /// can come that would do so.
     pub(super) async fn of(store: &dyn Store, routes: &[Arc<Route>]) -> Result<Self, StoreError> {
         let mut survey = Self::default();
         let mut after = None;
@@ -83,7 +83,7 @@ mod tests {
         },
     };
 
-    /// More than one page of records without anything, and this one after all of them.
+    /// Returns a store with more than one page of empty records, and this one after all of them.
     async fn store_ending_with(last: impl Fn(&Snapshot) -> Record) -> MemoryStore {
         let store = MemoryStore::new(
             Arc::new(BootClock),
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(survey(&store_ending_with(marked).await).await, (1, 0));
     }
 
-    /// No write comes any more that would make a doubt of it.
+    /// No write can come that would turn the mark into a doubt.
     #[tokio::test]
     async fn what_a_dead_owner_has_left_becomes_a_doubt_of_its_own_length() {
         let late_max = Duration::from_secs(77);

@@ -2,14 +2,14 @@
 //!
 //! # Design
 //!
-//! *Why is a path looked at twice?* A route is found by the normal form, the target is forwarded as received. Where the
-//! spelling as received would take another route, the backend may read it as that route's resource; so it is refused
-//! as soon as a guarded resource could be the one that is meant.
+//! *Why is a path looked at twice?* The route is found by the normal form, but the target is forwarded as received. If
+//! the spelling as received would take another route, the backend may read it as that route's resource. So the request
+//! is refused as soon as a guarded resource could be the one that is meant.
 //!
-//! *What of `Upgrade`?* A connection that changed its protocol could carry anything. On a guarded route the field is removed
-//! and the request judged like any other, but for a plain WebSocket handshake on a route that lets it open a tunnel
-//! (`websocket = true`): it is judged as a read before it goes. An extended CONNECT (RFC 8441) is never offered to clients,
-//! and CONNECT is refused on all routes.
+//! *What happens to `Upgrade`?* A connection that changed its protocol could carry anything. So on a guarded route the
+//! field is removed and the request is judged like any other. The exception is a plain WebSocket handshake on a route
+//! that lets it open a tunnel (`websocket = true`): the handshake is judged as a read before it goes. An extended
+//! CONNECT (RFC 8441) is never offered to clients, and CONNECT is refused on all routes.
 
 use std::sync::Arc;
 
@@ -43,48 +43,48 @@ pub struct Head<'a> {
     pub method: &'a Method,
     /// Its version.
     pub version: Version,
-    /// Its host, perhaps with a port; empty where an HTTP/1.0 request has none.
+    /// Its host, perhaps with a port; empty if an HTTP/1.0 request has none.
     pub host: &'a str,
     /// Its target as received: path and query.
     pub target: &'a [u8],
     /// Its fields.
     pub headers: &'a HeaderMap,
-    /// Where it comes from.
+    /// The address of its client.
     pub client: ClientAddress,
 }
 
 /// Where a request goes from the door.
 #[derive(Debug)]
 pub enum Door {
-    /// Nowhere.
+    /// Nowhere: the request is refused.
     Refuse {
-        /// Why.
+        /// The reason.
         refusal: Refusal,
-        /// The place of the route that it would have taken, if it would take one.
+        /// The place of the route that the request would have taken, if any.
         route_index: Option<usize>,
     },
     /// To the upstream, through pingora's own proxying.
     Pass {
         /// The place of its route in the configuration.
         route_index: usize,
-        /// Whether `Upgrade` stays.
+        /// Whether the `Upgrade` field stays.
         upgrade: bool,
     },
     /// To the guard, without `Upgrade`.
     Guarded(GuardedRequest),
-    /// To the guard, which judges it as a read, and from there to the upstream: a WebSocket handshake.
+    /// To the guard, which judges the request as a read, and from there to the upstream: a WebSocket handshake.
     Handshake(GuardedRequest),
-    /// To the upstream as it came, on a route that only watches.
+    /// To the upstream as received, on a route that only watches.
     Observed {
         /// The place of its route in the configuration.
         route_index: usize,
-        /// What the guard would have got, or why it would have been refused here.
+        /// What the guard would have received, or why the door would have refused the request.
         would: Result<GuardedRequest, Code>,
     },
 }
 
 impl Door {
-    /// The place in the configuration of the route that is taken, if one is.
+    /// The place in the configuration of the route taken, if any.
     pub fn route_index(&self) -> Option<usize> {
         match self {
             Self::Refuse { route_index, .. } => *route_index,
@@ -94,7 +94,7 @@ impl Door {
     }
 }
 
-/// Decides where a request goes. `routes` are those that the table was made of.
+/// Decides where a request goes. `routes` are those that the table was made from.
 pub fn decide(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Door {
     let door = find(table, routes, head);
     match fault(head.headers) {
@@ -112,7 +112,7 @@ fn find(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Door {
     let (path, _) = split_query(head.target);
     let spelled = || table.find_raw(head.host, path);
     let refuse = |route_index, refusal| Door::Refuse { refusal, route_index };
-    // Whether path parameters are kept is for the route to say, which is not found yet.
+    // The route decides whether path parameters are kept, and it is not found yet.
     let normal = match normalize(path, PathParameters::Keep) {
         Ok(normal) => normal,
         Err(ambiguous) => {
@@ -166,8 +166,8 @@ fn is_protected(route: &Route) -> bool {
     route.beside_guarded || route.guard.as_ref().is_some_and(|guard| !guard.observe)
 }
 
-/// Refuses a path that has another reading by which it could reach a guarded resource. `spelled` is the other route
-/// that it takes as it is spelled.
+/// Refuses a path that has another reading by which it could reach a guarded resource. `spelled` is the other route,
+/// which the path takes as spelled.
 fn check_readings(
     path: &[u8],
     normal: &NormalPath,
@@ -189,7 +189,7 @@ fn check_readings(
     Ok(())
 }
 
-/// Refuses a request in which a field that this route alone judges by is taken out, or has a second spelling.
+/// Refuses a request if a field that only this route judges by is removed from it, or has a second spelling.
 fn check_own_fields(guard: &GuardRules, route: &Route, head: &Head<'_>) -> Result<(), Refusal> {
     let own = guard.identity_headers.iter().chain(route.key.fields());
     fault_of_own(head.headers, &own).map_or(Ok(()), |fault| Err(misleading(fault)))
@@ -203,7 +203,7 @@ fn judge(guard: &GuardRules, taken: &TakenRoute<'_>, normal: &NormalPath, head: 
         MethodClass::NotAllowed => return Err(Refusal::new(Code::MethodNotAllowed, "use another method")),
         MethodClass::NotSupported => return Err(second_resource()),
         _ if head.headers.contains_key(&DESTINATION) => return Err(second_resource()),
-        // What is on no list of operations does not pass.
+        // An operation that is on no list does not pass.
         _ if guard.speaks_azure() => return taken.guarded(normal, method, false, head),
         MethodClass::Unjudged if is_preflight(head.headers) && !guard.observe => {
             return taken.guarded(normal, method, false, head);
@@ -229,7 +229,7 @@ fn judge_lease(
     head: &Head<'_>,
 ) -> Result<Door, Refusal> {
     let method = method::effective(guard, head.method, head.headers, head.target)?;
-    let ambiguous = || Refusal::new(Code::AmbiguousTarget, format!("spell the beginning of the path {}", rules.prefix));
+    let ambiguous = || Refusal::new(Code::AmbiguousTarget, format!("spell the path's beginning as {}", rules.prefix));
     if !head.target.starts_with(rules.prefix.as_bytes()) {
         return Err(ambiguous());
     }
@@ -243,7 +243,7 @@ fn judge_lease(
     taken.guarded(&resource, method, true, head)
 }
 
-/// The refusal of a path whose beginning cannot be replaced, or leads elsewhere when it is.
+/// The refusal of a path whose beginning cannot be replaced, or that would then lead elsewhere.
 fn not_below(route: &Route) -> Refusal {
     let strip = route.mapping.strip();
     let detail =
@@ -259,11 +259,11 @@ struct TakenRoute<'a> {
 }
 
 impl TakenRoute<'_> {
-    /// The request as the guard gets it, for the resource of this path.
+    /// The request as the guard receives it, for the resource of this path.
     fn guarded(&self, resource: &NormalPath, method: Method, is_lease: bool, head: &Head<'_>) -> Result<Door, Refusal> {
         let (_, query) = split_query(head.target);
         let captures = &self.found.captures;
-        // One resource may be reached by two prefixes, and has one key.
+        // One resource may be reached by two prefixes, but has one key.
         let path = self.route.mapping.upstream_path(resource).ok_or_else(|| not_below(self.route))?;
         let parts = KeyParts { host: head.host, path: &path, captures, query, headers: head.headers };
         let key = self
@@ -280,8 +280,8 @@ fn second_resource() -> Refusal {
     Refusal::new(Code::NotSupported, "copy by reading and writing: COPY, MOVE and Destination change a second resource")
 }
 
-/// Whether this is a plain WebSocket handshake (RFC 6455 section 4.1): a GET without a body and without another method
-/// in a field.
+/// Whether this is a plain WebSocket handshake (RFC 6455 section 4.1): a GET without a body, and without another
+/// method in a field.
 fn is_websocket(head: &Head<'_>) -> bool {
     let mut upgrades = head.headers.get_all(header::UPGRADE).iter();
     let websocket = upgrades.next().is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));

@@ -125,7 +125,7 @@ fn a_target_takes_one_route_or_none() {
     }
 }
 
-/// DESIGN, section 4: what becomes of each method on a guarded route.
+/// DESIGN, section 4: what happens to each method on a guarded route.
 #[test]
 fn a_method_is_judged_passed_or_refused() {
     for (method, fields, expected) in [
@@ -149,7 +149,8 @@ fn a_method_is_judged_passed_or_refused() {
     }
 }
 
-/// DESIGN, section 8: a preflight is answered with our names in it, where a guard is enforced; other questions pass.
+/// DESIGN, section 8: the answer to a preflight lists the proxy's own fields if a guard is enforced. Other OPTIONS
+/// requests pass.
 #[test]
 fn a_preflight_goes_to_the_guard() {
     let preflight = ["origin: https://a.test", "access-control-request-method: PUT"];
@@ -192,7 +193,7 @@ fn a_method_in_a_field_can_only_make_a_request_stricter() {
     }
 }
 
-/// The query names a method as a field does.
+/// The query names a method as a header field does.
 #[test]
 fn a_method_in_the_query_is_refused_or_judged() {
     let judged = |method| Guarded(JUDGE, "backend:/judge/1", method);
@@ -248,7 +249,7 @@ fn only_a_plain_websocket_handshake_keeps_upgrade_and_only_where_the_route_says_
     assert_eq!(named, Guarded(JUDGE, "backend:/judge/1", "PUT"));
 }
 
-/// DESIGN, section 5: `observe` forwards every request as it came.
+/// DESIGN, section 5: `observe` forwards every request as received.
 #[test]
 fn a_route_that_watches_refuses_nothing() {
     for (method, target, fields, would) in [

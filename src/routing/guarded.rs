@@ -1,4 +1,4 @@
-//! What the door tells the guard of a request.
+//! The door's description of a request for the guard.
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ pub struct GuardedRequest {
     pub route_index: usize,
     /// The resource that it acts on.
     pub key: ResourceKey,
-    /// The method that it is judged by: its own, or a stricter one that a header field names.
+    /// The method that the request is judged by: its own, or a stricter one that a header field names.
     pub method: Method,
-    /// Where its client comes from, as far as a proxy that is believed tells.
+    /// The address of the client, as far as a trusted proxy reports it.
     pub client: ClientAddress,
-    /// Whether it is an operation on the lease of that resource, by a path of its own.
+    /// Whether the request is an operation on the lease of that resource, on the lease's own path.
     pub is_lease: bool,
 }
 
-/// The leave of a WebSocket handshake to go to the upstream.
+/// The permission for a WebSocket handshake to go to the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunnel {
-    /// The fence of the holder of the lease that guards what it reads.
+    /// The fence of the holder of the lease that guards what the handshake reads.
     pub fence: Option<Revision>,
 }

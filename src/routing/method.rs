@@ -1,9 +1,10 @@
-//! The method that a request is judged by (DESIGN, section 4): its own, or a stricter one that a field or the query names.
+//! The method that a request is judged by (DESIGN, section 4): its own, or a stricter one that a field or the query
+//! names.
 //!
 //! # Design
 //!
-//! *Why the stricter of the two?* Whether the backend honours such a field cannot be known. A GET that names PUT may be
-//! a write, and a PUT that names GET is one if the backend ignores the field.
+//! *Why the stricter of the two?* The proxy cannot know whether the backend honours the field. A GET that names PUT
+//! may be a write, and a PUT that names GET is one if the backend ignores the field.
 
 use std::borrow::Cow;
 
@@ -18,7 +19,7 @@ use crate::core::{
 
 pub use crate::core::fields::METHOD_FIELDS;
 
-/// The parameter of a query in which frameworks look for the method that a form could not have.
+/// The query parameter in which frameworks look for a method that a form could not use.
 const PARAMETER: &[u8] = b"_method";
 
 /// Whether a field, or the query of a target, names a method.
@@ -36,13 +37,13 @@ pub fn effective(guard: &GuardRules, own: &Method, headers: &HeaderMap, target: 
         return Ok(own.clone());
     }
     if guard.method_override == MethodOverride::Refuse {
-        return Err(refused("send the request with the method itself, not in a header field or in _method"));
+        return Err(refused("send the request with the method itself; do not name it in a header field or in _method"));
     }
     let named = named(headers, target)?;
     Ok(if strictness(guard, &named) > strictness(guard, own) { named } else { own.clone() })
 }
 
-/// The one method that the fields and the query name. Backends read it in any case.
+/// The one method that the fields and the query name. Backends read it in any letter case.
 fn named(headers: &HeaderMap, target: &[u8]) -> Result<Method, Refusal> {
     let in_fields = METHOD_FIELDS.iter().flat_map(|field| headers.get_all(field)).map(|value| value.as_bytes().into());
     let mut values = in_fields.chain(in_query(target)).map(|value: Cow<'_, [u8]>| {
@@ -56,7 +57,7 @@ fn named(headers: &HeaderMap, target: &[u8]) -> Result<Method, Refusal> {
     Err(refused("name the same method wherever the request names one"))
 }
 
-/// The values of `_method` in the query of a target, in whatever spelling a framework may take for it.
+/// The values of `_method` in the query of a target, in every spelling that a framework may take for it.
 fn in_query(target: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     let (_, query) = split_query(target);
     let parameters = query.unwrap_or_default().split(|octet| matches!(octet, b'&' | b';'));
@@ -69,7 +70,8 @@ fn in_query(target: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     })
 }
 
-/// Whether an octet of a parameter's name is read as another one: in any case, and in PHP each of these is an underscore.
+/// Whether an octet of a parameter's name is read as the one that is meant. Letters count in any case, and PHP reads
+/// each of these octets as an underscore.
 fn is_read_as((octet, meant): (&u8, &u8)) -> bool {
     octet.eq_ignore_ascii_case(meant) || *meant == b'_' && matches!(octet, b'.' | b'+' | b' ' | b'[')
 }

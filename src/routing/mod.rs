@@ -1,4 +1,4 @@
-//! Where a request goes: its route, its resource, and whether it is refused, passed on or guarded. Pure.
+//! Pure decisions on where a request goes: its route, its resource, and whether it is refused, passed on or guarded.
 
 pub mod door;
 mod guarded;

@@ -1,4 +1,4 @@
-//! The table that the door looks requests up in: each route, and beside it the leases of its resources.
+//! The table in which the door looks up requests: each route, and beside it the leases of its resources.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub enum TablePlace<'a> {
     Resource(usize, &'a Arc<Route>),
     /// The lease of a resource of a route, in the native dialect.
     Lease(usize, &'a Arc<Route>, &'a LeaseRules),
-    /// A path below the prefix of leases that is none: nothing behind the proxy may be reached by it, since a client
+    /// A path below the prefix of leases that names no lease. It must not reach anything behind the proxy: a client
     /// that mistypes the lease of a resource would write to another one.
     Nothing,
 }
@@ -50,11 +50,11 @@ pub fn place(routes: &[Arc<Route>], index: usize) -> TablePlace<'_> {
     }
 }
 
-/// The routes whose leases have paths of their own, each with the prefix of these.
+/// The routes whose leases have their own paths, each with the prefix of those paths.
 fn leased(routes: &[Arc<Route>]) -> impl Iterator<Item = (usize, &Arc<Route>, &LeaseRules, NormalPath)> {
     routes.iter().enumerate().filter_map(|(index, route)| {
         let rules = route.guard.as_ref()?.lease.as_ref().filter(|rules| rules.dialect == Dialect::Native)?;
-        // The configuration takes a prefix in normal form alone.
+        // The configuration accepts only a prefix in normal form.
         let prefix = normalize(rules.prefix.as_bytes(), PathParameters::Keep).ok()?;
         Some((index, route, rules, prefix))
     })

@@ -1,4 +1,4 @@
-//! Listening sockets, bound before anything is served: a port in use is found out at once.
+//! Listening sockets, bound before anything is served, so that a port in use is found at once.
 
 use std::{
     fs::{self, Permissions},
@@ -25,12 +25,13 @@ use thiserror::Error;
 
 use crate::{config::Listen, tls::Downstream};
 
-/// Who may connect to a Unix socket: its owner and group.
+/// The permissions of a Unix socket: its owner and group may connect.
 const UNIX_SOCKET_MODE: u32 = 0o660;
 
-/// What a connection reads ahead: a head is mostly smaller, and pingora's 64 KiB would be the most that an idle one costs.
+/// The number of bytes that a connection reads ahead. Most heads are smaller. Pingora's 64 KiB would be the largest
+/// cost of an idle connection.
 const READ_AHEAD_BYTES: usize = 4 * 1024;
-/// The same over TLS: a record (RFC 8446 section 5.1).
+/// Like [`READ_AHEAD_BYTES`], but over TLS: the size of a record (RFC 8446 section 5.1).
 const READ_AHEAD_TLS_BYTES: usize = 16 * 1024;
 
 /// An address that cannot be listened on.
@@ -48,10 +49,10 @@ impl BindError {
     }
 }
 
-/// Sockets that listen, not yet served.
+/// Listening sockets that are not served yet.
 ///
-/// The file of a Unix socket stays when the process ends, and the next one replaces it: to remove it could take away
-/// the socket of a successor.
+/// The file of a Unix socket stays when the process ends, and the next process replaces it. Removing it could take
+/// away the socket of a successor.
 #[derive(Debug)]
 pub struct Listeners {
     sockets: Vec<Socket>,
@@ -66,36 +67,36 @@ enum Socket {
 }
 
 impl Listeners {
-    /// Listens on each address, or on none of them.
+    /// Listens on each address, or on none if one fails.
     pub fn bind(listen: &[Listen]) -> Result<Self, BindError> {
         let sockets = listen.iter().map(bind).collect::<Result<_, _>>()?;
         Ok(Self { sockets, inherited: false, tls: None })
     }
 
-    /// Whether a supervisor has opened some of them, so that another process may serve them too.
+    /// Whether a supervisor has opened some of the sockets, so that another process may serve them too.
     pub fn are_inherited(&self) -> bool {
         self.inherited
     }
 
-    /// With what those that speak TLS answer handshakes with; without it they are not served.
+    /// Sets the certificates and settings for TLS handshakes. Without them, sockets that speak TLS are not served.
     #[must_use]
     pub fn secured(mut self, tls: Option<Arc<Downstream>>) -> Self {
         self.tls = tls;
         self
     }
 
-    /// What handshakes are answered with.
+    /// Returns the certificates and settings for TLS handshakes.
     pub(crate) fn tls(&self) -> Option<Arc<Downstream>> {
         self.tls.clone()
     }
 
-    /// The addresses, with the ports that were chosen where the configuration says port 0.
+    /// Returns the addresses, with the chosen ports in place of port 0.
     pub fn addresses(&self) -> impl Iterator<Item = String> {
         self.sockets.iter().map(Socket::address)
     }
 
-    /// Makes two services serve these sockets, the second those that speak TLS: adds their addresses to it, and returns
-    /// the table in which they find them.
+    /// Makes two services serve these sockets, the second one those that speak TLS. Adds the addresses to the
+    /// services, and returns the table in which they find the sockets.
     pub(crate) fn attach<A, B>(self, plain: &mut Service<A>, mut secure: Option<&mut Service<B>>) -> ListenFds {
         let mut descriptors = Fds::new();
         for socket in self.sockets {
@@ -176,12 +177,12 @@ fn bind_unix(path: &Path) -> io::Result<Socket> {
     Ok(Socket::Unix { path: path.to_owned(), listener })
 }
 
-/// Removes the file of a socket that nobody listens on any more; it is what a process leaves that was killed.
+/// Removes the file of a socket without a listener, as a killed process leaves it.
 fn remove_dead_socket(path: &Path) -> io::Result<()> {
     if is_dead_socket(path) { fs::remove_file(path) } else { Ok(()) }
 }
 
-/// Whether this is the file of a socket that nobody listens on any more.
+/// Whether this is the file of a socket without a listener.
 pub(crate) fn is_dead_socket(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
     let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;

@@ -1,10 +1,10 @@
-//! Connections whose next body is in the chunked coding, on their way to pingora.
+//! Connections whose next body is in the chunked coding, on the way to pingora.
 //!
 //! # Design
 //!
-//! *How does pingora refuse what it would take?* From the first octet on that is out of order it reads carriage returns, and
-//! two of them are in no chunked body where its framing is. So it ends the body, and the connection, as after any other that
-//! cannot be read.
+//! *How does pingora refuse a body that it would accept?* From the first malformed octet on, pingora reads carriage
+//! returns, and no chunked body has two of them at its framing. So pingora ends the body and the connection, as after
+//! any other body that it cannot read.
 
 use std::{
     io,
@@ -26,10 +26,10 @@ use crate::core::{
     head::{HeadScan, HeadState},
 };
 
-/// The field that tells of a transfer coding.
+/// The field that names a transfer coding.
 const TRANSFER_ENCODING: &[u8] = b"transfer-encoding";
 
-/// What pingora reads instead of what is out of order.
+/// The octet that pingora reads in place of malformed ones.
 const SPOILED: u8 = b'\r';
 
 /// A connection on which a chunked body comes next.
@@ -39,7 +39,7 @@ struct Chunked {
     scan: ChunkScan,
 }
 
-/// Has a body in the chunked coding looked at that begins in these bytes, after their head.
+/// Scans a chunked body that begins in these bytes, after their head.
 pub(super) fn watch(stream: Stream, bytes: &mut BytesMut) -> Stream {
     let mut head = HeadScan::default();
     if head.look(bytes) != HeadState::Complete {
@@ -57,14 +57,14 @@ pub(super) fn watch(stream: Stream, bytes: &mut BytesMut) -> Stream {
     Box::new(Chunked { stream, scan })
 }
 
-/// The connection again, when the body has ended.
+/// Returns the connection without the scan, after the body has ended.
 pub(super) fn unwatch(stream: Stream) -> Stream {
     if !stream.as_any().is::<Chunked>() {
         return stream;
     }
     match stream.into_any().downcast::<Chunked>() {
         Ok(chunked) => chunked.stream,
-        Err(_other) => unreachable!("it was looked at"),
+        Err(_other) => unreachable!("the type was just checked"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What all connections have in common, whatever they speak and however they came.
+//! The common state of all connections, whatever their protocol and listener.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ pub(super) struct Connections<A> {
     pub(super) heads: Heads,
     places: Arc<ConnectionPlaces>,
     live: Arc<Live>,
-    /// Counts those whose protocol is known.
+    /// The number of connections whose protocol is known.
     pub(super) open: InFlight,
-    /// Whether those on which nothing is under way are to end.
+    /// Whether connections without a request under way must end.
     end: watch::Sender<bool>,
 }
 
-/// What a request takes up that came beside others.
+/// The share of the limits that a request beside others holds.
 #[derive(Debug)]
 pub(super) struct AdmittedRequest {
     _place: RequestPlace,
@@ -32,7 +32,7 @@ pub(super) struct AdmittedRequest {
 }
 
 impl<A> Connections<A> {
-    /// Connections within the limits of a configuration, which are counted among `open`.
+    /// Creates the connections within the limits of a configuration. They are counted among `open`.
     pub(super) fn new(application: A, server: &config::Server, live: &Arc<Live>, open: &InFlight) -> Self {
         Self {
             application: Arc::new(application),
@@ -44,7 +44,7 @@ impl<A> Connections<A> {
         }
     }
 
-    /// The place of a new connection; where there is none it is to be closed.
+    /// Returns the place of a new connection. If there is none, the caller closes the connection.
     pub(super) fn place(&self, stream: &Stream) -> Option<ConnectionPlace> {
         let digest = stream.get_socket_digest();
         let address = digest.as_ref().and_then(|digest| digest.peer_addr()?.as_inet());
@@ -52,30 +52,30 @@ impl<A> Connections<A> {
         self.places.take(stream.id(), client, &self.live.serving().config.server.trusted_proxies)
     }
 
-    /// Lets a request in that came beside others on its connection, where its client and all together have room for it.
+    /// Admits a request beside others on its connection, if its client and the totals have room for it.
     pub(super) fn admit(&self, place: &ConnectionPlace, request: &RequestHeader) -> Option<AdmittedRequest> {
         let mut held = self.heads.hold_none();
         held.hold_head(size(request)).then_some(())?;
         Some(AdmittedRequest { _place: place.request()?, _held: held })
     }
 
-    /// Tells a connection when it is to end, if nothing is under way on it.
+    /// Returns the signal for a connection to end, if nothing is under way on it.
     pub(super) fn ends(&self) -> watch::Receiver<bool> {
         self.end.subscribe()
     }
 }
 
 impl<A: HttpServerApp + Send + Sync + 'static> Connections<A> {
-    /// Ends those on which nothing is under way: the listeners are closed.
+    /// Ends the connections without a request under way: the listeners are closed.
     pub(super) async fn end(&self) {
         self.end.send_replace(true);
         self.application.http_cleanup().await;
     }
 }
 
-/// How many bytes a head takes that came as a list of fields (RFC 9113 section 10.5.1).
+/// Returns the size in bytes of a head that came as a list of fields (RFC 9113 section 10.5.1).
 fn size(request: &RequestHeader) -> usize {
-    /// What a field takes beside its name and value (RFC 9113 section 6.5.2).
+    /// The overhead of a field beside its name and value (RFC 9113 section 6.5.2).
     const FIELD_BYTES: usize = 32;
     let fields = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + FIELD_BYTES);
     request.raw_path().len() + fields.sum::<usize>()

@@ -1,36 +1,36 @@
 //! The plan of the process's file descriptors, made at its start.
 //!
 //! A request takes up to three: its connection, one to the upstream, and a spool file. So clients may have a third of
-//! what there is; and some are kept for stores, logs and the admin listener, which clients never get.
+//! all descriptors. A reserve that clients never get is kept for stores, logs and the admin listener.
 
 use std::{fs, os::fd::RawFd};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What stores, logs, reloads and the admin listener need.
+/// The descriptors that stores, logs, reloads and the admin listener need.
 const RESERVE: usize = 256;
-/// The least part of all descriptors that is reserved, where there are few.
+/// One free descriptor in this many is reserved if few are free.
 const RESERVE_PART: usize = 4;
-/// What a request takes at most.
+/// The maximum number of descriptors that a request takes.
 const A_REQUEST: usize = 3;
 
-/// How descriptors are shared out.
+/// The division of the descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DescriptorPlan {
-    /// Connections of clients.
+    /// The maximum number of client connections.
     pub(super) max_connections: usize,
-    /// Descriptors from this number on are not for clients.
+    /// The first descriptor number that is not for clients.
     pub(super) first_reserved: RawFd,
 }
 
-/// Raises the limit of the process as far as it may, and shares it out; says so where it is too low for so many
-/// connections.
+/// Raises the limit of the process as far as it may, and divides it. Logs a warning if it is too low for this number
+/// of connections.
 pub(super) fn plan(wanted_connections: usize) -> DescriptorPlan {
     let plan = share_out(raise_limit(), in_use(), wanted_connections);
     if plan.max_connections < wanted_connections {
         tracing::warn!(
             max_connections = plan.max_connections,
-            "the limit of open files has room for so many connections, and server.max_connections is \
+            "the limit of open files has room for fewer connections than server.max_connections, which is \
              {wanted_connections}: raise the limit (LimitNOFILE, ulimit -n) to {} or more",
             A_REQUEST * wanted_connections + in_use() + RESERVE,
         );
@@ -45,7 +45,7 @@ fn share_out(limit: usize, in_use: usize, wanted_connections: usize) -> Descript
     DescriptorPlan { max_connections, first_reserved: RawFd::try_from(limit - reserve).unwrap_or(RawFd::MAX) }
 }
 
-/// How many descriptors the process may have; as many as there are numbers where nothing limits them.
+/// Returns the number of descriptors that the process may have: the largest possible number if nothing limits them.
 fn raise_limit() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
@@ -53,7 +53,7 @@ fn raise_limit() -> usize {
     limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(RawFd::MAX as usize)
 }
 
-/// How many it has now; 0 where the system does not tell.
+/// Returns the number of descriptors in use, or 0 if the system does not report it.
 fn in_use() -> usize {
     fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
 }

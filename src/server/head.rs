@@ -1,11 +1,11 @@
-//! Request heads of HTTP/1.1, each read completely before anything else is done with it.
+//! Request heads of HTTP/1.1, each read completely before any other step.
 //!
 //! # Design
 //!
-//! *Why not leave it to pingora?* It gives each read a minute, so that a client which sends a byte now and then stays for
-//! ever; it takes heads of a megabyte; and it parses all that it has after each read, so that a head in small pieces
-//! costs the square of its length. Here each byte is looked at once, the head as a whole has a time and a size, and all
-//! heads together have a total. Pingora gets the complete head, and parses it once.
+//! *Why not leave it to pingora?* Pingora gives each read a minute, so that a client which sends a byte now and then
+//! stays for ever. It accepts heads of a megabyte. It parses everything it has after each read, so that a head in
+//! small pieces costs the square of its length. Here each byte is scanned once, the head as a whole has a time and a
+//! size, and all heads together have a total. Pingora gets the complete head, and parses it once.
 
 use std::{
     sync::{
@@ -32,43 +32,43 @@ use crate::{
     },
 };
 
-/// The room for a head that is not counted in the total: connections are limited, and nearly all heads fit.
+/// The room for a head that is not counted in the total, because connections are limited and nearly all heads fit.
 const FIRST_BYTES: usize = 4 * 1024;
-/// When a client may come back that was refused for want of room.
+/// When a client that was refused for want of room may retry.
 const RETRY_SOON: Duration = Duration::from_secs(1);
 
-/// What heads may cost.
+/// The limits on heads.
 #[derive(Clone, Debug)]
 pub(super) struct Heads {
     /// How long a connection may be silent before the first byte of a head.
     pub(super) silence_max: Duration,
     /// How long a head may take from its first byte to the empty line.
     pub(super) time_max: Duration,
-    /// How many bytes it may have.
+    /// The maximum number of bytes of a head.
     pub(super) bytes_max: usize,
     room: Arc<HeadRoom>,
 }
 
-/// A complete head, and what came after it.
+/// A complete head, and the bytes that came after it.
 #[derive(Debug)]
 pub(super) struct ReceivedHead {
-    /// The bytes.
+    /// The bytes of the head and those after it.
     pub(super) bytes: BytesMut,
-    /// Its share of the total, for as long as its request lasts.
+    /// The head's share of the total, as long as its request lasts.
     pub(super) held: HeldHead,
 }
 
-/// Why there is no head.
+/// Why no head was received.
 #[derive(Debug)]
 pub(super) enum NoHead {
-    /// The client has gone, or said nothing for too long, or the process ends.
+    /// The client has gone or been silent for too long, or the process ends.
     Gone,
-    /// The client is told why it is refused.
+    /// The client receives a refusal.
     Refused(Refusal),
 }
 
 impl Heads {
-    /// The limits of a configuration.
+    /// Creates the limits of a configuration.
     pub(super) fn new(server: &config::Server) -> Self {
         let room = Arc::new(HeadRoom { free_bytes: AtomicUsize::new(server.max_header_memory_bytes) });
         Self {
@@ -79,12 +79,13 @@ impl Heads {
         }
     }
 
-    /// A share of the total that holds nothing yet.
+    /// Returns a share of the total that holds nothing yet.
     pub(super) fn hold_none(&self) -> HeldHead {
         HeldHead { room: Arc::clone(&self.room), bytes: 0 }
     }
 
-    /// Reads the next head of a connection. One that has not begun is not waited for when the process ends.
+    /// Reads the next head of a connection. When the process ends, this function does not wait for a head that has not
+    /// begun.
     pub(super) async fn read(
         &self,
         stream: &mut Stream,
@@ -101,7 +102,7 @@ impl Heads {
             return Err(NoHead::Gone);
         }
         if self.goes_on(&mut scan, &mut head)? {
-            // The first piece is nearly always all of it: only a second one needs a clock.
+            // The first piece is nearly always the whole head: only a second piece needs a clock.
             let end = Instant::now() + self.time_max;
             loop {
                 match timeout_at(end, stream.read_buf(&mut head.bytes)).await {
@@ -117,7 +118,7 @@ impl Heads {
         Ok(head)
     }
 
-    /// Whether more of a head has to come, for which there is room then.
+    /// Whether more of a head must come. If so, there is room for it.
     fn goes_on(&self, scan: &mut HeadScan, head: &mut ReceivedHead) -> Result<bool, NoHead> {
         let state = scan.look(&head.bytes);
         let length = if state == HeadState::Complete { scan.end() } else { head.bytes.len() };
@@ -128,7 +129,7 @@ impl Heads {
             return Ok(false);
         }
         if head.bytes.len() == head.bytes.capacity() {
-            // One more byte than is allowed tells a head that is too large.
+            // One byte more than allowed reveals a head that is too large.
             let wanted = (2 * head.bytes.len()).min(self.bytes_max + 1);
             if !head.held.hold(wanted) {
                 return Err(NoHead::Refused(no_room()));
@@ -158,7 +159,7 @@ struct HeadRoom {
     free_bytes: AtomicUsize,
 }
 
-/// What one head holds of that room; given back when it is dropped.
+/// A head's share of that room. Dropping it gives the share back.
 #[derive(Debug)]
 pub(super) struct HeldHead {
     room: Arc<HeadRoom>,
@@ -166,12 +167,12 @@ pub(super) struct HeldHead {
 }
 
 impl HeldHead {
-    /// Holds what a head of so many bytes takes of the total; false where that much is not free.
+    /// Holds the share of a head of this many bytes. Returns false if that much is not free.
     pub(super) fn hold_head(&mut self, bytes: usize) -> bool {
         bytes <= FIRST_BYTES || self.hold(bytes)
     }
 
-    /// Makes the share at least `bytes`; false, and unchanged, where that much is not free.
+    /// Makes the share at least `bytes`. Returns false and changes nothing if that much is not free.
     pub(super) fn hold(&mut self, bytes: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         // The counter guards no other memory, so relaxed order is enough.
@@ -205,7 +206,8 @@ mod tests {
         }
     }
 
-    /// What comes of these pieces, each sent when the one before was read; and then nothing for ever.
+    /// Returns the result of reading these pieces. Each one is sent once the previous one was read, and nothing
+    /// follows.
     async fn read(heads: &Heads, pieces: &[&str]) -> Result<ReceivedHead, NoHead> {
         let (mut client, server) = tokio::io::duplex(64);
         let pieces = pieces.concat();

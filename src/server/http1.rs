@@ -1,4 +1,4 @@
-//! Connections that speak HTTP/1.1: one request after the other.
+//! Connections that speak HTTP/1.1, one request after the other.
 
 use std::time::Duration;
 
@@ -25,14 +25,14 @@ use crate::{
     downstream::respond,
 };
 
-/// What pingora is told before the first request; `proxy::entry` tells it the real one with each.
+/// The keep-alive time set before the first request. `proxy::entry` sets the configured one with each request.
 const KEEPALIVE_SECONDS: u64 = 60;
-/// How long a client that was refused may go on sending before its connection is closed, so that it sees the answer.
+/// How long a refused client may go on sending before its connection is closed, so that it sees the answer.
 const LINGER: Duration = Duration::from_secs(2);
-/// How much it may send meanwhile.
+/// The number of bytes that the client may send in that time.
 const LINGER_BYTES: usize = 256 * 1024;
 
-/// Serves a connection to its end: what was answered is written by then.
+/// Serves a connection to its end. By then, all answers have been written.
 pub(super) async fn serve<A>(connections: &Connections<A>, mut stream: Stream, shutdown: &ShutdownWatch)
 where
     A: HttpServerApp + Send + Sync + 'static,
@@ -58,7 +58,8 @@ where
     }
 }
 
-/// Answers a head that is not read to its end, and closes; a client that is still sending sees the answer and no reset.
+/// Answers a head that is not read to its end, and closes. A client that is still sending sees the answer and no
+/// reset.
 async fn refuse(stream: Stream, refusal: &Refusal) {
     let mut session = ServerSession::new_http1(stream);
     let answered = respond::refuse_unread(&mut session, refusal).await;

@@ -1,4 +1,4 @@
-//! Listening sockets that a supervisor has opened, and that outlive the process.
+//! Listening sockets that a supervisor has opened and that outlive the process.
 
 use std::{
     io,
@@ -11,24 +11,24 @@ use thiserror::Error;
 use super::{BindError, Listeners, Socket, bind, tcp, unix};
 use crate::config::Listen;
 
-/// Sockets that a supervisor has opened, and that cannot be served.
+/// Why sockets that a supervisor has opened cannot be served.
 #[derive(Debug, Error)]
 pub enum InheritError {
-    /// An address has none, and cannot be listened on.
+    /// An address has no inherited socket, and the process cannot listen on it.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// One of them is no socket that listens.
-    #[error("a file descriptor of LISTEN_FDS cannot be listened on")]
+    /// A file descriptor is not a listening socket.
+    #[error("a file descriptor of LISTEN_FDS is not a listening socket")]
     NoListener(#[source] Option<io::Error>),
-    /// The configuration does not speak of it.
+    /// The configuration does not name the socket.
     #[error("LISTEN_FDS has a socket on {0}, which server.listen does not name")]
     NotNamed(String),
 }
 
 impl Listeners {
-    /// Takes over the sockets that a supervisor has opened (`LISTEN_FDS`), each for the address of the configuration
-    /// that it listens on, and listens on the other addresses itself. A socket that outlives the process loses no
-    /// connection when one process takes the place of another.
+    /// Takes over the sockets that a supervisor has opened (`LISTEN_FDS`), each for its address in the configuration,
+    /// and listens on the other addresses itself. A socket that outlives the process loses no connection when one
+    /// process replaces another.
     pub fn inherit_or_bind(listen: &[Listen]) -> Result<Self, InheritError> {
         let mut inherited = inherited()?;
         let is_inherited = !inherited.is_empty();
@@ -74,7 +74,7 @@ fn listens_on(socket: &Socket, listen: &Listen) -> bool {
     }
 }
 
-/// The same socket with the protocol that the configuration says.
+/// Returns the socket with the protocol that the configuration sets.
 fn served_as(socket: Socket, listen: &Listen) -> Socket {
     match socket {
         Socket::Tcp { address, listener, .. } => {

@@ -1,11 +1,11 @@
-//! The server: listeners, worker threads, and an end that waits for requests in flight and for nothing else.
+//! The server: listeners, worker threads, and an end that waits only for requests in flight.
 //!
 //! # Design
 //!
-//! *Why not pingora's own server object?* After SIGTERM it sleeps its whole grace period, even when idle; a port in use
-//! costs it thirty seconds and then leaves a process without a listener; and SIGQUIT hands listeners to a new
-//! process while this one lives on, so that two memories would guard one backend. Its services, which do the real
-//! work, run as well without it.
+//! *Why not pingora's own server object?* After SIGTERM it sleeps for its whole grace period, even when idle. A port
+//! in use costs it thirty seconds and then leaves a process without a listener. SIGQUIT hands its listeners to a new
+//! process while the old one lives on, so that two memories would guard one backend. Its services, which do the real
+//! work, run just as well without it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -41,39 +41,39 @@ use secure::Secure;
 pub(crate) use bind::is_dead_socket;
 pub use bind::{BindError, Listeners};
 
-/// Connections to one upstream that are kept idle, a worker thread: enough for the bursts of one thread.
+/// The number of idle connections kept to one upstream per worker thread: enough for the bursts of one thread.
 const POOL_CONNECTIONS: usize = 128;
-/// How long a request may go uncounted: between its connection's first bytes and its ticket.
+/// How long a request may be uncounted: from its connection's first bytes to its ticket.
 const UNCOUNTED: Duration = Duration::from_millis(50);
-/// How long connections have to end once nothing is in flight: longer than a thread that has the last frames of an answer
-/// waits for a busy machine. Whoever goes on sending what nobody wants, or is gone without a word, has no more.
+/// How long connections may take to end once nothing is in flight. Even on a busy machine, a thread with the last
+/// frames of an answer waits less. A client that sends unwanted data, or is gone without notice, gets no longer.
 const LAST_FRAMES: Duration = Duration::from_secs(2);
 
-/// How far a server is asked to go.
+/// The stage of a server's stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It serves.
+    /// The server serves.
     Not,
-    /// It accepts nothing more and ends when the requests in flight have ended.
+    /// The server accepts nothing more, and ends when the requests in flight have ended.
     Drain,
-    /// It ends.
+    /// The server ends at once.
     Now,
 }
 
-/// How long listeners may take to end after they were told to: they have nothing to wait for.
+/// How long listeners may take to end once signalled: they have nothing to wait for.
 const LISTENERS_END: Duration = Duration::from_secs(1);
 
-/// A server that could not go on.
+/// Why a server could not continue.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// Its listeners came to an end by themselves.
+    /// The listeners ended by themselves.
     #[error("the listeners ended")]
     Listeners(#[source] Option<tokio::task::JoinError>),
 }
 
-/// Serves until it is asked to stop; requests in flight have the configured `shutdown_timeout` to end.
+/// Serves until a stop is requested. Requests in flight have the configured `shutdown_timeout` to end.
 ///
-/// Must run on a tokio runtime, which carries none of the requests.
+/// Must run on a tokio runtime. That runtime carries none of the requests.
 pub async fn run(
     listeners: Listeners,
     server: &config::Server,
@@ -94,7 +94,7 @@ pub async fn run(
     let mut service = Service::new("ifmatch".to_owned(), ProtocolDetect(connections));
     let descriptors = listeners.attach(&mut service, secure.as_mut());
 
-    // One single-threaded runtime a worker: measured cheaper than work stealing for short requests.
+    // One single-threaded runtime per worker: measured cheaper than work stealing for short requests.
     let runtime = RuntimeBuilder::new(server.threads, "ifmatch").work_steal(false).build();
     let (shutdown, shutdown_watch) = watch::channel(false);
     let mut serving = runtime.get_handle().spawn(async move {
@@ -112,11 +112,12 @@ pub async fn run(
         ended = &mut serving => Err(ServeError::Listeners(ended.err())),
         () = reached(&mut stop, Stop::Drain) => {
             supervisor::stopping();
-            // Before the listeners: whoever sees them closed is told the end of its connection with its next answer.
+            // This comes before the listeners close: a client that finds them closed has the end of its connection
+            // announced in its next answer.
             live.end();
             shutdown.send_replace(true);
             let drain = async {
-                // The listeners end first; connections between two requests end with them.
+                // The listeners end first, and connections between two requests end with them.
                 let _ = (&mut serving).await;
                 drained(&in_flight, &open).await;
             };
@@ -124,7 +125,7 @@ pub async fn run(
                 _ = tokio::time::timeout(live.serving().config.server.shutdown_timeout, drain) => {}
                 () = reached(&mut stop, Stop::Now) => {}
             }
-            // A listener that still runs when its runtime is gone reports errors until it has noticed.
+            // A listener that still runs after its runtime is gone reports errors until it notices.
             if !serving.is_finished() {
                 let _ = tokio::time::timeout(LISTENERS_END, serving).await;
             }
@@ -133,7 +134,7 @@ pub async fn run(
     };
     drop(watching);
     watchdog.abort();
-    // Tasks that are still running are dropped, so this takes no time; it blocks, which a runtime does not allow.
+    // Tasks that are still running are dropped, so this takes no time. It blocks, which a runtime does not allow.
     let _ = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(Duration::ZERO)).await;
     result
 }
@@ -147,16 +148,16 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Waits until nothing is in flight and all is written, and looks twice for a request that is not counted yet.
+/// Waits until nothing is in flight and everything is written. Checks twice, for a request that was not counted yet.
 async fn drained(in_flight: &InFlight, connections: &InFlight) {
     in_flight.idle().await;
     tokio::time::sleep(UNCOUNTED).await;
-    // Another thread may have what is to be written of an HTTP/2 answer whose request is over.
+    // Another thread may still have unwritten frames of an HTTP/2 answer whose request is over.
     let _ = tokio::time::timeout(LAST_FRAMES, connections.idle()).await;
     in_flight.idle().await;
 }
 
-/// Waits until a stop of at least this kind is asked for; for ever where nobody can ask any more.
+/// Waits until a stop of at least this kind is requested, or for ever if no sender is left.
 async fn reached(stop: &mut watch::Receiver<Stop>, least: Stop) {
     let enough = |asked: &Stop| *asked == Stop::Now || *asked == least;
     if stop.wait_for(enough).await.is_err() {
@@ -164,7 +165,7 @@ async fn reached(stop: &mut watch::Receiver<Stop>, least: Stop) {
     }
 }
 
-/// Pingora's settings, of which a service without pingora's server reads only some.
+/// Returns pingora's settings. A service without pingora's server reads only some of them.
 fn configuration(server: &config::Server) -> ServerConf {
     ServerConf {
         threads: server.threads,
@@ -189,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    /// What an HTTP/2 connection has not written when the request is over would be lost.
+    /// The frames that an HTTP/2 connection has not written when the request is over would be lost.
     #[tokio::test]
     async fn the_end_waits_for_connections_that_have_something_to_write() {
         let (in_flight, connections) = (InFlight::default(), InFlight::default());

@@ -1,15 +1,16 @@
-//! How many connections there are, in all and from one client.
+//! Limits on the number of connections, in total and per client.
 //!
 //! # Design
 //!
-//! *What is a client?* An address; of IPv6 the network of 64 bits, which one host has as a whole (RFC 6177). A trusted
-//! proxy brings the connections of many, and who they are is known with their requests alone: it is held to the total,
-//! and not to the share of one client. So is whoever comes over a Unix socket. Nobody gets more than half of the total,
-//! however little that is: one client alone never shuts the others out.
+//! *What is a client?* A client is an address. For IPv6 it is the network of 64 bits, which belongs to one host as a
+//! whole (RFC 6177). A trusted proxy brings the connections of many clients, who are identified only by their
+//! requests. So the proxy is held to the total, and not to the share of one client. The same holds for connections
+//! over a Unix socket. No client gets more than half of the total, however small: one client alone never shuts out the
+//! others.
 //!
-//! *Why by the number of the descriptor?* The system gives the lowest that is free. So the number of a new connection
-//! tells how many are in use at least, without counting those of upstreams, stores, files and libraries: at the reserve
-//! nobody new is let in, and who is there gets on.
+//! *Why by the number of the descriptor?* The system assigns the lowest free number. So the number of a new connection
+//! shows how many are in use at least, without counting those of upstreams, stores, files and libraries. At the
+//! reserve, new connections are refused and existing ones continue.
 
 use std::{
     collections::HashMap,
@@ -28,7 +29,7 @@ use crate::{
     telemetry::metrics,
 };
 
-/// How often it is told that connections are refused.
+/// The least time between two log lines about refused connections.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// The connections of all clients.
@@ -36,17 +37,17 @@ const TOLD_EVERY: Duration = Duration::from_secs(60);
 pub(super) struct ConnectionPlaces {
     max: usize,
     max_per_client: usize,
-    /// Descriptors from this number on are kept for what is under way.
+    /// Descriptors from this number on are kept for requests under way.
     first_reserved: RawFd,
     open: AtomicUsize,
-    /// Requests that came beside others on their connection.
+    /// The number of requests beside others on their connection.
     requests: AtomicUsize,
     by_client: Mutex<HashMap<IpAddr, Arc<ClientCount>>>,
-    /// When it was told last that connections are refused.
+    /// The time of the last log line about refused connections.
     told: Mutex<Option<Instant>>,
 }
 
-/// What one client has.
+/// The counts of one client.
 #[derive(Debug, Default)]
 struct ClientCount {
     /// Changed only while the table is locked.
@@ -54,7 +55,7 @@ struct ClientCount {
     requests: AtomicUsize,
 }
 
-/// The place of one connection, until it is dropped.
+/// The place of one connection, held until it is dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionPlace {
     places: Arc<ConnectionPlaces>,
@@ -62,7 +63,7 @@ pub(super) struct ConnectionPlace {
     client: Option<(IpAddr, Arc<ClientCount>)>,
 }
 
-/// The place of one request among those that a client may have at once; until it is dropped.
+/// The place of one request among those that a client may have at once, held until it is dropped.
 #[derive(Debug)]
 pub(super) struct RequestPlace {
     places: Arc<ConnectionPlaces>,
@@ -72,9 +73,9 @@ pub(super) struct RequestPlace {
 /// Why there is no place for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionRefused {
-    /// All are taken.
+    /// All places are taken.
     Full,
-    /// This client has its share.
+    /// The client already has its share.
     ClientFull,
     /// Descriptors are short.
     Descriptors,
@@ -101,7 +102,7 @@ impl ConnectionRefused {
 }
 
 impl ConnectionPlaces {
-    /// Places within the limits of a configuration, and below a reserve of descriptors.
+    /// Creates places within the limits of a configuration, and below a reserve of descriptors.
     pub(super) fn new(server: &config::Server, plan: DescriptorPlan) -> Self {
         Self {
             max: plan.max_connections,
@@ -114,8 +115,8 @@ impl ConnectionPlaces {
         }
     }
 
-    /// A place for a connection with this descriptor, from this address where it has one; else it is refused, which is
-    /// counted and, now and then, told. `trusted` are the proxies that bring the connections of many.
+    /// Returns a place for a connection with this descriptor, from this address if it has one. A refusal is counted
+    /// and, now and then, logged. `trusted` names the proxies that bring the connections of many clients.
     pub(super) fn take(
         self: &Arc<Self>,
         descriptor: RawFd,
@@ -126,7 +127,7 @@ impl ConnectionPlaces {
         place.inspect_err(|reason| self.tell(reason.word(), reason.hint(), address)).ok()
     }
 
-    /// Counts a connection that is closed for what its client does, and tells of it now and then.
+    /// Counts a connection that is refused or cut off, and logs it now and then.
     fn tell(&self, reason: &'static str, hint: &str, client: Option<IpAddr>) {
         if let Some(metrics) = metrics::get() {
             metrics.connection_refused(reason);
@@ -135,7 +136,7 @@ impl ConnectionPlaces {
         if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
             *told = Some(Instant::now());
             let client = client.map(tracing::field::display);
-            tracing::warn!(client, reason, hint, "connections are closed for what their clients do");
+            tracing::warn!(client, reason, hint, "connections are refused or cut off");
         }
     }
 
@@ -165,8 +166,8 @@ impl ConnectionPlaces {
         Ok(place)
     }
 
-    /// Forgets a client that has nothing any more. Requests whose connection has gone keep it: their client gets no new
-    /// share by connecting again.
+    /// Forgets a client without connections and requests. Requests whose connection has gone keep the entry: their
+    /// client gets no new share by connecting again.
     fn forget_gone(network: IpAddr, by_client: &mut HashMap<IpAddr, Arc<ClientCount>>) {
         let counts =
             |client: &Arc<ClientCount>| [&client.connections, &client.requests].map(|n| n.load(Ordering::Relaxed));
@@ -182,8 +183,8 @@ impl ConnectionPlaces {
 }
 
 impl ConnectionPlace {
-    /// A place for a request beside others on the same connection. There are no more of them at once than there may be
-    /// connections, of one client and of all: nobody gains anything by the protocol that it speaks.
+    /// Returns a place for a request beside others on the same connection. Such requests have the same limits as
+    /// connections, per client and in total: no client gains anything by its protocol.
     pub(super) fn request(&self) -> Option<RequestPlace> {
         let places = &self.places;
         take(&places.requests, places.max).then_some(())?;
@@ -195,9 +196,9 @@ impl ConnectionPlace {
         Some(place)
     }
 
-    /// Tells why the connection is closed before its client has ended it.
+    /// Reports why the connection is closed before its client has ended it.
     pub(super) fn tell_end(&self, reason: &'static str) {
-        self.places.tell(reason, "an HTTP/2 connection goes too far: see docs/floods.md", self.address);
+        self.places.tell(reason, "an HTTP/2 connection exceeds its limits: see docs/floods.md", self.address);
     }
 }
 
@@ -222,13 +223,13 @@ impl Drop for ConnectionPlace {
     }
 }
 
-/// Counts one more, unless there are as many as there may be. The counters guard no other memory, so relaxed order is enough.
+/// Counts one more, unless the limit is reached. The counters guard no other memory, so relaxed order is enough.
 fn take(count: &AtomicUsize, max: usize) -> bool {
     let more = |count: usize| (count < max).then_some(count + 1);
     count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
 }
 
-/// What one client has of the addresses.
+/// Returns the network that counts as one client.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -1,4 +1,4 @@
-//! Shares, totals, and what is given back.
+//! Shares, totals, and the places that are given back.
 
 use super::*;
 
@@ -98,7 +98,7 @@ fn a_client_has_as_many_requests_as_connections() {
     assert!(unix.request().is_some() && connection.request().is_some());
 }
 
-/// A write that was given up goes on, and counts until it is done.
+/// A write that its client gave up goes on, and counts until it is done.
 #[test]
 fn who_connects_again_gets_no_new_share_of_requests() {
     let places = places(10, 1, 100);

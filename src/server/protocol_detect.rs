@@ -1,10 +1,10 @@
-//! Which protocol a new connection speaks: HTTP/2 begins with a preface (RFC 9113 section 3.4), HTTP/1.1 with a method.
+//! The protocol of a new connection: HTTP/2 begins with a preface (RFC 9113 section 3.4), HTTP/1.1 with a method.
 //!
 //! # Design
 //!
-//! *Why not leave it to pingora?* It waits for as many bytes as the preface has, 24, and without end. Whole HTTP/1.0
-//! requests are shorter, such as the health checks of load balancers, and were never answered; and a connection on
-//! which nothing comes was never closed. Four bytes tell as much: `PRI ` is the beginning of no request.
+//! *Why not leave it to pingora?* Pingora waits for as many bytes as the preface has, 24, and without end. Whole
+//! HTTP/1.0 requests, such as the health checks of load balancers, are shorter and were never answered. A silent
+//! connection was never closed. Four bytes are enough: no request begins with `PRI `.
 
 use std::{io, sync::Arc};
 
@@ -21,7 +21,7 @@ use super::{
     protocols::{Protocol, serve},
 };
 
-/// What the preface of HTTP/2 begins with.
+/// The beginning of the HTTP/2 preface.
 const BEGINNING: [u8; 4] = *b"PRI ";
 
 /// An application whose clients speak HTTP/1.1 or HTTP/2 on one port without TLS.
@@ -42,7 +42,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for ProtocolDetect<A> {
 }
 
 impl<A> ProtocolDetect<A> {
-    /// Looks at the first bytes and leaves them where they are.
+    /// Detects the protocol from the first bytes, without consuming them.
     async fn protocol(&self, stream: &mut Stream) -> io::Result<Protocol> {
         let mut first = [0];
         timeout(self.0.heads.silence_max, stream.try_peek(&mut first)).await??;

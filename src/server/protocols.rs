@@ -1,17 +1,17 @@
-//! The protocol of a connection, and who serves it.
+//! The protocol of a connection, and the code that serves it.
 
 use pingora::{apps::HttpServerApp, protocols::Stream, server::ShutdownWatch};
 
 use super::{connections::Connections, http1, http2, places::ConnectionPlace};
 
-/// What a connection speaks.
+/// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Http1,
     Http2,
 }
 
-/// Serves a connection to its end: what was answered is written by then.
+/// Serves a connection to its end. By then, all answers have been written.
 pub(super) async fn serve<A>(
     connections: &Connections<A>,
     protocol: Protocol,

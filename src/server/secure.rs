@@ -1,9 +1,9 @@
-//! Connections over TLS: the handshake, within its time, before anything else.
+//! Connections over TLS: a bounded handshake comes first.
 //!
 //! # Design
 //!
-//! *Why not pingora's own listeners with TLS?* They build their handshakes once, so that authorities of clients could not
-//! be changed, and give a client a minute. What it does of the handshake itself is used.
+//! *Why not pingora's own TLS listeners?* They build their handshakes once, so that client authorities could not be
+//! changed, and give a client a minute. Only pingora's code for the handshake itself is used.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ use super::{
 };
 use crate::tls::Downstream;
 
-/// An application whose clients choose HTTP/1.1 or HTTP/2 with the handshake of TLS (ALPN, RFC 7301).
+/// An application whose clients choose HTTP/1.1 or HTTP/2 in the TLS handshake (ALPN, RFC 7301).
 pub(super) struct Secure<A> {
     connections: Arc<Connections<A>>,
     tls: Arc<Downstream>,
 }
 
 impl<A> Secure<A> {
-    /// The same connections as those behind an entrance without TLS.
+    /// Serves the same connections as the entrance without TLS.
     pub(super) fn new(connections: Arc<Connections<A>>, tls: Arc<Downstream>) -> Self {
         Self { connections, tls }
     }

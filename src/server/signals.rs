@@ -11,8 +11,8 @@ use super::Stop;
 
 /// Watches for SIGTERM, SIGINT and SIGQUIT on the current runtime. The first drains, the second ends at once.
 ///
-/// SIGQUIT means to pingora that a new process takes the listeners over; here it is one more way to say SIGTERM.
-/// The same may be asked for by whoever holds the sender.
+/// To pingora, SIGQUIT means that a new process takes over the listeners. Here it has the same effect as SIGTERM. Any
+/// holder of the sender may request a stop too.
 pub fn watch() -> io::Result<watch::Sender<Stop>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

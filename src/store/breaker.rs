@@ -1,19 +1,20 @@
-//! A store elsewhere that does not answer is not asked by every request (DESIGN, section 3, rule 12).
+//! A circuit breaker in front of an external store (DESIGN, section 3, rule 12). It keeps requests from waiting for a
+//! store that does not answer.
 //!
 //! # Design
 //!
-//! *Why?* A read goes on without the store, and a write is refused. Without a breaker each of them would first wait for
-//! as long as the store is given.
+//! *Why a breaker?* Without the store, a read passes without a tag and a write is refused. Without a breaker, each of
+//! them would first wait for the whole store timeout.
 //!
-//! *When does it open?* When a read, or the question for the time, has failed and taken its time for it. What fails at
-//! once, as a record that cannot be read does, makes nobody wait. A swap says nothing of reads: a store that is full
-//! answers them.
+//! *When does it open?* When a read of a record or of the time has failed after a long wait. An operation that fails at
+//! once, such as the read of a damaged record, makes no caller wait. A swap says nothing about reads: a full store
+//! still answers them.
 //!
-//! *When does it close?* A trial asks for a record again and again, one at a time, so that recovery waits for no request
-//! and no request waits for the trial.
+//! *When does it close?* When a trial read succeeds. Trials run one at a time, so recovery waits for no request, and no
+//! request waits for a trial.
 //!
-//! *Why are reads of records alone held back?* Each request begins with one. A swap, and the question for the time, are
-//! parts of what has begun before: a write that is to be settled tries it whatever happened to others.
+//! *Why does it hold back only reads of records?* Each request begins with one. A swap or a read of the time belongs to
+//! an operation that has already begun. A write that must be settled tries its swap, whatever happened to others.
 
 use std::{
     sync::{
@@ -36,30 +37,30 @@ use crate::core::{
     time::StoreTime,
 };
 
-/// The pause between two trials: what recovery costs at most beside the trial itself, and a load that no store feels.
+/// The pause between two trials. It is the longest delay of recovery beyond the trial itself, and a negligible load.
 const TRIAL_PAUSE: Duration = Duration::from_millis(250);
 
-/// The key of no resource, which trials ask for.
+/// The key that trials read. No resource has it.
 const TRIAL_KEY: &str = "answers?";
 
-/// A store that is left alone while it does not answer.
+/// A store that receives no reads of records while it does not answer.
 pub(super) struct Breaker {
     inner: Arc<dyn Store>,
-    /// A failure that took this long kept somebody waiting.
+    /// The duration from which a failure counts as a long wait.
     slow: Duration,
     is_open: Arc<AtomicBool>,
 }
 
-/// The task that closes a breaker, however it ends.
+/// Closes a breaker when its trial task ends, for whatever reason.
 struct Trial(Arc<AtomicBool>);
 
 impl Breaker {
-    /// In front of a store that has so long to answer.
+    /// Creates a breaker in front of a store that has `timeout` to answer.
     pub(super) fn new(inner: Arc<dyn Store>, timeout: Duration) -> Self {
         Self { inner, slow: timeout / 2, is_open: Arc::default() }
     }
 
-    /// Does an operation, and opens the breaker where it failed after a long wait.
+    /// Runs an operation, and opens the breaker if it fails after a long wait.
     async fn watched<T>(&self, operation: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         let begun = Instant::now();
         let result = operation.await;
@@ -70,7 +71,7 @@ impl Breaker {
     }
 
     fn open(&self) {
-        // Without a runtime the process is ending.
+        // There is no runtime when the process is ending.
         let Ok(runtime) = Handle::try_current() else { return };
         if self.is_open.swap(true, Ordering::AcqRel) {
             return;
@@ -156,7 +157,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(2);
 
-    /// A store that can be told to fail, after a while or at once.
+    /// A store that fails on demand, after a delay or at once.
     struct Failing {
         inner: MemoryStore,
         fails_after: std::sync::Mutex<Option<Duration>>,
@@ -233,7 +234,7 @@ mod tests {
         store.fail(Some(LIMIT * 9 / 10));
         let begun = Instant::now();
         assert_eq!(breaker.read(&key()).await, Err(StoreError::Unavailable));
-        assert_eq!(begun.elapsed(), LIMIT * 9 / 10, "the first one has found out");
+        assert_eq!(begun.elapsed(), LIMIT * 9 / 10, "the first read waits");
         let begun = Instant::now();
         for _ in 0..100 {
             assert_eq!(breaker.read(&key()).await, Err(StoreError::Unavailable));
@@ -259,7 +260,7 @@ mod tests {
         assert_eq!(store.asked() - asked, 10);
     }
 
-    /// What is under way is to be settled: its swap, and the time that it needs for that, are asked for all the same.
+    /// A write in progress must be settled: its swap, and the read of the time that it needs, are tried regardless.
     #[tokio::test(start_paused = true)]
     async fn a_swap_is_tried_whatever_became_of_reads() {
         let store = Failing::new();

@@ -1,4 +1,4 @@
-//! How much a store holds, for the metrics.
+//! The count of a store's records, for the metrics.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -11,13 +11,13 @@ use crate::{
     telemetry::metrics::{Gauged, watch},
 };
 
-/// The count of a store in this process is made when the metrics are read, and is good for this long.
+/// How long the count of a store in this process stays valid. It is made when the metrics are read.
 const GOOD_FOR: Duration = Duration::from_secs(1);
-/// A store elsewhere is counted this often: the scan costs it work, for each proxy.
+/// The pause between two counts of an external store. It is long because each proxy's scan costs the store work.
 const SCANNED_EVERY: Duration = Duration::from_secs(60);
-/// Records of one page of a scan.
+/// The number of records per page of a scan.
 const PAGE: usize = 500;
-/// A store elsewhere with more records is not counted: its own metrics tell its size.
+/// The largest external store that is counted, in records. The metrics of the store itself show larger sizes.
 const SCANNED_MAX: u64 = 100_000;
 
 /// A store, and the last count of its records.
@@ -38,8 +38,8 @@ impl Gauged for Census {
     }
 }
 
-/// Lets the metrics show what this store holds, for as long as this future is polled. A store in this process is counted
-/// when the metrics are read; another one is scanned now and then.
+/// Shows the counts of this store in the metrics, as long as this future is polled. A store in this process is counted
+/// when the metrics are read, an external store is scanned periodically.
 pub async fn count_records(store: Arc<dyn Store>) {
     let census = Arc::new(Census { store, last: Mutex::default() });
     watch(&census);
@@ -53,7 +53,7 @@ pub async fn count_records(store: Arc<dyn Store>) {
     }
 }
 
-/// Counts by looking at every record; `None` if there are too many, or the store fails.
+/// Counts a store by reading every record. Returns `None` if there are too many, or the store fails.
 async fn scan(store: &dyn Store) -> Option<Counts> {
     let (mut counts, mut after) = (Counts::default(), None);
     loop {

@@ -1,13 +1,13 @@
-//! Records as text, for stores that keep them outside the process: JSON, so that the engine's own tools show them
-//! readably.
+//! Records as text, for stores that keep them outside the process. The text is JSON, so that the engine's own tools
+//! show it in readable form.
 //!
 //! # Design
 //!
-//! *Why are moments relative to a base?* A store's time may have another zero in each process (`etcd`), or after each
-//! start (`disk`). There the base is the moment of the writing, and what is kept is how long it is from then. A store
-//! whose time is the same for all (`redis`) takes its first moment.
+//! *Why are moments relative to a base?* The zero of a store's time may differ between processes (`etcd`), or after
+//! each start (`disk`). There the base is the time of writing, and the text holds distances from it. A store whose time
+//! is the same for all processes (`redis`) uses time zero as the base.
 //!
-//! *Why a mirror of the record?* So that what is written down changes only when somebody means to change it.
+//! *Why mirror the types of the record?* So that the written format never changes by accident.
 
 use std::time::Duration;
 
@@ -27,34 +27,35 @@ mod lease;
 
 use lease::WrittenLease;
 
-/// What [`decode`] reads. A record of a later format is refused: it may say what this program does not know.
+/// The format that [`decode`] reads. A record of a later format is rejected: it may hold data unknown to this version.
 const FORMAT: u32 = 2;
 
-/// A record with a lease or a mark is seldom longer: one that is costs another allocation.
+/// The initial capacity of a text. A record with a lease or a mark is seldom longer. A longer one costs another
+/// allocation.
 const USUAL_BYTES: usize = 512;
 
-/// A record that cannot be read. The text names what is wrong and nothing of the record's content.
+/// A record that cannot be read. The text names the fault, and nothing of the record's content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a record in the store cannot be read: {0}")]
 pub struct DamagedRecord(String);
 
-/// Who wrote a record, and when: kept beside it by stores that several processes write to.
+/// The writer of a record, and the time of writing. Stores that several processes write to keep it with the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Label {
-    /// The one attempt to write that this is, of all that any process ever makes.
+    /// The name of this attempt to write, unique among all attempts of all processes.
     pub attempt: String,
-    /// Seconds since 1970 by the clock of the machine that wrote it. Such clocks are wrong now and then: it may decide
-    /// nothing but what is tidied up.
+    /// The time of writing, in seconds since 1970, by the clock of the writing machine. These clocks are sometimes
+    /// wrong, so this decides only when a record is cleaned up.
     pub unix_seconds: u64,
 }
 
-/// The record as JSON, its moments counted from `base`.
+/// Writes a record as JSON, with its moments counted from `base`.
 pub fn encode(record: &Record, base: StoreTime) -> String {
     encode_labelled(record, base, None)
 }
 
-/// The same, with a label beside it.
+/// Like [`encode`], but adds a label.
 pub fn encode_labelled(record: &Record, base: StoreTime, label: Option<Label>) -> String {
     let written = WrittenRecord {
         format: FORMAT,
@@ -73,21 +74,21 @@ pub fn encode_labelled(record: &Record, base: StoreTime, label: Option<Label>) -
         label,
     };
     let mut text = Vec::with_capacity(USUAL_BYTES);
-    // Numbers, strings and lists have nothing that JSON cannot say, and JSON is UTF-8.
+    // Neither step can fail: JSON can express all numbers, strings and lists, and is UTF-8.
     let _ = serde_json::to_writer(&mut text, &written);
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// The record that [`encode`] made this text of, its moments counted from `base`.
+/// Reads a record that [`encode`] wrote, with its moments counted from `base`.
 pub fn decode(text: &[u8], base: StoreTime) -> Result<Record, DamagedRecord> {
     decode_labelled(text, base).map(|(record, _)| record)
 }
 
-/// The same, and the label beside it.
+/// Like [`decode`], but also returns the label.
 pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<Label>), DamagedRecord> {
     let written =
         serde_json::from_slice::<WrittenRecord>(text).map_err(|error| match serde_json::from_slice(text) {
-            // What another format has in it is no damage.
+            // The content of another format is not damage.
             Ok(OfFormat { format }) if format != FORMAT => of_format(format),
             _ => unreadable(&error),
         })?;
@@ -111,7 +112,7 @@ pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<L
     Ok((record, written.label))
 }
 
-/// What all formats have.
+/// The field that all formats share.
 #[derive(Deserialize)]
 struct OfFormat {
     format: u32,
@@ -121,13 +122,13 @@ struct OfFormat {
 #[serde(deny_unknown_fields)]
 struct WrittenRecord {
     format: u32,
-    /// `null` is the revision that the engine gives to this very record.
+    /// The version, or `null` for the revision that the engine gives to this record.
     version: Option<u64>,
     touched: Option<u64>,
     fence: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     known: Option<WrittenKnown>,
-    /// Without it no tag is bare.
+    /// The bare tags. If absent, no tag is bare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bare_tags: Option<WrittenTags>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -319,7 +320,7 @@ fn moment(base: StoreTime, since: i64) -> StoreTime {
     StoreTime::from_milliseconds(base.milliseconds().saturating_add_signed(since))
 }
 
-/// Rounded up: what is kept for longer is late, never early.
+/// Converts a duration to milliseconds, rounded up: an end may come late, but never early.
 fn milliseconds(duration: Duration) -> u64 {
     StoreTime::default().plus(duration).milliseconds()
 }
@@ -332,7 +333,7 @@ fn name(hex: &str) -> Result<[u8; 16], DamagedRecord> {
     u128::from_str_radix(hex, 16).map(u128::to_be_bytes).map_err(|_error| damaged("a name in it"))
 }
 
-/// The bytes of a tag are not always UTF-8: each becomes the character of its number.
+/// Maps each byte to the character with the same number, because the bytes of a tag are not always UTF-8.
 fn latin(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
@@ -341,25 +342,25 @@ fn bytes(latin: &str) -> Vec<u8> {
     latin.chars().filter_map(|character| u8::try_from(character).ok()).collect()
 }
 
-/// What serde says may quote a lease id.
+/// Describes a serde error without its message, which may quote a lease id.
 fn unreadable(error: &serde_json::Error) -> DamagedRecord {
     let what = match error.classify() {
         Category::Eof => "it is cut off",
-        Category::Data => "it is JSON, and no record,",
+        Category::Data => "it is JSON, but not a record,",
         Category::Syntax | Category::Io => "it is not JSON",
     };
     DamagedRecord(format!("{what} at line {}, column {}", error.line(), error.column()))
 }
 
 fn of_format(format: u32) -> DamagedRecord {
-    DamagedRecord(format!("its format is {format}, and this version knows {FORMAT}"))
+    DamagedRecord(format!("its format is {format}, but this version supports only {FORMAT}"))
 }
 
 fn damaged(what: &str) -> DamagedRecord {
-    DamagedRecord(format!("{what} is not what was written"))
+    DamagedRecord(format!("{what} is damaged"))
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 fn is_false(value: &bool) -> bool {
     !value
 }

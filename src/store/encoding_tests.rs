@@ -1,4 +1,4 @@
-//! Every record comes back as it was, wherever time begins; nothing else is taken for a record.
+//! Every record survives encoding and decoding, whatever the zero of time. Nothing else decodes as a record.
 
 use proptest::{option, prelude::*};
 
@@ -23,7 +23,7 @@ fn stamps() -> impl Strategy<Value = Stamp> {
 }
 
 fn tags() -> impl Strategy<Value = EntityTag> {
-    // Every byte that an entity-tag may hold, those beyond ASCII too (RFC 9110 section 8.8.3).
+    // Every byte that an entity-tag may hold, including those beyond ASCII (RFC 9110 section 8.8.3).
     let characters = prop::collection::vec(prop_oneof![Just(0x21), 0x23..=0x7e_u8, 0x80..=0xff_u8], 0..12);
     (any::<bool>(), characters).prop_map(|(weak, opaque)| {
         let tag = if weak { EntityTag::weak(opaque) } else { EntityTag::strong(opaque) };
@@ -146,17 +146,17 @@ fn a_moment_before_the_first_is_the_first() {
 fn an_error_quotes_nothing() {
     let text = r#"{"format":2,"version":"0f8fad5b","touched":1,"fence":1}"#;
     let error = decode(text.as_bytes(), StoreTime::default()).unwrap_err().to_string();
-    assert!(error.ends_with("it is JSON, and no record, at line 1, column 32"), "{error}");
+    assert!(error.ends_with("it is JSON, but not a record, at line 1, column 32"), "{error}");
 }
 
 #[test]
 fn what_this_version_does_not_know_is_refused() {
     let refused = |text: &str| decode(text.as_bytes(), StoreTime::default()).unwrap_err().to_string();
     let later = refused(r#"{"format":3,"version":1,"touched":1,"fence":1,"more":1}"#);
-    assert_eq!(later, "a record in the store cannot be read: its format is 3, and this version knows 2");
+    assert_eq!(later, "a record in the store cannot be read: its format is 3, but this version supports only 2");
     let mark = r#"{"owner":"1","nonce":1,"deadline_ms":1,"leaves_lease":true}"#;
     let earlier = refused(&format!(r#"{{"format":1,"version":1,"touched":1,"fence":1,"claim":{mark}}}"#));
-    assert_eq!(earlier, "a record in the store cannot be read: its format is 1, and this version knows 2");
-    assert!(refused(r#"{"format":2,"version":1,"touched":1,"fence":1,"more":1}"#).contains("no record"));
+    assert_eq!(earlier, "a record in the store cannot be read: its format is 1, but this version supports only 2");
+    assert!(refused(r#"{"format":2,"version":1,"touched":1,"fence":1,"more":1}"#).contains("not a record"));
     assert!(refused("").contains("cut off"));
 }

@@ -1,12 +1,12 @@
-//! Whether an engine still is what it was: revisions that go back mean that acknowledged writes are lost, by a failover,
-//! a restored backup or a deleted database.
+//! Detects an engine that has lost acknowledged writes, through a failover, a restored backup or a deleted database.
+//! The sign is a revision that goes back.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::StoreError;
 use crate::core::record::Revision;
 
-/// The greatest revision that this process has seen, and whether a smaller one came after it.
+/// The greatest revision that this process has seen, and whether a smaller one followed.
 #[derive(Default)]
 pub(super) struct Epoch {
     greatest: AtomicU64,
@@ -14,8 +14,8 @@ pub(super) struct Epoch {
 }
 
 impl Epoch {
-    /// The revision that the engine must have reached, for [`Epoch::accept`]. To be taken before it is asked: answers
-    /// may overtake each other on their way.
+    /// Returns the revision that the engine must have reached, for [`Epoch::accept`]. The caller takes it before it
+    /// sends the request, because answers may overtake each other.
     pub(super) fn reached(&self) -> Result<Revision, StoreError> {
         if self.is_over.load(Ordering::Relaxed) {
             return Err(StoreError::Unavailable);
@@ -23,8 +23,8 @@ impl Epoch {
         Ok(Revision(self.greatest.load(Ordering::Acquire)))
     }
 
-    /// Takes note of the engine's revision in an answer. From the first that is smaller than what was `reached` before
-    /// the question, every operation fails.
+    /// Notes the engine's revision from an answer. Once a revision is smaller than what was `reached` before the
+    /// request, every operation fails.
     pub(super) fn accept(&self, reached: Revision, current: Revision) -> Result<(), StoreError> {
         if current >= reached {
             self.greatest.fetch_max(current.0, Ordering::AcqRel);
@@ -34,8 +34,8 @@ impl Epoch {
             tracing::error!(
                 seen = reached.0,
                 found = current.0,
-                "the store has lost writes that it had acknowledged: its revisions go back. Guarded writes are refused \
-                 until this process is started again, once the store's `incarnation` key was deleted"
+                "the store has lost acknowledged writes: its revisions have gone back. Guarded writes are refused \
+                 until the store's `incarnation` key is deleted and this process is restarted"
             );
         }
         Err(StoreError::Unavailable)

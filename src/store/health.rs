@@ -1,11 +1,11 @@
-//! One line in the log when an engine fails, and one when it answers again: it is asked thousands of times a second.
+//! Logs one line when an engine fails, and one when it answers again. It is queried thousands of times a second.
 
 use std::{
     fmt::Display,
     sync::atomic::{AtomicBool, Ordering},
 };
 
-/// Whether an engine answers.
+/// The health of an engine: whether it answers.
 pub(super) struct EngineHealth {
     engine: &'static str,
     is_failing: AtomicBool,
@@ -18,7 +18,7 @@ impl EngineHealth {
 
     pub(super) fn fails(&self, error: &dyn Display) {
         if !self.is_failing.swap(true, Ordering::Relaxed) {
-            tracing::error!(%error, "{} does not answer: while it does not, guarded writes are refused", self.engine);
+            tracing::error!(%error, "{} does not answer: guarded writes are refused until it does", self.engine);
         }
     }
 

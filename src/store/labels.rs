@@ -8,26 +8,26 @@ use std::{
 use super::encoding::Label;
 use crate::entropy::random_u64;
 
-/// Makes labels, no two of which are the same.
+/// A source of labels that are all different.
 pub(super) struct Labels {
     process: u64,
     attempts: AtomicU64,
 }
 
 impl Labels {
-    /// Labels of this process, which takes a random number for its name.
+    /// Creates the labels of this process, which uses a random number as its name.
     pub(super) fn new() -> Result<Self, getrandom::Error> {
         Ok(Self { process: random_u64()?, attempts: AtomicU64::new(0) })
     }
 
-    /// The next one.
+    /// Returns the next label.
     pub(super) fn next(&self) -> Label {
         let number = self.attempts.fetch_add(1, Ordering::Relaxed);
         Label { attempt: format!("{:016x}-{number}", self.process), unix_seconds: unix_time().as_secs() }
     }
 }
 
-/// Whether what has this label was written so long ago, as far as the machines' clocks can tell.
+/// Whether a record with this label was written at least `age` ago, as far as the machines' clocks can tell.
 pub(super) fn is_older(label: Option<&Label>, age: Duration) -> bool {
     label.is_none_or(|label| Duration::from_secs(label.unix_seconds).saturating_add(age) <= unix_time())
 }

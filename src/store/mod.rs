@@ -1,14 +1,14 @@
-//! Where records are kept: compare-and-swap over [`Record`]s with the store's own time (DESIGN, section 7).
+//! The stores of records: compare-and-swap over [`Record`]s with the store's own time (DESIGN, section 7).
 //!
-//! A store knows nothing of HTTP, of leases, or of what a record means. Its contract:
+//! A store does not depend on HTTP, on leases, or on the meaning of a record. Its contract:
 //!
-//! * [`Store::swap`] succeeds only against the revision that the record has at that moment. Each success gives the
-//!   record a revision greater than any that the store gave before; those of two resources that succeed in the same
-//!   moment may be equal.
-//! * An absent record has a revision too: the floor of its bucket. In the step that forgets a record the floor is
-//!   raised to that record's revision, so a swap that was decided on "absent" before fails afterwards.
-//! * A record that is not idle ([`Record::is_idle`]) is never forgotten. Where there is no room for one, the answer is
-//!   [`StoreError::Full`].
+//! * [`Store::swap`] succeeds only against the current revision of the record. Each success gives the record a revision
+//!   greater than any that the store gave before. Swaps of two resources that succeed at the same moment may get the
+//!   same revision.
+//! * An absent record has a revision too: the floor of its bucket. The step that forgets a record also raises the floor
+//!   to that record's revision. A swap that was decided on "absent" before that step fails after it.
+//! * A record that is not idle ([`Record::is_idle`]) is never forgotten. If there is no room for one, the operation
+//!   fails with [`StoreError::Full`].
 //! * [`Snapshot::now`] is the store's time at the moment of the operation.
 
 use std::fmt;
@@ -43,7 +43,8 @@ pub use open::{Left, OpenError, Opened, open};
 pub use records::{Records, Updated};
 pub use secret::PASSWORD_VARIABLE;
 
-/// What tells the versions of one store from those of any other; drawn at random with the store's first start.
+/// The number that distinguishes the versions of one store from those of any other. It is drawn at random at the
+/// store's first start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incarnation(pub u64);
 
@@ -53,29 +54,29 @@ impl fmt::Display for Incarnation {
     }
 }
 
-/// What became of a swap.
+/// The result of a swap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Swapped {
-    /// It happened: the record as it is now.
+    /// The swap was made. Holds the new record.
     Done(Snapshot),
-    /// The record had another revision: the record as it is now.
+    /// The record had another revision. Holds the current record.
     Conflict(Snapshot),
 }
 
-/// Why a store did not do what it was asked for.
+/// Why a store operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Every place is taken by a busy record.
+    /// Busy records take up all the room.
     #[error("no room for another busy record")]
     Full,
-    /// It could not be asked, or did not answer in time.
+    /// The store could not be reached, or did not answer in time.
     #[error("the store is not available")]
     Unavailable,
 }
 
 impl StoreError {
-    /// Its name in metrics.
+    /// The name of the error in metrics.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Full => FULL,
@@ -84,24 +85,24 @@ impl StoreError {
     }
 }
 
-/// The contract of the module's documentation.
+/// A store of records. The documentation of this module states its contract.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Its incarnation.
+    /// Returns the incarnation of the store.
     fn incarnation(&self) -> Incarnation;
 
-    /// Its time, without a record.
+    /// Returns the store's time, without reading a record.
     async fn now(&self) -> Result<StoreTime, StoreError>;
 
-    /// The record of a resource.
+    /// Reads the record of a resource.
     async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError>;
 
-    /// Puts `next` in the place of the record that has the revision `expected`.
+    /// Replaces the record with `next` if it has the revision `expected`.
     async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError>;
 
-    /// Up to `limit` of the records that come after that of `after`, or from the first on, in an order that is the
-    /// store's own. The end is reached where there are fewer. A record that is put in or forgotten meanwhile may be
-    /// among them or not.
+    /// Returns up to `limit` records after that of `after`, or from the first record on. The order is the store's own.
+    /// Fewer than `limit` records mean the end. A record that is added or forgotten meanwhile may be missing or
+    /// present.
     async fn scan(&self, after: Option<&ResourceKey>, limit: usize)
     -> Result<Vec<(ResourceKey, Snapshot)>, StoreError>;
 
@@ -109,27 +110,27 @@ pub trait Store: Send + Sync {
     /// the wait.
     async fn changed(&self, key: &ResourceKey, seen: Revision);
 
-    /// How much it holds, where it can tell without a look at every record.
+    /// Counts what the store holds, if it can do so without reading every record.
     fn count(&self) -> Option<Counts> {
         None
     }
 
-    /// Gives every absent record a later revision, and with it another version: nothing that was learned of a resource
-    /// without a record holds any longer. It is for an operator: an engine may take seconds for it.
+    /// Gives every absent record a later revision, and with it another version. Whatever was learned of a resource
+    /// without a record is then invalid. Only operators use this: an engine may take seconds.
     async fn raise_floors(&self) -> Result<(), StoreError>;
 
-    /// Whether a change would last now: makes one that changes nothing.
+    /// Checks whether a change would be durable now, by making one that changes nothing.
     async fn try_out(&self) -> Result<(), StoreError> {
         let nothing = ResourceKey::from_text("ready?");
         let before = self.read(&nothing).await?;
         match self.swap(&nothing, before.revision, before.record).await {
-            // Where somebody else came before, his change has lasted. Where there is no room for another record, those
-            // that are there can be changed.
+            // If another swap came first, that change was durable. If there is no room for another record, existing
+            // records can still be changed.
             Ok(_) | Err(StoreError::Full) => Ok(()),
             Err(StoreError::Unavailable) => Err(StoreError::Unavailable),
         }
     }
 
-    /// Ends the use of the store by this process, in good order.
+    /// Ends the use of the store by this process in an orderly way.
     async fn close(&self) {}
 }

@@ -1,4 +1,4 @@
-//! From the configuration to a store.
+//! Opens the store that the configuration describes.
 
 use std::{error::Error, io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -17,78 +17,78 @@ use crate::{
     entropy::random_u64,
 };
 
-/// Why there is no store.
+/// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The operating system has no random number to give.
     #[error("no random numbers: {0}")]
     NoRandomNumbers(#[from] getrandom::Error),
-    /// Its file is of no use.
+    /// The file of the store cannot be used.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// It did not answer within `store.timeout`.
+    /// The store did not answer within `store.timeout`.
     #[error("the store does not answer: is it running, and is store.timeout long enough?")]
     Silent,
-    /// It answered with an error, or cannot be reached as it is configured.
+    /// The store answered with an error, or cannot be reached with this configuration.
     #[error("the store cannot be used")]
     Engine(#[source] Box<dyn Error + Send + Sync>),
-    /// A file that is needed for it cannot be read.
+    /// A file that the store requires cannot be read.
     #[error("{} cannot be read", .path.display())]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// Why the file cannot be read.
         #[source]
         error: io::Error,
     },
-    /// Neither a file nor the environment has its password.
+    /// Neither a file nor the environment holds the store's password.
     #[error("store.user needs a password: name a file in store.password_file, or set {PASSWORD_VARIABLE}")]
     NoPassword,
-    /// What stands there was not written by this program.
-    #[error("the store holds something else than ifmatch wrote at {0}")]
+    /// The value of this key was not written by this program.
+    #[error("the store's value of {0} was not written by ifmatch")]
     Damaged(String),
 }
 
 /// A store that is ready for use.
 pub struct Opened {
-    /// It.
+    /// The store itself.
     pub store: Arc<dyn Store>,
-    /// How the process that used it before has left it.
+    /// How the previous process left the store.
     pub left: Left,
 }
 
-/// How the process that used a store before has left it: whether it may have left writes under way, of which the store
-/// knows nothing.
+/// How the previous process left a store: whether writes may still be in progress that the store has no record of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// It has left none.
+    /// The process left no writes in progress.
     InOrder,
-    /// It died: its connections were closed then.
+    /// The process died, and its connections were closed with it.
     ByDeath,
-    /// The machine was started since, or it was another machine: nobody may have closed the connections.
+    /// The machine has restarted since, or was another one: the connections may never have been closed.
     ByPowerLoss,
 }
 
 impl Left {
-    /// How long writes and grants are held back after the start: until no write of an earlier process can come any more.
+    /// Returns how long writes and grants are held back after the start: until no write of an earlier process can
+    /// arrive any more.
     pub fn hold(self, config: &Config) -> Duration {
         let late = |upstream: &Upstream| match self {
             Self::InOrder => Duration::ZERO,
             Self::ByDeath => upstream.late_max,
-            // The upstream may still wait for the rest of a write, or work on it, as if its client were there.
+            // The upstream may still wait for the rest of a write, or process it, as if its client were connected.
             Self::ByPowerLoss => upstream.timeout.saturating_add(upstream.late_max),
         };
         let late = config.routes.iter().map(|route| late(&route.upstream)).max().unwrap_or_default();
         let hold = config.store.start_grace.max(late);
         if self != Self::InOrder {
-            tracing::warn!(?hold, left = ?self, "the store was not closed in good order: writes and grants are held back");
+            tracing::warn!(?hold, left = ?self, "the store was not closed cleanly: writes and grants are held back");
         }
         hold
     }
 }
 
-/// The store that a configuration asks for. What it does in the background runs where this was called.
+/// Opens the configured store. Its background tasks run on the runtime of the caller.
 pub async fn open(settings: &config::StoreSettings) -> Result<Opened, OpenError> {
     let (clock, idle_ttl) = (Arc::new(BootClock), settings.idle_ttl);
     let room = Room { records: settings.capacity, bytes: settings.max_bytes };
@@ -103,7 +103,7 @@ pub async fn open(settings: &config::StoreSettings) -> Result<Opened, OpenError>
             let (store, left) = DiskStore::open(path, clock, room, idle_ttl).await?;
             Opened { store: Arc::new(store), left }
         }
-        // The marks of a dead process are in the store, with their deadlines: nothing needs to be held back.
+        // The store holds the marks of a dead process, with their deadlines, so nothing needs to be held back.
         StoreKind::Etcd(etcd) => elsewhere(Arc::new(EtcdStore::connect(etcd, settings, clock).await?)),
         StoreKind::Redis(redis) => elsewhere(Arc::new(RedisStore::connect(redis, settings).await?)),
     })

@@ -1,4 +1,5 @@
-//! The store's client: each operation has a time limit and is measured, and a change is repeated while others interfere.
+//! The client of a store. It limits and measures the time of each operation, and repeats a change while others
+//! interfere.
 
 use std::{
     sync::Arc,
@@ -16,58 +17,58 @@ use crate::{
     telemetry::metrics::{self, StoreOperation},
 };
 
-/// How often a change is tried again because another one came between. Each time that other change got on, so this many
-/// losses in a row mean that something else is wrong.
+/// The most attempts at a change that other changes interrupt. Each interruption means that another change succeeded,
+/// so this many in a row show that something else is wrong.
 const UPDATE_ATTEMPTS_MAX: usize = 1_000;
 
-/// The longest time in which a store gives all absent records a later revision: an engine scans its keys for it.
+/// The time limit of [`Records::raise_floors`]. It is long because an engine scans its keys for it.
 const RAISE_FLOORS_MAX: Duration = Duration::from_secs(60);
 
-/// A store with the time limit of its operations.
+/// A store with a time limit for its operations.
 #[derive(Clone)]
 pub struct Records {
     store: Arc<dyn Store>,
     timeout: Duration,
 }
 
-/// A record after [`Records::update`].
+/// The result of [`Records::update`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Updated {
-    /// The record as it is now.
+    /// The current record.
     pub snapshot: Snapshot,
-    /// Whether the step has changed it.
+    /// Whether the step changed the record.
     pub is_changed: bool,
 }
 
 impl Records {
-    /// The records of a store whose operations take at most `timeout`.
+    /// Creates a client of a store whose operations take at most `timeout`.
     pub fn new(store: Arc<dyn Store>, timeout: Duration) -> Self {
         Self { store, timeout }
     }
 
-    /// What tells the versions of this store from those of any other.
+    /// Returns the number that distinguishes the versions of this store from those of any other.
     pub fn incarnation(&self) -> Incarnation {
         self.store.incarnation()
     }
 
-    /// The record of a resource.
+    /// Reads the record of a resource.
     pub async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
         self.measured(StoreOperation::Read, self.store.read(key)).await
     }
 
-    /// The store's time.
+    /// Returns the store's time.
     pub async fn now(&self) -> Result<StoreTime, StoreError> {
         self.measured(StoreOperation::Now, self.store.now()).await
     }
 
-    /// Puts `next` in the place of the record that has the revision `expected`.
+    /// Replaces the record with `next` if it has the revision `expected`.
     pub async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
         self.measured(StoreOperation::Swap, self.store.swap(key, expected, next)).await
     }
 
-    /// Changes the record of a resource by `step`. If another change comes between, `step` is asked again about the record
-    /// as it is then; if it gives `None`, the record stays as it is. A caller that has read the record already passes it as
-    /// `known`.
+    /// Changes the record of a resource by `step`. If another change comes first, `step` is called again with the new
+    /// record. If `step` returns `None`, the record stays unchanged. A caller that has already read the record passes
+    /// it as `known`.
     pub async fn update(
         &self,
         key: &ResourceKey,
@@ -88,7 +89,7 @@ impl Records {
         Err(StoreError::Unavailable)
     }
 
-    /// The next records, in the store's own order ([`Store::scan`]).
+    /// Returns the next records, in the store's own order ([`Store::scan`]).
     pub async fn scan(
         &self,
         after: Option<&ResourceKey>,
@@ -97,12 +98,12 @@ impl Records {
         in_time(self.timeout, self.store.scan(after, limit)).await
     }
 
-    /// Waits until the record has another revision than `seen`; may return early ([`Store::changed`]).
+    /// Waits until the record has another revision than `seen`. May return early ([`Store::changed`]).
     pub async fn changed(&self, key: &ResourceKey, seen: Revision) {
         self.store.changed(key, seen).await;
     }
 
-    /// Whether a change would last in the store now.
+    /// Checks whether a change in the store would be durable now.
     pub async fn try_out(&self) -> Result<(), StoreError> {
         in_time(self.timeout, self.store.try_out()).await
     }

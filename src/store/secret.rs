@@ -1,14 +1,14 @@
-//! The passwords of stores: never in the configuration itself, never in a log.
+//! The passwords of stores. They are never in the configuration itself, and never in a log.
 
 use std::{env, fs};
 
 use super::OpenError;
 use crate::config::Login;
 
-/// Where a password is looked for that no file has.
+/// The environment variable that holds the password if no file does.
 pub const PASSWORD_VARIABLE: &str = "IFMATCH_STORE_PASSWORD";
 
-/// The password of a login, without the end of the line that editors put behind it.
+/// Returns the password of a login, without the line ending that editors append.
 pub(super) fn password(login: &Login) -> Result<String, OpenError> {
     let text = match &login.password_file {
         Some(path) => fs::read_to_string(path).map_err(|error| OpenError::File { path: path.clone(), error })?,

@@ -4,9 +4,9 @@
 //!
 //! # Design
 //!
-//! *Why is the line not a record of `tracing` like all others?* Its fields are known, so it is put together directly, for
-//! a fifth of what a record costs; and it may wait for others on its way out. Only where logs go to a collector too it
-//! is made once more, as a record.
+//! *Why is the line not a record of `tracing` like all others?* Its fields are known, so it is formatted directly, at a
+//! fifth of the cost of a record. It may also wait for other lines before it is written. Only if logs go to a collector
+//! too, the line is made again as a record.
 
 use std::{
     cell::RefCell,
@@ -30,69 +30,69 @@ use crate::{
     core::{address, refusal::Code, resource::ResourceKey},
 };
 
-/// What is known of a request by the time it is over, beside what its connection tells.
+/// The facts about a finished request that do not come from its connection.
 #[derive(Debug, Default)]
 pub struct AccessEntry {
-    /// The route that it took.
+    /// The route that the request took.
     pub route: Option<Arc<Route>>,
-    /// The resource that it acts on, on a guarded route.
+    /// The resource of the request, on a guarded route.
     pub key: Option<ResourceKey>,
-    /// What was decided of it: `passed`, or a word of the guard's.
+    /// The verdict: `passed`, or a word of the guard.
     pub verdict: Option<&'static str>,
-    /// Why it was refused.
+    /// The code of the refusal, if the request was refused.
     pub refused: Option<Code>,
-    /// The server that it was sent to, the last one if there were several.
+    /// The server that received the request, the last one if there were several.
     pub server: Option<address::Address>,
-    /// What is noted of it on its way, where anything is.
+    /// The notes on the request, if any are made.
     pub trail: Option<Arc<StreamInfo>>,
-    /// How long it took: known at its end, before anybody is told of it.
+    /// How long the request took; set at its end, before it is logged and measured.
     pub total: Duration,
-    /// How long it waited for other writes on its resource, if it took a claim; known at its end.
+    /// How long the request waited for other writes on its resource, if it took a claim; set at its end.
     pub claim_wait: Option<Duration>,
-    /// How long servers took to begin their answers, if any was asked; known at its end.
+    /// How long servers took to begin their answers, if any was contacted; set at the end of the request.
     pub upstream_time: Option<Duration>,
 }
 
 impl AccessEntry {
-    /// What was decided, in one word: the code of the refusal, or what else became of it.
+    /// Returns the code of the refusal, else the verdict.
     pub fn decided(&self) -> Option<&'static str> {
         self.refused.map(Code::as_str).or(self.verdict)
     }
 }
 
-/// What its connection tells of a request.
+/// The facts about a request that come from its connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientExchange<'a> {
     /// The method as received.
     pub method: &'a Method,
     /// The target as received.
     pub target: &'a [u8],
-    /// The status of the answer; 0 where none was sent.
+    /// The status of the answer; 0 if none was sent.
     pub status: u16,
-    /// Bytes of the request's body.
+    /// The size of the request body in bytes.
     pub received_bytes: usize,
-    /// Bytes of the answer's body.
+    /// The size of the answer's body in bytes.
     pub sent_bytes: usize,
-    /// Where the request came from, if not from a Unix socket.
+    /// The address of the client; `None` if the request came over a Unix socket.
     pub client: Option<SocketAddr>,
-    /// Whether it came over TLS.
+    /// Whether the request came over TLS.
     pub is_tls: bool,
 }
 
-/// The target of its lines.
+/// The target of access log lines.
 pub(super) const TARGET: &str = "ifmatch::access";
 
-/// What becomes of the lines: 0 for nothing, 1 for text, 2 for JSON, and [`RECORDS`] more where they are records too.
+/// The output of lines: 0 for none, 1 for text, 2 for JSON, plus [`RECORDS`] if they are also made as records.
 static LINES: AtomicU8 = AtomicU8::new(0);
 const RECORDS: u8 = 4;
 
-/// Begins to write lines of this form, and to make records of them for a collector if there is one.
+/// Starts the output of lines in this form, and of records if a collector receives them.
 pub(super) fn start(form: Form, records: bool) {
     let lines = if form == Form::Json { 2 } else { 1 };
     LINES.store(lines | if records { RECORDS } else { 0 }, Ordering::Relaxed);
 }
 
-/// Whether `write` would write anything.
+/// Returns whether `write` would write anything.
 pub fn enabled() -> bool {
     LINES.load(Ordering::Relaxed) != 0
 }
@@ -117,7 +117,7 @@ pub(super) fn write(entry: &AccessEntry, exchange: &ClientExchange<'_>) {
     }
 }
 
-/// The fields of a line in their order.
+/// Passes the fields of a line to `field`, in order.
 fn fields(
     entry: &AccessEntry,
     exchange: &ClientExchange<'_>,
@@ -160,7 +160,7 @@ fn fields(
     }
 }
 
-/// The same as a record of `tracing`.
+/// Makes a record of `tracing` with the same fields.
 fn record(entry: &AccessEntry, exchange: &ClientExchange<'_>) {
     let route = entry.route.as_deref();
     tracing::info!(
@@ -183,12 +183,12 @@ fn record(entry: &AccessEntry, exchange: &ClientExchange<'_>) {
     );
 }
 
-/// A target without its query.
+/// Returns a target without its query.
 pub(super) fn path(target: &[u8]) -> &[u8] {
     target.split(|&octet| octet == b'?').next().unwrap_or_default()
 }
 
-/// Milliseconds in steps of a microsecond.
+/// Converts a duration to milliseconds, rounded to a microsecond.
 fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }

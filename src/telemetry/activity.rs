@@ -1,13 +1,13 @@
-//! What has happened lately, for an operator who looks: outcomes by route, and the resources that clients fight over.
+//! Recent activity, for operators: outcomes by route, and the resources over which clients conflict.
 //!
 //! # Design
 //!
-//! *What does it cost a request?* One lock that its thread has to itself, and one small map. Nothing at all where there
-//! is no admin listener.
+//! *What does it cost a request?* One lock that its thread has to itself, and one small map. Without an admin listener
+//! it costs nothing.
 //!
-//! *How does a table of a fixed size find the hot ones among millions?* By the space-saving rule: a newcomer takes the
-//! place of the least one and inherits its weight, so what comes often stays, and what comes once goes with the next.
-//! Counts are those since a resource got its place: never too high.
+//! *How does a table of fixed size find the hot resources among millions?* By the space-saving rule: a newcomer
+//! replaces the entry with the least weight and inherits that weight. So a frequent resource stays, and a rare one goes
+//! with the next newcomer. Counts begin when a resource gets its place, so they are never too high.
 
 use std::{
     cell::Cell,
@@ -22,54 +22,54 @@ use std::{
 use super::access::AccessEntry;
 use crate::core::{refusal::Code, resource::ResourceKey};
 
-/// Tallies, one for each of so many threads before two share one.
+/// The number of tallies, and so of threads that each have their own.
 const TALLIES: usize = 16;
 
-/// Parts of the table of hot resources, each under its lock.
+/// The number of parts of the table of hot resources, each under its own lock.
 const PARTS: usize = 8;
 
-/// Resources in one part.
+/// The number of resources in one part.
 const PLACES: usize = 48;
 
-/// How long the table looks back, at the least; twice that at the most.
+/// The least time for which the table looks back; at most it looks back twice as long.
 const WINDOW: Duration = Duration::from_secs(300);
 
-/// A shorter wait for the claim is none.
+/// The shortest wait for a claim that counts as a wait.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 
-/// What has happened since the start, and lately.
+/// The outcomes since the start, and the resources with recent conflicts.
 #[derive(Debug)]
 pub struct Activity {
     tallies: Vec<Mutex<HashMap<Box<str>, Tally>>>,
     parts: Vec<Mutex<ActivityPart>>,
 }
 
-/// How the requests of one route ended, since the start.
+/// The outcomes of the requests of one route since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// By verdict or code of refusal.
+    /// The number of requests by verdict or code of refusal.
     pub outcomes: BTreeMap<&'static str, u64>,
-    /// By what it means: each is counted once.
+    /// The number of requests by meaning; each request counts once.
     pub meanings: [u64; Meaning::ALL.len()],
 }
 
-/// What the end of a request means to an operator.
+/// The meaning of a request's outcome to an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// The upstream has answered it.
+    /// The upstream answered the request.
     Passed,
-    /// It was answered here, and it is no refusal: from memory, or an operation on a lease.
+    /// The proxy answered the request without refusing it: from memory, or as an operation on a lease.
     Local,
-    /// It was answered with 412, by whomever: somebody else came first.
+    /// The proxy or the upstream answered with 412: another client came first.
     Conflict,
-    /// It was refused for another reason.
+    /// The proxy refused the request for another reason.
     Refused,
-    /// It was answered with a status of 500 or more, or not at all.
+    /// The request was answered with a status of 500 or more, or not at all.
     Failed,
 }
 
 impl Meaning {
-    /// Each with its name.
+    /// All meanings with their names.
     pub const ALL: [(&'static str, Self); 5] = [
         ("passed", Self::Passed),
         ("local", Self::Local),
@@ -90,7 +90,7 @@ impl Meaning {
 }
 
 impl Tally {
-    /// How many requests meant this.
+    /// Returns the number of requests with this meaning.
     pub fn count(&self, meaning: Meaning) -> u64 {
         self.meanings.get(meaning as usize).copied().unwrap_or_default()
     }
@@ -110,20 +110,20 @@ impl Tally {
     }
 }
 
-/// A resource that clients fight over, lately.
+/// A resource with recent conflicts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hot {
-    /// Its key.
+    /// The key of the resource.
     pub key: ResourceKey,
-    /// How many requests were answered with 412.
+    /// The number of requests that were answered with 412.
     pub conflicts: u64,
-    /// How many writes waited for the claim.
+    /// The number of writes that waited for the claim.
     pub waits: u64,
     /// The longest of these waits.
     pub longest_wait: Duration,
 }
 
-/// One part of the table: what it looks at now, and before.
+/// One part of the table, with the current window and the one before.
 #[derive(Debug)]
 struct ActivityPart {
     began: Instant,
@@ -150,7 +150,7 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// A request has ended, answered with this status; 0 where it got no answer.
+    /// Counts a finished request with the status of its answer, 0 if it had none.
     pub fn ended(&self, entry: &AccessEntry, status: u16) {
         let outcome = entry.refused.map(Code::as_str).or(entry.verdict).unwrap_or("failed");
         let route = entry.route.as_deref().map_or("", |route| route.name.as_str());
@@ -168,7 +168,7 @@ impl Activity {
         }
     }
 
-    /// A write has waited for its turn at the claim.
+    /// Counts the wait of a write for its claim.
     pub fn waited(&self, key: &ResourceKey, wait: Duration) {
         if wait >= WAIT_MIN {
             self.heat(key, |heat| {
@@ -178,7 +178,7 @@ impl Activity {
         }
     }
 
-    /// How the requests of each route ended; those that took none are under the empty name.
+    /// Returns the outcomes of each route. Requests that took no route are under the empty name.
     pub fn routes(&self) -> BTreeMap<String, Tally> {
         let mut routes = BTreeMap::<String, Tally>::new();
         for tallies in &self.tallies {
@@ -189,7 +189,7 @@ impl Activity {
         routes
     }
 
-    /// The hottest resources, at most `limit`, the hottest first.
+    /// Returns at most `limit` of the hottest resources, the hottest first.
     pub fn hottest(&self, limit: usize) -> Vec<Hot> {
         let mut all = Vec::new();
         for part in &self.parts {
@@ -219,7 +219,7 @@ impl Activity {
 }
 
 impl ActivityPart {
-    /// Begins a new window where the current one is over.
+    /// Begins a new window if the current one is over.
     fn turn(&mut self) {
         let windows = self.began.elapsed().as_secs() / WINDOW.as_secs();
         if windows > 0 {
@@ -229,7 +229,7 @@ impl ActivityPart {
         }
     }
 
-    /// The place of a resource; where there is none left, that of the least one.
+    /// Returns the place of a resource. If no place is left, the resource takes that of the one with the least weight.
     fn place(&mut self, key: &ResourceKey) -> &mut Heat {
         let mut weight = 0;
         if self.current.len() >= PLACES && !self.current.contains_key(key) {
@@ -254,12 +254,12 @@ impl Heat {
     }
 }
 
-/// A panic under the lock leaves counts behind, of which each is one step.
+/// Locks a mutex. A poisoned one stays usable: the counts are valid after a panic, because each changes in one step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number of this thread among those that have asked.
+/// Returns the number of this thread, in the order of the first calls.
 fn own_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

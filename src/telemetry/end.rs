@@ -1,4 +1,4 @@
-//! The two ends of a request, as telemetry sees it.
+//! The beginning and the end of a request in telemetry.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use super::{
 };
 use crate::{config::Word as _, core::refusal::Code};
 
-/// Begins to note what becomes of a request with these fields.
+/// Begins the notes on a request with these header fields.
 pub fn begin(entry: &mut AccessEntry, headers: &HeaderMap) {
     if is_on() {
         entry.trail = Some(Arc::new(StreamInfo::new(Trace::begin(headers))));
     }
 }
 
-/// Tells of a request that is over: in its entry, in the metrics, in its span, and in the log.
+/// Records the end of a request in its entry, the metrics, its span and the log.
 pub fn end(entry: &mut AccessEntry, exchange: &ClientExchange<'_>) {
     let Some(trail) = entry.trail.clone() else { return };
     entry.total = trail.started.elapsed();
@@ -51,7 +51,7 @@ pub fn end(entry: &mut AccessEntry, exchange: &ClientExchange<'_>) {
     }
 }
 
-/// A request in the words of the semantic conventions, and in ours.
+/// Describes a request with the attributes of the semantic conventions and those of ifmatch.
 fn describe(entry: &AccessEntry, exchange: &ClientExchange<'_>) -> Description {
     let method = known(exchange.method);
     let path = String::from_utf8_lossy(access::path(exchange.target)).into_owned();
@@ -70,7 +70,7 @@ fn describe(entry: &AccessEntry, exchange: &ClientExchange<'_>) -> Description {
     }
     attributes.extend(exchange.client.map(|client| KeyValue::new("client.address", client.ip().to_string())));
     attributes.extend(entry.decided().map(|verdict| KeyValue::new(define::VERDICT, verdict)));
-    // A method that is unknown is called HTTP in names.
+    // The name of a span has HTTP for an unknown method.
     let verb = if method == "_OTHER" { "HTTP" } else { method };
     let Some(route) = &entry.route else { return Description { name: verb.to_owned(), attributes, failed } };
     let template = route.path.to_string();

@@ -1,4 +1,4 @@
-//! One exchange with a server, as it is seen from here: its span, its time, and what it tells the server of the trace.
+//! The telemetry of one exchange with a server: its span, its duration, and the trace fields for the server.
 
 use std::{
     sync::Arc,
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::core::address::Address;
 
-/// An exchange that has begun; dropped unanswered, it was given up.
+/// Watches an exchange that has begun. An exchange dropped without an answer counts as abandoned.
 #[derive(Debug)]
 pub struct ExchangeWatch(Option<Box<WatchedExchange>>);
 
@@ -26,9 +26,9 @@ pub struct ExchangeWatch(Option<Box<WatchedExchange>>);
 struct WatchedExchange {
     trail: Option<Arc<StreamInfo>>,
     step: Option<Step>,
-    /// The method, once the request is made.
+    /// The method, once the request has been made.
     method: Option<Method>,
-    /// `host:port`, as the configuration has it.
+    /// The `host:port` of the server, as in the configuration.
     server: String,
     is_tls: bool,
     address: Option<Address>,
@@ -36,17 +36,17 @@ struct WatchedExchange {
 }
 
 impl ExchangeWatch {
-    /// Of nothing.
+    /// Creates a watch that records nothing.
     pub const fn nothing() -> Self {
         Self(None)
     }
 
-    /// Watches an exchange on behalf of the request of this task, from before there is a connection.
+    /// Watches an exchange on behalf of the request of this task, starting before there is a connection.
     pub fn begin(server: &str, is_tls: bool, address: Option<Address>) -> Self {
         if is_on() { Self::begin_for(current(), server, is_tls, address) } else { Self(None) }
     }
 
-    /// Watches an exchange on behalf of the request of this trail.
+    /// Watches an exchange on behalf of the request with this trail.
     pub fn begin_for(trail: Option<Arc<StreamInfo>>, server: &str, is_tls: bool, address: Option<Address>) -> Self {
         if trail.is_none() && metrics::get().is_none() {
             return Self(None);
@@ -64,7 +64,7 @@ impl ExchangeWatch {
         Self(Some(Box::new(WatchedExchange { trail, step, method: None, server, is_tls, address, started })))
     }
 
-    /// What is asked for.
+    /// Notes the method of the request.
     pub fn asks(&mut self, method: &Method) {
         if let Some(watched) = &mut self.0 {
             watched.method = Some(method.clone());
@@ -74,20 +74,20 @@ impl ExchangeWatch {
         }
     }
 
-    /// What the server is to be told of the trace: `traceparent`, and `tracestate` if there is one; `None` where it gets
-    /// what the client sent.
+    /// Returns the trace fields for the server: `traceparent`, and `tracestate` if there is one. `None` if the fields
+    /// of the client are passed on.
     pub fn trace_fields(&self) -> Option<(String, Option<String>)> {
         self.0.as_ref()?.trail.as_ref()?.trace.to_server()
     }
 
-    /// The head of the response is here.
+    /// Notes that the head of the response has arrived.
     pub fn answered(&mut self, status: u16) {
         if let Some(watched) = self.0.take() {
             watched.end(Ok(status));
         }
     }
 
-    /// There is no response.
+    /// Notes that there is no response.
     pub fn failed(&mut self, reason: &'static str) {
         if let Some(watched) = self.0.take() {
             watched.end(Err(reason));

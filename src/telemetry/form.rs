@@ -1,4 +1,4 @@
-//! How a line of the access log is written: as text, in the form of all other records, or as a JSON object.
+//! The format of an access log line: text in the form of all other records, or a JSON object.
 
 use std::{
     io::Write as _,
@@ -11,11 +11,11 @@ use crate::config::LogForm as Form;
 /// A value of a field.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FieldValue<'a> {
-    /// Any text.
+    /// A text of any kind.
     Text(&'a str),
     /// A text that needs no escapes.
     Word(&'a str),
-    /// Bytes of a request, most of them ASCII.
+    /// The bytes of a request, most of them ASCII.
     Bytes(&'a [u8]),
     /// A number.
     Count(u64),
@@ -25,12 +25,12 @@ pub(super) enum FieldValue<'a> {
     Address(SocketAddr),
 }
 
-/// What of a text must be escaped in either form.
+/// Returns whether a byte needs no escape in either form.
 const fn is_plain(octet: u8) -> bool {
     octet.is_ascii_graphic() && octet != b'"' && octet != b'\\' || octet == b' '
 }
 
-/// Begins a line at this moment. What is written to memory never fails.
+/// Begins a line with this time. Writing to memory never fails.
 pub(super) fn begin(line: &mut Vec<u8>, form: Form, now: SystemTime) {
     let now = humantime::format_rfc3339_micros(now);
     let _ = match form {
@@ -64,7 +64,7 @@ pub(super) fn field(line: &mut Vec<u8>, form: Form, name: &str, value: FieldValu
         FieldValue::Text(text) => {
             let _ = write!(line, "{text:?}");
         }
-        // A path as it has always been: without quotes in text, where it has no spaces.
+        // In text a path has always been without quotes, because it has no spaces.
         FieldValue::Bytes(bytes) if form == Form::Text => {
             let _ = write!(line, "{}", bytes.escape_ascii());
         }

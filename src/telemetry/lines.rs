@@ -1,14 +1,14 @@
-//! Log lines on their way to standard error.
+//! The output of log lines to standard error.
 //!
 //! # Design
 //!
-//! *Why not written where they are made?* A line an answered request is a system call each, and a reader of standard
-//! error that is slow would hold up the requests themselves. Here a line is copied into a buffer, and a thread of its
-//! own writes many of them at once. What it costs: lines that wait at most [`PATIENCE`] are lost with a process that is
-//! killed outright, and when standard error takes no more, lines are dropped and counted (`ifmatch.log.dropped`).
+//! *Why does a request not write its line itself?* That would be one system call a request, and a slow reader of
+//! standard error would delay the requests themselves. Here a line is copied into a buffer, and a separate thread
+//! writes many lines at once. The cost: lines wait for at most [`PATIENCE`], and those that wait are lost if the
+//! process is killed outright. If standard error takes no more, lines are dropped and counted (`ifmatch.log.dropped`).
 //!
-//! *Why not `tracing-appender`?* It sends each line through a channel in an allocation of its own, and writes each by
-//! itself: that is the system call again, and the waking of a thread on top.
+//! *Why not `tracing-appender`?* It allocates each line, sends it through a channel and writes it alone. That is again
+//! one system call a line, and it also wakes a thread.
 
 use std::{
     io::{self, Write as _},
@@ -22,9 +22,9 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// How long a line of the access log may wait for others.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// Lines are written at once when there are so many bytes of them.
+/// The number of waiting bytes from which on lines are written at once.
 const ENOUGH_BYTES: usize = 64 * 1024;
-/// So many bytes may wait for a standard error that is slow; what comes then is dropped.
+/// The largest number of bytes that wait for a slow standard error; further lines are dropped.
 const WAITING_MAX_BYTES: usize = 4 * 1024 * 1024;
 /// How long the end of the process waits for the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -33,19 +33,19 @@ static LINES: Lines = Lines { state: Mutex::new(LinesState::EMPTY), wake: Condva
 
 struct Lines {
     state: Mutex<LinesState>,
-    /// There is something to write.
+    /// Notified when there are lines to write.
     wake: Condvar,
-    /// All of it was written.
+    /// Notified when a batch of lines has been written.
     written: Condvar,
 }
 
 struct LinesState {
     waiting: Vec<u8>,
-    /// Whether somebody should see the waiting lines now.
+    /// Whether the waiting lines should be written now.
     is_urgent: bool,
     /// Whether lines are being written.
     is_writing: bool,
-    /// Whether there is a thread that writes.
+    /// Whether the writing thread runs.
     has_thread: bool,
     dropped: u64,
 }
@@ -55,16 +55,16 @@ impl LinesState {
         Self { waiting: Vec::new(), is_urgent: false, is_writing: false, has_thread: false, dropped: 0 };
 }
 
-/// How soon a line is to be seen.
+/// How soon a line has to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Haste {
-    /// Now.
+    /// At once.
     Urgent,
     /// Together with others.
     Patient,
 }
 
-/// Starts the thread that writes. Until then, and where there can be none, lines are written where they are made.
+/// Starts the writing thread. Before that, and if it cannot be started, the thread that makes a line writes it.
 pub(super) fn start() {
     let mut state = LINES.lock();
     if state.has_thread {
@@ -79,12 +79,12 @@ pub(super) fn start() {
     }));
 }
 
-/// Takes a line, with its end.
+/// Accepts a line, including its line ending.
 pub(super) fn push(line: &[u8], haste: Haste) {
     let mut state = LINES.lock();
     if !state.has_thread {
         drop(state);
-        // Nobody can be told of a log that cannot be written.
+        // There is no other place to report that the log cannot be written.
         let _ = io::stderr().lock().write_all(line);
         return;
     }
@@ -103,7 +103,7 @@ pub(super) fn push(line: &[u8], haste: Haste) {
     }
 }
 
-/// Waits until all lines are written, within a second.
+/// Waits until all lines are written, for at most a second.
 pub fn flush() {
     let mut state = LINES.lock();
     if !state.has_thread || thread::current().name() == Some("ifmatch-log") {
@@ -116,7 +116,7 @@ pub fn flush() {
     drop(waited);
 }
 
-/// Lines that were dropped.
+/// Returns the number of dropped lines.
 pub(super) fn dropped() -> u64 {
     LINES.lock().dropped
 }
@@ -139,7 +139,7 @@ impl Lines {
             drop(state);
             let _ = io::stderr().lock().write_all(&lines);
             lines.clear();
-            // What a burst took is given back.
+            // The memory that a burst took is released.
             lines.shrink_to(ENOUGH_BYTES * 2);
             self.lock().is_writing = false;
             self.written.notify_all();
@@ -151,7 +151,7 @@ impl Lines {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineBuffers;
 
-/// The lines of one record, until it is dropped.
+/// A buffer for the lines of one record, which are pushed when it is dropped.
 #[derive(Debug)]
 pub(super) struct LineBuffer(Vec<u8>);
 

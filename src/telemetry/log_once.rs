@@ -1,5 +1,4 @@
-//! Exporters that say once that their collector does not answer, and once that it does again: batches leave every few
-//! seconds.
+//! Exporters that log the failure of their collector once, and its recovery once: batches leave every few seconds.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -15,17 +14,17 @@ use opentelemetry_sdk::{
     trace::{SpanData, SpanExporter},
 };
 
-/// An exporter that is looked after.
+/// An exporter that logs each change between success and failure once.
 #[derive(Debug)]
 pub(super) struct LogOnce<E> {
     exporter: E,
-    /// What it exports.
+    /// The kind of data that it exports.
     what: &'static str,
     is_failing: AtomicBool,
 }
 
 impl<E> LogOnce<E> {
-    /// Looks after an exporter of such things.
+    /// Wraps an exporter of this kind of data.
     pub(super) const fn new(exporter: E, what: &'static str) -> Self {
         Self { exporter, what, is_failing: AtomicBool::new(false) }
     }
@@ -33,7 +32,7 @@ impl<E> LogOnce<E> {
     fn told(&self, result: OTelSdkResult) -> OTelSdkResult {
         match &result {
             Err(error) if !self.is_failing.swap(true, Ordering::Relaxed) => {
-                tracing::warn!(%error, "the collector takes no {}: what it does not take is dropped", self.what);
+                tracing::warn!(%error, "the collector takes no {}: data that it does not take is dropped", self.what);
             }
             Ok(()) if self.is_failing.swap(false, Ordering::Relaxed) => {
                 tracing::info!("the collector takes {} again", self.what);

@@ -1,7 +1,7 @@
-//! What the program tells its operator: logs, one line a request, metrics and traces (`docs/telemetry.md`).
+//! Telemetry for the operator: logs, one line a request, metrics and traces (`docs/telemetry.md`).
 //!
-//! Everything here is the process's own and is started once, by [`init`]. What is not asked for costs a request one look
-//! at a flag (`is_on`).
+//! All of it belongs to the process and is started once, by [`init`]. Telemetry that is switched off costs a request
+//! one look at a flag (`is_on`).
 
 use std::{
     io::IsTerminal as _,
@@ -46,15 +46,15 @@ pub use otlp::OtlpError;
 pub use seldom::Seldom;
 pub use step::Step;
 
-/// What is logged of pingora: what it holds for a fault of the server. Its warnings are about single clients, which the
-/// access log has. Its connectors have one error to report, and it is none: a pooled connection that another task
-/// still looks at is left alone, and a fresh one is made.
+/// The filter for pingora's records: only those that pingora treats as faults of the server. Its warnings are about
+/// single clients, which are in the access log. The only error of its connectors is not a fault: they leave a pooled
+/// connection alone that another task still looks at, and make a new one.
 const PINGORA: &str = "pingora_core=error,pingora_proxy=error,pingora_core::connectors=off";
 
-/// Whether anything is noted of requests.
+/// Whether telemetry about requests is collected.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
-/// Whether anything is noted of requests.
+/// Returns whether telemetry about requests is collected.
 pub(crate) fn is_on() -> bool {
     IS_ON.load(Ordering::Relaxed)
 }
@@ -62,10 +62,10 @@ pub(crate) fn is_on() -> bool {
 /// How long the end of the process waits for the last batches of each kind.
 const LAST_BATCHES: Duration = Duration::from_secs(2);
 
-/// Why there is no telemetry.
+/// Why telemetry could not be started.
 #[derive(Debug, Error)]
 pub enum InitError {
-    /// The process has a logger already.
+    /// The process already has a logger.
     #[error("no logs")]
     Logger(#[from] TryInitError),
     /// Metrics cannot be kept.
@@ -76,17 +76,16 @@ pub enum InitError {
     Otlp(#[from] OtlpError),
 }
 
-/// What is to be brought to its end with the process.
+/// The parts of telemetry that have to be shut down with the process.
 #[derive(Debug, Default)]
-#[must_use = "what is left is sent and written when it is dropped"]
+#[must_use = "dropping it sends and writes the remaining data"]
 pub struct TelemetryEnd {
     logs: Option<SdkLoggerProvider>,
-    /// Carries the connections to the collector.
+    /// The runtime of the connections to the collector.
     runtime: Option<Runtime>,
 }
 
-/// Begins to log, to measure and to trace as a configuration says; metrics are `scraped` where an admin listener serves
-/// them.
+/// Starts logs, metrics and traces as the configuration says. Metrics are `scraped` if an admin listener serves them.
 pub fn init(settings: &config::Telemetry, scraped: bool) -> Result<TelemetryEnd, InitError> {
     let resource = otlp::resource(settings);
     let Exporters { metrics, traces, logs, runtime } = otlp::open(settings, &resource)?;
@@ -108,9 +107,9 @@ pub fn init(settings: &config::Telemetry, scraped: bool) -> Result<TelemetryEnd,
 }
 
 impl Drop for TelemetryEnd {
-    /// Sends and writes what is left, within a few seconds. It blocks, which a runtime does not allow.
+    /// Sends and writes the remaining data within a few seconds. This blocks, so it must not run on a runtime.
     fn drop(&mut self) {
-        // What fails was told of by its exporter.
+        // The exporter has already logged a failure.
         let _ = metrics::get().map(|metrics| metrics.provider().shutdown_with_timeout(LAST_BATCHES));
         let _ = traces::provider().map(|provider| provider.shutdown_with_timeout(LAST_BATCHES));
         let _ = self.logs.take().map(|provider| provider.shutdown_with_timeout(LAST_BATCHES));
@@ -121,48 +120,48 @@ impl Drop for TelemetryEnd {
     }
 }
 
-/// Sends our records from the configured level on, and those of pingora, to standard error, and to a collector if there is
-/// one; `RUST_LOG` overrides the level.
+/// Sends the records of ifmatch from the configured level on, and those of pingora, to standard error, and to a
+/// collector if there is one. `RUST_LOG` overrides the level.
 fn log(settings: &config::Telemetry, collector: Option<&SdkLoggerProvider>) -> Result<(), TryInitError> {
     lines::start();
     let lines = fmt::layer()
         .with_writer(lines::LineBuffers)
-        // A log that cannot be written must not end requests: by default the complaint about it panics.
+        // A failure to write the log must not end requests: by default the report of that failure panics.
         .log_internal_errors(false)
         .with_ansi(settings.log == LogForm::Text && std::io::stderr().is_terminal());
     let lines = match settings.log {
         LogForm::Text => lines.boxed(),
         LogForm::Json => lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed(),
     };
-    // Lines of the access log are put together without it.
+    // The access log formats its lines itself.
     let lines = lines.with_filter(filter_fn(|record| record.target() != access::TARGET));
     let collected = collector.map(|provider| {
-        // What the exporter itself says would be sent in its turn.
+        // The exporter's own records would cause further exports.
         OpenTelemetryTracingBridge::new(provider).with_filter(filter_fn(|record| !is_of_exporter(record.target())))
     });
     let secret = filter_fn(|record| !shows_credentials(record));
     registry().with(filter(settings)).with(secret).with(lines).with(collected).try_init()
 }
 
-/// What is logged: what `RUST_LOG` says, else what the configuration does.
+/// Returns the filter of `RUST_LOG`, else that of the configuration.
 fn filter(settings: &config::Telemetry) -> EnvFilter {
     let default = || EnvFilter::new(format!("{},{PINGORA}", settings.level.word()));
     EnvFilter::try_from_default_env().unwrap_or_else(|_| default())
 }
 
-/// Whether lines of the access log are among that. Asked of a filter alone: the question would leave its answer behind in
-/// the filters of single layers, for the next record.
+/// Returns whether the filter passes lines of the access log. The filter is queried alone, because the filters of
+/// single layers would keep the answer for the next record.
 fn wants_access_lines(settings: &config::Telemetry) -> bool {
     with_default(registry().with(filter(settings)), || tracing::enabled!(target: "ifmatch::access", Level::INFO))
 }
 
-/// Whether a record is of what carries records to a collector.
+/// Returns whether a record comes from the libraries that carry records to a collector.
 fn is_of_exporter(target: &str) -> bool {
     ["opentelemetry", "tonic", "h2", "hyper", "tower"].iter().any(|library| target.starts_with(library))
 }
 
-/// Whether a record may show the proxy's own credentials: the text that is signed, or the head that goes to an
-/// upstream. Neither is logged, whatever is asked for.
+/// Returns whether a record may show the proxy's own credentials: the text to be signed, or the head that is sent to
+/// an upstream. Neither is ever logged, whatever the filter says.
 fn shows_credentials(record: &Metadata<'_>) -> bool {
     let writes_heads = record.target() == "pingora_core::protocols::http::v1::client";
     record.target().starts_with("aws_sigv4") || writes_heads && *record.level() == Level::TRACE

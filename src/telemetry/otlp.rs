@@ -1,16 +1,16 @@
-//! Metrics, traces and logs on their way to a collector, over OTLP (gRPC).
+//! The export of metrics, traces and logs to a collector, over OTLP (gRPC).
 //!
 //! # Design
 //!
-//! *What if the collector is slow, or gone?* Spans and records wait in queues of bounded size, in threads of their own;
-//! what does not fit, or is not taken within `otlp.timeout`, is dropped. No request waits for any of it. That it fails
-//! is said once, and once more when it works again.
+//! *What happens if the collector is slow, or gone?* Spans and records wait in queues of bounded size, in separate
+//! threads. Data that does not fit, or that the collector does not take within `otlp.timeout`, is dropped. No request
+//! waits for any of it. A failure is logged once, and so is the recovery.
 //!
-//! *Which runtime carries the connections?* One of its own, with a single thread: the workers' are for requests, and the
-//! main one is busy with the end of the process when the last batches leave.
+//! *Which runtime carries the connections?* A separate one with a single thread. The runtimes of the workers are for
+//! requests, and the main one is busy with the end of the process when the last batches leave.
 //!
-//! *What of the environment?* The variables of OpenTelemetry win over the file, as they do everywhere: whoever deploys
-//! the program knows the collector, and often the file is not theirs to change.
+//! *What about the environment?* The variables of OpenTelemetry override the file, as in other programs: those who
+//! deploy the program know the collector, and often cannot change the file.
 
 use std::{env, fs, io, path::PathBuf};
 
@@ -30,43 +30,43 @@ use tokio::runtime::Runtime;
 use super::log_once::LogOnce;
 use crate::config::{Otlp, Signal, Telemetry};
 
-/// Why nothing can be sent.
+/// Why telemetry cannot be sent.
 #[derive(Debug, Error)]
 pub enum OtlpError {
-    /// An exporter cannot be made of the settings.
+    /// An exporter cannot be made from the settings.
     #[error("otlp: {0}")]
     Exporter(#[from] ExporterBuildError),
-    /// There can be no thread for it.
+    /// The thread for the connections cannot be started.
     #[error("otlp: no thread")]
     Thread(#[source] io::Error),
     /// A certificate or a key cannot be read.
     #[error("otlp: {path}: {source}")]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// What goes to the collector.
+/// The connections to the collector, by kind of telemetry.
 #[derive(Debug, Default)]
 pub(super) struct Exporters {
     pub(super) metrics: Option<LogOnce<MetricExporter>>,
     pub(super) traces: Option<SdkTracerProvider>,
     pub(super) logs: Option<SdkLoggerProvider>,
-    /// Carries the connections.
+    /// The runtime of the connections.
     pub(super) runtime: Option<Runtime>,
 }
 
-/// What the program is called, and what tells it from others.
+/// Returns the name of the program and the attributes that tell it from others.
 pub(super) fn resource(settings: &Telemetry) -> Resource {
     let named = settings.resource.iter().map(|(name, value)| KeyValue::new(name.clone(), value.clone()));
     let of_file = [
         KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
         KeyValue::new("service.name", settings.service_name.clone()),
     ];
-    // The detectors of the builder know the variables of the environment. What is added last wins.
+    // The detectors of the builder read the variables of the environment. The attribute that is added last wins.
     let of_environment = Resource::builder().build();
     let has_name = is_set("OTEL_SERVICE_NAME")
         || env::var("OTEL_RESOURCE_ATTRIBUTES").is_ok_and(|attributes| attributes.contains("service.name="));
@@ -78,7 +78,7 @@ pub(super) fn resource(settings: &Telemetry) -> Resource {
     Resource::builder_empty().with_attributes(of_file.into_iter().chain(named).chain(of_environment)).build()
 }
 
-/// Connects what is to be sent with a collector, if there is one.
+/// Connects the telemetry that is to be sent with a collector, if there is one.
 pub(super) fn open(settings: &Telemetry, resource: &Resource) -> Result<Exporters, OtlpError> {
     let wanted = |signal| goes(&settings.otlp, signal);
     let mut sending = Exporters::default();
@@ -88,7 +88,7 @@ pub(super) fn open(settings: &Telemetry, resource: &Resource) -> Result<Exporter
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime =
         runtime.worker_threads(1).thread_name("ifmatch-otlp").enable_all().build().map_err(OtlpError::Thread)?;
-    // Connections are made of the runtime that they are configured in.
+    // Connections use the runtime in which they are configured.
     let entered = runtime.enter();
     if wanted(Signal::Metrics) && settings.metrics {
         let exporter = MetricExporter::builder().with_tonic();
@@ -98,7 +98,7 @@ pub(super) fn open(settings: &Telemetry, resource: &Resource) -> Result<Exporter
         let exporter = configured(SpanExporter::builder().with_tonic(), &settings.otlp, "TRACES")?.build()?;
         let exporter = LogOnce::new(exporter, "traces");
         let mut provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource.clone());
-        // Without a word here it is that of the environment.
+        // If no sampler is set here, the SDK takes the one of the environment.
         if !is_set("OTEL_TRACES_SAMPLER") {
             let root = Sampler::TraceIdRatioBased(settings.sampling);
             provider = provider.with_sampler(Sampler::ParentBased(Box::new(root)));
@@ -116,7 +116,7 @@ pub(super) fn open(settings: &Telemetry, resource: &Resource) -> Result<Exporter
     Ok(sending)
 }
 
-/// An exporter with what the file says, where the environment says nothing.
+/// Applies the settings of the file to an exporter, unless the environment has its own.
 fn configured<T: WithExportConfig + WithTonicConfig>(exporter: T, otlp: &Otlp, signal: &str) -> Result<T, OtlpError> {
     let exporter = match said("TIMEOUT", signal) {
         Some(_) => exporter,
@@ -132,7 +132,7 @@ fn configured<T: WithExportConfig + WithTonicConfig>(exporter: T, otlp: &Otlp, s
     })
 }
 
-/// Whom to trust, and who we are.
+/// Returns the trusted authorities and the certificate of this program.
 fn tls(otlp: &Otlp, signal: &str) -> Result<ClientTlsConfig, OtlpError> {
     let file = |what: &str, of_file: Option<&PathBuf>| {
         let path = said(what, signal).map(PathBuf::from).or_else(|| of_file.cloned());
@@ -153,13 +153,13 @@ fn tls(otlp: &Otlp, signal: &str) -> Result<ClientTlsConfig, OtlpError> {
     })
 }
 
-/// What the environment says of this, for one signal or for all.
+/// Returns the value of a variable of the environment, for one signal or for all.
 fn said(what: &str, signal: &str) -> Option<String> {
     let variables = [format!("OTEL_EXPORTER_OTLP_{signal}_{what}"), format!("OTEL_EXPORTER_OTLP_{what}")];
     variables.iter().find(|variable| is_set(variable)).and_then(|variable| env::var(variable).ok())
 }
 
-/// Whether this kind of telemetry goes to a collector.
+/// Returns whether this kind of telemetry goes to a collector.
 fn goes(otlp: &Otlp, signal: Signal) -> bool {
     let name = match signal {
         Signal::Traces => "TRACES",
@@ -174,12 +174,12 @@ fn goes(otlp: &Otlp, signal: Signal) -> bool {
     }
 }
 
-/// Whether the environment forbids all of it.
+/// Returns whether the environment disables all telemetry.
 fn is_disabled() -> bool {
     env::var("OTEL_SDK_DISABLED").is_ok_and(|value| value.eq_ignore_ascii_case("true"))
 }
 
-/// An empty variable is as good as none, by the specification of OpenTelemetry.
+/// Returns whether a variable is set. By the specification of OpenTelemetry, an empty one counts as unset.
 fn is_set(variable: &str) -> bool {
     env::var(variable).is_ok_and(|value| !value.trim().is_empty())
 }

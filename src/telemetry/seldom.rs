@@ -1,14 +1,14 @@
-//! Lines that each request could cause: a flood of those would fill the disk with them.
+//! Limits log lines that every request could cause, because a flood of requests would fill the disk with them.
 
 use std::{
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-/// One line in so long tells that something still goes on; each request has a line of its own in the access log.
+/// The time between two lines. One line shows that the cause persists; the access log has a line for each request.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Says when a line is due.
+/// Decides when a line is due.
 #[derive(Debug)]
 pub struct Seldom(Mutex<LastReport>);
 
@@ -25,12 +25,12 @@ impl Default for Seldom {
 }
 
 impl Seldom {
-    /// The first line is due at once.
+    /// Creates a limit under which the first line is due at once.
     pub const fn new() -> Self {
         Self(Mutex::new(LastReport { last: None, left_out: 0 }))
     }
 
-    /// How many lines were left out since the last one, if another one is due.
+    /// Returns the number of lines left out since the last one, if another one is due.
     pub fn due(&self) -> Option<u64> {
         self.due_at(Instant::now())
     }

@@ -13,21 +13,21 @@ use super::{
     traces::{TRACER, are_on},
 };
 
-/// The span of one step of a request, from its making to its end; nothing where the request is not sampled.
+/// The span of one step of a request, which ends when this is dropped; nothing if the request is not sampled.
 #[derive(Debug)]
-#[must_use = "it ends when it is dropped"]
+#[must_use = "the step ends when it is dropped"]
 pub struct Step(Option<OpenStep>);
 
 #[derive(Debug)]
 struct OpenStep {
     trail: Arc<StreamInfo>,
     span: Span,
-    /// What the step is part of.
+    /// The context that contains the step.
     around: Context,
 }
 
 impl Step {
-    /// Begins a step of the request on whose behalf this runs.
+    /// Begins a step of the request on whose behalf the caller runs.
     pub fn begin(name: &'static str) -> Self {
         if !are_on() {
             return Self(None);
@@ -35,7 +35,7 @@ impl Step {
         current().map_or(Self(None), |trail| Self::of(&trail, name, SpanKind::Internal))
     }
 
-    /// Begins an exchange with a server.
+    /// Begins the step of an exchange with a server.
     pub fn exchange(trail: &Arc<StreamInfo>) -> Self {
         Self::of(trail, "exchange", SpanKind::Client)
     }
@@ -49,14 +49,14 @@ impl Step {
         Self(Some(OpenStep { trail: Arc::clone(trail), span, around }))
     }
 
-    /// Notes something of the step.
+    /// Sets an attribute of the step.
     pub fn set(&mut self, name: &'static str, value: impl Into<Value>) {
         if let Some(open) = &mut self.0 {
             open.span.set_attribute(KeyValue::new(name, value));
         }
     }
 
-    /// Notes that the step has failed.
+    /// Marks the step as failed.
     pub fn fail(&mut self, reason: &'static str) {
         if let Some(open) = &mut self.0 {
             open.span.set_attribute(KeyValue::new("error.type", reason));
@@ -64,7 +64,7 @@ impl Step {
         }
     }
 
-    /// Whether anybody will see it.
+    /// Returns whether the step is recorded.
     pub const fn is_recorded(&self) -> bool {
         self.0.is_some()
     }

@@ -1,10 +1,10 @@
-//! What is noted of a request on its way, by whoever deals with it, for its line in the log, its metrics and its trace.
+//! The notes that the parts of the proxy make on a request, for its log line, its metrics and its trace.
 //!
 //! # Design
 //!
-//! *Why is it kept beside the task, and not handed on?* A probe in the guard, an exchange below it and the settlement
-//! after it all have a word to say, and nothing else in common. Each polls inside the task of the request, so they find
-//! its trail there. Where nothing is observed there is none, and every note ends with that look.
+//! *Why are the notes kept beside the task, and not passed on?* A probe in the guard, an exchange below it and the
+//! settlement after it all make notes, and have nothing else in common. All are polled inside the task of the request,
+//! so they find its trail there. If nothing is observed there is no trail, and a note costs only the look for it.
 
 use std::{
     sync::{
@@ -17,7 +17,7 @@ use std::{
 use super::traces::Trace;
 use crate::core::address::Address;
 
-/// No duration was noted.
+/// The value for "no duration was noted".
 const NOTHING: u64 = u64::MAX;
 
 tokio::task_local! {
@@ -28,7 +28,7 @@ tokio::task_local! {
 #[derive(Debug)]
 pub struct StreamInfo {
     pub(super) trace: Trace,
-    /// When the head of the request had been read.
+    /// The time at which the head of the request had been read.
     pub(super) started: Instant,
     claim_wait_nanoseconds: AtomicU64,
     upstream_nanoseconds: AtomicU64,
@@ -46,12 +46,12 @@ impl StreamInfo {
         }
     }
 
-    /// The request waited so long for its claim.
+    /// Notes how long the request waited for its claim.
     pub fn waited_for_claim(&self, wait: Duration) {
         add(&self.claim_wait_nanoseconds, wait);
     }
 
-    /// A server took so long to begin its answer.
+    /// Notes how long a server took to begin its answer.
     pub fn exchanged(&self, server: Option<Address>, took: Duration) {
         add(&self.upstream_nanoseconds, took);
         if server.is_some() {
@@ -59,23 +59,23 @@ impl StreamInfo {
         }
     }
 
-    /// How long the request waited for its claim, if it took one.
+    /// Returns how long the request waited for its claim, if it took one.
     pub fn claim_wait(&self) -> Option<Duration> {
         read(&self.claim_wait_nanoseconds)
     }
 
-    /// How long servers took to answer, probes too, if any was asked.
+    /// Returns how long servers took to answer, probes included; `None` if no server was contacted.
     pub fn upstream_time(&self) -> Option<Duration> {
         read(&self.upstream_nanoseconds)
     }
 
-    /// The last server that answered.
+    /// Returns the last server that answered.
     pub fn server(&self) -> Option<Address> {
         self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Only the request's own task writes, so that what was read is still there.
+/// Adds to a total. Only the request's own task writes, so the total cannot change between the read and the write.
 fn add(total: &AtomicU64, more: Duration) {
     let so_far = read(total).unwrap_or_default();
     let nanoseconds = u64::try_from((so_far + more).as_nanos()).unwrap_or(NOTHING - 1);
@@ -87,7 +87,7 @@ fn read(total: &AtomicU64) -> Option<Duration> {
     (nanoseconds != NOTHING).then(|| Duration::from_nanos(nanoseconds))
 }
 
-/// Does something on behalf of the request of this trail.
+/// Runs `work` on behalf of the request with this trail.
 pub async fn along<T>(trail: Option<&Arc<StreamInfo>>, work: impl Future<Output = T>) -> T {
     match trail {
         Some(trail) => TRAIL.scope(Arc::clone(trail), work).await,
@@ -104,7 +104,7 @@ pub async fn waiting<T>(wait: impl Future<Output = T>) -> T {
     waited
 }
 
-/// The trail of the request on whose behalf this runs.
+/// Returns the trail of the request on whose behalf the caller runs.
 pub fn current() -> Option<Arc<StreamInfo>> {
     TRAIL.try_with(Arc::clone).ok()
 }

@@ -1,14 +1,14 @@
-//! Traces: a span for each request that is sampled, spans for its steps, and the context that goes from the client
-//! through here to the servers (W3C Trace Context).
+//! Traces (W3C Trace Context): a span for each sampled request, spans for its steps, and the context that the proxy
+//! passes from the client to the servers.
 //!
 //! # Design
 //!
-//! *Why not spans of `tracing`?* Each would be made, filtered and kept in a registry before anything asked whether its
-//! request is sampled. Here that is asked first, and for the other ninety-nine there is no span at all.
+//! *Why not spans of `tracing`?* Each would be made, filtered and kept in a registry before the check whether its
+//! request is sampled. Here that check comes first, and the other ninety-nine requests have no span at all.
 //!
-//! *What do servers get?* The context of our own span. Where a request is not sampled, and its client said that it is
-//! not, its own field goes on untouched: its spans end here, and those behind us join the last one there is. The same
-//! where traces are off.
+//! *What context do servers receive?* That of the proxy's own span. If a request is not sampled and its client says so
+//! too, or if traces are off, the client's fields pass unchanged. The proxy then adds no span, and spans of the servers
+//! join the client's last one.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -25,25 +25,25 @@ use opentelemetry_sdk::{
     trace::{SdkTracer, SdkTracerProvider, Span},
 };
 
-/// The fields of W3C Trace Context.
+/// The field of W3C Trace Context with the ids of the trace and the span.
 pub const TRACEPARENT: &str = "traceparent";
-/// The other one: what vendors add.
+/// The field of W3C Trace Context with the additions of vendors.
 pub const TRACESTATE: &str = "tracestate";
 
 pub(super) static TRACER: OnceLock<(SdkTracerProvider, SdkTracer)> = OnceLock::new();
 
-/// Begins to trace. Only the first call of a process does anything.
+/// Starts the traces. Only the first call in a process has an effect.
 pub(super) fn start(provider: SdkTracerProvider) {
     let tracer = provider.tracer("ifmatch");
     let _ = TRACER.set((provider, tracer));
 }
 
-/// Where spans come together, if requests are traced.
+/// Returns the provider of all spans, if requests are traced.
 pub(super) fn provider() -> Option<&'static SdkTracerProvider> {
     TRACER.get().map(|(provider, _)| provider)
 }
 
-/// Whether requests are traced.
+/// Returns whether requests are traced.
 pub(super) fn are_on() -> bool {
     TRACER.get().is_some()
 }
@@ -51,28 +51,28 @@ pub(super) fn are_on() -> bool {
 /// The trace that a request belongs to.
 #[derive(Debug)]
 pub struct Trace {
-    /// That of its own span, recorded or not; else that of the client.
+    /// The context of the request's own span, recorded or not; else that of the client.
     context: SpanContext,
-    /// Whether servers get the context as the client sent it.
+    /// Whether servers receive the context that the client sent.
     passes: bool,
-    /// What is recorded, where the request is sampled.
+    /// The span being recorded, if the request is sampled.
     recording: Option<Mutex<Recording>>,
 }
 
 #[derive(Debug)]
 pub(super) struct Recording {
     span: Span,
-    /// What the next span is part of.
+    /// The parent of the next span.
     pub(super) parent: Context,
 }
 
 impl Trace {
-    /// No trace.
+    /// Returns a trace that records nothing.
     pub fn none() -> Self {
         Self { context: SpanContext::NONE, passes: true, recording: None }
     }
 
-    /// The trace of a request with these fields.
+    /// Begins the trace of a request with these header fields.
     pub(super) fn begin(headers: &HeaderMap) -> Self {
         let client = client(headers);
         let Some((_, tracer)) = TRACER.get() else {
@@ -89,12 +89,12 @@ impl Trace {
         Self { context, passes: false, recording: Some(Mutex::new(Recording { span, parent })) }
     }
 
-    /// The trace's id in hexadecimal, if there is one.
+    /// Returns the id of the trace in hexadecimal, if there is one.
     pub(super) fn id(&self) -> Option<String> {
         self.context.is_valid().then(|| self.context.trace_id().to_string())
     }
 
-    /// What a server is told: `traceparent`, and `tracestate` if there is one; `None` where it gets what the client sent.
+    /// Returns the fields for a server: `traceparent`, and `tracestate` if any. `None` if the client's fields pass on.
     pub fn to_server(&self) -> Option<(String, Option<String>)> {
         if self.passes {
             return None;
@@ -108,7 +108,7 @@ impl Trace {
         Some((parent, Some(state).filter(|state| !state.is_empty())))
     }
 
-    /// Ends the span of the request, if there is one, with what is known of it by now.
+    /// Ends the span of the request, if there is one, with a description of the request.
     pub(super) fn end(&self, describe: impl FnOnce() -> Description) {
         let Some(mut recording) = self.lock() else { return };
         let Description { name, attributes, failed } = describe();
@@ -125,16 +125,16 @@ impl Trace {
     }
 }
 
-/// What is known of a request at its end.
+/// The description of a request at its end.
 #[derive(Debug)]
 pub(super) struct Description {
     pub(super) name: String,
     pub(super) attributes: Vec<KeyValue>,
-    /// Whether the server is to blame.
+    /// Whether the failure is the server's.
     pub(super) failed: bool,
 }
 
-/// The context that the client sent. What cannot be read is none (W3C Trace Context, section 4.3).
+/// Returns the context that the client sent. Unreadable fields count as absent (W3C Trace Context, section 4.3).
 fn client(headers: &HeaderMap) -> Context {
     if !headers.contains_key(TRACEPARENT) {
         return Context::new();

@@ -1,9 +1,9 @@
-//! The certificates of the listeners, which change while they are in use.
+//! The certificates of the listeners, which can change while in use.
 //!
 //! # Design
 //!
-//! The whole configuration of handshakes is swapped, not single certificates in it: sessions that an old one began end
-//! with it, so that an authority of clients which was taken away cannot be used any more. Connections that are open go on.
+//! The whole handshake configuration is swapped, not single certificates in it. Sessions that began under the old one
+//! end with it, so a client authority that was removed can no longer be used. Open connections continue.
 
 use std::{
     sync::{Arc, PoisonError, RwLock, RwLockWriteGuard},
@@ -19,23 +19,23 @@ use super::{
     stamp::FileStamp,
 };
 
-/// What listeners answer handshakes with.
+/// The configuration with which listeners answer handshakes.
 #[derive(Debug)]
 pub struct Downstream(RwLock<CertificateState>);
 
 #[derive(Debug)]
 struct CertificateState {
     settings: ServerTls,
-    /// The files as they were when they were last read.
+    /// The state of the files when they were last read.
     read: FileStamp,
-    /// The files as they were when they were last looked at.
+    /// The state of the files when they were last checked.
     seen: FileStamp,
     handshakes: Arc<ServerConfig>,
 }
 
 impl CertificateState {
     fn load(settings: ServerTls) -> Result<Self, FileError> {
-        // Before they are read: what is written meanwhile is seen the next time.
+        // Taken before the files are read: a change made meanwhile is noticed at the next check.
         let read = FileStamp::of(settings.files());
         let handshakes = Arc::new(server_config(&settings)?);
         warn_of_invalid(&settings);
@@ -49,26 +49,26 @@ impl Downstream {
         Ok(Self(RwLock::new(CertificateState::load(settings.clone())?)))
     }
 
-    /// Goes over to other settings, or to the files of the same settings as they are now; from the next handshake on.
-    /// After an error everything is as it was.
+    /// Switches to other settings, or to the current files of the same settings, from the next handshake on. An error
+    /// leaves everything unchanged.
     pub fn replace(&self, settings: &ServerTls) -> Result<(), FileError> {
         let next = CertificateState::load(settings.clone())?;
         *self.write() = next;
         Ok(())
     }
 
-    /// Looks for changed files again and again, for ever, and goes over to those that can be used.
+    /// Checks for changed files at each interval, forever, and switches to those that can be used.
     pub async fn watch(self: Arc<Self>) {
         loop {
             tokio::time::sleep(self.read(|state| state.settings.reload_interval)).await;
             let watched = Arc::clone(&self);
-            // A disk that does not answer holds up nothing but this. A panic there would end only this one look.
+            // A disk that does not answer blocks only this task. A panic there would end only this one check.
             let _ = tokio::task::spawn_blocking(move || watched.look()).await;
         }
     }
 
-    /// Goes over to files that were changed, and not again since the last look: a certificate and its key are not
-    /// written in one step. Those that cannot be used are told of once.
+    /// Switches to files that have changed, but not again since the last check: a certificate and its key are not
+    /// written in one step. Unusable files are reported once.
     fn look(&self) {
         let (settings, read) = self.read(|state| (state.settings.clone(), state.read.clone()));
         let now = FileStamp::of(settings.files());
@@ -77,7 +77,7 @@ impl Downstream {
             return;
         }
         match self.replace(&settings) {
-            Ok(()) => tracing::info!("certificates were changed: new connections get the new ones"),
+            Ok(()) => tracing::info!("certificates have changed: new connections use the new ones"),
             Err(error) => {
                 tracing::error!(%error, hint = error.hint(), "changed certificates cannot be used: the old ones stay");
                 self.write().read = now;
@@ -85,7 +85,7 @@ impl Downstream {
         }
     }
 
-    /// What the next handshake is made with.
+    /// The configuration for the next handshake.
     pub(crate) fn handshakes(&self) -> Arc<ServerConfig> {
         self.read(|state| Arc::clone(&state.handshakes))
     }
@@ -104,7 +104,8 @@ impl Downstream {
     }
 }
 
-/// A certificate that has run out is served all the same: some clients may go on, and all learn why the others do not.
+/// Warns of certificates that are expired or not yet valid. They are served anyway: some clients may still accept them,
+/// and the others learn why they fail.
 fn warn_of_invalid(settings: &ServerTls) {
     for files in &settings.certificates {
         let Ok(pair) = Pair::load(&files.certificate, &files.key) else { continue };

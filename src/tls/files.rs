@@ -1,4 +1,4 @@
-//! Files in PEM form (RFC 7468), and what can be wrong with them.
+//! PEM files (RFC 7468), and what can be wrong with them.
 
 use std::{
     fs, io,
@@ -16,7 +16,7 @@ use rustls::{
 use thiserror::Error;
 use x509_parser::{parse_x509_certificate, time::ASN1Time};
 
-/// A file that certificates or a key cannot be taken from.
+/// A file from which no certificates or no key can be read.
 #[derive(Debug, Error)]
 #[error("{} {fault}", .path.display())]
 pub struct FileError {
@@ -43,7 +43,7 @@ pub(super) enum FileFault {
     BadKey,
     #[error("holds a key that does not belong to the certificate")]
     Mismatch,
-    #[error("holds no authority that certificates can be checked by")]
+    #[error("holds no authority that certificates can be checked against")]
     NoAuthority,
     #[error("cannot be used: {0}")]
     Unusable(rustls::Error),
@@ -55,7 +55,7 @@ impl FileError {
         &self.path
     }
 
-    /// What to do about it.
+    /// How to fix it.
     pub fn hint(&self) -> &'static str {
         match &self.fault {
             FileFault::Unreadable(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -78,18 +78,18 @@ impl FileError {
     }
 }
 
-/// Whether a certificate can be used at a moment.
+/// Whether a certificate is valid at a given time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Validity {
-    /// It can.
+    /// The certificate is valid.
     Valid,
-    /// Not any more; since when.
+    /// The certificate expired at this time.
     Expired(String),
-    /// Not yet; from when on.
+    /// The certificate is valid only from this time on.
     NotYet(String),
 }
 
-/// A certificate, those that it was signed with, and its key.
+/// A certificate, the certificates that it was signed with, and its key.
 #[derive(Debug)]
 pub struct Pair {
     chain: Vec<CertificateDer<'static>>,
@@ -97,7 +97,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Reads a certificate and its key, and finds out whether they belong together.
+    /// Reads a certificate and its key, and checks that they belong together.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, FileError> {
         let pair = Self { chain: certificates(certificate)?, key: private_key(key)? };
         pair.certified().map_err(|error| match error {
@@ -108,7 +108,7 @@ impl Pair {
         Ok(pair)
     }
 
-    /// The certificate and those that it was signed with, each in DER form; never empty.
+    /// The certificate, followed by those that it was signed with, each in DER form. Never empty.
     pub fn chain(&self) -> &[CertificateDer<'static>] {
         &self.chain
     }
@@ -118,7 +118,7 @@ impl Pair {
         &self.key
     }
 
-    /// Whether the certificate can be used now.
+    /// Whether the certificate is valid at the time `now`.
     pub fn validity(&self, now: SystemTime) -> Validity {
         let seconds = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let Ok(now) = ASN1Time::from_timestamp(i64::try_from(seconds).unwrap_or(i64::MAX)) else {
@@ -142,12 +142,12 @@ impl Pair {
     }
 }
 
-/// The cryptography of all connections.
+/// The cryptography provider for all connections.
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// The certificates of authorities, each in DER form; never empty.
+/// Reads the certificates of authorities, each in DER form. Never empty.
 pub fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, FileError> {
     let found = certificates(path)?;
     let mut roots = RootCertStore::empty();
@@ -157,12 +157,12 @@ pub fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, FileErro
     Ok(found)
 }
 
-/// The authorities that the operating system trusts, each in DER form; those that cannot be understood are left out.
+/// Reads the authorities that the operating system trusts, each in DER form. Those that cannot be parsed are left out.
 /// `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
 pub fn system_authorities() -> Vec<CertificateDer<'static>> {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
-        tracing::warn!(%error, "some authorities of the system cannot be read");
+        tracing::warn!(%error, "some system authorities cannot be read");
     }
     let is_usable = |authority: &CertificateDer<'static>| {
         RootCertStore::empty().add(authority.clone()).is_ok() && parse_x509_certificate(authority).is_ok()

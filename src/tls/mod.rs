@@ -1,10 +1,12 @@
-//! Certificates: read from files, checked before anything is served, and swapped while everything is served.
+//! Certificates: read from files, checked before anything is served, and swapped without interrupting service.
 //!
-//! * [`Pair`] is a certificate with its key, [`authorities`] are whom a certificate may come from; both are files in PEM
-//!   form, and what is wrong with one is a [`FileError`] that says what to do.
-//! * [`Downstream`] is what listeners answer handshakes with. It can be replaced at any moment, and watches its files.
+//! * [`Pair`] is a certificate with its key, and [`authorities`] reads those that may issue certificates. Both come
+//!   from PEM files. A [`FileError`] reports what is wrong with a file and how to fix it.
+//! * [`Downstream`] is the configuration with which listeners answer handshakes. It can be replaced at any time, and
+//!   watches its files.
+//! * [`UpstreamTls`] holds the TLS settings for connections to upstreams.
 //!
-//! Nothing here knows HTTP. What upstreams are shown is made of the same parts by `exchange`.
+//! Nothing here depends on HTTP.
 
 mod downstream;
 mod files;

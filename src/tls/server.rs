@@ -1,4 +1,4 @@
-//! How listeners shake hands: which certificate for which name, and what is asked of clients.
+//! The TLS handshakes of listeners: the certificate for each name, and the requirements on clients.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use super::{
     files::{FileError, FileFault, Pair, authorities, provider},
 };
 
-/// What is offered by ALPN (RFC 7301), the best first.
+/// The protocols offered by ALPN (RFC 7301), the preferred one first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// The handshakes of listeners: TLS 1.2 and 1.3, with the certificate that fits the name that the client asks for, and
-/// with what is asked of clients. A session is resumed only under the configuration that began it.
+/// Builds the handshake configuration of listeners: TLS 1.2 and 1.3, the certificate that matches the requested name,
+/// and the requirements on clients. A session is resumed only under the configuration that began it.
 pub(super) fn server_config(settings: &ServerTls) -> Result<ServerConfig, FileError> {
     let mut certificates = Vec::new();
     for files in &settings.certificates {
@@ -54,7 +54,7 @@ fn client_verifier(settings: &ServerTls) -> Result<Arc<dyn ClientCertVerifier>, 
     Ok(verifier)
 }
 
-/// Certificates in the order of the file: the first that is valid for the name, else the first of all.
+/// The certificates in configuration order. Selects the first that is valid for the name, else the first of all.
 #[derive(Debug)]
 struct ByName {
     certificates: Vec<Arc<CertifiedKey>>,

@@ -5,42 +5,42 @@ use std::{path::PathBuf, time::Duration};
 /// The `[server.tls]` table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTls {
-    /// The certificates, of which a client gets the first that fits the name it asks for, else the first of all; never
-    /// empty where a listener speaks TLS.
+    /// The certificates. A client gets the first that matches the name it requests, else the first of all. Never empty
+    /// if a listener speaks TLS.
     pub certificates: Vec<CertificateFiles>,
-    /// Whether clients are asked for a certificate.
+    /// Whether listeners request a certificate from clients.
     pub client_auth: ClientAuth,
-    /// Whose certificates clients may have, in PEM form; there unless they are not asked.
+    /// The PEM file of the authorities that issue client certificates. Present unless `client_auth` is off.
     pub client_ca: Option<PathBuf>,
     /// How long a handshake may take.
     pub handshake_timeout: Duration,
-    /// How often the files are looked at for changes.
+    /// How often the files are checked for changes.
     pub reload_interval: Duration,
 }
 
 impl ServerTls {
-    /// All files that it names.
+    /// All files that the settings name.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.certificates.iter().flat_map(|files| [&files.certificate, &files.key]).chain(&self.client_ca)
     }
 }
 
-/// A certificate and its key, in files in PEM form.
+/// The PEM files of a certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// The certificate, and after it those that it was signed with.
+    /// The certificate, followed by those that it was signed with.
     pub certificate: PathBuf,
-    /// Its key.
+    /// The key of the certificate.
     pub key: PathBuf,
 }
 
-/// Whether clients are asked for a certificate (`client_auth`).
+/// Whether listeners request a certificate from clients (`client_auth`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// They are not.
+    /// Listeners request no certificate.
     Off,
-    /// One that has none is let in; one that has a wrong one is not.
+    /// A client without a certificate is accepted, one with a wrong certificate is rejected.
     Optional,
-    /// One that has none is not let in.
+    /// A client without a certificate is rejected.
     Required,
 }

@@ -1,4 +1,4 @@
-//! What tells that files were changed, without reading them.
+//! Detects changed files without reading them.
 
 use std::{
     fs,
@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The state of some files. Two that are equal mean that nothing was written in between; a link is what it leads to.
+/// The state of some files. If two stamps are equal, nothing was written in between. A link counts as its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileStamp(Vec<Option<FileState>>);
 
-/// A file: which one it is, when it was written, and how long it is.
+/// The state of one file: its device and inode, its modification time, and its length.
 type FileState = (u64, u64, i64, i64, u64);
 
 impl FileStamp {

@@ -1,4 +1,4 @@
-//! How upstreams are known over TLS, and how this program is known to them.
+//! How the proxy authenticates upstreams over TLS, and how it authenticates itself to them.
 
 use std::{fmt, sync::Arc};
 
@@ -10,12 +10,13 @@ use pingora::{
 
 use super::Pair;
 
-/// What connections to the servers of an upstream are made with. The certificate of a server is always checked.
+/// The TLS settings for connections to the servers of an upstream. The certificate of a server is always checked.
 pub struct UpstreamTls {
     server_name: Option<String>,
     roots: Arc<[WrappedX509]>,
     identity: Option<Arc<CertKey>>,
-    /// What pools tell apart: pingora itself compares neither the roots nor more than the number of the certificate.
+    /// The key of the connection pool. pingora itself does not compare the roots, and compares only the serial number
+    /// of the certificate.
     pool: u64,
 }
 
@@ -25,7 +26,7 @@ impl fmt::Debug for UpstreamTls {
     }
 }
 
-/// They are the same where their connections are.
+/// Two settings are equal if they share connections.
 impl PartialEq for UpstreamTls {
     fn eq(&self, other: &Self) -> bool {
         self.pool == other.pool
@@ -35,8 +36,8 @@ impl PartialEq for UpstreamTls {
 impl Eq for UpstreamTls {}
 
 impl UpstreamTls {
-    /// Servers whose certificates come from one of these authorities and are for `server_name`, else for the host that
-    /// they are reached by. They are shown the certificate of `identity` where they ask for one.
+    /// Accepts servers whose certificate one of these authorities issued for `server_name`, or if there is none, for
+    /// the host of their address. The proxy presents the certificate of `identity` if a server requests one.
     pub fn new(server_name: Option<String>, authorities: &[CertificateDer<'static>], identity: Option<&Pair>) -> Self {
         let wrapped = |authority: &CertificateDer<'_>| WrappedX509::new(authority.to_vec(), parse_x509);
         let cert_key = |pair: &Pair| {
@@ -51,12 +52,13 @@ impl UpstreamTls {
         }
     }
 
-    /// The name that all certificates have to be for, where it is not that of the server.
+    /// The name that all certificates must be issued for, if it is not the name of the server.
     pub fn server_name(&self) -> Option<&str> {
         self.server_name.as_deref()
     }
 
-    /// The name that the certificate of a server has to be for, never empty: without a name pingora means to check nothing.
+    /// The name that the certificate of a server must be issued for. Never empty: without a name pingora checks
+    /// nothing.
     pub(crate) fn name_of(&self, server: &str) -> String {
         let host = || server.rsplit_once(':').map_or(server, |(host, _)| host).trim_matches(['[', ']']);
         self.server_name.as_deref().unwrap_or_else(host).to_owned()
@@ -81,7 +83,7 @@ fn pool(name: Option<&str>, authorities: &[CertificateDer<'static>], identity: O
     for authority in authorities {
         add(authority);
     }
-    // What separates authorities from certificates is no certificate.
+    // The empty separator between authorities and certificates cannot be a certificate.
     add(b"");
     for certificate in identity.into_iter().flat_map(Pair::chain) {
         add(certificate);

@@ -29,33 +29,33 @@ use crate::{
     },
 };
 
-/// Interim responses (1xx) accepted before the final one.
+/// The number of interim responses (1xx) accepted before the final one.
 const INTERIM_RESPONSES_MAX: u8 = 16;
 
-/// A connection, and how far the messages on it have come.
+/// A connection, with the progress of the messages on it.
 pub(super) struct Link {
     connector: Arc<Connector>,
     peer: HttpPeer,
-    /// What the upstream is called where the client called it nothing.
+    /// The upstream's address, which stands in for Host if the client sent none.
     address: Address,
     session: HttpSession,
     reuse_idle: Duration,
-    /// Bounds the way from the first byte to the response's head.
+    /// Bounds the time from the first byte to the response's head.
     timeout: Duration,
-    /// Bounds each wait for more of its body.
+    /// Bounds each wait for more of the response's body.
     read_timeout: Duration,
     /// Bounds each wait for room for more of the request's body.
     write_timeout: Duration,
-    /// The place of this exchange among those that its server has at once.
+    /// The slot that this exchange occupies on its server.
     slot: Option<Slot>,
-    /// The host that the server is sent in the place of the client's.
+    /// The host that the server receives in place of the client's.
     own_host: Option<String>,
     interim_responses: u8,
-    /// Whether the head of the final response is here.
+    /// Whether the head of the final response has arrived.
     answered: bool,
-    /// Whether the body is being written.
+    /// Whether the request's body is being written.
     uploading: bool,
-    /// Whether the request is complete on the wire; the connection cannot be used again before.
+    /// Whether the request is complete on the wire. Before that, the connection cannot be used again.
     request_complete: bool,
 }
 
@@ -77,7 +77,7 @@ impl Lost {
 }
 
 impl Lost {
-    /// Its name in metrics.
+    /// Returns the failure's name in metrics.
     const fn word(&self) -> &'static str {
         match self.failure {
             Failure::NotSent { .. } => "not_sent",
@@ -89,7 +89,7 @@ impl Lost {
     }
 }
 
-/// Tells the upstream of the trace that the request belongs to.
+/// Adds the fields of the trace that the request belongs to.
 pub(crate) fn trace(head: &mut RequestHeader, fields: Option<(String, Option<String>)>) -> pingora::Result<()> {
     let Some((parent, state)) = fields else { return Ok(()) };
     head.insert_header(TRACEPARENT, parent)?;
@@ -118,14 +118,14 @@ impl From<io::Error> for Lost {
     }
 }
 
-/// A connection before it is known which exchange it carries.
+/// A connection whose exchange is not known yet.
 pub(super) struct Dialled {
     pub(super) link: Box<Link>,
-    /// Whether it has carried an exchange before.
+    /// Whether the connection has carried an exchange before.
     pub(super) reused: bool,
-    /// The host that its server is sent in the place of the client's.
+    /// The host that the server receives in place of the client's.
     pub(super) own_host: Option<String>,
-    /// What is seen of its exchange.
+    /// The telemetry of the exchange.
     pub(super) watch: ExchangeWatch,
 }
 
@@ -138,7 +138,7 @@ pub struct Connected {
 }
 
 impl Connected {
-    /// To the server of this place; its exchange holds the slot.
+    /// Wraps a connection to the server at this index. Its exchange holds the slot.
     pub(super) fn new(dialled: Dialled, server: usize, slot: Option<Slot>) -> Self {
         let Dialled { mut link, reused, own_host, watch } = dialled;
         (link.slot, link.own_host) = (slot, own_host);
@@ -155,12 +155,13 @@ impl Connected {
         self.reused
     }
 
-    /// Sends a request, once, and reads the head of its final response; [`fields::request_head`] makes a head whose
-    /// framing fits the body. The upstream's timeout bounds the whole. Every failure is [`Failure::Abandoned`], except
-    /// for a head that cannot be written at all, and for a request that a server of HTTP/2 says it has not touched.
+    /// Sends a request, once, and reads the head of its final response. [`fields::request_head`] makes a head whose
+    /// framing fits the body. The upstream's timeout bounds the whole exchange. Every failure is
+    /// [`Failure::Abandoned`], with two exceptions: a head that cannot be written at all, and a request that an HTTP/2
+    /// server reports as untouched.
     ///
-    /// An upstream may answer before it has the whole body. With an error (RFC 9112 section 9.5) the rest is not
-    /// sent; with anything else it is, because the upstream may be reading still.
+    /// An upstream may answer before it has the whole body. If the answer is an error (RFC 9112 section 9.5), the rest
+    /// is not sent. After any other answer the rest is sent, because the upstream may still be reading.
     ///
     /// [`fields::request_head`]: super::fields::request_head
     pub async fn send(self, head: Box<RequestHeader>, body: &Body) -> Result<Exchange, Failure> {
@@ -233,12 +234,12 @@ impl Link {
         if let Some(host) = self.own_host.take() {
             head.insert_header(header::HOST, host)?;
         }
-        // An HTTP/1.0 request may name no host; as HTTP/1.1 it has to (RFC 9112 section 3.2).
+        // An HTTP/1.0 request may lack Host, but the same request in HTTP/1.1 needs it (RFC 9112 section 3.2).
         if !head.headers.contains_key(header::HOST) {
             head.insert_header(header::HOST, self.address.host())?;
         }
         if let Err(error) = self.write_head(head, body.is_empty()).await {
-            // Over HTTP/2 a stream that fails to begin has sent nothing.
+            // Over HTTP/2, a stream that fails to begin has sent nothing.
             let unwritable = *error.etype() == ErrorType::InvalidHTTPHeader;
             let (lost, not_sent) = (Lost::from(error), Failure::NotSent { timed_out: false });
             return Err(match (unwritable, self.session.as_http2()) {
@@ -265,7 +266,7 @@ impl Link {
         session.write_request_header(head, is_all)
     }
 
-    /// Writes the body; ends before its end where the upstream has answered with an error.
+    /// Writes the body, and stops early if the upstream has answered with an error.
     async fn upload(&mut self, body: &Body) -> Result<(), Lost> {
         let (mut reader, mut sent) = (body.reader(), false);
         while let Some(chunk) = reader.next_chunk().await? {
@@ -278,7 +279,7 @@ impl Link {
             match timeout(self.write_timeout, self.session.write_request_body(chunk, false)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return self.answer_despite(error).await,
-                // What it has left on the connection may say why it stopped reading.
+                // The upstream's answer, if one is on the connection, may tell why it stopped reading.
                 Err(_) => return at_once(self.final_head()).await.unwrap_or(Err(Lost::timed_out())),
             }
             sent = true;
@@ -290,18 +291,18 @@ impl Link {
         Ok(())
     }
 
-    /// An upstream that answers early may close at once: its answer can be read although writing failed.
+    /// Reads the answer although writing failed: an upstream that answers early may close the connection at once.
     async fn answer_despite(&mut self, error: Box<pingora::Error>) -> Result<(), Lost> {
         let lost = Lost::from(error);
         if self.answered {
             return Ok(());
         }
-        // A server that refuses a stream says so where its answer would be.
+        // A server that refuses a stream reports this in place of its answer.
         let or_not_sent = |why: Lost| if matches!(why.failure, Failure::NotSent { .. }) { why } else { lost };
         self.final_head().await.map_err(or_not_sent)
     }
 
-    /// Reads up to the head of the final response. May be dropped and called again: what has come is kept.
+    /// Reads up to the head of the final response. May be dropped and called again: what has arrived is kept.
     async fn final_head(&mut self) -> Result<(), Lost> {
         loop {
             self.session.read_response_header().await?;
@@ -326,7 +327,7 @@ impl Link {
                 .is_some_and(|head| head.status.is_client_error() || head.status.is_server_error())
     }
 
-    /// The next bytes of the response's body. Waits as long as the upstream's `read_timeout`.
+    /// Returns the next bytes of the response's body. Waits no longer than the upstream's `read_timeout`.
     async fn read_body(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
             return match timeout(self.read_timeout, self.session.read_response_body()).await {
@@ -343,12 +344,12 @@ impl Link {
 
     async fn put_back(mut self: Box<Self>) {
         if let HttpSession::H2(session) = &mut self.session {
-            // Trailers are not forwarded, and the response is not over before them.
+            // Trailers are not forwarded, but the response is not over before them.
             let _ = at_once(session.read_trailers()).await;
         }
         if self.request_complete && !self.reuse_idle.is_zero() && self.session.response_done() {
             let Self { connector, session, peer, reuse_idle, .. } = *self;
-            // Boxed, because it is large, and all that may end an exchange would have to make room for it.
+            // Boxed, because the future is large and every caller that may end an exchange would need room for it.
             Box::pin(connector.release_http_session(session, &peer, Some(reuse_idle))).await;
         }
     }
@@ -372,7 +373,7 @@ impl Wire for Link {
     }
 }
 
-/// Whether the response has no transfer coding that would reach the client undecoded: we offer none but `chunked`.
+/// Whether no transfer coding would reach the client undecoded: the proxy offers none but `chunked`.
 fn is_framed(head: &ResponseHeader) -> bool {
     let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -382,7 +383,7 @@ fn is_framed(head: &ResponseHeader) -> bool {
     }
 }
 
-/// What a future yields without waiting.
+/// Returns the output that a future yields without waiting.
 async fn at_once<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     poll_fn(|context| {

@@ -1,7 +1,7 @@
-//! Which header fields cross the proxy, and in which form (RFC 9110 section 7.6).
+//! Header fields that cross the proxy, and the form in which they do (RFC 9110 section 7.6).
 //!
-//! A request goes from [`request_head`] to the upstream; a response from [`response_head`], through whatever the guard
-//! changes, to [`frame_response`] as the last step before the client.
+//! A request goes from [`request_head`] to the upstream. A response goes from [`response_head`], through whatever the
+//! guard changes, to [`frame_response`] as the last step before the client.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use pingora::http::{
@@ -12,13 +12,14 @@ use thiserror::Error;
 
 use crate::core::fields::{ends_at_hop, is_for_guard, nominated};
 
-/// Why a request has no head that an upstream could be sent.
+/// Why a request cannot be given a head for the upstream.
 #[derive(Debug, Error)]
 pub enum HeadError {
-    /// Its body is in a transfer coding beside `chunked`, which nobody here decodes: 501 (RFC 9112 section 6.1).
+    /// The body has a transfer coding other than `chunked`, which the proxy does not decode: 501 (RFC 9112 section
+    /// 6.1).
     #[error("the transfer coding of the request is not supported")]
     TransferCoding,
-    /// Its target has no form that an origin server understands: 400.
+    /// The target has no form that an origin server understands: 400.
     #[error("the request target is malformed")]
     Target,
     /// A field cannot be written: 400.
@@ -26,11 +27,11 @@ pub enum HeadError {
     Field(#[from] Box<pingora::Error>),
 }
 
-/// The head of a client's request as an upstream gets it over HTTP/1.1 with a body of `body_len` bytes.
+/// Returns the head of a client's request as an upstream receives it over HTTP/1.1, with a body of `body_len` bytes.
 ///
-/// The target is the one received, in origin form. Hop-by-hop fields (`TE` and `Trailer` among them, because no trailers
-/// are forwarded) and those for the guard are removed, Host (where the client named one) and Content-Length are right, and
-/// Via names this proxy (RFC 9110 section 7.6.3).
+/// The target is the one received, in origin form. Hop-by-hop fields are removed, with `TE` and `Trailer` among them
+/// because no trailers are forwarded. The fields for the guard are removed too. Content-Length is right, and so is
+/// Host if the client named one. Via names this proxy (RFC 9110 section 7.6.3).
 pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<Box<RequestHeader>, HeadError> {
     let codings = &mut client.headers.get_all(header::TRANSFER_ENCODING).iter();
     if codings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked")) {
@@ -54,17 +55,17 @@ pub fn request_head(client: &RequestHeader, body_len: u64) -> Result<Box<Request
     Ok(head)
 }
 
-/// The head of an upstream's response without what ends at this hop, and with Via. Pingora writes Date and Connection.
-/// Its framing is settled by [`frame_response`], when its final status and body are known.
+/// Returns the head of an upstream's response without the fields that end at this hop, and with Via. Pingora writes
+/// Date and Connection. [`frame_response`] settles the framing once the final status and body are known.
 pub fn response_head(mut head: Box<ResponseHeader>) -> Box<ResponseHeader> {
     end_hop(&mut head);
     head.remove(&header::TRANSFER_ENCODING);
-    // The one failure is a header map with more fields than it can hold, which was bounded when it was read.
+    // This can fail only if the header map is full, and its size was bounded when it was read.
     let _ = head.append_header("Via", via(head.version));
     head
 }
 
-/// Makes the framing of a response right for the client's request (RFC 9112 section 6, RFC 9110 section 8.6): a body
+/// Makes the framing of a response right for the client's request (RFC 9112 section 6, RFC 9110 section 8.6). A body
 /// of unknown length is chunked for an HTTP/1.1 client, and ends with the connection for an HTTP/1.0 client.
 pub fn frame_response(head: &mut ResponseHeader, client: &RequestHeader) {
     head.set_version(Version::HTTP_11);
@@ -81,7 +82,7 @@ pub fn frame_response(head: &mut ResponseHeader, client: &RequestHeader) {
     }
 }
 
-/// The target in origin form (RFC 9112 section 3.2.1) where it was received in another one.
+/// Returns the target in origin form (RFC 9112 section 3.2.1) if it was received in another form.
 fn origin_form(client: &RequestHeader) -> Result<Option<Vec<u8>>, HeadError> {
     let received = client.raw_path();
     if received.starts_with(b"/") || received == b"*" {
@@ -99,8 +100,8 @@ fn origin_form(client: &RequestHeader) -> Result<Option<Vec<u8>>, HeadError> {
     }))
 }
 
-/// The authority of the target goes before Host (RFC 9112 section 3.2.2). Pingora has refused requests in which the
-/// two differ.
+/// Sets Host to the authority of the target, which takes precedence (RFC 9112 section 3.2.2). Pingora has already
+/// refused requests in which the two differ.
 fn set_host(head: &mut RequestHeader, client: &RequestHeader) -> Result<(), HeadError> {
     let of_uri = client.uri.authority().map(|authority| authority.as_str().as_bytes());
     let authority = of_uri.or_else(|| raw_target_authority(client.raw_path()).authority());
@@ -109,25 +110,26 @@ fn set_host(head: &mut RequestHeader, client: &RequestHeader) -> Result<(), Head
         Some(authority) if received.is_none_or(|host| host.as_bytes() != authority) => {
             head.insert_header(header::HOST, authority)?;
         }
-        // An HTTP/1.0 request may have none: the connection adds one.
+        // An HTTP/1.0 request may have no Host: the connection adds one.
         _ => {}
     }
     Ok(())
 }
 
-/// HTTP/2 may split Cookie into several lines, which HTTP/1.1 servers take for a fault (RFC 9113 section 8.2.3).
+/// Joins the lines into which HTTP/2 may split Cookie, because HTTP/1.1 servers reject several (RFC 9113 section
+/// 8.2.3).
 fn join_cookies(head: &mut RequestHeader) -> Result<(), HeadError> {
     let lines = head.headers.get_all(header::COOKIE);
     if lines.iter().nth(1).is_none() {
         return Ok(());
     }
-    // An empty line would leave a blank at an end, which not all readers take off.
+    // An empty line would leave a blank at one end, which some readers do not remove.
     let joined = lines.iter().map(HeaderValue::as_bytes).filter(|line| !line.is_empty());
     let joined = joined.collect::<Vec<_>>().join(&b"; "[..]);
     Ok(head.insert_header(header::COOKIE, joined)?)
 }
 
-/// The one value of a Content-Length that was sent as a list of equal values (RFC 9110 section 8.6).
+/// Returns the single value of a Content-Length that was sent as a list of equal values (RFC 9110 section 8.6).
 fn repeated_length(fields: &HeaderMap) -> Option<HeaderValue> {
     let mut lines = fields.get_all(header::CONTENT_LENGTH).iter();
     let first = lines.next()?.to_str().ok()?;
@@ -135,7 +137,7 @@ fn repeated_length(fields: &HeaderMap) -> Option<HeaderValue> {
     (lines.next().is_some() || value.len() < first.len()).then(|| HeaderValue::from_str(value).ok())?
 }
 
-/// What this proxy adds to Via for a message received in a version.
+/// Returns the entry that this proxy adds to Via for a message received in a version.
 pub(crate) fn via(received: Version) -> HeaderValue {
     HeaderValue::from_static(match received {
         Version::HTTP_2 => "2 ifmatch",
@@ -146,20 +148,20 @@ pub(crate) fn via(received: Version) -> HeaderValue {
 
 /// A head whose fields can be removed.
 pub(crate) trait FieldsOfHead {
-    /// The fields.
+    /// Returns the fields.
     fn fields(&self) -> &HeaderMap;
 
-    /// Removes a field that is there.
+    /// Removes a field that is present.
     fn take_out(&mut self, name: &HeaderName);
 
-    /// Removes a field that is mostly not there: pingora would look for it twice.
+    /// Removes a field that is usually absent: pingora alone would look it up twice.
     fn remove(&mut self, name: &HeaderName) {
         if self.fields().contains_key(name) {
             self.take_out(name);
         }
     }
 
-    /// Removes the fields that are unwanted: a message has fewer fields than there are names to look for.
+    /// Removes the unwanted fields. A message has fewer fields than there are names to look up.
     fn remove_all(&mut self, is_unwanted: impl Fn(&HeaderName) -> bool) {
         let unwanted: Vec<HeaderName> = self.fields().keys().filter(|name| is_unwanted(name)).cloned().collect();
         for name in &unwanted {
@@ -188,20 +190,21 @@ impl FieldsOfHead for ResponseHeader {
     }
 }
 
-/// Removes what ends at this hop from a response: all but its framing.
+/// Removes the fields that end at this hop from a response, except for its framing.
 pub(crate) fn end_hop(response: &mut ResponseHeader) {
     let is_framing = |name: &HeaderName| [header::TRANSFER_ENCODING, header::CONTENT_LENGTH].contains(name);
     take_out_nominated(response, |name| !is_framing(name));
     response.remove_all(ends_at_hop);
 }
 
-/// Takes out what a client's `Connection` names: from here on the request is what its upstream gets. What must not be
-/// named was refused.
+/// Removes the fields that a client's `Connection` names. From here on, the request is what the upstream receives.
+/// Requests that name a protected field have been refused already.
 pub(crate) fn end_nominated(request: &mut RequestHeader) {
     take_out_nominated(request, |_| true);
 }
 
-/// Says the length of a request once (RFC 9110 section 8.6): a list of equal lengths is one to some, and a fault to others.
+/// Reduces a request's length to one value (RFC 9110 section 8.6): some servers accept a list of equal lengths, others
+/// fail.
 pub(crate) fn say_length_once(request: &mut RequestHeader) -> pingora::Result<()> {
     repeated_length(&request.headers).map_or(Ok(()), |length| request.insert_header(header::CONTENT_LENGTH, length))
 }

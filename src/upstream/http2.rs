@@ -1,12 +1,12 @@
-//! What an exchange over HTTP/2 (RFC 9113) has that one over HTTP/1.1 has not.
+//! The parts of an exchange that only HTTP/2 (RFC 9113) needs.
 
 use http::{Uri, header, uri::PathAndQuery};
 use pingora::{Error, ErrorType, http::RequestHeader};
 
-/// Gives a head for HTTP/1.1 the form of HTTP/2: the target and Host become pseudo-fields (section 8.3.1). The fields
-/// that end at a hop are gone already.
+/// Converts an HTTP/1.1 head to HTTP/2: the target and Host become pseudo-fields (section 8.3.1). The hop-by-hop
+/// fields are already gone.
 ///
-/// The error says that the head cannot be written: HTTP/2 as it is implemented here has no room for octets beyond UTF-8.
+/// Fails if the head cannot be written: this implementation of HTTP/2 has no room for octets beyond UTF-8.
 pub(super) fn to_http2(head: &mut RequestHeader, is_tls: bool) -> pingora::Result<()> {
     let unwritable = || Error::new(ErrorType::InvalidHTTPHeader);
     if !head.raw_path_is_utf8() {
@@ -20,12 +20,12 @@ pub(super) fn to_http2(head: &mut RequestHeader, is_tls: bool) -> pingora::Resul
     Ok(())
 }
 
-/// Whether an error says that the server has not acted on the request, and will not: it refused the stream (section 8.7),
-/// or it left before it took the stream (section 6.8).
+/// Whether an error shows that the server has not acted on the request and will not. Either it refused the stream
+/// (section 8.7), or it left before it took the stream (section 6.8).
 pub(super) fn is_unprocessed(error: &Error) -> bool {
     error.root_cause().downcast_ref::<h2::Error>().is_some_and(|cause| {
         let refused = cause.is_reset() && cause.reason() == Some(h2::Reason::REFUSED_STREAM);
-        // The library says so only of streams after the last one that the server names.
+        // The library reports this only for streams after the last one that the server names.
         cause.is_remote() && (refused || cause.is_go_away())
     })
 }

@@ -1,10 +1,10 @@
 //! One exchange with an upstream: connect, send, receive, and give the connection back.
 //!
-//! This module knows HTTP, TLS and pingora's connection pool, and nothing of stores, policies or preconditions. What it
-//! does guarantee is what the guard builds on: a failure says whether a byte may have been sent ([`Failure`]), nothing
-//! but a read is ever sent twice, and a connection goes back to the pool only when both messages on it are complete.
+//! This module handles HTTP, TLS and pingora's connection pool. It has no notion of stores, policies or preconditions.
+//! The guard builds on three guarantees. A failure reports whether a byte may have been sent ([`Failure`]). Only reads
+//! are ever sent twice. A connection returns to the pool only when both messages on it are complete.
 //!
-//! Every future here may be dropped at any time. The connection is closed then, except where a method says otherwise.
+//! Every future here may be dropped at any time. Dropping it closes the connection, unless its method says otherwise.
 
 use std::sync::Arc;
 
@@ -45,12 +45,12 @@ use balance::Full;
 use connection::{Dialled, Link};
 use peer::{Resolver, peer};
 
-/// Idle connections kept for each purpose, over all upstreams; the longest idle one is closed first.
+/// The number of idle connections kept for each purpose, over all upstreams. The longest idle one is closed first.
 const POOLED_CONNECTIONS: usize = 512;
-/// Each peer names its own authorities. Pingora would read those of the system for each pool, and panic at one that it
-/// cannot read.
+/// Each peer names its own authorities. By default, pingora would read the system's authorities for each pool, and
+/// would panic at one that it cannot read.
 pub(crate) const NO_AUTHORITIES: &str = "/dev/null";
-/// Marks a peer whose pooled connections must not be used; any value but the default works.
+/// Marks a peer that must not use a pooled connection. Any value but the default works.
 const FRESH: u64 = 1;
 
 /// Why an exchange has no response.
@@ -59,34 +59,35 @@ pub enum Failure {
     /// The upstream has not seen a byte of the request.
     #[error("no connection to the upstream")]
     NotSent {
-        /// Whether connecting took too long, rather than failed.
+        /// Whether the connection attempt timed out, rather than failed.
         timed_out: bool,
     },
-    /// No secure connection came about, mostly because of the upstream's certificate: it has not seen a byte.
+    /// No secure connection could be made, mostly because of the upstream's certificate. The upstream has not seen a
+    /// byte.
     #[error("no secure connection to the upstream")]
     Insecure,
-    /// The upstream has not seen a byte of the request either: it has as many as it is given at once.
+    /// All of the upstream's connections are in use. The upstream has not seen a byte of the request.
     #[error("all connections to the upstream are in use")]
     Full,
-    /// A byte of the request may have been sent: whether the upstream acts on it cannot be known.
+    /// A byte of the request may have been sent, so the proxy cannot know whether the upstream acts on it.
     #[error("no complete response from the upstream")]
     Abandoned {
-        /// Whether the upstream took too long, rather than failed.
+        /// Whether the upstream timed out, rather than failed.
         timed_out: bool,
     },
 }
 
-/// What a connection is wanted for.
+/// The purpose that a connection serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A request that may be sent again when a pooled connection turns out to be dead.
+    /// A request that may be sent again if a pooled connection turns out to be dead.
     Read,
     /// A request that is sent at most once.
     Write,
 }
 
-/// Connects to upstreams. Reads and writes have pools of their own, because a write rides only on a connection that
-/// has been idle for less than [`Upstream::reuse_idle_writes`].
+/// Connects to upstreams. Reads and writes have separate pools, because a write uses only a connection that has been
+/// idle for less than [`Upstream::reuse_idle_writes`].
 pub struct Exchanger {
     reads: Arc<Connector>,
     writes: Arc<Connector>,
@@ -101,25 +102,25 @@ impl Default for Exchanger {
 }
 
 impl Exchanger {
-    /// Two empty pools, and upstreams of their own.
+    /// Creates two empty pools, with an empty set of upstreams.
     pub fn new() -> Self {
         Self::to(Arc::default())
     }
 
-    /// Two empty pools, for these upstreams.
+    /// Creates two empty pools for these upstreams.
     pub fn to(upstreams: Arc<Upstreams>) -> Self {
         let (reads, writes) = (connector(POOLED_CONNECTIONS), connector(POOLED_CONNECTIONS));
         Self { reads, writes, resolver: Resolver::new(), upstreams }
     }
 
-    /// The upstreams that it connects to.
+    /// The upstreams that this exchanger connects to.
     pub fn upstreams(&self) -> &Arc<Upstreams> {
         &self.upstreams
     }
 
-    /// A connection to one server of an upstream: the first one of this choice that can be reached. Each attempt is
-    /// bounded by the upstream's connect timeout, and the wait for a slot by its queue. The failure is
-    /// [`Failure::NotSent`], [`Failure::Insecure`] or [`Failure::Full`].
+    /// Opens a connection to the first reachable server of this choice. The upstream's connect timeout bounds each
+    /// attempt, and its queue bounds the wait for a slot. The failure is [`Failure::NotSent`], [`Failure::Insecure`]
+    /// or [`Failure::Full`].
     pub async fn connect(
         &self,
         upstream: &Arc<Upstream>,
@@ -130,7 +131,8 @@ impl Exchanger {
         let servers = self.upstreams.of(upstream);
         for server in servers.order(choice) {
             match self.open(upstream, (&servers, server), purpose, false).await {
-                // Who waited for this one would wait for the next one in vain too, and its resource is there.
+                // A request that waited here in vain would wait in vain for the next server too, and its resource is
+                // on this one.
                 Err(Failure::Full) => return Err(Failure::Full),
                 Err(refused) => failure = refused,
                 Ok(connected) => return Ok(connected),
@@ -139,8 +141,8 @@ impl Exchanger {
         Err(failure)
     }
 
-    /// Connects and sends a request that changes nothing. Where a pooled connection dies before the response's head,
-    /// the request is sent once more, on a fresh connection to the same server.
+    /// Connects and sends a request that changes nothing. If a pooled connection dies before the response's head, the
+    /// request is sent once more, on a fresh connection to the same server.
     pub async fn read(
         &self,
         upstream: &Arc<Upstream>,
@@ -205,14 +207,14 @@ impl Transport for Exchanger {
     }
 }
 
-/// An empty pool.
+/// Creates an empty pool.
 fn connector(size: usize) -> Arc<Connector> {
     let mut options = ConnectorOptions::new(size);
     options.ca_file = Some(NO_AUTHORITIES.to_owned());
     Arc::new(Connector::new(Some(options)))
 }
 
-/// A connection to a server of this name, fresh or perhaps from the connector's pool.
+/// Connects to a server of this name, by a fresh connection or one from the connector's pool.
 async fn dial(
     (connector, purpose): (&Arc<Connector>, Purpose),
     resolver: &Resolver,
@@ -234,7 +236,7 @@ async fn dial(
         let mut watch = ExchangeWatch::begin(name, upstream.tls.is_some(), Some(address.clone()));
         let pooled = peer.group_key;
         peer.group_key ^= if fresh { FRESH } else { 0 };
-        // Boxed, because it has room for a handshake, and mostly a pooled connection is there.
+        // Boxed, because the future has room for a handshake, while a pooled connection is available in most cases.
         match box_future(|| connector.get_http_session(&peer)).await {
             Ok((session, reused)) => {
                 peer.group_key = pooled;

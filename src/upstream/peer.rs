@@ -1,4 +1,4 @@
-//! From a configured server to the peer that pingora connects to.
+//! Turns a configured server into the peer that pingora connects to.
 
 use std::{io, path::Path, slice, sync::Arc, time::Duration};
 
@@ -11,18 +11,18 @@ use crate::{
     core::address::{Address, UNIX},
 };
 
-/// How long the addresses of a name are used: short enough to follow a service that moves.
+/// How long a name's addresses are used: short enough to follow a service that moves.
 const NAME_TTL: Duration = Duration::from_secs(5);
-/// Names remembered; far more than a configuration has.
+/// The number of names remembered, far more than a configuration has.
 const NAMES_MAX: u64 = 1024;
 
-/// Resolves `host:port` without a system call for addresses, and seldom for names.
+/// Resolves `host:port`, without a system call for addresses and seldom with one for names.
 #[derive(Debug)]
 pub(crate) struct Resolver {
     names: Cache<String, Arc<[Address]>>,
 }
 
-/// The addresses of one server, in the order in which to try them; never empty.
+/// The addresses of one server, in the order to try them. Never empty.
 pub(crate) enum Addresses {
     One(Address),
     Several(Arc<[Address]>),
@@ -42,7 +42,7 @@ impl Resolver {
         Self { names: Cache::builder().max_capacity(NAMES_MAX).time_to_live(NAME_TTL).build() }
     }
 
-    /// The addresses of `host:port` or `unix:/path`; an error where the name is unknown or the answer takes longer
+    /// Returns the addresses of `host:port` or `unix:/path`. Fails if the name is unknown or the answer takes longer
     /// than `wait`.
     pub(crate) async fn addresses(&self, server: &str, wait: Duration) -> io::Result<Addresses> {
         if let Ok(address) = server.parse() {
@@ -63,14 +63,14 @@ impl Resolver {
     }
 }
 
-/// One address of a server of an upstream, with all that decides whether a pooled connection may carry a request to it.
-/// Pingora's own default is to wait for ever; reading and writing are bounded by the exchange, because a `Connector`
-/// applies no such option.
+/// Returns the peer for one address of an upstream's server, with all that decides whether a pooled connection may
+/// carry a request. Pingora would wait for ever by default. The exchange bounds reading and writing, because a
+/// `Connector` applies no such option.
 ///
 /// # Design
 ///
-/// *Why one stream a connection, where HTTP/2 could carry many?* To give a write up is to close its connection, which
-/// `late_max` counts from, and no other exchange may end with it.
+/// *Why one stream per connection, if HTTP/2 could carry many?* To give up a write means to close its connection.
+/// `late_max` counts from that moment, and no other exchange may end with it.
 pub(crate) fn peer(upstream: &Upstream, server: &str, address: &Address) -> pingora::Result<HttpPeer> {
     let tls = upstream.tls.as_deref();
     let name = tls.map_or_else(String::new, |tls| tls.name_of(server));
@@ -82,7 +82,7 @@ pub(crate) fn peer(upstream: &Upstream, server: &str, address: &Address) -> ping
     peer.options.total_connection_timeout = Some(upstream.connect_timeout);
     match (upstream.http2, tls) {
         (false, _) => peer.options.set_http_version(1, 1),
-        // Without TLS there is nothing to choose with (RFC 9113 section 3.3).
+        // Without TLS, nothing negotiates the version (RFC 9113 section 3.3).
         (true, None) => peer.options.set_http_version(2, 2),
         (true, Some(_)) => peer.options.set_http_version(2, 1),
     }

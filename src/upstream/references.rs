@@ -1,15 +1,15 @@
-//! References in responses, which name resources as the upstream knows them (RFC 9110 sections 10.2.2 and 8.7, RFC 8288).
+//! References in responses that name resources by the upstream's names (RFC 9110 sections 10.2.2 and 8.7, RFC 8288).
 
 use http::{HeaderName, HeaderValue, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 
 use crate::config::{HostHeader, Route};
 
-/// Fields that hold one reference.
+/// Fields that hold a single reference.
 const SINGLE: [HeaderName; 2] = [header::LOCATION, header::CONTENT_LOCATION];
 
-/// Makes the references in a response lead the client back, where the route changes paths or the upstream knows itself
-/// by another host: those of `Location`, `Content-Location` and `Link`.
+/// Rewrites the references of `Location`, `Content-Location` and `Link` in a response so that they lead the client
+/// back here. Needed if the route changes paths or the upstream uses another host name.
 pub fn rewrite_references(response: &mut ResponseHeader, route: &Route, client: &RequestHeader) -> pingora::Result<()> {
     if route.mapping.is_identity() && route.upstream.host_header == HostHeader::Preserve {
         return Ok(());
@@ -35,7 +35,7 @@ pub fn rewrite_references(response: &mut ResponseHeader, route: &Route, client: 
     Ok(())
 }
 
-/// A reference as the client is to follow it; `None` if it stays as it is.
+/// Returns the reference that the client is to follow, or `None` if it stays unchanged.
 pub fn reference_to_client(reference: &str, route: &Route, host: &str) -> Option<String> {
     let upstream = &route.upstream;
     let is_own = |authority: &str| match &upstream.host_header {
@@ -46,14 +46,14 @@ pub fn reference_to_client(reference: &str, route: &Route, host: &str) -> Option
     route.mapping.reference_to_client(reference, host, is_own)
 }
 
-/// Whether two authorities are the same, be their default ports named or not.
+/// Whether two authorities are the same, with or without their default ports.
 fn is_same(one: &str, other: &str) -> bool {
     let bare = |authority: &str| authority.strip_suffix(":80").or(authority.strip_suffix(":443")).map(str::to_owned);
     one.eq_ignore_ascii_case(other)
         || bare(one).unwrap_or(one.to_owned()).eq_ignore_ascii_case(&bare(other).unwrap_or(other.to_owned()))
 }
 
-/// The value of `Link` with other references: what stands between `<` and `>`, outside of quoted parameters.
+/// Rewrites the references in the value of `Link`: the text between `<` and `>`, outside quoted parameters.
 fn links_to_client(line: &str, change: impl Fn(&str) -> Option<String>) -> String {
     let (mut changed, mut rest, mut is_quoted) = (String::with_capacity(line.len()), line, false);
     while let Some(at) = rest.find(['<', '"', '\\']) {
@@ -72,7 +72,7 @@ fn links_to_client(line: &str, change: impl Fn(&str) -> Option<String>) -> Strin
                 rest = behind;
                 continue;
             }
-            // A quoted pair: what follows stands for itself.
+            // In a quoted pair, the second character stands for itself.
             Some('\\') if is_quoted => {
                 changed.push('\\');
                 changed.extend(after.next());

@@ -13,55 +13,57 @@ use crate::{
     patience::within,
 };
 
-/// How much of an unwanted body is read: about what comes in one piece with the head.
+/// How much of an unwanted body is read: about as much as arrives in one piece with the head.
 const UNWANTED_BODY_BYTES: usize = 64 * 1024;
-/// How long it may take to arrive.
+/// How long an unwanted body may take to arrive.
 const UNWANTED_BODY_WAIT: Duration = Duration::from_millis(50);
 
 /// An exchange whose response has begun. Dropping it closes the connection; [`Exchange::finish`] keeps it.
 pub struct Exchange {
     wire: Box<dyn Wire>,
     head: Box<ResponseHeader>,
-    /// The length of the body by the head.
+    /// The length of the body as declared in the head.
     declared: Option<u64>,
     is_stream: bool,
     server: usize,
-    /// A body that failed once never reaches an orderly end.
+    /// The first failure of the body. A body that failed once never reaches an orderly end.
     failure: Option<Failure>,
 }
 
 impl Exchange {
-    /// The response of the server of this place, whose head is here, and whose content comes over `wire`.
+    /// Creates an exchange with the server at this index. The head of the response is here, and its content comes over
+    /// `wire`.
     pub fn of(wire: Box<dyn Wire>, head: Box<ResponseHeader>, server: usize) -> Self {
         let declared = content_length(&head.headers);
         let is_stream = is_stream(&head.headers);
         Self { wire, head, declared, is_stream, server, failure: None }
     }
 
-    /// The head of the final response, as it came; without fields once it was taken.
+    /// Returns the head of the final response as it came, or without fields once it has been taken.
     pub fn head(&self) -> &ResponseHeader {
         &self.head
     }
 
-    /// Takes the head out, to be changed and sent on; [`Exchange::head`] keeps its status.
+    /// Takes the head out, to be changed and sent on. [`Exchange::head`] keeps its status.
     pub fn take_head(&mut self) -> Box<ResponseHeader> {
         let (mut left, ()) = http::Response::new(()).into_parts();
         left.status = self.head.status;
         std::mem::replace(&mut self.head, Box::new(left.into()))
     }
 
-    /// Whether its body is meant to be read as it comes, and perhaps never ends: it is never waited for.
+    /// Whether the body is meant to be read as it arrives. It may never end, so the proxy never waits for it.
     pub fn is_stream(&self) -> bool {
         self.is_stream
     }
 
-    /// The index of the server that answered, in [`Upstream::servers`](crate::config::Upstream::servers).
+    /// Returns the index of the server that answered, in [`Upstream::servers`](crate::config::Upstream::servers).
     pub fn server(&self) -> usize {
         self.server
     }
 
-    /// The next bytes of the body, never empty; `None` at its end, and at once where the response has none (to HEAD,
-    /// 204, 304). Waits as long as the upstream's `read_timeout`. May be dropped and called again: no byte is lost.
+    /// Returns the next bytes of the body, never empty, or `None` at its end. For a response without a body (to HEAD,
+    /// 204, 304), `None` comes at once. Waits no longer than the upstream's `read_timeout`. May be dropped and called
+    /// again: no byte is lost.
     pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, Failure> {
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -75,14 +77,15 @@ impl Exchange {
         chunk
     }
 
-    /// Ends the exchange. Where the body was read to its end the connection may carry another one.
+    /// Ends the exchange. If the body was read to its end, the connection may carry another exchange.
     pub async fn finish(self) {
         if self.failure.is_none() {
             self.wire.release().await;
         }
     }
 
-    /// Ends the exchange where nobody wants its body: reads a small one, so that the connection may carry another one.
+    /// Ends the exchange if its body is not wanted. Reads a small body, so that the connection may carry another
+    /// exchange.
     pub async fn discard(mut self) {
         let end = gather(&mut self, UNWANTED_BODY_BYTES, UNWANTED_BODY_WAIT, |_| true).await;
         if matches!(end, Ok(Gathered::Complete)) {
@@ -90,31 +93,31 @@ impl Exchange {
         }
     }
 
-    /// Whether the response's body has been read to its end, or there is none.
+    /// Whether the response's body has been read to its end, or is absent.
     fn is_complete(&mut self) -> bool {
         self.failure.is_none() && self.wire.is_complete()
     }
 }
 
-/// What [`read_whole`] got. Where it is not complete, the rest is still to be read from the exchange.
+/// The result of [`read_whole`]. If it is not complete, the rest can still be read from the exchange.
 #[derive(Debug)]
 pub enum BufferedBody {
     /// The whole body.
     Complete(BodyPrefix),
-    /// The body is larger than wanted, or says so, or is a stream; its beginning, which may be empty.
+    /// The body exceeds the limit, declares that it does, or is a stream. Holds its beginning, which may be empty.
     TooLarge(BodyPrefix),
-    /// The body did not arrive in time; its beginning, which may be empty.
+    /// The body did not arrive in time. Holds its beginning, which may be empty.
     TooSlow(BodyPrefix),
 }
 
 impl BufferedBody {
-    /// A body of which nothing was read.
+    /// Returns the beginning of a body that has not been read.
     pub fn unread() -> Self {
         Self::TooLarge(BodyPrefix::default())
     }
 }
 
-/// A part of a body that is held in memory, with its share of the total; given back when it is dropped.
+/// A part of a body that is held in memory, with its share of the total. Dropping it gives the share back.
 #[derive(Debug, Default)]
 pub struct BodyPrefix {
     chunks: Vec<Bytes>,
@@ -123,27 +126,27 @@ pub struct BodyPrefix {
 }
 
 impl BodyPrefix {
-    /// Its bytes, in order.
+    /// Returns the bytes, in order.
     pub fn chunks(&self) -> &[Bytes] {
         &self.chunks
     }
 
-    /// How many bytes it has.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
     }
 
-    /// A body that is made here.
+    /// Wraps a body that the proxy made.
     pub fn of(bytes: Bytes) -> Self {
         Self { len: bytes.len(), chunks: vec![bytes], share: None }
     }
 
-    /// These of its bytes, as far as there are so many.
+    /// Returns the bytes of this range, as far as the body reaches.
     #[must_use]
     pub fn part(mut self, part: Range<u64>) -> Self {
         let mut start = 0_u64;
@@ -158,7 +161,7 @@ impl BodyPrefix {
         self
     }
 
-    /// Adds a chunk, and says whether the total had room for it.
+    /// Adds a chunk, and returns whether the total had room for it.
     fn push(&mut self, chunk: Bytes, (budget, purpose): (&Arc<BodyBudget>, MemoryUse)) -> bool {
         let share = self.share.get_or_insert_with(|| Share::none_of(budget, purpose));
         self.len += chunk.len();
@@ -167,8 +170,8 @@ impl BodyPrefix {
     }
 }
 
-/// Reads the body of a response if it has at most `max_bytes`, for which the budget has room, and arrives within `wait`.
-/// No byte is dropped, so that the caller can stream a body that has not.
+/// Reads the body of a response if it has at most `max_bytes`, for which the budget has room, and arrives within
+/// `wait`. No byte is dropped, so that the caller can stream any other body.
 pub async fn read_whole(
     exchange: &mut Exchange,
     max_bytes: usize,
@@ -183,12 +186,12 @@ pub async fn read_whole(
     })
 }
 
-/// What [`hash_whole`] came to.
+/// The result of [`hash_whole`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hashed {
     /// The hash of the whole body.
     Hash(blake3::Hash),
-    /// The body is larger than wanted, or says so, or is a stream.
+    /// The body exceeds the limit, declares that it does, or is a stream.
     TooLarge,
     /// The body did not arrive in time.
     TooSlow,
@@ -209,7 +212,7 @@ pub async fn hash_whole(exchange: &mut Exchange, max_bytes: usize, wait: Duratio
 }
 
 /// Whether a body is a stream of events (the HTML standard, section 9.2) or of parts that replace each other, or has
-/// trailers, which are sent by those who cannot tell all before its end.
+/// trailers. Trailers come from servers that cannot state everything before the end of the body.
 fn is_stream(fields: &HeaderMap) -> bool {
     let kind = fields.get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     let kind = kind.split(|octet| *octet == b';').next().unwrap_or_default().trim_ascii();
@@ -224,7 +227,7 @@ enum Gathered {
     TooSlow,
 }
 
-/// Reads a body within bounds. `keep` takes each chunk, and says whether it can take more.
+/// Reads a body within bounds. `keep` takes each chunk, and returns whether it can take more.
 async fn gather(
     exchange: &mut Exchange,
     max_bytes: usize,

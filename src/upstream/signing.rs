@@ -15,16 +15,16 @@ use http::header;
 use pingora::http::RequestHeader;
 use thiserror::Error;
 
-/// Where credentials come from.
+/// The environment variables that hold the credentials.
 const VARIABLES: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
 
-/// The service that is signed for.
+/// The service that the signature is for.
 const SERVICE: &str = "s3";
 
-/// Signs with one set of credentials, which it shows to nobody.
+/// Signs with one set of credentials, and never discloses them.
 pub struct Signer(Identity);
 
-/// There are no credentials.
+/// The environment holds no credentials.
 #[derive(Debug, Error)]
 #[error("probe_auth = \"sigv4\" needs the proxy's own credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")]
 pub struct NoCredentials;
@@ -35,17 +35,17 @@ pub struct NoCredentials;
 pub struct Unsignable;
 
 impl Signer {
-    /// Takes the credentials of the process's environment.
+    /// Reads the credentials from the process's environment.
     pub fn from_environment() -> Result<Self, NoCredentials> {
         let [id, secret, token] = VARIABLES.map(|name| env::var(name).ok().filter(|value| !value.is_empty()));
         let (Some(id), Some(secret)) = (id, secret) else { return Err(NoCredentials) };
         Ok(Self(Credentials::new(id, secret, token, None, "environment").into()))
     }
 
-    /// Signs a request without a body: its method, its target, Host, and what it says to S3.
+    /// Signs a request without a body: its method, target, Host and `x-amz-*` fields.
     pub fn sign(&self, head: &mut RequestHeader, region: &str, now: SystemTime) -> Result<(), Unsignable> {
         let mut settings = SigningSettings::default();
-        // S3 takes paths as they are, and wants to be told the hash of the body.
+        // S3 takes paths unchanged, and requires the hash of the body.
         settings.percent_encoding_mode = PercentEncodingMode::Single;
         settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
         settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// The example of the documentation of S3's signatures, without its range.
+    /// The example from the documentation of S3's signatures, without its range.
     fn signed(token: Option<&str>) -> RequestHeader {
         let credentials = Credentials::new("AKIDEXAMPLE", "SECRETEXAMPLE", token.map(str::to_owned), None, "test");
         let mut head = RequestHeader::build("HEAD", b"/bucket/key%20one?versionId=1", None).unwrap();

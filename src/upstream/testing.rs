@@ -1,4 +1,4 @@
-//! What the tests of this module share: upstreams that follow a script, over real sockets.
+//! Shared parts of this module's tests: upstreams that follow a script, over real sockets.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,7 +27,7 @@ pub(super) async fn listen() -> (TcpListener, String) {
     (listener, server)
 }
 
-/// An address on which nobody listens, nor can as long as the socket lives.
+/// Returns an address that refuses connections as long as the socket lives.
 pub(super) fn refusing_server() -> (TcpSocket, String) {
     let deaf = TcpSocket::new_v4().unwrap();
     deaf.bind(([127, 0, 0, 1], 0).into()).unwrap();
@@ -64,14 +64,14 @@ pub(super) fn body(bytes: impl Into<Bytes>) -> Body {
     Body::received(Content::Memory(bytes), len, digest, Share::none_of(&budget, MemoryUse::Body))
 }
 
-/// The head of a request as the upstream gets it.
+/// Returns the head of a request as the upstream receives it.
 pub(super) fn head(method: Method, body: &Body) -> Box<RequestHeader> {
     let mut client = RequestHeader::build(method, b"/thing", None).unwrap();
     client.insert_header("Host", "example.com").unwrap();
     request_head(&client, body.len()).unwrap()
 }
 
-/// Sends a write over whatever connection the exchanger has for it.
+/// Sends a write over whatever connection the exchanger chooses for it.
 pub(super) async fn write(
     exchanger: &Exchanger,
     upstream: &Arc<Upstream>,
@@ -81,7 +81,7 @@ pub(super) async fn write(
     exchanger.connect(upstream, super::Choice::Turn, Purpose::Write).await?.send(head(method, body), body).await
 }
 
-/// Reads a request's head, byte by byte so that nothing after it is consumed; `None` where the connection ends.
+/// Reads a request's head, byte by byte so that nothing after it is consumed. Returns `None` if the connection ends.
 pub(super) async fn read_head(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -102,12 +102,12 @@ pub(super) async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<
 /// Answers one request on a new connection with these bytes, and closes it.
 pub(super) async fn answer_once(listener: &TcpListener, response: &str) -> (String, Vec<u8>) {
     let (mut stream, _) = listener.accept().await.unwrap();
-    let request = read_request(&mut stream).await.expect("a request comes");
+    let request = read_request(&mut stream).await.expect("a request arrives");
     stream.write_all(response.as_bytes()).await.unwrap();
     request
 }
 
-/// The whole body of a response.
+/// Returns the whole body of a response.
 pub(super) async fn collect(exchange: &mut Exchange) -> Result<Vec<u8>, Failure> {
     let mut body = Vec::new();
     while let Some(chunk) = exchange.next_chunk().await? {

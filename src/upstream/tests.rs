@@ -22,7 +22,7 @@ use crate::config::ConnectionLimits;
 
 const NO_CONTENT: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
 
-/// Answers every request on every connection with 204; the number of connections so far.
+/// Answers every request on every connection with 204. Returns the number of connections so far.
 fn answer_all(listener: TcpListener) -> Arc<AtomicUsize> {
     let connections = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&connections);
@@ -138,7 +138,7 @@ async fn a_server_has_no_more_exchanges_at_once_than_it_is_given() {
     assert!(exchanger.connect(&upstream, Choice::Turn, Purpose::Read).await.is_ok());
 }
 
-/// What is read back after a write is read while the write's own response is not given back yet.
+/// The guard reads back after a write while the write's own exchange is still open.
 #[tokio::test]
 async fn an_exchange_that_was_read_to_its_end_is_none_of_those_at_once() {
     let (listener, server) = listen().await;
@@ -166,7 +166,7 @@ async fn a_name_is_tried_at_each_of_its_addresses() {
     assert!(Exchanger::new().connect(&upstream, Choice::Turn, Purpose::Read).await.is_ok());
 }
 
-/// An upstream whose first connection answers one request and dies at the second, and whose next connection answers.
+/// Runs an upstream whose first connection answers one request and dies at the second. The next connection answers.
 async fn die_at_the_second_request(listener: TcpListener) {
     let (mut first, _) = listener.accept().await.unwrap();
     read_request(&mut first).await.unwrap();

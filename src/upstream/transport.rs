@@ -1,12 +1,12 @@
-//! The seam of an exchange: the way to the upstream that a request goes to.
+//! The seam between the guard and the upstream: the path that a request takes.
 //!
 //! # Design
 //!
-//! *Why traits?* The guard decides what may be lost, and must be right in every order of events. Over these seams a
-//! simulation drives the very futures that serve requests, with clients, upstreams and a clock of its own.
+//! *Why traits?* The guard decides which writes may be lost, and must be right in every order of events. With its own
+//! clients, upstreams and clock, a simulation drives the very futures that serve requests over these seams.
 //!
-//! *Why are they so narrow?* Each method is one thing that can be awaited, or one fact. Everything else about a request,
-//! its framing, its budget, its retries, is code on this side of the seam, and simulated with it.
+//! *Why are the traits so narrow?* Each method is one thing to await, or one fact. Everything else about a request
+//! (framing, budget, retries) is code on this side of the seam, and the simulation runs it too.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::{
     config::Upstream,
 };
 
-/// The way to upstreams.
+/// The path to the upstreams.
 pub trait Transport: Send + Sync {
-    /// A connection to one server of an upstream: the first one of this choice that can be reached. The failure is
-    /// [`Failure::NotSent`], [`Failure::Insecure`] or [`Failure::Full`].
+    /// Opens a connection to the first reachable server of this choice. The failure is [`Failure::NotSent`],
+    /// [`Failure::Insecure`] or [`Failure::Full`].
     fn connect<'a>(
         &'a self,
         upstream: &'a Arc<Upstream>,
@@ -30,7 +30,7 @@ pub trait Transport: Send + Sync {
         purpose: Purpose,
     ) -> BoxFuture<'a, Result<Box<dyn Connection>, Failure>>;
 
-    /// Connects and sends a request that changes nothing, and that may therefore be sent once more.
+    /// Connects and sends a request that changes nothing, and may therefore be sent once more.
     fn read<'a>(
         &'a self,
         upstream: &'a Arc<Upstream>,
@@ -49,17 +49,17 @@ pub trait Connection: Send {
     fn send(self: Box<Self>, head: Box<RequestHeader>, body: &Body) -> BoxFuture<'_, Result<Exchange, Failure>>;
 }
 
-/// The content of a response on its way, and the connection that carries it. Dropping it closes the connection.
+/// The content of a response in transit, and the connection that carries it. Dropping it closes the connection.
 pub trait Wire: Send {
-    /// The next bytes, never empty; `None` at the end. May be dropped and called again: no byte is lost.
+    /// Returns the next bytes, never empty, or `None` at the end. May be dropped and called again: no byte is lost.
     fn next_chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, Failure>>;
 
-    /// Whether the content was read to its end, or there is none.
+    /// Whether the content was read to its end, or is absent.
     fn is_complete(&mut self) -> bool;
 
-    /// Lets another exchange with the server begin: this one has come to its end.
+    /// Lets another exchange with the server begin, because this one is over.
     fn leave_slot(&mut self);
 
-    /// Keeps the connection for another exchange where both messages on it are complete; else closes it.
+    /// Keeps the connection for another exchange if both messages on it are complete. Otherwise closes it.
     fn release(self: Box<Self>) -> BoxFuture<'static, ()>;
 }

@@ -62,9 +62,9 @@ fn each_mistake_about_the_admin_listener_is_named() {
         (format!("{listen}token_file = \"token\""), "token_file is \"token\", which is no absolute path"),
         (
             format!("{listen}token_file = \"/token\"\ntoken_env = \"TOKEN\""),
-            "token_file and token_env are two places for one token",
+            "token_file and token_env both name the token",
         ),
-        (format!("{listen}hosts = [\"a.example:80\"]"), "hosts: \"a.example:80\" is no name of a host"),
+        (format!("{listen}hosts = [\"a.example:80\"]"), "hosts: \"a.example:80\" is not a host name"),
         (format!("{listen}token = \"x\""), "unknown key `token`"),
     ] {
         assert_eq!(mistakes(&lines), [expected], "{lines}");
@@ -76,5 +76,8 @@ fn each_mistake_about_the_admin_listener_is_named() {
 fn a_token_in_the_place_of_a_name_is_not_shown() {
     let text = format!("{BASE}[admin]\nlisten = \"127.0.0.1:1\"\ntoken_env = \"hunter2-hunter2\"\n");
     let shown = ifmatch::config::parse("test.toml", &text).expect_err("it is refused").to_string();
-    assert!(shown.contains("token_env in [admin] is no name of a variable") && !shown.contains("hunter2"), "{shown}");
+    assert!(
+        shown.contains("token_env in [admin] is not the name of a variable") && !shown.contains("hunter2"),
+        "{shown}"
+    );
 }

@@ -112,7 +112,7 @@ fn the_azure_dialect_has_defaults_of_its_own() {
 #[test]
 fn each_broken_rule_about_leases_is_one_problem() {
     let cases: &[(&str, &str)] = &[
-        ("observe = true", "a pessimistic route cannot only be watched: nobody holds a lease that is not granted"),
+        ("observe = true", "a pessimistic route cannot only observe: no client holds a lease that is not granted"),
         ("lease = true", "`lease` takes a table, not boolean `true`"),
         ("[routes.lease]\nmaks = \"15s\"", "unknown key `maks`"),
         ("[routes.lease]\ninfinite = \"yes\"", "`infinite` takes true or false, not string \"yes\""),

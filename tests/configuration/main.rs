@@ -125,11 +125,11 @@ fn each_broken_rule_is_one_problem() {
         ("hash_max = \"1\"", "hash_max is \"1\", which is no size"),
         ("claim = { max_waiters = -1 }", "claim.max_waiters is -1, it is from 0 to 100000"),
         ("probe = { timeout = \"0s\" }", "probe.timeout is 0s, the least is 10ms"),
-        ("identity_headers = [\"a b\"]", "identity_headers: \"a b\" is no field name"),
+        ("identity_headers = [\"a b\"]", "identity_headers: \"a b\" is not a field name"),
         ("identity_headers = [\"Cookie\", \"cookie\"]", "\"cookie\" stands twice in the list"),
-        ("require_methods = [\"GET\"]", "GET is no write: it cannot be in require_methods"),
+        ("require_methods = [\"GET\"]", "GET is not a write: it cannot be in require_methods"),
         ("safe_methods = [\"DELETE\"]", "DELETE changes the resource: it cannot be in safe_methods"),
-        ("safe_methods = [\"COPY\"]", "what COPY does is fixed: it cannot be in safe_methods"),
+        ("safe_methods = [\"COPY\"]", "the meaning of COPY is fixed: it cannot be in safe_methods"),
         (
             "safe_methods = [\"QUERY\"]\nunclaimed_methods = [\"QUERY\"]",
             "QUERY is in safe_methods and in unclaimed_methods",
@@ -145,7 +145,7 @@ fn each_broken_rule_is_one_problem() {
             "body_memory is 512MiB for one request, and body_memory_total 256MiB for all",
         ),
         ("[server]\nspool_total = \"1MiB\"", "body_max is 1GiB for one request, and spool_total 1MiB for all"),
-        ("[store]\npath = \"/x\"", "path is the file of the disk store, and this is another kind"),
+        ("[store]\npath = \"/x\"", "path is the file of the disk store, but this is another kind"),
         ("[store]\nkind = \"disk\"", "kind = \"disk\" needs a path"),
         ("[store]\nkind = \"disk\"\npath = \"x\"", "path is \"x\", which is no absolute path"),
         ("[routes.lease]\nmin = \"15s\"", "`lease` has no effect on an optimistic route"),
@@ -156,7 +156,7 @@ fn each_broken_rule_is_one_problem() {
         ("[upstreams.bare]\nservers = [\"localhost\"]", "server \"localhost\" has no port"),
         (
             "[upstreams.bare]\nservers = [\"localhost:0\"]",
-            "server \"localhost:0\" has the port 0, which nothing listens on",
+            "server \"localhost:0\" has port 0, on which no server can listen",
         ),
         ("[upstreams.bare]\nservers = [\"localhost:70000\"]", "server \"localhost:70000\" has no port from 0 to 65535"),
         ("[upstreams.bare]\nservers = []", "upstream \"bare\" has no server in its list"),
@@ -180,7 +180,7 @@ fn each_broken_rule_is_one_problem() {
         ),
         (
             "[[routes]]\nname = \"documents\"\npath = \"/\"\nupstream = \"docs\"\npolicy = \"optimistic\"",
-            "another route (line 7) has the name \"documents\" too",
+            "another route (line 7) is also named \"documents\"",
         ),
         (
             "[[routes]]\nname = \"a b\"\npath = \"/\"\nupstream = \"docs\"\npolicy = \"optimistic\"",

@@ -71,7 +71,7 @@ fn a_route_that_demands_safety_needs_a_store_that_gives_it() {
     }
     let leases =
         BASE.replace("optimistic", "pessimistic") + "guarantee = \"safety\"\n[routes.lease]\ninfinite = true\n";
-    let message = "route \"documents\" demands safety: a lease without an end ends with the process in memory";
+    let message = "route \"documents\" demands safety: in memory even an infinite lease ends with the process";
     assert_eq!(super::problems(&leases), [message]);
     assert!(super::problems(&format!("{leases}[store]\nkind = \"etcd\"\n")).is_empty());
     let by_default = format!("{BASE}[defaults]\nguarantee = \"safety\"\n[store]\nkind = \"redis\"\n");
@@ -80,7 +80,7 @@ fn a_route_that_demands_safety_needs_a_store_that_gives_it() {
 
 #[test]
 fn each_mistake_about_a_store_is_named() {
-    let unused = |key: &str| format!("{key} means nothing for this kind of store");
+    let unused = |key: &str| format!("{key} has no effect for this kind of store");
     for (lines, expected) in [
         ("endpoints = [\"http://etcd:2379\"]", unused("endpoints")),
         ("kind = \"etcd\"\nurl = \"redis://redis\"", unused("url")),
@@ -89,32 +89,32 @@ fn each_mistake_about_a_store_is_named() {
         ("tls = { ca = \"/etc/ca\" }", unused("tls")),
         (
             "kind = \"redis\"\nmax_size = \"1GiB\"",
-            "max_size is the memory that records take in this process, and this kind keeps them elsewhere".to_owned(),
+            "max_size limits the memory of records in this process, but this kind keeps them elsewhere".to_owned(),
         ),
         ("max_size = \"1KiB\"", "max_size is 1KiB, the least is 1MiB".to_owned()),
         ("kind = \"etcd\"\nendpoints = []", "endpoints is empty".to_owned()),
         (
             "kind = \"etcd\"\nendpoints = [\"etcd:2379\"]",
-            "endpoint \"etcd:2379\" is no URL of a member of etcd".to_owned(),
+            "endpoint \"etcd:2379\" is not the URL of an etcd member".to_owned(),
         ),
         (
             "kind = \"etcd\"\nendpoints = [\"http://a:1\", \"https://b:1\"]",
-            "some endpoints are of https and some of http".to_owned(),
+            "some endpoints use https and some http".to_owned(),
         ),
-        ("kind = \"etcd\"\nprefix = \"a/\"", "prefix \"a/\" cannot stand before keys".to_owned()),
+        ("kind = \"etcd\"\nprefix = \"a/\"", "prefix \"a/\" cannot be a prefix of keys".to_owned()),
         ("kind = \"etcd\"\npassword_file = \"/x\"", "password_file without user".to_owned()),
         (
             "kind = \"etcd\"\nuser = \"a\"\npassword_file = \"x\"",
             "password_file is \"x\", which is no absolute path".to_owned(),
         ),
-        ("kind = \"etcd\"\ntls = { ca = \"/etc/ca\" }", "tls is set, and the store is reached without it".to_owned()),
+        ("kind = \"etcd\"\ntls = { ca = \"/etc/ca\" }", "tls is set, but the store is reached without it".to_owned()),
         (
             "kind = \"etcd\"\nendpoints = [\"https://a:1\"]\ntls = { cert = \"/etc/cert\" }",
             "tls.cert and tls.key belong together".to_owned(),
         ),
-        ("kind = \"redis\"\nurl = \"http://r\"", "url \"http://r\" is no URL of a Redis".to_owned()),
-        ("kind = \"redis\"\nurl = \"redis://r/x\"", "url \"redis://r/x\" is no URL of a Redis".to_owned()),
-        ("kind = \"redis\"\nprefix = \"a}b\"", "prefix \"a}b\" cannot stand before keys".to_owned()),
+        ("kind = \"redis\"\nurl = \"http://r\"", "url \"http://r\" is not a Redis URL".to_owned()),
+        ("kind = \"redis\"\nurl = \"redis://r/x\"", "url \"redis://r/x\" is not a Redis URL".to_owned()),
+        ("kind = \"redis\"\nprefix = \"a}b\"", "prefix \"a}b\" cannot be a prefix of keys".to_owned()),
         ("tls = { crt = \"/etc/cert\" }", "unknown key `crt`".to_owned()),
     ] {
         assert_eq!(problems(&format!("{BASE}[store]\n{lines}\n")), [expected], "{lines}");

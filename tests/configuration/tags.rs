@@ -22,7 +22,7 @@ fn each_broken_rule_of_tags_is_one_problem() {
         ("etag_suffixes = [\"\"]", "etag_suffixes: \"\" is no suffix of a tag"),
         ("etag_suffixes = [\"-a b\"]", "etag_suffixes: \"-a b\" is no suffix of a tag"),
         ("etag_suffixes = [\"-br\", \"-br\"]", "\"-br\" stands twice in the list"),
-        ("ignore_json = [\"now\"]", "ignore_json: \"now\" is no JSON pointer"),
+        ("ignore_json = [\"now\"]", "ignore_json: \"now\" is not a JSON pointer"),
         ("etag = \"upstream\"\nignore_json = [\"/now\"]", "ignore_json needs etag = \"content\""),
         (
             "unique_tags = true",

@@ -44,11 +44,11 @@ fn what_telemetry_cannot_be_is_said() {
         ("sampling = 1.5", "sampling is 1.5"),
         ("sampling = -0.1", "sampling is -0.1"),
         ("service_name = \"\"", "service_name is \"\": a name has no blanks and is not empty"),
-        ("resource = [\"production\"]", "resource: \"production\" is no attribute"),
-        ("otlp = { endpoint = \"collector:4317\" }", "otlp.endpoint \"collector:4317\" is no URL of a collector"),
+        ("resource = [\"production\"]", "resource: \"production\" is not an attribute"),
+        ("otlp = { endpoint = \"collector:4317\" }", "otlp.endpoint \"collector:4317\" is not the URL of a collector"),
         (
             "otlp = { endpoint = \"http://collector:4317\", tls = { ca = \"/ca.pem\" } }",
-            "otlp.tls is set, and the collector is reached without it",
+            "otlp.tls is set, but the collector is reached without it",
         ),
         ("otlp = { tls = { cert = \"/cert.pem\" } }", "otlp.tls.cert and otlp.tls.key belong together"),
         (

@@ -113,7 +113,7 @@ fn a_wrong_certificate_is_shown_with_its_line_and_what_to_do() {
 #[test]
 fn a_certificate_out_of_its_time_is_a_warning() {
     let files = Files::new();
-    for (time, expected) in [(Time::Past, "has expired on"), (Time::Future, "is not valid before")] {
+    for (time, expected) in [(Time::Past, "expired on"), (Time::Future, "is not valid before")] {
         let (certificate, key) = files.authority.issue_at(&["a.example"], time).write(files.path(), "old");
         let found = warnings(&listening(&certificate, &key));
         assert!(matches!(found.as_slice(), [warning] if warning.contains(expected)), "{found:?}");
@@ -129,9 +129,9 @@ fn a_listener_that_cannot_be_meant_is_one_problem() {
     let cases = [
         (
             format!("{BASE}[server]\nlisten = [\"tls:0.0.0.0:8443\"]\n"),
-            "listen speaks TLS, and there is no certificate",
+            "a listener speaks TLS, but there is no certificate",
         ),
-        (good.replace("tls:", ""), "there is a certificate, and no listener speaks TLS"),
+        (good.replace("tls:", ""), "there is a certificate, but no listener speaks TLS"),
         (good.replace("tls:0.0.0.0:8443", "tls:8443"), "listen address \"tls:8443\" has no port"),
     ];
     for (text, expected) in &cases {
@@ -142,8 +142,8 @@ fn a_listener_that_cannot_be_meant_is_one_problem() {
         good.replace("[[server.tls.certificates]]", &format!("[server.tls]\n{lines}\n[[server.tls.certificates]]"))
     };
     let file = format!("client_ca = {ca:?}");
-    assert_eq!(problems(&clients(&file)), [format!("{} is named, and no client is asked", ca.display())]);
-    let expected = "clients are asked for a certificate, and nobody can have issued one";
+    assert_eq!(problems(&clients(&file)), [format!("{} is set, but client_auth is off", ca.display())]);
+    let expected = "clients are asked for a certificate, but there is no client_ca";
     assert_eq!(problems(&clients("client_auth = \"required\"")), [expected]);
     assert_eq!(problems(&clients("client_auth = \"always\"")), ["tls.client_auth cannot be \"always\""]);
     assert_eq!(problems(&clients(&format!("client_auth = \"optional\"\n{file}"))), [""; 0]);
@@ -180,13 +180,13 @@ fn an_upstream_that_cannot_be_meant_is_one_problem() {
     let client = files.text("client.pem", &certificate);
     let file = format!("ca = {ca:?}");
     let cases = [
-        ("\"b:8443\"", file.clone(), "tls is set, and the servers are reached without it".to_owned()),
-        ("\"https://a\", \"b:443\"", file.clone(), "some servers are of https and some are not".to_owned()),
+        ("\"b:8443\"", file.clone(), "tls is set, but the servers are reached without it".to_owned()),
+        ("\"https://a\", \"b:443\"", file.clone(), "some servers use https and some do not".to_owned()),
         ("\"https://a/base\"", file.clone(), "server \"a/base:443\" is not host:port".to_owned()),
         (
             "\"https://a\"",
             format!("{file}\nserver_name = \"a b\""),
-            "tls.server_name \"a b\" is no name of a host".into(),
+            "tls.server_name \"a b\" is not a host name".into(),
         ),
         ("\"https://a\"", format!("{file}\ncert = {client:?}"), "tls.cert and tls.key belong together".to_owned()),
         (

@@ -14,7 +14,7 @@ fn with_upstream(lines: &str) -> String {
 #[test]
 fn each_broken_rule_of_upstreams_is_one_problem() {
     let cases: &[(&str, &str)] = &[
-        ("weights = { \"127.0.0.1:9001\" = 2 }", "weights names \"127.0.0.1:9001\", which is no server"),
+        ("weights = { \"127.0.0.1:9001\" = 2 }", "weights names \"127.0.0.1:9001\", which is not one of the servers"),
         ("weights = { \"127.0.0.1:9000\" = 0 }", "weights is 0, it is from 1 to 100"),
         ("balance = \"random\"", "balance cannot be \"random\""),
         ("hash_by = \"client\"", "hash_by has no effect on servers that take turns"),
@@ -27,12 +27,12 @@ fn each_broken_rule_of_upstreams_is_one_problem() {
         ("host_header = \"a@b.test\"", "host_header cannot be \"a@b.test\""),
         ("forwarded = \"x-forwarded-for\"", "forwarded cannot be \"x-forwarded-for\""),
         ("health = { check = \"tcp\" }", "health.check cannot be \"tcp\""),
-        ("health = { path = \"/healthz\" }", "health.path has no effect where health.check is \"off\""),
+        ("health = { path = \"/healthz\" }", "health.path has no effect if health.check is \"off\""),
         (
             "health = { check = \"connect\", status = \"204\" }",
-            "health.status has no effect where health.check is \"connect\"",
+            "health.status has no effect if health.check is \"connect\"",
         ),
-        ("health = { check = \"http\", path = \"healthz\" }", "health.path is \"healthz\", which is no path"),
+        ("health = { check = \"http\", path = \"healthz\" }", "health.path is \"healthz\", which is not a path"),
         ("health = { check = \"http\", status = \"fine\" }", "health.status is \"fine\""),
         ("health = { check = \"http\", healthy_after = 0 }", "health.healthy_after is 0, it is from 1 to 100"),
         ("health = { check = \"http\", interval = \"1ms\" }", "health.interval is 1ms, the least is 50ms"),
@@ -61,7 +61,8 @@ fn each_broken_rule_of_prefixes_is_one_problem() {
 fn what_is_no_network_is_no_trusted_proxy() {
     let text =
         format!("{BASE}[server]\ntrusted_proxies = [\"10.0.0.0/8\", \"unix\", \"proxy.test\", \"10.0.0.0/33\"]\n");
-    let expected = ["\"proxy.test\"", "\"10.0.0.0/33\""].map(|each| format!("trusted_proxies: {each} is no network"));
+    let expected =
+        ["\"proxy.test\"", "\"10.0.0.0/33\""].map(|each| format!("trusted_proxies: {each} is not a network"));
     assert_eq!(problems(&text), expected);
 }
 

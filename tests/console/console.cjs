@@ -38,7 +38,7 @@ const visits = {
   },
   async login(page) {
     await page.getByRole('textbox', { name: 'Token' }).fill(argument);
-    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('button', { name: 'Continue' }).click();
     await page.getByRole('button', { name: /^Break the lease of / }).first().waitFor();
   },
 };

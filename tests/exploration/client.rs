@@ -1,4 +1,4 @@
-//! A client of the resource, and where its request stands.
+//! A client of the resource, and the state of its request.
 
 use ifmatch::core::{
     record::{Mark, Revision},
@@ -11,16 +11,16 @@ use super::{
     store::Seen,
 };
 
-/// What a client is there for.
+/// The part that a client plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// It reads, and writes with the tag that it got.
+    /// Reads, and writes with the tag that it got.
     Writer,
-    /// Its write appends, and is judged by nothing but the lease.
+    /// Writes by appending; only the lease judges that write.
     Poster,
-    /// It takes the lease, reads, may renew the lease once, writes with it, and releases it.
+    /// Takes the lease, reads, may renew the lease once, writes with it, and releases it.
     Holder,
-    /// It writes without a precondition and without a lease.
+    /// Writes without a precondition and without a lease.
     Plain,
 }
 
@@ -32,62 +32,62 @@ pub enum Operation {
     Release,
 }
 
-/// Whether its write leaves a lease that has ended as it is.
+/// Whether a write leaves an ended lease unchanged.
 pub type LeavesLease = bool;
 
-/// Where a client stands.
+/// The next step of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// It is about to read.
+    /// The client is about to read.
     Begins,
-    /// The record was read for it, and the upstream is to be asked; unless the content was taken already.
+    /// The record has been read for the client; the upstream comes next, unless the content was read before the record.
     Reads(Seen, Option<Content>),
-    /// Its write has come in.
+    /// The client's write has arrived.
     Asks,
-    /// The verdict depends on the upstream.
+    /// The verdict on the write depends on the upstream.
     Probes(Seen, LeavesLease),
-    /// The verdict is that it passes.
+    /// The write has passed.
     Marks(Seen, LeavesLease),
-    /// Its mark is in the record.
+    /// The mark of the write is in the record.
     Sends,
-    /// Its write is with the upstream.
+    /// The write is with the upstream.
     IsSent { at: StoreTime },
-    /// It is applied; the resource may be read again.
+    /// The write is applied; the resource may be read again.
     IsApplied,
-    /// What was learned, if anything.
+    /// The write has ended; the content is what was learned, if anything.
     Settles(Outcome, Option<Content>),
-    /// The record was read to settle.
+    /// The record has been read to settle the write.
     Swaps(Outcome, Option<Content>, Seen),
-    /// Its lease operation has come in.
+    /// The client's lease operation has arrived.
     Wants(Operation),
-    /// The record was read for the operation, which is possible.
+    /// The record has been read for the operation, which is possible.
     Operates(Operation, Seen),
-    /// It has an answer.
+    /// The client has an answer.
     Done,
-    /// Its proxy has died during its write: it sees a broken connection.
+    /// The proxy has died during the write: the client sees a broken connection.
     Dead,
 }
 
-/// A write that is marked.
+/// A marked write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Write {
     pub mark: Mark,
     pub marked_at: Revision,
-    /// Whether another one was granted the lease since.
+    /// Whether another client was granted the lease since.
     pub is_overtaken: bool,
-    /// Whether something was appended since.
+    /// Whether another write has appended since.
     pub is_beside: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Client {
     pub role: Role,
-    /// The proxy that it talks to.
+    /// The proxy that the client uses.
     pub proxy: usize,
-    /// What it writes.
+    /// The content that the client writes.
     pub content: Content,
     pub step: Step,
-    /// What it has read.
+    /// The state that the client has read.
     pub given: Option<Given>,
     pub write: Option<Write>,
     pub may_renew: bool,
@@ -103,7 +103,7 @@ impl Client {
         Self {
             role,
             proxy: index % 2,
-            // The second one brings the first content back.
+            // The second client writes the first content again.
             content: [1, 0, 2][index],
             step,
             given: None,
@@ -123,12 +123,12 @@ impl Client {
         }
     }
 
-    /// Whether its mark is in the record, as far as its proxy knows.
+    /// Whether the client's mark is in the record, as far as its proxy knows.
     pub fn is_marked(&self) -> bool {
         matches!(self.step, Step::Sends | Step::IsSent { .. } | Step::IsApplied | Step::Settles(..) | Step::Swaps(..))
     }
 
-    /// The record as it was read for the step.
+    /// Returns the record as it was read for the step.
     pub fn seen(&mut self) -> Option<&mut Seen> {
         match &mut self.step {
             Step::Reads(seen, _)
@@ -140,7 +140,7 @@ impl Client {
         }
     }
 
-    /// All revisions that it knows of.
+    /// Returns all revisions that the client knows.
     pub fn revisions(&mut self) -> Vec<&mut Revision> {
         let mut all = self.given.as_mut().map(|given| &mut given.version).into_iter().collect::<Vec<_>>();
         all.extend(self.write.as_mut().map(|write| &mut write.marked_at));

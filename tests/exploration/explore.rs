@@ -1,5 +1,5 @@
-//! Two ways through all worlds: depth first, which knows at every moment how it came there and sees circles, and
-//! breadth first, which finds the shortest way to a broken promise.
+//! Two ways through all worlds. Depth first knows at every moment how it came there, and sees cycles. Breadth first
+//! finds the shortest way to a broken promise.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet, hash_map::Entry},
@@ -12,46 +12,46 @@ use super::{
     world::{Event, Who, World},
 };
 
-/// How much there was to explore.
+/// The size of an exploration.
 #[derive(Debug, Default)]
 pub struct Size {
     pub states: usize,
     /// Events that lead from one state to another.
     pub events: usize,
-    /// The most events in a row, on the ways that were gone.
+    /// The largest number of events in a row, on the ways taken.
     pub depth: usize,
-    /// What has happened somewhere.
+    /// The kinds of events that have happened.
     pub kinds: BTreeSet<&'static str>,
 }
 
-/// A broken promise, and what led there.
+/// A broken promise, and the events that led there.
 #[derive(Debug)]
 pub struct Violation {
     pub how: String,
     pub events: Vec<Event>,
 }
 
-/// A world on the way, and what is still to be tried from there.
+/// A world on the way, and the moves from it that are still to be tried.
 struct Place {
     name: u64,
     reached_by: Event,
     untried: std::vec::IntoIter<(Event, World)>,
 }
 
-/// Of the worlds their hashes alone are kept. That two of some ten million share 64 bits has a chance of one in
-/// hundred thousand.
+/// Returns the hash of a world: only the hashes are kept. Among about ten million worlds, the chance that two share
+/// their 64 bits is one in a hundred thousand.
 fn name(world: &World) -> u64 {
     let mut hasher = DefaultHasher::new();
     world.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Follows every event from every world. In each the promise must hold, and every client must get an answer in the end:
-/// no way may end before, and none may come back to where it was.
+/// Follows every event from every world. The promise must hold in each of them, and every client must get an answer in
+/// the end: no way may end before that, and none may come back to a world on it.
 pub fn explore(start: &World, rules: &Rules) -> Result<Size, Violation> {
     let mut size = Size { states: 1, ..Size::default() };
     let first = name(start);
-    // Whether all that follows is explored too.
+    // Whether all worlds that follow have been explored too.
     let mut seen = HashMap::from([(first, false)]);
     let untried = start.moves(rules).into_iter();
     let mut way = vec![Place { name: first, reached_by: (Who::All, "begins"), untried }];
@@ -86,10 +86,10 @@ pub fn explore(start: &World, rules: &Rules) -> Result<Size, Violation> {
     Ok(size)
 }
 
-/// The shortest way to a broken promise of some kind; others on the way are passed by.
+/// Returns the shortest way to a broken promise of one kind, and ignores other kinds.
 pub fn shortest(start: World, rules: &Rules, kind: &str) -> Option<Violation> {
     let mut seen = HashSet::from([name(&start)]);
-    // Of each world, the one before it and the event between them.
+    // The world before each world, and the event between them.
     let mut origins = vec![(0, (Who::All, "begins"))];
     let mut nearest = vec![(start, 0)];
     while !nearest.is_empty() {

@@ -1,4 +1,4 @@
-//! What the holder of a lease does next: each lease operation is one read, step and swap.
+//! The moves of a lease holder: each lease operation is one read, step and swap.
 
 use ifmatch::core::{
     lease::{Acquire, Action, Command, Denied, Done, TargetName},
@@ -14,7 +14,7 @@ use super::{
     world::{Moves, Who, World},
 };
 
-/// Adds all that a client may do next with its lease.
+/// Adds all moves of a client with its lease.
 pub fn moves(moves: &mut Moves<'_>, index: usize) {
     let (world, rules, who) = (moves.from, moves.rules, Who::Client(index));
     let client = &world.clients[index];
@@ -67,7 +67,7 @@ fn command(operation: Operation, index: usize) -> Command {
 }
 
 impl World {
-    /// Swaps the lease in; where the record has changed, the operation begins again.
+    /// Swaps the lease in; if the record has changed, the operation begins again.
     fn operate(&mut self, index: usize, operation: Operation, seen: &Seen, rules: &Rules) {
         let (record, done) =
             shell::step(&seen.snapshot(), command(operation, index), rules).expect("it was possible before");

@@ -1,10 +1,10 @@
-//! All orders of events, over the production steps: a small world of clients, two proxies, a store and an upstream is
-//! explored until nothing new can happen, and in each of its states the promise must hold (DESIGN, sections 1 and 3).
-//! `docs/exploration.md` says what is explored, and how to run the large bounds.
+//! All orders of events, over the production steps. A small world of clients, two proxies, a store and an upstream is
+//! explored until nothing new can happen. In each of its states the promise must hold (DESIGN, sections 1 and 3).
+//! `docs/exploration.md` describes what is explored, and how to run the large bounds.
 //!
-//! `world` is the world and its events, `writer` and `holder` what a client does next, `route` the verdicts on it,
-//! `shell` the production steps, `promise` what must hold, `normal` which worlds are the same, `explore` the way through
-//! them, `rules` the rules that `broken` breaks on purpose.
+//! `world` is the world and its events, `writer` and `holder` hold the moves of clients, and `route` the verdicts on
+//! the route. `shell` holds the production steps, `promise` what must hold, `normal` which worlds are the same,
+//! `explore` the way through them. `rules` are the rules that `broken` breaks on purpose.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,11 +36,11 @@ use client::Role::{self, Holder, Plain, Poster, Writer};
 use rules::{Mode, Rules};
 use world::{Cast, World};
 
-/// A world to explore, and the states that it has at the least: a change of the model that explores less is seen.
+/// A world to explore, and its least number of states, which shows when a change of the model explores less.
 struct Bounds {
     mode: Mode,
     roles: &'static [Role],
-    /// Faults, and how often the record is forgotten.
+    /// The number of faults, and the number of times that the record is forgotten.
     budget: (u8, u8),
     states_min: usize,
 }
@@ -49,7 +49,7 @@ const fn bounds(mode: Mode, roles: &'static [Role], budget: (u8, u8), states_min
     Bounds { mode, roles, budget, states_min }
 }
 
-/// Explores what every run of the tests has time for, or all of it (`EXPLORE=full`), and gives what has happened.
+/// Explores the small bounds, or the full ones (`EXPLORE=full`), and returns the kinds of events that happened.
 fn holds(small: &[Bounds], full: &[Bounds]) -> BTreeSet<&'static str> {
     let all = match env::var("EXPLORE") {
         Err(_) => small,
@@ -75,7 +75,7 @@ fn holds(small: &[Bounds], full: &[Bounds]) -> BTreeSet<&'static str> {
     kinds
 }
 
-/// That the exploration has seen what it is there for.
+/// Checks that the events which the exploration is meant to cover have happened.
 fn has_happened(kinds: &BTreeSet<&'static str>, expected: &[&'static str]) {
     for kind in expected {
         assert!(kinds.contains(kind), "{kind:?} has never happened; what has: {kinds:?}");
@@ -91,7 +91,7 @@ const FAILURES: [&str; 6] = [
     "is too late to begin",
 ];
 
-/// Rules 1, 2, 3, 7 and 8.
+/// Checks rules 1, 2, 3, 7 and 8.
 #[test]
 fn no_update_is_lost_between_writers() {
     let (two, three): (&[Role], &[Role]) = (&[Writer, Writer], &[Writer, Writer, Writer]);
@@ -114,7 +114,7 @@ fn no_update_is_lost_between_writers() {
     has_happened(&kinds, &["the record is forgotten", "reads the new state", "is refused by what is remembered"]);
 }
 
-/// The same beside a write that appends.
+/// Like [`no_update_is_lost_between_writers`], but beside a write that appends.
 #[test]
 fn no_update_is_lost_beside_an_unclaimed_write() {
     let (two, three): (&[Role], &[Role]) = (&[Writer, Poster], &[Writer, Writer, Poster]);
@@ -135,10 +135,10 @@ fn no_update_is_lost_beside_an_unclaimed_write() {
     has_happened(&kinds, &FAILURES);
 }
 
-/// On a leased resource only the holder writes, and never after the lease was granted to somebody else.
+/// On a leased resource only the holder writes, and never after the lease was granted to another client.
 #[test]
 fn nobody_writes_under_the_lease_of_another() {
-    // Where no write has a precondition, tags do not matter.
+    // Tags do not matter if no write has a precondition.
     let any = Mode::ContentShared;
     let small = [
         bounds(any, &[Holder, Plain], (1, 0), 33_900),

@@ -1,4 +1,4 @@
-//! Which worlds are the same: each is brought into a normal form, and two with one normal form have the same future.
+//! The equality of worlds: each is brought into a normal form, and two with the same normal form have the same future.
 
 use ifmatch::core::{
     lease::{Lease, Term},
@@ -13,17 +13,17 @@ use super::{
     world::World,
 };
 
-/// The moment that is now in every normal form: later than any that is remembered is old.
+/// The present moment in every normal form: late enough for all remembered moments to lie before it.
 const NOW: StoreTime = StoreTime::from_milliseconds(50);
 
 impl World {
-    /// Brings it into its normal form.
+    /// Brings the world into its normal form.
     ///
-    /// * A client that is over is forgotten, but for what it was given and for a write of its that may still be applied.
-    /// * A swap that must fail has failed: revisions do not come back, so its outcome is settled when the record changes.
-    /// * What a proxy remembers and cannot trust any more is forgotten, for the same reason.
+    /// * A client that is over is forgotten, except for what it was given and for a write that may still be applied.
+    /// * A swap that must fail has failed: revisions do not come back, so the change of the record decides its outcome.
+    /// * What a proxy remembers but cannot trust any more is forgotten, for the same reason.
     /// * Only the order of revisions counts: the steps compare them, and take a new one from the store.
-    /// * Only the distance of a moment from now counts, and of one that is past only that it is.
+    /// * Only the distance of a moment from now counts; of a past moment, only that it is past.
     pub fn normalise(&mut self, rules: &Rules) {
         self.finish_clients();
         self.fail_swaps(rules);

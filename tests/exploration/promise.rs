@@ -1,4 +1,4 @@
-//! What must hold in every world.
+//! The promise that must hold in every world.
 
 use ifmatch::core::record::Snapshot;
 
@@ -10,19 +10,19 @@ use super::{
 };
 
 impl World {
-    /// Notes how the promise is broken.
+    /// Records how the promise is broken.
     pub fn breaks(&mut self, how: String) {
         self.broken.get_or_insert(how);
     }
 
-    /// The upstream applies a write. It was based on the state that it replaces, and nobody else holds the lease or was
-    /// granted it since the write began.
+    /// Lets the upstream apply a write. Checks that the write was based on the state that it replaces. Checks also that
+    /// no other client holds the lease or was granted it since the write began.
     pub fn apply(&mut self, index: usize) {
         let (client, who) = (&self.clients[index], Who::Client(index));
         let (role, given) = (client.role, client.given);
         let write = client.write.clone().expect("what is applied was marked");
         let is_based = match (role, given) {
-            // Whoever replaces the whole overwrites what is appended beside it: that is what unclaimed means.
+            // A write of the whole overwrites what is appended beside it: that is what unclaimed means.
             _ if write.is_beside => true,
             // The same bytes have the same tag.
             (Role::Writer, Some(given)) if self.mode != Mode::Version => given.content == self.content,
@@ -57,7 +57,7 @@ impl World {
         }
     }
 
-    /// A lease was granted, or its holder still has it.
+    /// Records that a lease was granted, or that its holder still has it.
     pub fn note_grant(&mut self, index: usize, is_new: bool) {
         let who = Who::Client(index);
         let fence = self.store.read().fence();
@@ -78,7 +78,7 @@ impl World {
         }
     }
 
-    /// What holds in every world.
+    /// Checks what must hold in every world.
     pub fn check(&mut self) {
         let snapshot = self.store.read();
         let version = snapshot.version();
@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// A tag, given out or remembered, that names the current state and is that of another one.
+    /// Finds a tag, given out or remembered, that names the current state but belongs to another one.
     fn misunderstanding(&self, snapshot: &Snapshot) -> Option<String> {
         let (version, content) = (snapshot.version(), self.content);
         if version <= self.outdated {
@@ -109,7 +109,7 @@ impl World {
         Some(format!("{} remembers as current what is not there any more", Who::Proxy(proxy)))
     }
 
-    /// What holds when nothing can happen any more.
+    /// Checks what must hold when nothing can happen any more.
     pub fn check_end(&self) -> Option<String> {
         let waiting = self.clients.iter().position(|client| !client.is_over())?;
         Some(format!("{} never gets an answer: {}", Who::Client(waiting), stage(&self.clients[waiting].step)))

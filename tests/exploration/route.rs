@@ -1,4 +1,4 @@
-//! The route that the clients use, and the verdicts on it, as the guard makes them.
+//! The route of the clients, and the guard's verdicts on it.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -19,44 +19,44 @@ use ifmatch::core::{
 
 use super::{rules::Mode, store::TICK};
 
-/// What the content of the resource is: an arbitrary number. The same number is the same bytes.
+/// The content of the resource, as an arbitrary number: equal numbers stand for equal bytes.
 pub type Content = u8;
 
 /// The lease of every holder.
 pub const LEASE: LeaseDuration = LeaseDuration::Fixed(TICK);
 
-/// How long it is remembered after its end: until the mark of a write that began then has been taken over.
+/// How long a lease is remembered after its end: until the mark of a write that began then has been taken over.
 const LEASE_REMEMBERED: Duration = Duration::from_millis(3);
 
-/// What a reader was given.
+/// The answer that a reader got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Given {
     pub content: Content,
     /// The version that a version tag would name.
     pub version: Revision,
-    /// Whether nothing was applied since.
+    /// Whether no write was applied since.
     pub is_latest: bool,
 }
 
-/// What a write says of itself.
+/// The fields of a write that are judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Presented {
-    /// What its `If-Match` names.
+    /// The state that its `If-Match` names.
     pub base: Option<Given>,
     pub lease_id: Option<LeaseId>,
 }
 
-/// The lease id of a holder.
+/// Returns the lease id of a holder.
 pub fn lease_id(index: usize) -> LeaseId {
     LeaseId::from_random([u8::try_from(index).unwrap(); 16])
 }
 
-/// What is known of a content.
+/// Returns the record's knowledge of a content.
 pub fn known(content: Content) -> Known {
     Known { variant: VariantName([0; 16]), representation: present(tag_of(content)) }
 }
 
-/// The verdict of the lease.
+/// Returns the verdict of the lease.
 pub fn judge_by_lease(snapshot: &Snapshot, has_leases: bool, presented: Presented) -> Result<Standing, UseDenied> {
     if !has_leases {
         return Ok(Standing::Free);
@@ -64,7 +64,7 @@ pub fn judge_by_lease(snapshot: &Snapshot, has_leases: bool, presented: Presente
     judge_use(snapshot, Some(lease_rules()), Usage::Write, presented.lease_id, None)
 }
 
-/// The verdict on the precondition from what is remembered.
+/// Returns the verdict on the precondition from what is remembered.
 pub fn judge_by_memory(mode: Mode, snapshot: &Snapshot, recalled: Option<Content>, presented: Presented) -> Verdict {
     let mut evidence = Vec::new();
     let of_content = |representation| Evidence { representation, rule: MatchRule::Content, selected: true };
@@ -82,7 +82,7 @@ pub fn judge_by_memory(mode: Mode, snapshot: &Snapshot, recalled: Option<Content
     judge_from_memory(guard(mode, presented), &Method::PUT, &conditions(mode, presented), &evidence).0
 }
 
-/// The verdict on what the upstream says.
+/// Returns the verdict on the precondition from the upstream's content.
 pub fn judge_by_probe(mode: Mode, snapshot: &Snapshot, content: Content, presented: Presented) -> Verdict {
     let (tag, rule) = match mode {
         Mode::Version => (version_tag(1, snapshot.version(), 0).unwrap(), MatchRule::Version),
@@ -109,7 +109,7 @@ fn tag_of(content: Content) -> EntityTag {
     TAGS[usize::from(content)].clone()
 }
 
-/// A route on which every write needs a precondition; or none does, for those that bring none.
+/// Returns the rules of a route. A write without a precondition gets rules that require none.
 fn guard(mode: Mode, presented: Presented) -> &'static GuardRules {
     static GUARDS: LazyLock<Vec<GuardRules>> = LazyLock::new(|| {
         let all = Mode::ALL.map(|mode| [Require::Always, Require::Never].map(|require| new_guard(mode, require)));
@@ -155,7 +155,7 @@ fn new_guard(mode: Mode, require: Require) -> GuardRules {
     }
 }
 
-/// Leases that end after a tick.
+/// Returns rules for leases that end after a tick.
 pub fn lease_rules() -> &'static LeaseRules {
     static RULES: LazyLock<LeaseRules> = LazyLock::new(|| LeaseRules {
         dialect: Dialect::Native,

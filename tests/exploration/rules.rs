@@ -1,6 +1,6 @@
-//! The ways of knowing tags, and the rules that an exploration can do without.
+//! The sources of tags, and the rules that an exploration can break.
 
-/// How the route knows its tags, and who else may write.
+/// The route's source of tags, and whether others may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// `etag = "version"`, `writers = "exclusive"`.
@@ -15,7 +15,7 @@ impl Mode {
     pub const ALL: [Self; 3] = [Self::Version, Self::ContentExclusive, Self::ContentShared];
 }
 
-/// All are kept by default.
+/// The rules; each is kept by default.
 #[allow(clippy::struct_excessive_bools, reason = "each rule is kept or broken on its own")]
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
@@ -23,27 +23,27 @@ pub struct Rules {
     pub floor_is_raised: bool,
     /// A doubt keeps the claim.
     pub doubt_holds: bool,
-    /// A write whose answer does not come is a doubt.
+    /// A write that gets no answer is a doubt.
     pub timeout_is_a_doubt: bool,
     /// The claim is given back when the outcome is recorded, not when the write is sent.
     pub claim_lasts_until_settled: bool,
-    /// The mark of an owner that has died becomes a doubt.
+    /// The mark of a dead owner becomes a doubt.
     pub takeover_is_a_doubt: bool,
-    /// An outcome that does not tell mints a version.
+    /// An unclear outcome mints a version.
     pub unclear_mints: bool,
-    /// What was learned under a claim is dropped where another write began or ended meanwhile.
+    /// Knowledge gained under a claim is dropped if another write began or ended meanwhile.
     pub disturbed_is_dropped: bool,
     /// A mark or a lease is swapped in against the revision that the verdict was made on.
     pub verdict_is_bound: bool,
-    /// What a read taught counts only while no write began or ended since.
+    /// Knowledge gained by a read counts only while no write began or ended since.
     pub reads_are_bound: bool,
     /// A read takes the version before the content.
     pub version_goes_first: bool,
     /// An owner reads its clock directly before the first byte.
     pub clock_is_read_again: bool,
-    /// A lease is granted to nobody beside the mark of a write.
+    /// No lease is granted beside the mark of a write.
     pub grant_waits_for_writes: bool,
-    /// A write of somebody else takes an ended lease from its holder, who could renew it else.
+    /// A write of another client takes an ended lease from its holder, who could otherwise renew it.
     pub ended_lease_is_taken: bool,
     /// The upstream applies nothing later than `late_max`: the third condition of the promise.
     pub upstream_keeps_late_max: bool,

@@ -1,4 +1,4 @@
-//! The production steps, with one rule or another broken around them.
+//! The production steps, with a broken rule around them.
 
 use ifmatch::core::{
     lease::{self, Command, Denied, Done},

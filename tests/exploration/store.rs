@@ -9,14 +9,14 @@ use ifmatch::core::{
 
 use super::rules::Rules;
 
-/// How long one step of the clock is.
+/// The length of one step of the clock.
 pub const TICK: Duration = Duration::from_millis(1);
-/// What an exchange takes at the most.
+/// The longest duration of an exchange.
 pub const EXCHANGE: Duration = TICK;
-/// How long a mark lasts: an exchange that begins in its first tick ends before it does.
+/// How long a mark lasts: an exchange that begins in its first tick ends before the mark does.
 pub const MARK: Duration = Duration::from_millis(2);
-/// How long the upstream may take to apply what was given up. Longer than what is left of a mark whose owner dies:
-/// else a mark that runs out would not have to become a doubt.
+/// How long the upstream may take to apply an abandoned write. It is longer than the rest of a mark whose owner dies:
+/// otherwise a mark that runs out would not have to become a doubt.
 pub const LATE_MAX: Duration = Duration::from_millis(2);
 
 /// A record as it was read, in a form that can be compared.
@@ -55,7 +55,7 @@ impl Store {
         Seen { revision, record, now }
     }
 
-    /// The revision that the record has now, if the swap was done.
+    /// Swaps a record in, and returns its new revision, or `None` if the swap failed.
     pub fn swap(&mut self, expected: Revision, next: Record) -> Option<Revision> {
         (self.revision() == expected).then(|| {
             self.last = Revision(self.last.0 + 1);
@@ -84,7 +84,7 @@ impl Store {
         }
     }
 
-    /// Whether time alone will change what the record means.
+    /// Whether time alone will change the meaning of the record.
     pub fn awaits_time(&self) -> bool {
         let Some((_, record)) = &self.record else { return false };
         let mut marks = record.claim.iter().chain(&record.unclaimed);
@@ -93,7 +93,7 @@ impl Store {
             || record.lease.as_ref().is_some_and(|lease| lease.is_remembered(self.now))
     }
 
-    /// All revisions in it.
+    /// Returns all revisions in the store.
     pub fn revisions(&mut self) -> Vec<&mut Revision> {
         let mut all = vec![&mut self.floor, &mut self.last];
         if let Some((revision, record)) = &mut self.record {
@@ -116,7 +116,7 @@ impl Seen {
     }
 }
 
-/// All revisions in a record.
+/// Returns all revisions in a record.
 fn revisions_of(record: &mut Record) -> Vec<&mut Revision> {
     let of_doubt = record.doubt.as_mut().map(|doubt| &mut doubt.version);
     let stamps = [&mut record.version, &mut record.touched, &mut record.fence].into_iter().chain(of_doubt);

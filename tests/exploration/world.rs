@@ -18,13 +18,13 @@ use super::{
     writer,
 };
 
-/// Who and what is in a world.
+/// The clients and the events of a world.
 #[derive(Clone, Copy, Debug)]
 pub struct Cast {
-    /// The first and the third talk to one proxy, the second to another.
+    /// The clients; the first and the third use one proxy, the second uses another.
     pub roles: &'static [Role],
-    /// Answers that are no success, answers of upstream and store that are lost, deaths of proxies, leases that are
-    /// broken, in all.
+    /// The total number of faults: answers that report no success, lost answers of upstream and store, deaths of
+    /// proxies, broken leases.
     pub faults: u8,
     /// How often the record is forgotten, if it may be.
     pub forgets: u8,
@@ -36,24 +36,24 @@ pub struct World {
     /// Whether the route has leases.
     pub has_leases: bool,
     pub store: Store,
-    /// What is at the upstream.
+    /// The content at the upstream.
     pub content: Content,
     pub clients: Vec<Client>,
-    /// What the last read has taught each proxy, with the last event on the data path before it.
+    /// The content that each proxy last read, with the last event on the data path before that read.
     pub remembered: [Option<(Revision, Content)>; 2],
-    /// Writes that were given up and may still be applied before a moment.
+    /// Abandoned writes, each with the moment before which it may still be applied.
     pub late: Vec<(usize, StoreTime)>,
-    /// How much was appended.
+    /// The number of writes that appended.
     pub appended: u8,
-    /// The last version that was ever current.
+    /// The newest version that was ever current.
     pub newest: Revision,
-    /// The last version that was current when a write was last applied: it names an earlier state.
+    /// The version that was current when a write was last applied: it names an earlier state.
     pub outdated: Revision,
-    /// Who was granted the lease last.
+    /// The client that was last granted the lease.
     pub grantee: Option<usize>,
-    /// The fence of that.
+    /// The fence of that grant.
     pub fence: Revision,
-    /// Whether somebody else has written since.
+    /// Whether another client has written since.
     pub is_intruded: bool,
     pub faults: u8,
     pub forgets: u8,
@@ -61,7 +61,7 @@ pub struct World {
     pub broken: Option<String>,
 }
 
-/// Whom something happens to.
+/// The part of the world to which an event happens.
 #[derive(Clone, Copy, Debug)]
 pub enum Who {
     Client(usize),
@@ -69,10 +69,10 @@ pub enum Who {
     All,
 }
 
-/// Whom something happens to, and what.
+/// An event: to whom it happens, and what it is.
 pub type Event = (Who, &'static str);
 
-/// What may happen next, and the worlds after it.
+/// The possible next events, and the worlds after them.
 pub struct Moves<'a> {
     pub from: &'a World,
     pub rules: &'a Rules,
@@ -90,7 +90,7 @@ impl fmt::Display for Who {
 }
 
 impl Moves<'_> {
-    /// Adds something that may happen, unless it makes no difference.
+    /// Adds a possible event and the world after it, in its normal form.
     pub fn add(&mut self, who: Who, what: &'static str, change: impl FnOnce(&mut World)) {
         let mut next = self.from.clone();
         change(&mut next);
@@ -99,7 +99,7 @@ impl Moves<'_> {
         self.list.push(((who, what), next));
     }
 
-    /// Adds something that goes wrong, if anything may.
+    /// Adds a fault, if any faults are left.
     pub fn add_fault(&mut self, who: Who, what: &'static str, change: impl FnOnce(&mut World)) {
         if self.from.faults > 0 {
             self.add(who, what, |next| {
@@ -109,7 +109,7 @@ impl Moves<'_> {
         }
     }
 
-    /// Adds something that brings a client to its next step.
+    /// Adds an event that brings a client to its next step.
     pub fn step(&mut self, index: usize, what: &'static str, step: Step) {
         self.add(Who::Client(index), what, |next| next.clients[index].step = step);
     }
@@ -140,7 +140,7 @@ impl World {
         world
     }
 
-    /// Everything that can happen next.
+    /// Returns everything that can happen next.
     pub fn moves(&self, rules: &Rules) -> Vec<(Event, Self)> {
         let mut moves = Moves { from: self, rules, list: Vec::new() };
         for index in 0..self.clients.len() {
@@ -160,7 +160,7 @@ impl World {
         moves.list
     }
 
-    /// What happens to nobody in particular.
+    /// Adds the events of the surroundings, which belong to no client.
     fn surroundings(&self, moves: &mut Moves<'_>) {
         for proxy in 0..self.remembered.len() {
             if self.clients.iter().any(|client| client.proxy == proxy && client.is_marked()) {
@@ -191,8 +191,8 @@ impl World {
         }
     }
 
-    /// A proxy dies, and another one in its place knows nothing. A client whose write was marked sees a broken
-    /// connection; any other one asks again.
+    /// Lets a proxy die. Another one takes its place and remembers nothing. A client whose write was marked sees a
+    /// broken connection; any other client repeats its request.
     fn crash(&mut self, proxy: usize, rules: &Rules) {
         self.remembered[proxy] = None;
         for index in 0..self.clients.len() {
@@ -211,7 +211,7 @@ impl World {
         }
     }
 
-    /// An exchange is given up: the upstream may apply its write for a while.
+    /// Abandons an exchange: the upstream may apply its write for a while.
     pub fn give_up(&mut self, index: usize, rules: &Rules) {
         let late = if rules.upstream_keeps_late_max { LATE_MAX } else { LATE_MAX * 2 };
         if matches!(self.clients[index].step, Step::IsSent { .. }) {
@@ -219,7 +219,7 @@ impl World {
         }
     }
 
-    /// What the memory of a proxy says of the content.
+    /// Returns the content that a proxy remembers, if it still counts.
     pub fn recalled(&self, proxy: usize, snapshot: &Snapshot, rules: &Rules) -> Option<Content> {
         let (touched, content) = self.remembered[proxy]?;
         let is_current = snapshot.has_no_pending_writes() && (touched == snapshot.touched() || !rules.reads_are_bound);

@@ -1,4 +1,4 @@
-//! What a client that reads and writes does next: what the guard does for it, in the same order.
+//! The moves of a client that reads and writes: what the guard does for it, in the same order.
 
 use ifmatch::core::{
     record::{Availability, Mark, Snapshot},
@@ -15,7 +15,7 @@ use super::{
     world::{Moves, Who, World},
 };
 
-/// Adds all that a client may do next in a read or a write.
+/// Adds all moves of a client in a read or a write.
 pub fn moves(moves: &mut Moves<'_>, index: usize) {
     let (world, rules, who) = (moves.from, moves.rules, Who::Client(index));
     match world.clients[index].step.clone() {
@@ -58,7 +58,7 @@ pub fn moves(moves: &mut Moves<'_>, index: usize) {
         }
         Step::Swaps(outcome, learned, seen) => {
             moves.add(who, "settles", |next| next.settle(index, outcome, learned, &seen, rules));
-            // Whoever gives a mark up unsettled tries once more, to make a doubt of it.
+            // A proxy that fails to settle tries once more, to make a doubt of the mark.
             let doubt = if outcome == Outcome::Doubt { Step::Done } else { Step::Settles(Outcome::Doubt, None) };
             moves.add_fault(who, "cannot reach the store to settle", |next| next.clients[index].step = doubt.clone());
             moves.add_fault(who, "settles, which the store does not confirm", |next| {
@@ -70,7 +70,7 @@ pub fn moves(moves: &mut Moves<'_>, index: usize) {
     }
 }
 
-/// A write's turn has come; nothing happens while others are in its way.
+/// Begins a write when its turn has come; adds nothing while other writes are in its way.
 fn ask(moves: &mut Moves<'_>, index: usize) {
     let (world, rules, who) = (moves.from, moves.rules, Who::Client(index));
     let (client, snapshot) = (&world.clients[index], world.store.read());
@@ -127,7 +127,7 @@ fn send(moves: &mut Moves<'_>, index: usize) {
     });
 }
 
-/// What the upstream does with a write, and whether its answer comes. What happens between the two is seen by nobody.
+/// Adds what the upstream does with a write, and whether its answer comes. Nothing is visible between the two.
 fn exchange(moves: &mut Moves<'_>, index: usize) {
     let (world, rules, who) = (moves.from, moves.rules, Who::Client(index));
     let may_learn = world.mode == Mode::ContentExclusive && world.clients[index].role != Role::Poster;
@@ -177,7 +177,7 @@ impl World {
         self.store.swap(snapshot.revision, next);
     }
 
-    /// Swaps the mark in; where the record has changed, the write is judged again.
+    /// Swaps the mark in; if the record has changed, the write is judged again.
     fn mark(&mut self, index: usize, rules: &Rules) {
         let Step::Marks(seen, leaves_lease) = self.clients[index].step.clone() else { return };
         let client = &self.clients[index];
@@ -197,7 +197,7 @@ impl World {
         let settlement = Settlement { mark, marked_at, outcome, removes: None, learned: learned_too, shown: None };
         let is_settled = match shell::settle(&seen.snapshot(), &settlement, rules) {
             Some(next) => self.store.swap(seen.revision, next).is_some(),
-            // Others have made a doubt of it.
+            // Another process has made a doubt of it.
             None => true,
         };
         self.clients[index].step = match self.clients[index].role {

@@ -1,4 +1,4 @@
-//! What all clients of a run look at: where the proxies are, and which resources are in use.
+//! The board that all clients of a run look at: the addresses of the proxies, and the resources in use.
 
 use std::{
     net::SocketAddr,
@@ -8,39 +8,40 @@ use std::{
     },
 };
 
-/// After so many answered operations another resource takes the place of this one: a short history is searched quickly.
+/// After this number of answered operations another resource takes the place of this one: a short history is searched
+/// quickly.
 const OPERATIONS_OF_A_RESOURCE: usize = 40;
 
-/// What all clients of a run look at.
+/// The state that all clients of a run share.
 pub struct Board {
-    /// Where the proxies are now.
+    /// The current addresses of the proxies.
     pub addrs: Mutex<Vec<SocketAddr>>,
-    /// How many operations were answered.
+    /// The number of answered operations.
     pub answered: AtomicUsize,
-    /// How many writes were done.
+    /// The number of successful writes.
     pub done: AtomicUsize,
-    /// How many writes and grants were refused because of the store.
+    /// The number of writes and grants that were refused because of the store.
     pub unavailable: AtomicUsize,
     pub is_over: AtomicBool,
-    /// While it is set no other resource takes the place of one: clients wait for those that a dead mark keeps busy.
+    /// While this is set, resources keep their places: clients wait for those that a dead mark keeps busy.
     pub stays: AtomicBool,
     pub manner: Manner,
     places: Vec<Place>,
     next_value: AtomicU32,
 }
 
-/// What clients must know of the configuration.
+/// The properties of the configuration that clients must know.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manner {
-    /// Whether all tags are those of content: then what differs by its tag differs.
+    /// Whether all tags are made from content: then a false precondition means other content.
     pub has_content_tags: bool,
-    /// Whether a lease of a document keeps others from reading it.
+    /// Whether a lease of a document keeps other clients from reading it.
     pub guards_reads: bool,
-    /// Whether a document needs a lease where it is leased.
+    /// Whether writing a document on its leasable path needs a lease.
     pub needs_lease: bool,
 }
 
-/// A resource in use: one after another of the same folder.
+/// A place for the resource in use: one resource after another of the same folder.
 struct Place {
     folder: &'static str,
     number: usize,
@@ -52,7 +53,7 @@ impl Place {
         self.target_before(0)
     }
 
-    /// The resource that was in this place so many resources ago.
+    /// Returns the resource that was in this place this number of resources ago.
     fn target_before(&self, ago: usize) -> String {
         let generation = self.answered.load(Ordering::Relaxed) / OPERATIONS_OF_A_RESOURCE;
         format!("/{}/{}-{}", self.folder, self.number, generation.saturating_sub(ago))
@@ -60,7 +61,7 @@ impl Place {
 }
 
 impl Board {
-    /// So many resources in use in each of these folders.
+    /// Puts this number of resources in use in each of these folders.
     pub fn new(addrs: Vec<SocketAddr>, folders: &[&'static str], places: usize, manner: Manner) -> Self {
         let place = |(folder, number)| Place { folder, number, answered: AtomicUsize::new(0) };
         let places = folders.iter().flat_map(|folder| (0..places).map(move |number| (*folder, number)));
@@ -77,23 +78,23 @@ impl Board {
         }
     }
 
-    /// The resource that is in a place, or was so many resources ago. Any number names a place.
+    /// Returns the resource that is in a place now, or was this number of resources ago. Any number names a place.
     pub fn target(&self, place: usize, ago: usize) -> String {
         self.places[place % self.places.len()].target_before(ago)
     }
 
-    /// A value that was in no write before.
+    /// Returns a value that no earlier write had.
     pub fn next_value(&self) -> u32 {
         self.next_value.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Takes note of an answered operation.
+    /// Counts an answered operation.
     pub fn count(&self, target: &str) {
         self.answered.fetch_add(1, Ordering::Relaxed);
         self.use_up(target, 1);
     }
 
-    /// Takes note of why a write or a grant was refused.
+    /// Counts a refused write or grant if the store was the reason.
     pub fn note_refusal(&self, code: &str) {
         self.unavailable.fetch_add(usize::from(code == "store-unavailable"), Ordering::Relaxed);
     }

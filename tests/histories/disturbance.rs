@@ -13,24 +13,24 @@ use super::{
     support::{engines::Engine, proxy::Proxy, random::Random},
 };
 
-/// How long a stop may be. An owner of a mark looks at its clock directly before the first byte, and needs the
-/// upstream's whole timeout then (1 s): a stop that is shorter cannot outlast the mark's deadline unseen.
+/// The longest stop. The owner of a mark looks at its clock directly before the first byte, and then needs the
+/// upstream's whole timeout (1 s): a shorter stop cannot outlast the mark's deadline unnoticed.
 const STOP_MAX_MS: usize = 600;
 
-/// Operations between two disturbances at the most, and how long they are waited for.
+/// The largest number of operations between two disturbances, and the longest wait for them.
 const QUIET_OPERATIONS_MAX: usize = 150;
 const QUIET_MAX: Duration = Duration::from_secs(2);
 
-/// How many there were of each.
+/// The number of disturbances of each kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     pub proxy_kills: usize,
     pub proxy_stops: usize,
     pub engine_kills: usize,
     pub engine_stops: usize,
-    /// Stops of a proxy that took longer than its marks last, as they were meant to.
+    /// Intended stops of a proxy that took longer than its marks last.
     pub outlasting_stops: usize,
-    /// Stops that took longer than they were meant to, so that one of them may have outlasted a mark.
+    /// Stops that took longer than intended, so that one of them may have outlasted a mark.
     pub too_long: usize,
 }
 
@@ -54,36 +54,36 @@ impl Counts {
 pub struct Disturber {
     pub proxies: Vec<Proxy>,
     pub engine: Option<Engine>,
-    /// Of a proxy.
+    /// The configuration of a proxy.
     pub configuration: String,
     pub board: Arc<Board>,
     pub random: Random,
     pub counts: Counts,
-    /// From here on a stop could outlast a mark's deadline.
+    /// The length from which on a stop could outlast a mark's deadline.
     pub too_long: Duration,
 }
 
 impl Disturber {
-    /// So many disturbances, with a few operations in between.
+    /// Makes this number of disturbances, with a few operations in between.
     pub async fn disturb(&mut self, disturbances: usize) {
         for _ in 0..disturbances {
             self.wait_for_operations().await;
             let proxy = self.random.below(self.proxies.len());
-            // What is alone has no other beside it, and no engine.
+            // A single proxy has no other beside it, and no engine.
             let kinds = if self.proxies.len() > 1 { 6 } else { 3 };
             match self.random.below(kinds) {
                 0 | 1 => self.restart_proxy(proxy).await,
                 2 => self.stop_proxy(proxy, false).await,
                 3 => self.stop_engine().await,
                 4 => self.restart_engine().await,
-                // Its mark in the store is all that the other one is told.
+                // The stopped proxy's mark in the store is all that the other one learns of it.
                 _ => self.stop_proxy(proxy, true).await,
             }
         }
         self.wait_for_operations().await;
     }
 
-    /// Stops a proxy for so long that the others take its marks over, and write on the same resources: what it has begun
+    /// Stops a proxy for so long that the others take its marks over and write on the same resources: what it had begun
     /// then comes too late.
     pub async fn outlast_marks(&mut self, length: Duration) {
         self.wait_for_operations().await;
@@ -126,7 +126,7 @@ impl Disturber {
         self.proxies[index] = proxy;
     }
 
-    /// Stops a proxy for a while; perhaps another one is killed meanwhile.
+    /// Stops a proxy for a while; if `kills_other`, another one is killed meanwhile.
     async fn stop_proxy(&mut self, index: usize, kills_other: bool) {
         let (began, length) = (Instant::now(), self.stop_length());
         let other = (index + 1) % self.proxies.len();

@@ -1,11 +1,11 @@
-//! What clients do with documents: they come by two routes, of which one leases them, and have an item each.
+//! The operations of clients on documents: two routes lead to each document, one of them leases it, and it has an item.
 
 use super::{
     history::{Base, Kind, named},
     workload::{Client, Held, Sent, Told},
 };
 
-/// Seconds for which a lease is taken at the most. Some outlast the restart of a proxy.
+/// The longest duration of a lease, in seconds. Some leases outlast the restart of a proxy.
 const LEASE_SECONDS_MAX: usize = 5;
 
 impl Client {
@@ -30,13 +30,13 @@ impl Client {
         }
     }
 
-    /// One of the two targets of a document.
+    /// Returns one of the two targets of a document.
     fn spell(&mut self, document: &str) -> String {
         let needs_lease = self.board.manner.needs_lease;
         if !needs_lease && self.random.is_one_of(50) { alias_of(document) } else { document.to_owned() }
     }
 
-    /// Removes what was read last.
+    /// Removes the state that was read last.
     async fn remove(&mut self, target: &str) {
         let Some((Some(tag), base)) = self.known.get(target).cloned() else { return self.read(target).await };
         let base = Base::Is(base);
@@ -50,7 +50,7 @@ impl Client {
         self.conclude(target, Base::Any, Kind::Appends, sent);
     }
 
-    /// Does something under the lease that is held, by either route, or gives it back.
+    /// Uses the lease that is held, by either route, or gives it back.
     async fn use_document_lease(&mut self) {
         let Some(held) = self.held.take() else { return };
         match self.random.below(20) {
@@ -70,7 +70,7 @@ impl Client {
                 }
                 return;
             }
-            // It is forgotten, and runs out.
+            // The lease is forgotten, and runs out.
             _ => return,
         }
         self.held = Some(held).filter(|_| !self.random.is_one_of(5));
@@ -82,7 +82,7 @@ impl Client {
         self.conclude_leased(target, Base::Any, kind, sent, held);
     }
 
-    /// By the route that knows of no leases, and needs a precondition.
+    /// Writes by the route that offers no leases, and needs a precondition.
     async fn write_on_base_leased(&mut self, target: &str, held: &Held) {
         let Some((tag, base)) = self.known.get(target).cloned() else { return self.read(target).await };
         let condition = tag.as_ref().map_or(("If-None-Match", "*"), |tag| ("If-Match", tag.as_str()));
@@ -91,7 +91,7 @@ impl Client {
         self.conclude_leased(target, Base::Is(base), Kind::Replaces, sent, held);
     }
 
-    /// Removes a document, which ends the lease; nothing is known of that where there was no answer.
+    /// Removes a document, which ends the lease. Without an answer it is unknown whether the lease has ended.
     async fn remove_leased(&mut self, held: &Held) {
         let fields = [("Lease-Id", held.id.as_str())];
         let Some(sent) = self.send("DELETE", &held.target, &fields, Base::Any).await else { return };

@@ -1,4 +1,4 @@
-//! Many writers of one resource through several proxies: everybody gets a turn.
+//! Many writers of one resource through several proxies: every writer gets a turn.
 
 use std::{
     sync::{
@@ -12,25 +12,25 @@ use tokio::{sync::Barrier, task::JoinSet};
 
 use super::support::{backend::Backend, engines::Engine, proxy::Proxy, raw::Connection};
 
-/// What a writer had to wait for one of its writes.
+/// The wait of a writer for one of its writes.
 #[derive(Clone)]
 struct Wait {
-    /// How long.
+    /// The duration.
     took: Duration,
-    /// How many writes of all writers were answered meanwhile, its own too.
+    /// The number of writes of all writers that were answered meanwhile, including its own.
     turns: usize,
 }
 
-/// What came of a race: by proxy, the waits of each of its writers.
+/// The result of a race: by proxy, the waits of each of its writers.
 pub struct Turns(Vec<Vec<Vec<Wait>>>);
 
 impl Turns {
-    /// Writers who write again and again, without a condition, until there are so many writes of all of them, and one
-    /// of each.
+    /// Lets writers write again and again without a condition, until there are `total` writes in all, and at least one
+    /// of each writer.
     ///
     /// # Panics
     ///
-    /// A write is refused.
+    /// Panics if a write is refused.
     pub async fn of(engine: &Engine, proxies: usize, writers: usize, total: usize) -> Self {
         let backend = Backend::start().await;
         let setup = Proxy::to(backend.addr()).store(&engine.store()).store("timeout = \"10s\"");
@@ -66,29 +66,30 @@ impl Turns {
         Self(turns)
     }
 
-    /// How many writes each proxy carried.
+    /// Returns the number of writes that each proxy carried.
     fn carried(&self) -> Vec<usize> {
         self.0.iter().map(|writers| writers.iter().map(Vec::len).sum()).collect()
     }
 
-    /// The most writes of all writers that were answered while one waited.
+    /// Returns the largest number of writes that were answered while one writer waited.
     fn most_turns(&self) -> usize {
         self.0.iter().flatten().flatten().map(|wait| wait.turns).max().unwrap()
     }
 
-    /// Nobody waited for more than a bounded number of turns, and no proxy had more than its share of them.
+    /// Checks that no writer waited for more than a bounded number of turns, and that no proxy had more than its share.
     #[track_caller]
     pub fn assert_fair(&self) {
         let writers: usize = self.0.iter().map(Vec::len).sum();
         let most = self.most_turns();
-        // In order of arrival each of the others has one turn. Some more begin before the sign of a process is in the record.
+        // In order of arrival each of the others has one turn. A few more begin before the sign of a process is in the
+        // record.
         assert!(most <= 4 * writers, "one of {writers} writers waited for {most} turns: {}", self.summary());
         let carried = self.carried();
         let (most, fewest) = (carried.iter().copied().max().unwrap(), carried.iter().copied().min().unwrap());
         assert!(most <= 3 * fewest, "{}", self.summary());
     }
 
-    /// How many writes each proxy carried, and what writers waited.
+    /// Returns the number of writes that each proxy carried, and the waits of the writers.
     pub fn summary(&self) -> String {
         let carried = self.carried();
         let writers = || self.0.iter().flatten();

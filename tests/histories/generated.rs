@@ -16,21 +16,22 @@ use super::{
     tally::Tally,
 };
 
-/// How many run at a time: most of a run is waiting, for late writes and the marks of dead proxies.
+/// The number of runs at a time: most of a run is waiting, for late writes and the marks of dead proxies.
 const LANES: usize = 3;
 
-/// Disturbances of each, beside the stop that outlasts marks: one for so many operations, and no fewer than these.
+/// The number of operations for each disturbance, and the least number of disturbances. The stop that outlasts marks is
+/// not counted.
 const OPERATIONS_OF_A_DISTURBANCE: usize = 350;
 const DISTURBANCES_MIN: usize = 3;
 
-/// What all runs came to.
+/// The result of all runs.
 pub struct Total {
     pub anomalies: Vec<String>,
     pub operations: usize,
     pub summary: String,
 }
 
-/// Runs so many configurations on all kinds of stores in turn, each until so many operations were answered.
+/// Runs this number of configurations, with each kind of store in turn. Each run ends after this number of operations.
 pub async fn run_all(configurations: usize, operations: usize) -> Total {
     let mut random = Random::new("generated configurations");
     let randoms: Vec<Mutex<Random>> = (0..configurations).map(|_| Mutex::new(random.fork())).collect();

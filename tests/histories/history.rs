@@ -1,4 +1,4 @@
-//! What clients asked for and were told, what the backend applied, and how both are written in bodies.
+//! The requests of clients and their answers, the writes that the backend applied, and the form of both in bodies.
 
 use std::{
     collections::BTreeMap,
@@ -8,27 +8,27 @@ use std::{
 
 use crate::support::backend::{Backend, Request, style::Named};
 
-/// What a target stands for: two routes may lead to one document, and an item is a part of its document too.
+/// Returns the resources that a target names: two routes may lead to one document, and an item is a part of its
+/// document too.
 pub fn named(target: &str) -> Named {
     let own = target.strip_prefix("/alias/").map_or_else(|| target.to_owned(), |id| format!("/docs/{id}"));
     let whole = target.strip_prefix("/items/").map(|id| format!("/docs/{id}"));
     Named { own, whole }
 }
 
-/// What a write puts there: the number of the write, of which there is one in a whole run. `None` is a resource that is
-/// not there.
+/// The state after a write: the number of the write, which is unique in a run. `None` is a resource that is not there.
 pub type State = Option<u32>;
 
-/// What a write asks to be based on.
+/// The state that a write must be based on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// Whatever is there: it has a lease.
+    /// Any state: the client has a lease.
     Any,
-    /// This and nothing else.
+    /// This state and no other.
     Is(State),
 }
 
-/// How a write changes a resource.
+/// The way in which a write changes a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// PUT.
@@ -37,7 +37,7 @@ pub enum Kind {
     Removes,
     /// POST: beside whatever else is in flight, which may replace it.
     Appends,
-    /// A write of an item, which changes its document too; beside others as well, and beside a lease.
+    /// A write of an item, which changes its document too; it also runs beside others, and beside a lease.
     Touches,
 }
 
@@ -51,25 +51,25 @@ impl Kind {
         }
     }
 
-    /// Whether it runs beside others.
+    /// Whether the write runs beside others.
     pub fn is_beside(self) -> bool {
         matches!(self, Self::Appends | Self::Touches)
     }
 
-    /// What is there after it.
+    /// Returns the state after the write.
     pub fn leaves(self, value: u32) -> State {
         (self != Self::Removes).then_some(value)
     }
 }
 
-/// What an operation did, if it did it.
+/// The effect of an operation, if it took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It found this.
+    /// The operation found this state.
     Read(State),
-    /// It found what it was based on, and put this in its place.
+    /// The operation found the state that it was based on, and replaced it with this one.
     Write { base: Base, value: u32, kind: Kind },
-    /// It found that there is something else than this.
+    /// The operation found a state other than this.
     Differs(State),
 }
 
@@ -79,7 +79,7 @@ pub struct Operation {
     pub client: usize,
     pub step: Step,
     pub invoked: Instant,
-    /// When it was answered. Without an answer it took effect at any later moment, or never.
+    /// The moment of the answer. Without an answer the operation took effect at any later moment, or never.
     pub answered: Option<Instant>,
 }
 
@@ -91,19 +91,19 @@ pub struct Granted {
     pub invoked: Instant,
     pub answered: Instant,
     pub duration: Duration,
-    /// When its release was asked for, and when that was answered.
+    /// The moment when the release was requested, and the moment of its answer.
     pub released: Option<(Instant, Option<Instant>)>,
 }
 
 impl Granted {
-    /// From when on it may be over, at the earliest.
+    /// Returns the earliest moment when the lease may be over.
     pub fn may_end(&self) -> Instant {
         let end = self.invoked + self.duration;
         self.released.map_or(end, |(invoked, _)| end.min(invoked))
     }
 }
 
-/// A moment at which a client was told what only holders and nobody else may be told, or the other way round.
+/// An answer that only a holder may get, or that only a client other than the holder may get.
 #[derive(Clone, Copy, Debug)]
 pub struct Encounter {
     /// The fence of the client's own lease on the resource.
@@ -124,13 +124,13 @@ pub struct Leased {
 #[derive(Clone, Debug, Default)]
 pub struct History {
     pub operations: Vec<Operation>,
-    /// Writes that were refused: not one byte of them may have reached the backend.
+    /// Refused writes: not one byte of them may have reached the backend.
     pub refused: Vec<u32>,
     pub grants: Vec<Granted>,
     pub leased: Vec<Leased>,
-    /// Reads that were answered where leases guard them.
+    /// Answered reads of a resource whose leases guard reads.
     pub guarded_reads: Vec<Encounter>,
-    /// Refusals of a lease as none, or another's.
+    /// Refusals that call the client's lease absent or another client's.
     pub disowned: Vec<Encounter>,
 }
 
@@ -151,22 +151,22 @@ pub struct Applied {
     pub value: u32,
     pub base: Base,
     pub kind: Kind,
-    /// The `Fencing-Token` that came with it.
+    /// The `Fencing-Token` of the write.
     pub fence: Option<u64>,
     pub at: Instant,
 }
 
-/// What happened on one resource at the backend.
+/// The events on one resource at the backend.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// The writes that it applied, in that order.
+    /// The applied writes, in the order of application.
     pub applied: Vec<Applied>,
-    /// The writes of which anything arrived.
+    /// The writes of which any part arrived.
     pub arrived: Vec<u32>,
 }
 
 impl Seen {
-    /// By resource, what a backend has seen.
+    /// Returns the events that a backend has seen, by resource.
     pub fn by(backend: &Backend) -> BTreeMap<String, Self> {
         let mut all: BTreeMap<String, Self> = BTreeMap::new();
         let is_write = |method: &str| !matches!(method, "GET" | "HEAD");
@@ -189,7 +189,7 @@ impl Seen {
     }
 }
 
-/// The body of a write, and its field `Write`: who wrote it, and on what.
+/// The content of a write's body and of its field `Write`: the writing client, and the base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     pub value: u32,
@@ -210,7 +210,7 @@ impl fmt::Display for Written {
 }
 
 impl Written {
-    /// What a body shows, which may be a member of a JSON object.
+    /// Parses a body, which may be a JSON object with the text as a member.
     #[track_caller]
     pub fn shown(body: &[u8]) -> Self {
         match serde_json::from_slice::<serde_json::Value>(body) {

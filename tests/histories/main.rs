@@ -1,16 +1,16 @@
-//! Histories of clients of two proxies that share an engine, while proxies and engine are killed and stopped: each is
-//! checked against the promise (DESIGN, sections 1 and 3). `docs/histories.md` says what was found so far.
+//! Histories of clients of two proxies that share an engine, while proxies and engine are killed and stopped. Each
+//! history is checked against the promise (DESIGN, sections 1 and 3). `docs/histories.md` reports the findings so far.
 //!
 //! ```text
-//! options      configurations by chance; generated: runs of them, one after another
-//! workload     what clients do, and what they were told          -> history::History
+//! options      random configurations; generated: runs of them, one after another
+//! workload     what clients do, and their answers                 -> history::History
 //! documents    the same for documents with two routes, leases and items
 //! disturbance  kills and stops, one after another; members: of an etcd of three
 //! standstill   stops that outlast marks
-//! backend      what was applied, in which order                  -> history::Seen
-//! register     a history is that of a register with compare-and-set, or it is not
+//! backend      the applied writes, in their order                 -> history::Seen
+//! register     whether a history is that of a register with compare-and-set
 //! promise      no two writes on one version; fences, holders, releases
-//! fairness     who gets how many turns, and waits how long
+//! fairness     how many turns each writer gets, and how long it waits
 //! ```
 
 #![allow(
@@ -51,21 +51,21 @@ use support::{
     random::Random,
 };
 
-/// Kills and stops in one run, where `IFMATCH_DISTURBANCES` says nothing; in `make histories` they are many more.
+/// The default number of kills and stops in one run (`IFMATCH_DISTURBANCES`); `make histories` makes many more.
 const DISTURBANCES: usize = 8;
 
-/// Operations of each generated configuration, and how many there are of those, where `IFMATCH_OPERATIONS` and
-/// `IFMATCH_CONFIGURATIONS` say nothing: one on each kind of store.
+/// The default number of operations of each generated configuration (`IFMATCH_OPERATIONS`), and the default number of
+/// configurations (`IFMATCH_CONFIGURATIONS`): one for each kind of store.
 const OPERATIONS: usize = 300;
 const CONFIGURATIONS: usize = 3;
 
-/// Writers of one resource at each of two proxies; in `make histories` they are 16 at each of 4.
+/// The number of writers of one resource at each of two proxies; `make histories` has 16 at each of 4.
 const WRITERS: usize = 4;
 
-/// Writes of each of them, on average.
+/// The average number of writes of each writer.
 const TURNS: usize = 20;
 
-/// A number that a variable of the environment may give.
+/// Returns a number from an environment variable, if it is set.
 fn number(variable: &str) -> Option<usize> {
     std::env::var(variable).ok().map(|number| number.parse().expect("a number"))
 }
@@ -90,13 +90,13 @@ async fn histories_over_redis_keep_the_promise() {
     assert_no_anomalies(Plan::guarded(Engine::Redis(Redis::start().await), disturbances())).await;
 }
 
-/// Without its leader or any other member etcd goes on; without two of three it refuses; it is never wrong.
+/// Etcd goes on without its leader or any other member, and refuses without two of three; it is never wrong.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn histories_over_three_members_of_etcd_keep_the_promise() {
     assert_no_anomalies(Plan::members(EtcdCluster::start().await, disturbances().div_ceil(DISTURBANCES))).await;
 }
 
-/// Configurations by chance: tags that repeat, two routes of one document, items that touch it, leases that must outlive
+/// Random configurations: tags that repeat, two routes to one document, items that touch it, leases that must outlive
 /// their proxy, and stops that outlast marks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn histories_of_generated_configurations_keep_the_promise() {
@@ -108,7 +108,7 @@ async fn histories_of_generated_configurations_keep_the_promise() {
     assert!(done >= configurations * operations, "too little happened: {summary}");
 }
 
-/// Turns come in the order of arrival within a process; between processes nobody is left out.
+/// Turns come in the order of arrival within a process; between processes no writer is left out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writers_of_one_resource_at_several_proxies_all_get_their_turns() {
     let (proxies, writers) = (number("IFMATCH_PROXIES").unwrap_or(2), number("IFMATCH_WRITERS").unwrap_or(WRITERS));
@@ -119,7 +119,7 @@ async fn writers_of_one_resource_at_several_proxies_all_get_their_turns() {
     }
 }
 
-/// What the same clients do to a backend that nobody guards is found, by both checks.
+/// Both checks find the damage that the same clients do to an unguarded backend.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn lost_updates_without_a_guard_are_found() {
     let Verdict { anomalies, summary, .. } = run(Plan::unguarded()).await;
@@ -128,7 +128,7 @@ async fn lost_updates_without_a_guard_are_found() {
     assert!(has("not linearizable") && has("was applied on"), "{anomalies:?}\n{summary}");
 }
 
-/// Two proxies that do not know of each other guard nothing (DESIGN, section 7): that is found too.
+/// Two proxies that do not know each other guard nothing (DESIGN, section 7): the checks find that too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn lost_updates_behind_proxies_without_a_common_store_are_found() {
     let Verdict { anomalies, summary, .. } = run(Plan::apart()).await;
@@ -137,8 +137,8 @@ async fn lost_updates_behind_proxies_without_a_common_store_are_found() {
     assert!(has("not linearizable") && has("was applied on"), "{anomalies:?}\n{summary}");
 }
 
-/// Tags that repeat lose updates where the configuration says that they do not: the clients of generated configurations
-/// find that.
+/// Tags that repeat lose updates if the configuration denies that they do: the clients of generated configurations find
+/// that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn lost_updates_by_tags_that_repeat_are_found() {
     let Verdict { anomalies, summary, .. } = run(Plan::misled(Random::new("tags that repeat"))).await;

@@ -9,14 +9,14 @@ use tokio::time::{Instant, sleep};
 
 use super::{board::Board, support::engines::cluster::EtcdCluster};
 
-/// How many operations must be seen until it is believed that they go on.
+/// The number of operations that prove that operations go on.
 const ENOUGH: usize = 5;
 
-/// How long an election and what follows it may take, on a machine that is busy.
+/// How long an election and its consequences may take, on a busy machine.
 const ELECTION_MAX: Duration = Duration::from_secs(60);
 
-/// Freezes the leader, so many times; then a follower, and kills the leader beside it; then the follower comes back.
-/// Writes go on whenever there is a majority, and are refused while there is none.
+/// Freezes the leader, `elections` times. Then it freezes a follower, kills the leader beside it, and lets the follower
+/// come back. Writes go on whenever there is a majority, and are refused while there is none.
 pub async fn disturb(cluster: &EtcdCluster, board: &Board, elections: usize) {
     more(&board.done, "writes in the beginning").await;
     let mut leader = cluster.leader(0);

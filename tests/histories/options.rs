@@ -1,4 +1,4 @@
-//! Configurations by chance: what decides them, and their text.
+//! Random configurations: their options, and their text.
 
 use std::{
     fmt::{self, Write as _},
@@ -13,20 +13,20 @@ use super::{
     },
 };
 
-/// Where records are kept, and by how many proxies.
+/// The store of the records, and the number of proxies that use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeping {
     /// One proxy.
     Disk,
-    /// Two.
+    /// Two proxies.
     Etcd,
-    /// Two.
+    /// Two proxies.
     Redis,
 }
 
 pub const KEEPINGS: [Keeping; 3] = [Keeping::Disk, Keeping::Etcd, Keeping::Redis];
 
-/// Where tags come from.
+/// The source of tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     Content,
@@ -70,24 +70,24 @@ pub struct Options {
     exclusive: bool,
     omits: bool,
     creates_freely: bool,
-    /// Whether the configuration says that the backend gives no tag to two states.
+    /// Whether the configuration claims that the backend never gives one tag to two states.
     says_unique: bool,
     pub guards_reads: bool,
     pub required: bool,
-    /// Milliseconds: those of the first and the second upstream.
+    /// Milliseconds, for the first and the second upstream.
     timeout: (usize, usize),
     late_max: (usize, usize),
 }
 
-/// A connection to a backend that accepts none, and a place in the line for one: parts of a mark's deadline.
+/// Parts of a mark's deadline: a connection to a backend that accepts none, and a place in the queue for one.
 const CONNECT_MS: usize = 500;
 const QUEUE_MS: usize = 200;
 const PROBE_MS: usize = 500;
 
-/// What a mark's deadline has on top of all that its owner may wait for.
+/// The part of a mark's deadline beyond all that its owner may wait for.
 const DEADLINE_GRACE: Duration = Duration::from_secs(5);
 
-/// How long others have until then.
+/// The time that others then have to write.
 const OTHERS_WRITE: Duration = Duration::from_secs(1);
 
 /// The shortest times: the backend applies late writes between the two.
@@ -112,7 +112,7 @@ impl Options {
         }
     }
 
-    /// Tags that take turns, and a configuration that denies it.
+    /// Returns options with tags that alternate, in a configuration that denies it.
     pub fn misled(random: &mut Random) -> Self {
         let (source, tags, guards_reads) = (Source::Upstream, Tags::Alternating, false);
         Self { source, tags, guards_reads, exclusive: false, says_unique: true, ..Self::by_chance(random) }
@@ -122,14 +122,14 @@ impl Options {
         Style { tags: self.tags, shown: self.source.shown(), tells: self.tells, named }
     }
 
-    /// When a late write is applied after it came, in milliseconds, at the least and by how much more: after most have
-    /// been given up, and in good time before any `late_max` is over.
+    /// Returns how late the backend applies a late write, in milliseconds: the minimum, and the spread above it. That
+    /// is after most have been abandoned, and well before any `late_max` is over.
     pub fn late_ms() -> (usize, usize) {
         (TIMEOUT_MS, LATE_MAX_MS - 2 * TIMEOUT_MS)
     }
 
-    /// After how long the mark of a proxy that stands still is nobody's, the doubt about its write is over, and others
-    /// have written.
+    /// Returns the time after which the mark of a stopped proxy has no owner, the doubt about its write is over, and
+    /// others have written.
     pub fn outlasts_marks(&self) -> Duration {
         let timeout = self.timeout.0.max(self.timeout.1);
         let waits = CONNECT_MS + 3 * QUEUE_MS + 2 * timeout + 2 * PROBE_MS;
@@ -137,7 +137,7 @@ impl Options {
         DEADLINE_GRACE + Duration::from_millis((waits + doubt) as u64) + OTHERS_WRITE
     }
 
-    /// The text of the configuration, in which `{backend}` stands for the backend.
+    /// Returns the text of the configuration, in which `{backend}` stands for the backend.
     pub fn text(&self, store: &str) -> String {
         let mut text = format!(
             "[server]\n{{listen}}\nspool_dir = \"{{spool}}\"\nthreads = 2\n[store]\n{store}\ntimeout = \"1s\"\nidle_ttl = \"1s\"\n"

@@ -1,4 +1,4 @@
-//! What a run is made of: a store, a configuration, and how much is done.
+//! The plan of a run: a store, a configuration, and the amount of work.
 
 use std::fmt::Write as _;
 
@@ -14,20 +14,20 @@ use super::{
 };
 
 const CLIENTS: usize = 8;
-/// Of generated configurations, in which resources are closed more often.
+/// The number of clients of generated configurations, in which resources are closed more often.
 const MORE_CLIENTS: usize = 16;
 const PROXIES: usize = 2;
 
-/// Operations of clients that a run needs for each of its disturbances at the least: a run in which little happens shows
-/// little. In the runs that `docs/histories.md` tells of they were a hundred.
+/// The least number of client operations for each disturbance of a run: a run in which little happens shows little. The
+/// runs in `docs/histories.md` had a hundred.
 const OPERATIONS_OF_A_DISTURBANCE: usize = 20;
 
-/// What all guarded routes have. Short limits, so that a mark of a dead proxy is over in seconds: its deadline is 8.5 s
-/// away, which no stop comes near.
+/// The settings of all guarded routes. Their limits are short, so that a mark of a dead proxy is over in seconds: its
+/// deadline is 8.5 s away, which no stop comes near.
 const UPSTREAM: &str = "connect_timeout = \"500ms\"\ntimeout = \"1s\"\nlate_max = \"3s\"";
 const GUARDED: &str = "claim = { max_wait = \"150ms\" }\nprobe = { timeout = \"500ms\" }\nhash_wait = \"5s\"";
 
-/// What a run is made of.
+/// The plan of a run.
 pub struct Plan {
     pub name: String,
     pub engine: Option<Engine>,
@@ -42,25 +42,26 @@ pub struct Plan {
     pub proxies: usize,
     pub places: usize,
     pub disturbances: usize,
-    /// Operations that are answered before the end.
+    /// The number of operations that are answered before the end.
     pub operations: usize,
     pub random: Random,
 }
 
 impl Plan {
-    /// Guarded and leased resources over a common engine, and disturbances.
+    /// Plans guarded and leased resources over a common engine, with disturbances.
     pub fn guarded(engine: Engine, disturbances: usize) -> Self {
         let (name, store) = (engine.name(), engine.store());
         Self { engine: Some(engine), ..Self::with_store(name, &store, disturbances) }
     }
 
-    /// The same over an etcd of three members; the disturbances are elections.
+    /// Like [`Plan::guarded`], but over an etcd of three members; the disturbances are elections.
     pub fn members(cluster: EtcdCluster, elections: usize) -> Self {
         let store = format!("kind = \"etcd\"\nendpoints = {:?}", cluster.endpoints());
         Self { members: Some(cluster), ..Self::with_store("etcd of three members", &store, elections) }
     }
 
-    /// Documents and items, as options say; the last disturbance is a stop that outlasts marks, where others go on.
+    /// Plans documents and items by random options. If there are several proxies, the last disturbance is a stop that
+    /// outlasts marks.
     pub async fn generated(keeping: Keeping, mut random: Random, disturbances: usize, operations: usize) -> Self {
         let options = Options::by_chance(&mut random);
         let (engine, directory, store) = match keeping {
@@ -85,7 +86,8 @@ impl Plan {
         }
     }
 
-    /// A proxy that is told that no two states of its backend have one tag, before one where two tags take turns.
+    /// Plans a proxy whose configuration claims that no two states have one tag, before a backend with two alternating
+    /// tags.
     pub fn misled(mut random: Random) -> Self {
         let options = Options::misled(&mut random);
         let text = options.text("kind = \"memory\"");
@@ -107,13 +109,13 @@ impl Plan {
         Self { places: 2, disturbances, operations, ..Self::with_routes(name, &store, &routes) }
     }
 
-    /// No guard at all: conditions are passed on to a backend that does not look at them.
+    /// Plans a run without a guard: conditions are passed on to a backend that ignores them.
     pub fn unguarded() -> Self {
         let routes = [("content", "policy = \"last-writer-wins\"")];
         Self::with_routes("last-writer-wins", "kind = \"memory\"", &routes)
     }
 
-    /// Two proxies, each with a store of its own.
+    /// Plans two proxies, each with its own store.
     pub fn apart() -> Self {
         let routes = [("content", "policy = \"optimistic\"\netag = \"content\"\nwriters = \"shared\"")];
         Self::with_routes("a memory of its own each", "kind = \"memory\"", &routes)
@@ -151,7 +153,7 @@ impl Plan {
         }
     }
 
-    /// What its clients must know.
+    /// Returns the properties that the clients must know.
     pub fn manner(&self) -> Manner {
         self.options.map_or_else(Manner::default, |options| Manner {
             has_content_tags: options.source == Source::Content,

@@ -1,11 +1,10 @@
-//! What must hold at the backend, and of leases (DESIGN, section 1): beside the register, whose history only clients
-//! tell.
+//! The promise at the backend and for leases (DESIGN, section 1). The register checks the rest, which only clients see.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::history::{Applied, Base, Encounter, Granted, History, Kind, Operation, Seen, State, Step};
 
-/// Everything that is wrong with what the backend saw of one resource, given what clients were told.
+/// Returns everything that is wrong with the backend's view of one resource, given the clients' answers.
 pub fn anomalies_at_backend(history: &History, seen: &Seen) -> Vec<String> {
     let mut found = Vec::new();
     let operations = by_value(history);
@@ -38,7 +37,7 @@ pub fn anomalies_at_backend(history: &History, seen: &Seen) -> Vec<String> {
     found
 }
 
-/// What clients were told of each write.
+/// Returns the clients' operation for each write.
 fn by_value(history: &History) -> BTreeMap<u32, &Operation> {
     let value = |operation: &Operation| match operation.step {
         Step::Write { value, .. } => Some(value),
@@ -47,10 +46,10 @@ fn by_value(history: &History) -> BTreeMap<u32, &Operation> {
     history.operations.iter().filter_map(|operation| Some((value(operation)?, operation))).collect()
 }
 
-/// Whether a write was applied on its base: on that state itself, or on what ran beside the write since.
+/// Whether a write was applied on its base: on that state itself, or on later changes that ran beside the write.
 fn is_based_on(base: State, write: &Applied, before: &[Applied], operations: &BTreeMap<u32, &Operation>) -> bool {
     let invoked = operations.get(&write.value).map(|operation| operation.invoked);
-    // Of a write that nobody has asked for nothing is known; it is wrong for another reason.
+    // Nothing is known of a write that no client has sent; it is wrong for another reason.
     let is_beside = |other: &&Applied| {
         let answered = operations.get(&other.value).and_then(|operation| operation.answered);
         other.kind.is_beside() && invoked.is_some_and(|invoked| answered.is_none_or(|answered| answered >= invoked))
@@ -60,7 +59,7 @@ fn is_based_on(base: State, write: &Applied, before: &[Applied], operations: &BT
     (before.len() - beside..=before.len()).any(|length| leaves(length) == base)
 }
 
-/// Everything that is wrong with the leases of one resource.
+/// Returns everything that is wrong with the leases of one resource.
 pub fn anomalies_of_leases(history: &History, seen: &Seen) -> Vec<String> {
     let mut grants = history.grants.clone();
     grants.sort_by_key(|grant| grant.fence);
@@ -113,7 +112,8 @@ pub fn anomalies_of_leases(history: &History, seen: &Seen) -> Vec<String> {
     found
 }
 
-/// Reads of what another client's lease guarded all the while, and leases that their holders were told they had not.
+/// Returns reads that another client's lease guarded all the while, and refusals of leases that their clients still
+/// held.
 fn anomalies_of_encounters(history: &History) -> Vec<String> {
     let is_held = |grant: &Granted, at: &Encounter| grant.answered < at.invoked && at.answered < grant.may_end();
     let mut found = Vec::new();
@@ -128,7 +128,7 @@ fn anomalies_of_encounters(history: &History) -> Vec<String> {
     found
 }
 
-/// What two grants of one resource, by their fences, must not be to each other.
+/// Returns what is wrong with two grants of one resource, which are in the order of their fences.
 fn anomaly_of_grants(earlier: &Granted, later: &Granted) -> Option<String> {
     let pair = || {
         format!("the grants {} and {} of clients {} and {}", earlier.fence, later.fence, earlier.client, later.client)
@@ -149,7 +149,7 @@ mod tests {
     use super::super::history::Leased;
     use super::*;
 
-    /// Moments of one test.
+    /// The moments of one test.
     struct Clock(Instant);
 
     impl Clock {
@@ -157,7 +157,7 @@ mod tests {
             self.0 + Duration::from_millis(milliseconds)
         }
 
-        /// A grant for 100 ms.
+        /// Returns a grant for 100 ms.
         fn grant(&self, fence: u64, invoked: u64, answered: u64) -> Granted {
             let (invoked, answered) = (self.at(invoked), self.at(answered));
             Granted { client: 0, fence, invoked, answered, duration: Duration::from_millis(100), released: None }
@@ -180,7 +180,7 @@ mod tests {
         Seen { arrived: applied.iter().map(|applied| applied.value).collect(), applied }
     }
 
-    /// Writes on each other, each with its base; 0 for nothing.
+    /// Returns writes on each other, each with its base; base 0 is nothing.
     fn chain(writes: &[(u32, u32)]) -> Seen {
         let clock = clock();
         let base = |base: u32| Base::Is((base > 0).then_some(base));
@@ -214,7 +214,7 @@ mod tests {
         let history = |operation| History { operations: vec![operation], ..History::default() };
         assert_found(&anomalies_at_backend(&history(operation), &chain(&[(0, 1)])), "never applied");
         operation.answered = None;
-        assert_eq!(anomalies_at_backend(&history(operation), &chain(&[(0, 1)])), [""; 0], "nobody was told so");
+        assert_eq!(anomalies_at_backend(&history(operation), &chain(&[(0, 1)])), [""; 0], "no client was told so");
     }
 
     #[test]

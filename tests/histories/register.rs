@@ -1,30 +1,30 @@
-//! Whether a history is one that a register with compare-and-set could have (Wing and Gong's search).
+//! The check whether a register with compare-and-set could have a history (Wing and Gong's search).
 //!
-//! A history is linearizable if its operations can be put in an order in which each does what it was told, and none
-//! that was answered before another began comes after it. The search goes forward over such orders, and remembers which
-//! sets of operations it has seen end in which state. Operations without an answer may stand anywhere after their
-//! beginning, or nowhere.
+//! A history is linearizable if its operations can be put in an order in which each has the effect of its answer. An
+//! operation that was answered before another began must come before it. The search goes forward over such orders, and
+//! remembers which sets of operations it has seen end in which state. Operations without an answer may stand anywhere
+//! after their beginning, or nowhere.
 //!
-//! What runs beside a write (a POST, a write of an item that changes its document) may be replaced by it: the write was
-//! judged before, and is applied after. So a change beside others lies on the state below it, and a write that
+//! A write may replace what runs beside it (a POST, a write of an item that changes its document): the write was judged
+//! before that, and is applied after it. So a change beside others lies on the state below it, and a write that
 //! overlaps all such changes since its base still finds that base.
 
 use std::{collections::HashSet, time::Instant};
 
 use super::history::{Base, Kind, Operation, State, Step};
 
-/// Which operations have been put in order, and what the register is then.
+/// The operations that have been put in order, and the state of the register after them.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Point {
     done: Vec<bool>,
     state: State,
-    /// Changes beside others since then, by the index of each operation; the last one is what is there.
+    /// The changes beside others since `state`, by the index of each operation; the last one is the current state.
     beside: Vec<usize>,
 }
 
-/// Whether there is such an order, from a resource that is not there.
+/// Whether there is a valid order, starting from a resource that is not there.
 pub fn is_linearizable(operations: &[Operation]) -> bool {
-    // A read without an answer says nothing.
+    // A read without an answer proves nothing.
     let tells = |operation: &&Operation| operation.answered.is_some() || matches!(operation.step, Step::Write { .. });
     let mut operations: Vec<Operation> = operations.iter().filter(tells).copied().collect();
     operations.sort_by_key(|operation| operation.invoked);
@@ -45,7 +45,7 @@ pub fn is_linearizable(operations: &[Operation]) -> bool {
     false
 }
 
-/// The register after an operation, if it can be taken.
+/// Returns the register after an operation, if the operation can come next.
 fn after(point: &Point, operations: &[Operation], index: usize) -> Option<Point> {
     let value_of = |index: &usize| match operations[*index].step {
         Step::Write { value, kind, .. } => kind.leaves(value),
@@ -58,7 +58,7 @@ fn after(point: &Point, operations: &[Operation], index: usize) -> Option<Point>
         Step::Write { kind, .. } if kind.is_beside() => {
             let mut next = point.clone();
             next.beside.push(index);
-            // Without a document there is nothing to change.
+            // A change beside others needs a document.
             state.is_some().then_some(next)
         }
         Step::Write { base, value, kind } => {
@@ -79,7 +79,7 @@ fn after(point: &Point, operations: &[Operation], index: usize) -> Option<Point>
     }
 }
 
-/// A readable line for each operation, in the order of their beginnings.
+/// Returns a readable line for each operation, in the order of their beginnings.
 pub fn describe(operations: &[Operation], from: Instant) -> String {
     let mut operations = operations.to_vec();
     operations.sort_by_key(|operation| operation.invoked);
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// Operations with the moments of their beginnings and ends; 0 for no answer.
+    /// Builds operations from the moments of their beginnings and ends; 0 stands for no answer.
     fn history(steps: &[(u64, u64, Step)]) -> Vec<Operation> {
         let begin = Instant::now();
         let at = |milliseconds: u64| begin + Duration::from_millis(milliseconds);

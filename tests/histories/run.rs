@@ -1,4 +1,4 @@
-//! One run: clients, disturbances, and the verdict on what was seen.
+//! One run: clients, disturbances, and the verdict on the result.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,23 +28,23 @@ use super::{
 };
 
 /// How long a resource may stay closed after all disturbances: the mark of a dead proxy (8.5 s) and a doubt (3 s), on a
-/// machine that is busy.
+/// busy machine.
 const RECOVERY_MAX: Duration = Duration::from_secs(60);
 
-/// How long the operations that are still missing after the last disturbance may take, and each of very many.
+/// How long the operations that are missing after the last disturbance may take: in all, and each if there are many.
 const OPERATIONS_MAX: Duration = Duration::from_secs(60);
 const OPERATION_MAX: Duration = Duration::from_millis(50);
 
-/// When a late write is applied after it came, in milliseconds, at the least and by how much more: after `timeout`, and
-/// well within `late_max`.
+/// How late the backend applies a late write, in milliseconds: the minimum, and the spread above it. That is after
+/// `timeout`, and well within `late_max`.
 const LATE_MS: (usize, usize) = (800, 1_500);
 
-/// How the answers of the backend differ from those of a plain server, in a hundred writes.
+/// The share of writes in percent whose answers differ from those of a plain server.
 const LATE_PERCENT: usize = 2;
 const UNANSWERED_PERCENT: usize = 2;
 const SLOW_PERCENT: usize = 50;
 
-/// What a run came to.
+/// The result of a run.
 pub struct Verdict {
     pub anomalies: Vec<String>,
     pub summary: String,
@@ -52,7 +52,7 @@ pub struct Verdict {
     pub counts: Counts,
 }
 
-/// Carries out a plan and checks what came of it.
+/// Carries out a plan and checks the result.
 pub async fn run(plan: Plan) -> Verdict {
     let (began, manner) = (Instant::now(), plan.manner());
     let Plan { name, engine, members, directory, configuration, options, mut random, .. } = plan;
@@ -97,7 +97,7 @@ pub async fn run(plan: Plan) -> Verdict {
             histories.entry(target).or_default().merge(history);
         }
     }
-    // A proxy that was killed while it wrote leaves half a request.
+    // A proxy that was killed during a write leaves half a request.
     let cut_off = backend.take_malformed().len();
     let seen = Seen::by(&backend);
     let anomalies = anomalies(&histories, &seen, began);
@@ -112,9 +112,9 @@ pub async fn run(plan: Plan) -> Verdict {
     Verdict { anomalies, summary, tally, counts: disturber.counts }
 }
 
-/// Lets the clients go on until so many of their operations were answered.
+/// Lets the clients go on until this number of their operations has been answered.
 async fn work_enough(board: &Board, operations: usize) {
-    let most = u32::try_from(operations).expect("so many are never asked for");
+    let most = u32::try_from(operations).expect("a plan has fewer operations");
     let end = Instant::now() + OPERATIONS_MAX.max(OPERATION_MAX * most);
     loop {
         let answered = board.answered.load(Ordering::Relaxed);
@@ -126,9 +126,9 @@ async fn work_enough(board: &Board, operations: usize) {
     }
 }
 
-/// Every resource takes a write again in the end, and is read once more.
+/// Checks that every resource takes a write again in the end, and reads each once more.
 async fn finish(mut last: Client, clients: &[Client]) -> Client {
-    // Counted from the end of the first round, which takes as long as the machine needs for so many.
+    // The end counts from the first round, which takes as long as the machine needs for this many resources.
     let mut end = None;
     let targets: BTreeSet<&String> = clients.iter().flat_map(|client| client.histories.keys()).collect();
     let wholes = targets.iter().filter_map(|target| named(target).whole);
@@ -136,7 +136,7 @@ async fn finish(mut last: Client, clients: &[Client]) -> Client {
     closed.sort_unstable();
     closed.dedup();
     while !closed.is_empty() {
-        assert!(end.is_none_or(|end| Instant::now() < end), "closed for ever: {closed:?}");
+        assert!(end.is_none_or(|end| Instant::now() < end), "closed forever: {closed:?}");
         let mut still_closed = Vec::new();
         for target in closed {
             if last.write_somehow(&target).await {
@@ -152,8 +152,8 @@ async fn finish(mut last: Client, clients: &[Client]) -> Client {
     last
 }
 
-/// Some writes take their time, some are applied after the proxy has given them up (and well within `late_max`), and some
-/// answers are lost.
+/// Makes the backend misbehave: some writes take their time, some are applied after the proxy has abandoned them (and
+/// well within `late_max`), and some answers are lost.
 fn misbehave(backend: &Backend, (late, spread): (usize, usize), random: Random) {
     let random = Mutex::new(random);
     let is_write = |request: &Request| !matches!(request.method.as_str(), "GET" | "HEAD");

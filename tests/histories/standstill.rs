@@ -1,10 +1,10 @@
-//! Stopping a process where none of its threads computes.
+//! Stops of a process while none of its threads computes.
 //!
-//! An owner of a mark looks at its clock and then writes the first byte, without a wait in between. A stop of any length
-//! between these two is the one case that the promise leaves to backends that check `Fencing-Token` or `If-Match`
-//! (docs/guarantees.md), and nobody outside can tell it from a write that was let through by mistake. So a process that
-//! is to stand still for longer than its marks last is stopped while all of its threads wait in the kernel: before the
-//! look, or after the last byte.
+//! The owner of a mark looks at its clock and then writes the first byte, without a wait in between. A stop of any
+//! length between these two is the one case that the promise leaves to backends that check `Fencing-Token` or
+//! `If-Match` (docs/guarantees.md). No observer can tell it from a write that was let through by mistake. So a process
+//! that must stand still for longer than its marks last is stopped while all of its threads wait in the kernel: before
+//! the look, or after the last byte.
 
 use std::{fs, time::Duration};
 
@@ -12,17 +12,16 @@ use tokio::time::{Instant, sleep};
 
 use super::support::proxy::Proxy;
 
-/// How long a moment of rest is looked for.
+/// How long the search for a moment of rest may take.
 const SEARCH_MAX: Duration = Duration::from_secs(30);
 
-/// The numbers of the system calls in which a thread waits for something to happen: those of epoll, futex, sleeps and
-/// poll.
+/// The numbers of the system calls in which a thread waits for an event: those of epoll, futex, sleeps and poll.
 #[cfg(target_arch = "x86_64")]
 const WAITS: [&str; 8] = ["232", "281", "441", "202", "35", "230", "7", "271"];
 #[cfg(not(target_arch = "x86_64"))]
 const WAITS: [&str; 6] = ["22", "441", "98", "101", "115", "73"];
 
-/// Stops a proxy at such a moment.
+/// Stops a proxy at a moment of rest.
 pub async fn stop_at_rest(proxy: &Proxy) {
     let end = Instant::now() + SEARCH_MAX;
     loop {
@@ -41,7 +40,7 @@ pub async fn stop_at_rest(proxy: &Proxy) {
     }
 }
 
-/// What the kernel says of each thread.
+/// Returns the kernel's report on each thread.
 fn threads(proxy: &Proxy, what: &str) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{}/task", proxy.id())).expect("a running process");
     let read = |task: fs::DirEntry| fs::read_to_string(task.path().join(what)).expect("a thread of a child");

@@ -1,16 +1,16 @@
-//! How much was done.
+//! The amount of work that was done.
 
 use std::collections::BTreeMap;
 
-/// How many operations there were, by what clients were told.
+/// The number of operations, by their answers.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     pub reads: usize,
     pub writes: usize,
     pub differing: usize,
-    /// Where there was nothing to change.
+    /// Operations that found nothing to change.
     pub missing: usize,
-    /// By the code of the refusal.
+    /// Refusals, by their codes.
     pub refused: BTreeMap<String, usize>,
     pub unanswered: usize,
     pub grants: usize,

@@ -1,5 +1,5 @@
-//! Clients that read, create, write on what they have read, take leases, write under them and give them back, each
-//! through whichever proxy comes, and note what they were told.
+//! Clients that read, create, write on what they have read, take leases, write under them and give them back. Each
+//! request goes through a random proxy, and the client records its answer.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,39 +18,40 @@ use super::{
     tally::Tally,
 };
 
-/// In a hundred refusals, so many make a client turn to another resource: one that a dead proxy keeps busy would hold
+/// The percentage of refusals that make a client turn to another resource: one that a dead proxy keeps busy would hold
 /// up the run.
 const TURNING_PERCENT: usize = 25;
 
-/// In a hundred operations, so many are on a resource that was used before; and it is one of the last so many.
+/// The percentage of operations on an earlier resource, and the number of latest resources to choose from.
 const RETURNING_PERCENT: usize = 25;
 const RETURNING_MAX: usize = 8;
 
-/// How soon who met a write in flight goes on: who is held back after a crash would ask for nothing else.
+/// The pause of a client after it met a write in flight: a client held back after a crash would otherwise only repeat
+/// its request.
 const REFUSED_PAUSE: Duration = Duration::from_millis(10);
 
-/// How soon a server that is not there is tried again.
+/// The pause before a client tries an unreachable server again.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(10);
 
-/// What a client was told of a write.
+/// The answer to a write.
 pub enum Told {
     Done,
-    /// By the backend: there is nothing to change.
+    /// The backend found nothing to change.
     Missing,
     /// A precondition was false.
     Differs,
-    /// For this reason.
+    /// The write was refused with this code.
     Refused(String),
-    /// It may have been applied.
+    /// No answer, or one that leaves the outcome open: the write may have been applied.
     Nothing,
 }
 
 pub struct Held {
-    /// Where the lease was taken.
+    /// The target by which the lease was taken.
     pub target: String,
     pub id: String,
     pub fence: u64,
-    /// Its place in the history of the resource.
+    /// The place of the lease in the history of the resource.
     pub index: usize,
 }
 
@@ -68,7 +69,7 @@ pub struct Client {
     pub board: Arc<Board>,
     pub random: Random,
     connections: HashMap<SocketAddr, Connection>,
-    /// The tag of what was found, or that there was nothing, by target.
+    /// The tag and the state that the client found, by target; both are `None` if there was nothing.
     pub known: HashMap<String, (Option<String>, State)>,
     pub held: Option<Held>,
     pub histories: BTreeMap<String, History>,
@@ -89,7 +90,7 @@ impl Client {
         }
     }
 
-    /// Does one thing after another until the run is over.
+    /// Does one operation after another until the run is over.
     pub async fn work(mut self) -> Self {
         while !self.board.is_over.load(Ordering::Relaxed) {
             let place = self.random.below(usize::MAX);
@@ -109,7 +110,7 @@ impl Client {
         self
     }
 
-    /// Reads through some proxy, and now and then only asks whether there is something new.
+    /// Reads through some proxy, at times with a condition that asks only for changes.
     pub async fn read(&mut self, target: &str) {
         let known = self.known.get(target).cloned().filter(|_| self.random.is_one_of(30));
         let tag = known.as_ref().and_then(|(tag, _)| tag.clone());
@@ -144,7 +145,7 @@ impl Client {
         };
     }
 
-    /// Writes on what was read last, or creates; reads where nothing is known. Says whether it was done.
+    /// Writes on what was read last, or creates; reads first if nothing is known. Returns whether the write was done.
     pub async fn write(&mut self, target: &str) -> bool {
         if !self.known.contains_key(target) {
             self.read(target).await;
@@ -155,11 +156,11 @@ impl Client {
         self.conclude(target, Base::Is(base), Kind::Replaces, sent)
     }
 
-    /// Takes note of what became of a write that had a precondition. Says whether it was done.
+    /// Records the outcome of a write that had a precondition. Returns whether the write was done.
     pub fn conclude(&mut self, target: &str, base: Base, kind: Kind, sent: Sent) -> bool {
         let Sent { value, invoked, told, tag } = sent;
         let step = Step::Write { base, value, kind };
-        // Who clings to what was overwritten must be refused again.
+        // A client that keeps an overwritten tag must be refused again.
         if !self.random.is_one_of(20) {
             self.known.remove(target);
         }
@@ -184,7 +185,7 @@ impl Client {
         false
     }
 
-    /// Tries to write, under a lease where one is needed, and says whether it was done.
+    /// Tries to write, under a lease if one is needed, and returns whether the write was done.
     pub async fn write_somehow(&mut self, target: &str) -> bool {
         if !target.starts_with("/lease/") {
             return self.write(target).await;
@@ -198,13 +199,13 @@ impl Client {
         self.tally.writes > before
     }
 
-    /// Takes a lease, or does something with the one that is held.
+    /// Takes a lease, or uses the one that is held.
     async fn work_with_lease(&mut self, target: String) {
         let Some(held) = self.held.take() else { return self.acquire(target).await };
         match self.random.below(10) {
             0..6 => match self.write_with(&held).await {
                 Some(Told::Refused(code)) if code.starts_with("lease-") => {}
-                // Nobody may be let in before the doubt about this write is over.
+                // No other client may be let in before the doubt about this write is over.
                 Some(Told::Nothing) if self.random.is_one_of(50) => self.release(&held).await,
                 _ => self.held = Some(held),
             },
@@ -214,7 +215,7 @@ impl Client {
                     self.write_with(&held).await;
                 }
             }
-            // It is forgotten, and runs out.
+            // The lease is forgotten, and runs out.
             _ => {}
         }
     }
@@ -224,7 +225,7 @@ impl Client {
         self.acquire_for(target, seconds).await;
     }
 
-    /// Takes a lease, if nobody has it.
+    /// Takes a lease, if no client has it.
     pub async fn acquire_for(&mut self, target: String, seconds: usize) {
         let invoked = Instant::now();
         let fields = [("Lease-Duration", &*seconds.to_string())];
@@ -253,7 +254,7 @@ impl Client {
         }
     }
 
-    /// Writes under a lease; `None` if nothing was sent.
+    /// Writes under a lease; returns `None` if nothing was sent.
     async fn write_with(&mut self, held: &Held) -> Option<Told> {
         let Sent { value, invoked, told, .. } =
             self.send("PUT", &held.target, &[("Lease-Id", &held.id)], Base::Any).await?;
@@ -268,7 +269,7 @@ impl Client {
         Some(told)
     }
 
-    /// A write of a value of its own.
+    /// Sends a write with a new value.
     pub async fn send(&mut self, method: &str, target: &str, fields: &[(&str, &str)], base: Base) -> Option<Sent> {
         let value = self.board.next_value();
         let written = Written { value, client: self.number, base }.to_string();
@@ -305,29 +306,29 @@ impl Client {
         Some(Sent { value, invoked, told, tag })
     }
 
-    /// What this client knows of the resource behind a target.
+    /// Returns this client's history of the resource behind a target.
     pub fn history(&mut self, target: &str) -> &mut History {
         self.histories.entry(named(target).own).or_default()
     }
 
-    /// The id and the fence of the lease that this client has on the resource behind a target.
+    /// Returns the id and the fence of the lease that this client has on the resource behind a target.
     pub fn own_lease(&self, target: &str) -> Option<(String, u64)> {
         let held = self.held.as_ref().filter(|held| named(&held.target).own == named(target).own)?;
         Some((held.id.clone(), held.fence))
     }
 
-    /// Takes note of a write that was sent under a lease.
+    /// Records a write that was sent under a lease.
     pub fn note_leased(&mut self, held: &Held, value: u32, invoked: Instant) {
         self.history(&held.target).leased.push(Leased { value, fence: held.fence, invoked });
     }
 
-    /// Takes note that a lease counted for nothing.
+    /// Records that a lease was not accepted.
     pub fn note_disowned(&mut self, target: &str, fence: Option<u64>, invoked: Instant) {
         let answered = Instant::now();
         self.history(target).disowned.extend(fence.map(|fence| Encounter { fence: Some(fence), invoked, answered }));
     }
 
-    /// Takes note of a write, which may have changed a second resource.
+    /// Records a write, which may have changed a second resource.
     pub fn note_write(&mut self, target: &str, step: Step, invoked: Instant, is_answered: bool) {
         if let (Some(whole), Step::Write { value, .. }) = (named(target).whole, step) {
             let touch = Step::Write { base: Base::Any, value, kind: Kind::Touches };
@@ -343,7 +344,7 @@ impl Client {
         self.board.count(&named(target).own);
     }
 
-    /// A request through some proxy; `None` where none of it was sent.
+    /// Sends a request through some proxy; returns `None` if none of it was sent.
     async fn ask(
         &mut self,
         method: &str,
@@ -375,7 +376,7 @@ fn told_by(response: &Response) -> Told {
     match response.status {
         200 | 201 | 204 => Told::Done,
         404 => Told::Missing,
-        // The backend's own.
+        // A 500 comes from the backend.
         500 => Told::Nothing,
         _ => match response.problem() {
             problem if problem.in_doubt => Told::Nothing,

@@ -1,10 +1,10 @@
-//! A copy of the sources, in which each mutant can be switched on when the program runs.
+//! A copy of the sources in which each mutant can be switched on at run time.
 //!
 //! # Design
 //!
-//! *Why a copy?* The production code has no switches, not even ones that are compiled out.
+//! *Why a copy?* The production code has no switches, not even compiled-out ones.
 //!
-//! *Why switches at run time?* To build the tests takes minutes, and there are more than a hundred mutants.
+//! *Why switches at run time?* Building the tests takes minutes, and there are more than a hundred mutants.
 
 use std::{
     collections::BTreeSet,
@@ -15,16 +15,16 @@ use std::{
 
 use super::list::{Kind, Mutant, place_in};
 
-/// What the copy does not need, by paths from the root.
+/// The paths, from the root, that the copy does not need.
 const LEFT_OUT: [&str; 4] = ["target", ".git", "fuzz", "tests/mutants"];
 
-/// What the tests look for in the directory of build artefacts.
+/// The tools that the tests look for in the directory of build artefacts.
 const TOOLS: [&str; 2] = ["target/python", "target/node"];
 
 /// The variable that names the mutant.
 pub const SWITCH: &str = "IFMATCH_MUTANT";
 
-/// The module of the copy that knows which mutant is switched on.
+/// The module of the copy that tells which mutant is switched on.
 const MODULE: &str = "//! Which mutant is switched on.
 
 use std::sync::LazyLock;
@@ -36,12 +36,12 @@ pub(crate) fn is(name: &str) -> bool {
 }
 ";
 
-/// Where it is.
+/// Returns the directory of the copy.
 pub fn directory(root: &Path) -> PathBuf {
     root.join("target/mutants/tree")
 }
 
-/// Makes the copy, or brings it up to date: a file that stays as it is is not built again.
+/// Makes the copy or updates it: an unchanged file is not built again.
 pub fn make(root: &Path, mutants: &[Mutant]) {
     let tree = directory(root);
     let broken: BTreeSet<&str> = mutants.iter().map(|mutant| mutant.file.as_str()).collect();
@@ -70,7 +70,7 @@ pub fn make(root: &Path, mutants: &[Mutant]) {
     link_tools(root, &tree);
 }
 
-/// A file with a switch at each place of its mutants.
+/// Returns a file with a switch at each place of its mutants.
 pub fn switched(root: &Path, file: &str, mutants: &[Mutant]) -> Result<String, String> {
     let source = fs::read_to_string(root.join(file)).map_err(|error| format!("{file}: {error}"))?;
     let mut places = Vec::new();
@@ -95,7 +95,7 @@ pub fn switched(root: &Path, file: &str, mutants: &[Mutant]) -> Result<String, S
     Ok(text)
 }
 
-/// The choice between what the mutants of one place put there, and what is there.
+/// Returns the choice between the mutants of one place and the original text.
 fn switch<'a>(original: &str, mutants: impl Iterator<Item = &'a Mutant>) -> String {
     let (mut text, mut kind) = (String::new(), Kind::Expression);
     for mutant in mutants {
@@ -108,7 +108,7 @@ fn switch<'a>(original: &str, mutants: impl Iterator<Item = &'a Mutant>) -> Stri
     }
 }
 
-/// The files below a directory of the root, by their paths from the root.
+/// Returns the files below a directory of the root, as paths from the root.
 fn files(root: &Path, below: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root.join(below))? {
@@ -135,7 +135,7 @@ fn put(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).expect("a file of the copy");
 }
 
-/// Some files are programs.
+/// Copies the permissions: some files are programs.
 fn copy_rights(from: &Path, to: &Path) {
     let rights = fs::metadata(from).expect("a file of the sources").permissions();
     if fs::metadata(to).expect("a file of the copy").permissions() != rights {

@@ -1,4 +1,4 @@
-//! Those who find mutants: tests of one target, all of them or some.
+//! The judges that find mutants: all or some tests of one target.
 
 use std::{
     env, fs,
@@ -16,8 +16,8 @@ use super::{
     program::{self, Programs},
 };
 
-/// Who is asked about each mutant, the fastest first. The last two are the tests of what the program does for its users
-/// where requests meet.
+/// The judges of every mutant, the fastest first. The last two are the tests of what the program does for its users
+/// when requests meet.
 const GENERAL: [&str; 4] = [
     "lib",
     "simulation",
@@ -29,41 +29,42 @@ const GENERAL: [&str; 4] = [
 /// The variable that names the targets that may judge.
 const ALLOWED: &str = "MUTANTS_JUDGES";
 
-/// What the simulation is told, so that it says the same of a mutant each time: the first of its seeds, and how many runs.
+/// The settings of the simulation, which make its verdict on a mutant repeatable: the first seed and the number of
+/// runs.
 const SIMULATION: [(&str, &str); 2] = [("IFMATCH_SEED", "1"), ("SIMULATE_RUNS", "2000")];
 
-/// How often it is looked whether a judge has ended.
+/// The pause between two checks whether a judge has ended.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// Tests of one target.
+/// All or some tests of one target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Judge {
     pub target: String,
-    /// Parts of the names of its tests, or whole ones; none for all.
+    /// The names of its tests, or parts of them; empty for all tests.
     filters: Vec<String>,
     is_exact: bool,
 }
 
-/// What a judge says.
+/// The verdict of a judge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// All its tests pass.
+    /// All tests pass.
     Passes,
-    /// These fail; none has a name where the whole program ended.
+    /// These tests fail; the list is empty if the whole program ended.
     Fails(Vec<String>),
-    /// They have not ended in time.
+    /// The tests have not ended in time.
     Hangs,
 }
 
 impl Judge {
-    /// A target, and filters after it.
+    /// Parses a target with filters after it.
     pub fn parse(text: &str) -> Self {
         let mut words = text.split_whitespace().map(str::to_owned);
         let target = words.next().expect("a judge has a target");
         Self { target, filters: words.collect(), is_exact: false }
     }
 
-    /// These of its tests alone, if they have names.
+    /// Returns a judge with only these tests, if there are any names.
     pub fn only(&self, tests: &[String]) -> Self {
         if tests.is_empty() {
             return self.clone();
@@ -71,14 +72,14 @@ impl Judge {
         Self { target: self.target.clone(), filters: tests.to_vec(), is_exact: true }
     }
 
-    /// Its name in the table.
+    /// Returns the judge's name in the table.
     pub fn name(&self) -> String {
         let mut words = vec![self.target.as_str()];
         words.extend(self.filters.iter().map(String::as_str));
         words.join(" ")
     }
 
-    /// Runs its tests with a mutant, or none, for so long at the most; what they print goes into the file.
+    /// Runs the tests with a mutant, or with none, within the limit; their output goes into the file.
     pub fn ask(&self, programs: &Programs, mutant: Option<&str>, limit: Duration, log: &Path) -> Word {
         fs::create_dir_all(log.parent().expect("a file has a directory")).expect("the directory of the logs");
         let file = fs::File::create(log).expect("a log");
@@ -99,7 +100,7 @@ impl Judge {
     }
 }
 
-/// All who judge in general, if there are tests of their target.
+/// Returns all general judges whose target has tests.
 pub fn general() -> Vec<Judge> {
     GENERAL
         .iter()
@@ -108,12 +109,12 @@ pub fn general() -> Vec<Judge> {
         .collect()
 }
 
-/// The targets that may judge; `None` for all.
+/// Returns the targets that may judge; `None` for all.
 pub fn allowed() -> Option<Vec<String>> {
     env::var(ALLOWED).ok().map(|targets| targets.split(',').map(str::to_owned).collect())
 }
 
-/// Waits for the end of the tests; ends them, and all that they have started, after the limit.
+/// Waits for the tests to end. After the limit it kills them with all processes that they have started.
 fn wait(mut child: Child, limit: Duration) -> Option<ExitStatus> {
     let end = Instant::now() + limit;
     let group = Pid::from_child(&child);
@@ -126,13 +127,13 @@ fn wait(mut child: Child, limit: Duration) -> Option<ExitStatus> {
         }
         sleep(INTERVAL);
     };
-    // What failed tests have left behind too.
+    // This also kills what failed tests have left behind.
     let _ = kill_process_group(group, Signal::KILL);
     let _ = child.wait();
     status
 }
 
-/// The names of the failed tests, as the harness prints them.
+/// Returns the names of the failed tests, as the harness prints them.
 fn failed(printed: &str) -> Vec<String> {
     let name = |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.to_owned());
     printed.lines().filter_map(name).collect()

@@ -4,39 +4,39 @@ use std::{fs, ops::Range, path::Path};
 
 use serde::Deserialize;
 
-/// The files of the list, one for each room.
+/// The files of the list, one for each room of the code.
 const ROOMS: [&str; 5] = ["core", "guard", "reload", "store", "upstream"];
 
-/// What is replaced stands between these, where `find` has more than that.
+/// The marks around the text to be replaced, if `find` contains more than that.
 const MARKS: [char; 2] = ['«', '»'];
 
-/// One place that is broken on purpose.
+/// A place that is broken on purpose.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mutant {
     pub name: String,
-    /// From the root of the repository.
+    /// The path from the root of the repository.
     pub file: String,
-    /// The rules of DESIGN, section 3, that it breaks, or a section: `"1"`, `"3, 7"`, `"section 6"`.
+    /// The rules of DESIGN, section 3, that the mutant breaks, or a section: `"1"`, `"3, 7"`, `"section 6"`.
     pub rule: String,
-    /// What a programmer got wrong.
+    /// The programmer's mistake.
     pub says: String,
-    /// Text of the file.
+    /// The text of the file.
     pub find: String,
-    /// What it is replaced by.
+    /// The replacement.
     pub put: String,
     #[serde(default)]
     pub kind: Kind,
-    /// Which of several such texts it is, from 1 on.
+    /// The position among several equal texts, from 1 on.
     pub nth: Option<usize>,
-    /// Who is asked first: a test target, and filters of its tests.
+    /// The judges to ask first: a test target, and filters of its tests.
     #[serde(default)]
     pub judge: Vec<String>,
-    /// Why no test can find it.
+    /// The reason why no test can find it.
     pub survives: Option<String>,
 }
 
-/// What the text is.
+/// The kind of the text.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -52,13 +52,13 @@ struct Room {
 }
 
 impl Mutant {
-    /// The rules of DESIGN, section 3, that it breaks; its sections are none.
+    /// Returns the rules of DESIGN, section 3, that the mutant breaks, without any sections.
     pub fn rules(&self) -> impl Iterator<Item = &str> {
         self.rule.split(',').map(str::trim).filter(|rule| rule.parse::<u32>().is_ok())
     }
 }
 
-/// All mutants.
+/// Returns all mutants.
 pub fn all() -> Vec<Mutant> {
     ROOMS.iter().flat_map(|room| read(room)).collect()
 }
@@ -70,13 +70,13 @@ fn read(room: &str) -> Vec<Mutant> {
     room.mutant
 }
 
-/// Where the text of a mutant stands in its file.
+/// Returns the place of a mutant's text in its file.
 pub fn place(root: &Path, mutant: &Mutant) -> Result<Range<usize>, String> {
     let source = fs::read_to_string(root.join(&mutant.file)).map_err(|error| tell(mutant, &error.to_string()))?;
     place_in(&source, mutant)
 }
 
-/// The same in the text of the file.
+/// Like [`place`], but in the text of the file.
 pub fn place_in(source: &str, mutant: &Mutant) -> Result<Range<usize>, String> {
     let found = mutant.find.trim();
     let (before, within, after) = match found.split_once(MARKS[0]).zip(found.rsplit_once(MARKS[1])) {

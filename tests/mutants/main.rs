@@ -1,17 +1,17 @@
-//! The production code, broken on purpose, one place at a time: a test must find each (`docs/mutants.md`).
+//! The production code, broken on purpose in one place at a time: a test must find each break (`docs/mutants.md`).
 //!
 //! ```text
 //! *.toml   the list: what a programmer got wrong, where, and which rule that breaks
 //! list     reads it, and finds the places                -> list::Mutant
 //! copy     the sources with a switch at each place       -> target/mutants/tree
 //! program  builds the copy's tests once                  -> judge::Judge
-//! judge    runs tests, and tells which of them fail
+//! judge    runs tests, and reports which of them fail
 //! trial    each mutant before its judges, two at a time  -> report::Row
 //! report   the table
 //! ```
 //!
-//! The list is checked by every run of the tests. The mutants are tried where `MUTANTS` says which: `full`, or parts of
-//! their names or files.
+//! Every run of the tests checks the list. `MUTANTS` chooses the mutants to try: `full`, or parts of their names or
+//! files.
 
 #![allow(
     clippy::unwrap_used,
@@ -34,10 +34,10 @@ use std::{collections::BTreeSet, env, path::Path};
 
 use list::{Mutant, place};
 
-/// So many there are at the least.
+/// The least number of mutants.
 const MUTANTS_MIN: usize = 110;
 
-/// The rules of DESIGN, section 3, that each have some; what the last one demands is in no file of these rooms.
+/// The rules of DESIGN, section 3, that mutants must break; no file of these rooms implements the last rule.
 const RULES: std::ops::RangeInclusive<u32> = 1..=16;
 
 fn root() -> &'static Path {
@@ -74,7 +74,7 @@ fn doubled(mutants: &[Mutant]) -> Vec<&str> {
     names.clone().filter(|name| names.clone().filter(|other| other == name).count() > 1).collect()
 }
 
-/// Hours, where all are tried.
+/// Takes hours if all mutants are tried.
 #[test]
 fn a_test_finds_each_mutant() {
     let Ok(chosen) = env::var("MUTANTS") else { return };

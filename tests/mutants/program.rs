@@ -11,27 +11,27 @@ use serde_json::Value;
 
 use super::copy;
 
-/// The target of the library's unit tests; all others are called as their files in `tests` are.
+/// The target of the library's unit tests; each other target has the name of its file in `tests`.
 pub const LIBRARY: &str = "lib";
 
 /// The test binaries by their targets.
 pub type Programs = BTreeMap<String, PathBuf>;
 
-/// Whether there are tests of this target.
+/// Whether a target has tests.
 pub fn exists(root: &Path, target: &str) -> bool {
     let tests = root.join("tests");
     target == LIBRARY || tests.join(target).join("main.rs").exists() || tests.join(target).with_extension("rs").exists()
 }
 
-/// Builds these targets. The directory of the artefacts is one of its own: the program in it is one that can be broken.
+/// Builds these targets, in their own directory of artefacts: the program in it can be broken.
 pub fn build(root: &Path, targets: &BTreeSet<String>) -> Programs {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    // The simulation runs for most of the time, and costs a tenth in the profile that is made for it.
+    // The simulation takes most of the time, and needs only a tenth of it in the profile that is made for it.
     command.args(["test", "--locked", "--no-run", "--message-format=json", "--profile", "simulation"]);
     command.arg("--manifest-path").arg(copy::directory(root).join("Cargo.toml"));
     command.arg("--target-dir").arg(root.join("target/mutants/build"));
-    // What the outer cargo says of this package: some build scripts run anew where that is another one.
+    // The outer cargo's variables about this package: some build scripts run again if they name another one.
     for (name, _) in env::vars_os().filter(|(name, _)| is_of_package(&name.to_string_lossy())) {
         command.env_remove(name);
     }
@@ -57,13 +57,13 @@ fn is_of_package(variable: &str) -> bool {
     ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
-/// An error of the compiler. Its warnings are about the switches.
+/// Returns an error of the compiler; its warnings are about the switches.
 fn error(message: &Value) -> Option<&str> {
     let message = &message["message"];
     message["rendered"].as_str().filter(|_| message["level"] == "error")
 }
 
-/// The target and the file of a test binary that cargo tells of.
+/// Returns the target and the file of a test binary, from a message of cargo.
 fn program(message: &Value) -> Option<(String, PathBuf)> {
     let executable = message["executable"].as_str()?;
     let target = &message["target"];

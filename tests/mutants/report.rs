@@ -1,10 +1,10 @@
-//! What became of the mutants, as a table.
+//! The results for the mutants, as a table.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 use super::list::Mutant;
 
-/// Names of tests in one row.
+/// The largest number of test names in one row.
 const TESTS_MAX: usize = 2;
 
 /// One mutant and its verdict.
@@ -13,18 +13,18 @@ pub struct Row {
     pub verdict: Verdict,
 }
 
-/// What the judges came to.
+/// The verdict of the judges.
 pub enum Verdict {
     Found {
         judge: String,
         tests: Vec<String>,
     },
-    /// Tests have failed, and do not when they are run alone.
+    /// Tests have failed, but pass when they run alone.
     Luck {
         judge: String,
         tests: Vec<String>,
     },
-    /// A judge did not end in time, with no test that says what is wrong.
+    /// A judge did not end in time, and no test reported what is wrong.
     Hangs {
         judge: String,
     },
@@ -32,7 +32,7 @@ pub enum Verdict {
 }
 
 impl Row {
-    /// Whether it survives without a reason, or has a reason that is not so.
+    /// Whether the mutant survives without a reason, or has a reason that is false.
     pub fn is_wrong(&self) -> bool {
         self.survives() != self.mutant.survives.is_some()
     }
@@ -41,7 +41,7 @@ impl Row {
         matches!(self.verdict, Verdict::Survives | Verdict::Luck { .. })
     }
 
-    /// Its line in the table.
+    /// Returns the mutant's line in the table.
     pub fn line(&self) -> String {
         let Mutant { name, rule, .. } = &self.mutant;
         let (by, tests) = match &self.verdict {
@@ -65,7 +65,7 @@ fn shown(tests: &[String]) -> String {
     shown
 }
 
-/// Writes the table, and prints what it comes to.
+/// Writes the table, and prints the totals.
 pub fn write(root: &Path, rows: &[Row]) {
     let mut table = String::from("| mutant | rule | found by | test |\n|---|---|---|---|\n");
     for row in rows {

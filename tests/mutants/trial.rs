@@ -1,4 +1,4 @@
-//! Each mutant before its judges.
+//! The trial of each mutant before its judges.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -15,23 +15,23 @@ use super::{
     report::{Row, Verdict},
 };
 
-/// Mutants that are tried at a time.
+/// The number of mutants that are tried at a time.
 const AT_A_TIME: usize = 2;
 
-/// The limit of a judge: so many times what it takes where nothing is broken, and this much more.
+/// The limit of a judge: a multiple of its time on the unbroken code, and a constant.
 const LIMIT_TIMES: u32 = 6;
 const LIMIT_MORE: Duration = Duration::from_secs(60);
 
-/// What a judge may take where nothing is broken.
+/// The limit of a judge on the unbroken code.
 const SOUND_MAX: Duration = Duration::from_secs(900);
 
-/// The judges of a run: their programs, and how long each may take.
+/// The judges of a run: their programs, and their limits.
 struct Bench {
     programs: Programs,
     limits: BTreeMap<Judge, Duration>,
 }
 
-/// Tries each mutant. Only these targets judge, if some are named.
+/// Tries each mutant; only the targets in `allowed` judge, if there are any.
 pub fn all(mutants: &[Mutant], allowed: Option<&[String]>) -> Vec<Row> {
     let may_judge = |judge: &Judge| allowed.is_none_or(|targets| targets.contains(&judge.target));
     let judges_of = |mutant: &Mutant| -> Vec<Judge> {
@@ -61,7 +61,8 @@ pub fn all(mutants: &[Mutant], allowed: Option<&[String]>) -> Vec<Row> {
 }
 
 impl Bench {
-    /// Builds the programs of the judges, and runs each where nothing is broken: one that fails then finds everything.
+    /// Builds the programs of the judges, and runs each on the unbroken code: a judge that fails there would find every
+    /// mutant.
     fn of(judges: &BTreeSet<Judge>) -> Self {
         let targets = judges.iter().map(|judge| judge.target.clone()).collect();
         let programs = program::build(super::root(), &targets);
@@ -76,8 +77,8 @@ impl Bench {
         Self { programs, limits }
     }
 
-    /// The word of the first judge that finds the mutant, and again when its failed tests are run alone: a machine that is
-    /// busy makes tests fail too.
+    /// Returns the verdict of the first judge that finds the mutant, and finds it again when only its failed tests run:
+    /// on a busy machine, tests fail for other reasons too.
     fn verdict(&self, mutant: &Mutant, judges: &[Judge]) -> Verdict {
         let mut verdict = Verdict::Survives;
         for judge in judges {

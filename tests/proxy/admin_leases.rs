@@ -215,7 +215,7 @@ async fn a_prefix_is_forgotten_with_what_was_only_read() {
         put_if_match(addr, target, &tag, "lost update").await.refused(412, "precondition-failed");
     }
     assert_eq!(put_if_match(addr, "/else/written", &other, "two").await.status, 204, "it was not meant");
-    assert!(proxy.log().contains("knowledge was forgotten"), "it is in the log");
+    assert!(proxy.log().contains("records were forgotten"), "it is in the log");
 }
 
 /// A write in flight is not broken by it; it ends as it would have, and keeps nothing.

@@ -51,7 +51,7 @@ async fn the_console_shows_what_clients_fight_over() {
     let backend = Backend::start().await;
     backend.put("/contended", "one");
     let (proxy, admin) = start(&Proxy::to(backend.addr())).await;
-    visit(admin, "see", "Nobody holds a lease").await;
+    visit(admin, "see", "No lease is held").await;
     put_if_match(proxy.addr(), "/contended", "\"stale\"", "x").await.refused(412, "precondition-failed");
     visit(admin, "see", "backend:/contended").await;
 }

@@ -1,4 +1,4 @@
-//! The backend: a few resources that change when it acts on a write, and the tags that it shows of them.
+//! The backend: a few resources that change when it acts on a write, and the tags that it shows for them.
 
 use std::collections::BTreeMap;
 
@@ -6,40 +6,40 @@ use http::Method;
 
 use crate::world::{Response, Sent};
 
-/// How good the backend's own tags are.
+/// How precise the backend's own tags are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tags {
-    /// Each state has its own.
+    /// Each state has its own tag.
     Precise,
     /// A modification time in seconds.
     Seconds,
-    /// Two tags that take turns.
+    /// Two tags that alternate.
     Alternating,
 }
 
-/// What a backend is like.
+/// The properties of a backend.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     pub tags: Tags,
-    /// Whether the answer to a write states the new tag.
+    /// Whether the answer to a write contains the new tag.
     pub tells_tag: bool,
     /// Whether it judges `If-Match` itself.
     pub judges: bool,
     /// Whether the body shows the tag too.
     pub tag_in_body: bool,
-    /// Whether content comes back: one in so many states is written again.
+    /// The number of different contents: later states repeat them.
     pub contents: u32,
-    /// Whether a write of an item changes its document too, and the other way round.
+    /// Whether a write of an item changes its document too, and the reverse.
     pub item_touches_document: bool,
     pub document_touches_item: bool,
 }
 
-/// How a resource was changed.
+/// The way in which a resource was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// By a write that replaces what it was based on.
+    /// A write that replaces the state that it was based on.
     Replaced,
-    /// By a write that appends, or one of another resource: beside whatever else is in flight.
+    /// A write that appends, or a write of another resource: it runs beside whatever else is in flight.
     Beside,
 }
 
@@ -48,7 +48,7 @@ pub enum Kind {
 pub struct Change {
     pub by: Option<usize>,
     pub kind: Kind,
-    /// What is there then.
+    /// The content after the change; `None` if it left no representation.
     pub content: Option<u32>,
     pub second: u64,
 }
@@ -63,13 +63,13 @@ impl Resource {
         self.changes.last().and_then(|change| change.content)
     }
 
-    /// What was there after so many changes.
+    /// Returns the content after this number of changes.
     pub fn content_at(&self, serial: u64) -> Option<u32> {
         let last = usize::try_from(serial).unwrap().checked_sub(1)?;
         self.changes.get(last).and_then(|change| change.content)
     }
 
-    /// How often it was changed.
+    /// Returns the number of changes so far.
     pub fn serial(&self) -> u64 {
         self.changes.len() as u64
     }
@@ -80,7 +80,7 @@ pub struct Backend {
     pub resources: BTreeMap<String, Resource>,
 }
 
-/// The resource behind a target, by whatever path it is reached: `/docs/1`, `/alias/1` and `/docs/1/parts/2` are one.
+/// Returns the resource behind a target, on any of its paths: `/docs/1`, `/alias/1` and `/docs/1/parts/2` are one.
 pub fn resource_of(target: &str) -> String {
     let path = target.split('?').next().unwrap();
     let path = path.strip_prefix("/.leases").unwrap_or(path);
@@ -98,7 +98,7 @@ impl Backend {
         self.resources.get(name).cloned().unwrap_or_default()
     }
 
-    /// Acts on a request at this second. What a write has changed: its resource first.
+    /// Acts on a request at this second. Also returns the resources that a write has changed: the target's own first.
     pub fn act(&mut self, sent: &Sent, second: u64) -> (Response, Vec<String>) {
         let name = resource_of(&sent.target);
         let resource = self.resource(&name);

@@ -1,4 +1,4 @@
-//! The client's seam: a request as it comes, and the answer as its client sees it.
+//! The client's seam: a request as it arrives, and the answer as its client sees it.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Version};
@@ -16,7 +16,7 @@ use crate::{
     world::{REQUEST, World},
 };
 
-/// What a client sends.
+/// A request of a client.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: Method,
@@ -25,15 +25,15 @@ pub struct Request {
     pub body: Option<String>,
 }
 
-/// What a client is told.
+/// The answer that a client gets.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Told {
     pub status: u16,
-    /// The code of a refusal: ifmatch answered instead of the backend.
+    /// The code of a refusal, when ifmatch answered instead of the backend.
     pub code: Option<&'static str>,
     pub in_doubt: bool,
     pub tag: Option<String>,
-    /// Which change of the resource the backend speaks of.
+    /// The number of the resource's change that the backend shows.
     pub serial: Option<u64>,
     pub body: String,
     pub lease_id: Option<String>,
@@ -72,7 +72,7 @@ impl Client for Caller {
     }
 }
 
-/// Sends a request through the door and the guard of a process, and notes its answer.
+/// Sends a request through the door and the guard of a process, and records its answer.
 pub async fn send(world: World, process: std::sync::Arc<Process>, number: usize, request: Request) {
     let told = REQUEST.scope(number, answer(&process, &request)).await;
     let at = tokio::time::Instant::now();

@@ -1,4 +1,4 @@
-//! The end of a run: nothing is left of what it did that should not be.
+//! The end of a run: it must leave nothing behind that should not be there.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -12,11 +12,11 @@ use crate::{
     schedule::Event,
 };
 
-/// So often somebody tries to write before what may come late: each time waits as long as a write does at the most.
+/// The number of attempts to write before a late write comes. Each attempt waits at most as long as a write does.
 const OVERTAKES_MAX: usize = 3;
 
 impl Run {
-    /// What must be so when all is over: no lease that nobody knows, and nobody is locked out.
+    /// Checks that no lease without an owner is left at the end, and that no client is locked out.
     pub async fn finish(&mut self) {
         self.faults.left = 0;
         self.settle_all().await;
@@ -47,8 +47,8 @@ impl Run {
         targets.filter(|target| !target.contains("/parts/")).collect()
     }
 
-    /// Whoever writes while something may still come late waits for it, or is refused; if not, what comes then undoes his
-    /// write.
+    /// Writes while an abandoned write may still be applied. Either the new write waits for it or is refused, or the
+    /// late one undoes the new write.
     async fn overtake(&mut self) {
         let client = self.clients.len() - 1;
         for target in self.targets() {
@@ -73,7 +73,7 @@ impl Run {
         !self.world.lock().late.is_empty()
     }
 
-    /// No lease is in force whose id nobody has.
+    /// Checks that no lease is in force whose id no client has.
     fn check_leases(&self) {
         let records = self.cellar.records();
         for (key, snapshot) in records {
@@ -87,19 +87,20 @@ impl Run {
                     .any(|name| field(&entry.request, name) == Some(id.clone()));
                 proposed && entry.operation.is_of_lease() && entry.operation != Operation::Renew
             });
-            // A client that was refused has nothing. After a 503 nobody knows, and an id of its own choice gives it the lease.
+            // A refused client holds nothing. After a 503 the outcome is unknown, and a client that chose its id then
+            // has the lease.
             let may_have = asked
                 .clone()
                 .any(|entry| entry.answered.as_ref().is_none_or(|(_, told)| told.status < 300 || told.status == 503));
             let died = inner.alive.iter().any(|alive| !alive);
             drop(inner);
             if !told && !may_have && !died {
-                self.breaks(format!("a lease of {key:?} is in force, and nobody has its id"));
+                self.breaks(format!("a lease of {key:?} is in force, and no client has its id"));
             }
         }
     }
 
-    /// Whoever reads a resource now can write it.
+    /// Checks that a client which reads a resource now can write it.
     async fn audit(&mut self, target: &str) {
         let client = self.clients.len() - 1;
         let step = |operation| Step { operation, target: target.to_owned(), manner: Manner::default() };
@@ -116,6 +117,6 @@ impl Run {
             last = told;
             advance(Duration::from_secs(60)).await;
         }
-        self.breaks(format!("nobody can write {target} any more: {last:?}"));
+        self.breaks(format!("no client can write {target} any more: {last:?}"));
     }
 }

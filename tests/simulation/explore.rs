@@ -1,7 +1,7 @@
-//! Every schedule of a setting, by running it again and again.
+//! Exploration of every schedule of a setting, by running it again and again.
 //!
 //! A run cannot be copied: its futures are the production's own. So each way is run from the beginning, by the choices
-//! that lead to it. Where a run comes to a state that was seen before, it ends: what can happen from there on is known.
+//! that lead to it. A run ends when it reaches a state that was seen before: its continuations are known.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::{
     schedule::Event,
 };
 
-/// What an exploration has seen.
+/// The size of an exploration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Size {
     pub runs: usize,
@@ -18,7 +18,7 @@ pub struct Size {
     pub events: usize,
 }
 
-/// Goes a way that is given, and then the first of all that can happen; notes the others.
+/// Takes the given way, then always the first event that can happen, and records the alternatives.
 struct Way<'a> {
     given: &'a [Event],
     gone: Vec<Event>,
@@ -35,7 +35,7 @@ impl Choose for Way<'_> {
                 return None;
             }
             let (first, others) = events.split_first()?;
-            // Time need not pass while somebody can be answered: whatever may come late has an event of its own.
+            // Time need not pass while a question can be answered: late events have choices of their own.
             let goes_on = events.iter().any(|event| matches!(event, Event::Do(_) | Event::Begin(_)));
             let is_needed = |event: &&Event| !goes_on || **event != Event::Flow;
             let others = others.iter().filter(is_needed);
@@ -47,7 +47,7 @@ impl Choose for Way<'_> {
     }
 }
 
-/// Explores a setting; the error is how the promise is broken, and the way there.
+/// Explores a setting. The error describes how the promise is broken, and the way there.
 pub fn explore(setting: &Arc<Setting>, runs_max: usize) -> Result<Size, (String, Vec<Event>)> {
     let (mut seen, mut ways, mut size) = (HashSet::new(), vec![Vec::new()], Size::default());
     while let Some(given) = ways.pop() {
@@ -68,7 +68,7 @@ pub fn explore(setting: &Arc<Setting>, runs_max: usize) -> Result<Size, (String,
     Ok(size)
 }
 
-/// Goes one way again, and tells its story.
+/// Takes one way again, to tell its story.
 pub struct Again<'a>(pub &'a [Event], pub usize);
 
 impl Choose for Again<'_> {

@@ -1,4 +1,4 @@
-//! Settings by chance: a configuration, a backend, and what clients do.
+//! Random settings: a configuration, a backend, and the steps of the clients.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
     schedule::Faults,
 };
 
-/// A setting that follows from a seed.
+/// Builds a setting from a seed.
 pub fn setting(random: &mut Rng) -> Setting {
     let keeping = match random.u32(..20) {
         0 => Keeping::Disk,
@@ -55,7 +55,7 @@ pub fn setting(random: &mut Rng) -> Setting {
     }
 }
 
-/// Mostly more than is needed; at times records are forgotten, or find no room.
+/// Returns mostly more room and time than needed; sometimes records are forgotten, or find no room.
 fn remembers(random: &mut Rng) -> Remembers {
     let mut room = process::ALL.room;
     match random.u32(..12) {
@@ -76,7 +76,7 @@ fn options(random: &mut Rng, keeping: Keeping) -> Options {
     };
     let plain = Options::plain(source);
     let (late_max, timeout) = ((random.u64(1..20), random.u64(1..20)), (random.u64(1..20), random.u64(1..20)));
-    // What survives in no store is waited for at the start.
+    // A start on an empty store waits for the writes that it does not know of.
     let start_grace = if keeping == Keeping::Memory { late_max.0.max(late_max.1) + 20 } else { 0 };
     Options {
         exclusive: plain.exclusive || source != Source::Delegate && random.bool(),
@@ -99,7 +99,7 @@ fn options(random: &mut Rng, keeping: Keeping) -> Options {
     }
 }
 
-/// What the requests of a run have in common, so that they meet.
+/// The operations and targets that the requests of a run share, so that they meet.
 struct Focus {
     operations: Vec<Operation>,
     targets: Vec<&'static str>,
@@ -148,7 +148,7 @@ fn step(random: &mut Rng, options: &Options, focus: &Focus) -> Step {
     Step { operation, target: target.to_owned(), manner }
 }
 
-/// What a client does before: the first one makes the resources, and each reads most of what it will need.
+/// Returns a client's first steps: client 0 creates the resources, and each client reads most of what it will need.
 fn prologue(random: &mut Rng, client: usize, steps: &[Step]) -> Vec<Step> {
     let step = |operation, target: &str| Step { operation, target: target.to_owned(), manner: Manner::default() };
     let mut before = Vec::new();

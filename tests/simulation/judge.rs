@@ -1,4 +1,4 @@
-//! What must hold: of each write that the backend applies, of each answer, and at the end.
+//! The rules that every applied write, every answer and the end of a run must obey.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,30 +13,30 @@ use crate::{
     world::{Inner, Response, Sent},
 };
 
-/// What is known of the requests and of those who sent them.
+/// The knowledge about requests and the clients that sent them.
 #[derive(Default)]
 pub struct Ledger {
     pub requests: Vec<Entry>,
     pub clients: Vec<Knowledge>,
     pub grants: Vec<Grant>,
-    /// How the promise was broken, first of all.
+    /// The first way in which the promise was broken.
     pub broken: Option<String>,
-    /// What leases keep others from.
+    /// The accesses that leases keep from other clients.
     pub guards_reads: bool,
     pub guards_deletes_alone: bool,
-    /// Whether one content is one state, whatever was there in between.
+    /// Whether equal content is the same state, whatever was there in between.
     pub equal_content_is_one_state: bool,
-    /// Whether a version is the tag. A doubt gives a state another one, and may have left it as it was.
+    /// Whether a version is the tag. A doubt gives a state another version, and may have left the state as it was.
     pub tags_are_versions: bool,
-    /// Whether anything went wrong.
+    /// Whether any fault has happened.
     pub is_faulty: bool,
-    /// Records may be forgotten for want of room, or with time.
+    /// Whether records may be forgotten, for want of room or with time.
     pub store_forgets: bool,
-    /// Which tags a write was applied on, by resource.
+    /// The tags on which writes were applied, by resource.
     used: BTreeMap<(String, String), usize>,
-    /// From when on tags mean what they say: what a memory store knew before is gone.
+    /// The moment from which tags are reliable: what a memory store knew before is gone.
     tags_since: u64,
-    /// Whether tags have been made in another way since some client got one.
+    /// Whether the source of tags has changed since a client got one.
     pub tags_are_others: bool,
     pub turns: Turns,
     moments: u64,
@@ -50,48 +50,48 @@ pub struct Entry {
     pub operation: Operation,
     pub request: Request,
     pub resource: String,
-    /// The state that it is based on, by the client's knowledge.
+    /// The state that the request is based on, as far as its client knows.
     pub base: Option<Seen>,
     pub lease: Option<String>,
     pub invoked: u64,
     pub invoked_at: Instant,
     pub answered: Option<(u64, Told)>,
-    /// Nobody waits for its answer any more.
+    /// Whether no client waits for the answer any more.
     pub is_given_up: bool,
-    /// Whether any of its content has reached the backend.
+    /// Whether any of the content has reached the backend.
     pub arrived: bool,
     pub applied: usize,
 }
 
-/// What a client was shown of a resource.
+/// The state of a resource that a client was shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub tag: String,
     pub serial: u64,
     pub content: Option<u32>,
-    /// Whether a write was under way meanwhile: a version may be older than what it labels (DESIGN, rule 2).
+    /// Whether a write was under way meanwhile: a version may be older than the state that it labels (DESIGN, rule 2).
     is_beside_write: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Knowledge {
     pub seen: BTreeMap<String, Seen>,
-    /// By resource, the id of the lease that the client has or had.
+    /// The id of the lease that the client has or had, by resource.
     pub leases: BTreeMap<String, String>,
 }
 
-/// A lease that a client was told of.
+/// A lease that a client was granted.
 #[derive(Clone, Debug)]
 pub struct Grant {
     pub resource: String,
     pub ids: Vec<String>,
     pub fence: u64,
-    /// How long it lasts, from when on; none is without an end.
+    /// The duration from `since` on; `None` for an infinite lease.
     pub lasts: Option<Duration>,
     pub since: Instant,
-    /// When its client was first told of it.
+    /// The moment when the client first got its answer.
     pub answered: u64,
-    /// Somebody asked for its end.
+    /// Whether a client requested the end of the lease.
     pub is_over: bool,
 }
 
@@ -107,7 +107,7 @@ impl Ledger {
         self.moments
     }
 
-    /// No client goes on with a tag that it has.
+    /// Makes all clients forget their tags.
     pub fn forget_tags(&mut self) {
         self.used.clear();
         self.tags_since = self.moment();
@@ -118,7 +118,7 @@ impl Ledger {
         self.broken.get_or_insert(how);
     }
 
-    /// A client sends a request.
+    /// Records that a client sends a request.
     pub fn begin(&mut self, mut entry: Entry) -> usize {
         entry.invoked = self.moment();
         let is_own = |grant: &Grant| entry.lease.as_ref().is_some_and(|id| grant.ids.contains(id));
@@ -142,13 +142,13 @@ impl Ledger {
     }
 }
 
-/// The value of a field of a request.
+/// Returns the value of a request field.
 pub fn field(request: &Request, name: &str) -> Option<String> {
     request.fields.iter().find(|(other, _)| *other == name).map(|(_, value)| value.clone())
 }
 
 impl Inner {
-    /// The backend acts on a request.
+    /// Lets the backend act on a request.
     pub fn act(&mut self, sent: &Sent, now: Instant, second: u64) -> Response {
         let resource = resource_of(&sent.target);
         let before = self.backend.resource(&resource);
@@ -169,7 +169,7 @@ impl Inner {
         response
     }
 
-    /// A client gets its answer.
+    /// Records the answer that a client gets.
     pub fn answered(&mut self, number: usize, told: &Told, at: Instant) {
         let ledger = &mut self.ledger;
         let moment = ledger.moment();
@@ -200,7 +200,7 @@ impl Inner {
 }
 
 impl Ledger {
-    /// What is wrong with the application of a write.
+    /// Returns what is wrong with the application of a write.
     fn application(
         &mut self,
         number: usize,
@@ -243,7 +243,7 @@ impl Ledger {
             return is_lost.then(|| format!("request {number} creates what is there already"));
         }
         if entry.operation == Operation::Unless {
-            // A version that is forgotten comes back as a later one, of the same state.
+            // A forgotten version comes back as a later one of the same state.
             let is_renewed = self.is_faulty || self.store_forgets;
             let may_be_new = |base: &Seen| self.tags_are_versions && (is_renewed || base.is_beside_write);
             let base = entry.base.as_ref().filter(|base| base.serial == before.serial() && !may_be_new(base));
@@ -274,7 +274,7 @@ impl Ledger {
         None
     }
 
-    /// Whether all changes since `serial` came from writes that ran beside this one: it may replace what they did.
+    /// Whether all changes since `serial` came from writes that ran beside this one, so that it may replace them.
     fn is_beside(&self, number: usize, resource: &crate::backend::Resource, serial: u64) -> bool {
         let invoked = self.requests[number].invoked;
         let since = usize::try_from(serial).unwrap().min(resource.changes.len());
@@ -284,11 +284,11 @@ impl Ledger {
         })
     }
 
-    /// A client learns what it is told: of the state with this content, if it is told of one.
+    /// Records what a client learns from an answer; `content` is the state that the answer shows, if any.
     fn learn(&mut self, entry: &Entry, told: &Told, content: Option<u32>, at: Instant) {
         let is_beside_write = self.requests.iter().any(|other| {
             let was_under_way = other.answered.as_ref().is_none_or(|(at, _)| *at > entry.invoked);
-            // That of another resource may change this one too.
+            // A write of another resource may change this one too.
             other.operation.writes() && other.arrived && was_under_way
         });
         let known = &mut self.clients[entry.client];
@@ -348,12 +348,12 @@ impl Ledger {
                     .iter_mut()
                     .filter(|grant| entry.lease.as_ref().is_some_and(|id| grant.ids.contains(id)));
                 if let Some(grant) = own.next_back().filter(|grant| !grant.is_over) {
-                    // One that had run out begins anew: who read meanwhile could not know of it.
+                    // A lease that had run out begins anew: a client that read meanwhile could not know of it.
                     if !grant.is_held(at) {
                         grant.answered = renewed;
                     }
                     grant.since = grant.since.max(entry.invoked_at);
-                    // A grant that was taken back meanwhile has left its token.
+                    // A grant that was taken back meanwhile has used its token.
                     grant.fence = grant.fence.max(told.fence.unwrap_or_default());
                 }
             }

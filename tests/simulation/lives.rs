@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Run {
-    /// A process dies; another one takes its place.
+    /// Kills a process and starts another in its place.
     pub fn kill(&mut self, process: usize) {
         let place = self.processes.iter().position(|(number, _)| *number == process).unwrap();
         let dead = {
@@ -22,7 +22,7 @@ impl Run {
             inner.pending = left;
             if self.setting.keeping == Keeping::Memory {
                 inner.ledger.grants.clear();
-                // What a memory store knew of tags that repeat is gone, and a tag from before may count again.
+                // The memory store has lost what it knew of repeating tags, so a tag from before may count again.
                 if inner.backend.style.tags != Tags::Precise {
                     inner.ledger.forget_tags();
                 }
@@ -32,7 +32,7 @@ impl Run {
             let dead: Vec<_> = dead;
             dead
         };
-        // A process that ends closes its connections. A host that is lost does not: they end with its marks.
+        // A process that ends closes its connections. A lost host does not: its connections end with its marks.
         let is_lost = self.setting.keeping == Keeping::Shared;
         let closed_after = if is_lost { self.last_deadline() } else { Duration::ZERO };
         for asked in dead {
@@ -52,7 +52,7 @@ impl Run {
         self.processes[place] = Process::start(&self.world, &config, &self.cellar, hold, file.as_deref());
     }
 
-    /// A process loads the other configuration.
+    /// Makes a process load the other configuration.
     pub fn reload(&mut self, place: usize) {
         self.reloads_left -= 1;
         let other_tags = self.setting.reload_changes_tags;
@@ -71,7 +71,7 @@ impl Run {
         self.reloads.push((number, Handle::current().spawn(reload)));
     }
 
-    /// Where processes serve.
+    /// Returns the places in which processes serve.
     pub fn places(&self) -> std::ops::Range<usize> {
         0..self.processes.len()
     }

@@ -1,9 +1,9 @@
 //! The production guard over simulated clients, upstream, store and clock (docs/simulation.md).
 //!
-//! `world` is what stands on the other side of the guard's seams: `client`, `upstream`, `store`. `backend` is the data
-//! behind it. `schedule` says what can happen next and lets it happen, `run` is one run from its beginning to its `end`,
-//! `judge` what must hold in it. `explore` goes through all schedules of a setting, `random` chooses one; `generate` and
-//! `scenarios` make the settings.
+//! `world` holds what is on the other side of the guard's seams: `client`, `upstream`, `store`. `backend` is the data
+//! behind it. `schedule` lists the events that can happen next and lets one happen. `run` is one run from its beginning
+//! to its `end`, and `judge` holds the rules that it must obey. `explore` goes through all schedules of a setting, and
+//! `random` chooses one; `generate` and `scenarios` make the settings.
 
 #![allow(
     clippy::unwrap_used,
@@ -53,17 +53,17 @@ use random::Chance;
 use run::{Outcome, run};
 use scenarios::Scenario;
 
-/// That of the program: a run is mostly many small allocations.
+/// The program's allocator: a run consists mostly of many small allocations.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How much is run: what every run of the tests has time for, or all of it (`SIMULATE=full`).
+/// The extent of a test: short enough for every test run, or complete (`SIMULATE=full`).
 struct Extent {
     random_runs: u64,
-    /// Faults in an explored schedule, and how many runs each scenario has at the most.
+    /// The number of faults in an explored schedule, and the largest number of runs for each scenario.
     faults: u32,
     runs_max: usize,
-    /// One of so many scenarios is explored.
+    /// One scenario in this number is explored.
     one_of: usize,
 }
 
@@ -82,10 +82,10 @@ fn number(name: &str) -> Option<u64> {
     env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, which is no number")))
 }
 
-/// So many broken runs are enough to see what is wrong.
+/// The number of broken runs after which to stop: they are enough to see what is wrong.
 const BROKEN_MAX: u64 = 10;
 
-/// One run by chance.
+/// Does one random run.
 fn random_run(seed: u64, story: bool) -> Outcome {
     let mut random = Rng::with_seed(seed);
     let setting = Arc::new(generate::setting(&mut random));
@@ -95,7 +95,7 @@ fn random_run(seed: u64, story: bool) -> Outcome {
     run(&setting, &mut Chance::new(random), story)
 }
 
-/// Does `count` things on all cores, and gives what each gave.
+/// Runs `each` for the numbers below `count` on all cores, and returns the results.
 fn on_all_cores<T: Send>(count: u64, each: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let (next, all) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
@@ -118,7 +118,7 @@ fn on_all_cores<T: Send>(count: u64, each: impl Fn(u64) -> T + Sync) -> Vec<T> {
 #[test]
 fn random_schedules_keep_the_promise() {
     let again = number("IFMATCH_SEED");
-    // The short run is the same each time, so that a change is judged by what it changes.
+    // The short test is the same each time, so that only a change of the code changes its result.
     let is_short = env::var("SIMULATE").is_err();
     let first = again.unwrap_or_else(|| if is_short { 1 } else { fastrand::u64(..1 << 48) });
     let count = number("SIMULATE_RUNS").unwrap_or(if again.is_some() { 1 } else { extent().random_runs });
@@ -153,7 +153,7 @@ impl AddAssign for Size {
     }
 }
 
-/// Explores a scenario; the way on which the promise is broken is told as a story.
+/// Explores a scenario; if the promise is broken, tells the story of the way there.
 fn holds(scenario: Scenario, runs_max: usize) -> Option<Size> {
     let setting = scenario.setting();
     match explore(&setting, runs_max) {

@@ -1,4 +1,4 @@
-//! What clients ask for, as requests.
+//! The operations of clients, as requests.
 
 use http::Method;
 
@@ -13,7 +13,7 @@ pub enum Operation {
     Read,
     Create,
     Put,
-    /// Replaces, unless the state is the one that its client knows.
+    /// Replaces the state, unless it is the one that the client knows.
     Unless,
     Patch,
     Post,
@@ -40,20 +40,20 @@ pub const ALL: [Operation; 12] = [
     Operation::Break,
 ];
 
-/// How an operation is asked for, where that is left open.
+/// The details of an operation that its kind leaves open.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manner {
-    /// Whether a read brings the tag that its client has.
+    /// Whether a read sends the tag that its client has.
     pub is_conditional: bool,
-    /// Whether an acquisition names its id.
+    /// Whether an acquisition proposes its lease id.
     pub proposes: bool,
-    /// Seconds that a lease is wanted for; none is without an end.
+    /// The requested duration of a lease, in seconds; `None` for an infinite one.
     pub lasts: Option<u64>,
-    /// Seconds that an acquisition may wait.
+    /// The time that an acquisition may wait, in seconds.
     pub waits: u64,
-    /// Whether a write comes with an idempotency key.
+    /// Whether a write has an idempotency key.
     pub has_key: bool,
-    /// Whether it comes with other credentials than its client's reads.
+    /// Whether the credentials differ from those of the client's reads.
     pub as_other: bool,
 }
 
@@ -66,12 +66,12 @@ impl Operation {
         matches!(self, Self::Acquire | Self::Renew | Self::Change | Self::Release | Self::Break)
     }
 
-    /// Whether it needs to know the resource.
+    /// Whether the client must know the resource.
     pub fn needs_tag(self) -> bool {
         matches!(self, Self::Put | Self::Unless | Self::Patch | Self::Delete)
     }
 
-    /// Whether it needs to hold the lease.
+    /// Whether the client must hold the lease.
     pub fn needs_lease(self) -> bool {
         matches!(self, Self::Renew | Self::Change | Self::Release)
     }
@@ -86,7 +86,7 @@ impl Operation {
         }
     }
 
-    /// The request number `number` of a client who knows this.
+    /// Builds the request number `number` of a client with this knowledge.
     pub fn request(
         self,
         number: usize,
@@ -130,7 +130,7 @@ impl Operation {
     }
 }
 
-/// A lease id of a client's own choice.
+/// Returns a lease id that a client chose.
 fn id(number: usize) -> String {
     format!("00000000-0000-4000-8000-{number:012}")
 }

@@ -1,4 +1,4 @@
-//! Configurations: what decides them, and their text.
+//! Configurations: their options, and their text.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use fastrand::Rng;
 
 use crate::backend::{Style, Tags};
 
-/// Where tags come from.
+/// The source of tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     Content,
@@ -33,7 +33,7 @@ impl Source {
     }
 }
 
-/// What a lease keeps others from.
+/// The accesses that a lease keeps from other clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guards {
     Write,
@@ -53,21 +53,21 @@ pub struct Options {
     pub contents: u32,
     pub require: &'static str,
     pub omits: bool,
-    /// Whether documents can be leased, and whether they can by their other path.
+    /// Whether documents can be leased on their own path and on their other path.
     pub leased: (bool, bool),
     pub guards: Guards,
     pub required: bool,
     pub idempotent: bool,
     pub item_touches_document: bool,
     pub document_touches_item: bool,
-    /// Seconds: those of the first and the second upstream.
+    /// Seconds, for the first and the second upstream.
     pub late_max: (u64, u64),
     pub timeout: (u64, u64),
     pub start_grace: u64,
 }
 
 impl Options {
-    /// Documents alone, with good tags and no lease.
+    /// Returns options for documents alone, with good tags and no lease.
     pub fn plain(source: Source) -> Self {
         Self {
             source,
@@ -90,8 +90,8 @@ impl Options {
         }
     }
 
-    /// The same proxy by other rules. Proxies beside each other must agree on what excludes writes: with others there, only
-    /// the rest changes.
+    /// Returns options for the same proxy under other rules. Proxies beside each other must agree on what excludes
+    /// writes, so options of that kind change only if the proxy is alone.
     pub fn reloaded(self, random: &mut Rng, is_alone: bool) -> Self {
         let mut other = Self {
             require: ["always", "existing", "never"][random.usize(..3)],
@@ -123,7 +123,7 @@ impl Options {
         }
     }
 
-    /// The text of the configuration.
+    /// Returns the text of the configuration.
     pub fn text(&self) -> String {
         let mut text = format!("[store]\nkind = \"memory\"\nstart_grace = \"{}s\"\n", self.start_grace);
         for (name, late_max, timeout) in

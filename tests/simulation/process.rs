@@ -1,4 +1,4 @@
-//! A process: a configuration, a guard of its own, and the store as it reaches it.
+//! A process: a configuration, its own guard, and the store as the process reaches it.
 
 use std::{
     path::{Path, PathBuf},
@@ -27,14 +27,14 @@ use crate::{
     world::World,
 };
 
-/// How records outlive their process.
+/// Whether records outlive their process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeping {
-    /// They do not.
+    /// No record does.
     Memory,
     /// Leases do, in a file.
     Disk,
-    /// All do: the store is a server of its own, and several proxies use it.
+    /// All do: the store is a separate server, and several proxies use it.
     Shared,
 }
 
@@ -43,18 +43,18 @@ pub struct Process {
     pub reloader: Reloader,
 }
 
-/// How long a store remembers, and how much.
+/// The time for which a store remembers records, and its room for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remembers {
     pub room: Room,
     pub idle_ttl: Duration,
 }
 
-/// More than a schedule needs.
+/// More room and time than a schedule needs.
 pub const ALL: Remembers =
     Remembers { room: Room { records: 1_000, bytes: 1 << 30 }, idle_ttl: Duration::from_secs(86_400) };
 
-/// Where processes find their records.
+/// The store in which processes find their records.
 pub struct Cellar {
     keeping: Keeping,
     remembers: Remembers,
@@ -77,18 +77,18 @@ impl Cellar {
         cellar
     }
 
-    /// All records: a run has few resources.
+    /// Returns all records: a run has few resources.
     pub fn records(&self) -> Vec<(ResourceKey, Snapshot)> {
         complete(self.store.scan(None, 100)).unwrap()
     }
 
-    /// What a process finds that starts after another has died.
+    /// Returns what a process finds when it starts after another has died.
     pub fn restart(&mut self, world: &World) -> Left {
         self.starts += 1;
         match self.keeping {
             Keeping::Memory => self.store = memory(self.remembers, world, self.starts),
             Keeping::Disk => {
-                // The dead process held the file; what it had written is all that is found.
+                // The dead process held the file; the new process finds only what that had written.
                 let (directory, path) = self.disk.as_mut().unwrap();
                 let next = directory.path().join(format!("leases{}", self.starts));
                 std::fs::copy(&*path, &next).unwrap();
@@ -110,7 +110,7 @@ impl Cellar {
     }
 }
 
-/// A directory whose syncs cost nothing, where there is one: what survives is decided by the schedule.
+/// Returns a directory whose syncs cost nothing, if there is one: the schedule decides what survives.
 pub fn memory_directory() -> PathBuf {
     let shared = PathBuf::from("/dev/shm");
     if shared.is_dir() { shared } else { std::env::temp_dir() }
@@ -122,8 +122,8 @@ fn memory(Remembers { room, idle_ttl }: Remembers, world: &World, incarnation: u
 }
 
 impl Process {
-    /// Starts a process. After a death writes are held back for as long as one of the dead process may come late. It loads
-    /// `file` when it is told to.
+    /// Starts a process. After a death it holds writes back for as long as a write of the dead process may come late.
+    /// On a reload it loads `file`.
     pub fn start(
         world: &World,
         config: &Arc<Config>,

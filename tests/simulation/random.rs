@@ -1,4 +1,4 @@
-//! A schedule by chance, that follows from a seed.
+//! A random schedule that follows from a seed.
 
 use fastrand::Rng;
 
@@ -8,25 +8,25 @@ use crate::{
     world::{Pending, What},
 };
 
-/// Chooses by chance: what is usual more often than what goes wrong.
+/// Chooses at random: usual events more often than faults.
 pub struct Chance {
     random: Rng,
     temper: Temper,
 }
 
-/// What is rare in one run: chance alone would rarely let the same thing come late again and again.
+/// The rare events that one run prefers: chance alone would rarely let the same thing come late again and again.
 struct Temper {
-    /// How likely it is that what was given up happens.
+    /// How likely it is that an abandoned write or swap still happens.
     late: u32,
     /// The request whose questions are answered after those of all others.
     slow: Option<usize>,
-    /// The kind of question that is answered late, whoever asks.
+    /// The kind of question that is answered late, for all requests.
     late_kind: Option<Kind>,
-    /// Whether things go wrong where a write is on its way to the backend, more often than elsewhere.
+    /// Whether faults hit a write on its way to the backend more often than other questions.
     aims: bool,
 }
 
-/// Questions of one kind.
+/// The kinds of questions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Swap,
@@ -62,7 +62,7 @@ impl Chance {
         }
     }
 
-    /// One of these, by their weights.
+    /// Returns one of these events, by their weights.
     fn weighted(&mut self, events: &[(Event, u32)]) -> Option<Event> {
         let all: u32 = events.iter().map(|(_, weight)| weight).sum();
         let mut place = self.random.u32(..all.max(1));
@@ -75,7 +75,7 @@ impl Chance {
         None
     }
 
-    /// A fault: of each sort as often as of any other, however many questions can go wrong in the same way.
+    /// Returns a fault: each sort is equally likely, however many questions can go wrong in that way.
     fn fault(&mut self, faults: &[Event]) -> Event {
         let of = |sort| faults.iter().filter(move |fault| std::mem::discriminant(*fault) == sort);
         let mut sorts: Vec<_> = Vec::new();
@@ -89,7 +89,7 @@ impl Chance {
     }
 }
 
-/// Those of the faults that leave a write open which is on its way.
+/// Returns the faults that leave the outcome of a write in flight open.
 fn of_writes(pending: &[Pending], faults: &[Event]) -> Vec<Event> {
     let is_write = |asked: &&Pending| matches!(&asked.what, What::Exchange { sent, .. } if sent.writes());
     let writes: Vec<&Pending> = pending.iter().filter(is_write).collect();
@@ -125,7 +125,7 @@ impl Choose for Chance {
         if !aimed.is_empty() && self.random.bool() {
             return Some(self.fault(&aimed));
         }
-        // Whoever aims keeps what may go wrong for that.
+        // A run that aims saves its faults for writes.
         let odds = if self.temper.aims { 64 } else { 8 };
         if !faults.is_empty() && self.random.u32(..odds) == 0 || usual.is_empty() {
             return Some(self.fault(&faults));

@@ -1,4 +1,4 @@
-//! One run: from the first request to the last word on what has become of all of them.
+//! One run: from the first request to the check of what became of all requests.
 
 use std::{
     collections::VecDeque,
@@ -26,7 +26,7 @@ use crate::{
     world::{Inner, Shared, World},
 };
 
-/// Everything that a run begins with.
+/// All that a run begins with.
 #[derive(Clone, Debug)]
 pub struct Setting {
     pub config: Arc<Config>,
@@ -36,11 +36,11 @@ pub struct Setting {
     pub proxies: usize,
     /// Another configuration that a process may load.
     pub other: Option<String>,
-    /// Whether tags are made in another way by it.
+    /// Whether that configuration changes the source of tags.
     pub reload_changes_tags: bool,
-    /// What each client does first, undisturbed.
+    /// The first steps of each client, undisturbed.
     pub prologue: Vec<Vec<Step>>,
-    /// What each client does then.
+    /// The further steps of each client.
     pub steps: Vec<Vec<Step>>,
     pub faults: Faults,
     pub guards_reads: bool,
@@ -57,7 +57,7 @@ pub struct Step {
     pub manner: Manner,
 }
 
-/// Who chooses what happens next; none ends the run unjudged: it is known how it goes on.
+/// Chooses the next event; `None` ends the run without a verdict, because its continuation is known.
 pub trait Choose {
     fn choose(&mut self, run: &Run, events: &[Event]) -> Option<Event>;
 }
@@ -74,32 +74,32 @@ pub struct Run {
     pub tasks: Vec<JoinHandle<()>>,
     pub faults: Faults,
     pub setting: Arc<Setting>,
-    /// By place: which process serves there now.
+    /// The process that serves at each place now.
     pub processes: Vec<(usize, Arc<Process>)>,
-    /// Where the other configuration is.
+    /// The directory of the other configuration.
     pub directory: Option<TempDir>,
-    /// How often a process may still load it, and those that do.
+    /// The number of reloads left, and the tasks of those under way.
     pub reloads_left: u32,
     pub reloads: Vec<(usize, JoinHandle<()>)>,
 }
 
-/// How a run ended.
+/// The end of a run.
 pub struct Outcome {
     pub broken: Option<String>,
     pub events: usize,
     pub story: Option<Vec<String>>,
 }
 
-/// What can still be waited for, at the most.
+/// The longest wait for an event.
 const HORIZON: Duration = Duration::from_secs(3_600);
 
-/// How often a process loads the other configuration, at the most.
+/// The largest number of times that a process loads the other configuration.
 const RELOADS_MAX: u32 = 2;
 
-/// The name of its file.
+/// The name of the file with that configuration.
 pub const FILE: &str = "other.toml";
 
-/// How many events a run has at the most: without an end it is one that somebody waits in for ever.
+/// The largest number of events in a run: a run with more has a request that waits forever.
 const EVENTS_MAX: usize = 2_000;
 
 /// Reads a configuration.
@@ -145,7 +145,7 @@ impl Run {
         let start = |_| Process::start(&world, &setting.config, &cellar, Duration::ZERO, file.as_deref());
         let processes = (0..setting.proxies).map(start).collect();
         let plan = |client| Plan { process: client % setting.proxies, steps: VecDeque::new() };
-        // The last one is for what is looked at in the end.
+        // The last client makes the checks at the end.
         let clients = (0..=setting.steps.len()).map(plan).collect();
         let tasks = Vec::new();
         let faults = Faults { left: 0, ..setting.faults };
@@ -187,7 +187,7 @@ impl Run {
             events += 1;
             let Some(event) = choose.choose(self, &possible) else { return events };
             if !self.happen(event).await && self.events() == [Event::Flow] || events > EVENTS_MAX {
-                self.breaks("somebody never gets an answer".to_owned());
+                self.breaks("a request never gets an answer".to_owned());
             }
         }
         if self.world.lock().ledger.broken.is_none() {
@@ -200,7 +200,7 @@ impl Run {
         self.world.lock().ledger.breaks(how);
     }
 
-    /// Lets everybody run who can.
+    /// Lets every task run that can.
     pub async fn settle(&self) {
         loop {
             let before = self.world.lock().stirs;
@@ -214,7 +214,7 @@ impl Run {
         self.sweep();
     }
 
-    /// Lets time pass until somebody asks for something or is answered. False: nobody ever is.
+    /// Lets time pass until a task asks a question or is answered. Returns false if that never happens.
     pub async fn flow(&self) -> bool {
         let (before, late) = {
             let inner = self.world.lock();
@@ -236,7 +236,7 @@ impl Run {
         is_idle && !self.clients[client].steps.is_empty()
     }
 
-    /// Whether every request has an answer, or nobody to answer.
+    /// Whether every request has an answer, or no client to answer.
     pub fn is_over(&self, inner: &Inner) -> bool {
         inner.pending.is_empty()
             && self.clients.iter().all(|client| client.steps.is_empty())
@@ -283,7 +283,7 @@ impl Run {
         self.tasks.push(Handle::current().spawn(send(Arc::clone(&self.world), server, number, request)));
     }
 
-    /// A client's request when nothing else happens, and its answer.
+    /// Sends a client's request while nothing else happens, and returns its answer.
     pub async fn alone(&mut self, client: usize, step: Step) -> Option<Told> {
         let number = self.begin(client, &step);
         for _ in 0..EVENTS_MAX {
@@ -296,7 +296,7 @@ impl Run {
         None
     }
 
-    /// Lets the first usual thing happen.
+    /// Lets the first usual event happen.
     pub async fn usual(&mut self) -> bool {
         let asked = self.world.lock().pending.first().map(|pending| pending.number);
         match asked {
@@ -305,7 +305,7 @@ impl Run {
         }
     }
 
-    /// A hash of all that decides how the run can go on.
+    /// Returns a hash of everything that decides how the run can go on.
     pub fn state(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         let records = self.cellar.records();

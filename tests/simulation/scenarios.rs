@@ -1,5 +1,5 @@
 //! The settings that are explored in every schedule: two requests on related resources, over each pair of operations,
-//! each source of tags, and each way in which the two meet.
+//! each source of tags, and each way in which the two can meet.
 
 use std::{fmt, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::{
     schedule::Faults,
 };
 
-/// How two requests meet.
+/// The way in which two requests meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meeting {
     /// On one path, in one process.
@@ -23,7 +23,7 @@ pub enum Meeting {
     ByAlias,
     /// On two resources, one of which changes with the other.
     ByTouch,
-    /// The same, and the other one is leased, in a file.
+    /// Like [`Meeting::ByTouch`], but the other resource is leased, in a file.
     OnDisk,
 }
 
@@ -31,12 +31,12 @@ const MEETINGS: [Meeting; 5] =
     [Meeting::InProcess, Meeting::Between, Meeting::ByAlias, Meeting::ByTouch, Meeting::OnDisk];
 
 impl Meeting {
-    /// Whether the first request is on an item, with which the document changes.
+    /// Whether the first request is on an item whose document changes with it.
     fn is_by_touch(self) -> bool {
         matches!(self, Self::ByTouch | Self::OnDisk)
     }
 
-    /// Whether a pair can meet so, and is not the same as another one.
+    /// Whether a pair can meet in this way, and the scenario does not repeat another one.
     fn is_of_interest(self, (one, other): (Operation, Operation)) -> bool {
         let changes = one.writes() || other.writes() || one.is_of_lease() && other.is_of_lease();
         match self {
@@ -48,7 +48,7 @@ impl Meeting {
     }
 }
 
-/// Two requests, and where they meet.
+/// Two requests, and the way in which they meet.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
     pub source: Source,
@@ -64,7 +64,7 @@ impl fmt::Display for Scenario {
     }
 }
 
-/// All of them, with up to so many faults.
+/// Returns all scenarios, with at most this number of faults.
 pub fn all(faults: u32) -> Vec<Scenario> {
     let mut scenarios = Vec::new();
     for (meeting, source) in MEETINGS.into_iter().flat_map(|meeting| SOURCES.map(|source| (meeting, source))) {
@@ -79,7 +79,7 @@ impl Scenario {
     pub fn setting(self) -> Arc<Setting> {
         let Self { source, pair: (one, other), meeting, .. } = self;
         let has_lease = one.is_of_lease() || other.is_of_lease();
-        // One tag for all states of a run, where the backend makes them; elsewhere one for each.
+        // A backend that makes the tags gives all states of such a run one tag; elsewhere each state has its own.
         let tags = if meeting == Meeting::Between { Tags::Precise } else { Tags::Seconds };
         let options = Options {
             tags,

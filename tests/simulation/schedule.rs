@@ -1,4 +1,4 @@
-//! What can happen next, and how it happens.
+//! The events that can happen next, and how they happen.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -20,23 +20,23 @@ use crate::{
 pub enum Event {
     /// A client sends its next request.
     Begin(usize),
-    /// What was asked for happens, and who asked hears of it.
+    /// The requested action happens, and its caller gets the answer.
     Do(u64),
-    /// It happens, and the answer is lost.
+    /// The action happens, and its answer is lost.
     Lose(u64),
-    /// It does not happen now, and who asked hears of a failure: it may still happen later.
+    /// The action does not happen now, and its caller gets a failure: it may still happen later.
     Miss(u64),
-    /// It happens, and whoever asked was stopped: it hears of it when all that the records wait for is over.
+    /// The action happens, but its caller is stopped: it gets the answer after every deadline in the records.
     Stop(u64),
     /// The backend fails with this status, and does nothing.
     Fail(u64, u16),
     /// The backend acts on a write, and answers with this status of a failure.
     FailAfter(u64, u16),
-    /// The backend applies a write that was given up.
+    /// The backend applies an abandoned write.
     Apply(usize),
-    /// A swap arrives that was given up.
+    /// An abandoned swap arrives.
     Arrive(usize),
-    /// Nobody waits for the answer of this request any more.
+    /// No client waits for the answer of this request any more.
     GiveUp(usize),
     /// A process dies, and another one takes its place.
     Kill(usize),
@@ -47,16 +47,16 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether it is something that goes wrong.
+    /// Whether the event is a fault.
     pub fn is_fault(self) -> bool {
         !matches!(self, Self::Begin(_) | Self::Do(_) | Self::Apply(_) | Self::Arrive(_) | Self::Reload(_) | Self::Flow)
     }
 }
 
-/// What may go wrong in a run.
+/// The faults that may happen in a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Faults {
-    /// How much, in all.
+    /// The number of faults, in all.
     pub left: u32,
     /// Whether processes die.
     pub kills: bool,
@@ -64,11 +64,11 @@ pub struct Faults {
     pub fails: bool,
 }
 
-/// No process is stopped for longer.
+/// The longest time for which a process is stopped.
 const STOP_MAX: Duration = Duration::from_secs(600);
 
 impl Run {
-    /// All that can happen now, in a fixed order: what is usual first.
+    /// Returns all events that can happen now, in a fixed order: the usual ones first.
     pub fn events(&self) -> Vec<Event> {
         let inner = self.world.lock();
         let mut events: Vec<Event> = inner.pending.iter().map(|pending| Event::Do(pending.number)).collect();
@@ -102,7 +102,7 @@ impl Run {
         events
     }
 
-    /// Lets something happen. False: time has passed, and nothing came of it.
+    /// Lets an event happen. Returns false if time has passed to no effect.
     pub async fn happen(&mut self, event: Event) -> bool {
         self.world.note(|| format!("{event:?}{}", self.about(event)));
         if event.is_fault() {
@@ -162,7 +162,7 @@ impl Run {
         if fate == Fate::Stopped {
             let stop = self.longest_wait();
             self.reply(pending, Fate::Answered);
-            // What was asked for is answered, and the one who asked does not run yet.
+            // The question is answered, but its caller does not run yet.
             advance(stop).await;
         } else {
             self.reply(pending, fate);
@@ -243,7 +243,7 @@ impl Run {
         }
     }
 
-    /// The connection of a request is closed so much later: the backend may still act on it for a while.
+    /// Closes the connection of a request after `closed_after`: the backend may still act on it for a while.
     fn give_up(&self, sent: Sent, closed_after: Duration) {
         if sent.writes() {
             self.arrived(&sent);
@@ -258,7 +258,7 @@ impl Run {
         self.world.lock().tell(request, what);
     }
 
-    /// How long it is until the owner of every mark must be dead.
+    /// Returns the time until the owner of every mark must be dead.
     pub fn last_deadline(&self) -> Duration {
         let records = self.cellar.records();
         let ends = records.iter().flat_map(|(_, snapshot)| {
@@ -268,7 +268,7 @@ impl Run {
         ends.max().unwrap_or_default()
     }
 
-    /// How long it is until all is over that records wait for.
+    /// Returns the time until the last deadline in the records has passed.
     fn longest_wait(&self) -> Duration {
         let records = self.cellar.records();
         let ends = records.iter().flat_map(|(_, snapshot)| {
@@ -282,7 +282,7 @@ impl Run {
         longest.min(STOP_MAX) + Duration::from_millis(1)
     }
 
-    /// What nobody waits for any more is not answered.
+    /// Removes questions whose caller no longer waits.
     pub fn sweep(&self) {
         let mut inner = self.world.lock();
         let (mut kept, mut left) = (Vec::new(), Vec::new());
@@ -303,7 +303,7 @@ impl Run {
         }
     }
 
-    /// Nobody waits for this any more, and its connection is closed so much later.
+    /// Abandons a question whose caller no longer waits; its connection is closed after `closed_after`.
     pub fn abandon(&self, pending: Pending, closed_after: Duration) {
         match pending.what {
             What::Read { .. } => {}
@@ -332,7 +332,7 @@ fn failure(status: u16) -> Response {
     Response { status, fields: Vec::new(), body: String::new() }
 }
 
-/// What becomes of a question.
+/// The fate of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Answered,
@@ -343,7 +343,7 @@ enum Fate {
     FailedAfter(u16),
 }
 
-/// A record as it tells those apart who read it.
+/// Returns all of a record that its readers can tell apart.
 fn state_of(snapshot: &Snapshot) -> String {
     format!("{snapshot:?}")
 }

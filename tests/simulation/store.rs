@@ -1,4 +1,4 @@
-//! The store's seam: each operation waits until the schedule lets it happen, and happens then in a real store.
+//! The store's seam: each operation waits until the schedule lets it happen, and then happens in a real store.
 
 use std::{
     future::Future,
@@ -84,7 +84,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Runs an operation of a real store to its end. That of the disk has a thread of its own to wait for.
+/// Runs an operation of a real store to its end. The disk store waits for its own thread.
 pub fn complete<F: Future>(operation: F) -> F::Output {
     let mut operation = pin!(operation);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));

@@ -1,7 +1,7 @@
-//! The order of turns (rule 16): in one process, whoever stands in the line of a resource goes before all that come later.
+//! The order of turns (rule 16): in one process, a request in the line of a resource goes before all that come later.
 //!
-//! Where a request stands is not asked of the guard. One that has looked at its record and asks for nothing any more,
-//! while everybody else does what he can, waits for its turn.
+//! The guard is not asked where a request stands. A request waits for its turn if it has looked at its record and asks
+//! for nothing more while all others do what they can.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,20 +20,20 @@ use crate::{
     world::Inner,
 };
 
-/// Who stands where, by the numbers of requests.
+/// The lines of waiting requests, by the numbers of the requests.
 #[derive(Default)]
 pub struct Turns {
-    /// The record that a request looked at first: its own.
+    /// The record that a request looked at first, which is its own.
     keys: BTreeMap<usize, ResourceKey>,
-    /// Since which moment it stands in line.
+    /// The moment since which a request stands in line.
     standing: BTreeMap<usize, u64>,
-    /// Who has had its turn.
+    /// The requests that have had their turn.
     served: BTreeSet<usize>,
-    /// Nothing is judged any more: rules have changed, by which some wait elsewhere.
+    /// Whether judging has stopped: rules have changed, and some requests now wait elsewhere.
     pub is_off: bool,
 }
 
-/// What a swap gives to whom it belongs to.
+/// What a swap gives to its owner.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Gives {
     Mark,
@@ -41,14 +41,14 @@ enum Gives {
 }
 
 impl Turns {
-    /// A request looks at a record.
+    /// Records that a request looks at a record.
     pub fn looks(&mut self, request: usize, key: &ResourceKey) {
         self.keys.entry(request).or_insert_with(|| key.clone());
     }
 }
 
 impl Inner {
-    /// Notes who stands in line: everybody has done what he can.
+    /// Records which requests stand in line, once every task has done what it can.
     pub fn note_standing(&mut self) {
         let asking: BTreeSet<usize> = self.pending.iter().filter_map(|pending| pending.request).collect();
         let now = Instant::now();
@@ -65,12 +65,12 @@ impl Inner {
             self.ledger.turns.standing.insert(number, moment);
         }
     }
-    /// A request has put another record in the place of `before`. The answer is whom it went past.
+    /// Records that a request has replaced `before`. Returns the request that it went past, if there is one.
     pub fn served(&mut self, request: usize, key: &ResourceKey, before: &Snapshot, next: &Record) -> Option<usize> {
         let gives = gives(before, next)?;
         let (ledger, style) = (&self.ledger, self.backend.style);
         let own = &ledger.requests[request];
-        // Such a request stands in the lines of what it touches first.
+        // A request that touches other resources stands in their lines first.
         let touches = |entry: &Entry| {
             let is_item = entry.resource.starts_with("item");
             if is_item { style.item_touches_document } else { style.document_touches_item }
@@ -97,7 +97,7 @@ impl Inner {
     }
 }
 
-/// Whether the time is over for which an acquisition would wait: it has left the line, and looks for what to answer.
+/// Whether an acquisition has waited its full time: it has left the line, and looks for its answer.
 fn is_past_its_wait(entry: &Entry) -> bool {
     let wait = field(&entry.request, "prefer").and_then(|prefer| prefer.strip_prefix("wait=")?.parse().ok());
     wait.is_some_and(|seconds| Instant::now() >= entry.invoked_at + Duration::from_secs(seconds))

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::world::{Response, Sent, What, World, current_request};
 
-/// The way of one process to the backend.
+/// The path of one process to the backend.
 pub struct Way {
     pub world: World,
     pub process: usize,
@@ -92,7 +92,7 @@ impl Line {
     }
 }
 
-/// The value of a field.
+/// Returns the value of a field.
 pub fn text(fields: &HeaderMap, name: &str) -> Option<String> {
     fields.get(name).map(|value| value.to_str().unwrap().to_owned())
 }
@@ -110,7 +110,7 @@ fn exchange(request: &RequestHeader, response: Response) -> Exchange {
     Exchange::of(Box::new(Content(body)), Box::new(head), 0)
 }
 
-/// What is left of a response's body.
+/// The rest of a response's body.
 struct Content(Option<Bytes>);
 
 impl Wire for Content {

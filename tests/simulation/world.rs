@@ -1,4 +1,4 @@
-//! The world on the other side of the guard's four seams: what it was asked for and has not answered, and what happened.
+//! The world on the other side of the guard's four seams: the questions still without an answer, and what has happened.
 
 use std::{
     collections::BTreeMap,
@@ -23,12 +23,12 @@ use tokio::{
 
 use crate::{backend::Backend, judge::Ledger};
 
-/// The world, shared by all that stands at a seam.
+/// The world, shared by everything that stands at a seam.
 pub type World = Arc<Shared>;
 
 pub struct Shared {
     inner: Mutex<Inner>,
-    /// Something came that can be answered, or something ended.
+    /// Signals that a new question can be answered, or that something ended.
     pub stirred: Notify,
     pub begun: Instant,
 }
@@ -36,22 +36,22 @@ pub struct Shared {
 pub struct Inner {
     pub backend: Backend,
     pub ledger: Ledger,
-    /// What waits for an answer, in the order of asking.
+    /// The questions that wait for an answer, in the order of asking.
     pub pending: Vec<Pending>,
-    /// Writes that nobody waits for any more, and that the backend may still apply.
+    /// Writes whose callers have given up, and which the backend may still apply.
     pub late: Vec<Late>,
-    /// Swaps that nobody waits for any more, and that may still arrive at the store.
+    /// Swaps whose callers have given up, and which may still arrive at the store.
     pub stray: Vec<(ResourceKey, Revision, Record)>,
-    /// Which processes live, by their numbers.
+    /// Whether each process lives, by number.
     pub alive: Vec<bool>,
-    /// Until when each of them holds writes back, because another one may have left some behind.
+    /// The time until which each process holds writes back, because another may have left some behind.
     pub held_until: Vec<Instant>,
-    /// By the number of its request, what each one was answered at the seams: equal hashes behave alike from here on.
+    /// A hash of the answers that each request got at the seams: equal hashes behave alike from here on.
     pub told: BTreeMap<usize, u64>,
     next: u64,
-    /// Counts all that is asked and ended.
+    /// The number of questions and ends so far.
     pub stirs: u64,
-    /// What has happened, for a reader; nothing is kept unless somebody will read it.
+    /// The story of the run; kept only if it will be read.
     pub story: Option<Vec<String>>,
 }
 
@@ -59,7 +59,7 @@ pub struct Inner {
 pub struct Pending {
     pub number: u64,
     pub process: usize,
-    /// The request that asks; none for what a process does in the background.
+    /// The request that asks; `None` for background work of a process.
     pub request: Option<usize>,
     pub what: What,
 }
@@ -86,14 +86,14 @@ pub enum What {
 pub struct Sent {
     pub method: Method,
     pub target: String,
-    /// The write's number in its body.
+    /// The number of the write, from its body.
     pub value: Option<u32>,
     pub if_match: Option<String>,
     pub if_none_match: Option<String>,
     pub fence: Option<u64>,
     /// How long after it was abandoned the backend may still apply it.
     pub late_max: Duration,
-    /// The client's request that it belongs to.
+    /// The client's request that this one belongs to.
     pub request: Option<usize>,
 }
 
@@ -103,7 +103,7 @@ impl Sent {
     }
 }
 
-/// What the backend answers.
+/// The answer of the backend.
 #[derive(Clone, Debug, Hash)]
 pub struct Response {
     pub status: u16,
@@ -111,7 +111,7 @@ pub struct Response {
     pub body: String,
 }
 
-/// A write that was given up and may still be applied.
+/// An abandoned write that may still be applied.
 pub struct Late {
     pub sent: Sent,
     pub until: Instant,
@@ -144,7 +144,7 @@ impl Shared {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap()
     }
 
-    /// Asks the world for something on behalf of whoever runs now. What a dead process asks for is never answered.
+    /// Asks the world a question on behalf of the running request. A dead process never gets an answer.
     pub async fn ask<T>(&self, process: usize, what: impl FnOnce(oneshot::Sender<T>) -> What) -> T {
         let (reply, answer) = oneshot::channel();
         let request = current_request();
@@ -178,7 +178,7 @@ impl Shared {
 }
 
 impl Inner {
-    /// A request was answered something at a seam.
+    /// Records an answer that a request got at a seam.
     pub fn tell(&mut self, request: Option<usize>, what: &impl Hash) {
         let Some(request) = request else { return };
         let told = self.told.entry(request).or_default();
@@ -194,7 +194,7 @@ tokio::task_local! {
     pub static REQUEST: usize;
 }
 
-/// The request that runs now; none in the background.
+/// Returns the request that runs now; `None` in the background.
 pub fn current_request() -> Option<usize> {
     REQUEST.try_with(|request| *request).ok()
 }

@@ -224,7 +224,7 @@ async fn a_process_that_ends_with_a_write_in_flight_leaves_disorder() {
 async fn one_process_uses_a_file() {
     let disk = Disk::start(10).await;
     let error = open(disk.path(), &disk.clock).await.err().expect("it is in use");
-    assert!(error.to_string().ends_with("is in use: one process keeps its leases in one file"), "{error}");
+    assert!(error.to_string().ends_with("is in use: only one process can use it at a time"), "{error}");
 }
 
 #[tokio::test]

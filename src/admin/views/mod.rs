@@ -1,5 +1,5 @@
-//! The configuration that is served, with every default, in the words of the file. It holds no secret: passwords and
-//! tokens stand in files or in the environment, whose names alone are shown.
+//! The configuration that is served, with every default, in the words of the file. It contains no secret: passwords and
+//! tokens are in files or in the environment, and the view shows only their names.
 
 use axum::{Json, extract::State, response::IntoResponse as _};
 use serde_json::{Map, Value, json};
@@ -16,12 +16,12 @@ use crate::{
 
 use upstream::upstream;
 
-/// All of it.
+/// Shows the whole configuration.
 pub(super) async fn config(State(admin): AdminState) -> AdminAnswer {
     Ok(Json(whole(&admin.config())).into_response())
 }
 
-/// The routes alone, in the order in which the file has them.
+/// Shows only the routes, in the order of the file.
 pub(super) async fn routes(State(admin): AdminState) -> AdminAnswer {
     let config = admin.config();
     let routes = config.routes.iter().map(|route| self::route(route)).collect::<Vec<_>>();
@@ -136,7 +136,7 @@ fn tls(tls: &Tls) -> Value {
 
 fn telemetry(telemetry: &Telemetry) -> Value {
     let otlp = &telemetry.otlp;
-    // Collectors may be reached with a password in their URL.
+    // The URL of a collector may contain a password.
     let endpoint = otlp.endpoint.as_deref().map(|url| match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
         _ => url.to_owned(),
@@ -245,7 +245,6 @@ mod tests {
 
     use super::*;
 
-    /// What is shown for each key of the reference is what a file can say there.
     #[test]
     fn every_key_of_the_file_is_shown() {
         let reference = include_str!("../../../config/ifmatch.toml");
@@ -260,7 +259,7 @@ mod tests {
         let keys = reference.lines().filter_map(|line| line.trim_start_matches('#').split_once(" = "));
         let keys = keys.map(|(key, _)| key).filter(|key| is_name(key)).collect::<BTreeSet<_>>();
         assert!(keys.len() > 60, "the reference is read: {keys:?}");
-        // Those of other kinds of store, and of health checks that are off.
+        // Keys of other kinds of store, and of health checks that are off.
         let elsewhere = ["endpoints", "url", "user", "password_file"];
         let elsewhere = [&elsewhere[..], &["interval", "status", "healthy_after", "unhealthy_after"]].concat();
         let missing = keys.into_iter().filter(|key| !shown.contains(*key) && !elsewhere.contains(key));

@@ -7,8 +7,8 @@ use crate::{
     config::{HealthCheck, HealthProbe, HostHeader, Upstream, Word as _, show_duration},
 };
 
-/// All keys of an upstream. Of `tls` only the name is shown that servers are known by: the rest are files, which were
-/// read at the start.
+/// Shows all keys of an upstream. Of `tls` it shows only the name that servers are known by: the rest are files, which
+/// were read at the start.
 pub(super) fn upstream(upstream: &Upstream) -> Value {
     let weights = upstream.servers.iter().zip(&upstream.weights);
     json!({

@@ -15,7 +15,7 @@ fn limits(memory_bytes: usize, max_bytes: u64, spool_dir: &Path) -> BodyLimits {
     BodyLimits { memory_bytes, max_bytes, timeout: PATIENCE, spool_dir: spool_dir.to_owned() }
 }
 
-/// No test that keeps to memory needs a directory.
+/// Tests that keep bodies in memory need no directory.
 fn in_memory() -> BodyLimits {
     limits(1 << 20, 1 << 20, Path::new("/nonexistent"))
 }
@@ -87,7 +87,7 @@ async fn chunks_of_unknown_number_are_joined_in_memory() {
     assert_eq!(bytes_of(&body).await, pieces);
 }
 
-/// The spool directory does not exist: nothing was spooled.
+/// The spool directory does not exist, so nothing was spooled.
 #[tokio::test]
 async fn a_body_of_exactly_the_memory_limit_is_kept_in_memory() {
     let pieces = patterned(3000);
@@ -148,7 +148,7 @@ async fn the_totals_are_given_back_with_the_body() {
     assert_eq!(budget.body_bytes(), (0, 0));
 }
 
-/// Rule 13: 338 clients that said "1 MiB" and sent four bytes held the memory of all bodies.
+/// Rule 13: 338 clients that declared "1 MiB" and sent four bytes held the memory of all bodies.
 #[tokio::test]
 async fn a_body_holds_what_has_arrived_and_not_what_it_says() {
     for (declared, memory_bytes) in [(900_000, 1 << 20), (50_000_000, 1 << 20)] {
@@ -171,11 +171,11 @@ async fn a_body_holds_what_has_arrived_and_not_what_it_says() {
             outcome = receiving => panic!("it is not complete: {outcome:?}"),
             () = sending => {}
         }
-        assert_eq!(budget.body_bytes().1, 0, "no file is made for so few");
+        assert_eq!(budget.body_bytes().1, 0, "no file is created for four bytes");
     }
 }
 
-/// A body that says that it is large, and comes, goes to a file.
+/// A body that is declared large, and arrives, goes to a file.
 #[tokio::test]
 async fn a_large_body_moves_to_the_spool_when_it_is_no_longer_small() {
     let (dir, bytes) = (TempDir::new().unwrap(), patterned(300_000));

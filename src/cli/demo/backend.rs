@@ -1,4 +1,4 @@
-//! The demo's backend: it keeps what is written under each path, and knows nothing of tags and conditions.
+//! The demo's backend: it keeps what is written under each path, and has no notion of tags and conditions.
 
 use std::{
     collections::HashMap,
@@ -16,10 +16,10 @@ use crate::server::Listeners;
 
 /// The largest document, in bytes; it is kept in memory.
 const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
-/// How many documents there can be.
+/// The largest number of documents.
 const DOCUMENTS_MAX: usize = 1000;
 
-/// What was written, by path.
+/// The documents, by path.
 #[derive(Debug, Default)]
 struct Documents(Mutex<HashMap<String, Vec<u8>>>);
 

@@ -19,7 +19,7 @@ mod walk;
 /// Any free port.
 const FREE_PORT: &str = "127.0.0.1:0";
 
-/// More than a browser and a terminal open.
+/// More connections than a browser and a terminal open.
 const CONNECTIONS: usize = 64;
 
 pub(super) fn execute(options: &DemoOptions) -> ExitCode {
@@ -35,9 +35,9 @@ fn demonstrate(once: bool) -> Result<(), Box<dyn Error>> {
     let mut config = config::from_upstream(&upstream, Policy::Optimistic, &[FREE_PORT.to_owned()])
         .map_err(|problems| problems.to_string())?
         .config;
-    // The walk is what there is to read; RUST_LOG=info shows the access log as well.
+    // The walk is the output; RUST_LOG=info shows the access log as well.
     config.telemetry.level = LogLevel::Warn;
-    // Who tries it alone need not raise the limit of open files.
+    // A single user need not raise the limit of open files.
     config.server.max_connections = CONNECTIONS;
     let _telemetry = telemetry::init(&config.telemetry, false)?;
     let listeners = Listeners::bind(&config.server.listen)?;
@@ -73,7 +73,7 @@ fn address(listeners: &Listeners) -> Result<SocketAddr, Box<dyn Error>> {
 }
 
 fn print_outlook(proxy: SocketAddr, upstream: &str) {
-    print(format_args!("\n# Go on by hand at http://{proxy}; at {upstream} nothing is checked."));
+    print(format_args!("\n# Continue by hand at http://{proxy}; at {upstream} nothing is checked."));
     print("# In front of your own server: ifmatch run --upstream http://127.0.0.1:9000 --policy optimistic");
     print("# Ctrl-C ends the demo.");
 }

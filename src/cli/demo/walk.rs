@@ -12,7 +12,7 @@ use super::super::print;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The document that the walk is about.
 const PATH: &str = "/notes/1";
-/// The fields of an answer that are worth a line.
+/// The fields of an answer that are shown.
 const SHOWN: [&str; 1] = ["etag"];
 
 /// One step: what it shows, the request, and the status that it must end with.
@@ -30,7 +30,7 @@ struct DemoAnswer {
     body: String,
 }
 
-/// Goes through all steps. The error is the first one that ended otherwise than it must.
+/// Goes through all steps. The error is the first step that did not end as it must.
 pub(super) fn walk(proxy: SocketAddr) -> io::Result<()> {
     let none = "*";
     let step = |says, method, condition, body, status| DemoStep { says, method, condition, body, status };
@@ -64,7 +64,7 @@ fn take(proxy: SocketAddr, step: &DemoStep<'_>) -> io::Result<DemoAnswer> {
     }
     match answer.head.split(' ').nth(1) {
         Some(status) if status == step.status => Ok(answer),
-        _ => Err(io::Error::other(format!("this should have ended with {}", step.status))),
+        _ => Err(io::Error::other(format!("this step should have ended with {}", step.status))),
     }
 }
 
@@ -88,7 +88,7 @@ fn ask(proxy: SocketAddr, step: &DemoStep<'_>) -> io::Result<DemoAnswer> {
     )?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
-    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(|| io::Error::other("an answer without an end"))?;
+    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(|| io::Error::other("the answer has no whole head"))?;
     Ok(DemoAnswer { head: head.to_owned(), body: body.to_owned() })
 }
 

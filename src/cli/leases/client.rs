@@ -1,4 +1,4 @@
-//! A client of the admin listener: one request over a connection of its own.
+//! A client of the admin listener: one request per connection.
 
 use std::{env, error::Error, fs, io, path::Path, path::PathBuf, time::Duration};
 
@@ -16,16 +16,16 @@ use tokio::{
 
 use crate::admin::ADMIN_FIELD;
 
-/// Where a token is looked for that no file has.
+/// The environment variable that holds the token if no file is given.
 const TOKEN_VARIABLE: &str = "IFMATCH_ADMIN_TOKEN";
-/// How long a connection may take to be made.
+/// How long it may take to connect.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How long an answer may take: a little more than the listener takes itself.
+/// How long an answer may take: a little more than the listener allows itself.
 const ANSWER_MAX: Duration = Duration::from_secs(100);
-/// Bytes of an answer.
+/// The largest answer, in bytes.
 const ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
-/// Where an admin listener is, and what it asks for.
+/// The address of an admin listener, and the token that it requires.
 pub(super) struct AdminClient {
     place: AdminAddress,
     token: Option<String>,
@@ -38,10 +38,10 @@ enum AdminAddress {
     Unix(PathBuf),
 }
 
-/// What went wrong, as it is told to the user.
+/// Why a command failed, in words for the user.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CommandFailure {
-    #[error("{0:?} is no address of an admin listener: write http://127.0.0.1:9901 or unix:/path")]
+    #[error("{0:?} is not the address of an admin listener: write http://127.0.0.1:9901 or unix:/path")]
     Address(String),
     #[error("the token cannot be read from {}", .0.display())]
     Token(PathBuf, #[source] io::Error),
@@ -54,7 +54,7 @@ pub(super) enum CommandFailure {
 }
 
 impl AdminClient {
-    /// The client of a listener, with the token of a file or of the environment, if there is one.
+    /// Creates the client of a listener, with the token from a file or from the environment, if there is one.
     pub(super) fn new(address: &str, token_file: Option<&Path>) -> Result<Self, CommandFailure> {
         let token = match token_file {
             Some(path) => {
@@ -66,12 +66,12 @@ impl AdminClient {
         Ok(Self { place: place(address).ok_or_else(|| CommandFailure::Address(address.to_owned()))?, token })
     }
 
-    /// The JSON of a GET.
+    /// Sends a GET and returns the JSON of the answer.
     pub(super) async fn get(&self, target: &str) -> Result<Value, CommandFailure> {
         self.ask(Method::GET, target, None).await
     }
 
-    /// The JSON of a POST.
+    /// Sends a POST and returns the JSON of the answer.
     pub(super) async fn post(&self, target: &str, document: &Value) -> Result<Value, CommandFailure> {
         self.ask(Method::POST, target, Some(document)).await
     }
@@ -145,14 +145,14 @@ fn place(address: &str) -> Option<AdminAddress> {
     Some(AdminAddress::Tcp(format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80))))
 }
 
-/// Sends a request, and reads its answer up to a limit.
+/// Sends a request and reads its answer up to a limit.
 async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), CommandFailure>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let lost = |error: hyper::Error| CommandFailure::NoAnswer(Some(error.into()));
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
-    // It ends with the answer; how, the request is told.
+    // The connection ends with the answer; the request reports how it ended.
     tokio::spawn(async move { drop(connection.await) });
     let response: Response<Incoming> = sender.send_request(request).await.map_err(lost)?;
     let status = response.status();

@@ -1,4 +1,4 @@
-//! `ifmatch leases`: what an operator sees and does of leases, through the admin listener.
+//! `ifmatch leases`: shows and breaks leases, through the admin listener.
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode, time::Duration};
 
@@ -13,20 +13,20 @@ mod client;
 
 use client::{AdminClient, CommandFailure};
 
-/// What is written out in a query.
+/// The characters that are percent-encoded in a query.
 const IN_QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'&').add(b'+').add(b'<').add(b'>');
 const HEADINGS: [&str; 7] = ["KEY", "STATE", "HOLDER", "AGE", "REMAINING", "FENCE", "CLIENT"];
 
-/// What `ifmatch leases` was asked for.
+/// The options of `ifmatch leases`.
 #[derive(Debug, Args)]
 pub(super) struct LeasesOptions {
     /// The admin listener: `http://host:port` or `unix:/path`.
     #[arg(long, global = true, value_name = "URL", default_value = "http://127.0.0.1:9901")]
     admin: String,
-    /// The file of its token; else the variable `IFMATCH_ADMIN_TOKEN` has it, if it asks for one.
+    /// The file of its token; without it, the variable `IFMATCH_ADMIN_TOKEN` holds the token, if there is one.
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Print JSON, as the admin listener gives it.
+    /// Print JSON, as the admin listener returns it.
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -37,13 +37,13 @@ pub(super) struct LeasesOptions {
 enum LeaseCommand {
     /// List leases.
     List {
-        /// Only of resources whose keys begin with this.
+        /// Only leases of resources whose keys begin with this.
         #[arg(long, value_name = "PREFIX", default_value = "")]
         prefix: String,
-        /// Only in these states: leased, breaking, broken, expired; several with commas. "" is all.
+        /// Only leases in these states, separated by commas: leased, breaking, broken, expired; "" means all.
         #[arg(long, value_name = "STATES", default_value = "leased,breaking")]
         state: String,
-        /// Only of holders whose label contains this.
+        /// Only leases of holders whose label contains this.
         #[arg(long, value_name = "TEXT")]
         holder: Option<String>,
     },
@@ -55,17 +55,17 @@ enum LeaseCommand {
         #[arg(long, value_name = "DURATION", default_value = "0s")]
         period: String,
     },
-    /// Show all that is known of a resource.
+    /// Show everything that is known of a resource.
     Show {
         /// The key of the resource.
         key: String,
     },
-    /// Forget what is known of a resource, or of all under a prefix: after the backend was edited by hand.
+    /// Forget what is known of a resource, or of all under a prefix, after the backend was edited by hand.
     Forget {
         /// The key of the resource.
         #[arg(required_unless_present = "prefix", conflicts_with = "prefix")]
         key: Option<String>,
-        /// What the keys of the resources begin with; "" is all of them.
+        /// The prefix of the resources' keys; "" means all of them.
         #[arg(long, value_name = "PREFIX")]
         prefix: Option<String>,
     },
@@ -132,7 +132,7 @@ struct CommandResult {
     cursor: Option<String>,
 }
 
-/// All leases, page by page, in the order of their keys.
+/// Lists all leases, page by page, in the order of their keys.
 async fn list(
     client: &AdminClient,
     prefix: &str,
@@ -154,7 +154,7 @@ async fn list(
     }
 }
 
-/// Forgets page by page.
+/// Forgets resources, page by page.
 async fn forget(
     client: &AdminClient,
     key: Option<&str>,
@@ -177,12 +177,12 @@ fn read<T: DeserializeOwned>(document: Value) -> Result<T, CommandFailure> {
     serde_json::from_value(document).map_err(|error| CommandFailure::NoAnswer(Some(error.into())))
 }
 
-/// A text of a JSON object.
+/// Returns a text member of a JSON object.
 fn text(object: &Value, member: &str) -> Option<String> {
     Some(object.get(member)?.as_str()?.to_owned())
 }
 
-/// A number of a JSON object.
+/// Returns a number member of a JSON object.
 fn number(object: &Value, member: &str) -> Option<u64> {
     object.get(member)?.as_u64()
 }
@@ -215,7 +215,7 @@ fn print_table(leases: &[Value]) {
     }
 }
 
-/// Whole seconds, as one word.
+/// Formats a time in whole seconds, as one word.
 fn short(milliseconds: u64) -> String {
     humantime::format_duration(Duration::from_secs(milliseconds / 1_000)).to_string().replace(' ', "")
 }

@@ -1,14 +1,14 @@
-//! What a reload would change, as a pure function over two configurations.
+//! The effects of a reload, as a pure function of two configurations.
 //!
 //! # Design
 //!
-//! *When is a change more than a swap?* Two writes on one resource exclude each other because they find each other's mark
-//! under one key. A reload that changes keys, or whether there are marks at all, lets an old write and a new one pass
-//! each other unseen. So each place where a target may come under other rules is found here, and the writes under way
-//! there have to end before it happens.
+//! *Why is it not enough to swap the configurations?* Two writes on one resource exclude each other because each finds
+//! the other's mark under the same key. If a reload changes keys, or whether there are marks at all, an old write and a
+//! new one do not see each other. So this module finds each route whose targets may come under other rules. The writes
+//! under way there have to end before the reload takes effect.
 //!
-//! *Why is "exclusive" special?* Under `writers = "exclusive"` a tag that was issued long ago is believed as long as the
-//! record tells of no write since. Where writes could come past that record, it lies.
+//! *Why is "exclusive" special?* Under `writers = "exclusive"` the proxy trusts an old tag as long as the record shows
+//! no later write. If writes could bypass that record, it may be wrong.
 
 use std::sync::Arc;
 
@@ -23,29 +23,29 @@ use crate::core::{
 #[cfg(test)]
 mod tests;
 
-/// What a reload would change.
+/// The effects of a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReloadPlan {
-    /// The names of routes that are new.
+    /// The names of the new routes.
     pub added: Vec<String>,
-    /// The names of routes that are gone.
+    /// The names of the removed routes.
     pub removed: Vec<String>,
-    /// The names of routes that are there before and after, and not the same.
+    /// The names of the routes that exist before and after the reload, but differ.
     pub changed: Vec<String>,
-    /// What the file says otherwise, and takes effect with the next start alone: keys and tables.
+    /// The changed keys and tables that take effect only at the next start.
     pub needs_restart: Vec<&'static str>,
-    /// The places, among the old routes, of those whose writes must have ended before the change.
+    /// The indexes of the old routes whose writes must have ended before the change.
     pub must_settle: Vec<usize>,
-    /// The places of those among them on which no lease may live, unless the operator insists.
+    /// The indexes of those among them that must have no live lease, unless the operator insists.
     pub must_be_unleased: Vec<usize>,
-    /// The names of new routes that would believe what is remembered from a time when writes could pass unseen.
+    /// The names of the new routes that would trust records from a time when writes could pass unseen.
     pub untrusted: Vec<String>,
-    /// For each new route, the place of the old one that it continues: of the same pattern, and on which the same writes
-    /// exclude each other.
+    /// For each new route, the index of the old route that it continues. Both have the same pattern, and on both the
+    /// same writes exclude each other.
     pub continued: Vec<Option<usize>>,
 }
 
-/// What decides which writes on a target exclude each other.
+/// The settings that decide which writes on a target exclude each other.
 #[derive(PartialEq, Eq)]
 struct Exclusion<'a> {
     identity: &'a str,
@@ -55,8 +55,8 @@ struct Exclusion<'a> {
     reading_methods: Vec<&'a str>,
 }
 
-/// What a reload from one configuration to another would change. `lingering` are routes of still earlier ones, on which
-/// writes may be under way; their places come after those of the old configuration.
+/// Returns the effects of a reload from one configuration to another. `lingering` are routes of still earlier
+/// configurations on which writes may be under way; their indexes follow those of the old configuration.
 pub fn plan(old: &Config, lingering: &[Arc<Route>], new: &Config) -> ReloadPlan {
     let continued = continued(&old.routes, &new.routes);
     let gives = |from: &Route, to: &Route| gives(from, to, &old.routes, &new.routes);
@@ -91,7 +91,7 @@ pub fn plan(old: &Config, lingering: &[Arc<Route>], new: &Config) -> ReloadPlan 
 }
 
 impl Config {
-    /// This configuration, but with that of the running process where only its next start can change it.
+    /// Returns this configuration, with the running process's values for all settings that only a start can change.
     #[must_use]
     pub fn beside(self, running: &Self) -> Self {
         let old = running.server.clone();
@@ -115,7 +115,7 @@ impl Config {
     }
 }
 
-/// What differs and is read at the start alone. Each field is named here: whoever adds one has to decide.
+/// Returns the differing keys that only a start reads. Each field is named here, so that a new field forces a decision.
 fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
     let Config { server, admin, store, telemetry, routes: _ } = old;
     let Server {
@@ -164,7 +164,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
 fn named_changes(old: &[Arc<Route>], new: &[Arc<Route>]) -> ReloadPlan {
     let find = |routes: &'_ [Arc<Route>], name: &str| routes.iter().find(|route| route.name == name).cloned();
     let name = |route: &Arc<Route>| route.name.clone();
-    // What stands beside it is said of those routes.
+    // A change of the routes beside this one is reported for those routes.
     let differs = |route: &Arc<Route>, old: Arc<Route>| {
         let Route { beside_guarded, reads_may_be_leased, .. } = *old;
         *old != Route { beside_guarded, reads_may_be_leased, ..Route::clone(route) }
@@ -183,8 +183,8 @@ fn continued(old: &[Arc<Route>], new: &[Arc<Route>]) -> Vec<Option<usize>> {
     new.iter().map(|new| old.iter().position(|old| continues(old, new))).collect()
 }
 
-/// Whether a target that one route served before may be the other's after. Of two routes of one configuration the
-/// narrower wins what they share.
+/// Returns whether a target of the old route may belong to the new one after the reload. Of two routes in one
+/// configuration the narrower wins their common targets.
 fn gives(from: &Route, to: &Route, old: &[Arc<Route>], new: &[Arc<Route>]) -> bool {
     let has_pattern =
         |routes: &[Arc<Route>], of: &Route| routes.iter().any(|route| relate(route, of) == Relation::Same);
@@ -196,7 +196,8 @@ fn gives(from: &Route, to: &Route, old: &[Arc<Route>], new: &[Arc<Route>]) -> bo
     }
 }
 
-/// How the requests of two routes lie to each other; where one of them changes paths, how what the upstream gets does.
+/// Returns the relation between the requests of two routes. If they change paths differently, it compares the requests
+/// that the upstream receives.
 fn relate(a: &Route, b: &Route) -> Relation {
     if a.mapping != b.mapping {
         return relation((&HostPattern::Any, &a.upstream_path), (&HostPattern::Any, &b.upstream_path));
@@ -204,8 +205,8 @@ fn relate(a: &Route, b: &Route) -> Relation {
     relation((&a.host, &a.path), (&b.host, &b.path))
 }
 
-/// Whether a write through one route and a write through the other on the same target exclude each other, as those
-/// through one of them do. Where no write excludes another there is nothing to lose.
+/// Returns whether writes through the two routes on the same target exclude each other, as two writes through one of
+/// them do. If neither route makes writes exclude each other, nothing can be lost.
 fn exclude_alike(a: &Route, b: &Route) -> bool {
     let same_captures = || a.path == b.path || !a.key.needs_captures();
     match (exclusion(a), exclusion(b)) {
@@ -215,7 +216,7 @@ fn exclude_alike(a: &Route, b: &Route) -> bool {
     }
 }
 
-/// `None` where no write excludes another.
+/// Returns the exclusion of a route; `None` if its writes do not exclude each other.
 fn exclusion(route: &Route) -> Option<Exclusion<'_>> {
     let guard = route.guard.as_ref().filter(|guard| !guard.observe)?;
     let mut reading_methods: Vec<&str> = guard.safe_methods.iter().map(http::Method::as_str).collect();
@@ -233,7 +234,7 @@ fn has_leases(route: &Route) -> bool {
     exclusion(route).is_some_and(|exclusion| exclusion.leases.is_some())
 }
 
-/// Whether a tag that was issued long ago is believed on a route.
+/// Returns whether the proxy trusts an old tag on a route.
 fn trusts(route: &Route) -> bool {
     exclusion(route).is_some() && route.guard.as_ref().is_some_and(|guard| guard.writers == Writers::Exclusive)
 }

@@ -1,14 +1,14 @@
-//! What a reload has to wait for, route by route.
+//! Tests of what a reload has to wait for, route by route.
 
 use std::{fmt::Write as _, sync::Arc};
 
 use super::{ReloadPlan, plan};
 use crate::config::{Config, Route, parse};
 
-/// What it is about, the old routes, the new ones, and the places among the old ones that are expected.
+/// The subject, the old routes, the new ones, and the expected indexes among the old ones.
 type Case<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [usize]);
 
-/// A file with these routes, each a table without its head, to the upstreams `a` and `b`.
+/// A configuration with these routes, each a table without its heading, and the upstreams `a` and `b`.
 fn config(routes: &[&str]) -> Config {
     let mut text =
         "[upstreams.a]\nservers = [\"127.0.0.1:1\"]\n[upstreams.b]\nservers = [\"127.0.0.1:2\"]\n".to_owned();
@@ -52,10 +52,10 @@ fn routes_are_told_by_their_names() {
         (vec!["new".into()], vec!["free".into()], vec!["docs".into()])
     );
     let plan = planned(&[OPEN_DOCS], &[OPEN_DOCS, "name = \"guarded\"\npath = \"/x\"\npolicy = \"optimistic\""]);
-    assert_eq!(plan.changed, Vec::<String>::new(), "what stands beside a route is no change of it");
+    assert_eq!(plan.changed, Vec::<String>::new(), "a change beside a route is no change of the route");
 }
 
-/// What decides which writes exclude each other: old, new, and which of the old routes have to be quiet.
+/// Each case has the old routes, the new ones, and the old ones whose writes have to end.
 #[test]
 fn writes_settle_where_others_would_no_longer_see_them() {
     let key = with(DOCS, "key = \"{id}\"");
@@ -141,7 +141,7 @@ fn memory_is_believed_only_where_every_write_was_seen() {
     }
 }
 
-/// Writes that no record tells of may be under way on a route that an earlier reload took away.
+/// Writes without a record may be under way on a route that an earlier reload removed.
 #[test]
 fn routes_of_earlier_reloads_settle_where_a_guarded_one_comes() {
     let lingering: Vec<Arc<Route>> = config(&[OPEN_DOCS]).routes;

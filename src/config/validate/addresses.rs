@@ -1,12 +1,12 @@
-//! Which servers of a file are one server under two addresses.
+//! Finds servers of a file that are one server under two addresses.
 //!
 //! # Design
 //!
-//! *Why is a name that does not resolve no problem?* A file is checked where it is written too, and a name may be known only
-//! where it is used. The start looks again.
+//! *Why is an unresolvable name not a problem?* A file is also checked on the machine where it is written, and a name
+//! may resolve only where the file is used. The start checks again.
 //!
-//! *Why may two names of one address be two servers?* Behind one address of an ingress there are many hosts. Where each
-//! upstream is sent a `Host` of its own, and the address is none of this machine, that host tells them apart.
+//! *Why may two names of one address be two servers?* One address of an ingress serves many hosts. If each upstream is
+//! sent a different `Host`, and the address is not on this machine, the host tells the servers apart.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,23 +20,23 @@ use std::{
 
 use super::super::Upstream;
 
-/// How long all names of a file may take together: a resolver that answers takes milliseconds.
+/// The time limit for resolving all names of a file together; a resolver that answers takes milliseconds.
 const LOOKUPS_MAX: Duration = Duration::from_secs(2);
 
-/// Where a server listens.
+/// The place where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ServerPlace {
     Tcp(SocketAddr),
     Unix(PathBuf),
-    /// A name with its port, known or not.
+    /// A name with its port, whether it resolves or not.
     Name(String),
 }
 
-/// The places of servers.
+/// The places of servers, by their text in the file.
 pub(super) struct ServerPlaces(BTreeMap<String, BTreeSet<ServerPlace>>);
 
 impl ServerPlaces {
-    /// Those of the servers of these upstreams. Nobody is asked where there is nothing to compare.
+    /// Returns the places of the servers of these upstreams. No name is resolved if there is nothing to compare.
     pub(super) fn of<'a>(upstreams: impl Iterator<Item = &'a Upstream> + Clone) -> Self {
         let identities: BTreeSet<&str> = upstreams.clone().map(|upstream| upstream.identity.as_str()).collect();
         if identities.len() < 2 {
@@ -52,7 +52,7 @@ impl ServerPlaces {
         Self(places)
     }
 
-    /// Whether a server of one upstream is one of another's.
+    /// Returns whether a server of one upstream is also a server of another.
     pub(super) fn are_one(&self, one: (&Upstream, &str), other: (&Upstream, &str)) -> bool {
         if one.1 == other.1 {
             return true;
@@ -67,7 +67,7 @@ impl ServerPlaces {
     }
 }
 
-/// What the text alone says.
+/// Returns the place that the text alone names.
 fn written(server: &str) -> ServerPlace {
     if let Some(path) = server.strip_prefix("unix:") {
         return ServerPlace::Unix(fs::canonicalize(path).unwrap_or_else(|_| path.into()));
@@ -79,14 +79,14 @@ fn written(server: &str) -> ServerPlace {
     ServerPlace::Name(format!("{}:{port}", name.strip_suffix('.').unwrap_or(name)))
 }
 
-/// One address for one place: a server that is reached by `0.0.0.0`, `[::]` or `[::1]` is one of this machine.
+/// Returns one spelling per place: `0.0.0.0`, `[::]` and `[::1]` all reach a server of this machine.
 fn canonical(address: SocketAddr) -> SocketAddr {
     let ip = address.ip().to_canonical();
     let is_own = ip.is_unspecified() || matches!(ip, IpAddr::V6(ip) if ip.is_loopback());
     SocketAddr::new(if is_own { Ipv4Addr::LOCALHOST.into() } else { ip }, address.port())
 }
 
-/// The addresses of those names that are known in time. A thread that waits longer is left alone: it ends by itself.
+/// Returns the addresses of the names that resolve in time. A thread that takes longer is left to end by itself.
 fn look_up(names: Vec<String>) -> Vec<(String, Vec<SocketAddr>)> {
     let (sender, receiver) = mpsc::channel();
     let end = Instant::now() + LOOKUPS_MAX;
@@ -94,7 +94,7 @@ fn look_up(names: Vec<String>) -> Vec<(String, Vec<SocketAddr>)> {
         let sender = sender.clone();
         thread::spawn(move || {
             let found = name.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
-            // Nobody may be waiting any more.
+            // The receiver may have stopped waiting.
             let _ = sender.send((name, found));
         });
     }

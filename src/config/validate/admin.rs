@@ -38,7 +38,7 @@ pub(super) fn admin(check: &mut Check<'_>, raw: &raw::Admin) -> Option<Admin> {
     Some(Admin { listen: address, hosts, token })
 }
 
-/// What is said of a listener that is not there was meant for one.
+/// Reports keys of an admin listener if there is none: their author meant to have one.
 fn refuse_without_listener(check: &mut Check<'_>, raw: &raw::Admin) {
     let texts = [("token_file", &raw.token_file), ("token_env", &raw.token_env)];
     let said = texts.iter().filter_map(|(key, text)| {
@@ -55,7 +55,7 @@ fn token(check: &mut Check<'_>, raw: &raw::Admin) -> Option<TokenSource> {
     let is_said = |text: &&Text| !text.get_ref().is_empty();
     let (file, variable) = (raw.token_file.as_ref().filter(is_said), raw.token_env.as_ref().filter(is_said));
     if let (Some(_), Some(variable)) = (file, variable) {
-        check.problem(variable.span(), "token_file and token_env are two places for one token");
+        check.problem(variable.span(), "token_file and token_env both name the token");
     }
     if let Some(file) = file {
         if !Path::new(file.get_ref()).is_absolute() {
@@ -66,27 +66,27 @@ fn token(check: &mut Check<'_>, raw: &raw::Admin) -> Option<TokenSource> {
     let variable = variable?;
     let name = variable.get_ref();
     if !name.chars().all(|each| each.is_ascii_alphanumeric() || each == '_') {
-        // Whoever writes the token itself here must not find it in a log.
+        // The value may be the token itself, which must not appear in a log.
         check.whole(
-            "token_env in [admin] is no name of a variable",
+            "token_env in [admin] is not the name of a variable",
             "write the name of the variable that holds the token: \"IFMATCH_ADMIN_TOKEN\"",
         );
     }
     Some(TokenSource::Environment(name.clone()))
 }
 
-/// A name that requests may come under, without a port.
+/// Reads a host name that admin requests may carry, without a port.
 fn host(check: &mut Check<'_>, text: &Text) -> Option<String> {
     let name = text.get_ref().to_ascii_lowercase();
     let authority = name.parse::<Authority>().ok().filter(|authority| authority.host() == name);
     if authority.is_none() {
-        let message = format!("hosts: {:?} is no name of a host", text.get_ref());
+        let message = format!("hosts: {:?} is not a host name", text.get_ref());
         check.hinted(text.span(), message, "write it without a port: \"admin.example.com\"");
     }
     authority.map(|_| name)
 }
 
-/// Whether nobody but this machine can connect.
+/// Returns whether only this machine can connect.
 fn is_local(listen: &Listen) -> bool {
     let Listen::Tcp(address) = listen else { return true };
     let Ok(authority) = address.parse::<Authority>() else { return false };

@@ -1,4 +1,4 @@
-//! How the servers of an upstream share its load, how they are checked, and what they are sent of the client.
+//! The keys for load balancing, connection limits, health checks, `Host` and trusted proxies.
 
 use std::net::IpAddr;
 
@@ -15,14 +15,14 @@ use super::{
     check::Check,
 };
 
-/// Stands for all who come over a unix socket.
+/// The word for all peers that connect over a unix socket.
 const UNIX: &str = "unix";
-/// What a check asks for where nothing is said.
+/// The default path of a health check.
 const DEFAULT_PATH: &str = "/";
-/// Which statuses are good where nothing is said.
+/// The default statuses of a healthy server.
 const DEFAULT_STATUS: &str = "2xx";
 
-/// The weight of each server, in their order.
+/// Returns the weight of each server, in the order of `servers`.
 pub(super) fn weights(check: &mut Check<'_>, raw: &raw::Upstream, servers: &[String]) -> Vec<u32> {
     let mut weights = vec![1; servers.len()];
     for (server, weight) in &raw.weights {
@@ -31,18 +31,22 @@ pub(super) fn weights(check: &mut Check<'_>, raw: &raw::Upstream, servers: &[Str
             Some(known) => {
                 *known = u32::try_from(check.count(Some(weight), limits::WEIGHT)).unwrap_or(1);
             }
-            // A server that could not be read was reported.
+            // A server that could not be read has been reported.
             None if servers.is_empty() => {}
             None => {
                 let hint = format!("the servers are {}", servers.join(", "));
-                check.hinted(server.span(), format!("weights names {:?}, which is no server", server.get_ref()), hint);
+                check.hinted(
+                    server.span(),
+                    format!("weights names {:?}, which is not one of the servers", server.get_ref()),
+                    hint,
+                );
             }
         }
     }
     weights
 }
 
-/// What decides which server an unguarded request goes to. What a hash is made of means nothing without a hash.
+/// Returns how the server for an unguarded request is chosen. Reports `hash_by` if no hash is used.
 pub(super) fn balance(check: &mut Check<'_>, raw: &raw::Upstream) -> (Balance, HashBy) {
     let balance = check.word("balance", raw.balance.as_ref()).unwrap_or_default();
     let hash_by = check.word("hash_by", raw.hash_by.as_ref()).unwrap_or_default();
@@ -62,7 +66,7 @@ pub(super) fn connections(check: &mut Check<'_>, raw: &raw::Upstream) -> Connect
     }
 }
 
-/// The active checks; `None` where they are off.
+/// Returns the active health checks; `None` if they are off.
 pub(super) fn health(check: &mut Check<'_>, raw: &raw::Health) -> Option<HealthCheck> {
     let kind = check.word("health.check", raw.check.as_ref()).unwrap_or(CheckWord::Off);
     let path = path(check, raw.path.as_ref());
@@ -78,7 +82,7 @@ pub(super) fn health(check: &mut Check<'_>, raw: &raw::Health) -> Option<HealthC
         [("health.path", &raw.path, DEFAULT_PATH), ("health.status", &raw.status, DEFAULT_STATUS)]
     {
         if let Some(text) = text.as_ref().filter(|text| kind != CheckWord::Http && text.get_ref() != default) {
-            let message = format!("{key} has no effect where health.check is {:?}", kind.word());
+            let message = format!("{key} has no effect if health.check is {:?}", kind.word());
             check.hinted(text.span(), message, "write check = \"http\"");
         }
     }
@@ -100,20 +104,20 @@ fn path(check: &mut Check<'_>, value: Option<&Text>) -> String {
     let path = value.get_ref();
     let is_target = path.starts_with('/') && !path.contains('#') && path.parse::<PathAndQuery>().is_ok();
     if !is_target {
-        check.hinted(value.span(), format!("health.path is {path:?}, which is no path"), "write \"/healthz\"");
+        check.hinted(value.span(), format!("health.path is {path:?}, which is not a path"), "write \"/healthz\"");
         return DEFAULT_PATH.to_owned();
     }
     path.clone()
 }
 
-/// A word, or the name of a host.
+/// Reads `host_header`: a word, or the name of a host.
 pub(super) fn host_header(check: &mut Check<'_>, value: Option<&Text>) -> HostHeader {
     const HINT: &str = r#"it is "preserve", "upstream", or the name of a host: "docs.internal", "localhost:80""#;
     let Some(value) = value else { return HostHeader::Preserve };
     match value.get_ref().as_str() {
         "preserve" => HostHeader::Preserve,
         "upstream" => HostHeader::Upstream,
-        // A single word is rather a misspelt one than a host.
+        // A single word is more likely a misspelt word than a host.
         name if name.contains(['.', ':']) && is_authority(name) => HostHeader::Named(name.to_owned()),
         name => {
             check.hinted(value.span(), format!("host_header cannot be {name:?}"), HINT);
@@ -122,7 +126,7 @@ pub(super) fn host_header(check: &mut Check<'_>, value: Option<&Text>) -> HostHe
     }
 }
 
-/// Networks and addresses, and those who come over a unix socket.
+/// Reads `trusted_proxies`: networks, addresses, and the word for peers over a unix socket.
 pub(super) fn trusted_proxies(check: &mut Check<'_>, value: Option<&Texts>) -> TrustedProxies {
     const HINT: &str = r#"write "10.0.0.0/8", "192.0.2.1", "2001:db8::/32" or "unix""#;
     let Some(value) = value else { return TrustedProxies::default() };
@@ -133,7 +137,7 @@ pub(super) fn trusted_proxies(check: &mut Check<'_>, value: Option<&Texts>) -> T
         }
         let network = written.parse::<IpNet>().or_else(|_| written.parse::<IpAddr>().map(IpNet::from));
         if network.is_err() {
-            check.hinted(text.span(), format!("trusted_proxies: {written:?} is no network"), HINT);
+            check.hinted(text.span(), format!("trusted_proxies: {written:?} is not a network"), HINT);
         }
         network.ok()
     });

@@ -1,4 +1,4 @@
-//! What every part of the file is checked with: a value or its default, inside its range.
+//! The checks that all parts of the file use. Each returns a value within its range, or the default.
 
 use std::{fmt::Display, ops::Range, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::config::{
     words::{Word, similar},
 };
 
-/// The file under check and what was found so far.
+/// The file under check, with the problems and warnings so far.
 pub(super) struct Check<'a> {
     pub(super) source: Source<'a>,
     pub(super) written: &'a WrittenKeys,
@@ -28,12 +28,12 @@ impl Check<'_> {
         self.problems.push(self.source.problem(span, message));
     }
 
-    /// Reports a problem with what would mend it.
+    /// Reports a problem with a hint on how to solve it.
     pub(super) fn hinted(&mut self, span: Range<usize>, message: impl Into<String>, hint: impl Into<String>) {
         self.problems.push(self.source.problem(span, message).hint(hint));
     }
 
-    /// Tells of what is allowed but rarely meant.
+    /// Warns of a setting that is allowed but rarely meant.
     pub(super) fn warn(&mut self, span: Range<usize>, message: impl Into<String>, hint: impl Into<String>) {
         self.warnings.push(self.source.problem(span, message).hint(hint));
     }
@@ -53,16 +53,16 @@ impl Check<'_> {
         self.within(parsed, limit, units::show_size)
     }
 
-    /// A size of what is held in memory.
+    /// Reads the size of data that is held in memory.
     pub(super) fn memory(&mut self, value: Option<&Text>, limit: Limit<u64>) -> usize {
-        // The limits of such keys fit; on a machine where they do not, the most that it can address is meant.
+        // On a machine whose address space is smaller than the value, the value means all that it can address.
         usize::try_from(self.bytes(value, limit)).unwrap_or(usize::MAX)
     }
 
     pub(super) fn count(&mut self, value: Option<&Number>, limit: Limit<usize>) -> usize {
         let Some(value) = value else { return limit.default };
         let number = *value.get_ref();
-        // Below zero is below every least value: said by the same message.
+        // A negative number is below every minimum, so the same message reports it.
         let parsed = usize::try_from(number).ok().filter(|count| (limit.min..=limit.max).contains(count));
         parsed.unwrap_or_else(|| {
             let bounds = format!("{} is {number}, it is from {} to {}", limit.key, limit.min, limit.max);
@@ -71,7 +71,7 @@ impl Check<'_> {
         })
     }
 
-    /// A word of a closed set.
+    /// Reads a word of a closed set.
     pub(super) fn word<T: Word>(&mut self, key: &str, value: Option<&Text>) -> Option<T> {
         let value = value?;
         let word = value.get_ref();
@@ -82,7 +82,7 @@ impl Check<'_> {
             let list = forms.map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
             if T::is_later(word) {
                 let message = format!("{key} = {word:?} is not in this version of ifmatch");
-                self.hinted(value.span(), message, format!("this version knows {list}"));
+                self.hinted(value.span(), message, format!("this version supports {list}"));
             } else {
                 let hint = similar(word, known)
                     .map_or_else(|| format!("it is one of {list}"), |meant| format!("did you mean {meant:?}?"));
@@ -92,7 +92,7 @@ impl Check<'_> {
         found
     }
 
-    /// A name that goes into logs and keys.
+    /// Checks a name that appears in logs and keys.
     pub(super) fn name(&mut self, what: &str, value: &Text) {
         let name = value.get_ref();
         if name.is_empty() || name.chars().any(|each| each.is_control() || each.is_whitespace()) {
@@ -105,10 +105,10 @@ impl Check<'_> {
         self.each(value, |check, text| {
             let method = Method::from_bytes(text.get_ref().as_bytes()).ok();
             if method.is_none() {
-                check.problem(text.span(), format!("{key}: {:?} is no method", text.get_ref()));
+                check.problem(text.span(), format!("{key}: {:?} is not a method", text.get_ref()));
             } else if text.get_ref().contains(|each: char| each.is_ascii_lowercase()) {
                 let upper = text.get_ref().to_ascii_uppercase();
-                let message = format!("{key}: methods are case-sensitive, and {:?} is none", text.get_ref());
+                let message = format!("{key}: methods are case-sensitive, and {:?} is not one", text.get_ref());
                 check.hinted(text.span(), message, format!("did you mean {upper:?}?"));
             }
             method
@@ -119,13 +119,13 @@ impl Check<'_> {
         self.each(value, |check, text| {
             let name = HeaderName::from_bytes(text.get_ref().as_bytes()).ok();
             if name.is_none() {
-                check.problem(text.span(), format!("{key}: {:?} is no field name", text.get_ref()));
+                check.problem(text.span(), format!("{key}: {:?} is not a field name", text.get_ref()));
             }
             name
         })
     }
 
-    /// Reads each element of a list; one that stands twice is reported.
+    /// Reads each element of a list, and reports repetitions.
     pub(super) fn each<T: PartialEq>(
         &mut self,
         list: &Texts,

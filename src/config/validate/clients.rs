@@ -1,4 +1,4 @@
-//! The keys of a route whose clients are made for a storage service.
+//! The keys of a route whose clients were made for a storage service.
 
 use super::{check::Check, keys::RouteKeys};
 use crate::{
@@ -6,29 +6,29 @@ use crate::{
     core::policy::{ErrorShape, GuardRules, ProbeAuth, Require, TagSource},
 };
 
-/// What S3 servers call their region where nobody has said another one.
+/// The default region of S3 servers.
 pub(super) const PROBE_REGION: &str = "us-east-1";
 
-/// Clients of S3 sign what they send: what is judged must not have to change it.
+/// Reports settings under which the proxy would have to change requests that S3 clients have signed.
 pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
     let Some(errors) = keys.get(|raw| raw.errors.as_ref()).filter(|_| guard.errors == ErrorShape::S3) else { return };
     if !guard.etag.is_upstreams_own() {
-        const HINT: &str = "S3 clients sign their conditional fields, which would have to be taken out for other tags; \
-                            S3 servers label their objects";
+        const HINT: &str = "S3 clients sign their conditional fields, which other tag sources would have to remove; S3 \
+                            servers send tags of their own";
         let span = keys.get(|raw| raw.etag.as_ref()).unwrap_or(errors).span();
         check.hinted(span, "errors = \"s3\" needs etag = \"upstream\" or \"delegate\"", HINT);
     }
-    // A server that judges by itself is asked only whether there is something that needs a condition.
+    // A server that judges by itself is probed only to learn whether the resource exists and so needs a condition.
     let probes = guard.etag != TagSource::Delegate || guard.require == Require::Existing;
     if guard.probe_auth == ProbeAuth::Client && probes {
-        const HINT: &str = "a client's signature holds for its own request alone; write probe_auth = \"sigv4\" for the \
-                            proxy's own credentials, or \"none\" where everybody may read";
+        const HINT: &str = "a client's signature covers only its own request; write probe_auth = \"sigv4\" for the \
+                            proxy's own credentials, or \"none\" if everyone may read";
         let span = keys.get(|raw| raw.probe_auth.as_ref()).unwrap_or(errors).span();
         check.hinted(span, "errors = \"s3\" cannot probe with the client's credentials", HINT);
     }
 }
 
-/// The azure dialect has errors of its own.
+/// Reports an error shape beside the azure dialect, which has its own errors.
 pub(super) fn azure_reads_its_own_errors(check: &mut Check<'_>, keys: RouteKeys<'_>) {
     if let Some(errors) = keys.get(|raw| raw.errors.as_ref()) {
         let word = errors.get_ref();
@@ -39,7 +39,7 @@ pub(super) fn azure_reads_its_own_errors(check: &mut Check<'_>, keys: RouteKeys<
     }
 }
 
-/// The region that probes are signed for.
+/// Returns the region that probes are signed for.
 pub(super) fn probe_region(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Box<str> {
     let Some(region) = keys.get(|raw| raw.probe_region.as_ref()) else { return PROBE_REGION.into() };
     check.name("probe_region", region);

@@ -16,17 +16,17 @@ use crate::{
     },
 };
 
-/// Methods whose class no route can change.
+/// The methods whose class no route can change.
 const FIXED_METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "TRACE", "CONNECT", "COPY", "MOVE"];
 
-/// Methods that change the resource by definition (RFC 9110 section 9.3, RFC 5789).
+/// The methods that change the resource by definition (RFC 9110 section 9.3, RFC 5789).
 const CHANGING_METHODS: [Method; 3] = [Method::PUT, Method::PATCH, Method::DELETE];
 
 /// The request fields that carry credentials.
 const IDENTITY_HEADERS: [HeaderName; 4] =
     [header::AUTHORIZATION, header::COOKIE, HeaderName::from_static("x-api-key"), HeaderName::from_static("api-key")];
 
-/// The guard of a route of this policy.
+/// Returns the guard of a route with this policy.
 pub(super) fn guard(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) -> GuardRules {
     let mut guard = values(check, keys, policy);
     if policy == Policy::Pessimistic {
@@ -44,7 +44,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) 
     guard
 }
 
-/// The values of the keys, each checked by itself; those of leases are left out.
+/// Returns the values of the keys, each checked alone, without those for leases.
 pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) -> GuardRules {
     let etag = check.word("etag", keys.get(|raw| raw.etag.as_ref())).unwrap_or(TagSource::Content);
     let writers = check.word("writers", keys.get(|raw| raw.writers.as_ref())).unwrap_or(Writers::Shared);
@@ -103,8 +103,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
     }
 }
 
-/// What is different where Azure's clients are to be served: errors in their shape, and validators in each answer to a
-/// write.
+/// Adapts the rules to Azure's clients: errors in Azure's shape, and validators in each answer to a write.
 fn speak_azure(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &mut GuardRules) {
     const HINT: &str = "leave it out: the dialect is a list of operations, and any other method is refused";
     let own = [("safe_methods", &keys.own.safe_methods), ("unclaimed_methods", &keys.own.unclaimed_methods)];
@@ -118,22 +117,22 @@ fn speak_azure(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &mut GuardRule
     }
     guard.errors = ErrorShape::Azure;
     if keys.get(|raw| raw.on_write.as_ref()).is_none() {
-        // Its modification date has to be asked for, whatever the tag is.
+        // The modification date has to be probed, whatever the tag source is.
         guard.on_write = OnWrite::Probe;
     }
     if keys.get(|raw| raw.etag_after_write.as_ref()).is_none() && guard.etag == TagSource::Version {
-        // Nobody else writes: the version is that of the write, and the bytes need not be compared.
+        // There are no other writers, so the version is that of the write, and the bytes need not be compared.
         guard.tag_after_write = TagAfterWrite::Always;
     }
 }
 
 fn leases_cannot_be_watched(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
     const HINT: &str =
-        "to watch what its preconditions would do, write policy = \"optimistic\" and require = \"never\"";
+        "to observe what its preconditions would do, write policy = \"optimistic\" and require = \"never\"";
     if let Some(observe) = keys.get(|raw| raw.observe.as_ref())
         && guard.observe
     {
-        let message = "a pessimistic route cannot only be watched: nobody holds a lease that is not granted";
+        let message = "a pessimistic route cannot only observe: no client holds a lease that is not granted";
         check.hinted(observe.span(), message, HINT);
     }
 }
@@ -142,7 +141,7 @@ fn methods_have_one_class(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Gu
     let unclaimed = keys.get(|raw| raw.unclaimed_methods.as_ref());
     refuse_methods(check, keys.get(|raw| raw.safe_methods.as_ref()), |method| {
         if FIXED_METHODS.contains(&method) {
-            Some(format!("what {method} does is fixed: it cannot be in safe_methods"))
+            Some(format!("the meaning of {method} is fixed: it cannot be in safe_methods"))
         } else if CHANGING_METHODS.iter().any(|changing| changing == method) {
             Some(format!("{method} changes the resource: it cannot be in safe_methods"))
         } else {
@@ -151,7 +150,7 @@ fn methods_have_one_class(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Gu
     });
     refuse_methods(check, unclaimed, |method| {
         if FIXED_METHODS.contains(&method) {
-            Some(format!("what {method} does is fixed: it cannot be in unclaimed_methods"))
+            Some(format!("the meaning of {method} is fixed: it cannot be in unclaimed_methods"))
         } else if guard.safe_methods.iter().any(|safe| safe == method) {
             Some(format!("{method} is in safe_methods and in unclaimed_methods"))
         } else {
@@ -160,7 +159,7 @@ fn methods_have_one_class(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Gu
     });
     refuse_methods(check, keys.get(|raw| raw.require_methods.as_ref()), |method| {
         let fixed_or_safe = FIXED_METHODS.contains(&method) || guard.safe_methods.iter().any(|safe| safe == method);
-        fixed_or_safe.then(|| format!("{method} is no write: it cannot be in require_methods"))
+        fixed_or_safe.then(|| format!("{method} is not a write: it cannot be in require_methods"))
     });
 }
 

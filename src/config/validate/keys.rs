@@ -1,4 +1,4 @@
-//! The keys of one route, and what could be read of them.
+//! The keys of one route, and the parts of it that could be read.
 
 use std::ops::Range;
 
@@ -13,21 +13,21 @@ use super::{
 };
 use crate::core::route::{HostPattern, PathPattern, PatternProblem, TouchTemplate};
 
-/// A route whose patterns could be read, and the place of its path.
+/// A route whose patterns could be read, with the position of its path.
 pub(super) struct Placed {
     pub(super) name: String,
     pub(super) host: HostPattern,
     pub(super) path: PathPattern,
     pub(super) span: Range<usize>,
-    /// Its `touches` and where they stand.
+    /// The `touches` templates and their positions.
     pub(super) touches: Vec<Spanned<TouchTemplate>>,
-    /// Where it says what the store must promise.
+    /// The position of its `guarantee`.
     pub(super) guarantee: Option<Range<usize>>,
-    /// The whole of it; `None` if a problem with it was reported.
+    /// The complete route; `None` if a problem with it was reported.
     pub(super) route: Option<Route>,
 }
 
-/// What is written for one route: its own keys go before those of `[defaults]`.
+/// The keys of one route: its own take precedence over those of `[defaults]`.
 #[derive(Clone, Copy)]
 pub(super) struct RouteKeys<'a> {
     pub(super) own: &'a raw::Route,
@@ -40,7 +40,7 @@ impl<'a> RouteKeys<'a> {
     }
 }
 
-/// What a pattern was read as; its problem is reported.
+/// Returns a parsed pattern, or reports its problem.
 pub(super) fn pattern<T>(check: &mut Check<'_>, text: &Text, parsed: Result<T, PatternProblem>) -> Option<T> {
     parsed
         .map_err(|problem| {

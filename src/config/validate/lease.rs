@@ -16,21 +16,21 @@ use crate::{
     },
 };
 
-/// Where the leases of a route lie, where nothing else is said.
+/// The default prefix of the lease URLs of a route.
 const DEFAULT_PREFIX: &str = "/.leases";
 
-/// The shortest and the longest lease that clients of the azure dialect know.
+/// The shortest and the longest finite lease of the azure dialect.
 const AZURE_DURATIONS: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(60));
 
-/// The lease rules of a pessimistic route.
+/// Returns the lease rules of a pessimistic route.
 pub(super) fn rules(check: &mut Check<'_>, keys: RouteKeys<'_>) -> LeaseRules {
     let problems_before = check.problems.len();
     let mut rules = values(check, keys);
     if rules.dialect == Dialect::Azure {
-        // Its clients always name a duration.
+        // Azure's clients always name a duration.
         rules.default = rules.default.max(rules.min).min(rules.max);
     }
-    // A value that could not be read was replaced by its default, and says nothing about the others.
+    // A value that could not be read was replaced by its default, which cannot be compared with the others.
     if check.problems.len() == problems_before {
         durations_are_in_order(check, keys, &rules);
         if rules.dialect == Dialect::Azure {
@@ -40,11 +40,11 @@ pub(super) fn rules(check: &mut Check<'_>, keys: RouteKeys<'_>) -> LeaseRules {
     rules
 }
 
-/// The values of the keys, each checked by itself.
+/// Returns the values of the keys, each checked alone.
 pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>) -> LeaseRules {
     let flag = |key: fn(&Lease) -> Option<&Flag>, default| lease(keys, key).map_or(default, |flag| *flag.get_ref());
     let dialect = check.word("lease.dialect", lease(keys, |raw| raw.dialect.as_ref())).unwrap_or(Dialect::Native);
-    // What Azure does where nothing else is said.
+    // The azure dialect has the defaults of Azure.
     let azure = dialect == Dialect::Azure;
     let per_principal = lease(keys, |raw| raw.max_per_principal.as_ref());
     let max_per_principal = check.count(per_principal, limits::LEASE_MAX_PER_PRINCIPAL);
@@ -71,19 +71,19 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>) -> LeaseRules {
     }
 }
 
-/// Whoever lets one principal have more leases means that they can be had from one address.
+/// Returns the limit per address. Its default grows with the limit per principal, so that one address can reach that.
 fn max_per_address(check: &mut Check<'_>, keys: RouteKeys<'_>, max_per_principal: usize) -> usize {
     let limit = limits::LEASE_MAX_PER_ADDRESS;
     let default = max_per_principal.saturating_mul(10).clamp(limit.default, limit.max);
     check.count(lease(keys, |raw| raw.max_per_address.as_ref()), Limit { default, ..limit })
 }
 
-/// The value of a key of the lease table: what the route says goes before the defaults, key by key.
+/// Returns the value of a key of the lease table. Key by key, the route takes precedence over the defaults.
 fn lease<'a, T>(keys: RouteKeys<'a>, key: fn(&'a Lease) -> Option<&'a T>) -> Option<&'a T> {
     key(&keys.own.lease).or_else(|| key(&keys.defaults.lease))
 }
 
-/// A path in normal form, below which the leases lie; never the root.
+/// Reads the path below which the leases lie: in normal form, and never the root.
 fn prefix(check: &mut Check<'_>, value: Option<&Text>) -> String {
     const HINT: &str = "write lease.prefix = \"/.leases\"";
     let Some(value) = value else { return DEFAULT_PREFIX.to_owned() };
@@ -120,7 +120,7 @@ fn quoted(words: &[&str]) -> String {
     words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ")
 }
 
-/// A duration that `Lease-Duration` can say.
+/// Reads a duration that `Lease-Duration` can express.
 fn whole_seconds(check: &mut Check<'_>, value: Option<&Text>, limit: Limit<Duration>) -> Duration {
     let duration = check.duration(value, limit);
     match value {
@@ -143,7 +143,7 @@ fn durations_are_in_order(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &Le
     for pair in ascending.windows(2) {
         if let [(low_key, low_text, low), (high_key, high_text, high)] = pair
             && low > high
-            // All four defaults are in order, so one of the two is written.
+            // The four defaults are in order, so the file contains at least one of the two.
             && let Some(text) = high_text.or(*low_text)
         {
             let (low, high) = (show_duration(*low), show_duration(*high));
@@ -153,25 +153,21 @@ fn durations_are_in_order(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &Le
     }
 }
 
-/// Azure's clients expect what Azure does, and what its dialect does not have would be believed to work.
+/// Reports settings that Azure's clients do not expect, and keys without effect in the azure dialect.
 fn keep_to_azure(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &LeaseRules) {
     const NO_READ: &str = "leave it out, or write lease.dialect = \"native\"";
-    const RANGE: &str = "Azure's leases last from 15s to 60s, and its clients ask for no others; lease.infinite allows \
+    const RANGE: &str = "Azure's leases last from 15s to 60s, and its clients request no others; lease.infinite allows \
                          those without end";
     let own = &keys.own.lease;
     let without_effect = [
         (
             "prefix",
             own.prefix.as_ref().map(Text::span),
-            "a lease is asked for with ?comp=lease on the URL of its resource",
+            "a lease is requested with ?comp=lease on the URL of its resource",
         ),
         ("default", own.default.as_ref().map(Text::span), "its clients always name a duration"),
-        ("max_wait", own.max_wait.as_ref().map(Text::span), "its clients ask again, and never wait for a lease"),
-        (
-            "max_waiters",
-            own.max_waiters.as_ref().map(Number::span),
-            "its clients ask again, and never wait for a lease",
-        ),
+        ("max_wait", own.max_wait.as_ref().map(Text::span), "its clients retry, and never wait for a lease"),
+        ("max_waiters", own.max_waiters.as_ref().map(Number::span), "its clients retry, and never wait for a lease"),
     ];
     for (key, span, reason) in without_effect {
         if let Some(span) = span {

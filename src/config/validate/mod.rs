@@ -1,7 +1,7 @@
-//! From the raw mirror to the [`Config`]: every rule that a file can break, each broken one reported.
+//! Turns the raw mirror into the [`Config`], and reports every rule that the file breaks.
 //!
-//! A check that fails reports its problem and goes on with the default, so that one run finds all of them. What was
-//! built from a file with problems is thrown away at the end.
+//! A failed check reports its problem and continues with the default, so that one run finds all problems. A
+//! configuration built from a file with problems is discarded at the end.
 
 mod addresses;
 mod admin;
@@ -32,7 +32,7 @@ use super::{
 };
 use check::Check;
 
-/// Checks what was read of a file, where `problems` are those of reading it.
+/// Checks the parts of a file that could be read. `problems` are the problems found while reading it.
 pub(super) fn validate(
     source: Source<'_>,
     file: &File,

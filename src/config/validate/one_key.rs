@@ -1,4 +1,4 @@
-//! Routes that make the same keys: they share the records of these resources, and the leases in them.
+//! Routes that make the same keys. They share the records of these resources, and the leases in them.
 
 use super::keys::Placed;
 use crate::{
@@ -9,7 +9,8 @@ use crate::{
     core::{lease::Usage, policy::GuardRules, resource::KeySource},
 };
 
-/// Where routes of one key do not agree on its leases: what one of them grants is judged by the other too.
+/// Returns a warning for each route that makes the same keys as an earlier one but has different lease rules. Each of
+/// the two also judges the leases that the other grants.
 pub(super) fn warnings(source: Source<'_>, routes: &[Placed]) -> Vec<Problem> {
     let warning = |(index, later): (usize, &Placed)| {
         let (route, guard) = enforced(later)?;
@@ -23,14 +24,14 @@ pub(super) fn warnings(source: Source<'_>, routes: &[Placed]) -> Vec<Problem> {
         let what = differences(guard, of_earlier).join(", ");
         let message =
             format!("routes {name:?} and {other:?} (line {line}) can make the same key, and differ in {what}");
-        let hint = "a lease that one of them grants is honoured by both, for what it was granted for; write the same for \
-                    both, or give them different keys";
+        let hint = "both honour a lease that one of them grants, as it was granted; give both the same values, or \
+                    different keys";
         Some(source.problem(later.span.clone(), message).hint(hint))
     };
     routes.iter().enumerate().filter_map(warning).collect()
 }
 
-/// Whether a route, itself included, leases what this one reads against readers.
+/// Returns whether a route, this one included, grants leases that keep readers away from this route's resources.
 pub(super) fn may_be_leased_from_readers(route: &Route, routes: &[Route]) -> bool {
     let keeps_readers_away = |other: &&Route| {
         let guard = other.guard.as_ref().filter(|guard| !guard.observe);
@@ -42,13 +43,13 @@ pub(super) fn may_be_leased_from_readers(route: &Route, routes: &[Route]) -> boo
         && routes.iter().filter(keeps_readers_away).any(|other| std::ptr::eq(other, route) || can_share(route, other))
 }
 
-/// A route and its guard, if it enforces one.
+/// Returns a route and its guard, if it enforces one.
 fn enforced(placed: &Placed) -> Option<(&Route, &GuardRules)> {
     let route = placed.route.as_ref()?;
     Some((route, route.guard.as_ref().filter(|guard| !guard.observe)?))
 }
 
-/// What two routes do not have in common as far as the leases of one resource are concerned.
+/// Returns the keys in which two routes differ and that matter for the leases of one resource.
 fn differences(one: &GuardRules, other: &GuardRules) -> Vec<&'static str> {
     let (Some(rules), Some(of_other)) = (&one.lease, &other.lease) else {
         return if one.lease.is_some() == other.lease.is_some() { Vec::new() } else { vec!["policy"] };
@@ -63,8 +64,8 @@ fn differences(one: &GuardRules, other: &GuardRules) -> Vec<&'static str> {
     differences.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
 }
 
-/// Whether one resource can be reached through both: they make the same keys for the same backend. Where the key is the
-/// path, two routes of one host never share one, because the narrower takes all that both match.
+/// Returns whether one resource can be reached through both routes: they make the same keys for the same backend. If
+/// the key is the path, two routes of one host never share a resource: the narrower takes all that both match.
 fn can_share(one: &Route, other: &Route) -> bool {
     let are_apart =
         one.host == other.host && one.mapping == other.mapping && [one, other].iter().all(|route| route.key.is_path());

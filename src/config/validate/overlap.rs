@@ -1,4 +1,4 @@
-//! How the routes of a file lie to each other.
+//! The relations between the routes of a file.
 
 use std::{ops::Range, sync::Arc};
 
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Two routes that could both win are an error.
+/// Reports each pair of routes that could both win a request.
 pub(super) fn refuse(check: &mut Check<'_>, routes: &[Placed]) {
     for (index, later) in routes.iter().enumerate() {
         for earlier in routes.iter().take(index) {
@@ -40,7 +40,7 @@ fn refuse_pair(check: &mut Check<'_>, later: &Placed, earlier: &Placed, same: bo
     check.hinted(later.span.clone(), message, hint);
 }
 
-/// A lease that is asked for below its prefix must not be a request that another route takes, nor another lease.
+/// Reports routes whose lease requests, below their lease prefix, another route or its leases could take.
 pub(super) fn refuse_taken_leases(check: &mut Check<'_>, routes: &[Placed]) {
     let leases = routes.iter().filter_map(LeasePrefix::of).collect::<Vec<_>>();
     for (index, lease) in leases.iter().enumerate() {
@@ -61,7 +61,7 @@ fn refuse_taken(check: &mut Check<'_>, lease: &LeasePrefix<'_>, other: &str, pat
     check.hinted(lease.route.span.clone(), message, hint);
 }
 
-/// The paths of the leases of a route in the native dialect.
+/// The lease paths of a route in the native dialect.
 struct LeasePrefix<'a> {
     route: &'a Placed,
     prefix: &'a str,
@@ -76,8 +76,8 @@ impl<'a> LeasePrefix<'a> {
         native.then(|| Self { route, prefix: &rules.prefix, path: route.path.under(&prefix) })
     }
 
-    /// Whether a route, be it its own, is not clearly the wider one. One that takes the resources themselves under a
-    /// narrower host leaves no leases there.
+    /// Returns whether a route, possibly the leases' own, is not clearly wider than the lease paths. A route that takes
+    /// the resources themselves under a narrower host does not count: no leases are left there.
     fn loses_to(&self, other: &Placed) -> bool {
         let (host, any) = (&self.route.host, &HostPattern::Any);
         let lost = !matches!(
@@ -89,14 +89,14 @@ impl<'a> LeasePrefix<'a> {
         lost && !takes_resources
     }
 
-    /// Whether one request could be meant for both. Under one prefix they differ as their routes do.
+    /// Returns whether one request could be meant for both. Under one prefix, leases differ as their routes do.
     fn could_be(&self, other: &Self) -> bool {
         let lie = relation((&self.route.host, &self.path), (&other.route.host, &other.path));
         self.prefix != other.prefix && lie != Relation::Disjoint
     }
 }
 
-/// What a file without problems can say and rarely means.
+/// Returns warnings of settings that are allowed but rarely meant.
 pub(super) fn warnings(source: Source<'_>, routes: &[Placed]) -> Vec<Problem> {
     let whole = || routes.iter().filter_map(|placed| Some((placed.span.clone(), placed.route.as_ref()?)));
     if let Some((first, _)) = whole().next()
@@ -124,14 +124,14 @@ pub(super) fn warnings(source: Source<'_>, routes: &[Placed]) -> Vec<Problem> {
     whole().filter_map(warning).chain(one_key::warnings(source, routes)).collect()
 }
 
-/// Whether one of these routes changes paths, so that common paths at the backend need not be common paths of clients.
+/// Returns whether two routes change paths differently, so that common backend paths need not be common client paths.
 fn are_mapped(one: &Route, other: &Route) -> bool {
     one.mapping != other.mapping
 }
 
-/// Whether a request can reach through an unguarded route what a guarded one guards: the same path at the same backend,
-/// under another host or with another prefix. Under the same host, and with the same prefix, the more specific of the two
-/// routes takes all that both match.
+/// Returns whether requests through an unguarded route can reach resources of a guarded one: the same path at the same
+/// backend, under another host or with another prefix. Under the same host and prefix, the more specific route takes
+/// all requests that both match.
 fn reaches(unguarded: &Route, guarded: &Route) -> bool {
     let any = &HostPattern::Any;
     unguarded.guard.is_none()
@@ -141,8 +141,7 @@ fn reaches(unguarded: &Route, guarded: &Route) -> bool {
         && relation((any, &unguarded.upstream_path), (any, &guarded.upstream_path)) != Relation::Disjoint
 }
 
-/// The routes, each knowing what stands beside it: whether one that enforces its guard sends to the same backend, and
-/// whether one that makes the same keys leases them against readers.
+/// Returns the routes with [`Route::beside_guarded`] and [`Route::reads_may_be_leased`] filled in.
 pub(super) fn beside_others(routes: Vec<Placed>) -> Vec<Arc<Route>> {
     let routes = routes.into_iter().filter_map(|placed| placed.route).collect::<Vec<_>>();
     let enforces = |route: &&Route| route.guard.as_ref().is_some_and(|guard| !guard.observe);

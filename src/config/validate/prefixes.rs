@@ -1,4 +1,4 @@
-//! What routes do to paths on their way to the upstream (`strip_prefix`, `add_prefix`).
+//! The changes that routes make to paths on the way to the upstream (`strip_prefix`, `add_prefix`).
 
 use super::{check::Check, keys::RouteKeys};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// The mapping of a route, and the paths that the upstream gets by it.
+/// Returns the mapping of a route, and the paths that the upstream receives through it.
 pub(super) fn mapping(
     check: &mut Check<'_>,
     keys: RouteKeys<'_>,
@@ -31,13 +31,13 @@ pub(super) fn mapping(
     Some((PathMapping::new(&stripped, &added), rest.under(&added)))
 }
 
-/// Checks the prefixes of `[defaults]` by themselves.
+/// Checks the prefixes of `[defaults]` alone.
 pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>) {
     let _ = prefix(check, "strip_prefix", keys.get(|raw| raw.strip_prefix.as_ref()));
     let _ = prefix(check, "add_prefix", keys.get(|raw| raw.add_prefix.as_ref()));
 }
 
-/// A signature covers the host, which is not known before a server is chosen.
+/// Reports signed probes if each server has its own `Host`: the signature covers the host, before a server is chosen.
 pub(super) fn refuse_unsignable(check: &mut Check<'_>, keys: RouteKeys<'_>, upstream: &Upstream, guard: &GuardRules) {
     if guard.probe_auth == ProbeAuth::SigV4
         && upstream.host_header == HostHeader::Upstream
@@ -53,7 +53,7 @@ pub(super) fn refuse_unsignable(check: &mut Check<'_>, keys: RouteKeys<'_>, upst
     }
 }
 
-/// A prefix, which is the root where there is none; `None` if a problem with it was reported.
+/// Returns a prefix, by default the root; `None` if a problem with it was reported.
 fn prefix(check: &mut Check<'_>, key: &str, value: Option<&Text>) -> Option<NormalPath> {
     let root = normalize(b"/", PathParameters::Refuse).ok();
     let Some(value) = value.filter(|text| !text.get_ref().is_empty()) else { return root };

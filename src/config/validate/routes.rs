@@ -26,20 +26,20 @@ use crate::{
     },
 };
 
-/// The key of a resource is its path, where nothing else is said.
+/// The default template of resource keys.
 const DEFAULT_KEY: &str = "{path}";
 
-/// The keys that mean something on a route which is not guarded.
+/// The keys that have an effect on an unguarded route.
 const UNGUARDED_KEYS: [&str; 8] =
     ["name", "host", "path", "upstream", "strip_prefix", "add_prefix", "policy", "path_params"];
 
-/// The key of the table that only a pessimistic route has.
+/// The key of the table that only pessimistic routes have.
 const LEASE_KEY: &str = "lease";
 
-/// The keys that belong to one route alone.
+/// The keys that cannot be in `[defaults]`.
 const OWN_KEYS: [&str; 4] = ["name", "host", "path", "touches"];
 
-/// All routes whose patterns could be read, in the order of the file.
+/// Returns all routes whose patterns could be read, in the order of the file.
 pub(super) fn routes(check: &mut Check<'_>, file: &File, upstreams: &NamedUpstreams) -> Vec<Placed> {
     defaults(check, &file.defaults, upstreams);
     if file.routes.is_empty() && !check.written.unreadable(&["routes"]) {
@@ -59,24 +59,24 @@ fn refuse_shared_names(check: &mut Check<'_>, routes: &[Spanned<raw::Route>]) {
     for route in routes {
         let (name, given) = (name(route.get_ref()), route.get_ref().name.as_ref());
         let span = given.map_or(route.span(), Text::span);
-        // Two routes that are both called by what they match are reported as routes that match the same.
+        // Two unnamed routes with equal default names match the same requests, and `overlap` reports that.
         let same =
             |(other, other_given, _): &&(String, bool, usize)| *other == name && (*other_given || given.is_some());
         if let Some((_, _, line)) = seen.iter().find(same) {
-            check.problem(span.clone(), format!("another route (line {line}) has the name {name:?} too"));
+            check.problem(span.clone(), format!("another route (line {line}) is also named {name:?}"));
         }
         seen.push((name, given.is_some(), check.source.line(span.start)));
     }
 }
 
-/// The route's name: where nothing is said, the requests that it matches.
+/// Returns the name of a route; by default, its host and path.
 fn name(raw: &raw::Route) -> String {
     let text = |text: &Option<Text>| text.as_ref().map(|text| text.get_ref().clone());
     text(&raw.name).unwrap_or_else(|| text(&raw.host).unwrap_or_default() + &text(&raw.path).unwrap_or_default())
 }
 
-/// Checks `[defaults]` by itself, so that what is wrong there is found even if no route uses it. Rules over several
-/// keys hold for routes alone, which may say otherwise.
+/// Checks `[defaults]` alone, so that a problem there is found even if no route uses it. Rules over several keys apply
+/// only to routes, because a route may override some of them.
 fn defaults(check: &mut Check<'_>, defaults: &raw::Route, upstreams: &NamedUpstreams) {
     let written = check.written;
     for (key, span) in written.keys_of(&["defaults"]).filter(|(key, _)| OWN_KEYS.contains(key)) {
@@ -147,14 +147,14 @@ fn route(
     Some(Placed { name: name(keys.own), host, path, span: path_text?.span(), touches, guarantee, route })
 }
 
-/// One `[[routes]]` table: its index and the place of its heading.
+/// One `[[routes]]` table: its index and the position of its heading.
 struct RouteHeading {
     index: String,
     span: Range<usize>,
 }
 
 impl RouteHeading {
-    /// Reports a missing key; one that is there, or in `[defaults]`, and could not be read, is reported already.
+    /// Reports a missing key. A key of the route or of `[defaults]` that could not be read has already been reported.
     fn required<'t>(&self, check: &mut Check<'_>, key: &str, value: Option<&'t Text>, hint: &str) -> Option<&'t Text> {
         let unreadable = |path: &[&str]| check.written.unreadable(path);
         let reported =
@@ -165,7 +165,7 @@ impl RouteHeading {
         value
     }
 
-    /// A key without effect is a misunderstanding: somebody believes that the route is guarded.
+    /// Reports keys without effect on an unguarded route: their author believes that the route is guarded.
     fn refuse_guard_keys(&self, check: &mut Check<'_>) {
         let written = check.written;
         let known = field_names::<raw::Route>();
@@ -177,7 +177,7 @@ impl RouteHeading {
         }
     }
 
-    /// The same for leases where only preconditions are judged.
+    /// Like [`Self::refuse_guard_keys`], but for leases on a route that judges only preconditions.
     fn refuse_leases(&self, check: &mut Check<'_>) {
         let written = check.written;
         for (key, span) in written.keys_of(&["routes", &self.index]).filter(|(key, _)| *key == LEASE_KEY) {

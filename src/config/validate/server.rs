@@ -46,7 +46,7 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
     server
 }
 
-/// A total below what one request may take would refuse every such request.
+/// Reports a total that is below the limit for one request: every request of that size would be refused.
 fn totals(check: &mut Check<'_>, raw: &raw::Server, server: &Server) {
     if server.body_memory_bytes > server.body_memory_total_bytes
         && let Some(span) = raw.body_memory.as_ref().or(raw.body_memory_total.as_ref()).map(Text::span)
@@ -71,7 +71,7 @@ fn listeners(check: &mut Check<'_>, raw: &raw::Server) -> Vec<Listen> {
     check.each(list, listener)
 }
 
-/// One address to listen on.
+/// Reads one listening address.
 pub(super) fn listener(check: &mut Check<'_>, text: &Text) -> Option<Listen> {
     const HINT: &str =
         r#"write "127.0.0.1:8080", "0.0.0.0:80", "[::]:80", "tls:0.0.0.0:443" or "unix:/run/ifmatch.sock""#;

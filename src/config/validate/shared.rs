@@ -1,4 +1,4 @@
-//! What the stores need that several proxies share.
+//! The keys of the stores that several proxies share (etcd and Redis), and of client certificates.
 
 use std::{ops::Range, path::PathBuf};
 
@@ -25,7 +25,7 @@ pub(super) fn redis(check: &mut Check<'_>, raw: &raw::Store) -> Redis {
     Redis { url, prefix: prefix(check, raw.prefix.as_ref()), login: login(check, raw), tls }
 }
 
-/// A key of another kind stands for a store that its author believes in and does not have.
+/// Reports keys of another kind of store: their author believes that the proxy uses that kind.
 pub(super) fn refuse_unused(check: &mut Check<'_>, raw: &raw::Store, kind: StoreWord) {
     let endpoints = raw.endpoints.as_ref().filter(|list| {
         let written: Vec<&str> = list.get_ref().iter().map(|text| text.get_ref().as_str()).collect();
@@ -45,7 +45,7 @@ pub(super) fn refuse_unused(check: &mut Check<'_>, raw: &raw::Store, kind: Store
     ];
     for (key, span, is_used, meant) in keys {
         if let Some(span) = span.filter(|_| !is_used) {
-            let message = format!("{key} means nothing for this kind of store");
+            let message = format!("{key} has no effect for this kind of store");
             check.hinted(span, message, format!("did you mean kind = {meant:?}?"));
         }
     }
@@ -65,13 +65,13 @@ fn endpoints(check: &mut Check<'_>, raw: &raw::Store) -> Vec<String> {
             let hint = "write user = \"...\" and password_file = \"...\" instead";
             check.whole("an endpoint of the store holds a user or a password", hint);
         } else if !is_server {
-            check.hinted(text.span(), format!("endpoint {endpoint:?} is no URL of a member of etcd"), HINT);
+            check.hinted(text.span(), format!("endpoint {endpoint:?} is not the URL of an etcd member"), HINT);
         }
         Some(endpoint.trim_end_matches('/').to_owned())
     });
     let is_secure = |endpoint: &String| endpoint.starts_with("https://");
     if endpoints.iter().any(is_secure) && !endpoints.iter().all(is_secure) {
-        check.hinted(list.span(), "some endpoints are of https and some of http", "write all of them as https");
+        check.hinted(list.span(), "some endpoints use https and some http", "write all of them as https");
     }
     endpoints
 }
@@ -83,11 +83,11 @@ fn url(check: &mut Check<'_>, value: Option<&Text>) -> String {
     let url = value.get_ref();
     let is_url = parsed(url, &["redis", "rediss"]).is_some_and(|uri| is_database(uri.path()) && uri.query().is_none());
     if url.contains('@') {
-        // Without its place: the excerpt would show the password.
+        // The report has no position, because the excerpt would show the password.
         let hint = "write user = \"...\" and password_file = \"...\" instead";
         check.whole("the url of the store holds a user or a password", hint);
     } else if !is_url {
-        check.hinted(value.span(), format!("url {url:?} is no URL of a Redis"), HINT);
+        check.hinted(value.span(), format!("url {url:?} is not a Redis URL"), HINT);
     }
     url.clone()
 }
@@ -106,10 +106,10 @@ fn parsed(url: &str, schemes: &[&str]) -> Option<Uri> {
 fn prefix(check: &mut Check<'_>, value: Option<&Text>) -> String {
     let Some(value) = value else { return DEFAULT_PREFIX.to_owned() };
     let prefix = value.get_ref();
-    // Braces would end the hash tag of Redis; a slash at an end makes two prefixes look like one.
+    // Braces would end the hash tag of Redis, and a slash at either end would make two prefixes look like one.
     let is_plain = prefix.chars().all(|each| each.is_ascii_graphic() && !"{}*?[]\\\"".contains(each));
     if prefix.is_empty() || !is_plain || prefix.starts_with('/') || prefix.ends_with('/') {
-        let message = format!("prefix {prefix:?} cannot stand before keys");
+        let message = format!("prefix {prefix:?} cannot be a prefix of keys");
         check.hinted(value.span(), message, "write letters, digits, \"-\", \"_\", \".\", and \"/\" in between");
     }
     prefix.clone()
@@ -129,11 +129,11 @@ fn login(check: &mut Check<'_>, raw: &raw::Store) -> Option<Login> {
 }
 
 fn tls(check: &mut Check<'_>, raw: &raw::Store, is_secure: bool) -> Option<Tls> {
-    let unused = ("tls is set, and the store is reached without it", "begin its URLs with https:// or rediss://");
+    let unused = ("tls is set, but the store is reached without it", "begin its URLs with https:// or rediss://");
     client_tls(check, "tls", &raw.tls, (!is_secure).then_some(unused))
 }
 
-/// The certificates of a client; with what to say, and to write instead, where they are of no use.
+/// Returns the certificates of a client. `unused` is the message and the hint for certificates that have no effect.
 pub(super) fn client_tls(
     check: &mut Check<'_>,
     name: &str,

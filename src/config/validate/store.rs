@@ -22,13 +22,13 @@ pub(super) fn store(check: &mut Check<'_>, raw: &raw::Store) -> StoreSettings {
 fn kind(check: &mut Check<'_>, raw: &raw::Store) -> StoreKind {
     let word = check.word("kind", raw.kind.as_ref()).unwrap_or(StoreWord::Memory);
     if let (Some(path), true) = (&raw.path, word != StoreWord::Disk) {
-        let message = "path is the file of the disk store, and this is another kind".to_owned();
+        let message = "path is the file of the disk store, but this is another kind".to_owned();
         check.hinted(path.span(), message, "write kind = \"disk\", or leave path out".to_owned());
     }
     if let (Some(size), StoreWord::Etcd | StoreWord::Redis) = (&raw.max_size, word)
         && check.bytes(Some(size), limits::STORE_MAX_SIZE) != limits::STORE_MAX_SIZE.default
     {
-        let message = "max_size is the memory that records take in this process, and this kind keeps them elsewhere";
+        let message = "max_size limits the memory of records in this process, but this kind keeps them elsewhere";
         check.hinted(size.span(), message, "leave it out, and limit what etcd or Redis may take there");
     }
     shared::refuse_unused(check, raw, word);
@@ -40,7 +40,7 @@ fn kind(check: &mut Check<'_>, raw: &raw::Store) -> StoreKind {
     }
 }
 
-/// What a route demands of the store and the store cannot give is known before the first request.
+/// Reports a `guarantee` that the store cannot give, so that this is known before the first request.
 pub(super) fn refuse_weak(check: &mut Check<'_>, store: &StoreSettings, routes: &[Placed]) {
     for placed in routes {
         let Some((guard, span)) =
@@ -51,7 +51,7 @@ pub(super) fn refuse_weak(check: &mut Check<'_>, store: &StoreSettings, routes: 
         let is_infinite = guard.lease.as_ref().is_some_and(|rules| rules.infinite);
         let why = match &store.kind {
             StoreKind::Redis(_) => "a failover of Redis may lose what it has acknowledged",
-            StoreKind::Memory if is_infinite => "a lease without an end ends with the process in memory",
+            StoreKind::Memory if is_infinite => "in memory even an infinite lease ends with the process",
             StoreKind::Memory | StoreKind::Disk { .. } | StoreKind::Etcd(_) => continue,
         };
         if guard.guarantee == Guarantee::Safety {
@@ -61,7 +61,7 @@ pub(super) fn refuse_weak(check: &mut Check<'_>, store: &StoreSettings, routes: 
     }
 }
 
-/// The file of the disk store. It has no default: whoever keeps leases must know where.
+/// Returns the file of the disk store. It has no default, because its operator must know where the leases are.
 fn file(check: &mut Check<'_>, raw: &raw::Store) -> PathBuf {
     const EXAMPLE: &str = "write path = \"/var/lib/ifmatch/leases\", or another file on a disk of this machine";
     let path = PathBuf::from(raw.path.as_ref().map_or("", |path| path.get_ref()));

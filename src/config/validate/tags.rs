@@ -1,4 +1,4 @@
-//! The keys that say where tags come from, how they are compared, and what becomes of them on their way.
+//! The keys for the source of tags, their comparison, and their changes on the way to clients.
 
 use http::{HeaderName, header};
 
@@ -8,7 +8,7 @@ use crate::core::{
     policy::{Compare, ErrorShape, GuardRules, Intermediaries, TagSource, Writers},
 };
 
-/// Fields with a meaning of their own, which a second tag would spoil.
+/// Fields with another meaning, which a second tag would spoil.
 const NO_MIRRORS: [HeaderName; 12] = [
     header::ETAG,
     header::LAST_MODIFIED,
@@ -24,25 +24,26 @@ const NO_MIRRORS: [HeaderName; 12] = [
     header::SET_COOKIE,
 ];
 
-/// The members of a JSON body that its tag leaves out.
+/// Reads `ignore_json`: the members of a JSON body that its tag leaves out.
 pub(super) fn ignored_json(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Vec<JsonPointer> {
     let Some(list) = keys.get(|raw| raw.ignore_json.as_ref()) else { return Vec::new() };
     check.each(list, |check, text| {
         let pointer = JsonPointer::parse(text.get_ref());
         if pointer.is_none() {
-            let message = format!("ignore_json: {:?} is no JSON pointer", text.get_ref());
+            let message = format!("ignore_json: {:?} is not a JSON pointer", text.get_ref());
             check.hinted(text.span(), message, "it begins with a slash, as in \"/generated_at\" or \"/meta/now\"");
         }
         pointer
     })
 }
 
-/// Whether a route says that no two states of a resource have one tag; a server of S3 makes a new one for each.
+/// Returns whether no two states of a resource on this route have the same tag. S3 servers make a new tag for each
+/// state.
 pub(super) fn are_unique(keys: RouteKeys<'_>, errors: ErrorShape) -> bool {
     keys.get(|raw| raw.unique_tags.as_ref()).map_or(errors == ErrorShape::S3, |flag| *flag.get_ref())
 }
 
-/// What others do to tags on their way, as a route says it.
+/// Returns how intermediaries change tags on this route.
 pub(super) fn intermediaries(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Intermediaries {
     let suffixes = keys.get(|raw| raw.etag_suffixes.as_ref()).map(|list| {
         check.each(list, |check, text| {
@@ -54,13 +55,13 @@ pub(super) fn intermediaries(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Inte
                 check.hinted(
                     text.span(),
                     message,
-                    "it begins with a sign, as in \"-gzip\", and has no quotes or blanks",
+                    "it begins with a punctuation mark, as in \"-gzip\", and has no quotes or blanks",
                 );
             }
             is_suffix.then(|| suffix.clone())
         })
     });
-    // An empty name is none: for a route that does not want the default of all.
+    // An empty name stands for no mirror, so that a route can override `[defaults]`.
     let mirror = keys.get(|raw| raw.mirror_header.as_ref()).filter(|text| !text.get_ref().is_empty());
     let mirror = mirror.and_then(|text| {
         let name = HeaderName::from_bytes(text.get_ref().as_bytes()).ok();
@@ -75,7 +76,7 @@ pub(super) fn intermediaries(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Inte
     Intermediaries { suffixes: suffixes.unwrap_or_default(), weakens, mirror }
 }
 
-/// Reports what has no meaning together.
+/// Reports combinations of keys that have no meaning.
 pub(super) fn go_together(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
     version_needs_exclusive_writers(check, keys, guard);
     opaque_needs_tags_of_the_upstream(check, keys, guard);
@@ -90,7 +91,7 @@ fn version_needs_exclusive_writers(check: &mut Check<'_>, keys: RouteKeys<'_>, g
         && (&guard.etag, guard.writers) == (&TagSource::Version, Writers::Shared)
     {
         const MESSAGE: &str = "etag = \"version\" needs writers = \"exclusive\"";
-        const HINT: &str = "the store's version does not see a write behind ifmatch's back; if there are such writers, \
+        const HINT: &str = "the store's version does not count writes that bypass ifmatch; if there are such writers, \
                             use etag = \"content\"";
         check.hinted(etag.span(), MESSAGE, HINT);
     }
@@ -113,7 +114,7 @@ fn opaque_tags_stay_weak(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Gua
         && guard.compare == Compare::Opaque
     {
         const MESSAGE: &str = "accept_weak_own has no effect with compare = \"opaque\"";
-        const HINT: &str = "leave it out: there a weak tag and the strong one are two tags";
+        const HINT: &str = "leave it out: with compare = \"opaque\" a weak tag and its strong form are two tags";
         check.hinted(weak.span(), MESSAGE, HINT);
     }
 }
@@ -135,7 +136,7 @@ fn only_the_backend_repeats_tags(check: &mut Check<'_>, keys: RouteKeys<'_>, gua
     {
         const MESSAGE: &str =
             "unique_tags needs etag = \"upstream\", \"header:NAME\", \"json:/pointer\" or \"delegate\"";
-        const HINT: &str = "leave it out: ifmatch makes the tags of this route itself, and no two states have one";
+        const HINT: &str = "leave it out: ifmatch makes the tags of this route itself, and no two states share one";
         check.hinted(unique.span(), MESSAGE, HINT);
     }
 }

@@ -30,9 +30,9 @@ pub(super) fn telemetry(check: &mut Check<'_>, raw: &raw::Telemetry) -> Telemetr
 
 fn otlp(check: &mut Check<'_>, raw: &raw::Otlp, default: Otlp) -> Otlp {
     let endpoint = raw.endpoint.as_ref().and_then(|text| endpoint(check, text));
-    // Without an endpoint of the file that of the environment may need them.
+    // If the file names no endpoint, the endpoint of the environment may need the certificates.
     let is_plain = endpoint.as_ref().is_some_and(|url| url.starts_with("http://"));
-    let unused = ("otlp.tls is set, and the collector is reached without it", "begin otlp.endpoint with https://");
+    let unused = ("otlp.tls is set, but the collector is reached without it", "begin otlp.endpoint with https://");
     Otlp {
         endpoint,
         protocol: check.word("otlp.protocol", raw.protocol.as_ref()).unwrap_or(default.protocol),
@@ -53,17 +53,17 @@ fn sampling(check: &mut Check<'_>, value: &Ratio) -> f64 {
     ratio
 }
 
-/// `name=value`.
+/// Reads a resource attribute, `name=value`.
 fn attribute(check: &mut Check<'_>, text: &Text) -> Option<(String, String)> {
     let pair = text.get_ref().split_once('=').filter(|(name, _)| !name.trim().is_empty());
     if pair.is_none() {
-        let message = format!("resource: {:?} is no attribute", text.get_ref());
+        let message = format!("resource: {:?} is not an attribute", text.get_ref());
         check.hinted(text.span(), message, "write \"deployment.environment.name=production\"");
     }
     pair.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// The URL of a collector; an empty one is none.
+/// Reads the URL of a collector; an empty text means no collector.
 fn endpoint(check: &mut Check<'_>, text: &Text) -> Option<String> {
     let url = text.get_ref();
     if url.is_empty() {
@@ -72,7 +72,7 @@ fn endpoint(check: &mut Check<'_>, text: &Text) -> Option<String> {
     let parsed = url.parse::<Uri>().ok().filter(|uri| uri.host().is_some_and(|host| !host.is_empty()));
     let is_url = matches!(parsed.as_ref().and_then(Uri::scheme_str), Some("http" | "https"));
     if !is_url {
-        let message = format!("otlp.endpoint {url:?} is no URL of a collector");
+        let message = format!("otlp.endpoint {url:?} is not the URL of a collector");
         check.hinted(text.span(), message, "write it as http://127.0.0.1:4317, or with https");
     }
     is_url.then(|| url.clone())

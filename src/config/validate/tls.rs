@@ -1,5 +1,5 @@
-//! What the file says about TLS. The files that it names are read here, so that what is wrong with one is known before
-//! anything is served.
+//! The TLS keys. The files that they name are read here, so that a problem with one is known before the proxy serves
+//! any request.
 
 use std::{path::PathBuf, sync::Arc, time::SystemTime};
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// What a server begins with that is reached over TLS.
+/// The beginning of a server that is reached over TLS.
 pub(super) const SCHEME: &str = "https://";
 
 pub(super) fn server(check: &mut Check<'_>, raw: &raw::ServerTls) -> ServerTls {
@@ -32,18 +32,18 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::ServerTls) -> ServerTls {
     }
 }
 
-/// A listener without a certificate could answer nobody, and a certificate without a listener protects nothing.
+/// Reports a TLS listener without a certificate, which could answer no client, and a certificate without a listener.
 pub(super) fn refuse_missing(check: &mut Check<'_>, raw: &raw::Server, server: &Server) {
     let is_tls = |listen: &Listen| matches!(listen, Listen::Tls(_));
     let listens = server.listen.iter().any(is_tls);
     match (&raw.listen, raw.tls.certificates.first()) {
         (Some(list), None) if listens && !check.written.unreadable(&["server", "tls", "certificates"]) => {
             let hint = "write certificates = [{ cert = \"/etc/...\", key = \"/etc/...\" }] in [server.tls]";
-            check.hinted(list.span(), "listen speaks TLS, and there is no certificate", hint);
+            check.hinted(list.span(), "a listener speaks TLS, but there is no certificate", hint);
         }
         (_, Some(first)) if !listens && !check.written.unreadable(&["server", "listen"]) => {
             let hint = "begin an address of listen with tls:, for example \"tls:0.0.0.0:443\"";
-            check.hinted(first.span(), "there is a certificate, and no listener speaks TLS", hint);
+            check.hinted(first.span(), "there is a certificate, but no listener speaks TLS", hint);
         }
         _ => {}
     }
@@ -58,7 +58,7 @@ fn certificate(check: &mut Check<'_>, spanned: &Spanned<raw::Certificate>) -> Op
     };
     let certificate = file(check, "tls.certificates.cert", Some(cert))?;
     let key_file = file(check, "tls.certificates.key", Some(key))?;
-    let mend = "replace the file: a running ifmatch sees that by itself";
+    let mend = "replace the file: a running ifmatch notices that by itself";
     pair(check, (cert, &certificate), (key, &key_file), mend);
     Some(CertificateFiles { certificate, key: key_file })
 }
@@ -68,7 +68,7 @@ fn client_ca(check: &mut Check<'_>, raw: &raw::ServerTls, auth: ClientAuth) -> O
     match (&raw.client_ca, &file) {
         (Some(text), Some(file)) if auth == ClientAuth::Off => {
             let hint = "write client_auth = \"optional\" or \"required\"";
-            check.hinted(text.span(), format!("{} is named, and no client is asked", file.display()), hint);
+            check.hinted(text.span(), format!("{} is set, but client_auth is off", file.display()), hint);
         }
         (Some(text), Some(file)) => {
             if let Err(error) = authorities(file) {
@@ -77,8 +77,8 @@ fn client_ca(check: &mut Check<'_>, raw: &raw::ServerTls, auth: ClientAuth) -> O
         }
         _ if auth != ClientAuth::Off => {
             if let Some(text) = &raw.client_auth {
-                let hint = "write client_ca = \"/etc/...\", the certificate of the authority of your clients";
-                check.hinted(text.span(), "clients are asked for a certificate, and nobody can have issued one", hint);
+                let hint = "write client_ca = \"/etc/...\", the authority of your clients' certificates";
+                check.hinted(text.span(), "clients are asked for a certificate, but there is no client_ca", hint);
             }
         }
         _ => {}
@@ -86,7 +86,7 @@ fn client_ca(check: &mut Check<'_>, raw: &raw::ServerTls, auth: ClientAuth) -> O
     file
 }
 
-/// How the servers of an upstream are reached; `None` without TLS.
+/// Returns the TLS settings for the servers of an upstream; `None` without TLS.
 pub(super) fn upstream(check: &mut Check<'_>, raw: &raw::Upstream) -> Option<Arc<UpstreamTls>> {
     let servers = raw.servers.as_ref()?;
     let is_secure = |text: &&Text| text.get_ref().starts_with(SCHEME);
@@ -96,18 +96,18 @@ pub(super) fn upstream(check: &mut Check<'_>, raw: &raw::Upstream) -> Option<Arc
         let written = [&tls.server_name, &tls.ca, &tls.cert, &tls.key].into_iter().flatten();
         if let Some(text) = written.into_iter().find(|text| !text.get_ref().is_empty()) {
             let hint = "begin its servers with https://";
-            check.hinted(text.span(), "tls is set, and the servers are reached without it", hint);
+            check.hinted(text.span(), "tls is set, but the servers are reached without it", hint);
         }
         return None;
     }
     if secure < servers.get_ref().len() {
-        check.hinted(servers.span(), "some servers are of https and some are not", "write all of them as https://");
+        check.hinted(servers.span(), "some servers use https and some do not", "write all of them as https://");
     }
     let server_name = tls.server_name.as_ref().filter(|name| !name.get_ref().is_empty());
     if let Some(name) = server_name
         && ServerName::try_from(name.get_ref().as_str()).is_err()
     {
-        let message = format!("tls.server_name {:?} is no name of a host", name.get_ref());
+        let message = format!("tls.server_name {:?} is not a host name", name.get_ref());
         check.hinted(name.span(), message, "write it without port, for example \"backend.example.com\"");
     }
     let identity = identity(check, tls);
@@ -123,7 +123,7 @@ fn system_roots(check: &mut Check<'_>, server: &Text) -> Vec<rustls::pki_types::
     let roots = system_authorities();
     if roots.is_empty() {
         let hint = "install them (Debian: ca-certificates), or name your own in tls.ca";
-        check.hinted(server.span(), "this system has no authorities that its certificate could come from", hint);
+        check.hinted(server.span(), "this system has no authorities to check the server's certificate against", hint);
     }
     roots
 }
@@ -144,7 +144,8 @@ fn identity(check: &mut Check<'_>, tls: &raw::UpstreamTls) -> Option<Pair> {
     }
 }
 
-/// A certificate and its key, each with the text that names it. `mend` says what to do about one out of its time.
+/// Loads a certificate and its key, each given with the text that names it. `mend` is the hint for a certificate
+/// outside its validity period.
 fn pair(check: &mut Check<'_>, certificate: (&Text, &PathBuf), key: (&Text, &PathBuf), mend: &str) -> Option<Pair> {
     let pair = match Pair::load(certificate.1, key.1) {
         Ok(pair) => pair,
@@ -156,14 +157,14 @@ fn pair(check: &mut Check<'_>, certificate: (&Text, &PathBuf), key: (&Text, &Pat
     };
     let message = match pair.validity(SystemTime::now()) {
         Validity::Valid => return Some(pair),
-        Validity::Expired(since) => format!("the certificate {} has expired on {since}", certificate.1.display()),
+        Validity::Expired(since) => format!("the certificate {} expired on {since}", certificate.1.display()),
         Validity::NotYet(from) => format!("the certificate {} is not valid before {from}", certificate.1.display()),
     };
     check.warn(certificate.0.span(), message, mend);
     Some(pair)
 }
 
-/// A file by its path, which is absolute: nothing more is said of another one.
+/// Returns an absolute path. A relative one is reported, and nothing more is checked of it.
 fn file(check: &mut Check<'_>, key: &str, value: Option<&Text>) -> Option<PathBuf> {
     shared::path(check, key, value).filter(|path| path.is_absolute())
 }

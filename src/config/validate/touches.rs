@@ -11,16 +11,15 @@ use crate::{
     core::route::{HostPattern, PathPattern, Relation, TouchTemplate, relation},
 };
 
-/// The most resources that one write can be said to touch: each costs two swaps in the store, one on either side of the
-/// exchange.
+/// The largest number of `touches`: each costs two swaps in the store, one before and one after the exchange.
 const TOUCHES_MAX: usize = 16;
 
-/// The templates of a route with this path.
+/// Reads the templates of a route with this path.
 pub(super) fn read(check: &mut Check<'_>, list: Option<&Texts>, path: &PathPattern) -> Vec<Spanned<TouchTemplate>> {
     let Some(list) = list else { return Vec::new() };
     if list.get_ref().len() > TOUCHES_MAX {
         let message = format!("touches names {} resources, the limit is {TOUCHES_MAX}", list.get_ref().len());
-        check.hinted(list.span(), message, "give what changes together one key (see key)");
+        check.hinted(list.span(), message, "give resources that change together one key (see key)");
     }
     check.each(list, |check, text| {
         let template = pattern(check, text, TouchTemplate::parse(text.get_ref(), path))?;
@@ -28,13 +27,13 @@ pub(super) fn read(check: &mut Check<'_>, list: Option<&Texts>, path: &PathPatte
     })
 }
 
-/// Reports each template that no guarded route would make a key of: to touch it would do nothing.
+/// Reports each template from which no guarded route would make a key: touching it would have no effect.
 pub(super) fn refuse_unguarded(check: &mut Check<'_>, routes: &[Placed]) {
     for placed in routes {
         for touch in &placed.touches {
             let path = touch.get_ref().pattern();
             let others = routes.iter().filter(|other| reaches(&placed.host, path, other));
-            // One with a problem of its own may become a guarded one.
+            // A route with a problem may become guarded once the problem is solved.
             let guarded = others.clone().any(|other| {
                 let route = other.route.as_ref();
                 route.is_none_or(|route| route.guard.as_ref().is_some_and(|guard| !guard.observe))
@@ -52,7 +51,7 @@ pub(super) fn refuse_unguarded(check: &mut Check<'_>, routes: &[Placed]) {
     }
 }
 
-/// Whether a touched path can take a route. The request's own host names it.
+/// Returns whether a touched path can match a route. The touched resource has the host of the request.
 fn reaches(host: &HostPattern, path: &PathPattern, other: &Placed) -> bool {
     relation((host, path), (&other.host, &other.path)) != Relation::Disjoint
 }

@@ -18,7 +18,7 @@ use super::{
     tls,
 };
 
-/// All upstreams of the file by their names.
+/// All upstreams of the file, by name.
 pub(super) type NamedUpstreams = BTreeMap<String, Arc<Upstream>>;
 
 pub(super) fn upstreams(check: &mut Check<'_>, raw: &BTreeMap<Text, Spanned<raw::Upstream>>) -> NamedUpstreams {
@@ -90,7 +90,7 @@ fn server(check: &mut Check<'_>, text: &Text) -> Option<String> {
     }
     let address = &address_of(address);
     match host_and_port(address) {
-        Ok(0) => check.problem(text.span(), format!("server {address:?} has the port 0, which nothing listens on")),
+        Ok(0) => check.problem(text.span(), format!("server {address:?} has port 0, on which no server can listen")),
         Ok(_) => return Some(address.to_ascii_lowercase()),
         Err(what) => {
             let bare = address.trim_start_matches("http://").split('/').next().unwrap_or_default();
@@ -109,7 +109,7 @@ fn server(check: &mut Check<'_>, text: &Text) -> Option<String> {
     None
 }
 
-/// The `host:port` that a server's `https://` stands for.
+/// Returns the `host:port` of a server; the default port of `https://` is 443.
 fn address_of(server: &str) -> String {
     let Some(address) = server.strip_prefix(tls::SCHEME) else { return server.to_owned() };
     let address = address.strip_suffix('/').unwrap_or(address);
@@ -117,7 +117,7 @@ fn address_of(server: &str) -> String {
     if has_port { address.to_owned() } else { format!("{address}:443") }
 }
 
-/// The port of a `host:port`, or what is wrong with it.
+/// Returns the port of a `host:port`, or the problem with it.
 pub(super) fn host_and_port(address: &str) -> Result<u16, &'static str> {
     if address.contains('@') {
         return Err("holds a user or a password");
@@ -132,7 +132,7 @@ pub(super) fn host_and_port(address: &str) -> Result<u16, &'static str> {
     authority.port_u16().ok_or(without)
 }
 
-/// Two names for one server would make two keys, and two claims, of one resource.
+/// Reports two names for one server: they would give one resource two keys, and so two claims.
 fn refuse_shared_servers(
     check: &mut Check<'_>,
     raw: &BTreeMap<Text, Spanned<raw::Upstream>>,

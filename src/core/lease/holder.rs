@@ -1,9 +1,9 @@
 //! The label that the holder of a lease gives itself, for others to read.
 
-/// The longest label, in characters: enough for a name, a host and a purpose, and small in every record.
+/// The maximum length of a label, in characters: enough for a name, a host and a purpose, and small in every record.
 const LABEL_MAX: usize = 200;
 
-/// A label of up to 200 characters, none of them a control character.
+/// A label of 1 to 200 characters, none of which is a control character.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HolderLabel(Box<str>);
 
@@ -21,7 +21,7 @@ impl HolderLabel {
         is_label.then(|| Self(text.into())).ok_or(MalformedLabel)
     }
 
-    /// The label.
+    /// Returns the label as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -8,18 +8,17 @@ use std::{
 use subtle::ConstantTimeEq;
 use uuid::{Builder, Uuid, Variant};
 
-/// The id of one lease: a UUID, compared in constant time. It prints itself only where it is told to
-/// ([`LeaseId::reveal`]).
+/// The id of one lease: a UUID, compared in constant time. Only [`LeaseId::reveal`] prints it.
 #[derive(Clone, Copy)]
 pub struct LeaseId(Uuid);
 
-/// The value is no UUID. Nothing of it is repeated.
+/// The error for a value that is no UUID. The message repeats no part of the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a lease id is a UUID: 8-4-4-4-12 hexadecimal digits")]
 pub struct MalformedLeaseId;
 
 impl LeaseId {
-    /// An id of 122 random bits, made of 128.
+    /// Makes an id with 122 random bits out of 128.
     pub fn from_random(bytes: [u8; 16]) -> Self {
         Self(Builder::from_random_bytes(bytes).into_uuid())
     }
@@ -31,12 +30,13 @@ impl LeaseId {
         Uuid::try_parse_ascii(bare).map(Self).map_err(|_which| MalformedLeaseId)
     }
 
-    /// Whether it is of the kind that is made of random bits (RFC 9562 section 5.4).
+    /// Whether the id is a UUID of the version that is made of random bits (RFC 9562 section 5.4).
     pub fn is_random(&self) -> bool {
         self.0.get_version_num() == 4 && self.0.get_variant() == Variant::RFC4122
     }
 
-    /// Its canonical spelling, in lower case: for the answer to the one who acquired it, and nowhere else.
+    /// Returns the canonical spelling, in lower case. It belongs only in the answer to the client that acquired the
+    /// lease.
     pub fn reveal(&self) -> String {
         self.0.hyphenated().to_string()
     }

@@ -1,4 +1,4 @@
-//! What the tables do not say: what passes beside writes, what becomes of a lease when they end, and time.
+//! Tests beyond the tables: operations beside writes, the fate of a lease when a write ends, and the passing of time.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::core::{
 const A: u8 = 1;
 const B: u8 = 2;
 
-/// A resource whose lease A holds for 60 seconds.
+/// Returns a resource whose lease A holds for 60 seconds.
 fn leased() -> Resource {
     let mut resource = Resource::new();
     resource.must(acquire(Some(id(A)), fixed(60)));
     resource
 }
 
-/// One whose lease has run out.
+/// Returns a resource whose lease has run out.
 fn expired() -> Resource {
     let mut resource = leased();
     resource.pass_seconds(60);
@@ -32,7 +32,7 @@ fn write(resource: &Resource, by: u8) -> Result<Standing, UseDenied> {
     judge_use(&resource.snapshot, Some(&resource.rules), Usage::Write, Some(id(by)), None)
 }
 
-/// DESIGN section 1: never after the lease was given to somebody else.
+/// DESIGN section 1: never after the lease was granted to another client.
 #[test]
 fn a_holder_that_slept_through_the_end_of_its_lease_is_refused_when_another_was_granted() {
     let mut resource = leased();
@@ -43,10 +43,10 @@ fn a_holder_that_slept_through_the_end_of_its_lease_is_refused_when_another_was_
     assert_eq!(write(&resource, A), Err(UseDenied::IdMismatch));
     assert_eq!(resource.lease(Action::Renew { id: id(A) }), Err(Denied::IdMismatch));
     assert_eq!(write(&resource, B), Ok(Standing::Holder));
-    assert!(resource.snapshot.fence() > first_fence, "a backend that looks at fences refuses it too");
+    assert!(resource.snapshot.fence() > first_fence, "a backend that checks fences refuses it too");
 }
 
-/// A write on another resource changes this one; its writer is not the holder, and takes nothing from him.
+/// A write on another resource changes this one. Its writer is not the holder, and takes nothing from the holder.
 #[test]
 fn a_touch_leaves_a_lease_that_is_held_and_ends_one_that_has_run_out() {
     assert!(touch(&leased().snapshot).lease.is_some());
@@ -188,7 +188,7 @@ fn a_fence_names_a_holding() {
     resource.must(Action::Change { id: id(A), proposed: id(B) });
     resource.pass_seconds(60);
     resource.must(Action::Renew { id: id(B) });
-    assert_eq!(resource.snapshot.fence(), first, "nobody else was granted it");
+    assert_eq!(resource.snapshot.fence(), first, "no other client was granted it");
     resource.pass_seconds(60);
     resource.must(acquire(Some(id(B)), fixed(60)));
     assert!(resource.snapshot.fence() > first, "it had ended");
@@ -261,7 +261,7 @@ fn a_record_is_pinned_by_its_lease_until_that_is_forgotten() {
     assert_eq!(idle_after(&resource), Some(600));
     resource.must(acquire(None, LeaseDuration::Infinite));
     assert_eq!(idle_after(&resource), None);
-    assert!(resource.snapshot.has_no_pending_writes(), "what is known of the resource can be trusted all the same");
+    assert!(resource.snapshot.has_no_pending_writes(), "a lease does not make the known state uncertain");
     let absent = Record::absent(resource.snapshot.revision);
     assert!(absent.fence.resolve(resource.snapshot.revision) >= resource.snapshot.fence(), "fences only grow");
 }
@@ -275,7 +275,7 @@ fn a_duration_is_allowed_within_its_bounds() {
     assert!(!LeaseDuration::Infinite.is_allowed(&LeaseRules { infinite: false, ..rules }));
 }
 
-/// Rule 10: what a lease guards is known to every route that reaches its resource.
+/// Rule 10: a lease guards its resource on every route that reaches it.
 #[test]
 fn a_lease_is_judged_by_what_it_was_granted_for_on_a_route_that_grants_none() {
     for (guards, reads, writes) in [
@@ -296,7 +296,7 @@ fn a_lease_is_judged_by_what_it_was_granted_for_on_a_route_that_grants_none() {
     }
 }
 
-/// Where nobody has ever held a lease, a write would take one that had run out.
+/// A write on a resource without a lease would end one that had run out, so its standing is free.
 #[test]
 fn a_write_without_a_lease_on_a_route_without_leases_is_free() {
     let resource = Resource::new();

@@ -1,24 +1,25 @@
-//! Leases as data: what a record keeps of one, and what can be read off it (DESIGN, sections 2, 4 and 8).
+//! Leases as data: the part of a record that describes a lease, and the state that follows from it (DESIGN, sections
+//! 2, 4 and 8).
 //!
-//! [`step`] is every lease operation, [`judge_use`] the word of a lease on a read or a write.
+//! [`step`] does every lease operation. [`judge_use`] decides whether a lease permits a read or a write.
 //!
 //! # Design
 //!
-//! *Why is the state computed?* A record changes by a swap alone, and time passes without one. So a record keeps the
-//! moments, and the store's time at a reading says which state they make.
+//! *Why is the state computed?* A record changes only by a swap, but time passes without one. So a record keeps the
+//! points in time. The store's time at a read determines the state.
 //!
-//! *Why does `remember` stand in the lease?* The store must know by itself when a record may be forgotten, and knows no
-//! configuration.
+//! *Why is `remember` part of the lease?* The store must decide on its own when it may forget a record, and it has no
+//! access to the configuration.
 //!
-//! *Why do `guards` and `target` stand in the lease?* A key may be reached by several routes and targets. What a lease keeps
-//! others from was said by the route that granted it, and has to be known to one that grants none; and only a deletion of
-//! the very target that was leased takes the lease with it, not one of a part that shares the key.
+//! *Why are `guards` and `target` part of the lease?* Several routes and targets can reach one key. The route that
+//! grants a lease decides which uses the lease guards, and a route that grants none must learn that from the record.
+//! Also, only a deletion of the leased target itself ends the lease, not one of a part that shares the key.
 //!
-//! *Why does re-acquiring a held lease keep its fence?* A fence orders holders: the one that is granted a lease later
-//! has the greater number. As long as nobody else was granted the lease in between, there is nobody to tell the holder
-//! from, and its writes that are under way with the number that it has must not become stale by its own repetition of
-//! a request whose answer was lost. The same holds for renewing a lease that ran out but was given to nobody else. A
-//! lease that is acquired after its end is a new holding, with a new fence, whatever its id is.
+//! *Why does re-acquiring a held lease keep its fence?* A fence orders holders: a later holder has the greater
+//! number. As long as no other client was granted the lease in between, there is no other holder to tell apart. A
+//! holder that repeats a request whose answer was lost must not make its own writes under way stale. The same holds
+//! for renewing a lease that ran out but was granted to no other client. A lease that is acquired after its end is a
+//! new holding, with a new fence, even if its id is the same.
 
 use std::time::Duration;
 
@@ -47,17 +48,17 @@ pub use usage::{Standing, Usage, UseDenied, judge_use};
 /// The name of a principal: a hash of its credentials.
 pub type PrincipalName = [u8; 16];
 
-/// For how long a lease is granted.
+/// The time for which a lease is granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LeaseDuration {
-    /// For this long, unless it is renewed.
+    /// The lease is held for this long, unless it is renewed.
     Fixed(Duration),
-    /// Until it is released or broken.
+    /// The lease is held until it is released or broken.
     Infinite,
 }
 
 impl LeaseDuration {
-    /// Whether a client may ask for it (`lease.min`, `lease.max`, `lease.infinite`).
+    /// Whether a client may request this duration (`lease.min`, `lease.max`, `lease.infinite`).
     pub fn is_allowed(self, rules: &LeaseRules) -> bool {
         match self {
             Self::Fixed(duration) => (rules.min..=rules.max).contains(&duration),
@@ -73,64 +74,64 @@ impl LeaseDuration {
     }
 }
 
-/// How far a lease has come.
+/// The stage of a lease's life, with the time at which it ends or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Term {
-    /// It is held until this moment; without one, until it is given up.
+    /// The lease is held until this time. `None`: until it is released or broken.
     Held(Option<StoreTime>),
-    /// It was broken, and its holder has until this moment to finish.
+    /// The lease was broken, and its holder has until this time to finish.
     Breaking(StoreTime),
-    /// It was released at this moment.
+    /// The lease was released at this time.
     Released(StoreTime),
 }
 
-/// The state of a resource's lease at some moment.
+/// The state of a resource's lease at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LeaseState {
     /// There is no lease.
     Available,
-    /// Somebody holds it.
+    /// A client holds the lease.
     Leased,
-    /// Somebody holds it until the break takes effect, and cannot renew it.
+    /// A client holds the lease until the break takes effect, and cannot renew it.
     Breaking,
-    /// It was broken. Its id is remembered.
+    /// The lease was broken. Its id is remembered.
     Broken,
-    /// It ran out. Its id is remembered: its holder may still renew it.
+    /// The lease ran out. Its id is remembered, so its holder may still renew it.
     Expired,
 }
 
 impl LeaseState {
-    /// Whether somebody holds the lease.
+    /// Whether a client holds the lease.
     pub const fn is_held(self) -> bool {
         matches!(self, Self::Leased | Self::Breaking)
     }
 }
 
-/// The lease of one resource, or what is remembered of it.
+/// The lease of one resource, or the memory of one that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
-    /// What proves it.
+    /// The secret that proves the lease.
     pub id: LeaseId,
-    /// How far it has come.
+    /// The stage of the lease's life.
     pub term: Term,
-    /// For how long it was granted, and is renewed.
+    /// The time for which the lease was granted, and for which each renewal extends it.
     pub duration: LeaseDuration,
-    /// When this holding of it began.
+    /// The time at which this holding of the lease began.
     pub granted: StoreTime,
-    /// What its holder calls itself.
+    /// The label that its holder gave itself.
     pub holder: Option<HolderLabel>,
-    /// The only principal that it is of use to, if it is bound to one.
+    /// The only principal that may use the lease, if it is bound to one.
     pub principal: Option<PrincipalName>,
-    /// How long it is remembered after its end.
+    /// The time for which the lease is remembered after its end.
     pub remember: Duration,
-    /// What it keeps others from, by whatever route they come.
+    /// The uses that the lease guards, on every route.
     pub guards: LeaseGuards,
-    /// The target that it was acquired by.
+    /// The target that the lease was acquired by.
     pub target: TargetName,
 }
 
 impl Lease {
-    /// Its state by the store's time.
+    /// Returns the state by the store's time.
     pub fn state(&self, now: StoreTime) -> LeaseState {
         match (self.term, self.end()) {
             (Term::Released(_), _) => LeaseState::Available,
@@ -142,27 +143,27 @@ impl Lease {
         }
     }
 
-    /// How long it will still be held unless it is renewed; `None` for ever.
+    /// Returns how long the lease will still be held unless it is renewed; `None` if it has no end.
     pub fn remaining(&self, now: StoreTime) -> Option<Duration> {
         self.end().map(|end| now.until(end))
     }
 
-    /// Whether it is held, or still remembered.
+    /// Whether the lease is held, or still remembered.
     pub fn is_remembered(&self, now: StoreTime) -> bool {
         self.forgotten_from().is_none_or(|forgotten| now < forgotten)
     }
 
-    /// From when on nothing of it counts any more, unless it is changed; `None` for one without an end.
+    /// Returns the time from which the lease no longer counts, unless it is changed; `None` if it has no end.
     pub fn forgotten_from(&self) -> Option<StoreTime> {
         self.end().map(|end| end.plus(self.remember))
     }
 
-    /// Whether the bearer of this id is its holder.
+    /// Whether the bearer of this id holds the lease.
     pub fn is_proved_by(&self, id: LeaseId, principal: Option<PrincipalName>) -> bool {
         self.id == id && self.is_for(principal)
     }
 
-    /// Whether it is of use to a principal.
+    /// Whether a principal may use the lease.
     fn is_for(&self, principal: Option<PrincipalName>) -> bool {
         self.principal.is_none() || self.principal == principal
     }

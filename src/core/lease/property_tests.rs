@@ -1,4 +1,4 @@
-//! Random sequences of lease operations and writes, against what their clients were told.
+//! Tests that compare random sequences of lease operations and writes with the answers that the clients got.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::core::{
     steps::Outcome,
 };
 
-/// What happens next. Clients are numbers.
+/// The next event. Clients are numbers.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Acquire {
@@ -40,7 +40,7 @@ enum Event {
         outcome: Outcome,
         removes: bool,
     },
-    /// The clock: stands still, creeps or jumps.
+    /// The clock stands still, creeps or jumps.
     Pass {
         milliseconds: u64,
     },
@@ -72,16 +72,16 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What the clients know, from the answers that they got.
+/// The resource, and the clients' knowledge from the answers that they got.
 struct World {
     resource: Resource,
     /// The id that each client uses.
     ids: [LeaseId; 3],
-    /// Who was told that it holds the lease, and until when, unless the lease is broken; `None` for ever.
+    /// The client that was last granted the lease, and the end of its term unless the lease is broken. `None`: no end.
     promise: Option<(u8, Option<StoreTime>)>,
-    /// Whether another than the last holder has written, or may have, since that holder's lease ended.
+    /// Whether a client other than the last holder has written, or may have, since that holder's lease ended.
     is_overwritten: bool,
-    /// The write in flight, whose it is, and whether it had been let through as the holder's.
+    /// The write in flight, the client that it names as the holder, and its standing.
     in_flight: Option<((Mark, Revision), Option<u8>, Standing)>,
     fence: Revision,
 }
@@ -98,13 +98,13 @@ impl World {
         self.ids[usize::from(client)]
     }
 
-    /// The client that was promised the lease for the present moment.
+    /// Returns the client that holds the lease at present, by the answers.
     fn holder(&self) -> Option<u8> {
         let now = self.resource.snapshot.now;
         self.promise.filter(|(_, until)| until.is_none_or(|until| now < until)).map(|(client, _)| client)
     }
 
-    /// Does an operation, and sees that its repetition is answered alike.
+    /// Does an operation, and checks that its repetition gets the same answer.
     fn lease(&mut self, action: Action) -> Result<Done, Denied> {
         let result = self.resource.lease(action.clone());
         if let Ok(done) = &result
@@ -128,7 +128,7 @@ impl World {
             Event::Renew { by } => {
                 if let Ok(Done::Renewed { duration }) = self.lease(Action::Renew { id: self.id(by) }) {
                     assert_eq!(self.promise.map(|(client, _)| client), Some(by), "only the last holder renews");
-                    assert!(!self.is_overwritten, "a renewal proves that nobody else has written");
+                    assert!(!self.is_overwritten, "a renewal proves that no other client has written");
                     self.promise = Some((by, duration.end(now)));
                 }
             }
@@ -161,7 +161,7 @@ impl World {
         assert!(holder.is_none_or(|holder| holder == by), "{holder:?} still holds what {by} was granted");
         assert_eq!(is_new, holder.is_none());
         if is_new {
-            assert!(was_quiet, "a write of somebody was under way");
+            assert!(was_quiet, "a write was under way");
             assert!(self.resource.snapshot.fence() > self.fence, "a grant has a greater fence");
             self.is_overwritten = false;
         } else {
@@ -176,9 +176,9 @@ impl World {
         else {
             return;
         };
-        let (client, until) = self.promise.expect("somebody held what was broken");
+        let (client, until) = self.promise.expect("a client held the broken lease");
         let end = now.plus(remaining);
-        assert!(until.is_none_or(|until| end <= until.max(now)), "a break puts no end off");
+        assert!(until.is_none_or(|until| end <= until.max(now)), "a break never puts the end off");
         assert!(seconds.is_none_or(|seconds| remaining <= Duration::from_secs(seconds)));
         self.promise = Some((client, Some(end)));
     }
@@ -190,8 +190,8 @@ impl World {
         let presented = by.map(|client| self.id(client));
         let verdict = judge_use(&self.resource.snapshot, Some(&self.resource.rules), Usage::Write, presented, None);
         if let Some(holder) = self.holder() {
-            assert_eq!(verdict == Ok(Standing::Holder), by == Some(holder), "exactly the holder writes");
-            assert_eq!(verdict.is_ok(), by == Some(holder), "exactly the holder writes");
+            assert_eq!(verdict == Ok(Standing::Holder), by == Some(holder), "only the holder writes");
+            assert_eq!(verdict.is_ok(), by == Some(holder), "only the holder writes");
         }
         if let Ok(standing) = verdict {
             assert_eq!(standing == Standing::Holder, by.is_some());
@@ -219,14 +219,14 @@ impl World {
 
     fn check(&mut self) {
         let snapshot = &self.resource.snapshot;
-        assert_eq!(snapshot.lease_state().is_held(), self.holder().is_some(), "what was promised is so");
+        assert_eq!(snapshot.lease_state().is_held(), self.holder().is_some(), "the answers were true");
         if let (Some(holder), Some((_, writer, _))) = (self.holder(), self.in_flight) {
-            assert_eq!(writer, Some(holder), "nobody writes under the holder's nose");
+            assert_eq!(writer, Some(holder), "no other client writes while the lease is held");
         }
         assert!(snapshot.fence() >= self.fence, "fences only grow");
         self.fence = snapshot.fence();
         let is_remembered = snapshot.lease_state() != LeaseState::Available;
-        assert!(!is_remembered || !snapshot.record.is_idle(snapshot.now), "what is remembered is pinned");
+        assert!(!is_remembered || !snapshot.record.is_idle(snapshot.now), "a remembered lease pins its record");
     }
 }
 

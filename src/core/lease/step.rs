@@ -1,6 +1,6 @@
-//! Every lease operation, as one pure step on a record (DESIGN, section 4, "Lease operation").
+//! The lease operations, each as one pure step on a record (DESIGN, section 4, "Lease operation").
 //!
-//! What each does in each state is the table in `table_tests.rs`, which is the test too.
+//! The tables in `table_tests.rs` specify the effect of each operation in each state, and are the test too.
 
 use std::time::Duration;
 
@@ -11,95 +11,95 @@ use crate::core::{
     time::StoreTime,
 };
 
-/// What a client wants of the lease of a resource.
+/// A client's request for an operation on the lease of a resource.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// What.
+    /// The operation.
     pub action: Action,
-    /// The principal that it comes from, where leases are bound to theirs (`lease.bind`).
+    /// The principal of the client, if leases are bound to principals (`lease.bind`).
     pub principal: Option<PrincipalName>,
-    /// The target whose lease it is about.
+    /// The target of the lease.
     pub target: TargetName,
 }
 
 /// A lease operation.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// To get the lease.
+    /// Acquires the lease.
     Acquire(Acquire),
-    /// To hold it for its duration from now on.
+    /// Extends the lease to its full duration from now on.
     Renew {
         /// The id of the holder.
         id: LeaseId,
     },
-    /// To give it another id.
+    /// Gives the lease another id.
     Change {
         /// The id of the holder.
         id: LeaseId,
-        /// The new one.
+        /// The new id.
         proposed: LeaseId,
     },
-    /// To give it up.
+    /// Gives the lease up.
     Release {
         /// The id of the holder.
         id: LeaseId,
     },
-    /// To end it for its holder, whoever that is.
+    /// Ends the lease for any holder, without its id.
     Break {
-        /// How long the holder has to finish, unless its lease ends before; by default to the end of a fixed lease, and
-        /// no time where there is none.
+        /// The time that the holder has to finish, unless its lease ends before. By default a fixed lease runs to its
+        /// end, and an infinite one ends at once.
         period: Option<Duration>,
     },
 }
 
-/// What an acquired lease is to be.
+/// The properties of the lease that a client wants to acquire.
 #[derive(Clone, Debug)]
 pub struct Acquire {
-    /// The id that the client has chosen; it makes the acquisition idempotent.
+    /// The id that the client has chosen, which makes the acquisition idempotent.
     pub proposed: Option<LeaseId>,
-    /// The id where the client has chosen none: random.
+    /// The random id to use if the client has chosen none.
     pub fresh: LeaseId,
-    /// For how long. That the route allows it is the caller's part ([`LeaseDuration::is_allowed`]).
+    /// The duration. The caller checks that the route allows it ([`LeaseDuration::is_allowed`]).
     pub duration: LeaseDuration,
-    /// What the holder calls itself.
+    /// The label that the holder gives itself.
     pub holder: Option<HolderLabel>,
 }
 
-/// What a step has done, once its record is in the store. The fence is that of the record then.
+/// The effect of a step, once its record is in the store. The new record then holds the fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
-    /// The lease is held.
+    /// The client holds the lease.
     Acquired {
-        /// Its id.
+        /// The id of the lease.
         id: LeaseId,
-        /// For how long.
+        /// The time for which it is granted.
         duration: LeaseDuration,
-        /// Whether it is a new holding, with a new fence. If not, the holder has repeated itself.
+        /// Whether this is a new holding, with a new fence. If not, the holder has repeated its request.
         is_new: bool,
     },
-    /// It is held for its duration from now on. Nothing was written since it was last held, but by its holder.
+    /// The lease is held for its full duration from now on. Only its holder has written since it was last held.
     Renewed {
-        /// Its duration.
+        /// The duration of the lease.
         duration: LeaseDuration,
     },
-    /// It has another id.
+    /// The lease has another id.
     Changed {
-        /// The new one.
+        /// The new id.
         id: LeaseId,
     },
-    /// It was given up.
+    /// The holder gave the lease up.
     Released,
-    /// It had been released by this id before.
+    /// The lease had been released with this id before.
     AlreadyReleased,
-    /// It is broken, or will be.
+    /// The lease is broken, or will be.
     Broken {
-        /// How long its holder still has.
+        /// The time that its holder still has.
         remaining: Duration,
     },
 }
 
 impl Done {
-    /// Its name in metrics.
+    /// Returns the name of the effect in metrics.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Acquired { is_new: true, .. } => "granted",
@@ -112,19 +112,19 @@ impl Done {
     }
 }
 
-/// Why a step cannot be done.
+/// Why a step was denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denied {
-    /// Another holds the lease.
+    /// Another client holds the lease.
     Held {
-        /// For how long, unless it is renewed; `None` until it is given up.
+        /// The time that is left unless the lease is renewed; `None` if it has no end.
         remaining: Option<Duration>,
-        /// What the holder calls itself.
+        /// The label that the holder gave itself.
         holder: Option<HolderLabel>,
-        /// Whether it is breaking, so that it cannot be renewed.
+        /// Whether the lease is breaking, so that it cannot be renewed.
         is_breaking: bool,
     },
-    /// There is a lease, held or ended, of another id; or it is bound to another principal.
+    /// The lease, held or ended, has another id or is bound to another principal.
     IdMismatch,
     /// There is no lease.
     NotPresent,
@@ -132,22 +132,22 @@ pub enum Denied {
     Breaking,
     /// The lease of this id was broken: it cannot be renewed.
     Broken,
-    /// The holding would last longer than `lease.hold_max`. What is held runs to its end.
+    /// The holding would last longer than `lease.hold_max`. A lease that is held runs to its end.
     BeyondHoldMax,
-    /// Writes are in flight or in doubt; the lease can be granted when they are not.
+    /// Writes are in flight or in doubt. The lease can be granted once they have ended.
     Busy(Availability),
 }
 
-/// Does one lease operation on the record as it was read; the record is to be swapped in. The operation does not touch
-/// what the record keeps of writes.
+/// Does one lease operation on the record as it was read. The caller swaps the returned record in. The operation leaves
+/// the record's data on writes unchanged.
 ///
-/// Only a grant to somebody who does not hold the lease waits for writes. So does the renewal of a lease that has run
-/// out, for writes that are not its holder's: they were let through because nobody held it, and would be applied under
-/// its nose.
+/// A grant to a client that does not hold the lease must wait for writes. The renewal of a lease that has run out must
+/// wait too, for writes that are not its holder's. They were admitted because no client held the lease, and could be
+/// applied during the renewed term.
 ///
 /// # Errors
 ///
-/// The lease is not in a state for it, or not the client's, or writes are in the way.
+/// The lease does not allow the operation in its state, belongs to another client, or has to wait for writes.
 pub fn step(snapshot: &Snapshot, command: Command, rules: &LeaseRules) -> Result<(Record, Done), Denied> {
     let current = Current::of(snapshot);
     let (principal, target) = (command.principal, command.target);
@@ -165,8 +165,8 @@ pub fn step(snapshot: &Snapshot, command: Command, rules: &LeaseRules) -> Result
     Ok((record, done))
 }
 
-/// Breaks the lease as [`step`] does, for an operator: whoever holds it, and whatever its route lets clients do. The
-/// duration is how long its holder still has.
+/// Breaks the lease as [`step`] does, but for an operator: for any holder, and even if its route does not let clients
+/// break it. The returned duration is the time that its holder still has.
 ///
 /// # Errors
 ///
@@ -211,7 +211,7 @@ impl<'a> Current<'a> {
             Some(_) => {}
             None => self.must_be_free()?,
         }
-        // What was held without an end was not counted; from now on it is.
+        // The time of an infinite holding does not count towards `hold_max`. From now on it does.
         let is_infinite = |duration| duration == LeaseDuration::Infinite;
         let is_counted = |lease: &&Lease| !is_infinite(lease.duration) || is_infinite(wanted.duration);
         let granted = held.filter(is_counted).map_or(self.now, |lease| lease.granted);
@@ -257,7 +257,7 @@ impl<'a> Current<'a> {
         principal: Option<PrincipalName>,
     ) -> Result<(Lease, Done), Denied> {
         let lease = self.lease.filter(|_| self.state.is_held()).ok_or(Denied::NotPresent)?;
-        // Who proposes the id that it has already repeats a change whose answer was lost.
+        // A holder that proposes its present id repeats a change whose answer was lost.
         let is_repeated = self.state == LeaseState::Leased && lease.is_proved_by(proposed, principal);
         if !lease.is_proved_by(id, principal) && !is_repeated {
             return Err(Denied::IdMismatch);
@@ -279,7 +279,7 @@ impl<'a> Current<'a> {
         }
     }
 
-    /// Breaks the lease. It can bring the end forward, never put it off.
+    /// Breaks the lease. A break can bring its end forward, but never put it off.
     fn end(&self, period: Option<Duration>) -> Result<(Lease, Done), Denied> {
         let lease = self.remembered()?;
         let asked = period.map(|period| self.now.plus(period));
@@ -293,7 +293,7 @@ impl<'a> Current<'a> {
         Ok((Lease { term: Term::Breaking(until), ..lease.clone() }, done))
     }
 
-    /// The lease, unless it is none.
+    /// Returns the lease if it is held or remembered.
     fn remembered(&self) -> Result<&Lease, Denied> {
         self.lease.filter(|_| self.state != LeaseState::Available).ok_or(Denied::NotPresent)
     }
@@ -319,7 +319,7 @@ impl<'a> Current<'a> {
         }
     }
 
-    /// Whether no write is in flight that could take a lease that has run out from its holder. One in doubt has done so
+    /// Fails if a write in flight could take a lease that has run out from its holder. A write in doubt has done so
     /// already.
     fn must_be_unwritten(&self) -> Result<(), Denied> {
         let is_taken = |lease| self.snapshot.record.marks().any(|mark| mark.takes(lease, self.now));

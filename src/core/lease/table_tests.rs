@@ -1,7 +1,7 @@
-//! Every cell of the state tables of Azure's leases, which are the specification of [`step`] and [`judge_use`].
+//! Tests of every cell of the state tables of Azure's leases, which specify [`step`] and [`judge_use`].
 //!
-//! In each resource the lease is that of A; it was granted for 60 seconds, 40 of which are left where it is fixed, and
-//! 25 where it is breaking.
+//! The lease of each resource belongs to A. It was granted for 60 seconds. If it is fixed, 40 of them are left, and
+//! if it is breaking, 25.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ const A: u8 = 0xa;
 const B: u8 = 0xb;
 const C: u8 = 0xc;
 
-/// The result of each operation in each state: the status and, where it is done, what the lease is then, whose, and for
-/// how many seconds (`-` for ever); where it is denied, Azure's code. N is a random id. An acquisition asks for 30
-/// seconds.
+/// The result of each operation in each state. A cell begins with the status. If the operation is done, the new state
+/// of the lease, its id and the seconds left follow (`-`: no end). If it is denied, Azure's code follows. N is a
+/// random id. An acquisition requests 30 seconds.
 const OPERATIONS: &str = "
 operation  | Available        | Leased           | Infinite         | Breaking               | Broken          | Expired
 acquire    | 201 Leased N 30  | 409 Present      | 409 Present      | 409 Present            | 201 Leased N 30 | 201 Leased N 30
@@ -40,7 +40,7 @@ break 10   | 409 NotPresent   | 202 Breaking A 10 | 202 Breaking A 10 | 202 Brea
 break 60   | 409 NotPresent   | 202 Breaking A 40 | 202 Breaking A 60 | 202 Breaking A 25    | 202 Broken A 0  | 202 Broken A 0
 ";
 
-/// The word of a lease that guards writes, and the state after a use that was let through and applied.
+/// The verdict of a lease that guards writes, and the state after a use that it permits and that is applied.
 const USES_UNDER_WRITE: &str = "
 use      | Available      | Leased        | Infinite      | Breaking      | Broken         | Expired
 write    | ok Available   | 412 Missing   | 412 Missing   | 412 Missing   | ok Available   | ok Available
@@ -54,7 +54,7 @@ read A   | 412 NotPresent | ok Leased     | ok Leased     | ok Breaking   | 412 
 read B   | 412 NotPresent | 412 Mismatch  | 412 Mismatch  | 412 Mismatch  | 412 NotPresent | 412 NotPresent
 ";
 
-/// Where it guards reads too, they need it like writes.
+/// If a lease guards reads too, they need it like writes.
 const USES_UNDER_READ_AND_WRITE: &str = "
 use      | Available      | Leased        | Infinite      | Breaking      | Broken         | Expired
 write    | ok Available   | 412 Missing   | 412 Missing   | 412 Missing   | ok Available   | ok Available
@@ -64,7 +64,7 @@ read A   | 412 NotPresent | ok Leased     | ok Leased     | ok Breaking   | 412 
 read B   | 412 NotPresent | 412 Mismatch  | 412 Mismatch  | 412 Mismatch  | 412 NotPresent | 412 NotPresent
 ";
 
-/// Where it guards deleting alone, as that of a container does, other writes leave it as it is.
+/// If a lease guards only deletion, as that of a container does, other writes leave it unchanged.
 const USES_UNDER_DELETE: &str = "
 use      | Available      | Leased        | Infinite      | Breaking      | Broken         | Expired
 write    | ok Available   | ok Leased     | ok Leased     | ok Breaking   | ok Broken      | ok Expired
@@ -75,7 +75,7 @@ delete A | 412 NotPresent | ok Available  | ok Available  | ok Available  | 412 
 read     | ok Available   | ok Leased     | ok Leased     | ok Breaking   | ok Broken      | ok Expired
 ";
 
-/// Where a lease is required, a use that it guards needs one even while nobody holds it.
+/// If a lease is required, a use that it guards needs one even while no client holds it.
 const USES_WHERE_REQUIRED: &str = "
 use      | Available      | Leased        | Infinite      | Breaking      | Broken         | Expired
 write    | 412 Required   | 412 Missing   | 412 Missing   | 412 Missing   | 412 Required   | 412 Required
@@ -84,7 +84,7 @@ delete   | 412 Required   | 412 Missing   | 412 Missing   | 412 Missing   | 412 
 read     | ok Available   | ok Leased     | ok Leased     | ok Breaking   | ok Broken      | ok Expired
 ";
 
-/// The cells of a table: the words of its row, its column, and its own words.
+/// Returns the cells of a table: the words of its row, its column, and its own words.
 fn cells(table: &'static str) -> Vec<(Vec<&'static str>, &'static str, String)> {
     let mut lines = table.trim().lines().map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
     let columns = lines.next().unwrap();
@@ -98,7 +98,7 @@ fn cells(table: &'static str) -> Vec<(Vec<&'static str>, &'static str, String)> 
         .collect()
 }
 
-/// Resources in a state: the available ones remember nothing, a release, or more than they should.
+/// Returns resources in a state. The available ones have no lease, a released one, or one that is no longer remembered.
 fn resources(state: &str) -> Vec<Resource> {
     let held = |duration| {
         let mut resource = Resource::new();
@@ -158,7 +158,7 @@ fn action(words: &[&str]) -> Action {
     }
 }
 
-/// The state of a resource in the words of a cell.
+/// Returns the state of a resource in the words of a cell.
 fn described(resource: &Resource) -> String {
     let (state, now) = (resource.snapshot.lease_state(), resource.snapshot.now);
     let Some(lease) = resource.snapshot.lease().filter(|_| state != LeaseState::Available) else {
@@ -169,13 +169,13 @@ fn described(resource: &Resource) -> String {
     format!("{state:?} {} {remaining}", name.unwrap().1)
 }
 
-/// A denial in Azure's words, which the dialect knows; in the table they are shorter.
+/// Returns a denial in the table's words, which shorten Azure's. The dialect supplies those.
 fn denied(operation: &str, denied: &Denied) -> String {
     let asked = AskedOperation { lease: LeaseVerb::of(operation.as_bytes()), ..AskedOperation::default() };
     told(&error_of(&azure::refuse(denied), asked))
 }
 
-/// The refusal of a use.
+/// Returns the refusal of a use in the table's words.
 fn use_denied(denied: UseDenied) -> String {
     told(&error_of(&azure::refuse_use(denied), AskedOperation::default()))
 }
@@ -203,7 +203,7 @@ fn done(done: &Done, resource: &Resource) -> String {
             assert_eq!(Some(*remaining), lease.remaining(resource.snapshot.now));
             202
         }
-        // The native dialect repeats its success, Azure's does not.
+        // The native dialect repeats its success, but Azure's does not.
         Done::AlreadyReleased => return denied("release", &Denied::NotPresent),
         _ => 200,
     };
@@ -254,7 +254,7 @@ fn check_uses(table: &'static str, rules: &LeaseRules) {
                     assert_eq!(standing == Standing::Holder, presented.is_some(), "{row:?} in {state}");
                     format!("ok {:?}", resource.snapshot.lease_state())
                 }
-                // Both are told alike.
+                // Clients get the same refusal for both.
                 Err(UseDenied::LeaseRequired) => {
                     assert_eq!(use_denied(UseDenied::LeaseRequired), use_denied(UseDenied::IdMissing));
                     "412 Required".to_owned()

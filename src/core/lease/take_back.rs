@@ -1,29 +1,29 @@
-//! The end of a grant that its client was never told of (DESIGN, section 3, rule 15).
+//! The removal of a grant that was never reported to its client (DESIGN, section 3, rule 15).
 
 use super::LeaseId;
 use crate::core::record::{Record, Snapshot};
 
-/// A grant of which nobody knows whether it has reached the store.
+/// A grant that may or may not have reached the store.
 #[derive(Clone, Copy, Debug)]
 pub struct LostGrant {
     /// The id of its lease.
     pub id: LeaseId,
-    /// Whether the client has chosen the id. Then it may have been granted the same lease again, and was told so.
+    /// Whether the client has chosen the id. If so, it may have acquired the same lease again and got an answer.
     pub is_known: bool,
 }
 
-/// The record without a grant that was made for it as it was `before`; `None` if the grant is not there, or if the
-/// client may have learned of it in another way.
+/// Returns the record without a grant that was made on the record as it was `before`. Returns `None` if the grant is
+/// not there, or if the client may have learned of it in another way.
 pub fn take_back(grant: LostGrant, before: &Snapshot, current: &Snapshot) -> Option<Record> {
     let is_there = current.record.lease.as_ref().is_some_and(|lease| lease.id == grant.id);
     let was_granted_since = current.fence() > before.fence();
-    // Whoever repeats an acquisition swaps the record again, and leaves the fence as it is.
+    // A repeated acquisition swaps the record again, but keeps the fence.
     let is_last_change = current.fence() == current.revision;
     if !is_there || !was_granted_since || (grant.is_known && !is_last_change) {
         return None;
     }
     let mut record = current.record.clone().resolved(current.revision);
-    // A lease that had ended can be renewed again, unless something was written since.
+    // A lease that had ended can be renewed again, unless there was a write since.
     let is_unwritten = current.touched() == before.touched();
     record.lease = before.lease().filter(|_| is_unwritten).cloned();
     Some(record)
@@ -40,7 +40,7 @@ mod tests {
     };
     use crate::core::steps::Outcome;
 
-    /// One with an id of the proxy's making.
+    /// Returns a grant whose id the proxy has made.
     fn fresh() -> LostGrant {
         LostGrant { id: id(0xff), is_known: false }
     }
@@ -49,7 +49,7 @@ mod tests {
         LostGrant { id: id(1), is_known: true }
     }
 
-    /// A resource before and after a grant.
+    /// Returns a resource after a grant, and its snapshot from before.
     fn granted(grant: LostGrant) -> (Resource, Snapshot) {
         let mut resource = Resource::new();
         let before = resource.snapshot.clone();
@@ -77,11 +77,11 @@ mod tests {
             let (mut resource, before) = granted(grant);
             resource.must(Action::Release { id: grant.id });
             resource.must(acquire(Some(id(2)), fixed(60)));
-            assert_eq!(take_back(grant, &before, &resource.snapshot), None, "somebody else holds it");
+            assert_eq!(take_back(grant, &before, &resource.snapshot), None, "another client holds it");
         }
     }
 
-    /// A client that holds the lease asks for it once more, and the answer to that is lost before it did anything.
+    /// A client that holds the lease requests it once more, and that request is lost before it has any effect.
     #[test]
     fn a_grant_from_before_is_not_taken_back() {
         for grant in [fresh(), chosen()] {
@@ -90,7 +90,7 @@ mod tests {
         }
     }
 
-    /// The client asked again with its id, and was told that it holds the lease.
+    /// The client repeated the request with its id, and the answer was that it holds the lease.
     #[test]
     fn a_grant_that_its_client_has_learned_of_stands() {
         let (mut resource, before) = granted(chosen());

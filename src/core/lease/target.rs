@@ -2,13 +2,13 @@
 
 use crate::core::target::{PathParameters, normalize, split_query};
 
-/// Half of the hash of a target, its path in normal form.
+/// The first half of the hash of a target whose path is in normal form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TargetName(pub [u8; 16]);
 
 impl TargetName {
-    /// The name of a target as an upstream gets it: path and query. Two spellings of one path are one target; another
-    /// query is another target.
+    /// Returns the name of a target as an upstream gets it: path and query. Two spellings of one path are one target,
+    /// but another query is another target.
     pub fn of(target: &[u8]) -> Self {
         let (path, query) = split_query(target);
         let normal = normalize(path, PathParameters::Keep);
@@ -16,7 +16,7 @@ impl TargetName {
         let mut hasher = blake3::Hasher::new();
         hasher.update(path);
         if let Some(query) = query {
-            // No path in normal form holds it.
+            // No path in normal form contains a question mark.
             hasher.update(b"?").update(query);
         }
         let mut name = [0; 16];

@@ -10,7 +10,7 @@ use crate::core::{
     time::StoreTime,
 };
 
-/// The rules of the documentation, for infinite leases too.
+/// Returns the rules of the documentation, with infinite leases allowed too.
 pub(crate) fn rules() -> LeaseRules {
     let seconds = Duration::from_secs;
     LeaseRules {
@@ -39,12 +39,12 @@ pub(crate) fn rules() -> LeaseRules {
 /// The target of all operations and deletions.
 pub(crate) const TARGET: TargetName = TargetName([7; 16]);
 
-/// An id that is known by its last digits.
+/// Returns an id made of this byte, repeated.
 pub(crate) fn id(number: u8) -> LeaseId {
     LeaseId::from_random([number; 16])
 }
 
-/// A fixed duration.
+/// Returns a fixed duration.
 pub(crate) fn fixed(seconds: u64) -> LeaseDuration {
     LeaseDuration::Fixed(Duration::from_secs(seconds))
 }
@@ -71,7 +71,7 @@ impl Resource {
         }
     }
 
-    /// What a swap leads to; the record goes through the same steps as in a store.
+    /// Swaps a record in, which goes through the same steps as in a store. Returns its revision.
     pub(crate) fn swap(&mut self, record: Record) -> Revision {
         let revision = Revision(self.snapshot.revision.0 + 1);
         self.snapshot = Snapshot { revision, record: record.resolved(revision), now: self.snapshot.now };
@@ -86,19 +86,19 @@ impl Resource {
         self.pass(Duration::from_secs(seconds));
     }
 
-    /// Does a lease operation of nobody in particular.
+    /// Does a lease operation without a principal.
     pub(crate) fn lease(&mut self, action: Action) -> Result<Done, Denied> {
         let (record, done) = step(&self.snapshot, Command { action, principal: None, target: TARGET }, &self.rules)?;
         self.swap(record);
         Ok(done)
     }
 
-    /// Does one that is not denied.
+    /// Does a lease operation that is not denied.
     pub(crate) fn must(&mut self, action: Action) -> Done {
         self.lease(action).expect("the step is possible")
     }
 
-    /// Begins a write that has this standing.
+    /// Begins a write with this standing.
     pub(crate) fn begin(&mut self, standing: Standing) -> (Mark, Revision) {
         self.next_nonce += 1;
         let deadline = self.snapshot.now.plus(Duration::from_secs(1_000_000));
@@ -108,7 +108,7 @@ impl Resource {
         (mark, self.swap(record))
     }
 
-    /// Ends a write; one in doubt is so for a second.
+    /// Ends a write. A doubt lasts for a second.
     pub(crate) fn end(&mut self, (mark, marked_at): (Mark, Revision), outcome: Outcome, removes: bool) {
         let removes = removes.then_some(TARGET);
         let settlement = Settlement { mark, marked_at, outcome, removes, learned: None, shown: None };

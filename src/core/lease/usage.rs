@@ -1,4 +1,4 @@
-//! The word of a lease on reads and writes (DESIGN, section 5).
+//! The decision whether a lease permits a read or a write (DESIGN, section 5).
 
 use super::{LeaseId, LeaseState, PrincipalName};
 use crate::core::{
@@ -6,14 +6,14 @@ use crate::core::{
     record::Snapshot,
 };
 
-/// What a request does to a resource, as far as leases are concerned.
+/// The kind of use that a request makes of a resource, as far as leases are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
-    /// It reads it.
+    /// The request reads the resource.
     Read,
-    /// It changes it.
+    /// The request changes the resource.
     Write,
-    /// It removes it.
+    /// The request removes the resource.
     Delete,
 }
 
@@ -28,19 +28,19 @@ impl LeaseGuards {
     }
 }
 
-/// In what right a request uses a resource.
+/// The right by which a request uses a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// As the holder of its lease: the write carries the fence.
+    /// The client holds the lease, and the write carries the fence.
     Holder,
-    /// In a way that the lease does not guard.
+    /// The lease does not guard this use.
     Unguarded,
-    /// In a way that the lease would guard, if anybody held it.
+    /// The lease would guard this use, but no client holds it.
     Free,
 }
 
 impl Standing {
-    /// Whether a write of this standing leaves a lease that has ended as it is ([`Mark::leaves_lease`]).
+    /// Whether a write with this standing leaves an ended lease unchanged ([`Mark::leaves_lease`]).
     ///
     /// [`Mark::leaves_lease`]: crate::core::record::Mark::leaves_lease
     pub const fn leaves_lease(self) -> bool {
@@ -51,25 +51,24 @@ impl Standing {
 /// Why a lease forbids a use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UseDenied {
-    /// Somebody holds the lease, and the request names no id.
+    /// A client holds the lease, and the request names no id.
     IdMissing,
-    /// Nobody holds the lease; the route demands that the client does (`lease.required`), and the request names no id.
+    /// No client holds the lease, the route requires it (`lease.required`), and the request names no id.
     LeaseRequired,
-    /// Somebody else holds the lease.
+    /// Another client holds the lease.
     IdMismatch,
-    /// The request names an id, and there is no lease, or one of another id that has ended.
+    /// The request names an id, but there is no lease, or only one of another id that has ended.
     NotPresent,
-    /// The lease of this id has ended: it ran out or was broken.
+    /// The lease with this id has ended: it ran out or was broken.
     Lost,
 }
 
-/// Judges a use by the lease as it was read, on a route with these rules for leases, or with none: whoever holds the
-/// lease, whatever route it was granted by, holds it against all. An id that a request names is judged even where it would
-/// need none.
+/// Judges a use by the lease as it was read, on a route with these lease rules, or with none. A lease counts on all
+/// routes, even if another route granted it. If a request names an id, the id is judged even if the use needs none.
 ///
 /// # Errors
 ///
-/// The lease forbids it; no time mends that but for [`UseDenied::IdMissing`].
+/// The lease forbids the use. Waiting helps only against [`UseDenied::IdMissing`].
 pub fn judge_use(
     snapshot: &Snapshot,
     rules: Option<&LeaseRules>,
@@ -95,7 +94,7 @@ pub fn judge_use(
     }
 }
 
-/// Whether a use needs the lease that there is, or would need one if there were any.
+/// Whether a use needs the present lease, or would need one if there were any.
 fn is_guarded(snapshot: &Snapshot, rules: Option<&LeaseRules>, usage: Usage) -> bool {
     let granted = snapshot.lease().map(|lease| lease.guards);
     let of_route = rules.map(|rules| rules.guards);

@@ -8,15 +8,15 @@ use super::{
 };
 use crate::core::validators::Representation;
 
-/// Judges conditions that were combined as Azure allows it:
+/// Judges conditions that are combined as Azure allows:
 ///
-/// * a read passes if `If-Match` and `If-Unmodified-Since` are both true; its copy is current if none of `If-None-Match`
-///   and `If-Modified-Since` that it has is true;
-/// * a write passes if its one condition is true. Of `If-Match` and `If-Unmodified-Since`, and of `If-None-Match` and
-///   `If-Modified-Since`, the first one counts alone.
+/// * a read passes if `If-Match` and `If-Unmodified-Since` are both true; its copy is current if it has
+///   `If-None-Match` or `If-Modified-Since`, and none of them is true;
+/// * a write passes if its one condition is true. Beside `If-Match`, `If-Unmodified-Since` does not count, nor does
+///   `If-Modified-Since` beside `If-None-Match`.
 ///
-/// What is missing meets no `If-Match`, and every other condition. A date that cannot be compared, because the
-/// representation has none, leaves the verdict open: what would overwrite must not pass for that.
+/// A missing resource meets no `If-Match`, and every other condition. If the representation has no date to compare
+/// with, the verdict stays open: a request that would overwrite must not pass because of that.
 pub(super) fn judge(
     method: &Method,
     conditions: &Preconditions,

@@ -1,4 +1,4 @@
-//! Azure's verdicts, beside those of RFC 9110 where the two differ.
+//! Azure's verdicts, beside those of RFC 9110 if the two differ.
 
 use http::Method;
 
@@ -10,7 +10,7 @@ use crate::core::{
     validators::{Modified, Validators},
 };
 
-/// When the current representation was changed, in Unix seconds.
+/// The last change of the current representation, in Unix seconds.
 const MODIFIED: u64 = 1_000;
 
 fn tag(text: &'static str) -> TagCondition {
@@ -22,8 +22,8 @@ fn present(modified: Option<u64>) -> Representation {
     Representation::Present(Validators { tag: Some(EntityTag::strong("now").unwrap()), modified })
 }
 
-/// Conditions from words: `m` If-Match, `n` If-None-Match, `u` If-Unmodified-Since, `s` If-Modified-Since, each followed
-/// by `+` where it is true of the current representation, by `-` where it is false, and by `*` for any.
+/// Conditions from words: `m` If-Match, `n` If-None-Match, `u` If-Unmodified-Since, `s` If-Modified-Since. Each is
+/// followed by `+` if it is true of the current representation, by `-` if it is false, or by `*` for any.
 fn conditions(words: &str) -> Preconditions {
     let mut conditions = Preconditions { combination: Combination::Azure, ..Preconditions::default() };
     let date = |at| Some(HttpDate::from_unix_seconds(at));
@@ -134,7 +134,7 @@ fn what_cannot_be_compared_decides_nothing() {
     }
 }
 
-/// RFC 9110 section 13.2.2 says otherwise.
+/// RFC 9110 section 13.2.2 demands otherwise.
 #[test]
 fn the_rules_of_http_are_others() {
     let by_http = |method: &Method, words: &str| {

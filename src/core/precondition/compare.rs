@@ -1,22 +1,23 @@
-//! How the tags of a condition are compared with that of the current representation (RFC 9110 section 8.8.3.2).
+//! How the tags of a condition are compared with the tag of the current representation (RFC 9110 section 8.8.3.2).
 
 use http::Method;
 
 use super::TagCondition;
 use crate::core::{coarse_tag::bare, entity_tag::EntityTag, issued_tag::bytes_of_content_tag, validators::Validators};
 
-/// How `If-Match` compares tags, and which tags `If-None-Match` of a write takes for one state. That of a read always
-/// compares weakly, because it asks for one variant, and `If-Range` strongly.
+/// How `If-Match` compares tags, and which tags `If-None-Match` of a write takes for one state. In a read
+/// `If-None-Match` always compares weakly, because a read requests one variant. `If-Range` always compares strongly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchRule {
     /// Strong comparison (section 8.8.3.2).
     Strong,
-    /// Both are strong and equal up to their last `-`: tags `"<incarnation>-<version>-<variant>"` of one version match
-    /// whatever their variant is.
+    /// Both tags are strong and equal up to their last `-`: tags `"<incarnation>-<version>-<variant>"` of one version
+    /// match whatever their variant is.
     Version,
-    /// Both are strong and of the same bytes: content tags of one state match whatever their variant is.
+    /// Both tags are strong and of the same bytes: content tags of one state match whatever their variant is.
     Content,
-    /// They are spelled alike, weak or not: for origins whose tags are weak and must match (`compare = "opaque"`).
+    /// Both tags are spelled alike, weak or not. This is for origins whose tags are weak and must match
+    /// (`compare = "opaque"`).
     Opaque,
 }
 
@@ -25,7 +26,7 @@ pub(super) fn reads(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// Whether a condition names the current representation; one without a tag is named by `*` alone.
+/// Whether a condition names the current representation. One without a tag is named only by `*`.
 pub(super) fn names_current(
     condition: &TagCondition,
     representation: Option<&Validators>,
@@ -56,9 +57,10 @@ pub(super) fn matches_by(rule: MatchRule, tag: &EntityTag, current: &EntityTag) 
     }
 }
 
-/// Whether a tag in `If-None-Match` makes it false. The weak comparison is meant for both (section 13.1.2).
+/// Whether a tag in `If-None-Match` makes the condition false. Reads and writes both use the weak comparison (section
+/// 13.1.2).
 pub(super) fn is_excluded(method: &Method, rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
-    // A doubt gives a state another suffix, and may have left it as it was.
+    // A doubt gives a state another suffix, and may have left the state unchanged.
     let may_be_same = || match rule {
         MatchRule::Strong | MatchRule::Opaque => bare(tag.opaque()) == bare(current.opaque()),
         MatchRule::Version | MatchRule::Content => false,
@@ -66,7 +68,7 @@ pub(super) fn is_excluded(method: &Method, rule: MatchRule, tag: &EntityTag, cur
     if reads(method) { tag.weak_matches(current) } else { same_state(rule, tag, current) || may_be_same() }
 }
 
-/// Whether the opaque bytes name the same state; those without a `-` have no variant to leave out.
+/// Whether the opaque bytes name the same state. Those without a `-` have no variant to leave out.
 fn same_state(rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
     let same_version = || {
         let version = version_of(tag.opaque());
@@ -81,7 +83,7 @@ fn same_state(rule: MatchRule, tag: &EntityTag, current: &EntityTag) -> bool {
         || rule == MatchRule::Content && same_bytes()
 }
 
-/// What stands before the last `-`.
+/// The part before the last `-`.
 fn version_of(opaque: &[u8]) -> Option<&[u8]> {
     opaque.rsplitn(2, |&byte| byte == b'-').nth(1)
 }

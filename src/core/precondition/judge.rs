@@ -11,41 +11,42 @@ use crate::core::{
     validators::{Modified, Representation, Validators},
 };
 
-/// What the preconditions of a request come to.
+/// The result of judging the preconditions of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// All are true, or none counts.
+    /// All preconditions are true, or none counts.
     Pass,
     /// The client's copy is current: 304.
     NotModified,
-    /// One is false: 412.
+    /// A precondition is false: 412.
     Failed {
-        /// The first that is.
+        /// The first false one.
         field: ConditionField,
         /// Whether `If-Match` named the current tag, but weakly.
         weak_tag: bool,
     },
-    /// One counts and the current representation is unknown.
+    /// A precondition counts, and the current representation is unknown.
     Unknowable,
 }
 
 /// Judges the preconditions of a request against the current representation, in this order:
 ///
 /// 1. CONNECT, OPTIONS and TRACE select no representation: all are ignored (section 13.2.1).
-/// 2. `If-Match`, else `If-Unmodified-Since`. False: failed.
-/// 3. `If-None-Match`. False: not modified for GET and HEAD, else failed. To a write each tag of the current state is the
-///    current one: it must not overwrite the state that it excludes, whoever was given that tag.
-/// 4. Without `If-None-Match` and for GET and HEAD, `If-Modified-Since`. False: not modified.
+/// 2. `If-Match`, else `If-Unmodified-Since`. If false: failed.
+/// 3. `If-None-Match`. If false: not modified for GET and HEAD, else failed. For a write every tag of the current state
+///    counts as the current one: the write must not overwrite the state that it excludes, whichever client got the tag.
+/// 4. Without `If-None-Match` and for GET and HEAD, `If-Modified-Since`. If false: not modified.
 ///
-/// A date is ignored where the representation has no modification date, or where there is no representation: both
-/// sections leave no choice. Such a write passes here, and is stopped by [`requirement`](super::requirement) alone.
-/// The strength of the current date plays no part either: `If-Unmodified-Since` is true for an equal weak one.
+/// A date is ignored if there is no representation, or if the representation has no modification date: both sections
+/// leave no choice. A write that carries only a date then passes here, and is stopped only by
+/// [`requirement`](super::requirement). The strength of the current date does not count either: `If-Unmodified-Since`
+/// is true for an equal weak one.
 ///
-/// Whatever counts is unknowable against [`Representation::Unknown`], even a list of weak tags in `If-Match` that no
-/// tag can match: why it failed depends on the current tag.
+/// Every condition that counts is unknowable against [`Representation::Unknown`]. That includes a list of weak tags in
+/// `If-Match` that no tag can match: why it failed depends on the current tag.
 ///
-/// Where the upstream would refuse the request without its conditions too, such as with 401 or 404, that answer goes
-/// before this one (section 13.2.1); to know that is the caller's part.
+/// If the upstream would refuse the request without its conditions too, such as with 401 or 404, that answer takes
+/// precedence (section 13.2.1). It is up to the caller to find that out.
 pub fn judge(method: &Method, conditions: &Preconditions, current: &Representation, rule: MatchRule) -> Judgement {
     if conditions.combination == Combination::Azure {
         return azure::judge(method, conditions, current, rule);
@@ -83,8 +84,8 @@ pub fn judge(method: &Method, conditions: &Preconditions, current: &Representati
 
 /// Whether `Range` is to be obeyed (section 13.1.5); if not, the response is the whole representation.
 ///
-/// Without `If-Range` it is. A tag is compared strongly. A date is true only where it is exactly the current one and
-/// that is strong.
+/// Without `If-Range` it is. A tag is compared strongly. A date is true only if it is exactly the current one and the
+/// current one is strong.
 pub fn range_applies(conditions: &Preconditions, current: &Representation) -> bool {
     let Some(condition) = &conditions.if_range else { return true };
     let Representation::Present(Validators { tag, modified }) = current else { return false };
@@ -95,7 +96,7 @@ pub fn range_applies(conditions: &Preconditions, current: &Representation) -> bo
     }
 }
 
-/// The conditions that no other one and no method overrules.
+/// The conditions that are not overruled by another condition or by the method.
 #[derive(Default)]
 struct Counting<'a> {
     matching: Option<&'a TagCondition>,
@@ -142,7 +143,7 @@ mod tests {
         judge(method, &conditions, &current, rule)
     }
 
-    /// A write that a client wants unless the state is still that one: each tag of the state says which it is.
+    /// A write that is wanted unless the state is still the excluded one: every tag of a state names that state.
     #[test]
     fn if_none_match_of_a_write_is_false_for_each_tag_of_the_current_state() {
         let (version, content) = (MatchRule::Version, MatchRule::Content);
@@ -172,7 +173,7 @@ mod tests {
         }
     }
 
-    /// A read asks for one variant, and its copy is current only if it is of that one.
+    /// A read requests one variant, and its copy is current only if it is of that variant.
     #[test]
     fn if_none_match_of_a_read_is_false_for_the_tag_of_its_variant_alone() {
         for combination in [Combination::Rfc9110, Combination::Azure] {

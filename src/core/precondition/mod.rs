@@ -1,7 +1,7 @@
 //! Preconditions: what a request demands of the current representation (RFC 9110 section 13).
 //!
-//! [`Preconditions::parse`] reads them, [`judge`] and [`range_applies`] decide them, and [`requirement`] says
-//! whether a write carries enough of them.
+//! [`Preconditions::parse`] reads them, [`judge`] and [`range_applies`] decide them, and [`requirement`] tells whether
+//! a write carries enough of them.
 
 mod azure;
 mod compare;
@@ -35,11 +35,11 @@ pub enum RangeCondition {
     Tag(EntityTag),
     /// One date.
     Date(HttpDate),
-    /// Neither: never true.
+    /// Neither a tag nor a date: never true.
     Malformed,
 }
 
-/// By whose rules conditions are combined.
+/// The rules by which conditions are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Combination {
     /// RFC 9110 section 13.2.2.
@@ -49,7 +49,7 @@ pub enum Combination {
     Azure,
 }
 
-/// The conditional fields of one request; `None` is a field that is absent or must be ignored.
+/// The conditional fields of one request; `None` stands for a field that is absent or must be ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
     /// `If-Match` (section 13.1.1).
@@ -62,7 +62,7 @@ pub struct Preconditions {
     pub if_unmodified_since: Option<HttpDate>,
     /// `If-Range` (section 13.1.5).
     pub if_range: Option<RangeCondition>,
-    /// By whose rules they are judged.
+    /// The rules by which the conditions are judged.
     pub combination: Combination,
 }
 

@@ -12,16 +12,16 @@ use crate::core::{
     validators::single_date,
 };
 
-/// The largest number of tags in a list; each is compared with the current one.
+/// The maximum number of tags in a list. Each is compared with the current one.
 const TAGS_MAX: usize = 1_000;
 
-/// A field that cannot be read. Its message names the field and what to send, and repeats nothing of the request.
+/// A field that cannot be read. The message names the field and what to send, and repeats nothing of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} cannot be read: {reason}")]
 pub struct MalformedPrecondition {
-    /// Which.
+    /// The field.
     pub field: ConditionField,
-    /// Why.
+    /// The reason.
     pub reason: MalformedList,
 }
 
@@ -31,13 +31,13 @@ pub enum MalformedList {
     /// A member is not a tag.
     #[error(transparent)]
     Tag(#[from] MalformedTag),
-    /// It has no members.
+    /// The list has no members.
     #[error("it names no entity-tag")]
     Empty,
     /// `*` is one of several members.
-    #[error("* stands alone, without entity-tags and only once")]
+    #[error("* must stand alone and only once, without entity-tags")]
     AnyInList,
-    /// It has more members than are compared.
+    /// The list has more members than are compared.
     #[error("it names more than {TAGS_MAX} entity-tags")]
     TooManyTags,
 }
@@ -58,8 +58,8 @@ impl Preconditions {
 
     /// Reads the conditional fields of a read: a list of tags that cannot be read is dropped.
     ///
-    /// The date that such a list takes precedence over is dropped with it, because it must be ignored where the
-    /// list's field is present at all (RFC 9110 sections 13.1.3 and 13.1.4).
+    /// The date that this list overrules is dropped with it. It must be ignored if the list's field is present at all
+    /// (RFC 9110 sections 13.1.3 and 13.1.4).
     pub fn parse_for_read(headers: &HeaderMap) -> Self {
         let mut conditions = Self::parse_dates(headers);
         match tag_condition(headers, &IF_MATCH) {
@@ -73,7 +73,7 @@ impl Preconditions {
         conditions
     }
 
-    /// Whether there is nothing to judge. `If-Range` decides about a part of the response alone and does not count.
+    /// Whether there is nothing to judge. `If-Range` decides only about a part of the response and does not count.
     pub fn is_empty(&self) -> bool {
         self.if_match.is_none()
             && self.if_none_match.is_none()
@@ -93,8 +93,8 @@ impl Preconditions {
     }
 }
 
-/// Several field lines are one list (RFC 9110 section 5.3). No tag can reach from one into the next, because the
-/// joining `, ` contains a space; so they are read one by one.
+/// Reads several field lines as one list (RFC 9110 section 5.3). No tag can reach from one line into the next, because
+/// the joining `, ` contains a space. So the lines are read one by one.
 fn tag_condition(headers: &HeaderMap, name: &HeaderName) -> Result<Option<TagCondition>, MalformedList> {
     let mut lines = headers.get_all(name).iter();
     let Some(first) = lines.next() else { return Ok(None) };
@@ -129,7 +129,7 @@ fn read_tags(line: &[u8], tags: &mut Vec<EntityTag>) -> Result<(), MalformedList
     }
 }
 
-/// A value that is a tag is one, and else it may be a date: no value can be both.
+/// Reads a value as a tag, else as a date: no value can be both.
 fn range_condition(headers: &HeaderMap) -> Option<RangeCondition> {
     let mut lines = headers.get_all(IF_RANGE).iter();
     let value = lines.next()?.as_bytes();
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(error.to_string(), expected);
     }
 
-    /// RFC 9110 sections 13.1.3 and 13.1.4: a date is ignored where the field of tags before it is present.
+    /// RFC 9110 sections 13.1.3 and 13.1.4: a date is ignored if the field of tags before it is present.
     #[test]
     fn a_read_drops_a_malformed_list_and_the_date_behind_it() {
         let date = "Sun, 06 Nov 1994 08:49:37 GMT";

@@ -3,12 +3,12 @@
 use super::{Preconditions, TagCondition};
 use crate::core::{policy::Require, validators::Representation};
 
-/// What [`requirement`] comes to.
+/// The result of [`requirement`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
-    /// The write carries what it must.
+    /// The write carries what the route requires.
     Satisfied,
-    /// It does not: 428.
+    /// The write does not: 428.
     Missing,
     /// The current representation decides, and is unknown.
     NeedsExistence,
@@ -16,9 +16,10 @@ pub enum Requirement {
 
 /// Whether a write carries the precondition that `require` demands.
 ///
-/// One that protects from a lost update counts: tags in `If-Match`, or `*` with `allow_any`; `If-None-Match: *`; and
-/// an `If-Unmodified-Since` that was really compared, with a strong modification date (RFC 9110 section 8.8.2.2).
-/// Beside an `If-Match` it never is. Tags in `If-None-Match` do not count: they let every other state be overwritten.
+/// A precondition counts if it protects from a lost update: tags in `If-Match`, or `*` with `allow_any`;
+/// `If-None-Match: *`; and an `If-Unmodified-Since` that was really compared, with a strong modification date (RFC
+/// 9110 section 8.8.2.2). Beside an `If-Match` a date is never compared. Tags in `If-None-Match` do not count: they
+/// let every other state be overwritten.
 pub fn requirement(
     require: Require,
     allow_any: bool,

@@ -1,15 +1,15 @@
-//! Tags that something on the way to the client has changed, such as a proxy that compresses (`etag_suffixes`,
+//! Tags that an intermediary on the way to the client has changed, such as a proxy that compresses (`etag_suffixes`,
 //! `accept_weak_own`).
 
 use super::{Preconditions, TagCondition};
 use crate::core::{entity_tag::EntityTag, policy::Intermediaries};
 
 impl Preconditions {
-    /// Adds to the tags of `If-Match` and `If-None-Match` what they may have been when they were issued, and says whether
-    /// there was anything to add. What is added counts as what was sent: it makes a condition true only if it is the
+    /// Adds to the tags of `If-Match` and `If-None-Match` the forms in which they may have been issued, and returns
+    /// whether there were any. An added tag counts like a sent one: it makes a condition true only if it is the
     /// current tag itself, and so was issued for the current state.
     ///
-    /// `If-Range` is left alone: it asks for a part of what the client has, which is the changed representation.
+    /// `If-Range` is left alone: it requests a part of what the client has, which is the changed representation.
     pub fn restore(&mut self, intermediaries: &Intermediaries) -> bool {
         let conditions = [(&mut self.if_match, intermediaries.weakens), (&mut self.if_none_match, false)];
         let mut restored = false;
@@ -25,7 +25,7 @@ impl Preconditions {
     }
 }
 
-/// What a tag may have been before.
+/// The forms that a tag may have had before.
 fn earlier_forms(tag: &EntityTag, suffixes: &[String], strengthens: bool) -> Vec<EntityTag> {
     let without = |suffix: &String| tag.opaque().strip_suffix(suffix.as_bytes()).filter(|opaque| !opaque.is_empty());
     let opaques = suffixes.iter().filter_map(without);

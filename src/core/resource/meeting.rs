@@ -9,25 +9,25 @@ use super::{
     template::TemplatePart,
 };
 
-/// A route as far as its keys are concerned.
+/// The parts of a route that determine its keys.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySource<'a> {
-    /// How it makes them.
+    /// The template of the keys.
     pub template: &'a KeyTemplate,
-    /// The hosts that it matches.
+    /// The hosts that the route matches.
     pub host: &'a HostPattern,
-    /// The paths that it matches, which captures are taken from.
+    /// The paths that the route matches, from which captures are taken.
     pub path: &'a PathPattern,
-    /// The paths that its upstream gets, which keys are made of.
+    /// The paths that the upstream receives, from which keys are made.
     pub upstream_path: &'a PathPattern,
 }
 
-/// What stands at one place of a key.
+/// The content of one place in a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Piece {
     /// This octet.
     Octet(u8),
-    /// Any text, perhaps none, of what a segment holds and these characters.
+    /// Any text, perhaps empty, of segment characters and these others.
     Any { others: &'static str },
 }
 
@@ -41,8 +41,8 @@ impl Piece {
 }
 
 impl KeySource<'_> {
-    /// Whether a key that it makes can be one that the other makes, for the same upstream. Values are taken to be any text
-    /// that they can hold, so that it may say so of two that never meet in fact.
+    /// Whether a key that this route makes can be one that the other makes, for the same upstream. A value counts as
+    /// any text that it can hold, so the answer may be yes for two routes that never meet in fact.
     pub fn can_meet(&self, other: &Self) -> bool {
         let (one, other) = (self.pieces(), other.pieces());
         // From the ends on: whether what follows two places can be the same text.
@@ -88,7 +88,7 @@ impl KeySource<'_> {
                     let is_rest = *maybe_rest && self.path.is_open();
                     pieces.push(Piece::Any { others: if is_rest { "/" } else { "" } });
                 }
-                // What is absent has a sign of its own.
+                // `?` stands for an absent value.
                 TemplatePart::Query(_) | TemplatePart::Header(_) => pieces.push(Piece::Any { others: "?" }),
             }
         }
@@ -96,7 +96,7 @@ impl KeySource<'_> {
     }
 }
 
-/// For each place in a key, whether nothing need follow it.
+/// For each place in a key, whether the rest from there on can be empty.
 fn meet_at_the_end(pieces: &[Piece]) -> Vec<bool> {
     let can_be_empty = |place: usize| pieces.iter().skip(place).all(|piece| matches!(piece, Piece::Any { .. }));
     (0..=pieces.len()).map(can_be_empty).collect()
@@ -127,7 +127,7 @@ fn append_path(pieces: &mut Vec<Piece>, path: &PathPattern) {
 mod tests {
     use super::*;
 
-    /// Whether two routes, each a path and a key, can make one key.
+    /// Whether two routes, each given as a path and a key, can make one key.
     fn meet(one: (&str, &str), other: (&str, &str)) -> bool {
         let read = |(path, key): (&str, &str)| {
             let path = PathPattern::parse(path).unwrap();

@@ -1,4 +1,4 @@
-//! The name of a resource: its key, and the template that a route makes it by (DESIGN, section 3, rule 10; section 9).
+//! The name of a resource: its key, and the template of a route that makes it (DESIGN, section 3, rule 10; section 9).
 
 use std::{
     fmt,
@@ -19,26 +19,26 @@ pub use meeting::KeySource;
 pub use template::KeyTemplate;
 pub use values::KeyParts;
 
-/// The one spelling of a resource's name: the identity of its upstream, `:`, and what the template makes of the request.
-/// Equal keys are the same resource.
+/// The one spelling of a resource's name: the identity of its upstream, `:`, and the template filled in from the
+/// request. Equal keys are the same resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourceKey {
     text: Arc<str>,
-    /// Asked for several times a request, and a hash of the text.
+    /// A hash of the text, kept because each request needs it several times.
     digest: KeyDigest,
 }
 
-/// Half of the hash of a key: as good as the key itself where keys are told apart, and of a fixed size.
+/// Half of the hash of a key. It tells keys apart as well as the key itself, and has a fixed size.
 pub type KeyDigest = [u8; 16];
 
 impl ResourceKey {
-    /// The key with this text: one that a store has kept, or of a test that does not care how keys are made.
+    /// The key with this text: one that a store has kept, or one in a test that does not care how keys are made.
     pub fn from_text(text: &str) -> Self {
         Self::new(text)
     }
 
-    /// The key of no resource: where it is noted that collections of an upstream were removed, and what was in them too.
-    /// No request makes it, since a key that is made of a request holds no space.
+    /// The key of no resource, under which the proxy notes that collections of an upstream were removed with their
+    /// contents. No request makes this key, since a key made from a request holds no space.
     pub fn of_collections(upstream: &str) -> Self {
         Self::new(format!("{upstream} collections"))
     }
@@ -55,13 +55,14 @@ impl ResourceKey {
         &self.text
     }
 
-    /// Which of the store's 65,536 floor buckets it belongs to. It never changes for a key: stores write it down.
+    /// The bucket of the key, out of the store's 65,536 floor buckets. It never changes for a key, because stores
+    /// persist it.
     pub fn bucket(&self) -> u16 {
         let [first, second, ..] = self.digest;
         u16::from_be_bytes([first, second])
     }
 
-    /// Half of the hash of its text.
+    /// Half of the hash of the key's text.
     pub fn digest(&self) -> KeyDigest {
         self.digest
     }
@@ -69,7 +70,7 @@ impl ResourceKey {
 
 impl Hash for ResourceKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Without its length, which is always the same.
+        // Hashes without the length, which is always the same.
         state.write(&self.digest);
     }
 }
@@ -80,7 +81,7 @@ impl fmt::Display for ResourceKey {
     }
 }
 
-/// Why a request has no one key. The text says what to send instead; it names only what the configuration names.
+/// Why a request has no single key. The text tells what to send instead, and names only what the configuration names.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AmbiguousKey {
     /// A query parameter occurs with two values.

@@ -1,4 +1,4 @@
-//! Which keys a template may have made: the way back from a record to the route that it belongs to.
+//! Which keys a template may have made: the way back from a record to its route.
 
 use super::{
     super::{
@@ -11,22 +11,22 @@ use super::{
 };
 
 impl KeyTemplate {
-    /// Whether a request to the upstream of this identity, on a path of this pattern, may have this key. Where that
-    /// cannot be told from the key it may.
+    /// Whether a request to the upstream with this identity, on a path of this pattern, may have this key. If the key
+    /// does not tell, it may.
     pub fn may_have_made(&self, key: &ResourceKey, identity: &str, path: &PathPattern) -> bool {
         let Some(values) = key.as_str().strip_prefix(&identity_prefix(identity)) else { return false };
         if self.parts == [TemplatePart::Path] { matches(path, values) } else { fits(&self.parts, values) }
     }
 }
 
-/// Whether a path in normal form is one of a pattern.
+/// Whether a path in normal form matches a pattern.
 fn matches(pattern: &PathPattern, path: &str) -> bool {
     let table = RouteTable::new(vec![(HostPattern::Any, pattern.clone())]);
     normalize(path.as_bytes(), PathParameters::Keep).is_ok_and(|path| table.find("any", &path).is_some())
 }
 
-/// Whether the literals of a template stand in a text in their order. No value holds the beginning of the literal that
-/// follows it, so the first place where a literal is found is the one.
+/// Whether the literals of a template occur in a text in their order. No value holds the beginning of the literal that
+/// follows it, so the first place where a literal is found is the right one.
 fn fits(parts: &[TemplatePart], text: &str) -> bool {
     let (mut rest, mut is_after_value) = (text, false);
     for part in parts {

@@ -6,16 +6,17 @@ use http::HeaderName;
 
 use super::super::{route::PatternProblem, target::is_segment_character};
 
-/// How far apart a misspelled placeholder and the one that was meant may be, from 0 to 1.
+/// How similar a misspelled placeholder must be to the one that was meant, from 0 to 1.
 const SIMILARITY_MIN: f64 = 0.6;
 
-/// What stands for a parameter or field that the request does not have; no value holds it.
+/// The character that stands for a parameter or field that the request does not have. No value holds it.
 pub(super) const ABSENT: u8 = b'?';
 
-/// How a route makes resource keys; `{path}` by default.
+/// The template by which a route makes resource keys; `{path}` by default.
 ///
-/// Two requests have equal keys only if the values of all placeholders are equal: the text after a placeholder must begin
-/// with a character that its values cannot hold, as in `{resource}#{stage}`, or the template is refused.
+/// Two requests have equal keys only if the values of all placeholders are equal. To ensure this, the text after a
+/// placeholder must begin with a character that its values cannot hold, as in `{resource}#{stage}`. Any other template
+/// is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyTemplate {
     pub(super) parts: Vec<TemplatePart>,
@@ -24,17 +25,17 @@ pub struct KeyTemplate {
 /// One part of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TemplatePart {
-    /// Visible ASCII, as it is written.
+    /// Visible ASCII, as written.
     Literal(String),
     /// The host, without its port.
     Host,
     /// The path in normal form.
     Path,
-    /// What the route's path pattern captured under this name.
+    /// The text that the route's path pattern captured under this name.
     Capture {
         /// The name.
         name: String,
-        /// Whether it could be a `{*rest}`, which holds slashes: only the last name of a path can.
+        /// Whether the name could be a `{*rest}`, which holds slashes: only the last name of a path can.
         maybe_rest: bool,
     },
     /// A query parameter.
@@ -67,7 +68,7 @@ impl KeyTemplate {
         Ok(Self { parts })
     }
 
-    /// Whether what a path pattern captures names resources.
+    /// Whether captures of a path pattern name resources.
     pub fn needs_captures(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, TemplatePart::Capture { .. }))
     }
@@ -77,7 +78,7 @@ impl KeyTemplate {
         self.parts == [TemplatePart::Path]
     }
 
-    /// The fields that name resources.
+    /// The header fields that name resources.
     pub fn fields(&self) -> impl Iterator<Item = &HeaderName> + Clone {
         self.parts.iter().filter_map(|part| match part {
             TemplatePart::Header(field) => Some(field),
@@ -91,7 +92,7 @@ impl KeyTemplate {
     }
 }
 
-/// As a configuration spells it.
+/// Formats the template as a configuration spells it.
 impl fmt::Display for KeyTemplate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.parts.iter().try_for_each(|part| match part {
@@ -142,13 +143,14 @@ fn unknown_placeholder(name: &str, path_names: &[&str]) -> PatternProblem {
         .max_by(|(a, _), (b, _)| a.total_cmp(b));
     let hint = match nearest {
         Some((similarity, suggestion)) if similarity >= SIMILARITY_MIN => format!("did you mean {{{suggestion}}}?"),
-        _ => "known are {host}, {path}, the names in the route's path, {query.NAME} and {header.NAME}".to_owned(),
+        _ => "known placeholders are {host}, {path}, the names in the route's path, {query.NAME} and {header.NAME}"
+            .to_owned(),
     };
     PatternProblem::new(format!("{{{name}}} stands for nothing here")).hint(hint)
 }
 
-/// Checks that no value can be taken for the beginning of what follows it. The last value needs no end: what follows
-/// it has one length.
+/// Checks that no value can be taken for the beginning of what follows it. The last value needs no end, because what
+/// follows it has a fixed length.
 fn check_boundaries(parts: &[TemplatePart]) -> Result<(), PatternProblem> {
     let last = parts.iter().rposition(|part| !matches!(part, TemplatePart::Literal(_))).unwrap_or_default();
     for (part, following) in parts.iter().zip(parts.iter().skip(1)).take(last) {
@@ -159,7 +161,7 @@ fn check_boundaries(parts: &[TemplatePart]) -> Result<(), PatternProblem> {
         };
         if part.can_hold(next) {
             return Err(PatternProblem::new(
-                "two resources could get one key, because it does not show where a value ends",
+                "two resources could get one key, because the key does not show where a value ends",
             )
             .hint("separate values with \"#\", as in \"{resource}#{stage}\""));
         }
@@ -168,7 +170,8 @@ fn check_boundaries(parts: &[TemplatePart]) -> Result<(), PatternProblem> {
 }
 
 impl TemplatePart {
-    /// Whether a value of this part can hold a character; `None` stands for any character. Literal text is no value.
+    /// Whether a value of this part can hold a character; `None` stands for any character. Literal text is not a
+    /// value.
     fn can_hold(&self, character: Option<u8>) -> bool {
         let Some(octet) = character else { return !matches!(self, Self::Literal(_)) };
         let in_segment = is_segment_character(octet);

@@ -1,4 +1,4 @@
-//! Keys of resources: what is one key, what is two, and which templates and requests have none.
+//! Keys of resources: what makes one key, what makes two, and which templates and requests have none.
 
 use http::{HeaderMap, HeaderValue};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
@@ -112,9 +112,9 @@ fn a_query_that_makes_no_key_may_hold_anything() {
 
 #[test]
 fn a_template_with_a_problem_says_what_to_write() {
-    let boundary = "two resources could get one key, because it does not show where a value ends";
+    let boundary = "two resources could get one key, because the key does not show where a value ends";
     let separate = "separate values with \"#\", as in \"{resource}#{stage}\"";
-    let known = "known are {host}, {path}, the names in the route's path, {query.NAME} and {header.NAME}";
+    let known = "known placeholders are {host}, {path}, the names in the route's path, {query.NAME} and {header.NAME}";
     let braces = "write placeholders as \"{path}\"; a key holds no other braces";
     let cases = [
         ("", "a key cannot be empty", "write \"{path}\""),
@@ -155,7 +155,7 @@ fn a_template_whose_values_have_an_end_is_taken() {
     }
 }
 
-/// Stores keep floors by bucket: a bucket that changed would bring old tags back.
+/// Stores keep floors by bucket: if the bucket of a key changed, old tags would come back.
 #[test]
 fn the_bucket_of_a_key_is_the_beginning_of_its_hash() {
     let key = ResourceKey::new("docs:/documents/42");
@@ -163,7 +163,7 @@ fn the_bucket_of_a_key_is_the_beginning_of_its_hash() {
     assert_eq!(format!("{:04x}", key.bucket()), hash[..4]);
 }
 
-/// Values made of what separates, encodes and ends values.
+/// Values made of the characters that separate, encode and end values.
 fn value() -> impl Strategy<Value = Option<String>> {
     option::of(vec(select(vec!["a", "#", "/", "?", "%23", "%", "&", "=", "+", " ", ";", ":", "|", "é"]), 0..4))
         .prop_map(|pieces| pieces.map(|pieces| pieces.concat()))

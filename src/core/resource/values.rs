@@ -1,7 +1,7 @@
 //! The values that a request gives to the placeholders of a key template.
 //!
-//! Every value is spelled as it would be in a path of normal form, so that `/documents/{id}`, `/documents/{query.id}` and
-//! the `{path}` of another route make one key of one document.
+//! Every value is spelled as it would be in a path of normal form. So `/documents/{id}`, `/documents/{query.id}` and
+//! the `{path}` of another route make one key for one document.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use super::{
     template::{ABSENT, TemplatePart},
 };
 
-/// The colon ends the identity.
+/// The colon is encoded, because it ends the identity.
 const IDENTITY_ENCODED: &AsciiSet = &ENCODED.add(b':');
 
 /// What a request offers to a key template.
@@ -27,7 +27,7 @@ pub struct KeyParts<'a> {
     pub host: &'a str,
     /// The path in normal form.
     pub path: &'a NormalPath,
-    /// What the route's path pattern captured.
+    /// The captures of the route's path pattern.
     pub captures: &'a Captures<'a>,
     /// The query as received, without its `?`.
     pub query: Option<&'a [u8]>,
@@ -36,7 +36,7 @@ pub struct KeyParts<'a> {
 }
 
 impl KeyTemplate {
-    /// The key of a request to the upstream of this identity.
+    /// The key of a request to the upstream with this identity.
     pub fn key(&self, identity: &str, request: &KeyParts<'_>) -> Result<ResourceKey, AmbiguousKey> {
         let mut key = String::with_capacity(identity.len() + 1 + request.path.as_str().len());
         append_identity(&mut key, identity);
@@ -47,7 +47,7 @@ impl KeyTemplate {
     }
 }
 
-/// What all keys of an upstream of this identity begin with.
+/// The beginning of all keys of the upstream with this identity.
 pub(super) fn identity_prefix(identity: &str) -> String {
     let mut prefix = String::with_capacity(identity.len() + 1);
     append_identity(&mut prefix, identity);
@@ -71,7 +71,7 @@ fn append_part(key: &mut String, part: &TemplatePart, request: &KeyParts<'_>) ->
     Ok(())
 }
 
-/// A value that may be absent, which is not the same as empty.
+/// Appends a value that may be absent, which is not the same as empty.
 fn append_present(key: &mut String, value: Option<&[u8]>) {
     match value {
         Some(value) => append(key, value),
@@ -83,7 +83,7 @@ fn append(key: &mut String, value: &[u8]) {
     key.extend(percent_encode(value, ENCODED));
 }
 
-/// The decoded value of a query parameter, as HTML forms are encoded: `&` between parameters, `+` for a space.
+/// The decoded value of a query parameter, in the encoding of HTML forms: `&` between parameters, `+` for a space.
 fn parameter<'a>(query: Option<&'a [u8]>, name: &str) -> Result<Option<Cow<'a, [u8]>>, AmbiguousKey> {
     let Some(query) = query else { return Ok(None) };
     if query.iter().any(|octet| matches!(octet, b';' | b'#')) {

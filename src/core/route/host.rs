@@ -4,7 +4,7 @@ use std::{fmt, net::Ipv6Addr};
 
 use super::PatternProblem;
 
-/// The hosts that a route matches. Names are lower case, without a port and a trailing dot.
+/// The hosts that a route matches. Names are in lower case, without a port or a trailing dot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HostPattern {
     /// All hosts: `*`, or no `host` at all.
@@ -33,12 +33,13 @@ impl HostPattern {
         Ok(pattern)
     }
 
-    /// Whether it matches a host as a request names it: perhaps with a port, in any case, perhaps with a trailing dot.
+    /// Whether the pattern matches a host as a request names it: perhaps with a port, in any case, perhaps with a
+    /// trailing dot.
     pub fn matches(&self, host: &str) -> bool {
         self.matches_name(host_name(host))
     }
 
-    /// The same for what [`host_name`] has left of a host.
+    /// Like [`HostPattern::matches`], but for a host that [`host_name`] has reduced to its name.
     pub(super) fn matches_name(&self, name: &str) -> bool {
         match self {
             Self::Any => true,
@@ -62,7 +63,7 @@ impl fmt::Display for HostPattern {
     }
 }
 
-/// A host without its port and trailing dot, in the case that it has; an IPv6 address keeps its brackets.
+/// A host without its port and trailing dot, in its original case. An IPv6 address keeps its brackets.
 pub(in crate::core) fn host_name(host: &str) -> &str {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|octet| octet.is_ascii_digit()) => name,
@@ -71,10 +72,10 @@ pub(in crate::core) fn host_name(host: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 
-/// Whether a request can name its host so: a name or an address, perhaps with a port (RFC 9110 section 7.2), or nothing.
+/// Whether a request can name this host: a name or an address, perhaps with a port (RFC 9110 section 7.2), or nothing.
 ///
-/// It is stricter than the grammar: what no name in use holds (an encoding, an empty label, a port above 65535) one backend
-/// ignores and another does not, and so takes another route than is served.
+/// The check is stricter than the grammar. Some forms occur in no name in use: an encoding, an empty label, a port
+/// above 65535. One backend ignores them and another does not, so the route taken may not be the one served.
 pub fn is_host(named: &str) -> bool {
     let (name, port) = match named.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, "")) if address.parse::<Ipv6Addr>().is_ok() => return true,
@@ -91,12 +92,12 @@ pub fn is_host(named: &str) -> bool {
     is_port(port) && (named.is_empty() || relative.split('.').all(is_label))
 }
 
-/// Whether this can follow the colon: a number, or nothing (RFC 3986 section 3.2.3).
+/// Whether a text can follow the colon: a number, or nothing (RFC 3986 section 3.2.3).
 fn is_port(port: &str) -> bool {
     port.is_empty() || port.bytes().all(|octet| octet.is_ascii_digit()) && port.parse::<u16>().is_ok()
 }
 
-/// Whether a lower-case host can be one, without wildcard and port.
+/// Checks that a lower-case name can be a host, without wildcard and port.
 fn check_host(name: &str) -> Result<(), PatternProblem> {
     let address = name.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
     if address.is_some_and(|inner| inner.parse::<Ipv6Addr>().is_ok()) {
@@ -161,7 +162,8 @@ mod tests {
         assert!(HostPattern::Any.matches(""));
     }
 
-    /// RFC 9110 section 7.2. A backend that cuts off what it does not understand serves another host than was routed.
+    /// RFC 9110 section 7.2. A backend that cuts off what it cannot read serves another host than the one that was
+    /// routed.
     #[test]
     fn a_host_of_a_request_has_one_reading() {
         for host in [

@@ -1,5 +1,5 @@
 //! Routes: which requests a pattern matches, which of two patterns goes first, and the table that finds the one route
-//! of a request (DESIGN, section 9). Total functions over plain types; nothing here knows what a route does.
+//! of a request (DESIGN, section 9). All functions are total, over plain types, and independent of what a route does.
 
 use thiserror::Error;
 
@@ -24,7 +24,7 @@ pub use touch::TouchTemplate;
 pub struct PatternProblem {
     /// The problem, as a fragment.
     pub message: String,
-    /// What to write instead, where that can be told.
+    /// What to write instead, if that is known.
     pub hint: Option<String>,
 }
 

@@ -7,17 +7,17 @@ use super::{
     PatternProblem,
 };
 
-/// The most segments of a pattern: more than any interface has, few enough to compare patterns at every turn.
+/// The maximum number of segments of a pattern: more than any interface has, and few enough to compare patterns often.
 const SEGMENTS_MAX: usize = 64;
 
 /// One segment of a pattern, or its open end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Segment {
-    /// This text alone, in normal form.
+    /// Only this text, in normal form.
     Literal(String),
     /// Any one segment, under this name.
     Capture(String),
-    /// Any number of segments, none included, under this name; only at the end.
+    /// Any number of segments, including none, under this name; only at the end.
     Rest(String),
 }
 
@@ -51,7 +51,7 @@ impl PathPattern {
         Ok(pattern)
     }
 
-    /// The names of its captures, in order.
+    /// The names of the pattern's captures, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().filter_map(|segment| match segment {
             Segment::Literal(_) => None,
@@ -59,7 +59,7 @@ impl PathPattern {
         })
     }
 
-    /// The text of each segment, in order; `None` for one that captures.
+    /// The text of each segment, in order; `None` for a segment that captures.
     pub fn texts(&self) -> impl Iterator<Item = Option<&str>> {
         self.segments.iter().filter_map(|segment| match segment {
             Segment::Literal(text) => Some(Some(text.as_str())),
@@ -73,14 +73,15 @@ impl PathPattern {
         matches!(self.segments.last(), Some(Segment::Rest(_)))
     }
 
-    /// The same paths below another path in normal form: `/documents/{id}` under `/.leases` is `/.leases/documents/{id}`.
+    /// The same paths below another path in normal form: `/documents/{id}` under `/.leases` is
+    /// `/.leases/documents/{id}`.
     #[must_use]
     pub fn under(&self, prefix: &NormalPath) -> Self {
         let literals = prefix.segments().map(|segment| Segment::Literal(segment.to_owned()));
         Self { segments: literals.chain(self.segments.iter().cloned()).collect() }
     }
 
-    /// The same paths without this beginning; `None` if they do not all have it.
+    /// The same paths without this beginning; `None` if not all of them have it.
     pub fn without(&self, prefix: &NormalPath) -> Option<Self> {
         let mut segments = self.segments.iter();
         for literal in prefix.segments() {
@@ -103,9 +104,8 @@ impl PathPattern {
         if let Segment::Capture(name) | Segment::Rest(name) = &segment
             && self.names().any(|taken| taken == name)
         {
-            return Err(
-                PatternProblem::new(format!("the name {name:?} is used twice")).hint("give each capture its own")
-            );
+            return Err(PatternProblem::new(format!("the name {name:?} is used twice"))
+                .hint("give each capture a name of its own"));
         }
         if self.segments.len() == SEGMENTS_MAX {
             return Err(PatternProblem::new(format!("a path has at most {SEGMENTS_MAX} segments")));
@@ -150,7 +150,7 @@ fn parse_segment(part: &str) -> Result<Segment, PatternProblem> {
     Ok(Segment::Literal(literal.map_err(|ambiguity| PatternProblem::new(ambiguity.to_string()))?.into_owned()))
 }
 
-/// A capture's name. `host` and `path` have a meaning of their own in key templates.
+/// Checks the name of a capture. `host` and `path` have their own meanings in key templates.
 fn checked_name(name: &str) -> Result<String, PatternProblem> {
     let is_word = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'_';
     if name.is_empty() || !name.bytes().all(is_word) {

@@ -47,7 +47,7 @@ fn routes() -> Vec<GeneratedRoute> {
     hosts.flat_map(|host| path_patterns().into_iter().map(move |path| (host.clone(), path))).collect()
 }
 
-/// The naive reading of a pattern as it is shown.
+/// The naive reading of a pattern as displayed.
 fn path_matches(pattern: &PathPattern, path: &NormalPath) -> bool {
     let shown = pattern.to_string();
     let wanted: Vec<_> = shown.split('/').filter(|part| !part.is_empty()).collect();
@@ -118,7 +118,7 @@ fn check_found(
             prop_assert_eq!(matching.iter().find(is_narrower), None, "{:?} was found", found);
         }
     }
-    // A path that is spelled in normal form takes one route by either reading.
+    // A path that is spelled in normal form takes the same route in either reading.
     prop_assert_eq!(table.find_raw(host, path.as_str().as_bytes()), found);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! How the match sets of two patterns lie to each other, and the order in which patterns are tried.
+//! How the match sets of two patterns relate to each other, and the order in which patterns are tried.
 
 use std::cmp::Ordering;
 
@@ -7,23 +7,23 @@ use super::{
     path::{PathPattern, Segment},
 };
 
-/// How what one route matches lies to what another one matches.
+/// How the targets that one route matches relate to those of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// No target matches both.
     Disjoint,
     /// Both match the same targets.
     Same,
-    /// They share targets, and the first wins them.
+    /// The routes share targets, and the first route wins them.
     Narrower,
-    /// They share targets, and the second wins them.
+    /// The routes share targets, and the second route wins them.
     Wider,
-    /// They share targets, and neither path contains the other: nothing says which of the two wins.
+    /// The routes share targets, and neither path contains the other: no rule decides which of the two wins.
     Crossing,
 }
 
-/// The relation of two routes. Where they share targets, the narrower host wins whatever the paths are; with
-/// equal hosts, the path whose matches the other one contains.
+/// The relation of two routes. If they share targets, the narrower host wins whatever the paths are. With equal hosts,
+/// the path wins whose matches the other one contains.
 pub fn relation(a: (&HostPattern, &PathPattern), b: (&HostPattern, &PathPattern)) -> Relation {
     let (a_segments, b_segments) = (a.1.segments(), b.1.segments());
     if !overlap(a_segments, b_segments) {
@@ -52,10 +52,10 @@ pub(super) fn host_order(a: &HostPattern, b: &HostPattern) -> Ordering {
     rank(a).cmp(&rank(b)).then_with(|| a.to_string().cmp(&b.to_string()))
 }
 
-/// The order in which paths are tried: one that is contained in another goes before it.
+/// The order in which paths are tried: a path goes before every path that contains it.
 ///
-/// Where a contained path first differs from the containing one, it has a literal for a capture, or a literal, a
-/// capture or its end for a rest; so this order of segments, from left to right, is enough.
+/// At the first difference, a contained path has a literal for a capture, or a literal, a capture or its end for a
+/// rest. So this order of segments, from left to right, is enough.
 pub(super) fn path_order(a: &PathPattern, b: &PathPattern) -> Ordering {
     let rank = |segment: Option<&Segment>| match segment {
         Some(Segment::Literal(_)) => 0,
@@ -77,7 +77,8 @@ pub(super) fn path_order(a: &PathPattern, b: &PathPattern) -> Ordering {
     }
 }
 
-/// Whether every host of the inner pattern is one of the outer. Two hosts never cross: names are a tree.
+/// Whether every host of the inner pattern is one of the outer. Two host patterns never cross, because names form a
+/// tree.
 fn host_within(inner: &HostPattern, outer: &HostPattern) -> bool {
     match (inner, outer) {
         (_, HostPattern::Any) => true,

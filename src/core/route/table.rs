@@ -29,13 +29,13 @@ struct TableRoute {
 /// The route of a request.
 #[derive(Clone, Debug)]
 pub struct RouteMatch<'a> {
-    /// Its index in the patterns that the table was made of.
+    /// The index of the route in the patterns that the table was made from.
     pub index: usize,
-    /// What its pattern captured.
+    /// The captures of the route's pattern.
     pub captures: Captures<'a>,
 }
 
-/// The parts of a path that the captures of its route's pattern name, in normal form. They are cut out when asked for.
+/// The parts of a path that the captures of its route's pattern name, in normal form. They are cut out on demand.
 #[derive(Clone, Copy, Debug)]
 pub struct Captures<'a> {
     pattern: &'a PathPattern,
@@ -43,7 +43,7 @@ pub struct Captures<'a> {
 }
 
 impl RouteTable {
-    /// The table of these patterns. Of two that match the same targets, one wins; which of them is not said.
+    /// The table of these patterns. Of two that match the same targets, an unspecified one wins.
     pub fn new(patterns: Vec<(HostPattern, PathPattern)>) -> Self {
         let mut hosts: Vec<HostRoutes> = Vec::new();
         for (index, (host, path)) in patterns.into_iter().enumerate() {
@@ -66,10 +66,10 @@ impl RouteTable {
         Some(RouteMatch { index: route.index, captures: Captures { pattern: &route.path, path } })
     }
 
-    /// The index of the route that a path takes as it is spelled: cut at each `/`, its literals compared octet by octet.
+    /// The index of the route that a path takes as spelled: cut at each `/`, its literals compared octet by octet.
     ///
     /// Empty segments and dot segments count, but a `{name}` takes no empty one; one trailing slash does not count.
-    /// A target for which this and [`RouteTable::find`] name two routes is ambiguous.
+    /// If this and [`RouteTable::find`] name two different routes for a target, the target is ambiguous.
     pub fn find_raw(&self, host: &str, raw_path: &[u8]) -> Option<usize> {
         let spelled = match raw_path {
             [path @ .., b'/'] if !path.is_empty() => path,

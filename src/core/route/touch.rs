@@ -10,7 +10,7 @@ use super::{
 /// How close a misspelled name must be to the one that was meant, from 0 to 1.
 const SIMILARITY_MIN: f64 = 0.6;
 
-/// The path of another resource, made of the names that the route's own path captures: `/projects/{id}`.
+/// The path of another resource, made from the names that the route's own path captures: `/projects/{id}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TouchTemplate(PathPattern);
 
@@ -27,12 +27,12 @@ impl TouchTemplate {
         Ok(Self(pattern))
     }
 
-    /// What it can become, as a pattern.
+    /// The paths that the template can become, as a pattern.
     pub fn pattern(&self) -> &PathPattern {
         &self.0
     }
 
-    /// The path for a request whose path gave these texts to the names.
+    /// The path for a request whose own path has these captures.
     pub fn path(&self, captures: &Captures<'_>) -> Option<NormalPath> {
         let mut path = String::new();
         for segment in self.0.segments() {
@@ -55,7 +55,7 @@ fn unknown_name(name: &str, route: &PathPattern) -> PatternProblem {
         Some((_, known)) if known == name && open => format!("write {{*{name}}} at the end, as in the route's path"),
         Some((_, known)) if known == name => format!("write {{{name}}}, as in the route's path"),
         Some((_, known)) => format!("did you mean {{{known}}}?"),
-        None => "known are the names in the route's own path".to_owned(),
+        None => "known placeholders are the names in the route's own path".to_owned(),
     };
     PatternProblem::new(format!("{{{name}}} stands for nothing here")).hint(hint)
 }
@@ -102,6 +102,6 @@ mod tests {
         assert_eq!(hint("/projects/{projet}"), "did you mean {project}?");
         assert_eq!(hint("/projects/{rest}"), "write {*rest} at the end, as in the route's path");
         assert_eq!(hint("/x/{*project}"), "write {project}, as in the route's path");
-        assert_eq!(hint("/x/{zz}"), "known are the names in the route's own path");
+        assert_eq!(hint("/x/{zz}"), "known placeholders are the names in the route's own path");
     }
 }

@@ -1,28 +1,28 @@
 //! The normal form of a request's path: one resource, one key (RFC 3986 section 6.2.2; DESIGN, section 3, rule 10).
 //!
-//! A backend is free to decode `%61`, to merge `//`, and to walk `..`; if it does, several spellings are one resource,
-//! and a guard that told them apart could be walked around. So all spellings that servers are known to read as one get
-//! one normal form, and a spelling that servers read in different ways is refused. Two resources under one key cost
-//! a needless refusal; one resource under two keys costs an update.
+//! A backend is free to decode `%61`, to merge `//`, and to walk `..`. If it does, several spellings are one resource,
+//! and a guard that told them apart could be bypassed. So all spellings that servers are known to read alike get one
+//! normal form, and a spelling that servers read in different ways is refused. Two resources under one key cost a
+//! needless refusal; one resource under two keys costs an update.
 //!
 //! # Design
 //!
-//! *Why is `//a` refused, where `/a//b` is merged?* Backends that hand the target to a URL parser read `//a/b` as the
-//! host `a` and the path `/b`.
+//! *Why is `//a` refused, although `/a//b` is merged?* Backends that hand the target to a URL parser read `//a/b` as
+//! the host `a` and the path `/b`.
 //!
-//! *Why is `..` refused after a doubled slash?* `/a//../b` is `/b` to those who merge slashes first, and `/a/b` to
-//! those who follow RFC 3986 section 5.2.4.
+//! *Why is `..` refused after a doubled slash?* `/a//../b` is `/b` to servers that merge slashes first, and `/a/b` to
+//! those that follow RFC 3986 section 5.2.4.
 //!
 //! *Why is `%3B` refused along with `;`?* Some servers cut path parameters off before they decode and some after, so
-//! neither spelling says whether the name ends there. A route may declare that `;` is an ordinary character to
-//! its backend; then both spellings are one.
+//! neither spelling shows whether the name ends there. A route may declare that `;` is an ordinary character to its
+//! backend. Then both spellings are one.
 //!
-//! *Why are names that are not UTF-8 refused?* Lenient decoders replace what they cannot read, and then `%FE` and `%FF`
-//! are one name; older ones read the overlong `%C0%AF` as a slash.
+//! *Why are names that are not UTF-8 refused?* Lenient decoders replace octets that they cannot read, and then `%FE`
+//! and `%FF` are one name. Older decoders read the overlong `%C0%AF` as a slash.
 //!
-//! *What is not covered?* What only the backend knows: links, names that differ in case or in Unicode normalisation,
-//! index files, a second decoding (`%252F` is a name that holds `%2F`), and `+` as a space in a path, which only
-//! object stores read so.
+//! *What is not covered?* Whatever depends on the backend: links, names that differ in case or in Unicode
+//! normalisation, index files, and a second decoding (`%252F` is a name that holds `%2F`). Nor is `+` as
+//! a space in a path covered, which only object stores read that way.
 
 use std::borrow::Cow;
 
@@ -35,22 +35,22 @@ mod tests;
 
 pub use reference::{same_origin_target, split_authority};
 
-/// What becomes of `;` in a path (`path_params`).
+/// What happens to `;` in a path (`path_params`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathParameters {
-    /// A path with one is refused.
+    /// A path with a `;` is refused.
     Refuse,
-    /// It is an ordinary character, to the backend as well.
+    /// A `;` is an ordinary character, to the backend as well.
     Keep,
 }
 
-/// Why a path has more than one reading, or none. The text says what to send instead.
+/// Why a path has more than one reading, or none. The text tells what to send instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum AmbiguousTarget {
-    /// It does not begin with a slash, or still holds its query.
+    /// The path does not begin with a slash, or still holds its query.
     #[error("a path begins with \"/\" and ends before its query")]
     NotAPath,
-    /// It begins with two slashes.
+    /// The path begins with two slashes.
     #[error("the path begins with \"//\", which some servers read as the name of a host; begin it with one slash")]
     LeadingSlashes,
     /// A slash as part of a name.
@@ -71,7 +71,7 @@ pub enum AmbiguousTarget {
     /// `;`, raw or encoded, on a route that does not keep it.
     #[error("the path holds a \";\", which some servers cut off; use names without one")]
     PathParameter,
-    /// `#`, where some servers end the target.
+    /// `#`, at which some servers end the target.
     #[error("the path holds a \"#\"; encode it as %23, or leave the fragment out")]
     Fragment,
     /// `%` without two hexadecimal digits.
@@ -80,7 +80,7 @@ pub enum AmbiguousTarget {
     /// Octets that are not UTF-8.
     #[error("the path is not UTF-8; encode its names as UTF-8")]
     NotUtf8,
-    /// `..` that leads out of the root.
+    /// `..` that leads above the root.
     #[error("the path leads above the root; send the path that is meant")]
     AboveRoot,
     /// `..` after a doubled slash.
@@ -90,8 +90,8 @@ pub enum AmbiguousTarget {
 
 /// The normal form of a path: `/`, or one or more `/segment`.
 ///
-/// It is ASCII. The characters that RFC 3986 calls `pchar` stand for themselves, and every other octet is `%XX` in upper case.
-/// No segment is empty, `.` or `..`. It is its own normal form.
+/// It is ASCII. The characters that RFC 3986 calls `pchar` stand for themselves, and every other octet is `%XX` in
+/// upper case. No segment is empty, `.` or `..`. A normal form is its own normal form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NormalPath(String);
 
@@ -196,12 +196,12 @@ const fn is_plain(octet: u8) -> bool {
         )
 }
 
-/// Whether a normal segment can hold an octet.
+/// Whether a normal segment can hold this octet.
 pub(super) const fn is_segment_character(octet: u8) -> bool {
     is_plain(octet) || matches!(octet, b';' | b'%')
 }
 
-/// The octets that no server takes as part of a name when they are not encoded.
+/// Checks for octets that no server takes as part of a name unless they are encoded.
 fn check_spelling(spelled: &[u8]) -> Result<(), AmbiguousTarget> {
     for octet in spelled {
         match octet {
@@ -214,7 +214,7 @@ fn check_spelling(spelled: &[u8]) -> Result<(), AmbiguousTarget> {
     if has_bad_encoding(spelled) { Err(AmbiguousTarget::BadPercentEncoding) } else { Ok(()) }
 }
 
-/// Whether a percent sign stands without two hexadecimal digits.
+/// Whether a percent sign lacks its two hexadecimal digits.
 pub(super) fn has_bad_encoding(spelled: &[u8]) -> bool {
     let encodings = spelled.split(|&octet| octet == b'%').skip(1);
     encodings
@@ -222,7 +222,7 @@ pub(super) fn has_bad_encoding(spelled: &[u8]) -> bool {
         .any(|text| !matches!(text, [high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit()))
 }
 
-/// The decoded names that some server takes for something else.
+/// Checks for decoded names that some server takes for something else.
 fn check_name(name: &str, parameters: PathParameters) -> Result<(), AmbiguousTarget> {
     for octet in name.bytes() {
         match octet {
@@ -233,7 +233,7 @@ fn check_name(name: &str, parameters: PathParameters) -> Result<(), AmbiguousTar
             _ => {}
         }
     }
-    // Servers that cut parameters off may do so before they walk dot segments.
+    // Servers that cut parameters off may do so before they resolve dot segments.
     let without_parameters = name.split(';').next().unwrap_or_default();
     if matches!(without_parameters, "." | "..") {
         return Err(AmbiguousTarget::EncodedDotSegment);

@@ -1,11 +1,11 @@
-//! The target that a reference in a response names, where it lies in the origin of the request (RFC 3986 section 4.2,
+//! The target that a reference in a response names, if it lies in the origin of the request (RFC 3986 section 4.2,
 //! RFC 9111 section 4.4).
 
 /// The target in origin-form that `Location` or `Content-Location` names by `reference`; `None` if it lies in another
 /// origin. `host` is that of the request, perhaps with a port, and `target` its target in origin-form.
 ///
-/// Which scheme the client used a proxy behind a TLS terminator cannot know: `http` and `https` count as one. Dot
-/// segments are left in, [`normalize`](super::normalize) reads them.
+/// Behind a TLS terminator, a proxy cannot know which scheme the client used, so `http` and `https` count as one. Dot
+/// segments stay; [`normalize`](super::normalize) resolves them.
 pub fn same_origin_target(reference: &str, host: &str, target: &str) -> Option<String> {
     let reference = reference.split('#').next().unwrap_or_default();
     if let Some(rest) = hierarchy(reference)? {
@@ -27,8 +27,8 @@ pub fn same_origin_target(reference: &str, host: &str, target: &str) -> Option<S
     })
 }
 
-/// A reference in three: its scheme and authority with what introduces them, the authority alone where it names one, and
-/// what follows. `None` for schemes other than `http` and `https`.
+/// Splits a reference into its scheme and authority with their delimiters, the authority alone if there is one, and
+/// the rest. `None` for schemes other than `http` and `https`.
 pub fn split_authority(reference: &str) -> Option<(&str, Option<&str>, &str)> {
     let Some(rest) = hierarchy(reference)? else { return Some(("", None, reference)) };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -36,7 +36,7 @@ pub fn split_authority(reference: &str) -> Option<(&str, Option<&str>, &str)> {
     Some((beginning, rest.get(..end), rest_of_it))
 }
 
-/// What follows `//` where a reference names an authority, `Some(None)` where it names none; `None` for other schemes.
+/// The text after `//` if a reference names an authority, `Some(None)` if it names none; `None` for other schemes.
 #[expect(clippy::option_option, reason = "another scheme, and no authority, are two things")]
 fn hierarchy(reference: &str) -> Option<Option<&str>> {
     if let Some(rest) = reference.strip_prefix("//") {

@@ -48,7 +48,7 @@ const SPELLINGS: &[Spelling] = &[
     (b"/..a/.b", Refuse, Ok("/..a/.b")),
     (b"/a%2eb", Refuse, Ok("/a.b")),
     (b"/%2e%2e%2e", Refuse, Ok("/...")),
-    // Path parameters where they are kept.
+    // Path parameters that are kept.
     (b"/a;x=1", Keep, Ok("/a;x=1")),
     (b"/a%3Bx=1", Keep, Ok("/a;x=1")),
     (b"/a%3bx%3d1", Keep, Ok("/a;x=1")),
@@ -140,7 +140,7 @@ fn the_query_begins_after_the_first_question_mark() {
     assert_eq!(split_query(b"/a?b?c=/d"), (&b"/a"[..], Some(&b"b?c=/d"[..])));
 }
 
-/// Paths made of the pieces at which readings part.
+/// Paths made of the pieces that servers read differently.
 fn spelling() -> impl Strategy<Value = Vec<u8>> {
     const PIECES: &[&[u8]] = &[
         b"/",
@@ -201,7 +201,7 @@ proptest! {
 /// RFC 3986 section 2.3; and nginx, among others, decodes the reserved characters too.
 #[test]
 fn encoding_an_octet_changes_no_accepted_name() {
-    // An encoded percent sign or slash is something else, whatever stands around it.
+    // An encoded percent sign or slash differs from a raw one, whatever stands around it.
     for octet in (0..=u8::MAX).filter(|octet| !b"%/".contains(octet)) {
         if let Ok(raw) = normalize(&[b'/', b'x', octet], Keep) {
             assert_eq!(normalize(format!("/x%{octet:02x}").as_bytes(), Keep), Ok(raw), "{octet:#x}");

@@ -1,4 +1,4 @@
-//! Connections that speak HTTP/2: requests side by side, within the limits of one connection.
+//! Connections that speak HTTP/2: concurrent requests, within the limits of one connection.
 
 use std::{
     future::poll_fn,
@@ -34,24 +34,25 @@ mod watched;
 
 use watched::{ConnectionEnd, FrameWatch, WatchedStream};
 
-/// Requests at once on one HTTP/2 connection (RFC 9113 section 6.5.2 recommends no less than 100).
+/// The number of concurrent requests on one HTTP/2 connection (RFC 9113 section 6.5.2 recommends at least 100).
 const STREAMS: u32 = 128;
-/// Bytes that one HTTP/2 stream may send ahead; the 64 KiB of the protocol make uploads slow on long ways.
+/// The number of bytes that one HTTP/2 stream may send ahead. The protocol's 64 KiB slow down uploads over long
+/// distances.
 const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
-/// Bytes that all streams of a connection may send ahead together, and so what they may hold in memory.
+/// The number of bytes that all streams of a connection may send ahead, and therefore hold in memory.
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
-/// Streams that a client may reset before they are handled (rapid reset attacks).
+/// The number of streams that a client may reset before they are handled (rapid reset attacks).
 const PENDING_RESETS: usize = 32;
-/// Streams that this side may have to reset for what the client does on them.
+/// The number of streams that this side may have to reset because of the client's errors.
 const ERROR_RESETS: usize = 128;
-/// Requests of one connection that may be refused for what they are before it ends.
+/// The number of malformed requests on one connection that are rejected before it ends.
 const MALFORMED: usize = 32;
-/// What one stream may have of a response between its request and the socket.
+/// The number of response bytes that one stream may hold between its request and the socket.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
-/// How long a client that is cut off may take to be told.
+/// How long the last frames to a client that is cut off may take.
 const LAST_FRAMES: Duration = Duration::from_secs(1);
 
-/// What an HTTP/2 connection is told at its beginning.
+/// Returns the settings of an HTTP/2 connection at its beginning.
 pub(super) fn options(header_bytes_max: usize) -> H2Options {
     let mut options = H2Options::new();
     options
@@ -65,7 +66,7 @@ pub(super) fn options(header_bytes_max: usize) -> H2Options {
     options
 }
 
-/// Serves a connection to its end: what was answered is written by then.
+/// Serves a connection to its end. By then, all answers have been written.
 pub(super) async fn serve<A>(
     connections: &Connections<A>,
     stream: Stream,
@@ -99,13 +100,13 @@ pub(super) async fn serve<A>(
             }
             accepted = next => accepted,
             end = &mut end => return cut_off(&mut connection, end, place).await,
-            // There is nobody to be told: the socket is closed.
+            // No client is left to notify: the socket is closed.
             () = running.idle_for(connections.heads.silence_max), if !is_ending => return,
         };
         match accepted {
             Ok(Some(H2Accept::Session(session))) => {
                 let Some(admitted) = connections.admit(place, session.req_header()) else {
-                    // Nothing was done with it: the client may send it again (RFC 9113 section 8.7).
+                    // Nothing was done with the request: the client may send it again (RFC 9113 section 8.7).
                     ServerSession::new_http2(session).shutdown_with_reason(Reason::REFUSED_STREAM);
                     continue;
                 };
@@ -124,14 +125,14 @@ pub(super) async fn serve<A>(
     }
 }
 
-/// Waits until the process is told to end.
+/// Waits for the signal that the process ends.
 async fn ended(shutdown: &mut ShutdownWatch) {
-    // Without anybody to tell it the process has ended.
+    // If the sender of the signal is gone, the process has ended.
     let _ = shutdown.wait_for(|ends| *ends).await;
 }
 
-/// The next request of a connection that has not too many under way. Those that its client has given up count: what was
-/// begun for them goes on.
+/// Returns the next request of a connection that does not have too many under way. Requests that the client gave up
+/// count, because work begun for them goes on.
 async fn next(
     connection: &mut Connection<Stream, Bytes>,
     digest: &Arc<Digest>,
@@ -148,7 +149,7 @@ async fn next(
     HttpSession::from_h2_conn(connection, Arc::clone(digest)).await
 }
 
-/// Tells a client that it goes too far, and closes whatever it has under way.
+/// Notifies a client that it exceeds its limits, and closes everything that it has under way.
 async fn cut_off(connection: &mut Connection<Stream, Bytes>, end: ConnectionEnd, place: &ConnectionPlace) {
     place.tell_end(end.word());
     connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
@@ -162,7 +163,7 @@ struct Running {
     ended: Notify,
 }
 
-/// One of them, until it is dropped.
+/// One of the requests of a connection, until it is dropped.
 struct OpenStream(Arc<Running>);
 
 impl Running {
@@ -175,7 +176,7 @@ impl Running {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Waits until there were none for so long.
+    /// Waits until no request has been running for this long.
     async fn idle_for(&self, silence: Duration) {
         while self.count() != 0 {
             self.ended.notified().await;
@@ -187,7 +188,7 @@ impl Running {
 impl Drop for OpenStream {
     fn drop(&mut self) {
         self.0.count.fetch_sub(1, Ordering::Relaxed);
-        // One waits at a time: for fewer, or for none.
+        // There is only one waiter at a time: for fewer requests, or for none.
         self.0.ended.notify_one();
     }
 }

@@ -1,4 +1,4 @@
-//! The stream below an HTTP/2 connection, with an eye on what its client sends, and the end of one that sends too much.
+//! The stream below an HTTP/2 connection. It watches what the client sends, and ends a connection that sends too much.
 
 use std::{
     io,
@@ -27,28 +27,29 @@ use crate::{
     downstream::unread::Unread,
 };
 
-/// How much of responses may wait for a client that does not read.
+/// The number of response bytes that may wait for a client that does not read.
 const UNREAD_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How often a client is looked at that has more to read.
+/// The interval of the checks on a client that has more to read.
 const UNREAD_LOOK: Duration = Duration::from_secs(5);
-/// What it must have read meanwhile: a line slower than that would take ten minutes for what waits, and pings are less.
+/// The number of bytes that such a client must read per interval. A slower line would take ten minutes for the waiting
+/// bytes, and pings are smaller.
 const UNREAD_PROGRESS_BYTES: u64 = 32 * 1024;
 
 /// Why a connection has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionEnd {
-    /// Too much of something that carries nothing.
+    /// The client sends too much of something that carries nothing.
     Excess(Excess),
-    /// A list of fields has not come to its end in its time.
+    /// A list of fields did not end in time.
     SlowFields,
-    /// Responses wait, and the client does not read.
+    /// Responses wait, and the client does not read them.
     Unread,
-    /// Too many requests that are none.
+    /// Too many requests are malformed.
     Malformed,
 }
 
 impl ConnectionEnd {
-    /// Its word for the log and the metrics.
+    /// Returns the reason's name in the log and the metrics.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Excess(Excess::Resets) => "resets",
@@ -60,14 +61,14 @@ impl ConnectionEnd {
     }
 }
 
-/// What is seen of a connection.
+/// The observations of a connection.
 #[derive(Debug)]
 pub(super) struct FrameWatch {
     seen: Mutex<FrameCounts>,
     written_bytes: AtomicU64,
-    /// Something has happened that may be a reason to end.
+    /// Signals an event that may be a reason to end.
     changed: Notify,
-    /// What of responses the client has not read.
+    /// The response bytes that the client has not read.
     pub(super) unread: Arc<Unread>,
 }
 
@@ -77,7 +78,7 @@ struct FrameCounts {
     budget: FrameBudget,
     refilled: Instant,
     refilled_at_bytes: u64,
-    /// Which list of fields has not come to its end, and since when.
+    /// The number of the unfinished list of fields, and when it began.
     within: Option<(u64, Instant)>,
     excess: Option<Excess>,
 }
@@ -127,8 +128,8 @@ impl FrameWatch {
         }
     }
 
-    /// When to look again at what the client has not read, if it is much; an error if it reads too little of it.
-    /// `since` is when that is, and what was written before.
+    /// Returns when to check the unread bytes again, if there are many. Fails if the client reads too few of them.
+    /// `since` holds the time of the next check and the number of bytes written before.
     fn look_at_unread(
         &self,
         since: &mut Option<(Instant, u64)>,
@@ -146,7 +147,7 @@ impl FrameWatch {
         Ok(since.map(|(look, _)| look))
     }
 
-    /// Counts what has come.
+    /// Counts received frames.
     fn receive(&self, mut bytes: &[u8]) {
         let mut seen = self.seen();
         let seen = &mut *seen;
@@ -155,7 +156,7 @@ impl FrameWatch {
             if seen.budget.count(frame).is_ok() {
                 continue;
             }
-            // A clock is read only where it may make a difference.
+            // The clock is read only if it may make a difference.
             let (now, written) = (Instant::now(), self.written_bytes.load(Ordering::Relaxed));
             seen.budget.refill(now - seen.refilled, written - seen.refilled_at_bytes);
             (seen.refilled, seen.refilled_at_bytes) = (now, written);
@@ -167,7 +168,7 @@ impl FrameWatch {
         }
         let within = seen.scan.within();
         if within != seen.within.map(|(number, _)| number) {
-            // Whoever waits for the end of an earlier one sees that there is another.
+            // A wait for the end of an earlier list sees the new list by itself.
             tells |= seen.within.is_none();
             seen.within = within.map(|number| (number, Instant::now()));
         }
@@ -177,12 +178,12 @@ impl FrameWatch {
     }
 
     fn seen(&self) -> MutexGuard<'_, FrameCounts> {
-        // Nothing in there panics.
+        // Nothing under this lock panics.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A stream whose frames are counted. After too many of them nothing more is read from it.
+/// A stream whose frames are counted. After too many of them, nothing more is read from it.
 #[derive(Debug)]
 pub(super) struct WatchedStream {
     pub(super) stream: Stream,
@@ -192,7 +193,7 @@ pub(super) struct WatchedStream {
 impl AsyncRead for WatchedStream {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.watch.seen().excess.is_some() {
-            // Whoever waits for the end of the connection was told.
+            // The wait for the end of the connection has been signalled.
             return Poll::Pending;
         }
         let before = bytes.filled().len();

@@ -1,4 +1,4 @@
-//! When a connection has to end, on a clock that stands still.
+//! The reasons for a connection to end, on a paused clock.
 
 use tokio::time::{advance, timeout};
 
@@ -43,7 +43,7 @@ async fn who_sends_one_list_after_the_other_is_not_slow() {
         watch.receive(&complete[..5]);
         for _ in 0..100 {
             advance(Duration::from_secs(1)).await;
-            // Each look ends within the next one.
+            // Each wait ends within the next list.
             watch.receive(&complete[5..]);
             watch.receive(&complete[..5]);
         }
@@ -54,7 +54,7 @@ async fn who_sends_one_list_after_the_other_is_not_slow() {
     }
 }
 
-/// So many bytes wait, and so many are read in each second; the end, or none within a minute.
+/// Lets `waiting` bytes wait, of which `each_second` are read per second. Returns the end, or none within a minute.
 async fn reading(waiting: usize, each_second: u64) -> Option<ConnectionEnd> {
     let watch = begun();
     let sending = async { unread::sending(waiting).expect("it is looked at") };

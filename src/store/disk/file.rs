@@ -1,6 +1,6 @@
-//! The file of a log: how it is created, locked, opened and put in the place of another.
+//! The file of a log: how it is created, locked, opened and replaced.
 //!
-//! Lease ids are secrets: it is made as a temporary file is, which only its owner can read.
+//! Lease ids are secrets, so the file is created like a temporary file, which only its owner can read.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -31,65 +31,65 @@ use crate::{
     store::{Incarnation, Left, encoding},
 };
 
-/// The bits of a mode by which others than its owner may write in a file.
+/// The mode bits that allow others than its owner to write to a file.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// Why a file is of no use as a store. Nothing was changed in it.
+/// Why a file cannot be used as a store. The file is left unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// It cannot be created, or read.
+    /// The file cannot be created or read.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Others than its owner could write in it, or put another one in its place.
-    #[error("{path} {what}: whoever can write there can give leases to anybody; {remedy}")]
+    /// Others than its owner could write to the file or replace it.
+    #[error("{path} {what}: anyone who can write there can give leases to anyone; {remedy}")]
     Unsafe {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the file.
         what: String,
-        /// What to do.
+        /// The remedy for the user.
         remedy: &'static str,
     },
-    /// Another process has it.
-    #[error("{0} is in use: one process keeps its leases in one file")]
+    /// Another process uses the file.
+    #[error("{0} is in use: only one process can use it at a time")]
     InUse(PathBuf),
-    /// It is damaged, or no store.
-    #[error("{path} cannot be read as a store of ifmatch ({what}); bring a copy back, or begin anew with another path")]
+    /// The file is damaged, or is not a store.
+    #[error("{path} cannot be read as a store of ifmatch ({what}); restore a copy, or start afresh with another path")]
     Damaged {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the file.
         what: String,
     },
-    /// There are no random numbers for a new one.
+    /// The operating system has no random number for a new file.
     #[error("no random numbers: {0}")]
     NoRandomNumbers(#[from] getrandom::Error),
 }
 
-/// What a file held when it was opened.
+/// The contents of a file when it was opened.
 pub(super) struct Contents {
     pub(super) incarnation: Incarnation,
-    /// No greater revision was given by whoever had the file before.
+    /// The greatest revision that any earlier user of the file may have given.
     pub(super) reserved: Revision,
-    /// How its last user left it.
+    /// How the last user left the file.
     pub(super) left: Left,
     pub(super) records: Vec<(ResourceKey, Record)>,
 }
 
-/// A file with its lock, which lasts as long as it is open.
+/// A file with its lock, which lasts as long as the file is open.
 struct LogFile {
     path: PathBuf,
     file: File,
-    /// Whether its name would survive a loss of power.
+    /// Whether the name of the file would survive a loss of power.
     is_named: bool,
 }
 
-/// Opens the store in a file, which is created where there is none, and reads it: moments are counted from `now`.
+/// Opens the store in a file, which is created if it does not exist, and reads it. Moments are counted from `now`.
 pub(super) fn open(path: &Path, now: StoreTime) -> Result<(Log, Contents), DiskError> {
     let at = |source| DiskError::Io { path: path.to_owned(), source };
     if let Err(error) = path.symlink_metadata() {
@@ -105,13 +105,13 @@ pub(super) fn open(path: &Path, now: StoreTime) -> Result<(Log, Contents), DiskE
     let mode = file.metadata().map_err(at)?.mode() & 0o777;
     if mode & WRITABLE_BY_OTHERS != 0 {
         let what = format!("can be written by others than its owner (mode {mode:04o})");
-        return Err(not_safe(path, what, "look whether somebody did, then take that right away (chmod 600)"));
+        return Err(not_safe(path, what, "check whether anyone has, then remove that permission (chmod 600)"));
     }
     lock(&file).map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => DiskError::InUse(path.to_owned()),
         _ => at(error),
     })?;
-    // Whoever had it may have put another one in its place just before its end.
+    // The previous owner may have replaced the file just before it ended.
     if fs::metadata(path).map_err(at)?.ino() != file.metadata().map_err(at)?.ino() {
         return Err(DiskError::InUse(path.to_owned()));
     }
@@ -125,12 +125,12 @@ fn not_safe(path: &Path, what: impl Into<String>, remedy: &'static str) -> DiskE
     DiskError::Unsafe { path: path.to_owned(), what: what.into(), remedy }
 }
 
-/// The flag with which a link is not opened.
+/// The open flag that refuses symbolic links.
 fn no_follow() -> i32 {
     OFlags::NOFOLLOW.bits().cast_signed()
 }
 
-/// The log that these bytes of a medium are, and what it says, read under this start of the machine. The error says what
+/// Reads the log in these bytes of a medium, and its contents, under this boot of the machine. The error describes what
 /// is wrong.
 pub(super) fn read(
     medium: Box<dyn Medium>,
@@ -141,7 +141,7 @@ pub(super) fn read(
     let found = log::read(bytes)?;
     let record = |(key, text): (&&str, &&str)| {
         let record = encoding::decode(text.as_bytes(), now).map_err(|error| error.to_string())?;
-        // The file says nothing of the tags that were given out before.
+        // The file holds nothing about the tags that were given out before.
         let record = Record { version: Stamp::Itself, touched: Stamp::Itself, bare_tags: BareTags::None, ..record };
         Ok((ResourceKey::from_text(key), record))
     };
@@ -158,27 +158,27 @@ pub(super) fn read(
     Ok((Log::new(medium, &found, boot.unwrap_or_default()), contents))
 }
 
-/// Makes a new store without a name, and names it when it is whole: a crash meanwhile leaves no half of it.
+/// Creates a new store in a temporary file, and gives it its name once it is complete. A crash leaves no partial store.
 fn create(path: &Path, incarnation: u64) -> io::Result<()> {
     let (beginning, length) = log::new(incarnation, REGION_BYTES)?;
     match write_unnamed(path, &beginning, length)?.persist_noclobber(path) {
         Err(taken) if taken.error.kind() != io::ErrorKind::AlreadyExists => return Err(taken.error),
-        // Another process was faster: then this one finds its file in use.
+        // Another process was faster: this one then finds the file in use.
         _ => {}
     }
     sync_name(path)
 }
 
-/// A file without a name yet, in the same directory.
+/// Writes a temporary file in the same directory, which gets its name later.
 fn write_unnamed(path: &Path, beginning: &[u8], length: u64) -> io::Result<NamedTempFile> {
     let mut unnamed = NamedTempFile::new_in(directory(path))?;
-    // A disk without room for all of it is found out before a byte is written: this may be tried each second.
-    // Some file systems cannot say; then the writing does.
+    // A disk without enough room is detected before a byte is written, because this may be tried each second. Some file
+    // systems cannot tell in advance: then the write fails.
     if fallocate(&unnamed, FallocateFlags::empty(), 0, length) == Err(Errno::NOSPC) {
         return Err(Errno::NOSPC.into());
     }
     unnamed.write_all(beginning)?;
-    // Zeros that are written: a hole would have to be filled in when the log comes to it, and each sync would wait.
+    // Zeros are written, because a hole would have to be filled when the log reaches it, and each sync would wait.
     io::copy(&mut io::repeat(0).take(length.saturating_sub(beginning.len() as u64)), unnamed.as_file_mut())?;
     unnamed.as_file().sync_all()?;
     Ok(unnamed)
@@ -188,7 +188,7 @@ fn directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The name itself must survive a loss of power.
+/// Syncs the directory, because the name itself must survive a loss of power.
 fn sync_name(path: &Path) -> io::Result<()> {
     File::open(directory(path))?.sync_all()
 }

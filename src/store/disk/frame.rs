@@ -1,28 +1,28 @@
-//! A frame: what one commit has written, whole or not at all.
+//! A frame: the data of one commit, which is valid as a whole or not at all.
 //!
-//! | bytes | what |
+//! | bytes | meaning |
 //! |---|---|
 //! | 0 to 3 | CRC-32 of all that follows |
-//! | 4 to 7 | how many bytes of entries there are |
-//! | 8 to 15 | its number: one more than that of the frame before |
-//! | 16 to 23 | no greater revision was ever given |
+//! | 4 to 7 | the number of bytes of entries |
+//! | 8 to 15 | the sequence number: one more than that of the previous frame |
+//! | 16 to 23 | the greatest revision that may have been given |
 //! | 24 | 1 while a process uses the file |
 //! | 25 to 31 | 0 |
-//! | 32 to 47 | the start of the machine that it was written under; 0 where that is not known |
+//! | 32 to 47 | the boot of the machine that the frame was written under; 0 if unknown |
 //! | 48 to 63 | 0 |
-//! | 64 to the end | entries: the bytes of a key and of a text, as two numbers; the key; and the text |
-//! | after it | 0, up to a multiple of 64 bytes: so another frame can be found without this one |
+//! | 64 to the end | entries: the lengths of a key and of a text, as two numbers; the key; the text |
+//! | after the end | 0, up to a multiple of 64 bytes, so that another frame can be found without this one |
 //!
-//! Numbers are little-endian. A text is the record with the lease of that resource; none at all says that it has none,
-//! and its length is told as [`NONE`].
+//! Numbers are little-endian. A text is the record with the lease of that resource. If the resource has no lease, there
+//! is no text, and its length is [`NONE`].
 
-/// Where the entries begin, and what the length of a frame is a multiple of.
+/// The offset of the entries. The length of a frame is a multiple of it.
 pub(super) const HEAD_BYTES: usize = 64;
 
-/// The length of a text that is not there.
+/// The length that stands for an absent text.
 const NONE: u32 = u32::MAX;
 
-/// What each frame says beside its entries.
+/// The numbers in the head of each frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Numbers {
     pub(super) sequence: u64,
@@ -31,29 +31,29 @@ pub(super) struct Numbers {
     pub(super) boot: u128,
 }
 
-/// A whole frame, as it was found.
+/// A valid frame that was found in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LogFrame<'a> {
     pub(super) numbers: Numbers,
     entries: &'a [u8],
 }
 
-/// Entries one after the other, as they stand in a frame: the later one of two with the same key counts.
+/// Entries in sequence, in the encoding of a frame. Of two with the same key, the later one counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entries(Vec<u8>);
 
 impl Entries {
-    /// None yet, and room for so many bytes of them.
+    /// Creates an empty list with room for this many bytes.
     pub(super) fn with_capacity(bytes: usize) -> Self {
         Self(Vec::with_capacity(bytes))
     }
 
-    /// All of them, in bytes.
+    /// The length of all entries, in bytes.
     pub(super) fn length(&self) -> usize {
         self.0.len()
     }
 
-    /// Adds the text of a key, or that it has none. What is longer than 4 GiB is an error when it is written.
+    /// Adds the text of a key, or notes that it has none. More than 4 GiB fail when the frame is encoded.
     pub(super) fn push(&mut self, key: &str, text: Option<&str>) {
         self.0.extend(length(key).to_le_bytes());
         self.0.extend(text.map_or(NONE, length).to_le_bytes());
@@ -61,23 +61,23 @@ impl Entries {
         self.0.extend(text.unwrap_or_default().as_bytes());
     }
 
-    /// Adds them all, after these.
+    /// Appends later entries.
     pub(super) fn append(&mut self, later: &Self) {
         self.0.extend(&later.0);
     }
 
-    /// Takes all of them out.
+    /// Removes all entries.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// All of them, in their order.
+    /// Returns all entries in their order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         read(&self.0).unwrap_or_default().into_iter()
     }
 }
 
-/// The bytes of a frame with these entries.
+/// Encodes a frame with these entries.
 pub(super) fn encode(numbers: Numbers, entries: &Entries) -> Result<Vec<u8>, TooLong> {
     let mut bytes = Vec::with_capacity((HEAD_BYTES + entries.0.len()).next_multiple_of(HEAD_BYTES));
     bytes.resize(HEAD_BYTES, 0);
@@ -96,12 +96,13 @@ pub(super) fn encode(numbers: Numbers, entries: &Entries) -> Result<Vec<u8>, Too
     Ok(bytes)
 }
 
-/// More than 4 GiB in one frame.
+/// The error for more than 4 GiB in one frame.
 #[derive(Debug, thiserror::Error)]
 #[error("too much for one commit")]
 pub(super) struct TooLong;
 
-/// All entries together are longer than one of them, so one that is too long is found when they are written.
+/// Returns the length of a text. One that is too long is detected when the frame is encoded, because all entries
+/// together are longer still.
 fn length(text: &str) -> u32 {
     u32::try_from(text.len()).unwrap_or(NONE)
 }
@@ -112,7 +113,7 @@ fn put(bytes: &mut [u8], at: usize, what: &[u8]) {
     }
 }
 
-/// The frame that begins with the first of these bytes, if there is a whole one.
+/// Decodes the frame at the start of these bytes, if there is a valid one.
 pub(super) fn decode(bytes: &[u8]) -> Option<LogFrame<'_>> {
     let numbers = Numbers {
         sequence: u64::from_le_bytes(*bytes.get(8..)?.first_chunk()?),
@@ -138,12 +139,12 @@ fn number(bytes: &[u8]) -> Option<u32> {
 }
 
 impl<'a> LogFrame<'a> {
-    /// How far it is to the next one.
+    /// The distance to the next frame, in bytes.
     pub(super) fn length(&self) -> usize {
         (HEAD_BYTES + self.entries.len()).next_multiple_of(HEAD_BYTES)
     }
 
-    /// Its entries, in their order. `None` where they are not what [`encode`] writes.
+    /// Returns the entries in their order, or `None` if [`encode`] did not write them.
     pub(super) fn entries(&self) -> Option<Vec<(&'a str, Option<&'a str>)>> {
         read(self.entries)
     }
@@ -189,7 +190,7 @@ mod tests {
         bytes.extend([1; 100]);
         let read = decode(&bytes).expect("it is whole");
         assert_eq!((read.numbers, read.length()), (NUMBERS, length));
-        assert_eq!(read.entries().expect("they are what was written"), ENTRIES);
+        assert_eq!(read.entries().expect("valid entries"), ENTRIES);
     }
 
     #[test]

@@ -1,80 +1,81 @@
-//! The log: what the file holds, and how it grows and begins anew.
+//! The log: its layout in the file, and how it grows and starts over.
 //!
 //! # Design
 //!
-//! *Why a log of our own, and no engine?* What a lease costs here is what one sync costs, so everything else counts. A
-//! tree changes several pages for one commit and some twenty for a large one: `redb` took 1.6 times the least that a
-//! disk can do with one client and 4.4 times with 64, and with one row of a log for each commit still more than twice.
-//! An engine with a log before its trees (`fjall`) is near the least with one client, but takes what it cannot read at
-//! the end of its log for a crash, silently, wherever the damage is; and no test can cut off its power. What is needed is
-//! little: the leases are in memory, all of them are read at the start, and nobody else reads the file.
+//! *Why a log instead of an engine?* A lease costs here what one sync costs, so every other cost counts. A tree changes
+//! several pages for one commit, and about twenty for a large one. `redb` took 1.6 times the disk's minimum with one
+//! client, and 4.4 times with 64. With one log row per commit it still took more than twice the minimum. An engine with
+//! a log in front of its trees (`fjall`) is near the minimum with one client. However, it silently treats anything
+//! unreadable at the end of its log as a crash, wherever the damage is. No test can cut its power. The needs are small:
+//! the leases are in memory, all of them are read at the start, and no other program reads the file.
 //!
-//! *Why two regions?* The log is written into one of them until it is full. Then the other one begins with a frame that
-//! has everything, while the first is left as it is: whichever moment the power fails in, one of them is whole. Nothing
-//! is made or renamed for it, and a sync has nothing but data to write, because every block was there before.
+//! *Why two regions?* The log is written into one region until that is full. Then the other one begins with a frame
+//! that has everything, while the first stays unchanged. So one of them is valid whenever the power fails. No file is
+//! created or renamed for this. A sync writes only data, because every block already exists.
 //!
-//! *How is damage told from a crash?* A crash can spoil the last frame and no other, for each one waits for the sync of
-//! the one before. So where the log ends, nothing that was written later may be found.
+//! *How is damage told from a crash?* A crash can spoil only the last frame, because each frame waits for the sync of
+//! the previous one. So nothing that was written later may be found beyond the end of the log.
 
 use std::{collections::HashMap, io};
 
 use super::frame::{self, Entries, HEAD_BYTES, LogFrame, Numbers};
 
-/// Another layout of the file has another number.
+/// The number of this file layout. Each layout has a different one.
 const FORMAT: u32 = 3;
 const MAGIC: &[u8; 8] = b"ifmatch\n";
-/// The first region begins here: far enough from the header that no write into one touches the other.
+/// The offset of the first region. It is large enough that no write into the region touches the header.
 const HEADER_BYTES: usize = 4_096;
-/// A region at first: some five thousand leases come and go between two frames with everything.
+/// The initial size of a region. About five thousand leases come and go between two frames with everything.
 pub(super) const REGION_BYTES: usize = 4 << 20;
-/// A region is so many times what a frame with everything takes, or more, so that most of what is written is news.
+/// The least ratio of a region to a frame with everything. It ensures that most of what is written is new.
 const ROOM: usize = 2;
-/// What part of a region is room for more. It is less than what is left of one that has just begun anew.
+/// The share of a region, as a divisor, that is spare room. It is less than the free part of a region that was just
+/// started.
 const SPARE_PART: usize = 4;
 
-/// What the log is written to. Its bytes are those of the last [`Medium::replace`], changed by each write since.
+/// The medium of the log. Its bytes are those of the last [`Medium::replace`], changed by each write since.
 pub(super) trait Medium: Send {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()>;
 
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Returns when all that was written is there without power.
+    /// Waits until all written data would survive a loss of power.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Puts others in the place of all bytes: these, and zeros up to this length. A crash leaves the old or the new
-    /// ones; the next sync makes it the new ones.
+    /// Replaces all bytes by these, and zeros up to this length. A crash leaves either the old or the new bytes. After
+    /// the next sync it leaves the new ones.
     fn replace(&mut self, beginning: &[u8], length: u64) -> io::Result<()>;
 }
 
-/// What was found in a file.
+/// The log found in a file.
 #[derive(Debug)]
 pub(super) struct FoundLog<'a> {
     pub(super) incarnation: u64,
-    /// The last word of its last frame.
+    /// The numbers of the last frame.
     pub(super) numbers: Numbers,
-    /// The texts of the leases, by their keys.
+    /// The texts of the leases, by key.
     pub(super) leases: LeaseTexts<'a>,
     end: NextFrame,
 }
 
-/// Texts by their keys.
+/// Texts by key.
 type LeaseTexts<'a> = HashMap<&'a str, &'a str>;
 
-/// Where the next frame goes.
+/// The place of the next frame.
 #[derive(Clone, Copy, Debug)]
 struct NextFrame {
     region_bytes: usize,
     region: usize,
-    /// Within the region.
+    /// The offset within the region.
     position: usize,
 }
 
-/// A commit that was not made.
+/// The error of a commit that was not made.
 #[derive(Debug)]
 pub(super) struct NotMade {
     pub(super) error: io::Error,
-    /// Whether its words stand in the log all the same, where the next commit comes after them. Else the next one comes
-    /// in their place, whatever of them is there.
+    /// Whether the log holds the words of the commit all the same, so that the next commit follows them. Otherwise the
+    /// next commit overwrites whatever was written of them.
     pub(super) is_in_log: bool,
 }
 
@@ -84,19 +85,19 @@ impl From<io::Error> for NotMade {
     }
 }
 
-/// A log that goes on.
+/// A log that accepts commits.
 pub(super) struct Log {
     medium: Box<dyn Medium>,
     incarnation: u64,
-    /// The start of the machine that it goes on under.
+    /// The boot of the machine that the log continues under.
     boot: u128,
     last: Numbers,
     end: NextFrame,
-    /// Whether the other region may have a whole frame of a beginning that failed: only a later one there puts it right.
+    /// Whether the other region may hold a valid frame from a failed start. Only a later frame there corrects that.
     is_half_begun: bool,
 }
 
-/// The beginning of a file without leases, with regions of this size, and how long the file is.
+/// Returns the first bytes of a file without leases, with regions of this size, and the length of the file.
 pub(super) fn new(incarnation: u64, region_bytes: usize) -> io::Result<(Vec<u8>, u64)> {
     let numbers = Numbers { sequence: 1, reserved: 0, in_use: false, boot: 0 };
     let mut bytes = header(incarnation, region_bytes);
@@ -119,20 +120,20 @@ fn file_bytes(region_bytes: usize) -> u64 {
     region_bytes.saturating_mul(2).saturating_add(HEADER_BYTES) as u64
 }
 
-/// Reads a whole file. The error says what is wrong with it.
+/// Reads a whole file. The error describes what is wrong with it.
 pub(super) fn read(bytes: &[u8]) -> Result<FoundLog<'_>, String> {
     let (incarnation, region_bytes) = read_header(bytes)?;
     if bytes.len() as u64 != file_bytes(region_bytes) {
-        return Err(format!("it has {} bytes in place of {}", bytes.len(), file_bytes(region_bytes)));
+        return Err(format!("it has {} bytes instead of {}", bytes.len(), file_bytes(region_bytes)));
     }
     let regions = bytes.get(HEADER_BYTES..).unwrap_or_default().chunks_exact(region_bytes);
     let first_numbers = |region: &[u8]| frame::decode(region).map(|frame| frame.numbers.sequence);
     let newest = regions.clone().enumerate().max_by_key(|(_, region)| first_numbers(region));
     let (region, newest) = newest.ok_or("it has no log")?;
-    let (leases, last) = replay(newest).ok_or("it has a frame that is none of this version's")?;
+    let (leases, last) = replay(newest).ok_or("it has a frame that this version cannot read")?;
     let (numbers, position) = last.ok_or("neither of its logs has a beginning")?;
     if regions.clone().any(|region| has_later(region, numbers.sequence)) {
-        return Err("something in the middle of its log is lost".to_owned());
+        return Err("a part in the middle of its log is lost".to_owned());
     }
     Ok(FoundLog { incarnation, numbers, leases, end: NextFrame { region_bytes, region, position } })
 }
@@ -141,10 +142,10 @@ fn read_header(bytes: &[u8]) -> Result<(u64, usize), String> {
     if bytes.is_empty() {
         return Err("it is empty".to_owned());
     }
-    let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin as one")?;
+    let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin like one")?;
     let format = rest.first_chunk().copied().map(u32::from_le_bytes).ok_or("it is too short")?;
     if format != FORMAT {
-        return Err(format!("its format is {format}, and this version knows {FORMAT}"));
+        return Err(format!("its format is {format}, but this version supports only {FORMAT}"));
     }
     let number = |at: usize| rest.get(at..)?.first_chunk().copied().map(u64::from_le_bytes);
     let incarnation = number(4).ok_or("it is too short")?;
@@ -156,7 +157,7 @@ fn read_header(bytes: &[u8]) -> Result<(u64, usize), String> {
     }
 }
 
-/// The frames of a log, each following on the one before.
+/// Returns the frames of a log, in consecutive sequence.
 fn frames(region: &[u8]) -> impl Iterator<Item = LogFrame<'_>> {
     let (mut left, mut next) = (region, None);
     std::iter::from_fn(move || {
@@ -167,13 +168,14 @@ fn frames(region: &[u8]) -> impl Iterator<Item = LogFrame<'_>> {
     })
 }
 
-/// Whether there is a frame with a greater number, anywhere.
+/// Whether a region holds a frame with a greater sequence number, at any offset.
 fn has_later(region: &[u8], than: u64) -> bool {
     let mut places = (0..region.len()).step_by(HEAD_BYTES).filter_map(|at| region.get(at..));
     places.any(|bytes| frame::decode(bytes).is_some_and(|frame| frame.numbers.sequence > than))
 }
 
-/// The leases that a log tells of, what its last frame says, and where that ends. `None` where a frame cannot be read.
+/// Returns the leases in a log, the numbers of its last frame, and the end of that frame. `None` if a frame cannot be
+/// read.
 fn replay(region: &[u8]) -> Option<(LeaseTexts<'_>, Option<(Numbers, usize)>)> {
     let (mut leases, mut position, mut last) = (LeaseTexts::new(), 0, None);
     for frame in frames(region) {
@@ -194,19 +196,19 @@ fn change<'a>(leases: &mut LeaseTexts<'a>, key: &'a str, text: Option<&'a str>) 
 }
 
 impl Log {
-    /// Goes on with what was found, under this start of the machine.
+    /// Continues the log that was found, under this boot of the machine.
     pub(super) fn new(medium: Box<dyn Medium>, found: &FoundLog<'_>, boot: u128) -> Self {
         let FoundLog { incarnation, numbers, end, .. } = *found;
         Self { medium, incarnation, boot, last: numbers, end, is_half_begun: false }
     }
 
-    /// Writes what has changed, and how it stands with the file; returns when it is there without power. What failed
-    /// may be there or not, until another commit is made.
+    /// Writes the changes and the state of the file, and waits until they would survive a loss of power. A failed
+    /// commit may be in the file or not, until another commit is made.
     pub(super) fn commit(&mut self, changes: &Entries, reserved: u64, in_use: bool) -> Result<(), NotMade> {
         self.commit_before(0, changes, reserved, in_use)
     }
 
-    /// The same where there is room for more after it: where that has to be made first, it is an error if it cannot.
+    /// Like [`Self::commit`], but leaves room for more after the commit. Fails if that room must be made and cannot be.
     pub(super) fn commit_with_room(&mut self, changes: &Entries, reserved: u64, in_use: bool) -> Result<(), NotMade> {
         self.commit_before(self.end.region_bytes / SPARE_PART, changes, reserved, in_use)
     }
@@ -224,8 +226,8 @@ impl Log {
         Ok(())
     }
 
-    /// Begins with everything in the other region, or in larger ones. Where there is no room for these, what is there is
-    /// used to its end: who holds a lease can go on, and give it back.
+    /// Starts over with everything in the other region, or in larger regions. If the disk has no room for larger ones,
+    /// the present ones are used to their end. So the holder of a lease can still renew it and release it.
     fn begin_anew(&mut self, changes: &Entries, numbers: Numbers, spare: usize) -> Result<(), NotMade> {
         let mut bytes = vec![0; self.end.position];
         self.medium.read_at(NextFrame { position: 0, ..self.end }.offset(), &mut bytes)?;
@@ -257,7 +259,7 @@ impl Log {
         let mut bytes = header(self.incarnation, region_bytes);
         bytes.extend(frame);
         self.medium.replace(&bytes, file_bytes(region_bytes))?;
-        // It is in its place, and has been synced but for its name.
+        // The file is in its place, and everything but its name has been synced.
         self.end = NextFrame { region_bytes, region: 0, position: frame.len() };
         (self.last, self.is_half_begun) = (numbers, false);
         self.medium.sync().map_err(|error| NotMade { error, is_in_log: true })

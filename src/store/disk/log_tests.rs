@@ -1,4 +1,4 @@
-//! What a log says after damage, and after a disk that failed and went on.
+//! What a log returns after damage, and after a disk that failed and recovered.
 
 use std::{collections::BTreeMap, io};
 
@@ -8,7 +8,7 @@ use super::{
     testing::{Disk, REGION_BYTES, Random, place},
 };
 
-/// A new log on a disk of its own.
+/// Creates a new log on a new disk.
 fn begin() -> (Disk, Log) {
     let (mut bytes, length) = new(7, REGION_BYTES).unwrap();
     bytes.resize(place(length), 0);
@@ -17,7 +17,7 @@ fn begin() -> (Disk, Log) {
     (disk, log)
 }
 
-/// The log that is found without power.
+/// Opens the log that would survive a loss of power.
 fn go_on(disk: &Disk) -> Log {
     Log::new(Box::new(disk.clone()), &read(&disk.platter().synced).unwrap(), 1)
 }
@@ -61,11 +61,11 @@ fn what_does_not_fit_begins_anew_and_grows_with_what_there_is() {
         assert_eq!(found, expected.collect(), "round {round}");
     }
     let length = disk.platter().synced.len();
-    // Two regions, each of which has room for twice what there is, and up to a power of two.
+    // Two regions, each with room for twice the contents, rounded up to a power of two.
     assert!(length > first_length && length <= 8 * 40 * 150 + 4_096, "{length} bytes");
 }
 
-/// A bit that turns in any frame but the last is told from a crash.
+/// A flipped bit in any frame but the last is distinguished from a crash.
 #[test]
 fn damage_in_the_middle_is_found() {
     let (disk, mut log) = begin();
@@ -73,7 +73,7 @@ fn damage_in_the_middle_is_found() {
         grant(&mut log, name, text).unwrap();
     }
     let whole = disk.platter().synced.clone();
-    // An empty frame, and two with a lease: 8 bytes of lengths, a key of a byte and a text of three, and zeros.
+    // An empty frame, and two with a lease: 8 bytes of lengths, a key of one byte, a text of three, and zeros.
     let (first, second, last) = (4_096, 4_096 + HEAD_BYTES, 4_096 + 5 * HEAD_BYTES);
     let mut refused = 0;
     for place in first..last {
@@ -91,13 +91,13 @@ fn damage_in_the_middle_is_found() {
         }
     }
     assert_eq!(refused, HEAD_BYTES + 2 * (HEAD_BYTES + 12));
-    // Of the last one nobody can tell: it is as if its commit had not ended.
+    // Damage to the last frame cannot be distinguished from a commit that did not end.
     let mut bytes = whole;
     bytes[last + HEAD_BYTES] ^= 0x10;
     assert_eq!(read(&bytes).unwrap().leases.len(), 2);
 }
 
-/// Whatever a disk makes of a byte: what is read is what was committed last, or the state before it, or refused.
+/// Whatever a disk does to a byte, a read returns the last commit or the state before it, or is refused.
 #[test]
 fn no_damage_makes_another_state() {
     let (disk, mut log) = begin();
@@ -138,10 +138,10 @@ fn a_header_that_was_not_written_here_is_refused() {
         assert!(read(&bytes).is_err(), "byte {place}");
     }
     let what = read(&whole[..whole.len() - 1]).unwrap_err();
-    assert_eq!(what, "it has 8191 bytes in place of 8192");
+    assert_eq!(what, "it has 8191 bytes instead of 8192");
 }
 
-/// Commits that fail, in whatever step, and go on: what was said to be there is there, whenever the power fails.
+/// Commits may fail in any step and continue. Whatever was confirmed is present, whenever the power fails.
 #[test]
 fn what_failed_is_made_good_by_what_follows() {
     let (mut failures, mut begun) = (0, 0);
@@ -149,7 +149,7 @@ fn what_failed_is_made_good_by_what_follows() {
         let mut random = Random(u64::wrapping_mul(seed, 0x9e37_79b9_7f4a_7c15));
         let (disk, mut log) = begin();
         let (mut changes, mut told) = (Entries::default(), BTreeMap::new());
-        // What was tried since then, in vain as far as anybody was told.
+        // The texts that were tried since then, without a confirmation.
         let mut tried: BTreeMap<String, Vec<Option<String>>> = BTreeMap::new();
         for round in 0..60 {
             let name = format!("item {}", random.below(6));

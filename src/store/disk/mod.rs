@@ -1,28 +1,30 @@
-//! The disk store: one process; its leases and fences survive its end, a crash, and a loss of power.
+//! The disk store: for one process. Its leases and fences survive its end, a crash, and a loss of power.
 //!
 //! # Design
 //!
-//! *What is written?* Leases, with their fences, and how far revisions were given. All else is what a proxy can learn
-//! again: it lives in the memory store that stands before the file.
+//! *What is written?* Leases with their fences, and the highest revision that may be given. A proxy can learn
+//! everything else again, so that stays in the memory store in front of the file.
 //!
-//! *When?* A swap that changes a lease is in force, and returns, when the file has it: until then the record is as it was,
-//! and the next swap of it waits. So whoever is told of a grant finds it after a crash, and no fence is given twice.
+//! *When is it written?* A swap that changes a lease takes effect, and returns, once the file has it. Until then the
+//! record stays unchanged, and its next swap waits. So every grant that a client has seen survives a crash, and no
+//! fence is given twice.
 //!
-//! *And where it cannot be written?* Then the swap has not happened, for anybody. What was written of it may be in the
-//! file all the same, so the next commit is written over it, again and again until the disk takes one. Nothing of it is
-//! kept: while a disk fails clients go on to ask, and each request that is refused would make that commit longer.
+//! *What if it cannot be written?* Then the swap has not happened, for any reader. Parts of it may be in the file all
+//! the same, so the next commit overwrites it, repeatedly until the disk accepts one. The store keeps nothing of a
+//! refused swap: clients continue to send requests while a disk fails, and each refused one would make that commit
+//! longer.
 //!
-//! *And where the disk is full?* The file has its room from the beginning, and is used to its end where there is no room for
-//! a larger one. So who holds a lease can renew it and give it back, whatever else fills the disk.
+//! *What if the disk is full?* The file is allocated with room to spare, and is used to its end if there is no room for
+//! a larger one. So the holder of a lease can renew it and release it, whatever else fills the disk.
 //!
-//! *What about marks?* A mark that a crash has lost may belong to a write that the upstream still applies. Instead of
-//! writing each mark down, the file knows whether its last user has given it back in good order; if not,
-//! [`Opened::left`](super::Opened::left) says so, and writes and grants are held back for as long as a write may come
-//! late. Where the machine itself was started since, nobody may have told the upstream that the connection is gone, so
-//! it may go on for as long as the write could last.
+//! *What about marks?* A mark that a crash has lost may belong to a write that the upstream still applies. Marks are
+//! not written down. Instead the file records whether its last user closed it cleanly. If not,
+//! [`Opened::left`](super::Opened::left) reports that, and writes and grants are held back for as long as a write may
+//! come late. If the machine has restarted since, the upstream may not have learned that the connection is gone. It may
+//! then continue for as long as the write could last.
 //!
-//! *How does time pass while nobody looks?* It does not: what is kept of a lease is how long it had from its last
-//! change on, and it has that again after a restart. It may end late, and never early.
+//! *How does time pass while no process runs?* It does not. The file keeps how long each lease had left at its last
+//! change, and the lease has that time again after a restart. It may end late, but never early.
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
@@ -59,7 +61,7 @@ pub struct DiskStore {
 }
 
 impl DiskStore {
-    /// The store in this file, which is created where there is none; and how its last user left it.
+    /// Opens the store in this file, which is created if it does not exist. Also returns how its last user left it.
     pub async fn open(
         path: &Path,
         clock: Arc<dyn Clock>,
@@ -72,7 +74,7 @@ impl DiskStore {
         Ok((store.map_err(|source| DiskError::Io { path: path.to_owned(), source })?, left))
     }
 
-    /// Goes on from what a file held.
+    /// Continues from the contents of a file.
     async fn begin(log: Log, contents: Contents, clock: Arc<dyn Clock>, limits: (Room, Duration)) -> io::Result<Self> {
         let Contents { incarnation, reserved, records, .. } = contents;
         let writer = DiskWriter::start(log, reserved.0)?;

@@ -1,10 +1,10 @@
-//! What waits for the writer, and how those who wait for a commit hear of it.
+//! The queue of the writer, and how callers that wait for a commit learn its outcome.
 //!
 //! # Design
 //!
-//! *Why no channel, with an answer of its own for each job?* Each job would wake the writer and each answer the runtime:
-//! with 64 clients that takes longer than the sync. Here the writer is woken when as many have come as it expects, and
-//! it wakes one of those who wait for it, who wakes the others from within the runtime.
+//! *Why not a channel, with a separate answer for each job?* Each job would wake the writer, and each answer the
+//! runtime. With 64 clients that takes longer than the sync. Here the writer is woken once the expected number of
+//! callers has come. It wakes one of its waiting callers, and that one wakes the others from within the runtime.
 
 use std::{
     mem,
@@ -16,35 +16,35 @@ use tokio::sync::Notify;
 
 use super::frame::Entries;
 
-/// What is to be written.
+/// The words to be written.
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    /// The last words on leases, each for somebody who waits for it: their texts, or that there are none.
+    /// The latest words on leases, each with a waiting caller: their texts, or that there are none.
     pub(super) leases: Entries,
-    /// Those of resources that were forgotten, which is in force already. Nothing is said of one of them after words in
-    /// `leases`, as those have to be written before it can be forgotten.
+    /// The words on forgotten resources, which are in force already. None of them can follow words on the same resource
+    /// in `leases`, because those must be written before the resource can be forgotten.
     pub(super) forgotten: Entries,
-    /// The words that hold for them as long as these are not written.
+    /// The words that are in force for `leases` until those are written.
     pub(super) earlier: Entries,
-    /// Revisions up to this one may be given.
+    /// The last revision that may be given.
     pub(super) reserve: u64,
-    /// Whether no process uses the file any longer, and the last one leaves it in good order.
+    /// Whether the process ends its use of the file, and leaves it in good order.
     pub(super) gives_back: bool,
-    /// Whether it is to be found out if there is room for more.
+    /// Whether the commit checks that there is room for more.
     pub(super) tries: bool,
 }
 
-/// A commit to come, or one that was tried.
+/// A future commit, or one that was tried.
 #[derive(Debug, Default)]
 pub(super) struct Commit {
     is_made: OnceLock<bool>,
     ended: Notify,
 }
 
-/// The next commit, and what goes into it.
+/// The next commit, and its words.
 ///
-/// It has no limit of its own: a request in flight has one word in it, and no more records are forgotten than have a lease
-/// in the file.
+/// The queue needs no limit: a request in flight has one word in it, and only records with a lease in the file add
+/// words when they are forgotten.
 #[derive(Debug, Default)]
 pub(super) struct CommitQueue {
     next: Mutex<Next>,
@@ -53,19 +53,19 @@ pub(super) struct CommitQueue {
 
 #[derive(Debug, Default)]
 struct Next {
-    /// `None` as long as there is nothing to write.
+    /// The words, or `None` as long as there is nothing to write.
     words: Option<Words>,
-    /// As many bytes of leases as the last commit had.
+    /// The bytes of leases in the last commit.
     usual_bytes: usize,
-    /// Those who wait for the commit, or will.
+    /// The number of callers that wait for the commit, or will.
     callers: usize,
     commit: Arc<Commit>,
     awaited: AwaitedCommit,
-    /// Whether nobody is left who adds to it, or nobody who takes from it.
+    /// Whether one side of the queue is gone: the callers or the writer.
     is_closed: bool,
 }
 
-/// What the writer waits for.
+/// The event that the writer waits for.
 #[derive(Clone, Copy, Debug, Default)]
 enum AwaitedCommit {
     #[default]
@@ -74,7 +74,7 @@ enum AwaitedCommit {
     Callers(usize),
 }
 
-/// What the writer has taken. Whoever waits for it is told that it was not written, unless [`TakenCommit::end`] says so.
+/// The commit that the writer has taken. Its callers learn that it failed, unless [`TakenCommit::end`] reports success.
 pub(super) struct TakenCommit {
     pub(super) words: Words,
     pub(super) callers: usize,
@@ -82,12 +82,12 @@ pub(super) struct TakenCommit {
 }
 
 impl Commit {
-    /// Whether it was made, if it has ended.
+    /// Whether the commit was made, if it has ended.
     pub(super) fn outcome(&self) -> Option<bool> {
         self.is_made.get().copied()
     }
 
-    /// Waits for its end, and tells whether it was made.
+    /// Waits for the end of the commit, and returns whether it was made.
     pub(super) async fn is_made(&self) -> bool {
         loop {
             let ended = self.ended.notified();
@@ -95,25 +95,25 @@ impl Commit {
                 self.ended.notify_waiters();
                 return *is_made;
             }
-            // Who is woken and goes away before it looks passes it on.
+            // A caller that is woken but dropped before it checks passes the wake-up on.
             ended.await;
         }
     }
 
     fn end(&self, is_made: bool) {
-        // The first word stands.
+        // The first outcome stands.
         let _ = self.is_made.set(is_made);
         self.ended.notify_one();
     }
 }
 
 impl CommitQueue {
-    /// Adds to what is written next, for somebody who waits for it.
+    /// Adds words to the next commit, for a caller that waits for it.
     pub(super) fn ask(&self, add: impl FnOnce(&mut Words)) -> Arc<Commit> {
         self.put(1, add)
     }
 
-    /// Adds to what is written next, for nobody.
+    /// Adds words to the next commit, without a waiting caller.
     pub(super) fn note(&self, add: impl FnOnce(&mut Words)) {
         self.put(0, add);
     }
@@ -121,7 +121,7 @@ impl CommitQueue {
     fn put(&self, callers: usize, add: impl FnOnce(&mut Words)) -> Arc<Commit> {
         let mut next = self.lock();
         if next.is_closed {
-            // It must not grow for ever where nobody takes from it.
+            // The queue must not grow forever if no writer empties it.
             next.commit.end(false);
             return Arc::clone(&next.commit);
         }
@@ -142,16 +142,16 @@ impl CommitQueue {
         commit
     }
 
-    /// Those who wait for the next commit already.
+    /// The number of callers that already wait for the next commit.
     pub(super) fn callers(&self) -> usize {
         self.lock().callers
     }
 
-    /// Waits for so many callers, and no longer than this; and then until there is something to write, or no longer than
-    /// `pause` if there is one. `None` when nothing will come any more.
+    /// Waits for the expected number of callers, but at most for `patience`. Then waits until there is something to
+    /// write, but at most for `pause` if that is given. Returns `None` once the queue is closed and empty.
     pub(super) fn take(&self, expected: usize, patience: Duration, pause: Option<Duration>) -> Option<TakenCommit> {
         let mut next = self.lock();
-        // One caller is something to write.
+        // One caller already means that there is something to write.
         if expected > 1 {
             next.awaited = AwaitedCommit::Callers(expected);
             let is_early = |next: &mut Next| next.callers < expected && !next.is_closed;
@@ -171,7 +171,7 @@ impl CommitQueue {
         Some(TakenCommit { words, callers: mem::take(&mut next.callers), commit: mem::take(&mut next.commit) })
     }
 
-    /// Ends the waiting on either side.
+    /// Ends the waiting on both sides.
     pub(super) fn close(&self) {
         let mut next = self.lock();
         next.is_closed = true;
@@ -180,14 +180,14 @@ impl CommitQueue {
         self.came.notify_one();
     }
 
-    /// A panic under the lock leaves each word in its place or not.
+    /// Locks the queue, even after a panic under the lock: that leaves each word either added or not.
     fn lock(&self) -> MutexGuard<'_, Next> {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl TakenCommit {
-    /// Tells whoever waits for it whether it was written.
+    /// Reports to the waiting callers whether the commit was made.
     pub(super) fn end(self, is_made: bool) {
         self.commit.end(is_made);
     }
@@ -253,12 +253,12 @@ mod tests {
                 assert!(poll_fn(|context| Poll::Ready(wait.as_mut().poll(context).is_pending())).await);
             }
             queue.take(0, LONG, None).expect("there is something").end(is_made);
-            // The one that was woken does not look any more.
+            // The caller that was woken is dropped before it checks.
             drop(waiting.remove(0));
             for wait in waiting {
                 assert_eq!(tokio::time::timeout(LONG, wait).await, Ok(is_made));
             }
-            assert_eq!(commits[0].is_made().await, is_made, "who asks late is told too");
+            assert_eq!(commits[0].is_made().await, is_made, "late callers learn it too");
         }
     }
 

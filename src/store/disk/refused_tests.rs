@@ -1,4 +1,4 @@
-//! What a disk refuses is not in force, neither in memory nor in the file (DESIGN, section 3, rule 15).
+//! A change that the disk refuses is not in force, neither in memory nor in the file (DESIGN, section 3, rule 15).
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::clock::BootClock;
 
-/// A store on a disk of its own, which forgets what is idle with the next swaps near it.
+/// Opens a store on this disk that forgets idle records with the next swaps in their shard.
 async fn begin(disk: &Disk) -> DiskStore {
     let clock: Arc<dyn Clock> = Arc::new(BootClock);
     let bytes = disk.platter().synced.clone();
@@ -32,7 +32,7 @@ fn key(name: &str) -> ResourceKey {
     ResourceKey::from_text(name)
 }
 
-/// Puts the record in the place of what is there.
+/// Replaces the current record with `next`.
 async fn put(store: &DiskStore, name: &str, next: Record) -> Result<Swapped, StoreError> {
     let revision = store.read(&key(name)).await.unwrap().revision;
     store.swap(&key(name), revision, next).await
@@ -42,7 +42,7 @@ async fn lease(store: &DiskStore, name: &str) -> Option<crate::core::lease::Leas
     store.read(&key(name)).await.unwrap().lease().cloned()
 }
 
-/// The names of the resources whose leases would be there after a loss of power.
+/// The names of the resources whose leases would survive a loss of power.
 fn on_disk(disk: &Disk) -> Vec<String> {
     let bytes = disk.platter().synced.clone();
     let (_, contents) = read(Box::new(Disk::default()), &bytes, BootClock.now(), BOOT).unwrap();
@@ -83,7 +83,7 @@ async fn a_change_or_an_end_of_a_lease_that_cannot_be_written_is_not_in_force() 
     assert_eq!(there, ["a", "b"]);
 }
 
-/// The words of a commit that failed stay to be written: a lease that was forgotten then must not come back.
+/// The words of a failed commit must still be written: a lease that was forgotten meanwhile must not come back.
 #[tokio::test]
 async fn what_was_forgotten_while_the_disk_failed_leaves_the_file_later() {
     let disk = empty_disk();
@@ -96,7 +96,7 @@ async fn what_was_forgotten_while_the_disk_failed_leaves_the_file_later() {
     put(&store, "a", Record { lease: Some(forgettable), ..free() }).await.unwrap();
     assert_eq!(on_disk(&disk), ["a"]);
     disk.platter().power = Some(0);
-    // So many that some are near it.
+    // Enough that some are in the same shard.
     for number in 0..1_000 {
         put(&store, &format!("filler {number}"), free()).await.unwrap();
     }
@@ -106,7 +106,7 @@ async fn what_was_forgotten_while_the_disk_failed_leaves_the_file_later() {
     assert_eq!(on_disk(&disk), ["b"]);
 }
 
-/// Whatever fails, and however often: what was answered holds, and what was refused does not, now and after a restart.
+/// Whatever fails, and however often: confirmed changes hold and refused ones do not, both now and after a restart.
 #[tokio::test]
 async fn what_was_answered_holds_and_what_was_refused_does_not() {
     let (mut refused, mut larger) = (0, 0);
@@ -133,7 +133,7 @@ async fn what_was_answered_holds_and_what_was_refused_does_not() {
                 let is_leased = told.get(&name).copied().unwrap_or_default();
                 assert_eq!(lease(&store, &name).await.is_some(), is_leased, "seed {seed}, {restart}.{round}: {name}");
             }
-            // Whatever is to be written still is written with the next that is.
+            // Words that are still to be written go with the next commit.
             put(&store, "last", leased(store.now().await.unwrap())).await.unwrap();
         }
         larger += usize::from(disk.platter().synced.len() > place(new(7, REGION_BYTES).unwrap().1));
@@ -141,7 +141,7 @@ async fn what_was_answered_holds_and_what_was_refused_does_not() {
     assert!(refused > 0 && larger > 0, "{refused} refused, {larger} larger files");
 }
 
-/// A commit that has to be told to the file leaves room for more: with a disk that is full it fails before a grant does.
+/// A trial commit leaves room for more: on a full disk it fails before a grant does.
 #[tokio::test]
 async fn a_disk_without_room_for_more_is_found_out_before_somebody_is_refused() {
     let disk = empty_disk();
@@ -160,7 +160,7 @@ async fn a_disk_without_room_for_more_is_found_out_before_somebody_is_refused() 
     assert_eq!(store.try_out().await, Ok(()));
 }
 
-/// A revision that is given must not be given again after a crash: where none can be reserved, none is given.
+/// A revision must not be given again after a crash, so none is given if none can be reserved.
 #[tokio::test]
 async fn no_more_revisions_are_given_than_are_reserved() {
     let disk = empty_disk();
@@ -180,7 +180,7 @@ async fn no_more_revisions_are_given_than_are_reserved() {
     let (_, contents) = read(Box::new(Disk::default()), &bytes, BootClock.now(), BOOT).unwrap();
     assert_eq!(given, contents.reserved);
     disk.platter().power = None;
-    assert!(matches!(put(&store, "a", free()).await, Ok(Swapped::Done(_))), "as soon as some are");
+    assert!(matches!(put(&store, "a", free()).await, Ok(Swapped::Done(_))), "more can be reserved again");
 }
 
 #[tokio::test]
@@ -197,7 +197,7 @@ async fn a_file_tells_how_its_last_user_left_it() {
     assert_eq!((left(BOOT), left(Some(8)), left(None)), (Left::InOrder, Left::InOrder, Left::InOrder));
 }
 
-/// While a disk fails clients go on to ask: each commit that was tried held all that was refused before.
+/// Clients continue to send requests while a disk fails. Each attempted commit once held all words refused before.
 #[tokio::test]
 async fn what_was_refused_is_not_kept() {
     const LARGE: usize = 1 << 20;
@@ -220,7 +220,7 @@ async fn what_was_refused_is_not_kept() {
     assert_eq!(there, ["a", "held"]);
 }
 
-/// A disk on which no larger file has room: what is there is used to its end, and who holds a lease can give it back.
+/// On a disk without room for a larger file, the present one is used to its end. Holders of leases can release them.
 #[tokio::test]
 async fn a_full_disk_refuses_more_leases_and_takes_back_those_that_there_are() {
     let disk = empty_disk();
@@ -251,7 +251,7 @@ async fn a_full_disk_refuses_more_leases_and_takes_back_those_that_there_are() {
     assert_eq!(there, granted);
 }
 
-/// A larger file is in its place, and its name could not be made sure: nobody is told of what is in it.
+/// A larger file is in its place, but the sync of its name failed: none of its changes are confirmed.
 #[tokio::test]
 async fn what_is_in_a_larger_file_whose_sync_failed_is_taken_out_again() {
     let disk = empty_disk();
@@ -270,7 +270,7 @@ async fn what_is_in_a_larger_file_whose_sync_failed_is_taken_out_again() {
             Err(_) => refused.push(name),
         }
     }
-    assert_eq!(refused.len(), 1, "that of the larger file");
+    assert_eq!(refused.len(), 1, "the commit of the larger file");
     assert!(lease(&store, &refused[0]).await.is_none());
     disk.platter().fails_sync_after_replacement = false;
     put(&store, "last", leased(now)).await.unwrap();

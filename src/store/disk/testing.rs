@@ -1,4 +1,4 @@
-//! A disk that forgets what was not synced, for tests: its power fails, or its syncs do.
+//! A test disk that forgets unsynced data. Its power can fail, and so can its syncs.
 
 use std::{
     io,
@@ -17,42 +17,42 @@ use crate::{
     store::memory::Room,
 };
 
-/// So small that the log often begins anew, and soon needs larger ones.
+/// A size so small that the log often starts over, and soon needs larger regions.
 pub(super) const REGION_BYTES: usize = 2_048;
 /// More than any test needs.
 pub(super) const ROOM: Room = Room { records: 1_000, bytes: 1 << 30 };
-/// The start of the machine that tests run under.
+/// The boot of the machine that tests run under.
 pub(super) const BOOT: Option<u128> = Some(7);
-/// Less than that of any disk, so that a frame with one lease has several.
+/// The size of a sector. It is smaller than on any real disk, so that a frame with one lease has several.
 const SECTOR_BYTES: usize = 128;
 
-/// What a disk is given while it caches.
+/// A change in the cache of a disk.
 #[derive(Clone, Debug)]
 enum Change {
     Write(u64, Vec<u8>),
-    /// Another file in the place of this one.
+    /// Another file that replaces this one.
     Replacement(Vec<u8>),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Platter {
-    /// What a reader sees.
+    /// The bytes that a reader sees.
     pub(super) current: Vec<u8>,
-    /// What is there without power.
+    /// The bytes that would survive a loss of power.
     pub(super) synced: Vec<u8>,
-    /// What was changed since.
+    /// The changes since the last sync.
     unsynced: Vec<Change>,
-    /// How many more operations there is power for.
+    /// The number of operations until the power fails.
     pub(super) power: Option<u64>,
-    /// Whether no other file fits on it.
+    /// Whether the disk has no room for another file.
     pub(super) is_full: bool,
-    /// Whether the sync fails that makes another file the one of this name.
+    /// Whether the sync of the name fails after another file has replaced this one.
     pub(super) fails_sync_after_replacement: bool,
-    /// Bytes of all writes, those that failed too.
+    /// The bytes of all writes, including those that failed.
     pub(super) tried_bytes: usize,
 }
 
-/// A disk that loses its power after so many operations.
+/// A disk that can lose its power after a number of operations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disk(Arc<Mutex<Platter>>);
 
@@ -89,7 +89,8 @@ impl Disk {
         Ok(platter)
     }
 
-    /// What is found when the power is back: of each unsynced write all sectors are there, or none, or some.
+    /// Returns the bytes that are found when the power is back. Of each unsynced write, all sectors survive, or none,
+    /// or some.
     pub(super) fn after_crash(&self, random: &mut Random) -> Vec<u8> {
         let platter = self.platter();
         let mut found = platter.synced.clone();
@@ -97,7 +98,7 @@ impl Disk {
             let (all, some) = (random.below(3) == 0, random.below(2) == 0);
             match change {
                 Change::Replacement(bytes) if all || some => found.clone_from(bytes),
-                // The old name, and so the old file; the new one is lost, with all that was written to it.
+                // The old name survives, and with it the old file. The new file is lost with all its writes.
                 Change::Replacement(_) => return found,
                 Change::Write(offset, data) => {
                     let mut at = *offset;
@@ -153,7 +154,7 @@ impl Medium for Disk {
     }
 }
 
-/// Numbers that look random and follow from a seed (xorshift).
+/// Pseudorandom numbers from a seed (xorshift).
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -165,7 +166,7 @@ impl Random {
     }
 }
 
-/// A record with a lease without an end.
+/// A record with an infinite lease.
 pub(super) fn leased(now: StoreTime) -> Record {
     let lease = Lease {
         id: LeaseId::from_random([1; 16]),
@@ -181,7 +182,7 @@ pub(super) fn leased(now: StoreTime) -> Record {
     Record { lease: Some(lease), ..free() }
 }
 
-/// A record without one.
+/// A record without a lease.
 pub(super) fn free() -> Record {
     Record { version: Stamp::Itself, touched: Stamp::Itself, fence: Stamp::Itself, ..Record::absent(Revision(0)) }
 }

@@ -1,4 +1,4 @@
-//! Power that fails at any moment: of what was written and not synced, some is there, some is not, and some in part.
+//! Power that fails at any moment. Unsynced writes may survive completely, in part, or not at all.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,14 @@ use super::{
 };
 use crate::{clock::BootClock, core::record::Stamp};
 
-/// More than there ever is power for.
+/// A number of operations that the power never lasts for.
 const OPERATIONS_MAX: usize = 1_000;
 
-/// What clients were told: a fence, or that the lease is released.
+/// The answers that clients got: a fence, or a released lease.
 type Told = BTreeMap<String, Option<Revision>>;
 
-/// Grants and releases until the power is gone; what was told last, and what was asked for last and not answered.
+/// Grants and releases leases until the power is gone, and notes the answers. Returns the last resource whose request
+/// got no answer.
 async fn work(store: &DiskStore, random: &mut Random, told: &mut Told) -> String {
     for _ in 0..OPERATIONS_MAX {
         let name = format!("item {}", random.below(20));
@@ -32,7 +33,7 @@ async fn work(store: &DiskStore, random: &mut Random, told: &mut Told) -> String
             Err(_) => return name,
         }
     }
-    panic!("the power is gone, and it goes on to answer");
+    panic!("the power is gone, but the store still answers");
 }
 
 #[tokio::test]
@@ -64,7 +65,7 @@ async fn what_was_told_is_there_after_any_loss_of_power() {
             replacements += usize::from(disk.platter().current.len() > bytes.len());
             bytes = disk.after_crash(&mut random);
             torn += usize::from(bytes != disk.platter().synced && bytes != disk.platter().current);
-            // Nobody was told what became of it: either is right, and the next round goes on from what is there.
+            // The last request got no answer, so either outcome is right. The next round continues from what is found.
             let (_, contents) = read(Box::new(Disk::default()), &bytes, clock.now(), BOOT).unwrap();
             let kept = contents.records.iter().find(|(key, _)| key.as_str() == unanswered);
             let fence = kept.map(|(_, record)| record.fence.resolve(Revision(0)));
@@ -72,6 +73,6 @@ async fn what_was_told_is_there_after_any_loss_of_power() {
             told.insert(unanswered, fence);
         }
     }
-    assert!(unanswered_and_there > 0, "some crash came after the commit and before the answer");
+    assert!(unanswered_and_there > 0, "some crash came between the commit and the answer");
     assert!(replacements > 0 && torn > 0, "{replacements} in larger files, {torn} with half of a write");
 }

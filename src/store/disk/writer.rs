@@ -1,4 +1,4 @@
-//! The one writer of the file: a thread that commits whatever has come meanwhile, all in one (group commit).
+//! The only writer of the file: a thread that commits all words that have come meanwhile at once (group commit).
 
 use std::{
     borrow::Cow,
@@ -27,42 +27,42 @@ use crate::{
     store::{encoding, memory::Journal},
 };
 
-/// How many revisions are reserved at once: at a million writes a second, two commits a second are spent on it.
+/// The number of revisions that are reserved at once. At a million writes a second, this costs two commits a second.
 const RESERVED_AT_ONCE: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 
-/// How long after a commit that failed it is tried again, if nobody asks for one before.
+/// The pause before a failed commit is retried, unless a caller requests one earlier.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The way to the writer.
+/// A handle of the writer.
 pub(super) struct DiskWriter {
     queue: Arc<CommitQueue>,
     /// The last revision that is reserved in the file.
     reserved: Arc<AtomicU64>,
-    /// The last one that it was asked to reserve.
+    /// The last revision whose reservation was requested.
     requested: AtomicU64,
 }
 
-/// What is not in the file yet, and what is reserved there.
+/// The state of the writer's thread: the words that are not in the file yet, and the revisions reserved there.
 struct Backlog {
     log: Log,
-    /// Words that hold, whoever waits: those that could not be committed are tried again with the next.
+    /// Words that are in force without a waiting caller. If they cannot be committed, the next commit retries them.
     holding: Entries,
-    /// Whether the next commit is to find out if there is room for more.
+    /// Whether the next commit checks that there is room for more.
     tries: bool,
     is_failing: bool,
-    /// Since when the disk is known to have no room for another lease.
+    /// The time since when the disk is known to have no room for another lease.
     is_full_since: Option<Instant>,
-    /// What the file is to say next.
+    /// The reservation that the next commit writes.
     reserve: u64,
     in_use: bool,
     reserved: Arc<AtomicU64>,
 }
 
-/// Closes a queue at the end of its thread, however that comes.
+/// Closes a queue when its thread ends, for whatever reason.
 struct Closing(Arc<CommitQueue>);
 
 impl DiskWriter {
-    /// Starts the thread. It ends with the last of its writers.
+    /// Starts the thread, which ends after this handle is dropped.
     pub(super) fn start(log: Log, reserved: u64) -> io::Result<Self> {
         let (queue, requested) = (Arc::new(CommitQueue::default()), AtomicU64::new(reserved));
         let reserved = Arc::new(AtomicU64::new(reserved));
@@ -81,17 +81,17 @@ impl DiskWriter {
         Ok(Self { queue, reserved, requested })
     }
 
-    /// Has the first revisions reserved, and the file marked as in use.
+    /// Requests a commit that reserves the first revisions, and marks the file as in use.
     pub(super) fn begin(&self) -> Arc<Commit> {
         self.reserve_next()
     }
 
-    /// Has the file marked as given back in good order.
+    /// Requests a commit that marks the file as left in good order.
     pub(super) fn give_back(&self) -> Arc<Commit> {
         self.queue.ask(|words| words.gives_back = true)
     }
 
-    /// Has a commit made that leaves room for more, although there is nothing to write.
+    /// Requests a commit that leaves room for more, although there is nothing to write.
     pub(super) fn try_out(&self) -> Arc<Commit> {
         self.queue.ask(|words| words.tries = true)
     }
@@ -117,7 +117,8 @@ impl Drop for Closing {
 impl Journal for DiskWriter {
     type Entry = Arc<Commit>;
 
-    /// A grant is written before it is in force, and so is its end. All else is gone with the process.
+    /// Requests a commit for each change of a lease, which is in force only once it is written. All else ends with the
+    /// process.
     fn swaps(&self, key: &ResourceKey, before: Option<(&Record, StoreTime)>, after: &Snapshot) -> Option<Arc<Commit>> {
         let revision = after.revision.0;
         if revision + RESERVED_AT_ONCE / 2 > self.requested.load(Ordering::Relaxed) {
@@ -127,7 +128,7 @@ impl Journal for DiskWriter {
         let next = lasting(&after.record, after.now);
         if earlier == next {
             let is_reserved = revision <= self.reserved.load(Ordering::Acquire);
-            // What was asked for before this is in the same commit, or in an earlier one.
+            // The reservation that was requested earlier is in the same commit, or in an earlier one.
             return (!is_reserved).then(|| self.queue.ask(|_| ()));
         }
         let text = |(lease, fence): (&Lease, Stamp)| {
@@ -149,7 +150,7 @@ impl Journal for DiskWriter {
         commit.is_made().await;
     }
 
-    /// Most records have no lease, and nothing in the file that a commit would have to take out.
+    /// Notes a forgotten lease. Most records have none, and so nothing in the file to remove.
     fn forgotten(&self, key: &ResourceKey, record: &Record) {
         if record.lease.is_some() {
             self.queue.note(|words| words.forgotten.push(key.as_str(), None));
@@ -157,11 +158,11 @@ impl Journal for DiskWriter {
     }
 }
 
-/// What of a record that was put in at this moment must survive: a lease and its fence.
+/// Returns the part that must survive of a record that was put in at this time: a lease and its fence.
 ///
-/// A write under way that takes an ended lease from its holder takes it here at its beginning. Otherwise a crash
-/// before its end would bring the lease back, and a renewal would prove that nothing was written. A lease that is held
-/// is left by every write.
+/// A write that takes an ended lease from its holder takes it here when it begins. Otherwise a crash before its end
+/// would bring the lease back, and a renewal would seem to prove that nothing was written. No write takes a lease that
+/// is held.
 fn lasting(record: &Record, since: StoreTime) -> Option<(&Lease, Stamp)> {
     let is_taken = |lease: &Lease| record.marks().any(|mark| mark.takes(lease, since));
     let lease = record.lease.as_ref().filter(|lease| !is_taken(lease))?;
@@ -169,9 +170,9 @@ fn lasting(record: &Record, since: StoreTime) -> Option<(&Lease, Stamp)> {
 }
 
 impl Backlog {
-    /// Commits until nobody is left. Those who were answered together come again one after the other, so a commit waits
-    /// for them, if they come within the time that the one before took: without that they would come in two halves, each
-    /// of which waits for the commit of the other.
+    /// Commits until the queue is closed. Callers that were answered together come again one after the other. A commit
+    /// waits for them, but no longer than the previous commit took. Without that wait they would split into two halves,
+    /// each of which waits for the commit of the other.
     fn write_all(&mut self, queue: &CommitQueue) {
         let (mut expected, mut patience) = (0, Duration::ZERO);
         while let Some(taken) = queue.take(expected, patience, self.is_failing.then_some(PAUSE)) {
@@ -188,13 +189,13 @@ impl Backlog {
             self.tell(committed.as_ref().err().map(|failed| &failed.error));
             match &committed {
                 Ok(()) => self.holding.clear(),
-                // Nobody is told of these: what was before takes their place.
+                // The file has these words, but they are refused: the earlier words replace them.
                 Err(NotMade { is_in_log: true, .. }) => self.keep(&taken.words.earlier),
-                // Neither the file nor anybody knows of them. To keep words on each request that is refused would let
-                // them grow as long as the disk fails.
+                // The next commit overwrites these words. If the words of each refused request were kept, they would
+                // grow as long as the disk fails.
                 Err(NotMade { is_in_log: false, .. }) => {}
             }
-            // Before they are answered: some come again at once.
+            // Computed before the callers are answered, because some come again at once.
             (expected, patience) = (queue.callers() + taken.callers, began.elapsed());
             taken.end(committed.is_ok());
         }
@@ -203,22 +204,22 @@ impl Backlog {
     fn add(&mut self, taken: &TakenCommit) {
         let words = &taken.words;
         self.keep(&words.forgotten);
-        // What is to be written may take the last room that there is.
+        // Words that must be written may take the last room.
         self.tries = (words.tries || taken.callers == 0) && words.leases.length() + self.holding.length() == 0;
         self.reserve = self.reserve.max(words.reserve);
         self.in_use &= !words.gives_back;
     }
 
-    /// Whether all of these would add to a file that could not grow a moment ago: to find that out again costs as much as
-    /// to read all of it. Who renews a lease, or gives one back, is not kept waiting.
+    /// Whether a commit would only add leases to a file that could not grow a moment ago. Another attempt would cost as
+    /// much as a read of the whole file. A renewal or a release of a lease is always attempted.
     fn is_in_vain(&self, taken: &TakenCommit, now: Instant) -> bool {
         let is_full = self.is_full_since.is_some_and(|since| now.saturating_duration_since(since) < PAUSE);
         let words = &taken.words;
         is_full && words.leases.length() > 0 && words.earlier.iter().all(|(_, text)| text.is_none())
     }
 
-    /// Adds words that hold, and keeps the last on each lease alone: whatever fails, and however often, there are no more
-    /// of them than leases in the file.
+    /// Adds words that are in force, and keeps only the last of each lease. Whatever fails, and however often, there
+    /// are no more words than leases in the file.
     fn keep(&mut self, words: &Entries) {
         if words.length() == 0 {
             return;
@@ -234,11 +235,11 @@ impl Backlog {
         }
     }
 
-    /// One line when the disk begins to fail, and one when it works again: it is tried each second.
+    /// Logs one line when the disk begins to fail, and one when it works again. Commits are tried each second.
     fn tell(&mut self, failure: Option<&io::Error>) {
         match failure {
             Some(error) if !self.is_failing => {
-                tracing::error!(%error, "leases cannot be written; changes of them are refused until they can");
+                tracing::error!(%error, "leases cannot be written; changes to them are refused until they can");
             }
             None if self.is_failing => tracing::info!("leases can be written again"),
             _ => {}
@@ -246,7 +247,7 @@ impl Backlog {
         self.is_failing = failure.is_some();
     }
 
-    /// Writes what there is, and waits until the disk has it.
+    /// Writes all words, and waits until the disk has them.
     fn commit(&mut self, leases: &Entries) -> Result<(), NotMade> {
         let mut words = Cow::Borrowed(leases);
         if self.holding.length() > 0 {

@@ -1,15 +1,16 @@
-//! Swaps that go to etcd together, those of one process that have come while others were on their way.
+//! Batches of swaps for etcd: those of one process that came while others were on their way.
 //!
 //! # Design
 //!
-//! *Why?* A transaction costs etcd some three times the CPU time of a put, however little is in it; one with many swaps
-//! in it costs not much more.
+//! *Why batches?* A transaction costs etcd about three times the CPU time of a put, however small it is. One with many
+//! swaps costs little more.
 //!
-//! *Who waits for company?* Nobody. A swap goes at once where a sender has nothing to do, and alone if no other has come.
-//! What comes while all senders wait for answers goes with the next of them that has one.
+//! *Does a swap wait for others?* No. If a sender is free, the swap goes at once, alone if no other has come. Swaps
+//! that come while all senders wait for answers go with the next free sender.
 //!
-//! *What do they share?* The way: a transaction that no answer came to is sent again as it is, and each of its swaps
-//! finds out by its own label whether it was carried out before. Not the verdict: each compares for itself.
+//! *What do the swaps of a batch share?* They share the transport. A transaction without an answer is sent again
+//! unchanged, and each of its swaps learns from its own label whether it was carried out before. They do not share the
+//! verdict: each swap makes its own comparison.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -34,31 +35,31 @@ use crate::{
     store::StoreError,
 };
 
-/// Transactions on their way at a time: with fewer a distant etcd is not kept busy, with more they are small.
+/// The number of transactions in flight. With fewer, a distant etcd is not kept busy. With more, batches are small.
 const SENDERS: usize = 4;
 
-/// Swaps in one transaction: etcd takes 128 operations by default, those inside others counted in.
+/// The most swaps in one transaction. By default etcd accepts 128 operations, including nested ones.
 const BATCH_MAX: usize = 64;
 
-/// Bytes of all records in one transaction, about: etcd takes requests of 1.5 MiB by default.
+/// The approximate limit for the bytes of all records in one transaction. By default etcd accepts requests of 1.5 MiB.
 const BATCH_BYTES_MAX: usize = 512 * 1024;
 
-/// Swaps that wait for a sender; whoever finds no room among them waits before them.
+/// The most swaps that wait for a sender. Further callers wait until there is room in the queue.
 const WAITING_MAX: usize = 1_024;
 
-/// The way of all swaps of this process.
+/// The queue and the senders for all swaps of this process.
 pub(super) struct Swaps {
     waiting: Sender<Job>,
     timeout: Duration,
     senders: Vec<AbortHandle>,
 }
 
-/// What the transaction of one swap came to.
+/// The answer to the transaction of one swap.
 pub(super) struct Answered {
     pub(super) response: TxnResponse,
-    /// The store's revision at that moment: that of the record, if it was put.
+    /// The store's revision at that time. If the record was put, this is its revision.
     pub(super) at: Revision,
-    /// Whether an earlier attempt got no answer: it may have been carried out, before this one or after.
+    /// Whether an earlier attempt got no answer. It may have been carried out before this one or after it.
     pub(super) is_repeated: bool,
 }
 
@@ -70,7 +71,7 @@ struct Job {
 }
 
 impl Swaps {
-    /// Starts the senders, which end with this.
+    /// Starts the senders, which end when this is dropped.
     pub(super) fn start(engine: &Arc<EtcdClient>, timeout: Duration) -> Self {
         let (waiting, queue) = channel(WAITING_MAX);
         let queue = Arc::new(Mutex::new(queue));
@@ -78,7 +79,7 @@ impl Swaps {
         Self { waiting, timeout, senders: (0..SENDERS).map(sender).collect() }
     }
 
-    /// Carries out the transaction of a swap of this resource, whose record has this many bytes.
+    /// Carries out the transaction of a swap on this resource. The record has this many bytes.
     pub(super) async fn carry_out(&self, key: &ResourceKey, swap: Txn, bytes: usize) -> Result<Answered, StoreError> {
         let (answer, answered) = oneshot::channel();
         let job = Job { key: key.clone(), swap, bytes, answer };
@@ -86,7 +87,7 @@ impl Swaps {
             self.waiting.send(job).await.ok()?;
             answered.await.ok()
         };
-        // Who was waited for in vain is told so, and what was not sent by then never is.
+        // After the timeout the caller gets an error, and a swap that was not sent by then is never sent.
         timeout(self.timeout, carried_out).await.ok().flatten().unwrap_or(Err(StoreError::Unavailable))
     }
 }
@@ -97,7 +98,7 @@ impl Drop for Swaps {
     }
 }
 
-/// Sends whatever waits, and then what has come meanwhile, for ever.
+/// Sends all waiting swaps, and then those that have come meanwhile, forever.
 async fn send_all(engine: Arc<EtcdClient>, queue: Arc<Mutex<Receiver<Job>>>) {
     let mut left = VecDeque::new();
     loop {
@@ -113,7 +114,7 @@ async fn send_all(engine: Arc<EtcdClient>, queue: Arc<Mutex<Receiver<Job>>>) {
     }
 }
 
-/// Takes those that may go together: a transaction puts no key twice. Nobody waits for the answers to some any more.
+/// Takes the swaps that may go together: a transaction puts no key twice. Drops the swaps whose callers have gone.
 fn next_batch(left: &mut VecDeque<Job>) -> Vec<Job> {
     let (mut keys, mut bytes) = (HashSet::new(), 0);
     let (mut batch, mut later) = (Vec::new(), VecDeque::new());
@@ -152,7 +153,7 @@ async fn send(engine: &EtcdClient, batch: Vec<Job>) {
             }
             _ => Err(StoreError::Unavailable),
         };
-        // Who has gone does not care.
+        // A caller that has gone needs no answer.
         let _ = waiter.send(answer);
     }
 }
@@ -163,7 +164,7 @@ mod tests {
 
     type Answers = Vec<oneshot::Receiver<Result<Answered, StoreError>>>;
 
-    /// Swaps of these resources, with records of as many bytes.
+    /// Creates swaps of these resources, with records of this many bytes.
     fn jobs(swaps: &[(&str, usize)]) -> (VecDeque<Job>, Answers) {
         let job = |&(key, bytes): &(&str, usize)| {
             let (answer, answered) = oneshot::channel();
@@ -191,7 +192,7 @@ mod tests {
         assert_eq!(taken(&mut left), ["b", "c"]);
     }
 
-    /// Its outcome is unknown to whoever went away: it must not happen long after that.
+    /// A caller that has gone counts the outcome as unknown, so the swap must not happen long after that.
     #[test]
     fn what_nobody_waits_for_is_not_sent() {
         let (mut left, mut answers) = jobs(&[("a", 1), ("b", 1)]);

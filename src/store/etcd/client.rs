@@ -1,4 +1,4 @@
-//! The connections to etcd, and how often it is asked before it is called unavailable.
+//! The connections to etcd, and the attempts before it counts as unavailable.
 
 use std::{fs, time::Duration};
 
@@ -11,18 +11,18 @@ use crate::{
     store::{OpenError, StoreError, epoch::Epoch, health::EngineHealth, secret},
 };
 
-/// How often an idle connection is asked for a sign of life. Servers close connections that ask more often than every
-/// five seconds.
+/// The interval between keep-alive pings. Servers close connections that ping more often than every five seconds.
 const PING_INTERVAL: Duration = Duration::from_secs(6);
 
-/// Attempts that one operation has time for, the last of which is often cut short. With several members, the next
-/// attempt often meets another one.
+/// The number of attempts that one operation has time for. The last one is often cut short. With several members, the
+/// next attempt often reaches another one.
 const ATTEMPTS: u32 = 3;
 
-/// The pause between two attempts, as a share of the operation's time: short, and no storm on a server that is away.
+/// The pause between two attempts, as a divisor of the operation's time. It is short, but does not flood a server that
+/// is down.
 const PAUSES: u32 = 40;
 
-/// A client of one etcd, of one or several members.
+/// A client of one etcd cluster, with one or several members.
 pub(super) struct EtcdClient {
     kv: KvClient,
     watch: WatchClient,
@@ -34,12 +34,12 @@ pub(super) struct EtcdClient {
 /// The answer to a transaction.
 pub(super) struct TransactionReply {
     pub(super) response: TxnResponse,
-    /// Whether an earlier attempt got none: it may have been carried out, before this one or after.
+    /// Whether an earlier attempt got no answer. It may have been carried out before this one or after it.
     pub(super) is_repeated: bool,
 }
 
 impl EtcdClient {
-    /// A client for these members. None of them needs to be there, unless there is a user to log in.
+    /// Creates a client for these members. None of them needs to be running, unless a user must log in.
     pub(super) async fn connect(settings: &config::Etcd, limit: Duration) -> Result<Self, OpenError> {
         let mut options = ConnectOptions::new()
             .with_require_leader(true)
@@ -65,9 +65,9 @@ impl EtcdClient {
         })
     }
 
-    /// Carries out a transaction, again if no answer comes: for those that are the same when they are done twice.
+    /// Carries out a transaction, and repeats it if no answer comes. The transaction must be safe to send twice.
     pub(super) async fn ask(&self, txn: Txn) -> Result<TransactionReply, StoreError> {
-        // A part of the time is left to whoever waits for this.
+        // A part of the time is left to the caller.
         let end = Instant::now() + self.timeout * 9 / 10;
         let mut is_repeated = false;
         loop {

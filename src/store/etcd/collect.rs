@@ -1,4 +1,4 @@
-//! Forgetting what is idle, in the background.
+//! Forgets idle records in the background.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -17,31 +17,32 @@ use crate::{
     store::{StoreError, labels::is_older},
 };
 
-/// Records that are looked at in one request: a few hundred KiB.
+/// The number of records that one request reads. Together they have a few hundred KiB.
 const PAGE: usize = 500;
 
-/// The pause between two records that are forgotten: at most some hundred a second, beside the thousands of changes a
-/// second that etcd carries.
+/// The pause between two records that are forgotten. It allows at most a few hundred a second, while etcd handles
+/// thousands of changes a second.
 const FORGET_PAUSE: Duration = Duration::from_millis(2);
 
-/// How often the records are counted: capacity is no sharp limit, and counting them costs etcd a walk over all keys.
+/// The interval between two counts of the records. The capacity is no strict limit, and a count costs etcd a walk over
+/// all keys.
 const COUNT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The least time between two searches for room.
+/// The minimum time between two searches for room.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
 
-/// Passes within an `idle_ttl`, by one of all processes.
+/// The number of passes within an `idle_ttl`. One process makes each of them.
 const PASSES: u32 = 8;
 
 /// Some of the records, in the order of their keys.
 pub(super) struct KeyPage {
-    /// Those that can be read.
+    /// The records that can be read.
     pub(super) records: Vec<(ResourceKey, Snapshot, Option<Label>)>,
-    /// The last that was looked at, if there are more after it.
+    /// The key of the last record of the page, if there are more after it.
     pub(super) last: Option<ResourceKey>,
 }
 
-/// Counts and collects for ever.
+/// Counts and collects forever.
 pub(super) async fn run(shared: Arc<EtcdShared>) {
     let pass_interval = shared.idle_ttl / PASSES;
     let mut turn = CollectTurn::default();
@@ -50,13 +51,13 @@ pub(super) async fn run(shared: Arc<EtcdShared>) {
         let wait = jittered(COUNT_INTERVAL.min(pass_interval.max(FULL_PAUSE)));
         let is_full = timeout(wait, shared.is_full.notified()).await.is_ok();
         since_look += if is_full { Duration::ZERO } else { wait };
-        // What fails is tried again at the next interval; the engine's state is logged by its client.
+        // A failure is retried at the next interval. The client logs the state of the engine.
         if shared.count().await.is_err() {
             continue;
         }
         let records = shared.records.load(Ordering::Relaxed);
         if records >= shared.capacity {
-            // One in ten at least, so that this is not needed again at once.
+            // At least a tenth, so that this is not needed again at once.
             let surplus = records - shared.capacity + shared.capacity / 10 + 1;
             let _ = shared.collect(Duration::ZERO, surplus).await;
             sleep(FULL_PAUSE).await;
@@ -69,14 +70,14 @@ pub(super) async fn run(shared: Arc<EtcdShared>) {
     }
 }
 
-/// Whose turn it is to look through the records: one process of all does in each interval.
+/// The turn to look through the records. In each interval, only one of all processes takes it.
 #[derive(Default)]
 struct CollectTurn {
     seen: Revision,
 }
 
 impl CollectTurn {
-    /// Takes the turn, if nobody has since this was asked last.
+    /// Takes the turn, unless another process has since the last call.
     async fn take(&mut self, shared: &EtcdShared) -> bool {
         let key = shared.keys.collected();
         let Ok(answer) = shared.engine.ask(txn::put_next(&key, self.seen, "")).await else { return false };
@@ -98,7 +99,7 @@ impl EtcdShared {
         Ok(())
     }
 
-    /// At most `limit` of the records after that of `after`; those that cannot be read are left out, and logged.
+    /// Reads at most `limit` records after that of `after`. Damaged records are left out, and logged.
     pub(super) async fn page(&self, after: Option<&ResourceKey>, limit: usize) -> Result<KeyPage, StoreError> {
         let answer = self.engine.ask(txn::page(&self.keys, after, limit)).await?;
         let page = txn::last_get(&answer.response).ok_or(StoreError::Unavailable)?;
@@ -114,7 +115,7 @@ impl EtcdShared {
     }
 
     /// Forgets at most `most` idle records that were not written for `idle_ttl`, by the clocks of the machines that
-    /// wrote them. Says how many.
+    /// wrote them. Returns their number.
     pub(super) async fn collect(&self, idle_ttl: Duration, most: usize) -> Result<usize, StoreError> {
         let (mut forgotten, mut after) = (0, None);
         loop {
@@ -145,7 +146,7 @@ impl EtcdShared {
     }
 }
 
-/// A little more or less, so that processes that were started together do not stay together.
+/// Varies a wait a little, so that processes that were started together drift apart.
 fn jittered(wait: Duration) -> Duration {
     let share = random_u64().map_or(0, |number| u32::try_from(number % 512).unwrap_or_default());
     wait * (768 + share) / 1024

@@ -1,8 +1,8 @@
-//! When this process first saw each record: what the moments in it are counted from.
+//! The time when this process first saw each record. The moments in the record count from that time.
 //!
-//! A record's moments are written as how long they are from the moment of the writing. Whoever reads it cannot know how
-//! long ago that was, only that it was not after the first time that he saw it: counted from then, nothing ends early,
-//! and it ends as late as he was late. Two reads must count from the same moment, or the end would never come.
+//! A record's moments are written as distances from the time of writing. A reader can only be sure that this was no
+//! later than the time when it first saw the record. Counted from then, nothing ends early, and everything ends as late
+//! as the reader was. All reads must count from the same time, or the end would never come.
 
 use std::{
     num::NonZeroUsize,
@@ -17,15 +17,15 @@ use crate::core::{
     time::StoreTime,
 };
 
-/// First sights of the records that hold moments.
+/// The times of first sight of all records that hold moments.
 pub(super) struct FirstSeen {
-    /// One for each resource, so that they are no more than the store has records; an entry that is pushed out
-    /// nevertheless makes an end come later.
+    /// One entry for each resource, so that there are no more than the store has records. If an entry is evicted
+    /// anyway, an end comes later.
     seen: Mutex<LruCache<ResourceKey, (Revision, StoreTime)>>,
 }
 
 impl FirstSeen {
-    /// Room for the sights of this many records.
+    /// Creates a table with room for this many records.
     pub(super) fn new(capacity: usize) -> Self {
         let capacity = NonZeroUsize::new(capacity).unwrap_or(NonZeroUsize::MIN);
         // The cache reserves nothing ahead of its use.
@@ -34,7 +34,7 @@ impl FirstSeen {
         Self { seen: Mutex::new(seen) }
     }
 
-    /// What to count from in the record of this revision, which was seen `now`.
+    /// Returns the time that moments count from, in the record with this revision, which was seen `now`.
     pub(super) fn base(&self, key: &ResourceKey, revision: Revision, now: StoreTime) -> StoreTime {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match seen.get(key) {
@@ -43,12 +43,12 @@ impl FirstSeen {
         }
     }
 
-    /// Remembers what was counted from. Of two moments for one revision the earlier stays: each of them was after the
-    /// writing.
+    /// Remembers the time that moments were counted from. Of two times for one revision the earlier stays, because both
+    /// are after the time of writing.
     pub(super) fn note(&self, key: &ResourceKey, revision: Revision, base: StoreTime, record: &Record) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match seen.get_mut(key) {
-            // An answer that was on its way for longer than a later one.
+            // A later answer has overtaken this one.
             Some((known, _)) if *known > revision => {}
             Some((known, earlier)) if *known == revision => *earlier = base.min(*earlier),
             _ if record.has_moments() => {
@@ -60,7 +60,7 @@ impl FirstSeen {
         }
     }
 
-    /// Forgets a record that is there no longer.
+    /// Forgets a record that no longer exists.
     pub(super) fn forget(&self, key: &ResourceKey) {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).pop(key);
     }

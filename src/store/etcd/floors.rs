@@ -1,9 +1,9 @@
-//! Raising the floors of all buckets, as many at a time as etcd takes in one transaction.
+//! Raises the floors of all buckets, as many at a time as etcd accepts in one transaction.
 
 use super::{EtcdShared, txn};
 use crate::store::StoreError;
 
-/// Operations in one transaction: what etcd allows where nobody has said otherwise.
+/// The number of operations in one transaction. It is etcd's default limit.
 const OPERATIONS: usize = 128;
 
 impl EtcdShared {
@@ -11,7 +11,7 @@ impl EtcdShared {
     pub(super) async fn raise_floors(&self) -> Result<(), StoreError> {
         let buckets = (0..=u16::MAX).collect::<Vec<_>>();
         for range in buckets.chunks(OPERATIONS) {
-            // Once more is once later: it may be sent again.
+            // This may be sent again: another put only raises the floors further.
             self.engine.ask(txn::raise(&self.keys, range)).await?;
         }
         Ok(())

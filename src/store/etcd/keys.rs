@@ -1,4 +1,4 @@
-//! Where things are in etcd.
+//! The keys of the store in etcd.
 
 use crate::core::resource::ResourceKey;
 
@@ -12,42 +12,42 @@ impl EtcdKeys {
         Self { prefix: prefix.to_owned() }
     }
 
-    /// What the keys of all records begin with.
+    /// The prefix of the keys of all records.
     pub(super) fn records(&self) -> String {
         format!("{}/record/", self.prefix)
     }
 
-    /// The record of a resource.
+    /// The key of a resource's record.
     pub(super) fn record(&self, key: &ResourceKey) -> String {
         format!("{}/record/{key}", self.prefix)
     }
 
-    /// The floor of a bucket: its `mod_revision` is later than that of each record of the bucket that was forgotten.
+    /// The key of a bucket's floor. Its `mod_revision` is later than that of each forgotten record of the bucket.
     pub(super) fn floor(&self, bucket: u16) -> String {
         format!("{}/floor/{bucket:04x}", self.prefix)
     }
 
-    /// What this store's version tags begin with.
+    /// The key of the incarnation, which begins this store's version tags.
     pub(super) fn incarnation(&self) -> String {
         format!("{}/incarnation", self.prefix)
     }
 
-    /// The last pass that looked for records to forget, by whichever process.
+    /// The key that marks the last pass of any process that looked for records to forget.
     pub(super) fn collected(&self) -> String {
         format!("{}/collected", self.prefix)
     }
 
-    /// The resource whose record has this key.
+    /// Returns the resource whose record has this key.
     pub(super) fn resource(&self, key: &[u8]) -> Option<ResourceKey> {
         let key = std::str::from_utf8(key).ok()?;
         key.strip_prefix(&self.records()).map(ResourceKey::from_text)
     }
 
-    /// The keys of records that come after that of `after`, or all of them: where they begin and where they end.
+    /// The range of the records after that of `after`, or of all records: the first key, and the first key beyond.
     pub(super) fn records_after(&self, after: Option<&ResourceKey>) -> (Vec<u8>, Vec<u8>) {
-        // Keys are compared byte by byte: the first after a key is that key and one zero.
+        // Keys are compared byte by byte, so the next key is the same key with a zero byte appended.
         let start = after.map_or_else(|| self.records(), |after| self.record(after) + "\0");
-        // The first that does not begin with "…/record/": "0" follows "/".
+        // The first key that does not begin with "…/record/", because "0" follows "/".
         (start.into_bytes(), format!("{}/record0", self.prefix).into_bytes())
     }
 }

@@ -1,22 +1,22 @@
-//! The etcd store: shared by any number of processes, and it survives the loss of a minority of etcd's members.
+//! The etcd store: shared by any number of processes. It survives the loss of a minority of etcd's members.
 //!
 //! # Design
 //!
-//! *Why are etcd's revisions those of the records?* They grow with every change of anything in it, over all keys, and
-//! none ever comes back. A record that names its own revision is resolved when it is read, so that one transaction is
-//! enough for a swap.
+//! *Why do records use etcd's revisions?* They grow with every change of any key, and none ever comes back. A record
+//! that refers to its own revision is resolved when it is read, so one transaction is enough for a swap.
 //!
-//! *Why may a transaction be sent again when no answer came?* It compares the revision that it expects, so of all its
-//! copies at most one is carried out. The label in the record tells a copy that came too late that an earlier one was.
-//! Where neither can be told, because others have changed the record since, the swap has failed without a verdict.
+//! *Why may a transaction be sent again if no answer came?* It compares the expected revision, so at most one of its
+//! copies is carried out. If a copy comes too late, the label in the record shows that an earlier copy was carried out.
+//! If others have changed the record since, neither can be determined, and the swap fails without a verdict.
 //!
-//! *Why do swaps travel together?* The module `batch` tells. Swaps of several records that one transaction carries out
-//! have one revision in common.
+//! *Why do swaps travel together?* See the module `batch`. All swaps that one transaction carries out share one
+//! revision.
 //!
-//! *Why no keys with etcd's own leases?* They vanish without raising a floor, and with what must be remembered.
+//! *Why no keys with etcd's own leases?* They vanish without raising a floor, and take with them data that must be
+//! remembered.
 //!
-//! *Why does each process count time by its own clock?* The module `sights` tells. A date in the record
-//! would end a lease early wherever a clock is ahead.
+//! *Why does each process measure time by its own clock?* See the module `first_seen`. A date in the record would end a
+//! lease early on any machine whose clock is ahead.
 
 mod batch;
 mod client;
@@ -66,10 +66,10 @@ use keys::EtcdKeys;
 use txn::FoundKey;
 use txn::SwapAnswer;
 
-/// How long a wait goes on before the record is read again: a watch that was lost without a sign costs no more.
+/// The longest wait before the record is read again. It bounds the cost of a watch that was lost unnoticed.
 const WATCH_MAX: Duration = Duration::from_secs(5);
 
-/// The pause after a wait that could not be begun.
+/// The pause after a wait that could not begin.
 const WATCH_FAILED_PAUSE: Duration = Duration::from_millis(100);
 
 /// Records in etcd.
@@ -87,19 +87,19 @@ struct EtcdShared {
     sights: FirstSeen,
     capacity: usize,
     idle_ttl: Duration,
-    /// Records in etcd, as they were counted last, and those that this process has made and forgotten since.
+    /// The number of records at the last count, updated by those that this process has created and forgotten since.
     records: AtomicUsize,
-    /// Somebody was refused for want of room.
+    /// Notified when a swap was refused for lack of room.
     is_full: Notify,
     labels: Labels,
 }
 
 impl EtcdStore {
-    /// The store in this etcd, whose incarnation is drawn at the first start of any process.
+    /// Connects to the store in this etcd. The first process to start draws its incarnation.
     ///
     /// # Errors
     ///
-    /// It cannot be asked, or a file that is needed for it cannot be read.
+    /// The store cannot be reached, or a file that it requires cannot be read.
     pub async fn connect(
         settings: &config::Etcd,
         common: &config::StoreSettings,
@@ -126,7 +126,7 @@ impl EtcdStore {
         Ok(Self { shared, collector })
     }
 
-    /// Forgets the idle records that were not written for `idle_ttl`, and says how many.
+    /// Forgets the idle records that were not written for `idle_ttl`, and returns their number.
     pub async fn collect(&self, idle_ttl: Duration) -> Result<usize, StoreError> {
         self.shared.collect(idle_ttl, usize::MAX).await
     }
@@ -138,7 +138,7 @@ impl Drop for EtcdStore {
     }
 }
 
-/// The incarnation of this store; the first to ask draws it.
+/// Returns the incarnation of this store. The first process draws it.
 async fn incarnation(engine: &EtcdClient, keys: &EtcdKeys) -> Result<Incarnation, OpenError> {
     let drawn = Incarnation(random_u64()?);
     let answer = engine.ask(txn::put_first(&keys.incarnation(), &drawn.to_string())).await;
@@ -150,7 +150,7 @@ async fn incarnation(engine: &EtcdClient, keys: &EtcdKeys) -> Result<Incarnation
 }
 
 impl EtcdShared {
-    /// What was found, with its moments counted from when this process first saw it.
+    /// Decodes what was found. Its moments count from the time when this process first saw it.
     fn snapshot(&self, key: &ResourceKey, found: &FoundKey) -> Result<(Snapshot, Option<Label>), StoreError> {
         let now = self.clock.now();
         let Some((revision, text)) = &found.record else {
@@ -182,7 +182,7 @@ impl EtcdShared {
     }
 
     async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
-        // Before it is sent: no reader counts from an earlier moment.
+        // Taken before the swap is sent, so that no reader counts from an earlier time.
         let base = self.clock.now();
         let label = self.labels.next();
         let text = encoding::encode_labelled(&next, base, Some(label.clone()));
@@ -211,19 +211,20 @@ impl EtcdShared {
         }
     }
 
-    /// The record that this process has put: it knows when that began, so its moments stay as they are.
+    /// Returns the record that this process has put. Its moments stay unchanged, because the time of the swap is known
+    /// here.
     fn put(&self, key: &ResourceKey, revision: Revision, record: Record, base: StoreTime) -> Snapshot {
         self.sights.note(key, revision, base, &record);
         Snapshot { revision, record: record.resolved(revision), now: self.clock.now() }
     }
 
-    /// Waits for an event on the record's key, if it has this revision.
+    /// Waits for an event on the key of the record, if the record has this revision.
     async fn changed(&self, key: &ResourceKey, seen: Revision) -> Option<()> {
         let found = self.look(key).await.ok()?;
         if found.record.as_ref().map_or(found.floor, |(revision, _)| *revision) != seen {
             return Some(());
         }
-        // Not from the record's own revision on, which etcd may have forgotten since.
+        // The watch does not start at the record's own revision, because etcd may have compacted it since.
         let Revision(at) = found.at;
         let from = WatchOptions::new().with_start_revision(i64::try_from(at).ok()?.checked_add(1)?);
         let mut events = self.engine.watch().watch(self.keys.record(key), Some(from)).await.ok()?;

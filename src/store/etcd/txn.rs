@@ -1,40 +1,40 @@
-//! The transactions that the store makes, and what their answers say.
+//! The transactions that the store makes, and the interpretation of their answers.
 //!
 //! # Design
 //!
-//! *Why is a record never compared with the revision 0?* An absent key has the `mod_revision` 0, which is also the floor
-//! of a bucket of which nothing was ever forgotten. A swap against that floor would succeed after the record was put and
-//! forgotten again.
+//! *Why is a record never compared with the revision 0?* An absent key has the `mod_revision` 0. That is also the floor
+//! of a bucket from which no record was ever forgotten. A swap against that floor would succeed after the record was
+//! put and forgotten again.
 //!
-//! *Why not fewer comparisons in place of one transaction inside another?* Whether the expected revision is that of a
-//! record or the floor of an absent one, only etcd can tell. It cannot be both: a floor is raised in a transaction that
-//! puts no record.
+//! *Why one transaction inside another, instead of fewer comparisons?* Only etcd can tell whether the expected revision
+//! is that of a record or the floor of an absent one. It cannot be both: a floor is raised in a transaction that puts
+//! no record.
 
 use etcd_client::{Compare, CompareOp, DeleteOptions, GetOptions, GetResponse, Txn, TxnOp, TxnOpResponse, TxnResponse};
 
 use super::keys::EtcdKeys;
 use crate::core::{record::Revision, resource::ResourceKey};
 
-/// What a key and the floor of its bucket were found to be.
+/// The record of a key and the floor of its bucket, as they were found.
 pub(super) struct FoundKey {
     /// The record's revision and its text.
     pub(super) record: Option<(Revision, Vec<u8>)>,
-    /// The revision that an absent record has.
+    /// The revision of an absent record.
     pub(super) floor: Revision,
-    /// The store's revision at which they were looked at.
+    /// The store's revision at the time of the look.
     pub(super) at: Revision,
 }
 
-/// What became of the transaction of a swap.
+/// The result of a swap's transaction.
 pub(super) enum SwapAnswer {
     /// The record was put.
     Put {
-        /// Its revision.
+        /// The revision of the record.
         revision: Revision,
-        /// Whether there was none before.
+        /// Whether the record was absent before.
         is_new: bool,
     },
-    /// It would be a new record, and none may be made.
+    /// The record would be new, and none may be created.
     NoRoom,
     /// The record had another revision.
     Other(FoundKey),
@@ -49,7 +49,7 @@ fn looks(keys: &EtcdKeys, key: &ResourceKey) -> Vec<TxnOp> {
     vec![TxnOp::get(keys.record(key), None), TxnOp::get(keys.floor(key.bucket()), None)]
 }
 
-/// Puts a record in the place of the one with the revision `expected`; else looks.
+/// Replaces the record if it has the revision `expected`. Otherwise looks at it and its floor.
 pub(super) fn swap(keys: &EtcdKeys, key: &ResourceKey, expected: Revision, text: &str, may_create: bool) -> Txn {
     let (record, floor, revision) = (keys.record(key), keys.floor(key.bucket()), number(expected));
     let is_absent = vec![
@@ -66,12 +66,12 @@ pub(super) fn swap(keys: &EtcdKeys, key: &ResourceKey, expected: Revision, text:
     Txn::new().when(vec![is_there]).and_then(vec![put]).or_else(vec![TxnOp::txn(absent)])
 }
 
-/// Carries out the swaps of several records as one: each of them succeeds or fails by itself.
+/// Combines the swaps of several records. Each of them succeeds or fails by itself.
 pub(super) fn together(swaps: Vec<Txn>) -> Txn {
     Txn::new().and_then(swaps.into_iter().map(TxnOp::txn).collect::<Vec<_>>())
 }
 
-/// What each of the transactions that were carried out [`together`] came to, in their order.
+/// Returns the answers to the transactions that were carried out [`together`], in their order.
 pub(super) fn each(answer: &TxnResponse) -> Vec<TxnResponse> {
     let of_swap = |operation| match operation {
         TxnOpResponse::Txn(swap) => Some(swap),
@@ -80,7 +80,7 @@ pub(super) fn each(answer: &TxnResponse) -> Vec<TxnResponse> {
     answer.op_responses().into_iter().filter_map(of_swap).collect()
 }
 
-/// Forgets the record with this revision and raises its floor in the same step; else does nothing.
+/// Forgets the record if it has this revision, and raises its floor in the same step. Otherwise does nothing.
 pub(super) fn forget(keys: &EtcdKeys, key: &ResourceKey, revision: Revision) -> Txn {
     let record = keys.record(key);
     let is_same = Compare::mod_revision(&*record, CompareOp::Equal, number(revision));
@@ -94,35 +94,35 @@ pub(super) fn raise(keys: &EtcdKeys, buckets: &[u16]) -> Txn {
         .and_then(buckets.iter().map(|bucket| TxnOp::put(keys.floor(*bucket), "raised", None)).collect::<Vec<_>>())
 }
 
-/// The records after that of `after`, in the order of their keys.
+/// Reads the records after that of `after`, in the order of their keys.
 pub(super) fn page(keys: &EtcdKeys, after: Option<&ResourceKey>, limit: usize) -> Txn {
     let (start, end) = keys.records_after(after);
     let options = GetOptions::new().with_range(end).with_limit(i64::try_from(limit).unwrap_or(i64::MAX));
     Txn::new().and_then(vec![TxnOp::get(start, Some(options))])
 }
 
-/// How many records there are.
+/// Counts the records.
 pub(super) fn count(keys: &EtcdKeys) -> Txn {
     let (start, end) = keys.records_after(None);
     Txn::new().and_then(vec![TxnOp::get(start, Some(GetOptions::new().with_range(end).with_count_only()))])
 }
 
-/// Puts a value where there is none; looks at it in any case.
+/// Puts a value if the key has none, and reads it in any case.
 pub(super) fn put_first(key: &str, value: &str) -> Txn {
     let is_absent = Compare::create_revision(key, CompareOp::Equal, 0);
     let put = TxnOp::put(key, value, None);
-    // Within a transaction what comes later sees what came before.
+    // Within a transaction, later operations see the effects of earlier ones.
     let get = TxnOp::get(key, None);
     Txn::new().when(vec![is_absent]).and_then(vec![put, get.clone()]).or_else(vec![get])
 }
 
-/// Puts a value if the one that is there has this revision, 0 for none; else looks at it.
+/// Puts a value if the current one has this revision (0 for none). Otherwise reads the current one.
 pub(super) fn put_next(key: &str, expected: Revision, value: &str) -> Txn {
     let is_same = Compare::mod_revision(key, CompareOp::Equal, number(expected));
     Txn::new().when(vec![is_same]).and_then(vec![TxnOp::put(key, value, None)]).or_else(vec![TxnOp::get(key, None)])
 }
 
-/// What the transaction of [`swap`] came to, at the store's revision `at`. `None` if the answer has not the shape of one.
+/// Interprets the answer to the transaction of [`swap`], at the store's revision `at`. `None` if it has another shape.
 pub(super) fn swap_answer(answer: &TxnResponse, at: Revision, may_create: bool) -> Option<SwapAnswer> {
     let operations = answer.op_responses();
     let absent = match operations.as_slice() {
@@ -137,12 +137,12 @@ pub(super) fn swap_answer(answer: &TxnResponse, at: Revision, may_create: bool) 
     })
 }
 
-/// What [`look`] found.
+/// Interprets the answer to [`look`].
 pub(super) fn found(answer: &TxnResponse) -> Option<FoundKey> {
     found_in(answer, revision_of(answer)?)
 }
 
-/// What the last look of a transaction found.
+/// Returns the answer to the last read of a transaction.
 pub(super) fn last_get(answer: &TxnResponse) -> Option<GetResponse> {
     match answer.op_responses().pop() {
         Some(TxnOpResponse::Get(got)) => Some(got),
@@ -150,12 +150,12 @@ pub(super) fn last_get(answer: &TxnResponse) -> Option<GetResponse> {
     }
 }
 
-/// The store's revision at the transaction, which is that of what it put.
+/// The store's revision after the transaction, which is also the revision of all that it put.
 pub(super) fn revision_of(answer: &TxnResponse) -> Option<Revision> {
     answer.header().map(|header| revision(header.revision()))
 }
 
-/// A revision as this program counts them.
+/// Converts a revision of etcd.
 pub(super) fn revision(number: i64) -> Revision {
     Revision(u64::try_from(number).unwrap_or_default())
 }
@@ -170,7 +170,7 @@ fn found_in(looked: &TxnResponse, at: Revision) -> Option<FoundKey> {
     })
 }
 
-/// No revision of etcd is greater than the greatest that it can be asked for.
+/// Converts a revision for etcd. Its own revisions never exceed the greatest `i64`.
 fn number(Revision(revision): Revision) -> i64 {
     i64::try_from(revision).unwrap_or(i64::MAX)
 }

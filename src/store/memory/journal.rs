@@ -1,4 +1,4 @@
-//! Telling of changes, for a store that writes some of them down.
+//! The reporting of changes, for a store that writes some of them down.
 
 use std::convert::Infallible;
 
@@ -8,26 +8,26 @@ use crate::core::{
     time::StoreTime,
 };
 
-/// Who is told of every change, under the lock of its record, so that the order of the telling is that of the changes.
+/// The receiver of all changes. It is called under the lock of the record, so calls come in the order of the changes.
 pub trait Journal: Send + Sync {
-    /// What a change waits for before it is in force.
+    /// The entry that a change waits for before it is in force.
     type Entry: Clone + Send + Sync;
 
-    /// A record is about to take the place of another, which was put in at that moment, or of none. What it has to wait
-    /// for, if for anything.
+    /// Reports that a record is about to replace another one, with the time when that was put in, or none. Returns the
+    /// entry that the change must wait for, if any.
     fn swaps(&self, key: &ResourceKey, before: Option<(&Record, StoreTime)>, after: &Snapshot) -> Option<Self::Entry>;
 
-    /// Whether the change is written down, as soon as that is known. Where it is not, it has not happened.
+    /// Returns whether the change is written down, as soon as that is known. If it is not, the change has not happened.
     fn outcome(entry: &Self::Entry) -> Option<bool>;
 
-    /// Waits until that is known.
+    /// Waits until the outcome is known.
     fn ended(entry: &Self::Entry) -> impl Future<Output = ()> + Send;
 
-    /// An idle record was forgotten.
+    /// Reports that an idle record was forgotten.
     fn forgotten(&self, key: &ResourceKey, record: &Record);
 }
 
-/// Nobody.
+/// A journal that ignores all changes.
 pub struct NoJournal;
 
 impl Journal for NoJournal {

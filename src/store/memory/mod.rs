@@ -1,19 +1,20 @@
-//! The memory store: one process, nothing survives it.
+//! The memory store: for one process, and nothing survives its end.
 //!
 //! # Design
 //!
-//! *Why not a cache such as moka for the idle records?* A cache that evicts on its own tells afterwards. Between the
-//! eviction and the telling, a reader finds neither the record nor the raised floor, and a tag that died long ago
-//! would live again. Here an idle record leaves and its floor rises under one lock.
+//! *Why not a cache such as moka for the idle records?* Such a cache reports an eviction only afterwards. In between, a
+//! reader finds neither the record nor the raised floor, and a tag that died long ago would become valid again. Here an
+//! idle record leaves and its floor rises under one lock.
 //!
-//! *Why does a swap forget at once a record that tells nothing?* A write that the upstream refused leaves a record that says
-//! what its absence would. Kept for `idle_ttl`, such records are what a client without any rights can fill a store with.
-//! The floor rises to its revision, so that whoever read it as absent before finds another revision; and the version of
-//! the floor stays, so that nobody's tag is refused for a write that did nothing.
+//! *Why does a swap immediately forget a record without content?* A write that the upstream refused leaves a record
+//! that says no more than its absence. If such records were kept for `idle_ttl`, a client without any rights could fill
+//! a store with them. The floor rises to the record's revision, so a caller that read it as absent before finds another
+//! revision. The version of the floor stays, so no tag is refused because of a write that did nothing.
 //!
-//! *Why may the end of a write exceed the room?* It has happened, and must be noted; the mark that it ends had its room.
+//! *Why may the end of a write exceed the room?* The write has happened and must be recorded. The mark that it ends had
+//! its room.
 //!
-//! *Why is the lock a plain one?* It is never held across a wait, and nothing under it takes more than a map look-up.
+//! *Why a plain lock?* It is never held across a wait, and nothing under it takes longer than a map look-up.
 
 use std::{
     sync::{
@@ -48,15 +49,16 @@ use crate::{
     },
 };
 
-/// A power of two, far above the number of threads, so that two of them rarely meet at one lock.
+/// The number of shards. It is a power of two far above the number of threads, so that two threads rarely meet at one
+/// lock.
 const SHARDS: u16 = 64;
 
-/// Where the store of an earlier process left off.
+/// The state that the store of an earlier process left.
 #[derive(Debug, Default)]
 pub(super) struct Inheritance {
-    /// No revision up to this one is given again.
+    /// The last revision that must not be given again.
     pub(super) revision: Revision,
-    /// What it kept.
+    /// The records that the store kept.
     pub(super) records: Vec<(ResourceKey, Record)>,
 }
 
@@ -68,7 +70,7 @@ pub struct MemoryStore<J: Journal = NoJournal> {
     idle_ttl: Duration,
     /// The last revision that was given.
     revision: AtomicU64,
-    /// What all shards hold.
+    /// The room taken by all shards.
     account: RoomAccount,
     shards: Vec<Shard<J>>,
 }
@@ -78,17 +80,18 @@ struct Shard<J: Journal> {
     change: Notify,
 }
 
-/// What a swap has come to so far.
+/// The state of a swap that has begun.
 enum BegunSwap<E> {
-    /// It is over.
+    /// The swap is over.
     Over(Swapped),
-    /// It has happened when this has ended well, and not otherwise.
+    /// The swap takes effect if this entry is written down, and not otherwise.
     HeldBack(Snapshot, E),
-    /// Another one has to end first.
+    /// Another swap must end first.
     Behind(E),
 }
 
-/// Wakes those who wait for a change when nobody waits for its end any more: they wait for that themselves then.
+/// Wakes the callers that wait for a change when the swap behind it ends or is dropped. If it is dropped, they wait for
+/// the outcome themselves.
 struct Passing<'a>(&'a Notify);
 
 impl Drop for Passing<'_> {
@@ -98,14 +101,14 @@ impl Drop for Passing<'_> {
 }
 
 impl MemoryStore {
-    /// An empty store with so much room, in which an idle record is forgotten after `idle_ttl`.
+    /// Creates an empty store with this much room, in which an idle record is forgotten after `idle_ttl`.
     pub fn new(clock: Arc<dyn Clock>, incarnation: Incarnation, room: Room, idle_ttl: Duration) -> Self {
         Self::inheriting(Inheritance::default(), NoJournal, clock, incarnation, (room, idle_ttl))
     }
 }
 
 impl<J: Journal> MemoryStore<J> {
-    /// The same, with what an earlier one left.
+    /// Like [`MemoryStore::new`], but continues from the state that an earlier store left.
     pub(super) fn inheriting(
         inheritance: Inheritance,
         journal: J,
@@ -132,7 +135,7 @@ impl<J: Journal> MemoryStore<J> {
         store
     }
 
-    /// Who is told of every change.
+    /// The journal that receives all changes.
     pub(super) fn journal(&self) -> &J {
         &self.journal
     }
@@ -143,14 +146,14 @@ impl<J: Journal> MemoryStore<J> {
         self.shards.iter().all(|shard| self.ended(shard).has_no_pending_writes(now))
     }
 
-    /// The records of a shard, where no change waits for what has ended.
+    /// Locks the records of a shard, and first completes all changes whose outcome is known.
     fn ended<'a>(&self, shard: &'a Shard<J>) -> MutexGuard<'a, RecordTable<J>> {
         let mut records = shard.lock();
         self.account.give(records.end_all_awaited());
         records
     }
 
-    /// The same as far as one record is concerned.
+    /// Like [`Self::ended`], but for one record only.
     fn ended_at<'a>(&self, shard: &'a Shard<J>, key: &ResourceKey) -> MutexGuard<'a, RecordTable<J>> {
         let mut records = shard.lock();
         if let Some(places) = records.end_awaited(key) {
@@ -163,7 +166,7 @@ impl<J: Journal> MemoryStore<J> {
         Revision(self.revision.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Puts `next` in the place of the record that has the revision `expected`, as far as that needs no waiting.
+    /// Replaces the record with `next` if it has the revision `expected`, as far as that needs no waiting.
     fn begin_swap(
         &self,
         shard: &Shard<J>,
@@ -198,7 +201,7 @@ impl<J: Journal> MemoryStore<J> {
             let until = self.journal.swaps(key, records.written(key), &snapshot);
             let is_over = until.is_none();
             let begun = if let Some(until) = until {
-                // Both are there until it is known which of them stays.
+                // Both records take room until it is known which of them stays.
                 self.account.take_anyway(records.hold_back(key, entry, until.clone()).less(needed.most(held)));
                 BegunSwap::HeldBack(snapshot, until)
             } else {
@@ -219,7 +222,8 @@ impl<J: Journal> MemoryStore<J> {
         self.shards.get(usize::from(key.bucket() % SHARDS))
     }
 
-    /// Forgets one idle record of any shard, beginning with that of bucket `first`. No shard's lock may be held.
+    /// Forgets one idle record of any shard, beginning with the shard of bucket `first`. The caller must not hold the
+    /// lock of any shard.
     fn make_room(&self, first: u16) -> Result<(), StoreError> {
         let now = self.clock.now();
         for offset in 0..SHARDS {
@@ -294,7 +298,7 @@ impl<J: Journal> Store for MemoryStore<J> {
         Ok(found)
     }
 
-    /// Nothing lasts here, and nothing fails.
+    /// Always succeeds: changes in memory cannot fail, and need not be durable.
     async fn try_out(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -328,7 +332,7 @@ impl<J: Journal> Store for MemoryStore<J> {
     }
 
     async fn raise_floors(&self) -> Result<(), StoreError> {
-        // The record of no resource: it has a later revision than any floor, and the journal hears of that.
+        // The record of no resource gets a later revision than any floor, and the journal receives that change.
         let none = ResourceKey::from_text("raised floors");
         loop {
             let before = self.read(&none).await?;

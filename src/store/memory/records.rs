@@ -1,4 +1,4 @@
-//! The records of one part of the store, under one lock.
+//! The records of one shard, under one lock.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,30 +19,31 @@ use crate::core::{
     time::StoreTime,
 };
 
-/// Idle records looked at for their age in one swap: more than one, so that the old leave faster than new ones come.
+/// The number of idle records that one swap checks for their age. It is more than one, so that old records leave faster
+/// than new ones come.
 const AGED_PER_SWAP: usize = 4;
 
-/// The records, and what is left of those that were forgotten.
+/// The records, and the floors of those that were forgotten.
 pub(super) struct RecordTable<J: Journal> {
-    /// Pinned. Many become idle without a swap, by the end of a doubt or of a lease: `resting` finds them then.
+    /// The pinned records. Many become idle without a swap, when a doubt or a lease ends: `resting` then finds them.
     busy: HashMap<ResourceKey, MemoryEntry>,
-    /// Changes that are not in force yet. What they are to replace is pinned meanwhile.
+    /// The changes that are not in force yet. The records that they will replace stay pinned meanwhile.
     awaited: HashMap<ResourceKey, AwaitedRecord<J::Entry>>,
-    /// Forgettable, the one used longest ago first to go.
+    /// The records that may be forgotten, the least recently used first.
     idle: LruCache<ResourceKey, MemoryEntry>,
-    /// When pinned records become idle by time alone.
+    /// The times at which pinned records become idle without a swap.
     resting: BTreeMap<(StoreTime, Revision), ResourceKey>,
     /// The floors of this shard's buckets.
     floors: HashMap<u16, Floor>,
-    /// The floor of all others.
+    /// The floor of all buckets that are not in `floors`.
     least_floor: Floor,
 }
 
-/// A change that is in force when something has ended well, and never if that has not.
+/// A change that takes effect if its journal entry is written down, and never if it is not.
 struct AwaitedRecord<E> {
     next: MemoryEntry,
     until: E,
-    /// Whether a record without content stands where there was none.
+    /// Whether a record without content stands in for an absent one.
     was_absent: bool,
 }
 
@@ -53,12 +54,12 @@ impl<J: Journal> RecordTable<J> {
         Self { busy, awaited: HashMap::new(), idle, resting: BTreeMap::new(), floors: HashMap::new(), least_floor }
     }
 
-    /// The place of a record that is there.
+    /// The place that the current record takes, or none if it is absent.
     pub(super) fn places(&self, key: &ResourceKey) -> RecordPlaces {
         self.written(key).map_or(RecordPlaces::NONE, |(record, _)| RecordPlaces::one(weight(key, record)))
     }
 
-    /// The place that a record needs: none, if it is not kept.
+    /// The place that a record needs, or none if it will not be kept.
     pub(super) fn needed(&self, key: &ResourceKey, record: &Record) -> RecordPlaces {
         if self.is_as_absent(key, record) { RecordPlaces::NONE } else { RecordPlaces::one(weight(key, record)) }
     }
@@ -67,8 +68,8 @@ impl<J: Journal> RecordTable<J> {
         record.says_no_more_than(&Record::absent_above(self.floor(key)))
     }
 
-    /// Keeps a change back until it is known what has become of `until`. There must be none that is kept back already.
-    /// The places of what is there then: the record as it is, and as it is to be.
+    /// Holds a change back until the outcome of `until` is known. No change of this record may be held back already.
+    /// Returns the places that the current and the next record take together.
     pub(super) fn hold_back(&mut self, key: &ResourceKey, next: MemoryEntry, until: J::Entry) -> RecordPlaces {
         let was_absent = self.revision(key).is_none();
         if was_absent {
@@ -84,13 +85,13 @@ impl<J: Journal> RecordTable<J> {
         self.places(key).and(next_bytes)
     }
 
-    /// What the next change of a record has to wait for.
+    /// The journal entry that the next change of a record must wait for.
     pub(super) fn awaited(&self, key: &ResourceKey) -> Option<&J::Entry> {
         self.awaited.get(key).map(|awaited| &awaited.until)
     }
 
-    /// Ends a change that was kept back, if it is known how: it is in force, or has not happened. The places that are
-    /// free by that.
+    /// Ends a change that was held back, if its outcome is known: it takes effect, or has not happened. Returns the
+    /// places that this frees.
     pub(super) fn end_awaited(&mut self, key: &ResourceKey) -> Option<RecordPlaces> {
         let is_made = J::outcome(&self.awaited.get(key)?.until)?;
         let AwaitedRecord { next, was_absent, .. } = self.awaited.remove(key)?;
@@ -104,7 +105,7 @@ impl<J: Journal> RecordTable<J> {
         Some(both.less(self.places(key)))
     }
 
-    /// The same for all of them.
+    /// Like [`Self::end_awaited`], but for all changes that were held back.
     pub(super) fn end_all_awaited(&mut self) -> RecordPlaces {
         let keys: Vec<_> = self.awaited.keys().cloned().collect();
         keys.iter().filter_map(|key| self.end_awaited(key)).fold(RecordPlaces::NONE, RecordPlaces::and)
@@ -118,17 +119,17 @@ impl<J: Journal> RecordTable<J> {
         Snapshot { revision: floor.revision, record: Record::absent_above(floor), now }
     }
 
-    /// The revision of a record that is there.
+    /// The revision of a record, if it is present.
     pub(super) fn revision(&self, key: &ResourceKey) -> Option<Revision> {
         self.busy.get(key).or_else(|| self.idle.peek(key)).map(|entry| entry.revision)
     }
 
-    /// What stands for one that is not.
+    /// The floor that stands for the record if it is absent.
     pub(super) fn floor(&self, key: &ResourceKey) -> Floor {
         self.floors.get(&key.bucket()).copied().unwrap_or(self.least_floor)
     }
 
-    /// The record that is there, and when it was put in.
+    /// The record, if it is present, and the time when it was put in.
     pub(super) fn written(&self, key: &ResourceKey) -> Option<(&Record, StoreTime)> {
         self.busy.get(key).or_else(|| self.idle.peek(key)).map(|entry| (&entry.record, entry.since))
     }
@@ -138,14 +139,14 @@ impl<J: Journal> RecordTable<J> {
         self.busy.values().chain(awaited).all(|entry| entry.record.has_no_pending_writes(now))
     }
 
-    /// Adds what is live in them: all of it is pinned.
+    /// Adds the live parts of the records to the counts. Only pinned records have any.
     pub(super) fn count_live(&self, counts: &mut Counts, now: StoreTime) {
         for entry in self.busy.values() {
             counts.add_live(&entry.record, now);
         }
     }
 
-    /// The first records after that of `after`, by their keys.
+    /// Returns the first records after that of `after`, in the order of their keys.
     pub(super) fn page(
         &self,
         after: Option<&ResourceKey>,
@@ -159,8 +160,8 @@ impl<J: Journal> RecordTable<J> {
         page.into_iter().take(limit).map(|(key, entry)| (key.clone(), snapshot(entry))).collect()
     }
 
-    /// Puts a record in its place. One that says what its absence would is forgotten in the same step; its version stands
-    /// in the floor already.
+    /// Puts a record in its place. A record that says no more than its absence is forgotten in the same step: its
+    /// version is already in the floor.
     pub(super) fn put(&mut self, key: &ResourceKey, entry: MemoryEntry) {
         self.take(key);
         if self.is_as_absent(key, &entry.record) {
@@ -175,7 +176,7 @@ impl<J: Journal> RecordTable<J> {
         }
     }
 
-    /// Takes a record out.
+    /// Removes a record and returns it.
     fn take(&mut self, key: &ResourceKey) -> Option<MemoryEntry> {
         let entry = self.busy.remove(key).or_else(|| self.idle.pop(key))?;
         if let Some(from) = entry.record.idle_from() {
@@ -184,14 +185,14 @@ impl<J: Journal> RecordTable<J> {
         Some(entry)
     }
 
-    /// Lets go of records that time alone has made idle.
+    /// Unpins the records that have become idle without a swap.
     pub(super) fn rest(&mut self, now: StoreTime) {
         while let Some(first) = self.resting.first_entry() {
             if first.key().0 > now {
                 break;
             }
             let key = first.remove();
-            // What is about to be replaced stays until it is known whether it is.
+            // A record with a pending change stays pinned until the outcome is known.
             if !self.awaited.contains_key(&key)
                 && let Some(entry) = self.busy.remove(&key)
             {
@@ -200,7 +201,8 @@ impl<J: Journal> RecordTable<J> {
         }
     }
 
-    /// Forgets the idle record that was used longest ago, and raises its floor in the same step. The place that it had.
+    /// Forgets the least recently used idle record, and raises its floor in the same step. Returns the place that it
+    /// had.
     pub(super) fn forget_oldest(&mut self, journal: &J) -> Option<RecordPlaces> {
         let (key, entry) = self.idle.pop_lru()?;
         journal.forgotten(&key, &entry.record);
@@ -222,7 +224,7 @@ impl<J: Journal> RecordTable<J> {
         self.floors.retain(|_, floor| *floor != self.least_floor);
     }
 
-    /// Forgets some of the records that have been idle for `idle_ttl`. The places that they had.
+    /// Forgets some of the records that have been idle for `idle_ttl`. Returns the places that they had.
     pub(super) fn forget_aged(&mut self, now: StoreTime, idle_ttl: Duration, journal: &J) -> RecordPlaces {
         let is_aged = |entry: &MemoryEntry| entry.since.plus(idle_ttl) <= now;
         let aged = |records: &mut Self| {

@@ -1,17 +1,17 @@
-//! How much a store may hold, and how much it does.
+//! The limits of a store, and how much of them is taken.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The most that a store holds: busy records and idle ones, with their keys.
+/// The most that a store holds: busy and idle records, with their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Records.
+    /// The maximum number of records.
     pub records: usize,
-    /// Bytes of memory.
+    /// The maximum number of bytes of memory.
     pub bytes: u64,
 }
 
-/// Places of records, and their bytes.
+/// An amount of room: a number of records, and of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RecordPlaces {
     pub(super) records: usize,
@@ -21,17 +21,17 @@ pub(super) struct RecordPlaces {
 impl RecordPlaces {
     pub(super) const NONE: Self = Self { records: 0, bytes: 0 };
 
-    /// One record of so many bytes.
+    /// The place of one record with this many bytes.
     pub(super) const fn one(bytes: u64) -> Self {
         Self { records: 1, bytes }
     }
 
-    /// What these have beyond others.
+    /// The part of these places that exceeds the others.
     pub(super) const fn less(self, others: Self) -> Self {
         Self { records: self.records.saturating_sub(others.records), bytes: self.bytes.saturating_sub(others.bytes) }
     }
 
-    /// The greater of both, in each respect.
+    /// The greater number of records, and the greater number of bytes.
     pub(super) fn most(self, others: Self) -> Self {
         Self { records: self.records.max(others.records), bytes: self.bytes.max(others.bytes) }
     }
@@ -41,7 +41,7 @@ impl RecordPlaces {
     }
 }
 
-/// What is taken of a [`Room`]. The numbers guard no other memory, so relaxed order is enough.
+/// The taken part of a [`Room`]. The numbers guard no other memory, so relaxed order is enough.
 #[derive(Debug)]
 pub(super) struct RoomAccount {
     room: Room,
@@ -50,16 +50,16 @@ pub(super) struct RoomAccount {
 }
 
 impl RoomAccount {
-    /// With this much taken, which may be more than there is.
+    /// Creates an account with this much already taken, which may exceed the room.
     pub(super) fn new(room: Room, taken: RecordPlaces) -> Self {
         Self { room, records: AtomicUsize::new(taken.records), bytes: AtomicU64::new(taken.bytes) }
     }
 
-    /// Takes places, if there are so many.
+    /// Takes places, if there are enough. Returns whether it took them.
     pub(super) fn take(&self, more: RecordPlaces) -> bool {
         let records = |taken: usize| taken.checked_add(more.records).filter(|all| *all <= self.room.records);
         let bytes = |taken: u64| taken.checked_add(more.bytes).filter(|all| *all <= self.room.bytes);
-        // Who needs none of them gets the other, whatever there is.
+        // A need of zero always succeeds, even if that limit is exceeded.
         if more.records > 0 && self.records.fetch_update(Ordering::Relaxed, Ordering::Relaxed, records).is_err() {
             return false;
         }
@@ -70,7 +70,7 @@ impl RoomAccount {
         has_bytes
     }
 
-    /// Takes places, whether there are so many or not.
+    /// Takes places even if there are not enough.
     pub(super) fn take_anyway(&self, more: RecordPlaces) {
         self.records.fetch_add(more.records, Ordering::Relaxed);
         self.bytes.fetch_add(more.bytes, Ordering::Relaxed);
@@ -81,7 +81,7 @@ impl RoomAccount {
         self.bytes.fetch_sub(places.bytes, Ordering::Relaxed);
     }
 
-    /// What is taken now.
+    /// The places that are taken now.
     pub(super) fn taken(&self) -> RecordPlaces {
         RecordPlaces { records: self.records.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
     }
@@ -95,11 +95,11 @@ mod tests {
     fn places_are_taken_up_to_either_limit_and_given_back() {
         let account = RoomAccount::new(Room { records: 2, bytes: 100 }, RecordPlaces::NONE);
         assert!(account.take(RecordPlaces::one(60)));
-        assert!(!account.take(RecordPlaces::one(41)), "there are not so many bytes");
+        assert!(!account.take(RecordPlaces::one(41)), "there are not enough bytes");
         assert_eq!(account.taken(), RecordPlaces::one(60), "and no record was taken");
         assert!(account.take(RecordPlaces::one(40)));
         assert!(!account.take(RecordPlaces::one(0)), "there is no third record");
-        assert!(account.take(RecordPlaces::NONE), "who needs nothing gets it");
+        assert!(account.take(RecordPlaces::NONE), "a need of nothing succeeds");
         account.take_anyway(RecordPlaces { records: 0, bytes: 10 });
         account.give(RecordPlaces::one(60));
         assert!(

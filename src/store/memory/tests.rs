@@ -8,7 +8,7 @@ use crate::core::{
     steps::{Outcome, Settlement, claim, settle},
 };
 
-/// A clock that stands still until it is told otherwise.
+/// A clock that stands still until a test advances it.
 #[derive(Default)]
 struct StillClock(AtomicU64);
 
@@ -42,7 +42,7 @@ impl Fixture {
         self.store.read(&key(name)).await.unwrap()
     }
 
-    /// Swaps `record` in for whatever is there.
+    /// Replaces the current record with `record`.
     async fn write(&self, name: &str, record: Record) -> Result<Swapped, StoreError> {
         let revision = self.read(name).await.revision;
         self.store.swap(&key(name), revision, record).await
@@ -73,7 +73,7 @@ fn mark() -> Mark {
     Mark { owner: 1, nonce: 1, deadline, late_max: Duration::ZERO, leaves_lease: false }
 }
 
-/// A write that is marked and ends like this, seen from before its mark.
+/// Makes a write that is marked and has this outcome. Returns the state before its mark.
 async fn write_ends(fixture: &Fixture, name: &str, outcome: Outcome) -> Snapshot {
     let before = fixture.read(name).await;
     let Swapped::Done(marked) = fixture.write(name, claim(&before, mark()).unwrap()).await.unwrap() else {
@@ -86,7 +86,7 @@ async fn write_ends(fixture: &Fixture, name: &str, outcome: Outcome) -> Snapshot
     before
 }
 
-/// Rule 13: 4,000 POSTs that the backend has refused took 258 MB for a day.
+/// Rule 13: 4,000 POSTs that the backend refused once took 258 MB for a day.
 #[tokio::test]
 async fn a_write_that_was_not_applied_leaves_no_record_where_there_was_none() {
     for outcome in [Outcome::NotApplied, Outcome::NotAppliedAsKnown] {
@@ -94,7 +94,7 @@ async fn a_write_that_was_not_applied_leaves_no_record_where_there_was_none() {
         let before = write_ends(&fixture, "a", outcome).await;
         let after = fixture.read("a").await;
         assert_eq!(fixture.store.account.taken(), RecordPlaces::NONE, "{outcome:?}");
-        assert_eq!(after.version(), before.version(), "it did nothing: whoever has a tag keeps it");
+        assert_eq!(after.version(), before.version(), "it did nothing: tags stay valid");
         assert_eq!(after.record.bare_tags, before.record.bare_tags);
         assert!(after.touched() > before.touched(), "a read that began before it teaches nothing");
         let late = fixture.store.swap(&key("a"), before.revision, claimed()).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_write_that_was_applied_or_may_have_been_leaves_a_record() {
     assert_eq!(fixture.store.account.taken().records, 1);
 }
 
-/// A floor that has risen by a refused write keeps the versions below it, and rises with them when a record is forgotten.
+/// A refused write raises only the revision of a floor. When a record is forgotten, the version rises too.
 #[tokio::test]
 async fn a_forgotten_record_raises_the_version_of_a_floor_that_had_only_a_revision() {
     let fixture = Fixture::new(1);
@@ -137,7 +137,7 @@ fn long(name: &str) -> String {
     name.repeat(10_000)
 }
 
-/// Rule 13: 5,000 PUTs with paths of 60 KB took 317 MB.
+/// Rule 13: 5,000 PUTs with paths of 60 KB once took 317 MB.
 #[tokio::test]
 async fn records_are_weighed_and_idle_ones_make_room() {
     let fixture = Fixture::with(Room { records: 1_000, bytes: 35_000 });
@@ -162,13 +162,13 @@ async fn busy_records_are_pinned_whatever_they_weigh_and_their_writes_can_end() 
     let validators = crate::core::validators::Validators { tag, modified: None };
     let representation = crate::core::validators::Representation::Present(validators);
     let known = Record { known: Some(crate::core::record::Known { variant, representation }), ..idle() };
-    assert!(matches!(fixture.write(&long("a"), known).await, Ok(Swapped::Done(_))), "what has happened is noted");
+    assert!(matches!(fixture.write(&long("a"), known).await, Ok(Swapped::Done(_))), "the end of a write is recorded");
     assert!(fixture.store.account.taken().bytes > 25_000);
     assert!(matches!(fixture.write("c", claimed()).await, Ok(Swapped::Done(_))), "the idle one made room");
     assert!(fixture.store.account.taken().bytes <= 25_000);
 }
 
-/// What is taken is what is there, whatever came and went.
+/// The account matches the records that are present, whatever was added and removed.
 #[tokio::test]
 async fn the_account_is_right_after_any_changes() {
     let fixture = Fixture::with(Room { records: 20, bytes: 20_000 });
@@ -285,7 +285,7 @@ async fn a_lease_pins_its_record_until_it_is_forgotten() {
     fixture.write("a", leased(Some(500))).await.unwrap();
     let held = fixture.read("a").await;
     fixture.pass(Duration::from_millis(599));
-    assert_eq!(fixture.write("b", claimed()).await, Err(StoreError::Full), "it has ended and is remembered");
+    assert_eq!(fixture.write("b", claimed()).await, Err(StoreError::Full), "it has ended but is still remembered");
     fixture.pass(Duration::from_millis(1));
     assert!(matches!(fixture.write("b", claimed()).await, Ok(Swapped::Done(_))));
     let forgotten = fixture.read("a").await;
@@ -302,5 +302,5 @@ async fn a_renewed_lease_is_not_let_go_at_its_first_end() {
     assert_eq!(fixture.write("b", claimed()).await, Err(StoreError::Full));
     fixture.write("a", leased(None)).await.unwrap();
     fixture.pass(Duration::from_secs(1_000_000));
-    assert_eq!(fixture.write("b", claimed()).await, Err(StoreError::Full), "one without an end stays");
+    assert_eq!(fixture.write("b", claimed()).await, Err(StoreError::Full), "an infinite lease stays");
 }

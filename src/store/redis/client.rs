@@ -1,4 +1,4 @@
-//! The connection to Redis, and how often it is asked before it is called unavailable.
+//! The connections to Redis, and the attempts before it counts as unavailable.
 
 use std::{
     fs,
@@ -23,16 +23,17 @@ use crate::{
     store::{OpenError, StoreError, health::EngineHealth, secret},
 };
 
-/// Attempts that one operation has time for, the last of which is often cut short.
+/// The number of attempts that one operation has time for. The last one is often cut short.
 const ATTEMPTS: u32 = 3;
 
-/// The pause between two attempts, as a share of the operation's time: short, and no storm on a server that is away.
+/// The pause between two attempts, as a divisor of the operation's time. It is short, but does not flood a server that
+/// is down.
 const PAUSES: u32 = 40;
 
-/// Connections that all operations share. One alone is a limit where each change goes to the disk: Redis syncs once for
-/// what it has read of all connections, and reads 16 KiB of each. With more each carries less at a time, which costs
-/// both sides CPU time. An operation takes the one with fewer in flight: so while Redis works for those of one, this
-/// process works for those of the other.
+/// The number of connections that all operations share. A single one limits a Redis that writes each change to the
+/// disk: it reads 16 KiB of each connection, and syncs once for all of them. With more connections, each carries less
+/// at a time, which costs both sides CPU time. An operation takes the connection with fewer operations in flight. So
+/// while Redis handles those of one connection, this process handles those of the other.
 const CONNECTIONS: usize = 2;
 
 /// A client of one Redis.
@@ -44,19 +45,19 @@ pub(super) struct RedisClient {
 }
 
 struct RedisConnection {
-    /// The connection itself, and how many there were before it.
+    /// The connection itself, and the number of connections before it.
     current: Mutex<(u64, ConnectionManager)>,
-    /// Operations that wait for an answer.
+    /// The number of operations that wait for an answer.
     in_flight: AtomicUsize,
 }
 
-/// An operation that is counted among those in flight, until it is dropped.
+/// An operation that counts as in flight until this is dropped.
 struct Flight<'a>(&'a RedisConnection);
 
-/// An answer to a question.
+/// The answer to a request.
 pub(super) struct RedisReply<T> {
     pub(super) reply: T,
-    /// Whether an earlier attempt got none: it may have been carried out, before this one or after.
+    /// Whether an earlier attempt got no answer. It may have been carried out before this one or after it.
     pub(super) is_repeated: bool,
 }
 
@@ -76,7 +77,7 @@ impl RedisCommand<'_> {
 }
 
 impl RedisClient {
-    /// A client, not connected yet.
+    /// Creates a client that is not connected yet.
     pub(super) fn new(settings: &config::Redis, limit: Duration) -> Result<Self, OpenError> {
         let client = client(settings, limit)?;
         let first = || {
@@ -87,7 +88,7 @@ impl RedisClient {
         Ok(Self { client, connections, timeout: limit, health: EngineHealth::of("Redis") })
     }
 
-    /// Runs a script, again if no answer comes: for those that are the same when they are run twice.
+    /// Runs a script, and repeats it if no answer comes. The script must be safe to run twice.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
         script: &ScriptInvocation<'_>,
@@ -95,12 +96,12 @@ impl RedisClient {
         self.ask(RedisCommand::Script(script)).await
     }
 
-    /// Sends a command, again if no answer comes: for those that are the same when they are sent twice.
+    /// Sends a command, and repeats it if no answer comes. The command must be safe to send twice.
     pub(super) async fn send<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         Ok(self.ask(RedisCommand::Command(command)).await?.reply)
     }
 
-    /// A connection of its own for notifications.
+    /// Opens a separate connection for notifications.
     pub(super) async fn listen(&self, channel: &str) -> Option<PubSub> {
         let connected = async {
             let mut notifications = self.client.get_async_pubsub().await?;
@@ -111,7 +112,7 @@ impl RedisClient {
     }
 
     async fn ask<T: FromRedisValue>(&self, question: RedisCommand<'_>) -> Result<RedisReply<T>, StoreError> {
-        // A part of the time is left to whoever waits for this.
+        // A part of the time is left to the caller.
         let end = Instant::now() + self.timeout * 9 / 10;
         let mut is_repeated = false;
         let in_flight = |connection: &&RedisConnection| connection.in_flight.load(Ordering::Relaxed);
@@ -137,8 +138,8 @@ impl RedisClient {
         }
     }
 
-    /// Takes another connection, if nobody has yet: the one of this number may lead to a server that is no longer the
-    /// primary, or to nowhere.
+    /// Replaces the connection with this number, unless that was already done. It may lead to a server that is no
+    /// longer the primary, or to none.
     fn replace(&self, shared: &RedisConnection, number: u64) {
         let mut current = shared.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.0 == number
@@ -166,15 +167,15 @@ fn connection(client: &Client, limit: Duration) -> Result<ConnectionManager, Red
     let config = ConnectionManagerConfig::new()
         .set_number_of_retries(0)
         .set_connection_timeout(Some(limit))
-        // Whoever asks has a limit of its own.
+        // The caller sets its own limit.
         .set_response_timeout(None);
-    // It connects when it is asked for the first time.
+    // The manager connects with the first request.
     ConnectionManager::new_lazy_with_config(client.clone(), config)
 }
 
 fn client(settings: &config::Redis, limit: Duration) -> Result<Client, OpenError> {
     let mut info: ConnectionInfo = settings.url.as_str().into_connection_info().map_err(unusable)?;
-    // What was not received for as long as this will not be: else a dead connection lives for a quarter of an hour.
+    // Without this limit on unacknowledged data, a dead connection would stay open for a quarter of an hour.
     info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true).set_user_timeout(limit));
     if let Some(login) = &settings.login {
         let password = secret::password(login)?;

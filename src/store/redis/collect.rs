@@ -1,4 +1,4 @@
-//! What a process does in the background: it forgets what is idle, and listens to changes.
+//! The background tasks of a process: it forgets idle records, and listens for changes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,37 +12,37 @@ use super::{
 };
 use crate::{core::resource::ResourceKey, entropy::random_u64, store::StoreError};
 
-/// Idle resources that are asked for at once.
+/// The number of idle resources that one request returns.
 const PAGE: usize = 500;
 
-/// The pause between two records that are forgotten: at most some hundred a second, beside the tens of thousands of
-/// operations a second that Redis carries.
+/// The pause between two records that are forgotten. It allows at most a few hundred a second, while Redis handles tens
+/// of thousands of operations a second.
 const FORGET_PAUSE: Duration = Duration::from_millis(2);
 
-/// The most time between two passes: a pass that finds nothing costs one look at a sorted set.
+/// The maximum time between two passes. A pass that finds nothing costs one look at a sorted set.
 const PASS_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The least time between two passes.
+/// The minimum time between two passes.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
 
-/// Passes within an `idle_ttl`.
+/// The number of passes within an `idle_ttl`.
 const PASSES: u32 = 8;
 
-/// Who has listened for this long, while nobody waited, listens no more: where nobody listens, a change costs Redis and all
-/// processes less. Who has waited will often wait again.
+/// The time without waiting callers after which the process stops listening. Without listeners, a change costs Redis
+/// and all processes less. The process listens on for this long because a caller often waits again.
 const LISTEN_ON: Duration = Duration::from_secs(10);
 
-/// The pause before listening again after the connection was lost.
+/// The pause before the process listens again after it lost the connection.
 const LISTEN_PAUSE: Duration = Duration::from_millis(200);
 
-/// Collects for ever.
+/// Collects forever.
 pub(super) async fn run(shared: Arc<RedisShared>) {
     loop {
         let interval = (shared.idle_ttl / PASSES).clamp(FULL_PAUSE, PASS_INTERVAL);
         let is_full = timeout(jittered(interval), shared.is_full.notified()).await.is_ok();
-        // What fails is tried again at the next interval; the engine's state is logged by its client.
+        // A failure is retried at the next interval. The client logs the state of the engine.
         if is_full {
-            // One in ten at least, so that this is not needed again at once.
+            // At least a tenth, so that this is not needed again at once.
             let _ = shared.collect(Duration::ZERO, shared.capacity / 10 + 1).await;
             sleep(FULL_PAUSE).await;
         } else {
@@ -51,12 +51,12 @@ pub(super) async fn run(shared: Arc<RedisShared>) {
     }
 }
 
-/// Wakes those who wait for a change, for ever; as long as nobody waits, nothing is listened to.
+/// Wakes the callers that wait for a change, forever. Listens only while there are any.
 pub(super) async fn listen(shared: Arc<RedisShared>) {
     loop {
         shared.waiters.arrival().await;
         if let Some(notifications) = shared.engine.listen(&shared.keys.channel).await {
-            // Changes may have been missed until now, and will be from the end on.
+            // Changes may have been missed until now, and will be missed from the end on.
             shared.waiters.wake_all();
             shared.wake_waiters(notifications).await;
             shared.waiters.wake_all();
@@ -66,7 +66,7 @@ pub(super) async fn listen(shared: Arc<RedisShared>) {
 }
 
 impl RedisShared {
-    /// Wakes those who wait, until the connection is lost, or nobody has waited for a while.
+    /// Wakes waiting callers, until the connection is lost, or no caller has waited for a while.
     async fn wake_waiters(&self, notifications: PubSub) {
         let (mut messages, mut looks) = (notifications.into_on_message(), interval(LISTEN_ON));
         loop {
@@ -84,7 +84,7 @@ impl RedisShared {
         }
     }
 
-    /// Forgets at most `most` of the records that have been idle for `idle_ttl`, and says how many.
+    /// Forgets at most `most` of the records that have been idle for `idle_ttl`, and returns their number.
     pub(super) async fn collect(&self, idle_ttl: Duration, most: usize) -> Result<usize, StoreError> {
         let idle_milliseconds = u64::try_from(idle_ttl.as_millis()).unwrap_or(u64::MAX);
         let mut forgotten = 0;
@@ -115,7 +115,7 @@ impl RedisShared {
     }
 }
 
-/// A little more or less, so that processes that were started together do not stay together.
+/// Varies a wait a little, so that processes that were started together drift apart.
 fn jittered(wait: Duration) -> Duration {
     let share = random_u64().map_or(0, |number| u32::try_from(number % 512).unwrap_or_default());
     wait * (768 + share) / 1024

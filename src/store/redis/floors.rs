@@ -1,4 +1,4 @@
-//! Raising the floors of all buckets, a range of them at a time: a script that did all at once would hold Redis up.
+//! Raises the floors of all buckets, one range at a time. A script for all of them at once would block Redis.
 
 use super::{
     RedisShared,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{core::record::Revision, store::StoreError};
 
-/// Buckets in one script: some hundred microseconds.
+/// The number of buckets in one script, which takes a few hundred microseconds.
 const RANGE: u16 = 1_024;
 
 impl RedisShared {

@@ -1,20 +1,20 @@
-//! Where things are in Redis: all under one hash tag, so that they are on one node of a cluster and a script may touch
-//! them together.
+//! The keys of the store in Redis. All have the same hash tag, so that they are on one node of a cluster and a script
+//! may access them together.
 
 use crate::core::resource::ResourceKey;
 
 /// The keys of one store.
 pub(super) struct RedisKeys {
     prefix: String,
-    /// A hash of buckets and their floors.
+    /// The hash of buckets and their floors.
     pub(super) floors: String,
     /// The last revision that was given.
     pub(super) counter: String,
     /// The sorted set of all resources that have a record, in the order of their keys.
     pub(super) records: String,
-    /// The sorted set of resources that time alone makes idle, by the moment from when on they are.
+    /// The sorted set of the resources that become idle without a swap, by the time when they do.
     pub(super) idle: String,
-    /// What this store's version tags begin with.
+    /// The incarnation, which begins this store's version tags.
     pub(super) incarnation: String,
     /// The channel on which the keys of changed resources are published.
     pub(super) channel: String,
@@ -34,7 +34,7 @@ impl RedisKeys {
         }
     }
 
-    /// The record of a resource: its revision, a blank, and JSON.
+    /// The key of a resource's record. The value is the revision, a blank, and JSON.
     pub(super) fn record(&self, key: &ResourceKey) -> String {
         format!("{}{key}", self.prefix)
     }

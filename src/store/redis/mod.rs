@@ -2,19 +2,20 @@
 //!
 //! # Design
 //!
-//! *What does it promise?* While one server keeps all that it has acknowledged, what every store promises. A failover
-//! may lose the last writes, and a claim, a lease or a fence with them: then two writers may believe in one right. This
-//! is why a route with `guarantee = "safety"` is refused on it. What can be seen of a loss is seen: each answer carries
-//! the counter of revisions, and where it goes back, the store answers nothing more (module `epoch`).
+//! *What does it promise?* It promises the same as every store, as long as one server keeps all acknowledged writes. A
+//! failover may lose the last writes, and with them a claim, a lease or a fence. Two writers may then believe that they
+//! hold the same right. Therefore a route with `guarantee = "safety"` is refused on this store. The store detects a
+//! loss if it can: each answer carries the revision counter. Once the counter goes back, all operations fail (module
+//! `epoch`).
 //!
-//! *Why scripts?* A swap looks at a record and a floor, and changes up to four keys. A script is the one way to do so
-//! in one round trip with nobody in between.
+//! *Why scripts?* A swap looks at a record and a floor, and changes up to four keys. A script is the only way to do so
+//! atomically in one round trip.
 //!
-//! *Whose time?* The server's, in the same script: one clock for all processes. It is a wall clock, and a step of it
-//! moves every end.
+//! *Whose time is it?* It is the server's time, read in the same script: one clock for all processes. It is a wall
+//! clock, and a step of it moves every end.
 //!
-//! *Why is each change published?* So that who waits need not ask. A process listens while somebody waits in it, and a
-//! little longer. Notifications may be lost: the wait ends by itself after a second, and the record is read again.
+//! *Why is each change published?* So that waiting callers need not poll. A process listens while a caller waits in it,
+//! and a little longer. Notifications may be lost, so a wait ends after a second, and the record is read again.
 
 mod client;
 mod collect;
@@ -48,7 +49,7 @@ use crate::{
     entropy::random_u64,
 };
 
-/// How long a wait goes on before the record is read again, should the notification be lost.
+/// The longest wait before the record is read again, in case the notification is lost.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Records in Redis.
@@ -66,27 +67,27 @@ struct RedisShared {
     epoch: Epoch,
     labels: Labels,
     waiters: Waiters,
-    /// Somebody was refused for want of room.
+    /// Notified when a swap was refused for lack of room.
     is_full: Notify,
 }
 
-/// What a script did, and what it found.
+/// The result of a script: what it did, and what it found.
 struct ScriptResult {
     did: String,
-    /// The record's revision, the record, and its label; the floor and nothing where there is none.
+    /// The record with its revision, or if it is absent, the floor.
     snapshot: Snapshot,
     label: Option<Label>,
-    /// The counter of revisions.
+    /// The revision counter.
     counter: Revision,
     is_repeated: bool,
 }
 
 impl RedisStore {
-    /// The store in this Redis, whose incarnation is drawn at the first start of any process.
+    /// Connects to the store in this Redis. The first process to start draws its incarnation.
     ///
     /// # Errors
     ///
-    /// It cannot be asked, or a file that is needed for it cannot be read.
+    /// The store cannot be reached, or a file that it requires cannot be read.
     pub async fn connect(settings: &config::Redis, common: &config::StoreSettings) -> Result<Self, OpenError> {
         let engine = RedisClient::new(settings, common.timeout)?;
         let keys = RedisKeys::new(&settings.prefix);
@@ -110,7 +111,7 @@ impl RedisStore {
         Ok(Self { shared, background })
     }
 
-    /// Forgets the records that have been idle for `idle_ttl`, and says how many.
+    /// Forgets the records that have been idle for `idle_ttl`, and returns their number.
     pub async fn collect(&self, idle_ttl: Duration) -> Result<usize, StoreError> {
         self.shared.collect(idle_ttl, usize::MAX).await
     }
@@ -122,7 +123,7 @@ impl Drop for RedisStore {
     }
 }
 
-/// The incarnation of this store; the first to ask draws it.
+/// Returns the incarnation of this store. The first process draws it.
 async fn incarnation(engine: &RedisClient, keys: &RedisKeys) -> Result<Incarnation, OpenError> {
     let drawn = Incarnation(random_u64()?);
     let silent = |_unavailable| OpenError::Silent;
@@ -135,7 +136,8 @@ async fn incarnation(engine: &RedisClient, keys: &RedisKeys) -> Result<Incarnati
 }
 
 impl RedisShared {
-    /// A Redis that evicts keys forgets records that are in use. Where it does not tell, nothing is said.
+    /// Warns if Redis evicts keys, because it would forget records in use. Logs nothing if Redis does not report its
+    /// policy.
     async fn warn_of_eviction(&self) {
         let mut question = redis::cmd("CONFIG");
         question.arg("GET").arg("maxmemory-policy");
@@ -146,7 +148,7 @@ impl RedisShared {
         {
             tracing::warn!(
                 policy,
-                "this Redis evicts keys when its memory is full, records that are in use too: set maxmemory-policy to \
+                "this Redis evicts keys when its memory is full, including records in use: set maxmemory-policy to \
                  noeviction"
             );
         }
@@ -189,9 +191,9 @@ impl RedisShared {
                 let (revision, now) = (found.counter, found.snapshot.now);
                 Ok(Swapped::Done(Snapshot { revision, record: next.resolved(revision), now }))
             }
-            // An earlier attempt, whose answer was lost.
+            // An earlier attempt was carried out, and its answer was lost.
             "conflict" if found.label.as_ref() == Some(&label) => Ok(Swapped::Done(found.snapshot)),
-            // Others have changed the record since: whether an earlier attempt was carried out before, nobody can say.
+            // An earlier attempt may have been carried out before others changed the record: that cannot be determined.
             "conflict" if found.is_repeated => Err(StoreError::Unavailable),
             "conflict" => Ok(Swapped::Conflict(found.snapshot)),
             "full" => {
@@ -210,7 +212,7 @@ impl RedisShared {
         Ok(moment(seconds, microseconds))
     }
 
-    /// The records of these resources that are there; those that cannot be read are left out, and logged.
+    /// Reads the records of these resources. Absent records are left out, and so are damaged ones, which are logged.
     async fn records(&self, resources: &[ResourceKey]) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
         let reached = self.epoch.reached()?;
         let mut script = PAGE.key(&self.keys.counter);
@@ -227,7 +229,7 @@ impl RedisShared {
         Ok(resources.iter().zip(kept).filter_map(record).collect())
     }
 
-    /// At most `limit` resources that have a record, after `after`.
+    /// Returns at most `limit` resources that have a record, after `after`.
     async fn resources(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Vec<ResourceKey>, StoreError> {
         let start = after.map_or_else(|| "-".to_owned(), |after| format!("({after}"));
         let mut question = redis::cmd("ZRANGEBYLEX");
@@ -285,7 +287,8 @@ impl Store for RedisStore {
     async fn changed(&self, key: &ResourceKey, seen: Revision) {
         let waiter = self.shared.waiters.join(key);
         let change = waiter.change();
-        // What has happened before this one was waiting. A store that is not available is asked again after a pause.
+        // The record may have changed before this caller was waiting. If the read fails, the wait is the pause before
+        // the next one.
         if !self.shared.read(key).await.is_ok_and(|current| current.revision != seen) {
             let _ = timeout(WAIT_MAX, change).await;
         }

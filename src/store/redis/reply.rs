@@ -1,4 +1,4 @@
-//! The scripts, and what their answers say.
+//! The scripts, and the interpretation of their answers.
 
 use std::sync::LazyLock;
 
@@ -20,19 +20,19 @@ script!(FORGET, "scripts/forget.lua");
 script!(PAGE, "scripts/page.lua");
 script!(RAISE, "scripts/raise.lua");
 
-/// What a script answers: what it did, the record, the floor of its bucket, the counter of revisions, and the time as
+/// The answer of a script: what it did, the record, the floor of its bucket, the revision counter, and the time as
 /// seconds and microseconds.
 pub(super) type Reply = (String, Option<Vec<u8>>, u64, u64, u64, u64);
 
-/// The records of a page, the counter of revisions, and the time.
+/// The records of a page, the revision counter, and the time.
 pub(super) type PageReply = (Vec<Option<Vec<u8>>>, u64, u64, u64);
 
-/// A moment of Redis's clock.
+/// Converts a time of Redis's clock.
 pub(super) const fn moment(seconds: u64, microseconds: u64) -> StoreTime {
     StoreTime::from_milliseconds(seconds.saturating_mul(1_000).saturating_add(microseconds / 1_000))
 }
 
-/// The revision and the JSON of a kept record.
+/// Splits a stored record into its revision and its JSON.
 pub(super) fn split(kept: &[u8]) -> Option<(Revision, &[u8])> {
     let blank = kept.iter().position(|byte| *byte == b' ')?;
     let (revision, text) = kept.split_at(blank);

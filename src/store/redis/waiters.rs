@@ -1,4 +1,4 @@
-//! Who waits for which resource in this process.
+//! The callers in this process that wait for changes of resources.
 
 use std::{
     collections::HashMap,
@@ -12,16 +12,16 @@ use tokio::sync::Notify;
 
 use crate::core::resource::ResourceKey;
 
-/// Those who wait. They are as many as the requests that may wait, which has limits of its own.
+/// The waiting callers. Their number is bounded by the limits on waiting requests.
 #[derive(Default)]
 pub(super) struct Waiters {
     waiting: Mutex<HashMap<ResourceKey, Arc<Notify>>>,
     arrived: Notify,
-    /// Whether somebody has come since it was last asked.
+    /// Whether a caller has come since the last check.
     has_come: AtomicBool,
 }
 
-/// One of them: from when on it is made, no change is missed.
+/// A caller that waits for a resource. It misses no change from its creation on.
 pub(super) struct KeyWaiter<'a> {
     waiters: &'a Waiters,
     key: &'a ResourceKey,
@@ -36,7 +36,7 @@ impl Waiters {
         KeyWaiter { waiters: self, key, change }
     }
 
-    /// Waits until somebody waits.
+    /// Waits until there is a waiting caller.
     pub(super) async fn arrival(&self) {
         loop {
             let arrived = self.arrived.notified();
@@ -47,19 +47,19 @@ impl Waiters {
         }
     }
 
-    /// Whether somebody waits, or has come since this was last asked.
+    /// Whether a caller waits now, or has come since the last call of this function.
     pub(super) fn were_there(&self) -> bool {
         self.has_come.swap(false, Ordering::Relaxed) || !self.lock().is_empty()
     }
 
-    /// Tells those who wait for a resource.
+    /// Wakes the callers that wait for a resource.
     pub(super) fn wake(&self, key: &ResourceKey) {
         if let Some(change) = self.lock().get(key) {
             change.notify_waiters();
         }
     }
 
-    /// Tells all, when changes may have been missed.
+    /// Wakes all callers, because changes may have been missed.
     pub(super) fn wake_all(&self) {
         self.lock().values().for_each(|change| change.notify_waiters());
     }
@@ -71,7 +71,7 @@ impl Waiters {
 }
 
 impl KeyWaiter<'_> {
-    /// What is over after a change from now on, whenever it is waited for.
+    /// Returns a future that completes after any change from now on, even one before its first poll.
     pub(super) fn change(&self) -> impl Future<Output = ()> + '_ {
         self.change.notified()
     }
@@ -80,7 +80,7 @@ impl KeyWaiter<'_> {
 impl Drop for KeyWaiter<'_> {
     fn drop(&mut self) {
         let mut waiting = self.waiters.lock();
-        // The map's own and this one: nobody else waits.
+        // Only the map and this waiter hold it: no other caller waits.
         if Arc::strong_count(&self.change) <= 2 {
             waiting.remove(self.key);
         }

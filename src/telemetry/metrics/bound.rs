@@ -1,11 +1,12 @@
-//! Instruments that are bound to their attributes, a table for each thread.
+//! Instruments bound to their attributes, in one table per thread.
 
 use std::collections::HashMap;
 
-/// So many are kept for each name. Beyond that they are bound anew: who provokes so many different ones pays for it.
+/// The number of instruments kept for each name. Beyond it they are bound again, at the cost of the requests that
+/// provoke that many different ones.
 const KEPT_MAX: usize = 128;
 
-/// What was bound, by a name of the configuration and by what else tells them apart.
+/// Bound instruments, by a name of the configuration and by further attributes.
 #[derive(Debug)]
 pub(super) struct BoundTable<Of, Bound>(HashMap<String, Vec<(Of, Bound)>>);
 
@@ -16,7 +17,8 @@ impl<Of, Bound> Default for BoundTable<Of, Bound> {
 }
 
 impl<Of: PartialEq, Bound> BoundTable<Of, Bound> {
-    /// What is bound under this name; it is made where there is none. With few of a name a look at each is the fastest.
+    /// Returns the instrument with this name and these attributes, and binds it if there is none. The search is linear,
+    /// which is fastest for a few instruments of a name.
     pub(super) fn get(&mut self, name: &str, of: Of, bind: impl FnOnce(&Of) -> Bound) -> Option<&Bound> {
         if !self.0.contains_key(name) {
             self.0.insert(name.to_owned(), Vec::new());

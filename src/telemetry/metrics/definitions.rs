@@ -1,45 +1,45 @@
-//! Every metric, defined once: its name, unit and attributes. `docs/telemetry.md` lists the same, and a test compares.
+//! Every metric, defined once with its name, unit and attributes. A test compares them with `docs/telemetry.md`.
 //!
-//! Names follow the semantic conventions of OpenTelemetry where these have one. Values of attributes come from the
-//! configuration or from a fixed list of words: never from a request's key, path or fields.
+//! Names follow the semantic conventions of OpenTelemetry if these define one. The values of attributes come from the
+//! configuration or from a fixed list of words, never from a request's key, path or fields.
 
-/// What kind of instrument a metric is.
+/// The kind of instrument of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows.
+    /// A number that only grows.
     Counter,
-    /// How often a value was in each range.
+    /// The number of values in each range.
     Histogram,
-    /// What something is now.
+    /// A current value.
     Gauge,
 }
 
 /// One metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Its name in OpenTelemetry.
+    /// The name in OpenTelemetry.
     pub name: &'static str,
-    /// Its kind.
+    /// The kind of instrument.
     pub kind: Kind,
-    /// Its unit, as UCUM writes it.
+    /// The unit, in UCUM notation.
     pub unit: &'static str,
-    /// Its attributes.
+    /// The names of the attributes.
     pub attributes: &'static [&'static str],
-    /// What it tells.
+    /// The description.
     pub about: &'static str,
 }
 
-/// The method of a request, of the known ones.
+/// The method of a request, if it is a known one.
 pub const METHOD: &str = "http.request.method";
 /// The status of a response.
 pub const STATUS: &str = "http.response.status_code";
-/// The path of a route, as the configuration has it.
+/// The path of a route, as in the configuration.
 pub const HTTP_ROUTE: &str = "http.route";
-/// `http` or `https`.
+/// The scheme, `http` or `https`.
 pub const SCHEME: &str = "url.scheme";
-/// The status of a failure of the server, or what has failed.
+/// The status of a server failure, or the kind of the failure.
 pub const ERROR: &str = "error.type";
-/// The host of a server, as the configuration has it.
+/// The host of a server, as in the configuration.
 pub const SERVER: &str = "server.address";
 /// The port of a server.
 pub const PORT: &str = "server.port";
@@ -47,21 +47,21 @@ pub const PORT: &str = "server.port";
 pub const UPSTREAM: &str = "ifmatch.upstream";
 /// The name of a route.
 pub const ROUTE: &str = "ifmatch.route";
-/// What was decided of a request: the code of a refusal, or a word of the access log.
+/// The verdict on a request: the code of a refusal, or a word of the access log.
 pub const VERDICT: &str = "ifmatch.verdict";
-/// What a probe has found.
+/// The result of a probe.
 pub const FOUND: &str = "ifmatch.probe.found";
-/// What was done to a lease.
+/// The event in the life of a lease.
 pub const LEASE_EVENT: &str = "ifmatch.lease.event";
 /// The state of a lease.
 pub const LEASE_STATE: &str = "ifmatch.lease.state";
-/// Why something was refused.
+/// The reason for a refusal.
 pub const REASON: &str = "ifmatch.reason";
-/// What a store was asked for.
+/// The operation of a store.
 pub const STORE_OPERATION: &str = "ifmatch.store.operation";
-/// What is waited for.
+/// The queue in which a request waits.
 pub const QUEUE: &str = "ifmatch.queue";
-/// Where a body is kept.
+/// The place where a body is kept.
 pub const PLACE: &str = "ifmatch.body.place";
 
 const fn metric(
@@ -74,7 +74,7 @@ const fn metric(
     Metric { name, kind, unit, attributes, about }
 }
 
-/// How long requests took.
+/// The duration of requests.
 pub const SERVER_DURATION: Metric = metric(
     "http.server.request.duration",
     Kind::Histogram,
@@ -82,10 +82,10 @@ pub const SERVER_DURATION: Metric = metric(
     &[METHOD, SCHEME, STATUS, HTTP_ROUTE, ROUTE, ERROR],
     "From the end of a request's head to the end of its answer",
 );
-/// Requests that are being handled.
+/// The number of requests that are being handled.
 pub const ACTIVE_REQUESTS: Metric =
     metric("http.server.active_requests", Kind::Gauge, "{request}", &[], "Requests that are being handled");
-/// How long exchanges with servers took.
+/// The duration of exchanges with servers.
 pub const CLIENT_DURATION: Metric = metric(
     "http.client.request.duration",
     Kind::Histogram,
@@ -93,7 +93,7 @@ pub const CLIENT_DURATION: Metric = metric(
     &[METHOD, SCHEME, STATUS, SERVER, PORT, ERROR],
     "From connecting to a server to the head of its response; probes too",
 );
-/// Whether servers are well.
+/// The health of servers.
 pub const UPSTREAM_UP: Metric = metric(
     "ifmatch.upstream.up",
     Kind::Gauge,
@@ -101,7 +101,7 @@ pub const UPSTREAM_UP: Metric = metric(
     &[UPSTREAM, SERVER, PORT],
     "1 for a server that gets requests, 0 for one whose health checks fail",
 );
-/// What is under way with servers.
+/// The number of exchanges under way with servers.
 pub const UPSTREAM_ACTIVE: Metric = metric(
     "ifmatch.upstream.active_requests",
     Kind::Gauge,
@@ -109,7 +109,7 @@ pub const UPSTREAM_ACTIVE: Metric = metric(
     &[UPSTREAM, SERVER, PORT],
     "Exchanges that are under way with a server",
 );
-/// What waits for servers.
+/// The number of requests that wait for servers.
 pub const UPSTREAM_WAITERS: Metric = metric(
     "ifmatch.upstream.waiters",
     Kind::Gauge,
@@ -117,10 +117,10 @@ pub const UPSTREAM_WAITERS: Metric = metric(
     &[UPSTREAM, SERVER, PORT],
     "Requests that wait because a server has as many exchanges as it may",
 );
-/// What was decided.
+/// The verdicts on requests.
 pub const VERDICTS: Metric =
     metric("ifmatch.verdicts", Kind::Counter, "{request}", &[ROUTE, VERDICT], "What was decided of requests");
-/// What would have been decided.
+/// The verdicts that routes with `observe` would have given.
 pub const OBSERVED: Metric = metric(
     "ifmatch.observed.verdicts",
     Kind::Counter,
@@ -128,7 +128,7 @@ pub const OBSERVED: Metric = metric(
     &[ROUTE, VERDICT],
     "What would have been decided of writes on routes that only watch",
 );
-/// How long writes waited.
+/// The time for which writes waited for their claims.
 pub const CLAIM_WAIT: Metric = metric(
     "ifmatch.claim.wait",
     Kind::Histogram,
@@ -136,7 +136,7 @@ pub const CLAIM_WAIT: Metric = metric(
     &[ROUTE],
     "How long a write waited for other writes on its resource; 0 where nothing was in its way",
 );
-/// Writes and grants that wait.
+/// The number of writes and grants that wait.
 pub const WAITERS: Metric = metric(
     "ifmatch.waiters",
     Kind::Gauge,
@@ -144,7 +144,7 @@ pub const WAITERS: Metric = metric(
     &[QUEUE],
     "Requests that wait for their turn at a claim or a lease",
 );
-/// Probes.
+/// The number of probes.
 pub const PROBES: Metric = metric(
     "ifmatch.probes",
     Kind::Counter,
@@ -152,7 +152,7 @@ pub const PROBES: Metric = metric(
     &[ROUTE, FOUND],
     "Questions to upstreams for the current state of a resource",
 );
-/// Writes whose outcome cannot be known.
+/// The number of writes whose outcome cannot be known.
 pub const DOUBTS_MADE: Metric = metric(
     "ifmatch.doubts.made",
     Kind::Counter,
@@ -160,7 +160,7 @@ pub const DOUBTS_MADE: Metric = metric(
     &[],
     "Writes that ended without a known outcome, as this process recorded them",
 );
-/// Doubts that are over.
+/// The number of doubts that are over.
 pub const DOUBTS_RESOLVED: Metric = metric(
     "ifmatch.doubts.resolved",
     Kind::Counter,
@@ -168,12 +168,12 @@ pub const DOUBTS_RESOLVED: Metric = metric(
     &[],
     "Doubts that were over when this process put the next write in their place",
 );
-/// Doubts that hold a resource.
+/// The number of doubts that hold a resource.
 pub const DOUBTS: Metric =
     metric("ifmatch.doubts", Kind::Gauge, "{doubt}", &[], "Doubts that hold a resource now, in the whole store");
-/// Records.
+/// The number of records.
 pub const RECORDS: Metric = metric("ifmatch.records", Kind::Gauge, "{record}", &[], "Records in the store");
-/// What they take.
+/// The memory that records take.
 pub const RECORD_BYTES: Metric = metric(
     "ifmatch.records.size",
     Kind::Gauge,
@@ -181,10 +181,10 @@ pub const RECORD_BYTES: Metric = metric(
     &[],
     "Memory of this process that records take, where the store is in it; `store.max_size` is the most",
 );
-/// Leases.
+/// The number of leases.
 pub const LEASES: Metric =
     metric("ifmatch.leases", Kind::Gauge, "{lease}", &[LEASE_STATE], "Leases in the store that are held or remembered");
-/// What became of leases.
+/// The number of lease events.
 pub const LEASE_EVENTS: Metric = metric(
     "ifmatch.lease.events",
     Kind::Counter,
@@ -192,7 +192,7 @@ pub const LEASE_EVENTS: Metric = metric(
     &[ROUTE, LEASE_EVENT],
     "What was done to leases by this process; `lost` counts requests whose lease had ended",
 );
-/// How long a store took.
+/// The duration of store operations.
 pub const STORE_DURATION: Metric = metric(
     "ifmatch.store.duration",
     Kind::Histogram,
@@ -200,7 +200,7 @@ pub const STORE_DURATION: Metric = metric(
     &[STORE_OPERATION],
     "How long operations of the store took, failed ones too",
 );
-/// What a store did not do.
+/// The number of failed store operations.
 pub const STORE_ERRORS: Metric = metric(
     "ifmatch.store.errors",
     Kind::Counter,
@@ -208,7 +208,7 @@ pub const STORE_ERRORS: Metric = metric(
     &[STORE_OPERATION, ERROR],
     "Operations of the store that failed",
 );
-/// Tags that changed by themselves.
+/// The number of responses whose tag changed without a write.
 pub const FLAPPING: Metric = metric(
     "ifmatch.tags.flapping",
     Kind::Counter,
@@ -216,7 +216,7 @@ pub const FLAPPING: Metric = metric(
     &[ROUTE],
     "Responses whose tag had changed with no write between",
 );
-/// What bodies take.
+/// The memory and spool space that bodies take.
 pub const BODY_BYTES: Metric = metric(
     "ifmatch.body.held",
     Kind::Gauge,
@@ -224,7 +224,7 @@ pub const BODY_BYTES: Metric = metric(
     &[PLACE],
     "What bodies take of body_memory_total and of spool_total",
 );
-/// Connections that were closed for what their clients do.
+/// The number of connections that were closed because of their clients' behaviour.
 pub const CONNECTIONS_REFUSED: Metric = metric(
     "ifmatch.connections.refused",
     Kind::Counter,
@@ -232,7 +232,7 @@ pub const CONNECTIONS_REFUSED: Metric = metric(
     &[REASON],
     "Connections that were closed for what their clients do (docs/floods.md)",
 );
-/// Log lines that were not written.
+/// The number of log lines that were not written.
 pub const LINES_DROPPED: Metric = metric(
     "ifmatch.log.dropped",
     Kind::Counter,
@@ -241,7 +241,7 @@ pub const LINES_DROPPED: Metric = metric(
     "Log lines that were dropped because standard error took no more",
 );
 
-/// All of them, in the order of the documentation.
+/// All metrics, in the order of the documentation.
 pub const ALL: &[Metric] = &[
     SERVER_DURATION,
     ACTIVE_REQUESTS,
@@ -269,8 +269,8 @@ pub const ALL: &[Metric] = &[
     LINES_DROPPED,
 ];
 
-/// The upper bounds of the ranges of all histograms, in seconds: those of the conventions, with finer ones below, where
-/// answers from memory are, and one above, where waits for a claim end by default.
+/// The upper bounds of the ranges of all histograms, in seconds. To those of the conventions come finer ones below, for
+/// answers from memory, and one above, for the default time limit of waits for a claim.
 pub const BOUNDARIES: [f64; 19] = [
     0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
     30.0,

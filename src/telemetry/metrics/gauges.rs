@@ -1,4 +1,4 @@
-//! What is there now: read off its owners when somebody asks for the metrics, so that it costs requests nothing.
+//! Current values, read from their owners when the metrics are collected, so that they cost requests nothing.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -13,57 +13,57 @@ use super::{
 };
 use crate::{core::counts::Counts, telemetry::lines};
 
-/// One server as an operator sees it.
+/// The state of one server, for operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerState {
-    /// The name of its upstream.
+    /// The name of the upstream.
     pub upstream: String,
-    /// `host:port`.
+    /// The `host:port` of the server.
     pub server: String,
-    /// Whether it is checked at all.
+    /// Whether the server has active health checks.
     pub is_checked: bool,
-    /// Whether its checks failed, so that it gets no requests.
+    /// Whether the checks failed, so that the server receives no requests.
     pub is_down: bool,
-    /// Whether it could not be connected to a moment ago, so that it comes after the others.
+    /// Whether a connection failed a moment ago, so that the server is tried after the others.
     pub comes_last: bool,
-    /// Exchanges under way with it.
+    /// The number of exchanges under way with the server.
     pub in_use: usize,
-    /// Requests that wait because there are as many as there may be.
+    /// The number of requests that wait because the server has the maximum of exchanges.
     pub waiting: usize,
 }
 
-/// Whoever holds something that is counted.
+/// An owner of counted things.
 pub trait Gauged: Send + Sync {
-    /// Requests that are being handled.
+    /// Returns the number of requests that are being handled.
     fn active_requests(&self) -> u64 {
         0
     }
 
-    /// Requests that wait for a claim, and those that wait for a lease.
+    /// Returns the numbers of requests that wait for a claim, and for a lease.
     fn waiters(&self) -> (u64, u64) {
         (0, 0)
     }
 
-    /// Bytes of bodies in memory, and in spool files.
+    /// Returns the bytes of bodies in memory, and in spool files.
     fn body_bytes(&self) -> (u64, u64) {
         (0, 0)
     }
 
-    /// The servers of all upstreams.
+    /// Returns the servers of all upstreams.
     fn servers(&self) -> Vec<ServerState> {
         Vec::new()
     }
 
-    /// The records of the store, if their number is known.
+    /// Returns the counts of the records in the store, if they are known.
     fn counts(&self) -> Option<Counts> {
         None
     }
 }
 
-/// Who is asked, as long as they live.
+/// The owners, as long as they live.
 static OWNERS: Mutex<Vec<Weak<dyn Gauged>>> = Mutex::new(Vec::new());
 
-/// Asks this owner too from now on, as long as it lives.
+/// Adds an owner, whose values are read as long as it lives.
 pub fn watch<T: Gauged + 'static>(owner: &Arc<T>) {
     let owner: Weak<dyn Gauged> = Arc::<T>::downgrade(owner);
     let mut owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,7 +71,7 @@ pub fn watch<T: Gauged + 'static>(owner: &Arc<T>) {
     owners.push(owner);
 }
 
-/// What each owner says.
+/// Returns a value from each owner.
 fn each<T>(of: impl Fn(&dyn Gauged) -> T) -> Vec<T> {
     let owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
     owners.iter().filter_map(Weak::upgrade).map(|owner| of(owner.as_ref())).collect()
@@ -85,7 +85,7 @@ fn counted() -> Option<Counts> {
     each(|owner| owner.counts()).into_iter().flatten().next()
 }
 
-/// Makes the gauges.
+/// Creates the gauges.
 pub(super) fn observe(meter: &Meter) {
     gauge(meter, &define::ACTIVE_REQUESTS, |gauge| gauge.observe(sum(|owner| owner.active_requests()), &[]));
     gauge(meter, &define::WAITERS, |gauge| {

@@ -2,12 +2,12 @@
 //!
 //! # Design
 //!
-//! *Why are the instruments global?* They are the process's, like its log: a probe deep in the guard counts itself, and
-//! no function has to carry them there. Where nobody reads metrics there are none ([`get`] is `None`), and a request pays
-//! for one look at a flag.
+//! *Why are the instruments global?* They belong to the process, like its log: a probe deep in the guard counts
+//! itself, and no function has to pass them on. If metrics have no reader there are no instruments ([`get`] returns
+//! `None`), and a request pays for one look at a flag.
 //!
-//! *Why bound instruments?* To find the place of a measurement by its attributes costs several times what the
-//! measurement itself does. Those of each request are looked up once a thread ([`requests`]).
+//! *Why bound instruments?* Looking up a measurement by its attributes costs several times as much as the measurement.
+//! Each thread looks up the instruments that every request needs only once ([`requests`]).
 
 use std::sync::OnceLock;
 
@@ -41,7 +41,7 @@ pub use store::StoreOperation;
 
 static METRICS: OnceLock<Metrics> = OnceLock::new();
 
-/// The instruments, for everything that is not counted by itself with each request.
+/// The instruments of the process.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Option<Registry>,
@@ -61,12 +61,12 @@ pub struct Metrics {
     connections_refused: Counter<u64>,
 }
 
-/// The instruments, where somebody reads them.
+/// Returns the instruments, if metrics have a reader.
 pub fn get() -> Option<&'static Metrics> {
     METRICS.get()
 }
 
-/// All metrics in the text form of Prometheus, for `/metrics`; empty where nothing is measured.
+/// Returns all metrics in the text format of Prometheus, for `/metrics`; empty if nothing is measured.
 pub fn prometheus_text() -> String {
     let Some(registry) = get().and_then(|metrics| metrics.registry.as_ref()) else { return String::new() };
     let text = TextEncoder::new().encode_to_string(&registry.gather());
@@ -79,8 +79,8 @@ pub fn prometheus_text() -> String {
 /// The content type of [`prometheus_text`].
 pub const PROMETHEUS_CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 
-/// Begins to measure: for Prometheus if it is `scraped`, and for OTLP if there is an exporter. Only the first call of a
-/// process does anything.
+/// Starts the metrics: for Prometheus if they are `scraped`, and for OTLP if there is an exporter. Only the first call
+/// in a process has an effect.
 pub(super) fn start(
     resource: Resource,
     scraped: bool,
@@ -93,7 +93,7 @@ pub(super) fn start(
         provider = provider.with_reader(exporter.build()?);
     }
     if let Some(exporter) = exporter {
-        // Its interval is that of OTEL_METRIC_EXPORT_INTERVAL, else a minute.
+        // The reader exports at the interval of OTEL_METRIC_EXPORT_INTERVAL, by default a minute.
         provider = provider.with_reader(PeriodicReader::builder(exporter).build());
     }
     let _ = METRICS.set(Metrics::new(registry, provider.build()));
@@ -125,12 +125,12 @@ impl Metrics {
         }
     }
 
-    /// Where all of it comes together, for the last export.
+    /// Returns the provider of all instruments, for the last export.
     pub(super) fn provider(&self) -> &SdkMeterProvider {
         &self.provider
     }
 
-    /// Lets what is watched for its first occurrence stand at zero before it: Prometheus sees no growth in a series that
+    /// Initializes to zero the counters whose first increment matters: Prometheus sees no growth in a series that
     /// begins with one.
     pub fn begin_at_zero<'a>(&self, routes: impl Iterator<Item = &'a str>) {
         self.doubts_made.add(0, &[]);
@@ -150,37 +150,37 @@ impl Metrics {
         }
     }
 
-    /// A probe, and what it has found.
+    /// Counts a probe and its result.
     pub fn probed(&self, route: &str, found: &'static str) {
         self.probes.add(1, &[route_attribute(route), KeyValue::new(define::FOUND, found)]);
     }
 
-    /// A write on a route that only watches, and what would have become of it.
+    /// Counts a write on a route with `observe`, and the verdict that it would have had.
     pub fn observed(&self, route: &str, verdict: &'static str) {
         self.observed.add(1, &[route_attribute(route), KeyValue::new(define::VERDICT, verdict)]);
     }
 
-    /// Something that was done to a lease, or has become of one.
+    /// Counts an event in the life of a lease.
     pub fn lease(&self, route: &str, event: &'static str) {
         self.lease_events.add(1, &[route_attribute(route), KeyValue::new(define::LEASE_EVENT, event)]);
     }
 
-    /// A response with another tag than the one before, and no write between.
+    /// Counts a response whose tag differs from the one before, with no write between.
     pub fn flapped(&self, route: &str) {
         self.unstable_tags.add(1, &[route_attribute(route)]);
     }
 
-    /// A connection that was closed at once, and why.
+    /// Counts a connection that was closed at once, and the reason.
     pub fn connection_refused(&self, reason: &'static str) {
         self.connections_refused.add(1, &[KeyValue::new(define::REASON, reason)]);
     }
 
-    /// A write whose outcome cannot be known.
+    /// Counts a write whose outcome cannot be known.
     pub fn doubt_made(&self) {
         self.doubts_made.add(1, &[]);
     }
 
-    /// A doubt that is over, with the next write in its place.
+    /// Counts a doubt that is over and is replaced by the next write.
     pub fn doubt_resolved(&self) {
         self.doubts_resolved.add(1, &[]);
     }

@@ -1,4 +1,4 @@
-//! What is measured of every request and of every exchange with a server.
+//! The measurements of every request and of every exchange with a server.
 
 use std::{cell::RefCell, sync::Weak, time::Duration};
 
@@ -11,7 +11,7 @@ use opentelemetry::{
 use super::{Metrics, bound::BoundTable, definitions as define};
 use crate::config::Route;
 
-/// The methods that have a value of their own in metrics.
+/// The methods that metrics name; all others are `_OTHER`.
 const KNOWN: [Method; 9] = [
     Method::GET,
     Method::HEAD,
@@ -24,29 +24,29 @@ const KNOWN: [Method; 9] = [
     Method::PATCH,
 ];
 
-/// A request that is over.
+/// A finished request.
 #[derive(Clone, Copy, Debug)]
 pub struct EndedRequest<'a> {
-    /// Its method.
+    /// The method.
     pub method: &'a Method,
-    /// Whether it came over TLS.
+    /// Whether the request came over TLS.
     pub is_tls: bool,
-    /// The status of its answer; 0 where none was sent.
+    /// The status of the answer; 0 if none was sent.
     pub status: u16,
-    /// The route that it took.
+    /// The route that the request took.
     pub route: Option<&'a std::sync::Arc<Route>>,
-    /// What was decided of it.
+    /// The verdict.
     pub verdict: &'static str,
-    /// How long it took.
+    /// How long the request took.
     pub duration: Duration,
-    /// How long it waited for its claim, if it took one.
+    /// How long the request waited for its claim, if it took one.
     pub claim_wait: Option<Duration>,
 }
 
-/// What tells the measurements of requests on one route apart.
+/// The labels that tell the measurements of requests on one route apart.
 #[derive(PartialEq)]
 struct OutcomeLabels {
-    /// The route by its place, which the instruments below keep from being taken by another one.
+    /// The address of the route. The weak reference in [`OfRequests`] keeps it from being reused by another route.
     route: usize,
     method: &'static str,
     is_tls: bool,
@@ -61,7 +61,7 @@ struct OfRequests {
     _route: Option<Weak<Route>>,
 }
 
-/// What tells the measurements of exchanges with one server apart.
+/// The labels that tell the measurements of exchanges with one server apart.
 #[derive(PartialEq)]
 struct Exchanged {
     method: &'static str,
@@ -74,7 +74,7 @@ thread_local! {
     static EXCHANGES: RefCell<BoundTable<Exchanged, BoundHistogram<f64>>> = RefCell::default();
 }
 
-/// A method as metrics name it.
+/// Returns the name of a method in metrics.
 pub fn known(method: &Method) -> &'static str {
     KNOWN.iter().find(|known| *known == method).map_or("_OTHER", |known| match *known {
         Method::GET => "GET",
@@ -90,7 +90,7 @@ pub fn known(method: &Method) -> &'static str {
 }
 
 impl Metrics {
-    /// Measures a request that is over.
+    /// Measures a finished request.
     pub fn request(&self, ended: &EndedRequest<'_>) {
         let EndedRequest { is_tls, status, verdict, .. } = *ended;
         let route = ended.route.map_or(0, |route| std::sync::Arc::as_ptr(route).addr());
@@ -129,8 +129,8 @@ impl Metrics {
         }
     }
 
-    /// Measures an exchange with a server, `host:port` as the configuration has it: its status, or why it has none. It has
-    /// no method where not even a connection was made.
+    /// Measures an exchange with a server, a `host:port` as in the configuration: its status, or the reason why it has
+    /// none. Without a connection there is no method either.
     pub fn exchange(
         &self,
         server: &str,
@@ -167,14 +167,14 @@ impl Metrics {
     }
 }
 
-/// What names a server.
+/// Returns the attributes that name a server.
 pub(super) fn server_attributes(server: &str) -> impl Iterator<Item = KeyValue> {
     let (host, port) = host_and_port(server);
     let port = port.map(|port| KeyValue::new(define::PORT, i64::from(port)));
     std::iter::once(KeyValue::new(define::SERVER, host.to_owned())).chain(port)
 }
 
-/// The parts of `host:port`; a Unix socket has no port.
+/// Splits `host:port`; a Unix socket has no port.
 pub(in crate::telemetry) fn host_and_port(server: &str) -> (&str, Option<u16>) {
     match server.rsplit_once(':') {
         Some((host, port)) => match port.parse() {

@@ -1,4 +1,4 @@
-//! What is measured of the store's operations: how long they take, and which fail.
+//! The measurements of store operations: their durations and failures.
 
 use std::time::Duration;
 
@@ -6,27 +6,27 @@ use opentelemetry::KeyValue;
 
 use super::{Metrics, definitions as define};
 
-/// The names of a store's errors in metrics.
+/// The name in metrics of a store that cannot be reached or does not answer in time.
 pub const UNAVAILABLE: &str = "unavailable";
-/// The store has no room.
+/// The name in metrics of a store without room.
 pub const FULL: &str = "full";
 
 /// An operation of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreOperation {
-    /// Tell the time.
+    /// Returns the store's time.
     Now,
-    /// Read a record.
+    /// Reads a record.
     Read,
-    /// Replace a record.
+    /// Replaces a record.
     Swap,
 }
 
 impl StoreOperation {
-    /// All of them, each at the place of its number.
+    /// All operations, each at the index of its discriminant.
     pub(super) const ALL: [Self; 3] = [Self::Now, Self::Read, Self::Swap];
 
-    /// Its name in metrics.
+    /// Returns the name in metrics.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Now => "now",
@@ -37,7 +37,7 @@ impl StoreOperation {
 }
 
 impl Metrics {
-    /// Records how long an operation took.
+    /// Measures how long an operation took.
     pub fn store_answered(&self, operation: StoreOperation, took: Duration) {
         if let Some(duration) = self.store_durations.get(operation as usize) {
             duration.record(took.as_secs_f64());
@@ -54,7 +54,7 @@ fn failure(operation: StoreOperation, word: &'static str) -> [KeyValue; 2] {
     [KeyValue::new(define::STORE_OPERATION, operation.word()), KeyValue::new(define::ERROR, word)]
 }
 
-/// The attributes of every failure that can occur.
+/// Returns the attributes of every failure that can occur.
 pub(super) fn failures() -> impl Iterator<Item = [KeyValue; 2]> {
     let unavailable = StoreOperation::ALL.map(|operation| failure(operation, UNAVAILABLE));
     unavailable.into_iter().chain([failure(StoreOperation::Swap, FULL)])

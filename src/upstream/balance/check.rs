@@ -1,4 +1,4 @@
-//! Active health checks: each server is asked again and again, by itself, on a runtime that carries no requests.
+//! Active health checks: each server is probed regularly, on a runtime that carries no requests.
 
 use std::{
     sync::{
@@ -23,7 +23,7 @@ use crate::{
     upstream::{Purpose, connection::Connected, connector, dial, peer::Resolver},
 };
 
-/// Begins the checks of an upstream that wants them, on this runtime. They end with its configuration.
+/// Begins the checks of an upstream that has them configured, on this runtime. They end with its configuration.
 pub(super) fn begin(runtime: Option<&Handle>, upstream: &Arc<Upstream>, servers: &Arc<UpstreamServers>) {
     let checks = runtime.zip(upstream.health.as_ref());
     for (index, server) in servers.list.iter().enumerate() {
@@ -31,7 +31,7 @@ pub(super) fn begin(runtime: Option<&Handle>, upstream: &Arc<Upstream>, servers:
             Some((runtime, _)) => {
                 drop(runtime.spawn(check(Arc::downgrade(upstream), index, Arc::clone(server))));
             }
-            // Nobody will find out that it is well again.
+            // Without checks, nothing would find out that the server is well again.
             None => drop(server.set_down(false)),
         }
     }
@@ -49,7 +49,7 @@ async fn check(upstream: Weak<Upstream>, index: usize, server: Arc<UpstreamServe
         };
         let asked = timeout(health.timeout, ask(&connector, &resolver, &upstream, index, &health.question));
         let answer = asked.await.unwrap_or(Err("no answer in time".to_owned()));
-        // Of the server and not of this task: a reload begins the tasks anew, and not what was found out.
+        // The streak belongs to the server and not to this task: a reload restarts the tasks but keeps the findings.
         let news = Streak(server.streak()).after(answer.is_ok(), server.is_down(), &health);
         if let Some(down) = news
             && server.set_down(down)
@@ -70,7 +70,7 @@ fn tell(upstream: &Upstream, server: &UpstreamServer, down: bool, reason: &str) 
     }
 }
 
-/// Whether a server is well; else what is wrong with it.
+/// Checks once whether a server is well. The error is the reason that it is not.
 async fn ask(
     connector: &Arc<Connector>,
     resolver: &Resolver,
@@ -83,7 +83,7 @@ async fn ask(
     let dialled = dial((connector, Purpose::Read), resolver, upstream, name, true).await.map_err(failed)?;
     let HealthProbe::Http { path, status } = question else { return Ok(()) };
     let head = head(upstream.host_header.for_server(name).unwrap_or(name), path).map_err(|error| error.to_string())?;
-    // The connection is closed with the exchange: a kept one would hide that no new one can be made.
+    // The exchange closes the connection: a kept one would hide that no new one can be made.
     let exchange = Connected::new(dialled, index, None).send(Box::new(head), &Body::empty()).await.map_err(failed)?;
     let found = exchange.head().status.as_u16();
     if status.contains(&found) { Ok(()) } else { Err(format!("it answered {found}")) }
@@ -96,11 +96,11 @@ fn head(host: &str, path: &str) -> pingora::Result<RequestHeader> {
     Ok(head)
 }
 
-/// How many answers in a row spoke against what is held to be the case.
+/// The number of consecutive answers that contradict the server's current state.
 struct Streak<'a>(&'a AtomicUsize);
 
 impl Streak<'_> {
-    /// What is to be held to be the case after another answer, if that changes.
+    /// Counts another answer, and returns whether the server is now down if that changes.
     fn after(&self, is_well: bool, is_down: bool, health: &HealthCheck) -> Option<bool> {
         if is_well != is_down {
             self.0.store(0, Ordering::Relaxed);
@@ -115,10 +115,10 @@ impl Streak<'_> {
     }
 }
 
-/// Up to a tenth more or less, so that many proxies do not ask at the same moment.
+/// Varies the interval by up to a tenth, so that many proxies do not check at the same moment.
 fn with_jitter(interval: Duration) -> Duration {
     let tenth = interval / 10;
-    // Without random numbers of the system the checks are as good, if less evenly spread.
+    // If the system has no random numbers, the checks still work but are less evenly spread.
     let part = u32::try_from(random_u64().unwrap_or_default() % 2001).unwrap_or_default();
     interval.saturating_sub(tenth) + tenth * part / 1000
 }
@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    /// What is held to be the case after each answer, beginning with a server that is up.
+    /// Returns whether the server is down after each answer, beginning with a server that is up.
     fn states(answers: &[bool]) -> Vec<bool> {
         let (count, mut down) = (AtomicUsize::new(0), false);
         let streak = Streak(&count);

@@ -1,15 +1,15 @@
-//! The servers of upstreams: which one a request goes to, on the guarded path and beside it.
+//! The servers of upstreams, and the choice of one for each request, on the guarded path and beside it.
 //!
 //! # Design
 //!
-//! *Who gets what?* A request on a guarded resource goes to the server that its key hashes to, and to another one only
-//! while that one is down, or cannot be connected to. So whoever reads what was just written asks where it was
-//! written. Other requests are spread as `balance` says.
+//! *Which server gets a request?* On a guarded resource, it is the server that the key hashes to. Another one is used
+//! only while that server is down or cannot be connected to. So a client that reads what was just written reaches the
+//! server where it was written. Other requests are spread by `balance`.
 //!
-//! *Why does no request go to a server that is down, even if all are?* Who configures a check says by it that such a
-//! server must not be asked: it may be starting, read-only or cut off from its data. A check that asks for the wrong
-//! thing is seen at once this way, in the log and in each answer, and not only when a server is lost.
-//! A server that could not be connected to, without a check that says so, only goes to the end of the line.
+//! *Why does no request go to a server that is down, even if all are?* By configuring a check, the author states that
+//! a server which fails it must get no requests: the server may be starting, read-only or cut off from its data. So a
+//! check of the wrong thing shows at once, in the log and in each answer, and not only when a server is lost. A server
+//! that could not be connected to, but that no check reports as down, only goes to the end of the line.
 
 use std::{
     collections::HashMap,
@@ -28,26 +28,26 @@ use order::Order;
 use server::UpstreamServer;
 pub(crate) use server::{Full, Slot};
 
-/// By what a server is chosen.
+/// The way in which a server is chosen.
 #[derive(Clone, Copy, Debug)]
 pub enum Choice<'a> {
-    /// Each in its turn.
+    /// Each server in turn.
     Turn,
-    /// What this hashes to.
+    /// The server that these bytes hash to.
     Hash(&'a [u8]),
-    /// This one and no other: what was judged by its answer, or written there, concerns no other one.
+    /// This server only: what its answer decided, or what was written there, concerns no other server.
     Only(usize),
 }
 
-/// An upstream of a configuration that somebody may use still, and its servers.
+/// The upstreams of configurations that may still be in use, with their servers.
 type KnownUpstream = HashMap<usize, (Weak<Upstream>, Arc<UpstreamServers>)>;
 
-/// The servers of all upstreams. What is known of a server outlives the configuration that names it.
+/// The servers of all upstreams. The state of a server outlives the configuration that names it.
 #[derive(Default)]
 pub struct Upstreams {
-    /// By the address of the upstream, which the weak reference keeps from being given to another one.
+    /// The upstreams by address. The weak reference keeps an address from being given to another upstream.
     known: RwLock<KnownUpstream>,
-    /// Where health checks run.
+    /// The runtime of the health checks.
     checks: Option<Handle>,
 }
 
@@ -58,19 +58,19 @@ impl fmt::Debug for Upstreams {
 }
 
 impl Upstreams {
-    /// Those whose servers are checked, where the configuration says so, on this runtime.
+    /// Creates a set of upstreams whose servers are checked on this runtime, if the configuration has checks.
     pub fn checked_on(runtime: Handle) -> Self {
         Self { checks: Some(runtime), ..Self::default() }
     }
 
-    /// Begins the checks of all servers of a configuration, before the first request goes there.
+    /// Begins the checks of all servers of a configuration, before the first request goes to them.
     pub fn prepare(&self, config: &Config) {
         for route in &config.routes {
             self.of(&route.upstream);
         }
     }
 
-    /// The servers of an upstream.
+    /// Returns the servers of an upstream.
     pub(crate) fn of(&self, upstream: &Arc<Upstream>) -> Arc<UpstreamServers> {
         let address = Arc::as_ptr(upstream).addr();
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
@@ -100,7 +100,7 @@ impl Upstreams {
             order: Order::of(&upstream.servers, &upstream.weights),
             is_checked: upstream.health.is_some(),
         });
-        // An upstream of a configuration that nobody uses any more.
+        // Removes the upstreams of configurations that are no longer in use.
         known.retain(|_, (upstream, _)| upstream.strong_count() > 0);
         known.insert(address, (Arc::downgrade(upstream), Arc::clone(&servers)));
         drop(known);
@@ -108,7 +108,7 @@ impl Upstreams {
         servers
     }
 
-    /// How all servers are, in the order of their names.
+    /// Returns the state of every server, sorted by name.
     pub fn states(&self) -> Vec<ServerState> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let in_use = known.values().filter(|(upstream, _)| upstream.strong_count() > 0);
@@ -135,7 +135,7 @@ pub(crate) struct UpstreamServers {
 }
 
 impl UpstreamServers {
-    /// The servers to try, by their places in the configuration, in this order; none where all are down.
+    /// Returns the servers to try, in this order, as indexes in the configuration. None if all are down.
     pub(crate) fn order(&self, choice: Choice<'_>) -> Vec<usize> {
         let mut order = match choice {
             Choice::Turn => self.order.by_turn(),
@@ -143,19 +143,19 @@ impl UpstreamServers {
             Choice::Only(server) => vec![server],
         };
         order.retain(|server| self.list.get(*server).is_some_and(|server| !server.is_down()));
-        // A stable sort: of those that are well the first one stays the first.
+        // The sort is stable: the first of the servers that are well stays first.
         order.sort_by_key(|server| self.list.get(*server).is_some_and(|server| server.comes_last()));
         order
     }
 
-    /// Notes whether a server could be connected to.
+    /// Notes whether a connection to a server succeeded.
     pub(crate) fn connected(&self, server: usize, succeeded: bool) {
         if let Some(server) = self.list.get(server) {
             server.connected(succeeded);
         }
     }
 
-    /// A slot of this server, within the limits of its upstream.
+    /// Returns a slot of this server, within the limits of its upstream.
     pub(crate) async fn slot(&self, server: usize, upstream: &Upstream) -> Result<Slot, Full> {
         match self.list.get(server) {
             Some(server) => server.slot(&upstream.connections).await,
@@ -163,7 +163,7 @@ impl UpstreamServers {
         }
     }
 
-    /// A slot of this server, if one is free at this moment.
+    /// Returns a slot of this server, if one is free at this moment.
     pub(crate) fn try_slot(&self, server: usize) -> Result<Slot, Full> {
         self.list.get(server).ok_or(Full)?.try_slot()
     }

@@ -1,14 +1,14 @@
-//! In which order the servers of an upstream are tried: pure, but for whose turn it is.
+//! The order in which an upstream's servers are tried. Pure, except for the counter of turns.
 //!
 //! # Design
 //!
 //! *Why pingora's ring and not its load balancer?* The ring (`pingora-ketama`) is consistent hashing itself. The load
-//! balancer around it knows servers by the addresses that they had when they were last looked up, leaves out unix
-//! sockets, and has its own idea of who is well; here a server is what its author wrote, its name is looked up when
-//! it is connected to, and a server that refused a connection goes to the end of the line for both ways of a request.
+//! balancer around it identifies servers by the addresses of their last look-up, leaves out unix sockets, and judges
+//! health in its own way. Here a server is the name that its author wrote, and the proxy looks it up when it connects.
+//! A server that refused a connection goes to the end of the line on both paths of a request.
 //!
-//! *How is a name on a ring of addresses?* By an address that is made of the hash of the name: the ring does
-//! nothing with addresses but hash them once more.
+//! *How does a name get onto a ring of addresses?* By an address made from the hash of the name: the ring only hashes
+//! addresses once more.
 
 use std::{
     collections::HashMap,
@@ -18,18 +18,18 @@ use std::{
 
 use pingora_ketama::{Bucket, Continuum};
 
-/// The servers of an upstream, each by its place in the configuration.
+/// The servers of an upstream, each by its index in the configuration.
 pub(super) struct Order {
     ring: Continuum,
     on_ring: HashMap<SocketAddr, usize>,
-    /// Whose turn it is, over and over; each server as often as its weight says, and as evenly as that goes.
+    /// The cycle of turns. Each server appears as often as its weight requires, spread as evenly as possible.
     turns: Vec<usize>,
     next: AtomicUsize,
     count: usize,
 }
 
 impl Order {
-    /// Of these servers; one without a weight has the weight 1.
+    /// Makes the order of these servers. One without a weight has the weight 1.
     pub(super) fn of(names: &[String], weights: &[u32]) -> Self {
         let weighted = || names.iter().zip(weights.iter().copied().chain(std::iter::repeat(1)));
         let buckets = weighted().map(|(name, weight)| Bucket::new(place(name), weight.max(1))).collect::<Vec<_>>();
@@ -42,15 +42,15 @@ impl Order {
         }
     }
 
-    /// All servers, beginning with the one whose turn it is.
+    /// Returns all servers, beginning with the one whose turn it is.
     pub(super) fn by_turn(&self) -> Vec<usize> {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         let from = turn.checked_rem(self.turns.len()).unwrap_or(0);
         self.each_once(self.turns.iter().cycle().skip(from).take(self.turns.len()).copied())
     }
 
-    /// All servers, beginning with the one that this hashes to. Where that one is not there, what hashed to it is spread
-    /// over the others, and all else stays where it was.
+    /// Returns all servers, beginning with the one that these bytes hash to. If that server is gone, only its keys
+    /// move, spread over the others.
     pub(super) fn by_hash(&self, what: &[u8]) -> Vec<usize> {
         if self.count == 1 {
             return vec![0];
@@ -72,13 +72,13 @@ impl Order {
     }
 }
 
-/// The address that stands for a name on the ring.
+/// Returns the address that stands for a name on the ring.
 fn place(name: &str) -> SocketAddr {
     let hash = u128::from_le_bytes(*blake3::hash(name.as_bytes()).as_bytes().first_chunk().unwrap_or(&[0; 16]));
     SocketAddr::new(IpAddr::V6(Ipv6Addr::from_bits(hash)), 0)
 }
 
-/// The smooth weighted round robin of nginx: `a a b a c a a` rather than `a a a a a b c`.
+/// Makes the smooth weighted round robin of nginx: `a a b a c a a` rather than `a a a a a b c`.
 fn turns(weights: &[u32]) -> Vec<usize> {
     let total: i64 = weights.iter().copied().map(i64::from).sum();
     let mut standing = vec![0_i64; weights.len()];
@@ -151,7 +151,7 @@ mod tests {
         assert!((1600..=2400).contains(&counts[2]), "{counts:?}");
     }
 
-    /// Two proxies in front of the same servers agree, in whatever order they name them.
+    /// Two proxies in front of the same servers agree, in whatever order they list them.
     #[test]
     fn a_hash_goes_by_names_and_not_by_places() {
         let (there, here) = (names(3), names(3).into_iter().rev().collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! One server of an upstream: whether it is well, and how many exchanges are under way with it.
+//! One server of an upstream: its health, and the number of exchanges under way with it.
 
 use std::{
     sync::{
@@ -15,33 +15,33 @@ use tokio::{
 
 use crate::config::ConnectionLimits;
 
-/// How long a server that could not be connected to comes after all others: long enough that a server which is gone
-/// costs few requests a second attempt, short enough that one which came back has its share soon.
+/// How long a server that could not be connected to comes after all others. Long enough that a lost server costs few
+/// requests a second attempt, and short enough that a recovered one soon gets its share.
 const LAST_AFTER_FAILURE: Duration = Duration::from_secs(2);
 
-/// When the process began, about.
+/// The approximate time at which the process began.
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// What is known of a server, shared by all configurations that name it.
+/// The state of a server, shared by all configurations that name it.
 #[derive(Debug)]
 pub(super) struct UpstreamServer {
     pub(super) name: String,
-    /// Whether its health checks failed.
+    /// Whether the server's health checks failed.
     down: AtomicBool,
-    /// Until when it comes last, in milliseconds since the start; 0 for never.
+    /// The time until which the server comes last, in milliseconds since the start. 0 for never.
     last_until: AtomicU64,
-    /// Answers of its checks in a row that speak against what it is held to be.
+    /// The number of consecutive check answers that contradict the server's current state.
     streak: AtomicUsize,
     max: usize,
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
 
-/// One exchange of those that a server has at once; over when it is dropped.
+/// The right to have one exchange with a server. Dropping it ends the exchange's share.
 #[derive(Debug)]
 pub(crate) struct Slot(#[expect(dead_code, reason = "it is held, and dropped")] OwnedSemaphorePermit);
 
-/// A server that has as many exchanges as it is given.
+/// The error of a server that already has the maximum number of exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -63,12 +63,12 @@ impl UpstreamServer {
         self.max
     }
 
-    /// Exchanges under way.
+    /// Returns the number of exchanges under way.
     pub(super) fn in_use(&self) -> usize {
         self.max.saturating_sub(self.slots.available_permits())
     }
 
-    /// Requests that wait for one to end.
+    /// Returns the number of requests that wait for a slot.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
@@ -81,18 +81,18 @@ impl UpstreamServer {
         &self.streak
     }
 
-    /// Notes what its health checks say; true if that is news.
+    /// Notes the result of the server's health checks. Returns true if the state changed.
     pub(super) fn set_down(&self, down: bool) -> bool {
         self.down.swap(down, Ordering::Relaxed) != down
     }
 
-    /// Whether it could not be connected to a moment ago.
+    /// Whether a connection to the server failed a moment ago.
     pub(super) fn comes_last(&self) -> bool {
         let until = self.last_until.load(Ordering::Relaxed);
         until != 0 && since_start() < until
     }
 
-    /// Notes whether it could be connected to.
+    /// Notes whether a connection to the server succeeded.
     pub(super) fn connected(&self, succeeded: bool) {
         if !succeeded {
             let until = since_start().saturating_add(u64::try_from(LAST_AFTER_FAILURE.as_millis()).unwrap_or(u64::MAX));
@@ -102,7 +102,7 @@ impl UpstreamServer {
         }
     }
 
-    /// A slot, if one is free.
+    /// Returns a slot, if one is free.
     pub(super) fn try_slot(&self) -> Result<Slot, Full> {
         match Arc::clone(&self.slots).try_acquire_owned() {
             Ok(permit) => Ok(Slot(permit)),
@@ -110,7 +110,7 @@ impl UpstreamServer {
         }
     }
 
-    /// A slot, when one is free: those who wait get theirs in the order in which they came.
+    /// Waits for a free slot. Requests get their slots in the order of arrival.
     pub(super) async fn slot(&self, limits: &ConnectionLimits) -> Result<Slot, Full> {
         if let Ok(slot) = self.try_slot() {
             return Ok(slot);
@@ -125,7 +125,7 @@ impl UpstreamServer {
     }
 }
 
-/// One request that waits for a slot.
+/// A request that waits for a slot.
 struct SlotWaiter<'a>(&'a AtomicUsize);
 
 impl<'a> SlotWaiter<'a> {
@@ -156,7 +156,7 @@ mod tests {
     #[tokio::test]
     async fn a_slot_is_free_again_when_its_exchange_is_over() {
         let server = UpstreamServer::new("a:1", 1);
-        let slot = server.slot(&limits(0)).await.expect("it is idle");
+        let slot = server.slot(&limits(0)).await.expect("the server is idle");
         assert_eq!((server.in_use(), server.try_slot().err()), (1, Some(Full)));
         drop(slot);
         assert!(server.try_slot().is_ok());
@@ -165,7 +165,7 @@ mod tests {
     #[tokio::test]
     async fn a_wait_for_a_slot_is_bounded() {
         let server = UpstreamServer::new("a:1", 1);
-        let _slot = server.try_slot().expect("it is idle");
+        let _slot = server.try_slot().expect("the server is idle");
         assert_eq!(server.slot(&limits(1)).await.err(), Some(Full));
         assert_eq!(server.waiting(), 0);
     }
@@ -174,7 +174,7 @@ mod tests {
     async fn who_waits_is_served_when_a_slot_is_free() {
         let server = UpstreamServer::new("a:1", 1);
         let limits = ConnectionLimits { queue_max_wait: Duration::from_secs(10), ..limits(1) };
-        let slot = server.try_slot().expect("it is idle");
+        let slot = server.try_slot().expect("the server is idle");
         let (waited, ()) = tokio::join!(server.slot(&limits), async move { drop(slot) });
         assert!(waited.is_ok());
     }
@@ -182,7 +182,7 @@ mod tests {
     #[tokio::test]
     async fn nobody_waits_beyond_the_most_who_may() {
         let server = UpstreamServer::new("a:1", 1);
-        let _slot = server.try_slot().expect("it is idle");
+        let _slot = server.try_slot().expect("the server is idle");
         let limits = ConnectionLimits { queue_max_wait: Duration::from_secs(600), ..limits(0) };
         assert_eq!(server.slot(&limits).await.err(), Some(Full));
     }

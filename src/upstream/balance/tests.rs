@@ -1,4 +1,4 @@
-//! What is known of servers, over several generations of a configuration.
+//! The state of servers over several generations of a configuration.
 
 use super::*;
 use crate::{
@@ -17,7 +17,7 @@ fn what_is_known_of_a_server_outlives_its_configuration() {
     let upstreams = Upstreams::default();
     let (first, before) = of(&upstreams, &["a:1", "b:1"]);
     before.connected(0, false);
-    let _slot = before.try_slot(1).expect("it is idle");
+    let _slot = before.try_slot(1).expect("the server is idle");
     let (_second, after) = of(&upstreams, &["b:1", "a:1"]);
     drop((first, before));
     assert_eq!(after.order(Choice::Turn), [0, 1], "a comes last");
@@ -29,7 +29,7 @@ fn what_is_known_of_a_server_outlives_its_configuration() {
 fn a_server_with_another_limit_is_counted_anew() {
     let upstreams = Upstreams::default();
     let (_first, before) = of(&upstreams, &["a:1"]);
-    let _slot = before.try_slot(0).expect("it is idle");
+    let _slot = before.try_slot(0).expect("the server is idle");
     let connections = ConnectionLimits { max: 1, ..ConnectionLimits::default() };
     let second = Arc::new(Upstream { connections, ..upstream(&["a:1"]) });
     assert!(upstreams.of(&second).try_slot(0).is_ok());

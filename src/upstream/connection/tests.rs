@@ -1,4 +1,4 @@
-//! Requests on the wire, interim and early responses, timeouts.
+//! Requests on the wire, interim and early responses, and timeouts.
 
 use bytes::Bytes;
 use http::Method;
@@ -21,19 +21,19 @@ use crate::{
 
 const TOO_LARGE: &[u8] = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno";
 
-/// More than any socket buffers, so that an upstream that does not read stops us.
+/// More than any socket buffers hold, so that an upstream that does not read stops the proxy.
 fn large_body() -> Body {
     body(vec![7; 64 * 1024 * 1024])
 }
 
-/// The status of the answer to a PUT, or why there is none.
+/// Returns the status of the answer to a PUT, or why there is none.
 async fn put(server: &str, body: &Body, timeout: Duration) -> Result<u16, Failure> {
     let upstream = Arc::new(Upstream { timeout, ..upstream(&[server]) });
     let exchange = write(&Exchanger::new(), &upstream, Method::PUT, body).await?;
     Ok(exchange.head().status.as_u16())
 }
 
-/// Runs a script on the first connection; what it returns keeps the connection open.
+/// Runs a script on the first connection. Its return value keeps the connection open.
 fn script<F, T>(listener: TcpListener, steps: impl FnOnce(TcpStream) -> F + Send + 'static) -> JoinHandle<T>
 where
     F: Future<Output = T> + Send,
@@ -71,7 +71,7 @@ async fn an_upstream_that_never_stops_sending_interim_responses_is_given_up() {
     assert_eq!(put(&server, &body("x"), PATIENCE).await, Err(Failure::Abandoned { timed_out: false }));
 }
 
-/// RFC 9110 section 15.2.2: nobody asked for another protocol.
+/// RFC 9110 section 15.2.2: the proxy requested no other protocol.
 #[tokio::test]
 async fn switching_protocols_is_no_answer() {
     let (listener, server) = listen().await;
@@ -80,7 +80,7 @@ async fn switching_protocols_is_no_answer() {
     assert_eq!(put(&server, &body("x"), PATIENCE).await, Err(Failure::Abandoned { timed_out: false }));
 }
 
-/// RFC 9112 section 6.1: a coding that was not asked for would reach the client undecoded.
+/// RFC 9112 section 6.1: a coding that the proxy did not offer would reach the client undecoded.
 #[tokio::test]
 async fn an_unknown_transfer_coding_is_no_answer() {
     let (listener, server) = listen().await;
@@ -89,7 +89,7 @@ async fn an_unknown_transfer_coding_is_no_answer() {
     assert_eq!(put(&server, &body("x"), PATIENCE).await, Err(Failure::Abandoned { timed_out: false }));
 }
 
-/// RFC 9112 section 9.5: the upstream refuses early and reads on.
+/// RFC 9112 section 9.5: the upstream refuses early and continues reading.
 #[tokio::test]
 async fn an_early_refusal_ends_the_upload() {
     let (listener, server) = listen().await;

@@ -1,4 +1,4 @@
-//! Heads on both ways through the proxy.
+//! Heads in both directions through the proxy.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn request(method: Method, target: &str, fields: &[(&'static str, &'static str)]
     head
 }
 
-/// A request as pingora hands it over from HTTP/2: the authority is a part of the URI.
+/// Returns a request as pingora delivers it from HTTP/2: the authority is a part of the URI.
 fn h2_request(fields: &[(&'static str, &'static str)]) -> RequestHeader {
     let uri = "http://h2.example/a?b=c";
     let mut head: RequestHeader = http::Request::put(uri).body(()).unwrap().into_parts().0.into();
@@ -35,7 +35,7 @@ fn values<'a>(fields: &'a HeaderMap, name: &str) -> Vec<&'a str> {
     fields.get_all(name).iter().map(|value| value.to_str().unwrap()).collect()
 }
 
-/// What the upstream would see.
+/// Returns the head that the upstream would see.
 fn on_the_wire(head: &RequestHeader) -> String {
     let mut fields = Vec::new();
     head.header_to_h1_wire(&mut fields);
@@ -105,7 +105,7 @@ fn the_upstream_is_spoken_to_in_http_1_1() {
     assert_eq!(request_head(&h2_request(&[]), 0).unwrap().version, Version::HTTP_11);
 }
 
-/// RFC 9110 section 8.6: a method that expects content says when there is none.
+/// RFC 9110 section 8.6: a method that expects content states that there is none.
 #[test]
 fn an_empty_body_has_a_length_only_where_the_method_expects_one() {
     let length = |method: Method, len: u64| {
@@ -178,7 +178,7 @@ fn host_is_the_authority_of_the_request() {
     assert_eq!(host(request(Method::GET, "/a", &[("Host", "x:81")])), "x:81");
 }
 
-/// RFC 9112 section 3.2: an HTTP/1.0 client may have sent none.
+/// RFC 9112 section 3.2: an HTTP/1.0 client may have sent no Host.
 #[test]
 fn a_request_without_an_authority_has_no_host_yet() {
     let head = request_head(&request(Method::GET, "/a", &[]), 0).unwrap();
@@ -212,7 +212,7 @@ fn hop_by_hop_fields_of_a_response_end_here() {
     assert_eq!(names, ["etag", "via"]);
 }
 
-/// The framing fields and the version of a framed response.
+/// Returns the framing fields of a framed response, and checks its version.
 fn framed(status: u16, fields: &[(&'static str, &'static str)], method: Method, version: Version) -> String {
     let mut client = request(method, "/a", &[]);
     client.set_version(version);
@@ -250,7 +250,7 @@ fn a_204_has_no_length() {
     assert_eq!(framed(204, &[("Content-Length", "0")], Method::PUT, Version::HTTP_11), "");
 }
 
-/// RFC 9110 section 8.6: HEAD and 304 tell the length of what GET and 200 would have carried.
+/// RFC 9110 section 8.6: HEAD and 304 state the length that GET and 200 would have carried.
 #[test]
 fn the_length_of_another_response_is_kept() {
     assert_eq!(framed(200, &[("Content-Length", "5")], Method::HEAD, Version::HTTP_11), "5");

@@ -1,4 +1,4 @@
-//! What becomes of requests over HTTP/2 that do not go well. The servers follow a script, over real sockets.
+//! The fate of HTTP/2 requests that do not go well. The servers follow a script, over real sockets.
 
 use std::sync::{
     Arc,
@@ -27,7 +27,8 @@ use crate::{
 
 type Stream = (Request<RecvStream>, SendResponse<Bytes>);
 
-/// A server of HTTP/2 without TLS that answers each request by itself, with the number of its connections so far.
+/// Runs an HTTP/2 server without TLS that answers each request on its own. Returns it with the number of connections
+/// so far.
 async fn serve<F>(answer: impl Fn(Stream) -> F + Clone + Send + Sync + 'static) -> (Arc<Upstream>, Arc<AtomicUsize>)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -101,7 +102,7 @@ async fn a_large_body_arrives_and_its_connection_is_used_again() {
     assert_eq!(connections.load(Ordering::Relaxed), 1);
 }
 
-/// Trailers end at this hop, and are no reason to give the connection up.
+/// Trailers end at this hop, and are no reason to close the connection.
 #[tokio::test]
 async fn trailers_end_the_response() {
     let (upstream, connections) = serve(|(_, mut respond)| async move {
@@ -119,7 +120,7 @@ async fn trailers_end_the_response() {
     assert_eq!(connections.load(Ordering::Relaxed), 1);
 }
 
-/// To give a write up is to close its connection: `late_max` counts from there.
+/// To give up a write means to close its connection: `late_max` counts from there.
 #[tokio::test]
 async fn an_exchange_that_is_given_up_closes_its_connection() {
     let (listener, name) = listen().await;
@@ -135,12 +136,12 @@ async fn an_exchange_that_is_given_up_closes_its_connection() {
     tokio::time::timeout(PATIENCE, script).await.expect("the connection ends").unwrap();
 }
 
-/// Resets the stream of each request with this reason when its head has come.
+/// Resets the stream of each request with this reason once its head has come.
 async fn resetting(reason: h2::Reason) -> Arc<Upstream> {
     serve(move |(_, mut respond)| async move { respond.send_reset(reason) }).await.0
 }
 
-/// RFC 9113 section 8.7: a refused stream was not touched, and neither is one with a body that was on its way.
+/// RFC 9113 section 8.7: a refused stream was not acted on, even if its body was on the way.
 #[tokio::test]
 async fn a_refused_write_was_not_sent() {
     let upstream = resetting(h2::Reason::REFUSED_STREAM).await;
@@ -150,7 +151,7 @@ async fn a_refused_write_was_not_sent() {
     }
 }
 
-/// Any other reset leaves open whether the server has acted.
+/// Any other reset leaves it open whether the server has acted.
 #[tokio::test]
 async fn a_reset_write_is_in_doubt() {
     for reason in [h2::Reason::INTERNAL_ERROR, h2::Reason::CANCEL, h2::Reason::HTTP_1_1_REQUIRED, h2::Reason::NO_ERROR]
@@ -163,7 +164,7 @@ async fn a_reset_write_is_in_doubt() {
     }
 }
 
-/// A server that reads the first request and says GOAWAY with this last stream, then closes.
+/// Runs a server that reads the first request, sends GOAWAY with this last stream, and closes.
 async fn leaving(last_stream: u32) -> Arc<Upstream> {
     let (listener, name) = listen().await;
     tokio::spawn(async move {
@@ -201,7 +202,7 @@ async fn until_headers(stream: &mut TcpStream) {
     }
 }
 
-/// RFC 9113 section 6.8: what comes after the last stream was not acted on, what comes before it may have been.
+/// RFC 9113 section 6.8: streams after the last one were not acted on. Those up to it may have been.
 #[tokio::test]
 async fn a_server_that_leaves_says_which_writes_it_has_taken() {
     let of = |last_stream| async move {
@@ -211,13 +212,13 @@ async fn a_server_that_leaves_says_which_writes_it_has_taken() {
     assert_eq!(of(1).await, Some(Failure::Abandoned { timed_out: false }));
 }
 
-/// RFC 9113 section 8.1: the answer comes before the end of the upload, which is then stopped.
+/// RFC 9113 section 8.1: the answer comes before the end of the upload, which then stops.
 #[tokio::test]
 async fn an_early_answer_is_read_although_the_upload_is_stopped() {
     let (upstream, _) = serve(|(_, mut respond)| async move {
         let response = Response::builder().status(413).body(()).unwrap();
         let mut stream = respond.send_response(response, false).unwrap();
-        // The rest of the request is dropped with it: the library then resets the stream with NO_ERROR.
+        // The rest of the request is dropped here: the library then resets the stream with NO_ERROR.
         stream.send_data("too large".into(), true).unwrap();
     })
     .await;
@@ -226,7 +227,7 @@ async fn an_early_answer_is_read_although_the_upload_is_stopped() {
     assert_eq!(collect(&mut exchange).await.unwrap(), b"too large");
 }
 
-/// A tag labels whole bodies only: a reset in the middle is no end, and one right after the head is none either.
+/// A tag labels whole bodies only: a reset in the middle or right after the head is no end.
 #[tokio::test]
 async fn a_response_that_breaks_off_is_not_whole() {
     for begun in ["", "begun"] {
@@ -261,7 +262,7 @@ async fn a_response_that_breaks_off_is_not_whole() {
     }
 }
 
-/// RFC 9113 section 8.7: a read that a server refused on an idle connection is sent again, on another one.
+/// RFC 9113 section 8.7: a read that a server refused on an idle connection is sent again on another one.
 #[tokio::test]
 async fn a_read_that_was_refused_on_a_pooled_connection_is_sent_again() {
     let requests = Arc::new(AtomicUsize::new(0));

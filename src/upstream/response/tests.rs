@@ -1,4 +1,4 @@
-//! Bodies of responses in every framing of RFC 9112 section 6.3.
+//! Response bodies in every framing of RFC 9112 section 6.3.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::{
     },
 };
 
-/// An exchange whose upstream sends these bytes and closes, or keeps the connection open as long as `_held` lives.
+/// An exchange whose upstream sends these bytes. It then closes, or keeps the connection open as long as `_held`
+/// lives.
 struct Case {
     exchange: Exchange,
     exchanger: Exchanger,
@@ -48,13 +49,13 @@ impl Case {
         Self::begin(Method::GET, response, false, PATIENCE).await
     }
 
-    /// Finishes the exchange: whether its connection can be used again.
+    /// Finishes the exchange. Returns whether its connection can be used again.
     async fn reusable_when_finished(self) -> bool {
         self.exchange.finish().await;
         Self::is_pooled(&self.exchanger, &self.upstream).await
     }
 
-    /// Discards the rest of the response: whether its connection can be used again.
+    /// Discards the rest of the response. Returns whether its connection can be used again.
     async fn reusable_when_discarded(self) -> bool {
         self.exchange.discard().await;
         Self::is_pooled(&self.exchanger, &self.upstream).await
@@ -94,7 +95,7 @@ async fn a_body_without_framing_ends_with_its_connection() {
     assert!(!case.reusable_when_finished().await);
 }
 
-/// RFC 9112 section 6.3, rule 1: the length tells what GET would have got.
+/// RFC 9112 section 6.3, rule 1: the length is that of the response to GET.
 #[tokio::test]
 async fn the_response_to_head_has_no_body() {
     let mut case = Case::open(Method::HEAD, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").await;
@@ -130,7 +131,7 @@ async fn a_connection_is_not_kept_while_a_part_of_the_body_is_unread() {
     assert!(!case.reusable_when_finished().await);
 }
 
-/// RFC 9112 section 9.2: what follows the response belongs to no request.
+/// RFC 9112 section 9.2: bytes after the response belong to no request.
 #[tokio::test]
 async fn a_connection_with_bytes_after_the_response_is_not_kept() {
     let mut case = Case::open(Method::GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK").await;
@@ -138,7 +139,7 @@ async fn a_connection_with_bytes_after_the_response_is_not_kept() {
     assert!(!case.reusable_when_finished().await);
 }
 
-/// RFC 9112 section 8: asked again, a body that broke off does not turn complete.
+/// RFC 9112 section 8: a body that broke off does not become complete when it is read again.
 #[tokio::test]
 async fn a_body_that_breaks_off_stays_broken() {
     let mut case = Case::closed("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello").await;
@@ -258,7 +259,7 @@ async fn the_length_in_a_response_to_head_is_not_too_large() {
     assert!(matches!(whole, Ok(BufferedBody::Complete(body)) if body.is_empty()));
 }
 
-/// RFC 9110 section 14.1.2: the last byte of a range is part of it, the end of ours is not.
+/// RFC 9110 section 14.1.2: the last byte of an HTTP range is included. The end of a range here is not.
 #[test]
 fn a_part_is_cut_across_chunks() {
     let chunks = ["con", "te", "nt"].map(|text| Bytes::from_static(text.as_bytes()));

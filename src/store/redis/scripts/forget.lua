@@ -1,4 +1,4 @@
--- KEYS: record, floors, records, idle. ARGV: bucket, resource, for how many milliseconds it was idle.
+-- KEYS: record, floors, records, idle. ARGV: bucket, resource, the idle time in milliseconds.
 local time = redis.call('TIME')
 local last = time[1] * 1000 + math.floor(time[2] / 1000) - ARGV[3]
 local since = redis.call('ZSCORE', KEYS[4], ARGV[2])

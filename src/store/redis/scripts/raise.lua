@@ -1,6 +1,6 @@
 -- KEYS: floors, counter. ARGV: first bucket, last bucket.
 local time = redis.call('TIME')
--- As digits: Lua would write a large number with an exponent.
+-- Formatted as digits, because Lua would write a large number with an exponent.
 local revision = string.format('%.0f', redis.call('INCR', KEYS[2]))
 local floors = {}
 for bucket = tonumber(ARGV[1]), tonumber(ARGV[2]) do

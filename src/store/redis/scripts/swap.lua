@@ -1,8 +1,8 @@
 -- KEYS: record, floors, counter, records, idle.
--- ARGV: bucket, expected revision, text, from when on it is idle or '', resource, capacity, channel.
+-- ARGV: bucket, expected revision, text, the time from which it is idle or '', resource, capacity, channel.
 local time = redis.call('TIME')
 local record = redis.call('GET', KEYS[1])
--- The floor is of interest only where there is no record.
+-- The floor matters only if there is no record.
 local floor = record and '0' or redis.call('HGET', KEYS[2], ARGV[1]) or '0'
 local function answer(what, counter)
     return { what, record, floor, counter, time[1], time[2] }
@@ -16,7 +16,7 @@ if not record and redis.call('ZCARD', KEYS[4]) >= tonumber(ARGV[6]) then
     return answer('full', redis.call('GET', KEYS[3]) or '0')
 end
 
--- As digits: Lua would write a large number with an exponent.
+-- Formatted as digits, because Lua would write a large number with an exponent.
 local revision = string.format('%.0f', redis.call('INCR', KEYS[3]))
 redis.call('SET', KEYS[1], revision .. ' ' .. ARGV[3])
 if not record then
