@@ -201,7 +201,7 @@ async fn serves(command: &str) {
 fn names_what_exists(command: &str) {
     let words = command.split_whitespace().skip(1).collect::<Vec<_>>();
     let file = match words[..] {
-        ["test", "--test", binary, module] => format!("tests/{binary}/{module}.rs"),
+        ["test", "--test", binary, module] => format!("tests/{binary}/{}.rs", module.replace("::", "/")),
         ["+nightly", "fuzz", "run", target] => format!("fuzz/fuzz_targets/{target}.rs"),
         _ => panic!("nobody knows how to try {command:?}"),
     };

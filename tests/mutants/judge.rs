@@ -21,7 +21,8 @@ use super::{
 const GENERAL: [&str; 4] = [
     "lib",
     "simulation",
-    "proxy doubts:: lease_uses:: leases:: local_verdicts:: outcomes:: overlaps:: related:: unclaimed_writes::",
+    "proxy admin_leases:: azure_leases:: doubts:: lease_uses:: leases::native:: local_verdicts:: outcomes:: overlaps:: \
+     related:: unclaimed_writes::",
     "proxy early_verdicts:: forwarded_conditions:: idempotency:: lease_waiting:: preconditions:: refused_untouched:: \
      reload:: store_outage:: tags_after_writes::",
 ];

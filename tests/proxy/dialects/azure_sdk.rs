@@ -8,7 +8,7 @@ use std::{net::SocketAddr, path::PathBuf, process::Command};
 use tokio::task::spawn_blocking;
 
 use crate::{
-    example_files::start_in_front_of,
+    operations::example_files::start_in_front_of,
     support::{clients, nginx::Nginx, proxy::Proxy},
 };
 

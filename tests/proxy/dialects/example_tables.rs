@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Mutex};
 
 use crate::{
-    example_files::start_in_front_of,
+    operations::example_files::start_in_front_of,
     support::{
         backend::{Answer, Backend, Request},
         proxy::Proxy,

@@ -5,7 +5,6 @@
 use std::{fs, net::SocketAddr, path::PathBuf};
 
 use crate::{
-    races::{only_winner, refused_but},
     support::{
         certificates::{Authority, Time},
         nginx::Nginx,
@@ -15,6 +14,7 @@ use crate::{
         tls::{Office, nginx, nginx_tls},
         wait::{until, within},
     },
+    writes::races::{only_winner, refused_but},
 };
 
 /// A proxy for this server; guarded below `/docs`, and not below `/open`.

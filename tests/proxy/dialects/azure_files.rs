@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use crate::{
-    example_files::start_in_front_of,
+    operations::example_files::start_in_front_of,
     support::{
         azure::{BLOCK, acquire, assert_common, assert_done, assert_error, lease, lease_of, put_blob},
         leases::{IDS, assert_absent_from_log},

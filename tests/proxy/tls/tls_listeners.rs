@@ -14,7 +14,6 @@ use std::{
 use tokio::task::JoinSet;
 
 use crate::{
-    races::{only_winner, refused_but},
     support::{
         backend::Backend,
         certificates::{Authority, Time},
@@ -25,6 +24,7 @@ use crate::{
         tls::{Curl, Office, Secure},
         wait::{until, within},
     },
+    writes::races::{only_winner, refused_but},
 };
 
 const NAME: &str = "proxy.example";

@@ -4,8 +4,7 @@
 use std::net::SocketAddr;
 
 use crate::{
-    races::{only_winner, refused_but},
-    shared_store::{addrs, pair},
+    stores::shared_store::{addrs, pair},
     support::{
         engines::Engine,
         nginx::Nginx,
@@ -13,6 +12,7 @@ use crate::{
         raw::{Connection, get, race_through, request_bytes},
         wait::within,
     },
+    writes::races::{only_winner, refused_but},
 };
 
 const WRITERS: usize = 32;

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use crate::{
-    balancing::{backend, configuration},
+    operations::balancing::{backend, configuration},
     support::{
         backend::{Answer, Backend},
         proxy::Proxy,

@@ -1,7 +1,7 @@
 //! What backends are told of clients, and what clients cannot make them believe (RFC 7239).
 
 use crate::{
-    balancing::{backend, configuration},
+    operations::balancing::{backend, configuration},
     support::{backend::Request, proxy::Proxy, raw::send},
 };
 

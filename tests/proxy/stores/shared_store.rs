@@ -3,7 +3,6 @@
 use std::{net::SocketAddr, time::Duration};
 
 use crate::{
-    races::{count_up, only_winner, refused_but},
     support::{
         backend::Backend,
         engines::{Engine, Redis},
@@ -13,6 +12,7 @@ use crate::{
         raw::{Connection, get, put_if_match, race_through, request_bytes, send},
         wait::within,
     },
+    writes::races::{count_up, only_winner, refused_but},
 };
 
 const DOC: &str = "/doc";

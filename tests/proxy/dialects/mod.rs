@@ -1,0 +1,12 @@
+//! Dialects: clients of Azure and S3, unchanged, in front of backends that know nothing of either.
+
+mod azure_conditions;
+mod azure_files;
+mod azure_leases;
+mod azure_missing;
+mod azure_operations;
+mod azure_ranges;
+mod azure_sdk;
+mod example_tables;
+mod s3;
+mod signed_requests;

@@ -1,0 +1,10 @@
+//! Leases: who gets one, how long it lasts, who waits for it, and what it means for reads and writes.
+
+mod lease_auth;
+mod lease_limits;
+mod lease_races;
+mod lease_reads;
+mod lease_uses;
+mod lease_waiting;
+mod native;
+mod shared_keys;

@@ -1,0 +1,18 @@
+//! Operations: starts, reloads and ends, health and load, and everything that an operator sees and does.
+
+mod admin_access;
+mod admin_command;
+mod admin_health;
+mod admin_leases;
+pub mod balancing;
+mod collected;
+mod console;
+mod draining;
+pub mod example_files;
+mod lifecycle;
+mod observe;
+mod reload;
+mod scraped;
+mod server_health;
+mod supervisor;
+mod worker_pool;

@@ -1,0 +1,14 @@
+//! Reads: the tags that they give, what is answered from memory, parts, and representations of every kind.
+
+mod coarse_tags;
+mod cors;
+mod dates;
+mod flapping_tags;
+mod http_behaviour;
+mod large_bodies;
+mod local_verdicts;
+mod partial;
+mod ranges;
+mod tag_sources;
+mod tags_on_the_way;
+mod variants;

@@ -1,0 +1,15 @@
+//! Security: hostile and malformed requests, limits, and the form of refusals.
+
+mod aborted_heads;
+mod bad_input;
+mod connection_fields;
+mod hosts;
+mod limits;
+mod mutated_input;
+mod open_input;
+mod refusal_form;
+mod refusals;
+mod refused_untouched;
+mod sent_fields;
+mod smuggling;
+mod weighed;

@@ -1,0 +1,5 @@
+//! Stores: leases on disk, proxies that share a store, and a store that fails.
+
+mod disk_crashes;
+pub mod shared_store;
+mod store_outage;

@@ -1,0 +1,4 @@
+//! TLS: certificates, protocols and names, towards clients and towards upstreams.
+
+mod tls_listeners;
+mod tls_upstreams;

@@ -1,0 +1,23 @@
+//! Writes: their preconditions, their order, their outcomes, and what is known after them.
+
+mod clients_gone;
+mod coarse_races;
+mod denied_states;
+mod doubts;
+mod early_answers;
+mod early_verdicts;
+mod forwarded_conditions;
+mod idempotency;
+mod outcomes;
+mod overlaps;
+mod preconditions;
+mod probes;
+pub mod races;
+mod related;
+mod requirements;
+mod slow_uploads;
+mod tags_after_writes;
+mod turns;
+mod unclaimed_writes;
+mod unreachable_upstream;
+mod variants_written;
