@@ -64,6 +64,7 @@ fn known(tag: &'static str) -> Known {
     Known { variant: VariantName([0; 16]), representation }
 }
 
+/// Rule 1: a record with a claim takes no second one.
 #[test]
 fn a_claimed_resource_cannot_be_claimed() {
     let mut resource = Resource::new();

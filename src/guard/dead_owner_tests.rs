@@ -35,6 +35,7 @@ async fn leave_mark(fixture: &Fixture, key: &str, is_claim: bool) {
     fixture.store.pass(1);
 }
 
+/// Rule 7: the `late_max` in the mark counts, and not that of the taker.
 #[tokio::test]
 async fn a_write_waits_for_as_long_as_that_of_the_dead_owner_may_come_late() {
     for is_claim in [true, false] {

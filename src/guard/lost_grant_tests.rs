@@ -42,6 +42,7 @@ async fn until_free(fixture: &Fixture, case: &str) {
 }
 
 /// With an id of the proxy's making, which its client was never told, and with one of the client's.
+/// Rule 15: no lease stands whose id nobody has.
 #[tokio::test]
 async fn a_grant_whose_answer_was_lost_is_taken_back() {
     for id in ["", ID] {

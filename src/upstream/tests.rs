@@ -189,7 +189,7 @@ async fn a_read_that_a_pooled_connection_swallowed_is_sent_again() {
     assert_eq!(collect(&mut exchange).await.unwrap(), b"again");
 }
 
-/// DESIGN, rule 6: the upstream would answer a second copy with 200.
+/// Rule 6: the upstream would answer a second copy with 200.
 #[tokio::test]
 async fn a_write_that_a_pooled_connection_swallowed_is_never_sent_again() {
     let (listener, server) = listen().await;

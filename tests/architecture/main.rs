@@ -12,6 +12,7 @@
 )]
 
 mod imports;
+mod rules;
 
 use std::{
     fs,

@@ -66,7 +66,7 @@ fn what_is_no_network_is_no_trusted_proxy() {
     assert_eq!(problems(&text), expected);
 }
 
-/// DESIGN, section 3, rule 14: one server under two addresses would have two records of one resource.
+/// Rule 14: one server under two addresses would have two records of one resource.
 #[test]
 fn one_server_has_one_name_however_it_is_addressed() {
     let pair = |one: &str, other: &str, lines: &str| {

@@ -67,6 +67,7 @@ async fn idle_connections_do_not_starve_health() {
 }
 
 /// Others hold every descriptor that there is, and health has its own.
+/// Rule 17: health answers when clients hold all other descriptors.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn health_has_descriptors_when_there_are_no_others() {
     let arena = Arena::before("", |setup| setup, ADMIN, None).await;

@@ -71,6 +71,7 @@ impl Fixture {
     }
 }
 
+/// Rule 3: a claim dropped without a verdict keeps others out until `late_max` has passed.
 #[tokio::test]
 async fn a_claim_that_is_dropped_is_a_doubt() {
     let fixture = Fixture::new();
@@ -141,7 +142,7 @@ async fn a_claim_may_begin_while_enough_is_left_before_its_deadline() {
     claim.settle(Outcome::NotApplied, None).await;
 }
 
-/// What the store tells of its time may be old when it arrives (rule 7).
+/// Rule 7: an owner also gives up by its own clock, because the store's time may be old when it arrives.
 #[tokio::test(start_paused = true)]
 async fn a_claim_may_not_begin_when_its_own_clock_says_that_too_little_is_left() {
     let fixture = Fixture::new();

@@ -37,6 +37,7 @@ async fn settle_down() {
     }
 }
 
+/// Rule 16: claims and unclaimed writes go strictly by order of arrival.
 #[tokio::test]
 async fn turns_come_in_the_order_of_arrival() {
     use Member::{Claim, Passing};

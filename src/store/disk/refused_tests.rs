@@ -49,6 +49,7 @@ fn on_disk(disk: &Disk) -> Vec<String> {
     contents.records.iter().map(|(key, _)| key.as_str().to_owned()).collect()
 }
 
+/// Rule 15: a grant that the disk refused is in force for nobody.
 #[tokio::test]
 async fn a_grant_that_cannot_be_written_is_not_in_force() {
     let disk = empty_disk();

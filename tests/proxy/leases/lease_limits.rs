@@ -110,7 +110,7 @@ async fn a_lease_that_was_not_granted_does_not_count() {
     }
 }
 
-/// A lease is never forgotten for want of room (rule 8).
+/// Rule 8: a lease is never forgotten for want of room.
 #[tokio::test]
 async fn a_full_store_grants_nothing_and_forgets_nothing() {
     let (_backend, proxy) = start(|setup| setup.store("capacity = 1").route("lease.max_per_principal = 1")).await;

@@ -282,7 +282,7 @@ async fn a_lease_runs_out_by_itself() {
     assert!(acquire(addr, DOC, "30").await.fence > grant.fence);
 }
 
-/// A secret stands in the answer to the one who acquired it, and nowhere else (rule 11).
+/// Rule 11: a secret stands in the answer to the one who acquired it, and nowhere else.
 #[tokio::test]
 async fn no_answer_and_no_log_line_tells_an_id() {
     let (_backend, proxy) = start(|setup| setup).await;

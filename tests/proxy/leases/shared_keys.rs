@@ -46,6 +46,7 @@ fn writes(backend: &Backend) -> usize {
     backend.requests().iter().filter(|request| !matches!(&*request.method, "GET" | "HEAD")).count()
 }
 
+/// Rule 10: a route without leases refuses writes beside the lease of another route.
 #[tokio::test]
 async fn a_lease_is_honoured_by_every_guarded_route_that_reaches_its_resource() {
     let (backend, proxy) = start("").await;
@@ -137,6 +138,7 @@ async fn a_write_by_another_route_takes_a_lease_that_has_run_out() {
 }
 
 /// The parts of a drawing share its key: a DELETE of one of them is a write to the drawing, not its end.
+/// Rule 10: a DELETE of a part leaves the lease, and one of the leased target ends it.
 #[tokio::test]
 async fn only_a_deletion_of_what_was_leased_ends_the_lease() {
     const WHOLE: &str = "/drawings/7";

@@ -94,7 +94,7 @@ async fn where_leases_guard_reads_these_need_the_store_too() {
     redis.signal("CONT");
 }
 
-/// DESIGN, section 3, rule 17: that a store can be read says nothing of its writes.
+/// Rule 17: a store that can be read says nothing of its writes, which have a readiness of their own.
 #[tokio::test]
 async fn a_proxy_whose_store_takes_no_writes_is_not_ready_for_them_until_it_does() {
     let (backend, redis) = (Backend::start().await, engines::Redis::start().await);

@@ -55,6 +55,7 @@ async fn assert_dead(proxy: &Proxy, tag: &str) {
     assert_eq!(put_if_match(proxy.addr(), "/doc", &fresh, text(9)).await.status, 204);
 }
 
+/// Rule 2: a tag ends with its state, even where the backend gives the same one to the next state.
 #[tokio::test]
 async fn of_two_writes_with_one_tag_one_passes() {
     for_each(async |source| {

@@ -28,6 +28,7 @@ fn end_to_end(headers: &Headers) -> Vec<(&str, &str)> {
 
 /// RFC 9110 section 7.6: the spelling of names, the order of fields and of equal names, and values that mean something
 /// to ifmatch elsewhere.
+/// Rule 9: a route without a guard forwards every end-to-end field as it came.
 #[tokio::test]
 async fn end_to_end_fields_of_a_request_arrive_as_they_were_sent() {
     let (backend, proxy) = start().await;
@@ -187,7 +188,7 @@ async fn over_a_pooled_connection(method: &str) -> (Response, Backend) {
     }
 }
 
-/// DESIGN, section 3, rule 6: a pooled connection that swallowed a write is no reason to send it again.
+/// Rule 6: a pooled connection that swallowed a write is no reason to send it again.
 #[tokio::test]
 async fn only_reads_are_sent_again() {
     for (method, status, requests) in [

@@ -208,7 +208,7 @@ async fn malformed_heads_are_refused() {
     .await;
 }
 
-/// DESIGN, section 3, rule 10: targets with more than one reading.
+/// Rule 10: targets with more than one reading get 400.
 #[tokio::test]
 async fn ambiguous_targets_are_refused() {
     let targets: [(&[u8], &str); 26] = [

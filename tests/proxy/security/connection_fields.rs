@@ -39,6 +39,7 @@ async fn a_condition_that_connection_names_never_lets_a_stale_write_through() {
     }
 }
 
+/// Rule 14: `Connection` can name no field that is judged or written here.
 #[tokio::test]
 async fn no_field_that_is_judged_or_written_here_can_be_named() {
     for route in ROUTES {

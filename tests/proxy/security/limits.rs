@@ -85,6 +85,7 @@ async fn a_write_beyond_the_line_is_refused_at_once() {
     assert_eq!((first.status, resource.writes()), (204, 2));
 }
 
+/// Rule 1: while one write has the claim, the backend sees nothing of the next.
 #[tokio::test]
 async fn a_write_waits_no_longer_than_max_wait() {
     const MAX_WAIT: Duration = Duration::from_millis(300);
@@ -124,7 +125,7 @@ async fn too_many_waiters_in_all_are_an_overload() {
     assert_eq!((first.status, second.status, one.writes() + two.writes()), (204, 204, 4));
 }
 
-/// A busy record is never forgotten: there is no room for a second one (DESIGN, section 3, rule 8).
+/// Rule 8: a busy record is never forgotten, so the next resource gets 503.
 #[tokio::test]
 async fn a_full_store_takes_no_write_on_another_resource() {
     let scene = Scene::start(|setup| setup.store("capacity = 1")).await;

@@ -69,6 +69,7 @@ const FALSE: [Refused; 6] = [
 ];
 
 /// The backend sees nothing of them; where others write too it sees the probe, which is a read.
+/// Rule 4: refusals of every kind leave the upstream without a byte of the write.
 #[tokio::test]
 async fn nothing_of_a_refused_write_reaches_the_backend() {
     let scene = Scene::start(|setup| setup.server("body_max = \"32KiB\"")).await;

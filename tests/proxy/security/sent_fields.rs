@@ -200,6 +200,7 @@ fn option(random: &mut Random) -> &'static str {
     if random.is_one_of(80) { OPTIONS[random.below(14)] } else { OPTIONS[random.below(OPTIONS.len())] }
 }
 
+/// Rule 14: random requests arrive as the table of fields says, byte by byte.
 #[tokio::test]
 async fn the_backend_gets_what_was_judged() {
     let backend = Backend::start().await;

@@ -91,6 +91,7 @@ async fn reads_do_not_wait_for_a_store_that_does_not_answer() {
     }
 }
 
+/// Rule 12: without the store a write gets 503 untouched, and a read passes without a tag.
 #[tokio::test]
 async fn a_frozen_store_refuses_writes_in_time_and_comes_back() {
     for engine in Engine::all().await {
@@ -122,6 +123,7 @@ async fn a_store_that_is_killed_comes_back_with_its_leases() {
 }
 
 /// The backend has applied the write when the store is gone: its answer counts, and the mark ends as a doubt.
+/// Rule 12: after the exchange the client gets the answer of the upstream, without a tag.
 #[tokio::test]
 async fn a_store_that_fails_during_a_write_costs_its_tag_alone() {
     for engine in Engine::all().await {

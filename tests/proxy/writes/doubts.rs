@@ -77,6 +77,7 @@ async fn all_swallowed(late_max: Duration) -> Vec<(String, Swallowed)> {
 
 /// A pooled connection may be dead already when a write is sent over it. It may also have died of that write: nobody
 /// can tell, so it is never sent again.
+/// Rule 6: the backend sees the swallowed write once.
 #[tokio::test]
 async fn a_write_that_a_pooled_connection_swallows_is_sent_once_and_holds_others_back() {
     let all = all_swallowed(NEVER_OVER).await;
@@ -92,6 +93,7 @@ async fn during_the_doubt(swallowed: Swallowed) {
 }
 
 /// After the doubt the next conditional write is judged by what the backend keeps.
+/// Rule 3: others are held back until `late_max` has passed, and then the upstream is asked anew.
 #[tokio::test]
 async fn nothing_is_believed_after_a_write_that_a_pooled_connection_swallowed() {
     let all = all_swallowed(SOON_OVER).await;

@@ -51,7 +51,8 @@ async fn assert_refused(backend: &Backend, addr: SocketAddr, tag: &str, source: 
     assert_eq!(backend.content("/doc").as_deref(), Some("new"), "{source}");
 }
 
-/// A read that reached the backend before a write and is answered after it, with the old content (rule 2).
+/// A read that reached the backend before a write and is answered after it, with the old content.
+/// Rule 2: its tag labels what it was taken from, and dies with it.
 #[tokio::test]
 async fn a_read_answered_after_a_write_leaves_no_valid_tag() {
     for source in source::ALL {

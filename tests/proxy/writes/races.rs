@@ -46,6 +46,7 @@ pub fn refused_but(winner: usize, responses: &[Response]) {
 }
 
 /// RFC 9110 section 13.1.1: of all writes based on one state at most one is applied.
+/// Rule 1: of racing writers exactly one gets past its verdict.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_writers_with_one_tag_exactly_one_wins() {
     for mode in MODES {

@@ -18,7 +18,7 @@ fn assert_only_the_fast_write(backend: &Backend, source: Source) {
     assert_eq!(backend.content("/doc").as_deref(), Some("fast"), "{source}");
 }
 
-/// DESIGN, rule 5. Over HTTP/1.1.
+/// Rule 5: a stalled upload over HTTP/1.1 holds no claim.
 #[tokio::test]
 async fn a_fast_upload_overtakes_a_slow_one() {
     for source in SOURCES {
@@ -45,7 +45,7 @@ async fn a_fast_upload_overtakes_a_slow_one() {
     }
 }
 
-/// DESIGN, rule 5. Over HTTP/2, both on one connection.
+/// Rule 5: a stalled stream holds no claim, on the very connection of the fast one.
 #[tokio::test]
 async fn a_fast_stream_overtakes_a_slow_one() {
     for source in SOURCES {

@@ -109,6 +109,7 @@ fn assert_turn(came: &(Response, usize), status: u16, before_max: usize) {
     assert!(came.1 <= before_max, "{} writes of others came first", came.1);
 }
 
+/// Rule 16: a stream of unclaimed writes starves no claim.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn posts_that_overlap_do_not_starve_a_put() {
     let (backend, setup) = start().await;
@@ -162,6 +163,7 @@ async fn posts_elsewhere_do_not_starve_a_put_of_what_they_touch() {
     assert!(came.1 <= BEFORE_MAX, "{} writes of others came first", came.1);
 }
 
+/// Rule 16: between processes the number of turns is bounded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_through_one_proxy_starves_nobody_at_the_other() {
     for engine in Engine::all().await {
