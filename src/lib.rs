@@ -10,18 +10,18 @@
 //! 3. An unguarded request continues through pingora's own proxying (`proxy/pass.rs`). So does a request on a route
 //!    that only observes, with a verdict computed alongside (`proxy/observe.rs`). Their path ends here.
 //! 4. A guarded request ([`routing::GuardedRequest`]) goes to [`guard::Guard`], which parses its preconditions
-//!    ([`core::precondition`]) and takes one of four paths: `guard/read/mod.rs`, `guard/write/mod.rs`,
-//!    `guard/write/unclaimed.rs`, or `guard/lease/mod.rs` for an operation on a lease ([`dialect`], [`core::lease`]).
-//!    `guard/lease/usage.rs` judges what a lease means for reads and writes. `guard/azure.rs` translates requests in
-//!    the azure dialect, and their answers.
+//!    ([`core::precondition`]) as the route's [`dialect`] spells them, and takes one of four paths:
+//!    `guard/read/mod.rs`, `guard/write/mod.rs`, `guard/write/unclaimed.rs`, or `guard/lease/mod.rs` for an operation on
+//!    a lease ([`core::lease`]). `guard/lease/usage.rs` judges what a lease means for reads and writes. If the dialect
+//!    is a list of operations, `guard/operation.rs` brings the answers into its words.
 //! 5. The guard first looks in memory: at the record ([`core::record`], from the [`store`]) and at the remembered
 //!    responses (`guard/knowledge/responses.rs`), as far as the principal may see them
 //!    (`guard/knowledge/principal.rs`). A read may end here with 304 or 412, and a write with a refusal
 //!    ([`core::verdict`]).
 //! 6. The body of a write is received completely, in memory and then in a spool file (`body/receive.rs`). The write
 //!    then waits for its turn among those on the same resource (`guard/claim/queue.rs`).
-//! 7. The write is judged from memory or by a probe of the upstream (`guard/write/admit.rs`, `guard/probe/mod.rs`). Its
-//!    mark is swapped in against the exact revision that it was judged at (`guard/claim/mod.rs`, [`core::steps`]). The
+//! 7. The write is judged from memory or by a probe of the upstream (`guard/write/admit.rs`, `guard/probe/judge.rs`). Its
+//!    mark is swapped in against the exact revision that it was judged at (`guard/claim/mark.rs`, [`core::steps`]). The
 //!    write now holds the claim.
 //! 8. The proxy makes one exchange with the upstream ([`upstream`]). The exchange of a write (`guard/write/send.rs`) is
 //!    never repeated once a byte of it was sent.
@@ -39,6 +39,34 @@
 //! [`tls`] the certificates. [`clock`] is the time source of a store, and [`entropy`] the only source of random
 //! numbers.
 //!
+//! # The life of a guarded write
+//!
+//! Ten files, from the head to the answer. An arrow to the right leaves the request with a refusal, before one byte
+//! reaches the upstream.
+//!
+//! ```text
+//!  head ─► routing/door.rs ───────────────► 400 404 405 421
+//!             │ route, key, method
+//!          guard/mod.rs ──────────────────► 400  (the dialect reads the head)
+//!             │ intent, conditions, lease id
+//!  body ─► guard/write/mod.rs ────────────► 409 412 428  by memory, before the body is asked for
+//!             │ body, whole              ─► 408 413 503
+//!          guard/claim/turn.rs ───────────► 409  claim.max_wait is over
+//!             │ first of the line
+//!       ┌► guard/write/admit.rs ──────────► 412 428  by the record or the upstream, at revision r
+//!       │     │ judged        ◄─► guard/probe/judge.rs
+//!       │  guard/claim/mark.rs
+//!       └─────┤ swap at r: another revision, so judge again
+//!             │ the claim is held
+//!          guard/write/send.rs ───────────► 502 504  nothing was sent: the claim is given back
+//!             │ one exchange, sent once  ─► 502 504  in doubt: a byte was sent, and no answer came
+//!          guard/write/new_state.rs
+//!             │ tag learned, claim settled: applied, not applied, or in doubt
+//!          downstream/relay.rs ───────────► the answer
+//! ```
+//!
+//! If the future of the write is dropped anywhere below the swap, its claim becomes a doubt (`guard/claim/mark.rs`).
+//!
 //! # The rooms
 //!
 //! Each room imports only rooms that are listed before it:
@@ -47,7 +75,7 @@
 //! |---|---|
 //! | [`core`] | decisions: pure functions over plain data |
 //! | [`clock`], [`entropy`], [`supervisor`] | services of the machine: time, random numbers, the service manager |
-//! | [`dialect`] | how other systems spell requests and answers, pure |
+//! | [`dialect`] | how clients spell requests and read answers, pure |
 //! | [`tls`] | certificates, for both sides |
 //! | [`config`] | the configuration: its types, and a check that reports all problems of a file at once |
 //! | [`telemetry`] | logs, metrics, traces |

@@ -176,7 +176,7 @@ fn explain_names_the_operation_of_the_azure_dialect() {
 fn explain_names_what_is_made_for_certain_clients() {
     let lines = explained(&["config/s3.toml", "PUT", "/bucket/object"]);
     let policy = labelled(&lines, "policy");
-    assert!(policy.ends_with(", errors = \"s3\", probe_auth = \"sigv4\")"), "{policy}");
+    assert!(policy.ends_with(", dialect = \"s3\", probe_auth = \"sigv4\")"), "{policy}");
     let directory = tempfile::tempdir().expect("a directory can be made");
     let file = directory.path().join("required.toml");
     let route = "[[routes]]\nidempotency = \"required\"";

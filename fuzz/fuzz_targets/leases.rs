@@ -65,6 +65,6 @@ fuzz_target!(|input: &[u8]| {
     }
     let _wait = native::wait(&headers);
     for containers in [false, true] {
-        let _call = azure::Call::read(method, &target, &headers, containers);
+        let _call = azure::BlobCall::read(method, &target, &headers, containers);
     }
 });

@@ -5,7 +5,7 @@ use std::{borrow::Cow, path::Path, process::ExitCode, time::Duration};
 use super::{complain, print, report};
 use crate::{
     config::{self, Route, Upstream, Word, guard_words, show_duration},
-    core::policy::{Dialect, GuardRules, LeaseRules},
+    core::policy::{GuardRules, LeaseRules},
 };
 
 const HEADINGS: [&str; 9] = ["NAME", "HOST", "PATH", "POLICY", "ETAG", "WRITERS", "REQUIRE", "LEASES", "UPSTREAM"];
@@ -36,7 +36,7 @@ fn row(route: &Route) -> [String; 9] {
         of_guard(|guard| guard.etag.spelled()),
         of_guard(|guard| guard.writers.spelled()),
         of_guard(|guard| if guard.observe { "observed".into() } else { guard.require.spelled() }),
-        of_guard(|guard| guard.lease.as_ref().map_or("-".into(), |rules| leases(rules).into())),
+        of_guard(|guard| guard.lease.as_ref().map_or("-".into(), |rules| leases(guard, rules).into())),
         format!("{} ({})", route.upstream.name, servers(&route.upstream)),
     ]
 }
@@ -48,11 +48,8 @@ fn servers(upstream: &Upstream) -> String {
 }
 
 /// Returns what a client must know to take a lease: where, what it guards, and how long it may last.
-fn leases(rules: &LeaseRules) -> String {
-    let place = match rules.dialect {
-        Dialect::Native => rules.prefix.as_str(),
-        Dialect::Azure => "azure",
-    };
+fn leases(guard: &GuardRules, rules: &LeaseRules) -> String {
+    let place = if guard.quirks.leases_have_paths { rules.prefix.as_str() } else { guard.dialect.word() };
     let (guards, min, max) = (guard_words(rules.guards).join("+"), rules.min, rules.max);
     let infinite = if rules.infinite { "|infinite" } else { "" };
     let required = if rules.required { " required" } else { "" };

@@ -11,18 +11,15 @@ use crate::{
     config::{self, Config, Route, Word, guard_words},
     core::{
         client_address::ClientAddress,
-        idempotency::{key_fields, key_of, missing},
+        idempotency::{key_of, missing},
         lease::Usage,
-        policy::{
-            Dialect, ErrorShape, Guarantee, GuardRules, Idempotency, LeaseGuards, LeaseRules, MethodClass, ProbeAuth,
-            Require,
-        },
+        policy::{Dialect, Guarantee, GuardRules, Idempotency, LeaseRules, MethodClass, ProbeAuth, Require},
         precondition::{Preconditions, Requirement, requirement},
         refusal::{Code, Refusal},
         target::{NormalPath, PathParameters, normalize, split_query},
         validators::Representation,
     },
-    dialect::azure::{AskedOperation, Call, error_of},
+    dialect::{Incoming, Intent},
     routing::{
         GuardedRequest,
         door::{Door, Head, decide},
@@ -168,9 +165,8 @@ fn policy(route: &Route) -> String {
 /// Lists the settings that differ between clients, unless they have their defaults.
 fn clients(guard: &GuardRules) -> String {
     let mut text = String::new();
-    let errors = if guard.speaks_azure() { ErrorShape::Azure } else { ErrorShape::Problem };
     let words = [
-        ("errors", guard.errors.word(), errors.word()),
+        ("dialect", guard.dialect.word(), Dialect::default().word()),
         ("probe_auth", guard.probe_auth.word(), ProbeAuth::Client.word()),
         ("idempotency", guard.idempotency.word(), Idempotency::Off.word()),
     ];
@@ -182,8 +178,8 @@ fn clients(guard: &GuardRules) -> String {
 }
 
 fn leases(rules: &LeaseRules) -> String {
-    let (dialect, guards) = (rules.dialect.word(), guard_words(rules.guards));
-    format!(", lease.dialect = {dialect:?}, lease.guards = {guards:?}, lease.required = {}", rules.required)
+    let guards = guard_words(rules.guards);
+    format!(", lease.guards = {guards:?}, lease.required = {}", rules.required)
 }
 
 /// Explains what becomes of a request, and what a write needs.
@@ -196,35 +192,37 @@ fn outcome(door: &Door, guard: Option<&GuardRules>, request: &ExplainedRequest) 
             vec![("outcome", format!("it passes; without observe: {} {}", code.status().as_u16(), code.as_str()))]
         }
         Door::Guarded(guarded) | Door::Handshake(guarded) | Door::Observed { would: Ok(guarded), .. } => match guard {
-            Some(guard) if guard.speaks_azure() => operation(guarded, guard, request),
+            Some(guard) if guard.quirks.is_closed_list => operation(guarded, guard, request),
             Some(guard) => judged(guarded, guard, &request.headers),
             None => Vec::new(),
         },
     }
 }
 
-/// Explains what becomes of a request in the azure dialect: it is one of its operations, or it is refused.
+/// Explains what becomes of a request in a dialect that is a list of operations: it is one of them, or it is refused.
 fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
-    let containers = guard.lease.as_ref().is_some_and(|rules| rules.guards == LeaseGuards::Delete);
-    let call = match Call::read(&guarded.method, request.target.as_bytes(), &request.headers, containers) {
+    let incoming = Incoming { method: &guarded.method, target: request.target.as_bytes(), headers: &request.headers };
+    let call = match guard.dialect.grammar().read(incoming, guard, guarded.is_lease) {
         Ok(call) => call,
         Err(refusal) => {
-            let error = error_of(&refusal, AskedOperation::default());
+            let error = guard.dialect.grammar().refusal(incoming, &refusal, [0; 16]);
             return vec![("outcome", format!("{} {}: {}", error.status.as_u16(), error.code, refusal.detail))];
         }
     };
-    let mut lines = vec![("operation", call.operation.name().to_owned())];
-    if call.operation.is_lease() {
+    let mut lines: Vec<_> = call.operation.map(|name| ("operation", name.to_owned())).into_iter().collect();
+    if call.intent == Intent::Lease {
         lines.push(("outcome", "the lease is judged after the backend has been asked for the resource".to_owned()));
         return lines;
     }
     let usage = usage(guarded, guard.class_of(&guarded.method));
     if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage)) {
-        lines.push(("lease", lease_needs(rules).to_owned()));
+        lines.push(("lease", lease_needs(guard, rules)));
     }
-    let target = String::from_utf8_lossy(&call.target).into_owned();
     let outcome = if call.conditions.is_empty() { "" } else { ", if its conditions are true" };
-    lines.push(("outcome", format!("the backend gets {} {target}{outcome}", call.method)));
+    if let Some(sent) = call.forwarded {
+        let target = String::from_utf8_lossy(&sent.target).into_owned();
+        lines.push(("outcome", format!("the backend gets {} {target}{outcome}", sent.method)));
+    }
     lines
 }
 
@@ -240,7 +238,7 @@ fn judged(request: &GuardedRequest, guard: &GuardRules, headers: &HeaderMap) -> 
     }
     let mut lines = vec![("method", format!("{} is {kind}", request.method))];
     if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage(request, class))) {
-        lines.push(("lease", lease_needs(rules).to_owned()));
+        lines.push(("lease", lease_needs(guard, rules)));
     }
     if class == MethodClass::Read {
         lines.push(("outcome", "it is answered with a tag, or with 304 or 412 by its preconditions".to_owned()));
@@ -269,7 +267,7 @@ fn judged(request: &GuardedRequest, guard: &GuardRules, headers: &HeaderMap) -> 
 
 /// Returns the refusal of a write whose key is required but missing, or cannot be read.
 fn lacks_key(guard: &GuardRules, headers: &HeaderMap) -> Option<String> {
-    match key_of(headers, key_fields(guard.errors)) {
+    match key_of(headers, guard.quirks.idempotency_fields) {
         _ if guard.idempotency == Idempotency::Off => None,
         Ok(None) if guard.idempotency == Idempotency::Required => Some(refused(&missing())),
         Ok(_) => None,
@@ -286,13 +284,9 @@ fn usage(request: &GuardedRequest, class: MethodClass) -> Usage {
     }
 }
 
-fn lease_needs(rules: &LeaseRules) -> &'static str {
-    match (rules.dialect, rules.required) {
-        (Dialect::Native, false) => "Lease-Id while the resource is leased",
-        (Dialect::Native, true) => "Lease-Id, always: a lease must be taken first",
-        (Dialect::Azure, false) => "x-ms-lease-id while the resource is leased",
-        (Dialect::Azure, true) => "x-ms-lease-id, always: a lease must be taken first",
-    }
+fn lease_needs(guard: &GuardRules, rules: &LeaseRules) -> String {
+    let when = if rules.required { ", always: a lease must be taken first" } else { " while the resource is leased" };
+    format!("{}{when}", guard.dialect.grammar().lease_field())
 }
 
 fn needs(require: Require, allow_any: bool) -> &'static str {

@@ -224,7 +224,7 @@ pub(super) struct Route {
     pub(super) probe: Probe,
     pub(super) probe_auth: Option<Text>,
     pub(super) probe_region: Option<Text>,
-    pub(super) errors: Option<Text>,
+    pub(super) dialect: Option<Text>,
     pub(super) touches: Option<Texts>,
     pub(super) idempotency: Option<Text>,
     pub(super) idempotency_ttl: Option<Text>,
@@ -247,7 +247,6 @@ pub(super) struct Probe {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Lease {
-    pub(super) dialect: Option<Text>,
     pub(super) prefix: Option<Text>,
     pub(super) guards: Option<Texts>,
     pub(super) auth: Option<Text>,

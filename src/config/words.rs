@@ -11,8 +11,8 @@ use crate::{
         fields::Underscores,
         json::JsonPointer,
         policy::{
-            AbsentLease, Compare, Dialect, ErrorShape, Guarantee, Idempotency, LeaseAuth, LeaseGuards, MethodOverride,
-            OnWrite, Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+            AbsentLease, Compare, Dialect, Guarantee, Idempotency, LeaseAuth, LeaseGuards, MethodOverride, OnWrite,
+            Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
         },
         target::PathParameters,
     },
@@ -130,11 +130,6 @@ impl Word for ProbeAuth {
         &[("client", Self::Client), ("none", Self::None), ("sigv4", Self::SigV4)];
 }
 
-impl Word for ErrorShape {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("problem", Self::Problem), ("azure", Self::Azure), ("s3", Self::S3)];
-}
-
 impl Word for Idempotency {
     const WORDS: &'static [(&'static str, Self)] =
         &[("off", Self::Off), ("accept", Self::Accept), ("required", Self::Required)];
@@ -149,7 +144,7 @@ impl Word for Guarantee {
 }
 
 impl Word for Dialect {
-    const WORDS: &'static [(&'static str, Self)] = &[("native", Self::Native), ("azure", Self::Azure)];
+    const WORDS: &'static [(&'static str, Self)] = Self::NAMES;
     const LATER: &'static [&'static str] = &["webdav", "terraform"];
 }
 

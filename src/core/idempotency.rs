@@ -20,17 +20,12 @@ use thiserror::Error;
 use super::{
     credentials::signer,
     fields::ends_at_hop,
-    policy::ErrorShape,
     refusal::{Code, Refusal},
     steps::Outcome,
 };
 
-/// The field that names a write.
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-
-/// The fields in which clients of storage services name an operation, with the same value in all its attempts.
-const AMZ_SDK_INVOCATION_ID: HeaderName = HeaderName::from_static("amz-sdk-invocation-id");
-const X_MS_CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
+/// The field that names a write (draft-ietf-httpapi-idempotency-key-header).
+pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The field that marks a replayed response. The draft has none; this is the one that most services use.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -98,18 +93,6 @@ const REPLAYED_PREFIXES: [&str; 3] = ["access-control-", "x-amz-", "x-ms-"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the idempotency key cannot be read: send it once, as a quoted string of 1 to 255 visible ASCII characters")]
 pub struct MalformedKey;
-
-/// The fields that may name a write for clients of this kind. The first one that is present counts.
-pub fn key_fields(clients: ErrorShape) -> &'static [HeaderName] {
-    static PROBLEM: [HeaderName; 1] = [IDEMPOTENCY_KEY];
-    static AZURE: [HeaderName; 2] = [IDEMPOTENCY_KEY, X_MS_CLIENT_REQUEST_ID];
-    static S3: [HeaderName; 2] = [IDEMPOTENCY_KEY, AMZ_SDK_INVOCATION_ID];
-    match clients {
-        ErrorShape::Problem => &PROBLEM,
-        ErrorShape::Azure => &AZURE,
-        ErrorShape::S3 => &S3,
-    }
-}
 
 /// Reads the key of a write from the first of these fields that is present: the string within the quotes of a
 /// structured field (RFC 9651 section 3.3.3). A value without quotes is accepted too, as services older than the draft

@@ -24,6 +24,7 @@ pub mod lease;
 pub mod path_mapping;
 pub mod policy;
 pub mod precondition;
+pub mod quirks;
 pub mod range;
 pub mod record;
 pub mod refusal;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::{HeaderName, Method};
 
 use super::json::JsonPointer;
+use super::quirks::Quirks;
 use super::route::TouchTemplate;
 
 /// The policy of a route.
@@ -142,24 +143,19 @@ pub enum Idempotency {
     Required,
 }
 
-/// The protocol in which clients manage leases (`lease.dialect`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The way in which clients speak to a route (`dialect`). Only its grammar, in `dialect`, knows what each means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
-    /// The proxy's own protocol: requests below [`LeaseRules::prefix`], and `Lease-Id` fields.
+    /// HTTP, problem documents (RFC 9457), and leases below [`LeaseRules::prefix`] with `Lease-Id` fields.
+    #[default]
     Native,
-    /// The protocol of Azure Blob Storage: `?comp=lease` and `x-ms-*` fields.
-    Azure,
-}
-
-/// The format of a route's refusals, chosen for its clients (`errors`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorShape {
-    /// Problem documents (RFC 9457).
-    Problem,
-    /// The errors of Azure Blob Storage: XML and `x-ms-error-code`.
-    Azure,
-    /// The errors of Amazon S3: XML.
+    /// Amazon S3: its error codes, signed requests, and unquoted tags.
     S3,
+    /// Azure Blob Storage: its operations, `?comp=lease` and `x-ms-*` fields, and its errors.
+    Azure,
+    /// A dialect of the tests.
+    #[cfg(test)]
+    Toy,
 }
 
 /// What a lease keeps others from (`lease.guards`).
@@ -195,8 +191,6 @@ pub enum AbsentLease {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration")]
 pub struct LeaseRules {
-    /// The protocol in which clients manage leases.
-    pub dialect: Dialect,
     /// The path below which the native dialect has the leases of resources: a normal path without a trailing slash.
     pub prefix: String,
     /// What a lease keeps others from.
@@ -304,8 +298,10 @@ pub struct GuardRules {
     pub idempotency: Idempotency,
     /// How long a success is replayed to retries.
     pub idempotency_ttl: Duration,
-    /// The format of the route's refusals.
-    pub errors: ErrorShape,
+    /// The way in which clients speak to the route.
+    pub dialect: Dialect,
+    /// How that differs from plain HTTP.
+    pub quirks: &'static Quirks,
     /// The other resources that a write changes.
     pub touches: Vec<TouchTemplate>,
     /// The rules for leases; `Some` if and only if the policy is [`Policy::Pessimistic`].
@@ -330,11 +326,6 @@ pub enum MethodClass {
 }
 
 impl GuardRules {
-    /// Whether the route serves only the operations on Azure's list.
-    pub fn speaks_azure(&self) -> bool {
-        self.lease.as_ref().is_some_and(|rules| rules.dialect == Dialect::Azure)
-    }
-
     /// Whether the backend makes the tags, and may give one tag to two states.
     pub const fn has_coarse_tags(&self) -> bool {
         !self.unique_tags && self.etag.is_backends()

@@ -8,7 +8,6 @@ use http::{
 use super::{
     entity_tag::{EntityTag, MalformedTag},
     http_date::HttpDate,
-    policy::ErrorShape,
 };
 
 /// A modification date and how far it can be trusted.
@@ -58,12 +57,15 @@ pub enum ToldDate {
 /// name two states: a date that is a second too early looks strong to intermediaries in front of ifmatch. A cache
 /// there, or another ifmatch, would take both states of that second for one, by If-Range or If-Unmodified-Since.
 /// Without a `Date` the age of the response is unknown, and its date stays.
-pub fn told_date(clients: ErrorShape, response: &HeaderMap) -> ToldDate {
+pub fn told_date(always_dated: bool, response: &HeaderMap) -> ToldDate {
     match Modified::from_headers(response) {
-        Some(modified) if !modified.strong && response.contains_key(DATE) => match clients {
-            ErrorShape::Problem => ToldDate::Withheld,
-            ErrorShape::Azure | ErrorShape::S3 => ToldDate::Instead(modified.told()),
-        },
+        Some(modified) if !modified.strong && response.contains_key(DATE) => {
+            if always_dated {
+                ToldDate::Instead(modified.told())
+            } else {
+                ToldDate::Withheld
+            }
+        }
         _ => ToldDate::AsItIs,
     }
 }
@@ -237,14 +239,14 @@ mod tests {
         };
         let early = ToldDate::Instead(at(999));
         for (sent, expected) in [
-            (Some(1_001), [ToldDate::AsItIs; 3]),
-            (Some(1_000), [ToldDate::Withheld, early, early]),
-            (None, [ToldDate::AsItIs; 3]),
+            (Some(1_001), [ToldDate::AsItIs; 2]),
+            (Some(1_000), [ToldDate::Withheld, early]),
+            (None, [ToldDate::AsItIs; 2]),
         ] {
-            let clients = [ErrorShape::Problem, ErrorShape::Azure, ErrorShape::S3];
-            assert_eq!(clients.map(|clients| told_date(clients, &fields(sent))), expected, "{sent:?}");
+            let told = [false, true].map(|always_dated| told_date(always_dated, &fields(sent)));
+            assert_eq!(told, expected, "{sent:?}");
         }
-        assert_eq!(told_date(ErrorShape::S3, &HeaderMap::new()), ToldDate::AsItIs);
+        assert_eq!(told_date(true, &HeaderMap::new()), ToldDate::AsItIs);
         assert_eq!(Modified { date: at(1_000), strong: true }.told(), at(1_000));
         assert_eq!(Modified { date: at(1_000), strong: false }.told(), at(999));
     }

@@ -4,7 +4,7 @@ use http::Method;
 
 use super::{
     entity_tag::EntityTag,
-    policy::{ErrorShape, GuardRules, TagSource},
+    policy::{GuardRules, TagSource},
     precondition::{Combination, ConditionField, Judgement, MatchRule, Preconditions, Requirement, judge, requirement},
     refusal::{Code, Refusal},
     validators::Representation,
@@ -68,9 +68,10 @@ pub fn judge_write(
         Judgement::Pass | Judgement::NotModified => Verdict::Pass,
         Judgement::Unknowable => Verdict::AskUpstream,
         Judgement::Failed { field: field @ ConditionField::IfMatch, weak_tag }
-            if *current == Representation::Absent && guard.errors == ErrorShape::S3 =>
+            if *current == Representation::Absent
+                && let Some(name) = guard.quirks.missing_is_404 =>
         {
-            Verdict::Refused(failed(field, weak_tag, current).called(404, "NoSuchKey"))
+            Verdict::Refused(failed(field, weak_tag, current).called(404, name))
         }
         Judgement::Failed { field: ConditionField::IfMatch, .. }
             if *current == Representation::Absent

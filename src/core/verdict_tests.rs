@@ -8,7 +8,7 @@ use super::*;
 use crate::core::{
     entity_tag::EntityTag,
     policy::{
-        Compare, ErrorShape, Guarantee, Idempotency, Intermediaries, MethodOverride, OnWrite, ProbeAuth, Require,
+        Compare, Dialect, Guarantee, Idempotency, Intermediaries, MethodOverride, OnWrite, ProbeAuth, Require,
         TagAfterWrite, TagSource, Writers,
     },
     validators::Validators,
@@ -44,7 +44,8 @@ fn guard(require: Require) -> GuardRules {
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,
         probe_region: Box::default(),
-        errors: ErrorShape::Problem,
+        dialect: Dialect::default(),
+        quirks: Dialect::default().quirks(),
         touches: Vec::new(),
         lease: None,
     }

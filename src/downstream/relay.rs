@@ -4,7 +4,7 @@ use pingora::proxy::Session;
 
 use super::{respond, unread};
 use crate::{
-    core::{idempotency::REPLAYED, policy::ErrorShape},
+    core::{idempotency::REPLAYED, policy::Dialect},
     guard::{Answer, Relayed},
     telemetry::access::AccessEntry,
     upstream::fields::frame_response,
@@ -14,13 +14,13 @@ use crate::{
 pub(crate) async fn send(
     session: &mut Session,
     answer: Answer,
-    shape: ErrorShape,
+    dialect: Dialect,
     entry: &mut AccessEntry,
 ) -> pingora::Result<()> {
     match answer {
         Answer::Refused(refusal) => {
             entry.refused = Some(refusal.code);
-            respond::refuse(session, &refusal, shape).await
+            respond::refuse(session, &refusal, dialect).await
         }
         Answer::Local(head, body) => {
             entry.verdict = Some("answered");

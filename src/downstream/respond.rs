@@ -28,22 +28,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, StatusCode, Version, header};
-use pingora::{
-    http::{RequestHeader, ResponseHeader},
-    protocols::http::ServerSession,
-    proxy::Session,
-};
+use pingora::{http::ResponseHeader, protocols::http::ServerSession, proxy::Session};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
     core::{
-        policy::ErrorShape,
+        policy::Dialect,
         refusal::{Code, Refusal},
     },
-    dialect::{
-        azure::{AskedOperation, ERROR_CODE, common_fields, error_of},
-        s3, xml,
-    },
+    dialect::{ErrorDocument, Incoming, native::problem},
     entropy::random_bytes,
 };
 
@@ -66,12 +59,12 @@ const ALLOW: &str = "GET, HEAD, OPTIONS, PUT, POST, PATCH, DELETE";
 
 /// Answers with a refusal: a document in the shape that the route's clients read, with `Proxy-Status` (RFC 9209). No
 /// cache stores it.
-pub async fn refuse(session: &mut Session, refusal: &Refusal, shape: ErrorShape) -> pingora::Result<()> {
-    let (mut head, document) = match shape {
-        ErrorShape::Problem => problem(refusal)?,
-        ErrorShape::Azure => azure_error(session.req_header(), refusal)?,
-        ErrorShape::S3 => s3_error(refusal)?,
-    };
+pub async fn refuse(session: &mut Session, refusal: &Refusal, dialect: Dialect) -> pingora::Result<()> {
+    let request = session.req_header();
+    let incoming = Incoming { method: &request.method, target: request.raw_path(), headers: &request.headers };
+    // A number that could be guessed does no harm here.
+    let random = random_bytes().unwrap_or_default();
+    let (mut head, document) = head_of(dialect.grammar().refusal(incoming, refusal, random))?;
     describe(&mut head, refusal)?;
     for (name, value) in refusal.fields.iter().flat_map(|fields| fields.iter()) {
         head.insert_header(name.clone(), value.clone())?;
@@ -85,7 +78,7 @@ pub async fn refuse(session: &mut Session, refusal: &Refusal, shape: ErrorShape)
 /// Answers a connection whose request was refused before it was read, and ends the connection. The route is not known
 /// that early, so the answer is a problem document.
 pub(crate) async fn refuse_unread(session: &mut ServerSession, refusal: &Refusal) -> pingora::Result<()> {
-    let (mut head, document) = problem(refusal)?;
+    let (mut head, document) = head_of(problem(refusal))?;
     describe(&mut head, refusal)?;
     head.insert_header(header::CONTENT_LENGTH, document.len())?;
     session.set_keepalive(None);
@@ -104,32 +97,14 @@ fn describe(head: &mut ResponseHeader, refusal: &Refusal) -> pingora::Result<()>
     Ok(())
 }
 
-/// Returns a problem document (RFC 9457).
-fn problem(refusal: &Refusal) -> pingora::Result<(ResponseHeader, String)> {
-    let mut head = ResponseHeader::build(refusal.code.status(), Some(8))?;
-    head.insert_header(header::CONTENT_TYPE, "application/problem+json")?;
-    Ok((head, refusal.problem()))
-}
-
-/// Returns an error of Azure Blob Storage.
-fn azure_error(request: &RequestHeader, refusal: &Refusal) -> pingora::Result<(ResponseHeader, String)> {
-    let error = error_of(refusal, AskedOperation::of(&request.method, request.raw_path(), &request.headers));
-    let mut head = ResponseHeader::build(error.status, Some(12))?;
-    head.insert_header(header::CONTENT_TYPE, xml::CONTENT_TYPE)?;
-    head.insert_header(ERROR_CODE, error.code)?;
-    // A number that could be guessed does no harm here.
-    for (name, value) in common_fields(&request.headers, random_bytes().unwrap_or_default()) {
+/// Returns the head that goes with an error document, and its body.
+fn head_of(document: ErrorDocument) -> pingora::Result<(ResponseHeader, String)> {
+    let mut head = ResponseHeader::build(document.status, Some(8 + document.fields.len()))?;
+    head.insert_header(header::CONTENT_TYPE, document.content_type)?;
+    for (name, value) in document.fields {
         head.insert_header(name, value)?;
     }
-    Ok((head, xml::error(&[("Code", error.code), ("Message", &refusal.detail)])))
-}
-
-/// Returns an error of Amazon S3.
-fn s3_error(refusal: &Refusal) -> pingora::Result<(ResponseHeader, String)> {
-    let (status, code) = s3::error_of(refusal);
-    let mut head = ResponseHeader::build(status, Some(8))?;
-    head.insert_header(header::CONTENT_TYPE, xml::CONTENT_TYPE)?;
-    Ok((head, xml::error(&[("Code", code), ("Message", &refusal.detail)])))
+    Ok((head, document.body))
 }
 
 /// Answers with a head and a complete body.

@@ -97,7 +97,7 @@ impl Answer {
         if rules.etag == TagSource::Delegate {
             return Ok(());
         }
-        match told_date(rules.errors, &relayed.head.headers) {
+        match told_date(rules.quirks.always_dated, &relayed.head.headers) {
             ToldDate::AsItIs => Ok(()),
             ToldDate::Instead(date) => relayed.head.insert_header(header::LAST_MODIFIED, date.to_string()),
             ToldDate::Withheld => {
@@ -107,13 +107,19 @@ impl Answer {
         }
     }
 
-    /// A 304 with these fields, those of a 304 alone (see [`not_modified_fields`](super::knowledge::responses::not_modified_fields)).
+    /// A 304 with these fields ([`not_modified_head`]).
     pub(crate) fn not_modified(fields: &HeaderMap) -> Self {
-        let (mut head, ()) = http::Response::new(()).into_parts();
-        head.status = StatusCode::NOT_MODIFIED;
-        head.headers = fields.clone();
-        Self::NotModified(Box::new(head.into()))
+        Self::NotModified(not_modified_head(fields))
     }
+}
+
+/// The head of a 304 with these fields, those of a 304 alone (see
+/// [`not_modified_fields`](super::knowledge::responses::not_modified_fields)).
+pub(crate) fn not_modified_head(fields: &HeaderMap) -> Box<ResponseHeader> {
+    let (mut head, ()) = http::Response::new(()).into_parts();
+    head.status = StatusCode::NOT_MODIFIED;
+    head.headers = fields.clone();
+    Box::new(head.into())
 }
 
 /// Says the tag of a response in the route's second field too, which nobody on the way changes (`mirror_header`), and

@@ -1,17 +1,10 @@
 //! WebSocket handshakes: what a read of the same resource may do, they may.
 
-use super::{
-    Guard,
-    lease::usage::judge_read_by_lease,
-    request::{Received, Request, name_resource},
-};
+use super::{Guard, lease::usage::judge_read_by_lease};
 use crate::{
     body::Client,
-    core::{policy::ErrorShape, precondition::Preconditions},
-    dialect::{
-        native::{LEASE_DURATION, presented_id},
-        s3,
-    },
+    core::precondition::Preconditions,
+    dialect::{Call, Incoming},
     routing::{GuardedRequest, Tunnel},
 };
 
@@ -19,20 +12,18 @@ impl Guard {
     /// Judges a handshake by the lease. `None` where it is to be handled as a read: it is refused there, or takes the lease
     /// of what it reads, or is something that only a read can be.
     pub async fn admit_handshake(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Option<Tunnel> {
-        let guard = guarded.route.guard.as_ref()?;
-        let mut head = client.head().clone();
-        let lease_id = presented_id(&head.headers).ok()?;
-        let takes_lease = guard.lease.as_ref().is_some_and(|rules| rules.acquire_on_read);
-        if takes_lease && head.headers.contains_key(&LEASE_DURATION) {
+        let rules = guarded.route.guard.as_ref()?;
+        let grammar = rules.dialect.grammar();
+        let head = client.head();
+        let incoming = Incoming { method: &guarded.method, target: head.raw_path(), headers: &head.headers };
+        let call = grammar.read(incoming, rules, false).ok()?;
+        let takes_lease = rules.lease.as_ref().is_some_and(|rules| rules.acquire_on_read);
+        if takes_lease && grammar.asks_for_lease(&head.headers) {
             return None;
         }
-        name_resource(&mut head, guarded).ok()?;
-        if guard.errors == ErrorShape::S3 {
-            s3::refuse_unguardable(&guarded.method, head.raw_path(), &head.headers, &guard.etag).ok()?;
-        }
-        let (key, method) = (guarded.key.clone(), guarded.method.clone());
-        let (place, head) = (self.place(guarded), Received::of(client, head, guarded.client));
-        let request = Request::new(place, guard, key, method, head, Preconditions::default(), lease_id);
+        // Its conditions are about what a read gets.
+        let call = Call { conditions: Preconditions::default(), ..call };
+        let request = self.request(client, guarded, rules, call).ok()?;
         let snapshot = self.knowledge.snapshot(&request.key).await;
         let fence = judge_read_by_lease(&request, snapshot.as_ref()).ok()?;
         Some(Tunnel { fence })

@@ -3,7 +3,7 @@
 //! [`Guard::handle`] is the way in. A read runs through `read`, a write through `write`, a write that is judged by
 //! nothing through `unclaimed`; each is one function from the first look at the record to the answer.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use http::header;
 use pingora::ErrorType;
@@ -12,14 +12,8 @@ use crate::{
     body::{Bodies, BodyBudget, BodyLimits, Client},
     box_future::box_future,
     config::{self, Config, Route},
-    core::{
-        cors::is_preflight,
-        policy::{Dialect, ErrorShape, GuardRules, MethodClass},
-        precondition::Preconditions,
-        refusal::{Code, Refusal},
-        time::StoreTime,
-    },
-    dialect::{native::presented_id, s3},
+    core::{policy::GuardRules, time::StoreTime},
+    dialect::{Call, Incoming, Intent},
     drain::{Gate, Gates, new_gates},
     routing::GuardedRequest,
     store::{Records, Store},
@@ -28,12 +22,12 @@ use crate::{
 };
 
 mod answer;
-mod azure;
 mod claim;
 mod cors;
 mod handshake;
 mod knowledge;
 mod lease;
+mod operation;
 mod operator;
 mod probe;
 mod read;
@@ -52,7 +46,7 @@ use knowledge::Knowledge;
 use lease::{Leases, usage::is_free_to_append};
 use probe::Probes;
 use read::Reads;
-use request::{Received, Request, name_resource};
+use request::{Received, Request, name_resource, replace_head};
 use write::Writes;
 
 /// Guarded requests under one configuration.
@@ -198,47 +192,62 @@ impl Guard {
         &self,
         client: &mut dyn Client,
         guarded: &GuardedRequest,
-        guard: &Arc<GuardRules>,
+        rules: &Arc<GuardRules>,
     ) -> Result<Answer, Answer> {
-        if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.dialect == Dialect::Azure) {
-            return Box::pin(self.answer_in_azure(client, guarded, guard, rules)).await;
+        let head = client.head();
+        let incoming = Incoming { method: &guarded.method, target: head.raw_path(), headers: &head.headers };
+        let call = rules.dialect.grammar().read(incoming, rules, guarded.is_lease)?;
+        if rules.quirks.is_closed_list {
+            return Box::pin(self.answer_operation(client, guarded, rules, call)).await;
         }
-        let mut head = client.head().clone();
-        let class = guard.class_of(&guarded.method);
-        let leases = guard.lease.as_ref();
-        let lease_id = presented_id(&head.headers)?;
-        // From here on the request is about the resource.
-        name_resource(&mut head, guarded)?;
-        let mut stated = Cow::Borrowed(&head.headers);
-        if guard.errors == ErrorShape::S3 {
-            s3::refuse_unguardable(&guarded.method, head.raw_path(), &head.headers, &guard.etag)?;
-            stated = s3::quoted(&head.headers);
-        }
-        let conditions = match class {
-            MethodClass::Read => Preconditions::parse_for_read(&stated),
-            _ => Preconditions::parse(&stated)
-                .map_err(|malformed| Refusal::new(Code::MalformedPrecondition, malformed.to_string()))?,
-        };
-        let head = Received::of(client, head, guarded.client);
-        let (key, method) = (guarded.key.clone(), guarded.method.clone());
-        let request = Request::new(self.place(guarded), guard, key, method, head, conditions, lease_id);
-        match (class, leases) {
-            (MethodClass::Unjudged, _) if is_preflight(&request.head.headers) => {
-                Box::pin(self.cors.preflight(client, &request, guarded.is_lease)).await
-            }
-            (_, Some(rules)) if guarded.is_lease => Box::pin(self.leases.lease(client, &request, rules)).await,
-            (MethodClass::Read, _) if !request.is_get_or_head() => {
+        let intent = call.intent;
+        let request = self.request(client, guarded, rules, call)?;
+        self.serve(client, &request, intent, guarded.is_lease).await
+    }
+
+    /// Does what a request wants.
+    async fn serve(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        intent: Intent,
+        is_lease: bool,
+    ) -> Result<Answer, Answer> {
+        match (intent, &request.rules().lease) {
+            (Intent::Preflight, _) => Box::pin(self.cors.preflight(client, request, is_lease)).await,
+            (Intent::Lease, Some(rules)) => Box::pin(self.leases.lease(client, request, rules)).await,
+            (Intent::Read, _) if !request.is_get_or_head() => {
                 // Whether that method reads is for this configuration to say; the next one may call it a write.
                 let pass = request.pass().await?;
-                let answer = self.reads.read(client, &request).await;
+                let answer = self.reads.read(client, request).await;
                 drop(pass);
                 answer
             }
-            (MethodClass::Read, _) => self.reads.read(client, &request).await,
-            _ if is_free_to_append(&request, class) => Box::pin(self.writes.write_unclaimed(client, &request)).await,
-            // The door lets no other class through to here.
-            _ => self.writes.write(client, &request).await,
+            (Intent::Read, _) => self.reads.read(client, request).await,
+            (Intent::Append, _) if is_free_to_append(request) => {
+                Box::pin(self.writes.write_unclaimed(client, request)).await
+            }
+            (Intent::RemoveTree, _) => Box::pin(self.remove_tree(client, request)).await,
+            (Intent::Append | Intent::Write | Intent::Lease, _) => self.writes.write(client, request).await,
         }
+    }
+
+    /// A request that was read, about the resource as the upstream knows it.
+    fn request(
+        &self,
+        client: &mut dyn Client,
+        guarded: &GuardedRequest,
+        rules: &Arc<GuardRules>,
+        call: Call,
+    ) -> pingora::Result<Request> {
+        let mut head = client.head().clone();
+        if let Some(forwarded) = call.forwarded {
+            replace_head(&mut head, forwarded)?;
+        }
+        name_resource(&mut head, guarded)?;
+        let received = Received::of(client, head, guarded.client);
+        let (key, method) = (guarded.key.clone(), guarded.method.clone());
+        Ok(Request::new(self.place(guarded), rules, key, method, received, call.conditions, call.lease_id))
     }
 }
 
@@ -253,6 +262,8 @@ fn body_limits(server: &config::Server) -> BodyLimits {
 
 #[cfg(test)]
 mod dead_owner_tests;
+#[cfg(test)]
+mod dialect_tests;
 #[cfg(test)]
 mod lease_clock_tests;
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::{
         resource::ResourceKey,
         target::split_query,
     },
+    dialect::{ForwardedHead, Grammar},
     drain::{Gate, Pass},
     routing::GuardedRequest,
     upstream::{Choice, fields::FieldsOfHead as _},
@@ -132,6 +133,11 @@ impl Request {
         &self.place.rules
     }
 
+    /// How its client speaks.
+    pub(crate) fn grammar(&self) -> &'static dyn Grammar {
+        self.place.rules.dialect.grammar()
+    }
+
     /// The gate of its route.
     pub(crate) const fn gate(&self) -> &Arc<Gate> {
         &self.place.gate
@@ -152,7 +158,7 @@ impl Request {
     /// says what is done, and by what right.
     pub(crate) fn target(&self) -> TargetName {
         let target = self.head.raw_path();
-        TargetName::of(if self.rules().speaks_azure() { split_query(target).0 } else { target })
+        TargetName::of(if self.rules().quirks.query_names_target { target } else { split_query(target).0 })
     }
 
     /// Goes through the gate of its route, to write.
@@ -189,6 +195,25 @@ pub(crate) fn name_resource(head: &mut RequestHeader, guarded: &GuardedRequest) 
     // The door lets nothing through that cannot be mapped.
     if let Some(target) = (!mapping.is_identity()).then(|| mapping.to_upstream(head.raw_path())).flatten() {
         head.set_raw_path(&target)?;
+    }
+    Ok(())
+}
+
+/// Makes a head the one that the upstream is to get.
+pub(crate) fn replace_head(head: &mut RequestHeader, forwarded: ForwardedHead) -> pingora::Result<()> {
+    head.set_method(forwarded.method);
+    head.set_raw_path(&forwarded.target)?;
+    let received: Vec<_> = head.headers.keys().cloned().collect();
+    for name in &received {
+        head.remove_header(name);
+    }
+    let mut last = None;
+    for (name, value) in forwarded.fields {
+        // The map names a field with the first of its values alone.
+        last = name.or(last);
+        if let Some(name) = &last {
+            head.append_header(name.clone(), value)?;
+        }
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ use crate::{
     config::Route,
     core::{
         fields::{Underscores, is_second_spelling},
-        policy::ErrorShape,
+        policy::Dialect,
         refusal::{Code, Refusal},
     },
     downstream::{client, relay, respond},
@@ -158,8 +158,8 @@ async fn handle(
     if serving.gates.get(request.route_index).is_some_and(|gate| gate.is_hurried()) {
         end_connection(session);
     }
-    let shape = request.route.guard.as_ref().map_or(ErrorShape::Problem, |guard| guard.errors);
-    relay::send(session, answer, shape, &mut context.entry).await
+    let dialect = request.route.guard.as_ref().map_or_else(Dialect::default, |guard| guard.dialect);
+    relay::send(session, answer, dialect, &mut context.entry).await
 }
 
 /// Lets a write through the gate of its route. A guarded write only waits for the gate here. It goes through once its
@@ -214,8 +214,8 @@ fn decide(serving: &Serving, session: &Session) -> Result<Door, Refusal> {
 async fn refuse(session: &mut Session, context: &mut Context, refusal: &Refusal) -> pingora::Result<()> {
     context.entry.refused = Some(refusal.code);
     let guard = context.entry.route.as_ref().and_then(|route| route.guard.as_ref());
-    let shape = guard.map_or(ErrorShape::Problem, |guard| guard.errors);
-    respond::refuse(session, refusal, shape).await
+    let dialect = guard.map_or_else(Dialect::default, |guard| guard.dialect);
+    respond::refuse(session, refusal, dialect).await
 }
 
 /// Handles a handshake as a plain read, if the upstream has opened no tunnel. Returns false if there is none to

@@ -19,7 +19,7 @@ use crate::{
         fields::Underscores,
         path_mapping::PathMapping,
         policy::{
-            Compare, ErrorShape, Guarantee, GuardRules, Idempotency, Intermediaries, MethodOverride, OnWrite, Policy,
+            Compare, Dialect, Guarantee, GuardRules, Idempotency, Intermediaries, MethodOverride, OnWrite, Policy,
             ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
         },
         resource::KeyTemplate,
@@ -73,7 +73,8 @@ pub(crate) fn guard() -> GuardRules {
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,
         probe_region: Box::default(),
-        errors: ErrorShape::Problem,
+        dialect: Dialect::default(),
+        quirks: Dialect::default().quirks(),
         touches: Vec::new(),
         lease: None,
     }

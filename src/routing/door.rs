@@ -204,7 +204,7 @@ fn judge(guard: &GuardRules, taken: &TakenRoute<'_>, normal: &NormalPath, head: 
         MethodClass::NotSupported => return Err(second_resource()),
         _ if head.headers.contains_key(&DESTINATION) => return Err(second_resource()),
         // An operation that is on no list does not pass.
-        _ if guard.speaks_azure() => return taken.guarded(normal, method, false, head),
+        _ if guard.quirks.is_closed_list => return taken.guarded(normal, method, false, head),
         MethodClass::Unjudged if is_preflight(head.headers) && !guard.observe => {
             return taken.guarded(normal, method, false, head);
         }

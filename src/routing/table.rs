@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     config::Route,
     core::{
-        policy::{Dialect, LeaseRules},
+        policy::LeaseRules,
         route::{HostPattern, PathPattern, RouteTable},
         target::{NormalPath, PathParameters, normalize},
     },
@@ -53,7 +53,7 @@ pub fn place(routes: &[Arc<Route>], index: usize) -> TablePlace<'_> {
 /// The routes whose leases have their own paths, each with the prefix of those paths.
 fn leased(routes: &[Arc<Route>]) -> impl Iterator<Item = (usize, &Arc<Route>, &LeaseRules, NormalPath)> {
     routes.iter().enumerate().filter_map(|(index, route)| {
-        let rules = route.guard.as_ref()?.lease.as_ref().filter(|rules| rules.dialect == Dialect::Native)?;
+        let rules = route.guard.as_ref().filter(|guard| guard.quirks.leases_have_paths)?.lease.as_ref()?;
         // The configuration accepts only a prefix in normal form.
         let prefix = normalize(rules.prefix.as_bytes(), PathParameters::Keep).ok()?;
         Some((index, route, rules, prefix))

@@ -202,3 +202,28 @@ fn no_two_types_have_one_name() {
     let twice = files.into_iter().filter(|(_, files)| files.len() > 1);
     assert_none(&twice.map(|(name, files)| format!("{name}: {}", files.join(", "))).collect::<Vec<_>>());
 }
+
+/// The largest struct of the guard, in fields: one with more has more than one owner.
+const FIELDS_MAX: usize = 8;
+
+/// The structs of a file of production code that have too many fields.
+struct LargeStructs(Vec<String>);
+
+impl<'ast> Visit<'ast> for LargeStructs {
+    fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
+        if item.fields.len() > FIELDS_MAX {
+            self.0.push(format!("{} has {} fields", item.ident, item.fields.len()));
+        }
+    }
+}
+
+#[test]
+fn no_struct_of_the_guard_owns_too_much() {
+    let mut problems = Vec::new();
+    for (file, text) in sources(&["src/guard"]) {
+        let mut large = LargeStructs(Vec::new());
+        large.visit_file(&syn::parse_file(&text).unwrap_or_else(|error| panic!("{file}: {error}")));
+        problems.extend(large.0.into_iter().map(|problem| format!("{file}: {problem}, not {FIELDS_MAX}")));
+    }
+    assert_none(&problems);
+}

@@ -98,6 +98,12 @@ const WALLS: &[Wall] = &[
     },
     Wall {
         inside: &["src/"],
+        except: &["src/dialect/mod.rs"],
+        forbidden: &["Dialect::Native", "Dialect::S3", "Dialect::Azure", "Dialect::Toy"],
+        because: "only `dialect/mod.rs` asks which dialect a route speaks; a grammar, or its data, tells all others",
+    },
+    Wall {
+        inside: &["src/"],
         except: &[],
         forbidden: &["respond_error", "write_error_response"],
         because: "pingora's own error answers close the connection and are no problem documents",

@@ -1,13 +1,14 @@
-//! What is configured for certain clients: the shape of errors, keys of retries, signatures.
+//! What is configured for certain clients: dialects, keys of retries, signatures.
 
 use super::{BASE, problems};
 
 #[test]
 fn each_broken_rule_for_certain_clients_is_one_problem() {
     let cases: &[(&str, &str)] = &[
-        ("errors = \"S3\"", "errors cannot be \"S3\""),
-        ("errors = \"s3\"\nprobe_auth = \"none\"", "errors = \"s3\" needs etag = \"upstream\" or \"delegate\""),
-        ("errors = \"s3\"\netag = \"upstream\"", "errors = \"s3\" cannot probe with the client's credentials"),
+        ("dialect = \"S3\"", "dialect cannot be \"S3\""),
+        ("dialect = \"s3\"\nprobe_auth = \"none\"", "dialect = \"s3\" needs etag = \"upstream\" or \"delegate\""),
+        ("dialect = \"s3\"\netag = \"upstream\"", "dialect = \"s3\" cannot probe with the client's credentials"),
+        ("dialect = \"azure\"", "dialect = \"azure\" needs policy = \"pessimistic\""),
         ("probe_region = \"a b\"", "probe_region is \"a b\": a name has no blanks and is not empty"),
         ("idempotency = \"on\"", "idempotency cannot be \"on\""),
         ("idempotency_ttl = \"0s\"", "idempotency_ttl is 0s, the least is 1s"),
@@ -16,7 +17,7 @@ fn each_broken_rule_for_certain_clients_is_one_problem() {
         assert_eq!(problems(&format!("{BASE}{added}\n")), [*expected], "added:\n{added}");
     }
     let delegated =
-        |require: &str| problems(&format!("{BASE}errors = \"s3\"\netag = \"delegate\"\nrequire = {require:?}\n"));
+        |require: &str| problems(&format!("{BASE}dialect = \"s3\"\netag = \"delegate\"\nrequire = {require:?}\n"));
     assert_eq!(delegated("never"), Vec::<String>::new(), "nothing is probed");
-    assert_eq!(delegated("existing"), ["errors = \"s3\" cannot probe with the client's credentials"]);
+    assert_eq!(delegated("existing"), ["dialect = \"s3\" cannot probe with the client's credentials"]);
 }

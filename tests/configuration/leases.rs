@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use ifmatch::core::policy::{
-    AbsentLease, Compare, Dialect, ErrorShape, LeaseAuth, LeaseGuards, LeaseRules, OnWrite, Policy, Require,
-    TagAfterWrite,
+    AbsentLease, Compare, Dialect, LeaseAuth, LeaseGuards, LeaseRules, OnWrite, Policy, Require, TagAfterWrite,
 };
 
 use super::{BASE, config, problems};
@@ -34,7 +33,6 @@ fn what_is_not_said_about_leases_has_its_default() {
         (Policy::Pessimistic, Require::Never, Compare::Strong)
     );
     let expected = LeaseRules {
-        dialect: Dialect::Native,
         prefix: "/.leases".to_owned(),
         guards: LeaseGuards::Write,
         auth: LeaseAuth::Probe,
@@ -64,7 +62,6 @@ fn what_is_said_about_leases_is_what_they_are() {
                 default = \"2s\"\nmin = \"1s\"\nmax = \"3s\"\ninfinite = true\nrequired = true\nmax_wait = \"4s\"\n\
                 max_waiters = 5\nhold_max = \"6s\"";
     let expected = LeaseRules {
-        dialect: Dialect::Native,
         prefix: "/locks/v1".to_owned(),
         guards: LeaseGuards::ReadAndWrite,
         auth: LeaseAuth::None,
@@ -91,13 +88,13 @@ fn what_is_said_about_leases_is_what_they_are() {
 #[test]
 fn the_azure_dialect_has_defaults_of_its_own() {
     let guard = |added: &str| {
-        let routes = config(&leased(&format!("{added}\nlease.dialect = \"azure\""))).routes;
+        let routes = config(&leased(&format!("{added}\ndialect = \"azure\""))).routes;
         routes[0].guard.clone().expect("a guard")
     };
     let content = guard("");
     let rules = content.lease.as_ref().expect("leases");
-    assert_eq!((rules.dialect, rules.bind, rules.client_break, rules.infinite), (Dialect::Azure, false, true, true));
-    assert_eq!((content.errors, content.on_write), (ErrorShape::Azure, OnWrite::Probe));
+    assert_eq!((rules.bind, rules.client_break, rules.infinite), (false, true, true));
+    assert_eq!((content.dialect, content.on_write), (Dialect::Azure, OnWrite::Probe));
     assert_eq!(content.tag_after_write, TagAfterWrite::Verbatim);
     let version = guard("etag = \"version\"\nwriters = \"exclusive\"");
     assert_eq!((version.on_write, version.tag_after_write), (OnWrite::Probe, TagAfterWrite::Always));
@@ -116,8 +113,8 @@ fn each_broken_rule_about_leases_is_one_problem() {
         ("lease = true", "`lease` takes a table, not boolean `true`"),
         ("[routes.lease]\nmaks = \"15s\"", "unknown key `maks`"),
         ("[routes.lease]\ninfinite = \"yes\"", "`infinite` takes true or false, not string \"yes\""),
-        ("[routes.lease]\ndialect = \"webdav\"", "lease.dialect = \"webdav\" is not in this version of ifmatch"),
-        ("[routes.lease]\ndialect = \"azur\"", "lease.dialect cannot be \"azur\""),
+        ("dialect = \"webdav\"", "dialect = \"webdav\" is not in this version of ifmatch"),
+        ("dialect = \"azur\"", "dialect cannot be \"azur\""),
         ("[routes.lease]\nauth = \"client\"", "lease.auth cannot be \"client\""),
         ("[routes.lease]\nabsent = \"create\"", "lease.absent cannot be \"create\""),
         ("[routes.lease]\nguards = []", "lease.guards cannot be []"),
@@ -144,34 +141,27 @@ fn each_broken_rule_about_leases_is_one_problem() {
         ("[routes.lease]\nmax_waiters = -1", "lease.max_waiters is -1, it is from 0 to 100000"),
         ("[routes.lease]\nmax_per_principal = 0", "lease.max_per_principal is 0, it is from 1 to 1000000"),
         (
-            "[routes.lease]\ndialect = \"azure\"\nmin = \"10s\"",
+            "dialect = \"azure\"\n[routes.lease]\nmin = \"10s\"",
             "lease.min is 10s, the least in the azure dialect is 15s",
         ),
         (
-            "[routes.lease]\ndialect = \"azure\"\nmax = \"61s\"",
+            "dialect = \"azure\"\n[routes.lease]\nmax = \"61s\"",
             "lease.max is 1m 1s, the limit in the azure dialect is 1m",
         ),
         (
-            "[routes.lease]\ndialect = \"azure\"\nprefix = \"/.leases\"",
+            "dialect = \"azure\"\n[routes.lease]\nprefix = \"/.leases\"",
             "lease.prefix has no effect in the azure dialect",
         ),
-        ("[routes.lease]\ndialect = \"azure\"\ndefault = \"30s\"", "lease.default has no effect in the azure dialect"),
-        ("[routes.lease]\ndialect = \"azure\"\nmax_wait = \"1s\"", "lease.max_wait has no effect in the azure dialect"),
+        ("dialect = \"azure\"\n[routes.lease]\ndefault = \"30s\"", "lease.default has no effect in the azure dialect"),
+        ("dialect = \"azure\"\n[routes.lease]\nmax_wait = \"1s\"", "lease.max_wait has no effect in the azure dialect"),
         (
-            "[routes.lease]\ndialect = \"azure\"\nmax_waiters = 1",
+            "dialect = \"azure\"\n[routes.lease]\nmax_waiters = 1",
             "lease.max_waiters has no effect in the azure dialect",
         ),
+        ("unclaimed_methods = [\"POST\"]\ndialect = \"azure\"", "unclaimed_methods has no effect in the azure dialect"),
+        ("safe_methods = [\"REPORT\"]\ndialect = \"azure\"", "safe_methods has no effect in the azure dialect"),
         (
-            "unclaimed_methods = [\"POST\"]\nlease.dialect = \"azure\"",
-            "unclaimed_methods has no effect in the azure dialect",
-        ),
-        ("safe_methods = [\"REPORT\"]\nlease.dialect = \"azure\"", "safe_methods has no effect in the azure dialect"),
-        (
-            "errors = \"s3\"\netag = \"upstream\"\nprobe_auth = \"none\"\n[routes.lease]\ndialect = \"azure\"",
-            "errors = \"s3\" cannot stand beside lease.dialect = \"azure\"",
-        ),
-        (
-            "[routes.lease]\ndialect = \"azure\"\nacquire_on_read = true",
+            "dialect = \"azure\"\n[routes.lease]\nacquire_on_read = true",
             "the azure dialect cannot acquire a lease with a read",
         ),
         (

@@ -81,7 +81,7 @@ fn a_route_says_whether_a_websocket_may_open_a_tunnel() {
         routes[0].guard.as_ref().expect("a guard").websocket
     };
     assert!(!of("") && !of("websocket = false") && of("websocket = true"));
-    let azure = format!("{LEASED}\nwebsocket = true\nlease.dialect = \"azure\"");
+    let azure = format!("{LEASED}\nwebsocket = true\ndialect = \"azure\"");
     let said = |text: &str, what: &str| problems(text).iter().any(|problem| problem == what);
     assert!(said(&two(&azure, PLAIN), "websocket has no effect in the azure dialect"));
     let open = "path = \"/open/{id}\"\npolicy = \"last-writer-wins\"\nwebsocket = true";

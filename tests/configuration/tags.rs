@@ -1,6 +1,6 @@
 //! Where tags come from, and what has no meaning together.
 
-use ifmatch::core::policy::ErrorShape;
+use ifmatch::core::policy::Dialect;
 
 use super::{BASE, config, problems};
 
@@ -51,12 +51,12 @@ fn tags_of_the_backend_may_repeat_unless_a_route_says_otherwise() {
         ("etag = \"json:/version\"", true),
         ("etag = \"delegate\"", true),
         ("etag = \"upstream\"\nunique_tags = true", false),
-        ("etag = \"upstream\"\nerrors = \"s3\"\nprobe_auth = \"none\"", false),
-        ("etag = \"upstream\"\nerrors = \"s3\"\nprobe_auth = \"none\"\nunique_tags = false", true),
+        ("etag = \"upstream\"\ndialect = \"s3\"\nprobe_auth = \"none\"", false),
+        ("etag = \"upstream\"\ndialect = \"s3\"\nprobe_auth = \"none\"\nunique_tags = false", true),
     ] {
         let config = config(&format!("{BASE}{added}\n"));
         let guard = config.routes[0].guard.as_ref().expect("a guarded route");
         assert_eq!(guard.has_coarse_tags(), is_coarse, "{added}");
-        assert_eq!(guard.errors == ErrorShape::S3, added.contains("s3"), "{added}");
+        assert_eq!(guard.dialect == Dialect::S3, added.contains("s3"), "{added}");
     }
 }

@@ -132,7 +132,7 @@ fn underscores_are_kept_or_dropped() {
 
 #[test]
 fn a_signature_needs_a_host_that_is_known_before_the_server() {
-    let signed = "errors = \"s3\"\netag = \"upstream\"\nprobe_auth = \"sigv4\"\nprobe_region = \"eu-central-1\"\n";
+    let signed = "dialect = \"s3\"\netag = \"upstream\"\nprobe_auth = \"sigv4\"\nprobe_region = \"eu-central-1\"\n";
     let text = format!("{}{signed}", with_upstream("host_header = \"upstream\""));
     assert_eq!(problems(&text), ["probes are signed for a host, and upstream \"docs\" has host_header = \"upstream\""]);
     let text = format!("{}{signed}", with_upstream("host_header = \"s3.example.com\""));

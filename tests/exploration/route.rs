@@ -8,8 +8,8 @@ use ifmatch::core::{
     issued_tag::{content_tag, version_tag},
     lease::{LeaseDuration, LeaseId, Standing, Usage, UseDenied, judge_use},
     policy::{
-        AbsentLease, Compare, Dialect, ErrorShape, Guarantee, GuardRules, Idempotency, Intermediaries, LeaseAuth,
-        LeaseGuards, LeaseRules, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+        AbsentLease, Compare, Dialect, Guarantee, GuardRules, Idempotency, Intermediaries, LeaseAuth, LeaseGuards,
+        LeaseRules, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
     },
     precondition::{MatchRule, Preconditions, TagCondition},
     record::{Known, Revision, Snapshot, VariantName},
@@ -150,7 +150,8 @@ fn new_guard(mode: Mode, require: Require) -> GuardRules {
         idempotency: Idempotency::Off,
         idempotency_ttl: Duration::ZERO,
         probe_region: Box::default(),
-        errors: ErrorShape::Problem,
+        dialect: Dialect::default(),
+        quirks: Dialect::default().quirks(),
         touches: Vec::new(),
     }
 }
@@ -158,7 +159,6 @@ fn new_guard(mode: Mode, require: Require) -> GuardRules {
 /// Returns rules for leases that end after a tick.
 pub fn lease_rules() -> &'static LeaseRules {
     static RULES: LazyLock<LeaseRules> = LazyLock::new(|| LeaseRules {
-        dialect: Dialect::Native,
         prefix: "/.leases".to_owned(),
         guards: LeaseGuards::Write,
         auth: LeaseAuth::None,

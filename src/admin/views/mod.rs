@@ -209,7 +209,7 @@ fn guard(guard: &GuardRules) -> Value {
         "probe_region": guard.probe_region,
         "idempotency": guard.idempotency.word(),
         "idempotency_ttl": show_duration(guard.idempotency_ttl),
-        "errors": guard.errors.word(),
+        "dialect": guard.dialect.word(),
         "touches": texts(&mut guard.touches.iter().map(|template| template.pattern().to_string())),
         "lease": guard.lease.as_ref().map(leases),
     })
@@ -217,7 +217,6 @@ fn guard(guard: &GuardRules) -> Value {
 
 fn leases(rules: &LeaseRules) -> Value {
     json!({
-        "dialect": rules.dialect.word(),
         "prefix": rules.prefix,
         "guards": guard_words(rules.guards),
         "auth": rules.auth.word(),

@@ -3,7 +3,7 @@
 use super::{check::Check, keys::RouteKeys};
 use crate::{
     config::Word,
-    core::policy::{ErrorShape, GuardRules, ProbeAuth, Require, TagSource},
+    core::policy::{GuardRules, ProbeAuth, Require, TagSource},
 };
 
 /// The default region of S3 servers.
@@ -11,31 +11,21 @@ pub(super) const PROBE_REGION: &str = "us-east-1";
 
 /// Reports settings under which the proxy would have to change requests that S3 clients have signed.
 pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
-    let Some(errors) = keys.get(|raw| raw.errors.as_ref()).filter(|_| guard.errors == ErrorShape::S3) else { return };
+    let (name, Some(dialect)) = (guard.dialect.word(), keys.get(|raw| raw.dialect.as_ref())) else { return };
     if !guard.etag.is_upstreams_own() {
         const HINT: &str = "S3 clients sign their conditional fields, which other tag sources would have to remove; S3 \
                             servers send tags of their own";
-        let span = keys.get(|raw| raw.etag.as_ref()).unwrap_or(errors).span();
-        check.hinted(span, "errors = \"s3\" needs etag = \"upstream\" or \"delegate\"", HINT);
+        let span = keys.get(|raw| raw.etag.as_ref()).unwrap_or(dialect).span();
+        let message = format!("dialect = {name:?} needs etag = \"upstream\" or \"delegate\"");
+        check.hinted(span, message, HINT);
     }
     // A server that judges by itself is probed only to learn whether the resource exists and so needs a condition.
     let probes = guard.etag != TagSource::Delegate || guard.require == Require::Existing;
     if guard.probe_auth == ProbeAuth::Client && probes {
         const HINT: &str = "a client's signature covers only its own request; write probe_auth = \"sigv4\" for the \
                             proxy's own credentials, or \"none\" if everyone may read";
-        let span = keys.get(|raw| raw.probe_auth.as_ref()).unwrap_or(errors).span();
-        check.hinted(span, "errors = \"s3\" cannot probe with the client's credentials", HINT);
-    }
-}
-
-/// Reports an error shape beside the azure dialect, which has its own errors.
-pub(super) fn azure_reads_its_own_errors(check: &mut Check<'_>, keys: RouteKeys<'_>) {
-    if let Some(errors) = keys.get(|raw| raw.errors.as_ref()) {
-        let word = errors.get_ref();
-        if ErrorShape::of(word).is_some_and(|shape| shape != ErrorShape::Azure) {
-            let message = format!("errors = {word:?} cannot stand beside lease.dialect = \"azure\"");
-            check.hinted(errors.span(), message, "leave it out: the clients of that dialect read Azure's errors");
-        }
+        let span = keys.get(|raw| raw.probe_auth.as_ref()).unwrap_or(dialect).span();
+        check.hinted(span, format!("dialect = {name:?} cannot probe with the client's credentials"), HINT);
     }
 }
 

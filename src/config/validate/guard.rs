@@ -4,15 +4,18 @@ use http::{HeaderName, Method, header};
 
 use super::{
     check::Check,
-    clients::{azure_reads_its_own_errors, probe_region, signed_requests_stay_as_they_are},
+    clients::{probe_region, signed_requests_stay_as_they_are},
     keys::RouteKeys,
     lease, tags,
 };
 use crate::{
-    config::{limits, raw::Texts},
+    config::{
+        Word, limits,
+        raw::{Flag, Texts},
+    },
     core::policy::{
-        Compare, Dialect, ErrorShape, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth,
-        Require, TagAfterWrite, TagSource, Writers,
+        Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth, Require,
+        TagAfterWrite, TagSource, Writers,
     },
 };
 
@@ -30,17 +33,12 @@ const IDENTITY_HEADERS: [HeaderName; 4] =
 pub(super) fn guard(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) -> GuardRules {
     let mut guard = values(check, keys, policy);
     if policy == Policy::Pessimistic {
-        let rules = lease::rules(check, keys);
-        if rules.dialect == Dialect::Azure {
-            speak_azure(check, keys, &mut guard);
-            azure_reads_its_own_errors(check, keys);
-        }
-        guard.lease = Some(rules);
+        guard.lease = Some(lease::rules(check, keys, guard.dialect));
         leases_cannot_be_watched(check, keys, &guard);
     }
+    suits_dialect(check, keys, policy, &guard);
     tags::go_together(check, keys, &guard);
     methods_have_one_class(check, keys, &guard);
-    signed_requests_stay_as_they_are(check, keys, &guard);
     guard
 }
 
@@ -48,17 +46,21 @@ pub(super) fn guard(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) 
 pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) -> GuardRules {
     let etag = check.word("etag", keys.get(|raw| raw.etag.as_ref())).unwrap_or(TagSource::Content);
     let writers = check.word("writers", keys.get(|raw| raw.writers.as_ref())).unwrap_or(Writers::Shared);
+    let dialect: Dialect = check.word("dialect", keys.get(|raw| raw.dialect.as_ref())).unwrap_or_default();
+    let defaults = dialect.grammar().defaults();
     let on_write_default = match etag {
+        _ if defaults.probes_after_write => OnWrite::Probe,
         TagSource::Content | TagSource::Header(_) | TagSource::Json(_) => OnWrite::Probe,
         TagSource::Upstream | TagSource::Version | TagSource::Delegate => OnWrite::Omit,
     };
-    let errors = check.word("errors", keys.get(|raw| raw.errors.as_ref())).unwrap_or(ErrorShape::Problem);
+    let is_known_after_write = defaults.version_after_write && etag == TagSource::Version;
+    let tag_after_write_default = if is_known_after_write { TagAfterWrite::Always } else { TagAfterWrite::Verbatim };
     let require_default = if policy == Policy::Pessimistic { Require::Never } else { Require::Always };
     let identity_headers = keys.get(|raw| raw.identity_headers.as_ref());
     GuardRules {
         etag,
         ignored_json: tags::ignored_json(check, keys),
-        unique_tags: tags::are_unique(keys, errors),
+        unique_tags: tags::are_unique(keys, dialect),
         intermediaries: tags::intermediaries(check, keys),
         compare: check.word("compare", keys.get(|raw| raw.compare.as_ref())).unwrap_or(Compare::Strong),
         writers,
@@ -72,7 +74,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
         on_write: check.word("on_write", keys.get(|raw| raw.on_write.as_ref())).unwrap_or(on_write_default),
         tag_after_write: check
             .word("etag_after_write", keys.get(|raw| raw.etag_after_write.as_ref()))
-            .unwrap_or(TagAfterWrite::Verbatim),
+            .unwrap_or(tag_after_write_default),
         safe_methods: check.methods("safe_methods", keys.get(|raw| raw.safe_methods.as_ref()), &[]),
         unclaimed_methods: check.methods(
             "unclaimed_methods",
@@ -97,32 +99,36 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
         probe_region: probe_region(check, keys),
         idempotency: check.word("idempotency", keys.get(|raw| raw.idempotency.as_ref())).unwrap_or(Idempotency::Off),
         idempotency_ttl: check.duration(keys.get(|raw| raw.idempotency_ttl.as_ref()), limits::IDEMPOTENCY_TTL),
-        errors,
+        dialect,
+        quirks: dialect.quirks(),
         touches: Vec::new(),
         lease: None,
     }
 }
 
-/// Adapts the rules to Azure's clients: errors in Azure's shape, and validators in each answer to a write.
-fn speak_azure(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &mut GuardRules) {
+/// Reports settings that do not suit the dialect.
+fn suits_dialect(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy, guard: &GuardRules) {
     const HINT: &str = "leave it out: the dialect is a list of operations, and any other method is refused";
-    let own = [("safe_methods", &keys.own.safe_methods), ("unclaimed_methods", &keys.own.unclaimed_methods)];
-    for (key, methods) in own {
-        if let Some(methods) = methods {
-            check.hinted(methods.span(), format!("{key} has no effect in the azure dialect"), HINT);
+    let (name, demands) = (guard.dialect.word(), guard.dialect.grammar().demands());
+    if let (true, Some(dialect)) =
+        (demands.leases && policy != Policy::Pessimistic, keys.get(|raw| raw.dialect.as_ref()))
+    {
+        let message = format!("dialect = {name:?} needs policy = \"pessimistic\"");
+        let hint = "leases are part of it; a client that asks for none writes as under policy = \"optimistic\"";
+        check.hinted(dialect.span(), message, hint);
+    }
+    let own = [
+        ("safe_methods", keys.own.safe_methods.as_ref().map(Texts::span)),
+        ("unclaimed_methods", keys.own.unclaimed_methods.as_ref().map(Texts::span)),
+        ("websocket", keys.own.websocket.as_ref().map(Flag::span)),
+    ];
+    for (key, span) in own {
+        if let Some(span) = span.filter(|_| demands.idle_keys.contains(&key)) {
+            check.hinted(span, format!("{key} has no effect in the {name} dialect"), HINT);
         }
     }
-    if let Some(websocket) = &keys.own.websocket {
-        check.hinted(websocket.span(), "websocket has no effect in the azure dialect", HINT);
-    }
-    guard.errors = ErrorShape::Azure;
-    if keys.get(|raw| raw.on_write.as_ref()).is_none() {
-        // The modification date has to be probed, whatever the tag source is.
-        guard.on_write = OnWrite::Probe;
-    }
-    if keys.get(|raw| raw.etag_after_write.as_ref()).is_none() && guard.etag == TagSource::Version {
-        // There are no other writers, so the version is that of the write, and the bytes need not be compared.
-        guard.tag_after_write = TagAfterWrite::Always;
+    if demands.signed_requests {
+        signed_requests_stay_as_they_are(check, keys, guard);
     }
 }
 

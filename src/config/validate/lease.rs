@@ -8,7 +8,7 @@ use crate::{
         limits::{self, Limit},
         raw::{Flag, Lease, Number, Text, Texts},
         units::show_duration,
-        words::guard_words,
+        words::{Word, guard_words},
     },
     core::{
         policy::{AbsentLease, Dialect, LeaseAuth, LeaseGuards, LeaseRules},
@@ -19,43 +19,35 @@ use crate::{
 /// The default prefix of the lease URLs of a route.
 const DEFAULT_PREFIX: &str = "/.leases";
 
-/// The shortest and the longest finite lease of the azure dialect.
-const AZURE_DURATIONS: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(60));
-
 /// Returns the lease rules of a pessimistic route.
-pub(super) fn rules(check: &mut Check<'_>, keys: RouteKeys<'_>) -> LeaseRules {
+pub(super) fn rules(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialect) -> LeaseRules {
     let problems_before = check.problems.len();
-    let mut rules = values(check, keys);
-    if rules.dialect == Dialect::Azure {
-        // Azure's clients always name a duration.
+    let mut rules = values(check, keys, dialect);
+    let demands = dialect.grammar().demands();
+    if demands.idle_lease_keys.iter().any(|(key, _)| *key == "default") {
         rules.default = rules.default.max(rules.min).min(rules.max);
     }
     // A value that could not be read was replaced by its default, which cannot be compared with the others.
     if check.problems.len() == problems_before {
         durations_are_in_order(check, keys, &rules);
-        if rules.dialect == Dialect::Azure {
-            keep_to_azure(check, keys, &rules);
-        }
+        keep_to_dialect(check, keys, &rules, dialect);
     }
     rules
 }
 
 /// Returns the values of the keys, each checked alone.
-pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>) -> LeaseRules {
+pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialect) -> LeaseRules {
     let flag = |key: fn(&Lease) -> Option<&Flag>, default| lease(keys, key).map_or(default, |flag| *flag.get_ref());
-    let dialect = check.word("lease.dialect", lease(keys, |raw| raw.dialect.as_ref())).unwrap_or(Dialect::Native);
-    // The azure dialect has the defaults of Azure.
-    let azure = dialect == Dialect::Azure;
+    let defaults = dialect.grammar().defaults();
     let per_principal = lease(keys, |raw| raw.max_per_principal.as_ref());
     let max_per_principal = check.count(per_principal, limits::LEASE_MAX_PER_PRINCIPAL);
     LeaseRules {
-        dialect,
         prefix: prefix(check, lease(keys, |raw| raw.prefix.as_ref())),
         guards: guards(check, lease(keys, |raw| raw.guards.as_ref())),
         auth: check.word("lease.auth", lease(keys, |raw| raw.auth.as_ref())).unwrap_or(LeaseAuth::Probe),
-        bind: flag(|raw| raw.bind.as_ref(), !azure),
+        bind: flag(|raw| raw.bind.as_ref(), defaults.bind),
         acquire_on_read: flag(|raw| raw.acquire_on_read.as_ref(), false),
-        client_break: flag(|raw| raw.client_break.as_ref(), azure),
+        client_break: flag(|raw| raw.client_break.as_ref(), defaults.client_break),
         absent: check.word("lease.absent", lease(keys, |raw| raw.absent.as_ref())).unwrap_or(AbsentLease::Refuse),
         remember: check.duration(lease(keys, |raw| raw.remember.as_ref()), limits::LEASE_REMEMBER),
         max_per_principal,
@@ -63,7 +55,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>) -> LeaseRules {
         default: whole_seconds(check, lease(keys, |raw| raw.default.as_ref()), limits::LEASE_DEFAULT),
         min: whole_seconds(check, lease(keys, |raw| raw.min.as_ref()), limits::LEASE_MIN),
         max: whole_seconds(check, lease(keys, |raw| raw.max.as_ref()), limits::LEASE_MAX),
-        infinite: flag(|raw| raw.infinite.as_ref(), azure),
+        infinite: flag(|raw| raw.infinite.as_ref(), defaults.infinite),
         required: flag(|raw| raw.required.as_ref(), false),
         max_wait: check.duration(lease(keys, |raw| raw.max_wait.as_ref()), limits::LEASE_MAX_WAIT),
         max_waiters: check.count(lease(keys, |raw| raw.max_waiters.as_ref()), limits::LEASE_MAX_WAITERS),
@@ -153,44 +145,44 @@ fn durations_are_in_order(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &Le
     }
 }
 
-/// Reports settings that Azure's clients do not expect, and keys without effect in the azure dialect.
-fn keep_to_azure(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &LeaseRules) {
-    const NO_READ: &str = "leave it out, or write lease.dialect = \"native\"";
-    const RANGE: &str = "Azure's leases last from 15s to 60s, and its clients request no others; lease.infinite allows \
-                         those without end";
-    let own = &keys.own.lease;
-    let without_effect = [
-        (
-            "prefix",
-            own.prefix.as_ref().map(Text::span),
-            "a lease is requested with ?comp=lease on the URL of its resource",
-        ),
-        ("default", own.default.as_ref().map(Text::span), "its clients always name a duration"),
-        ("max_wait", own.max_wait.as_ref().map(Text::span), "its clients retry, and never wait for a lease"),
-        ("max_waiters", own.max_waiters.as_ref().map(Number::span), "its clients retry, and never wait for a lease"),
+/// Reports settings that the clients of the dialect do not expect, and keys without effect in it.
+fn keep_to_dialect(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &LeaseRules, dialect: Dialect) {
+    const NO_READ: &str = "leave it out, or write dialect = \"native\"";
+    let (name, demands, own) = (dialect.word(), dialect.grammar().demands(), &keys.own.lease);
+    let written = [
+        ("prefix", own.prefix.as_ref().map(Text::span)),
+        ("default", own.default.as_ref().map(Text::span)),
+        ("max_wait", own.max_wait.as_ref().map(Text::span)),
+        ("max_waiters", own.max_waiters.as_ref().map(Number::span)),
     ];
-    for (key, span, reason) in without_effect {
-        if let Some(span) = span {
-            let message = format!("lease.{key} has no effect in the azure dialect");
+    for (key, span) in written {
+        let idle = demands.idle_lease_keys.iter().find(|(idle, _)| *idle == key);
+        if let (Some(span), Some((_, reason))) = (span, idle) {
+            let message = format!("lease.{key} has no effect in the {name} dialect");
             check.hinted(span, message, format!("leave it out: {reason}"));
         }
     }
     if let Some(flag) = lease(keys, |raw| raw.acquire_on_read.as_ref())
         && rules.acquire_on_read
+        && !demands.acquires_on_read
     {
-        check.hinted(flag.span(), "the azure dialect cannot acquire a lease with a read", NO_READ);
+        check.hinted(flag.span(), format!("the {name} dialect cannot acquire a lease with a read"), NO_READ);
     }
-    let (shortest, longest) = AZURE_DURATIONS;
+    let Some((shortest, longest)) = demands.lease_durations else { return };
+    let (least, most) = (show_duration(shortest), show_duration(longest));
+    let range = format!(
+        "the clients of the {name} dialect request leases from {least} to {most}; lease.infinite allows those without end"
+    );
     if let Some(min) = lease(keys, |raw| raw.min.as_ref())
         && rules.min < shortest
     {
         let shown = show_duration(rules.min);
-        check.hinted(min.span(), format!("lease.min is {shown}, the least in the azure dialect is 15s"), RANGE);
+        check.hinted(min.span(), format!("lease.min is {shown}, the least in the {name} dialect is {least}"), &range);
     }
     if let Some(max) = lease(keys, |raw| raw.max.as_ref())
         && rules.max > longest
     {
         let shown = show_duration(rules.max);
-        check.hinted(max.span(), format!("lease.max is {shown}, the limit in the azure dialect is 1m"), RANGE);
+        check.hinted(max.span(), format!("lease.max is {shown}, the limit in the {name} dialect is {most}"), &range);
     }
 }

@@ -55,7 +55,7 @@ fn differences(one: &GuardRules, other: &GuardRules) -> Vec<&'static str> {
         return if one.lease.is_some() == other.lease.is_some() { Vec::new() } else { vec!["policy"] };
     };
     let differences = [
-        ("lease.dialect", rules.dialect != of_other.dialect),
+        ("dialect", one.dialect != other.dialect),
         ("lease.guards", rules.guards != of_other.guards),
         ("lease.required", rules.required != of_other.required),
         ("lease.bind", rules.bind != of_other.bind),

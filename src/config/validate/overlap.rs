@@ -9,7 +9,6 @@ use crate::{
         problem::{Problem, Source},
     },
     core::{
-        policy::Dialect,
         route::{HostPattern, PathPattern, Relation, relation},
         target::{PathParameters, normalize},
     },
@@ -61,7 +60,7 @@ fn refuse_taken(check: &mut Check<'_>, lease: &LeasePrefix<'_>, other: &str, pat
     check.hinted(lease.route.span.clone(), message, hint);
 }
 
-/// The lease paths of a route in the native dialect.
+/// The lease paths of a route whose leases have paths.
 struct LeasePrefix<'a> {
     route: &'a Placed,
     prefix: &'a str,
@@ -70,10 +69,10 @@ struct LeasePrefix<'a> {
 
 impl<'a> LeasePrefix<'a> {
     fn of(route: &'a Placed) -> Option<Self> {
-        let rules = route.route.as_ref()?.guard.as_ref()?.lease.as_ref()?;
+        let guard = route.route.as_ref()?.guard.as_ref().filter(|guard| guard.quirks.leases_have_paths)?;
+        let rules = guard.lease.as_ref()?;
         let prefix = normalize(rules.prefix.as_bytes(), PathParameters::Refuse).ok()?;
-        let native = rules.dialect == Dialect::Native;
-        native.then(|| Self { route, prefix: &rules.prefix, path: route.path.under(&prefix) })
+        Some(Self { route, prefix: &rules.prefix, path: route.path.under(&prefix) })
     }
 
     /// Returns whether a route, possibly the leases' own, is not clearly wider than the lease paths. A route that takes

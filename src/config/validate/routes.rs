@@ -87,8 +87,8 @@ fn defaults(check: &mut Check<'_>, defaults: &raw::Route, upstreams: &NamedUpstr
     let _ = check.word::<PathParameters>("path_params", defaults.path_params.as_ref());
     let _ = defaults.upstream.as_ref().and_then(|name| upstream(check, name, upstreams));
     prefixes::values(check, keys);
-    let _ = guard::values(check, keys, Policy::Optimistic);
-    let _ = lease::values(check, keys);
+    let dialect = guard::values(check, keys, Policy::Optimistic).dialect;
+    let _ = lease::values(check, keys, dialect);
 }
 
 fn route(

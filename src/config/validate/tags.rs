@@ -5,7 +5,7 @@ use http::{HeaderName, header};
 use super::{check::Check, keys::RouteKeys};
 use crate::core::{
     json::JsonPointer,
-    policy::{Compare, ErrorShape, GuardRules, Intermediaries, TagSource, Writers},
+    policy::{Compare, Dialect, GuardRules, Intermediaries, TagSource, Writers},
 };
 
 /// Fields with another meaning, which a second tag would spoil.
@@ -37,10 +37,9 @@ pub(super) fn ignored_json(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Vec<Js
     })
 }
 
-/// Returns whether no two states of a resource on this route have the same tag. S3 servers make a new tag for each
-/// state.
-pub(super) fn are_unique(keys: RouteKeys<'_>, errors: ErrorShape) -> bool {
-    keys.get(|raw| raw.unique_tags.as_ref()).map_or(errors == ErrorShape::S3, |flag| *flag.get_ref())
+/// Returns whether no two states of a resource on this route have the same tag.
+pub(super) fn are_unique(keys: RouteKeys<'_>, dialect: Dialect) -> bool {
+    keys.get(|raw| raw.unique_tags.as_ref()).map_or(dialect.grammar().defaults().unique_tags, |flag| *flag.get_ref())
 }
 
 /// Returns how intermediaries change tags on this route.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Acquire, Action, Command, Denied, Done, LeaseDuration, LeaseId, Standing, TargetName, step};
 use crate::core::{
-    policy::{AbsentLease, Dialect, LeaseAuth, LeaseGuards, LeaseRules},
+    policy::{AbsentLease, LeaseAuth, LeaseGuards, LeaseRules},
     record::{Mark, Record, Revision, Snapshot},
     steps::{Outcome, Settlement, claim, settle},
     time::StoreTime,
@@ -14,7 +14,6 @@ use crate::core::{
 pub(crate) fn rules() -> LeaseRules {
     let seconds = Duration::from_secs;
     LeaseRules {
-        dialect: Dialect::Native,
         prefix: "/.leases".to_owned(),
         guards: LeaseGuards::Write,
         auth: LeaseAuth::None,

@@ -51,6 +51,23 @@ impl AzureOperation {
         }
     }
 
+    /// All operations.
+    pub(super) const ALL: [Self; 8] = [
+        Self::ReadBlob,
+        Self::PutBlob,
+        Self::DeleteBlob,
+        Self::LeaseBlob,
+        Self::ReadContainer,
+        Self::CreateContainer,
+        Self::DeleteContainer,
+        Self::LeaseContainer,
+    ];
+
+    /// The operation of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|operation| operation.name() == name)
+    }
+
     /// Its name in Azure's documentation.
     pub const fn name(self) -> &'static str {
         match self {
@@ -109,7 +126,7 @@ fn standing_for(name: &HeaderName) -> Option<HeaderName> {
 
 /// A request that is served.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct BlobCall {
     /// What it wants.
     pub operation: AzureOperation,
     /// The lease that it names.
@@ -122,7 +139,7 @@ pub struct Call {
     pub target: Vec<u8>,
 }
 
-impl Call {
+impl BlobCall {
     /// Reads a request. `containers` says whether its route is one of containers, or one of blobs.
     ///
     /// # Errors

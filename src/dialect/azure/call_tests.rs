@@ -11,9 +11,9 @@ fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
     fields.iter().map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())).collect()
 }
 
-fn read(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> Result<Call, Refusal> {
+fn read(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> Result<BlobCall, Refusal> {
     let containers = target.contains("container");
-    Call::read(&method.parse().unwrap(), target.as_bytes(), &headers(fields), containers)
+    BlobCall::read(&method.parse().unwrap(), target.as_bytes(), &headers(fields), containers)
 }
 
 /// What a refused request is told.
@@ -107,7 +107,7 @@ fn a_name_ends_with_itself() {
 #[test]
 fn a_route_serves_blobs_or_containers() {
     let call = |target: &str, containers| {
-        let refusal = Call::read(&Method::DELETE, target.as_bytes(), &HeaderMap::new(), containers).err()?;
+        let refusal = BlobCall::read(&Method::DELETE, target.as_bytes(), &HeaderMap::new(), containers).err()?;
         refusal.service.map(|service| service.code)
     };
     assert_eq!(call("/c?restype=container", false), Some("NotImplemented"));
@@ -209,7 +209,7 @@ proptest! {
         }
         let target = format!("{path}?{}", pairs.join("&"));
         let method: Method = method.parse().unwrap();
-        if let Ok(call) = Call::read(&method, target.as_bytes(), &headers, containers) {
+        if let Ok(call) = BlobCall::read(&method, target.as_bytes(), &headers, containers) {
             prop_assert!(["GET", "HEAD", "PUT", "DELETE", "MKCOL"].contains(&call.method.as_str()));
             let (sent, query) = split_query(&call.target);
             let said = String::from_utf8_lossy(query.unwrap_or_default()).to_lowercase();

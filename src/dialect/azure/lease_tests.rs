@@ -1,14 +1,14 @@
 //! Lease operations as they are asked for and told.
 
 use super::*;
-use crate::core::{lease::testing::rules, policy::Dialect};
+use crate::core::lease::testing::rules;
 
 const A: &str = "11111111-1111-4111-8111-111111111111";
 const B: &str = "22222222-2222-1222-8222-222222222222";
 
 fn azure_rules() -> LeaseRules {
     let (min, max) = (Duration::from_secs(15), Duration::from_secs(60));
-    LeaseRules { dialect: Dialect::Azure, min, max, infinite: true, client_break: true, ..rules() }
+    LeaseRules { min, max, infinite: true, client_break: true, ..rules() }
 }
 
 fn id(text: &str) -> LeaseId {

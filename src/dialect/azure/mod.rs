@@ -1,7 +1,7 @@
 //! The azure dialect: the part of Azure Blob Storage's REST interface that needs nothing of a backend but GET, PUT and
 //! DELETE of files, with the leases that such a backend does not have (`docs/azure.md`).
 //!
-//! [`Call::read`] says what a request wants, or refuses it; only what is on its list ever reaches a backend.
+//! [`BlobCall::read`] says what a request wants, or refuses it; only what is on its list ever reaches a backend.
 
 use http::{HeaderName, HeaderValue};
 
@@ -10,15 +10,17 @@ mod call;
 mod conditions;
 mod error;
 mod fields;
+mod grammar;
 mod lease;
 mod query;
 mod refusals;
 mod response;
 
 pub use asked::{AskedOperation, LeaseVerb};
-pub use call::{AzureOperation, Call};
+pub use call::{AzureOperation, BlobCall};
 pub use error::{AzureError, error_of};
 pub use fields::{common_fields, lease_fields};
+pub use grammar::Azure;
 pub use lease::{action, done};
 pub use refusals::{refuse, refuse_use};
 pub use response::{AnswerBody, BackendOutcome, outcome};

@@ -86,17 +86,6 @@ fn failure(operation: AzureOperation, status: u16, matches: bool) -> (u16, &'sta
 mod tests {
     use super::*;
 
-    const ALL: [AzureOperation; 8] = [
-        AzureOperation::ReadBlob,
-        AzureOperation::PutBlob,
-        AzureOperation::DeleteBlob,
-        AzureOperation::LeaseBlob,
-        AzureOperation::ReadContainer,
-        AzureOperation::CreateContainer,
-        AzureOperation::DeleteContainer,
-        AzureOperation::LeaseContainer,
-    ];
-
     fn told(operation: AzureOperation, status: u16, matches: bool) -> String {
         match outcome(operation, StatusCode::from_u16(status).unwrap(), matches) {
             BackendOutcome::Done(status, body) => format!("{} {body:?}", status.as_u16()),
@@ -135,7 +124,7 @@ mod tests {
 
     #[test]
     fn every_failure_is_an_error_of_the_same_class() {
-        for operation in ALL {
+        for operation in AzureOperation::ALL {
             for status in 400..=599_u16 {
                 let told = told(operation, status, false);
                 let class = u16::from(told.as_bytes()[0] - b'0') * 100;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 
-use super::{FENCING_TOKEN, LEASE_DURATION, LEASE_ID, LEASE_TIME, PREFERENCE_APPLIED};
+use super::{super::Response, FENCING_TOKEN, LEASE_DURATION, LEASE_ID, LEASE_TIME, PREFERENCE_APPLIED};
 use crate::core::{
     lease::{Denied, Done, HolderLabel, LeaseDuration, LeaseId, LeaseState, UseDenied},
     record::Snapshot,
@@ -14,17 +14,6 @@ use crate::core::{
 
 /// When to come back where a lease without an end is held.
 const RETRY_INFINITE: Duration = Duration::from_secs(60);
-
-/// A successful operation as a response.
-#[derive(Debug)]
-pub struct Response {
-    /// Its status.
-    pub status: StatusCode,
-    /// Its fields.
-    pub fields: HeaderMap,
-    /// Its body: JSON, on `GET`.
-    pub body: Option<String>,
-}
 
 /// The response to an operation that was done. `snapshot` is the record with it.
 pub fn done(done: Done, snapshot: &Snapshot, waited: bool) -> Response {

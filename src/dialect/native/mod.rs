@@ -12,9 +12,11 @@
 use http::HeaderName;
 
 mod answer;
+mod call;
 mod read;
 
-pub use answer::{Response, done, grant_fields, refuse, refuse_use, show};
+pub use answer::{done, grant_fields, refuse, refuse_use, show};
+pub use call::{DEFAULTS, DEMANDS, Native, QUIRKS, call, problem};
 pub use read::{presented_id, read, read_on_get, wait};
 
 /// The id of a lease: proves it on every request that uses it.

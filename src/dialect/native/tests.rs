@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use super::*;
 use crate::core::{
     lease::{Acquire, Action, Denied, Done, HolderLabel, LeaseDuration, LeaseId},
-    policy::{AbsentLease, Dialect, LeaseAuth, LeaseGuards, LeaseRules},
+    policy::{AbsentLease, LeaseAuth, LeaseGuards, LeaseRules},
     record::{Record, Revision, Snapshot},
     refusal::Code,
     time::StoreTime,
@@ -19,7 +19,6 @@ const OTHER: &str = "7d9f6b0c-5a43-4c0e-9d1f-2b8f3f0f6c11";
 
 fn rules() -> LeaseRules {
     LeaseRules {
-        dialect: Dialect::Native,
         prefix: "/.leases".to_owned(),
         guards: LeaseGuards::Write,
         auth: LeaseAuth::None,

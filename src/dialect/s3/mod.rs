@@ -1,10 +1,12 @@
 //! What clients of Amazon S3 and of servers like it read and send where that is not what RFC 9110 says
-//! (`errors = "s3"`, `docs/s3.md`).
+//! (`dialect = "s3"`, `docs/s3.md`).
 
 mod conditions;
 mod error;
+mod grammar;
 mod signature;
 
 pub use conditions::{quoted, refuse_unguardable};
 pub use error::error_of;
+pub use grammar::S3;
 pub use signature::{Signature, keep_for_own_signature, object_of, target_without_signature};

@@ -39,7 +39,7 @@ pub(crate) enum MarkKind {
 
 /// What a write is about to do to a resource.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Intent {
+pub(crate) struct MarkIntent {
     /// How it is marked.
     pub(crate) kind: MarkKind,
     /// A moment before the record was read, by this process's own clock.
@@ -103,9 +103,9 @@ impl Marker {
         &self,
         key: &ResourceKey,
         snapshot: &Snapshot,
-        intent: Intent,
+        intent: MarkIntent,
     ) -> Result<Marked, StoreError> {
-        let Intent { kind, since, deadline, leaves_lease, removes, late_max } = intent;
+        let MarkIntent { kind, since, deadline, leaves_lease, removes, late_max } = intent;
         let nonce = self.next_nonce.fetch_add(1, Ordering::Relaxed);
         let mark = Mark { owner: self.owner, nonce, deadline, late_max, leaves_lease };
         let next = match kind {

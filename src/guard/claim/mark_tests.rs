@@ -44,7 +44,7 @@ impl Fixture {
         let since = Instant::now();
         let snapshot = self.store.look(&key()).await;
         let deadline = snapshot.now.plus(Duration::from_millis(DEADLINE_MILLISECONDS));
-        let intent = Intent { kind, since, deadline, leaves_lease: false, removes: None, late_max: LATE_MAX };
+        let intent = MarkIntent { kind, since, deadline, leaves_lease: false, removes: None, late_max: LATE_MAX };
         self.marker.mark(&key(), &snapshot, intent).await.unwrap()
     }
 
@@ -227,7 +227,7 @@ async fn a_write_that_is_dropped_is_a_doubt_on_all_that_it_touches() {
     let snapshot = fixture.store.look(&other).await;
     let deadline = snapshot.now.plus(Duration::from_millis(DEADLINE_MILLISECONDS));
     let kind = MarkKind::Unclaimed;
-    let intent = Intent { kind, since, deadline, leaves_lease: false, removes: None, late_max: LATE_MAX };
+    let intent = MarkIntent { kind, since, deadline, leaves_lease: false, removes: None, late_max: LATE_MAX };
     let Marked::Done(related) = fixture.marker.mark(&other, &snapshot, intent).await.unwrap() else {
         panic!("the other resource is not free")
     };

@@ -33,7 +33,7 @@ pub(crate) mod pending_mark;
 pub(crate) mod queue;
 pub(crate) mod turn;
 
-pub(crate) use mark::{Claim, Intent, MarkKind, Marked, Settled};
+pub(crate) use mark::{Claim, MarkIntent, MarkKind, Marked, Settled};
 
 /// What a mark's deadline adds to all that its owner may wait for: pauses of the process, and of the store.
 const DEADLINE_GRACE: Duration = Duration::from_secs(5);
@@ -101,7 +101,7 @@ impl Claims {
         kind: MarkKind,
         standing: Standing,
     ) -> Result<Marked, StoreError> {
-        let intent = Intent {
+        let intent = MarkIntent {
             kind,
             since,
             deadline: deadline(snapshot.now, request.upstream(), request.rules()),
@@ -119,7 +119,7 @@ impl Claims {
         key: &ResourceKey,
         (snapshot, since): (&Snapshot, Instant),
     ) -> Result<Marked, StoreError> {
-        let intent = Intent {
+        let intent = MarkIntent {
             kind: MarkKind::Unclaimed,
             since,
             deadline: deadline(snapshot.now, request.upstream(), request.rules()),

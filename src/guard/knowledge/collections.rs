@@ -7,7 +7,6 @@
 use crate::{
     core::{
         policy::{Require, Writers},
-        precondition::Combination,
         record::Snapshot,
         refusal::Refusal,
         resource::ResourceKey,
@@ -27,7 +26,7 @@ impl Knowledge {
     pub(crate) async fn may_be_removed(&self, request: &Request, snapshot: &Snapshot) -> bool {
         let conditions = &request.conditions;
         let asks_memory = !conditions.is_empty() || request.rules().require != Require::Never;
-        if conditions.combination != Combination::Azure || request.rules().writers == Writers::Shared || !asks_memory {
+        if !request.rules().quirks.removes_trees || request.rules().writers == Writers::Shared || !asks_memory {
             return false;
         }
         let key = ResourceKey::of_collections(&request.upstream().identity);

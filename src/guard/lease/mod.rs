@@ -15,21 +15,19 @@ use super::{
 use crate::{
     body::Client,
     core::{
-        lease::{Action, Denied, Done, LeaseId, PrincipalName},
-        policy::{AbsentLease, Dialect, LeaseAuth, LeaseRules},
+        lease::{Action, Done, LeaseId, PrincipalName},
+        policy::{AbsentLease, LeaseAuth, LeaseRules},
         record::{Revision, Snapshot},
         refusal::{Code, Refusal},
         resource::ResourceKey,
         time::StoreTime,
         validators::{Representation, Validators},
     },
-    dialect::{
-        LeaseOperation, azure,
-        native::{self, Response},
-    },
+    dialect::{Incoming, LeaseOperation, Response},
     entropy::random_bytes,
 };
 use quota::LeaseQuota;
+use step::Stepped;
 
 pub(crate) mod quota;
 pub(crate) mod step;
@@ -99,27 +97,38 @@ impl Leases {
         self.quota.change_end(key, end);
     }
 
-    /// Handles an operation on the lease of a resource, in the native dialect.
+    /// Handles an operation on the lease of a resource.
     pub(crate) async fn lease(
         &self,
         client: &mut dyn Client,
         request: &Request,
         rules: &LeaseRules,
     ) -> Result<Answer, Answer> {
-        let operation = native::read(&request.method, &request.head.headers, rules, fresh_id)?;
+        let (received, grammar) = (client.head(), request.grammar());
+        let incoming = Incoming { method: &request.method, target: received.raw_path(), headers: &received.headers };
+        let operation = grammar.lease(incoming, rules, fresh_id)?;
+        let always_labelled = request.rules().quirks.lease_answers_have_validators;
         let acquires = matches!(operation, LeaseOperation::Step { action: Action::Acquire(_), .. });
-        let needs = Needs { presence: acquires && rules.absent == AbsentLease::Refuse, tag: acquires };
+        let is_presence_needed = (acquires || always_labelled) && rules.absent == AbsentLease::Refuse;
+        let needs = Needs { presence: is_presence_needed, tag: acquires || always_labelled };
         let seen = self.authorize(request, rules, needs).await?;
         let LeaseOperation::Step { action, wait } = operation else {
             let snapshot = self.knowledge.record(request).await?;
-            return answer(native::show(&snapshot));
+            return answer(grammar.lease_shown(&snapshot));
         };
-        let stepped = self.take_step(client, request, rules, action, wait).await?;
-        let mut response = native::done(stepped.done, &stepped.snapshot, stepped.waited);
-        if let (Done::Acquired { .. }, Some(seen)) = (stepped.done, seen)
-            && let Some(tag) = seen.still_current(&stepped.snapshot).and_then(|validators| validators.tag)
+        let Stepped { done, snapshot, waited } = self.take_step(client, request, rules, action, wait).await?;
+        let mut response = grammar.lease_done(done, request.sender.lease_id, &snapshot, waited)?;
+        if let (true, Some(seen)) = (always_labelled || matches!(done, Done::Acquired { .. }), seen)
+            && let Some(Validators { tag, modified }) = seen.still_current(&snapshot)
         {
-            response.fields.insert(header::ETAG, tag.to_header_value());
+            if let Some(tag) = tag {
+                response.fields.insert(header::ETAG, tag.to_header_value());
+            }
+            if let Some(date) = modified.filter(|_| always_labelled).map(|modified| modified.told().to_string())
+                && let Ok(date) = date.try_into()
+            {
+                response.fields.insert(header::LAST_MODIFIED, date);
+            }
         }
         answer(response)
     }
@@ -152,14 +161,6 @@ impl Leases {
             Probed::Current { .. } | Probed::Answer(_) => Ok(None),
             Probed::Unreadable(refusal) | Probed::Refused(refusal) => Err(refusal.into()),
         }
-    }
-}
-
-/// The refusal of an operation, in the words of the route's dialect.
-fn refuse(rules: &LeaseRules, denied: Denied) -> Refusal {
-    match rules.dialect {
-        Dialect::Native => native::refuse(denied),
-        Dialect::Azure => azure::refuse(&denied),
     }
 }
 

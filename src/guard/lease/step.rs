@@ -7,7 +7,6 @@ use tokio::time::{Instant, timeout};
 use super::{
     Leases, bound_to,
     quota::{Holder, Most, QuotaExceeded, Reservation},
-    refuse,
 };
 use crate::{
     body::Client,
@@ -140,7 +139,7 @@ impl Leases {
                     let change = timeout(remaining.map_or(left, |remaining| remaining.min(left)), change);
                     let _ = while_client_waits(client, unless_hurried(request.gate(), change)).await?;
                 }
-                Err(denied) => return Err(refuse(rules, denied).into()),
+                Err(denied) => return Err(request.grammar().lease_denied(denied).into()),
             }
         }
     }
@@ -178,7 +177,7 @@ impl Leases {
     async fn refuse_turn(&self, request: &Request, rules: &LeaseRules, action: Action, no_turn: NoTurn) -> Refusal {
         let command = Command { action, principal: bound_to(request, rules), target: request.target() };
         match self.knowledge.snapshot(&request.key).await.map(|snapshot| step(&snapshot, command, rules)) {
-            Ok(Err(held @ Denied::Held { .. })) if no_turn != NoTurn::AllFull => refuse(rules, held),
+            Ok(Err(held @ Denied::Held { .. })) if no_turn != NoTurn::AllFull => request.grammar().lease_denied(held),
             _ => refusals::of_lease_turn(no_turn),
         }
     }

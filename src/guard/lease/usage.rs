@@ -7,14 +7,13 @@ use super::{Leases, fresh_id};
 use crate::{
     body::Client,
     core::{
-        lease::{Action, Done, LeaseDuration, LeaseId, Standing, Usage, UseDenied, judge_use},
-        policy::{GuardRules, LeaseRules, MethodClass, Require},
-        precondition::{Combination, Judgement, TagCondition, judge},
+        lease::{Action, Done, LeaseDuration, LeaseId, Standing, Usage, judge_use},
+        policy::{LeaseRules, Require},
+        precondition::{Judgement, TagCondition, judge},
         record::{Revision, Snapshot},
         refusal::Refusal,
         validators::Representation,
     },
-    dialect::{azure, native},
     guard::{
         answer::Answer,
         knowledge::evidence::match_rule,
@@ -63,8 +62,8 @@ impl Leases {
         let Some(rules) = request.rules().lease.as_ref().filter(|_| request.method == Method::GET) else {
             return Ok(None);
         };
-        let Some(wanted) = native::read_on_get(&request.head.headers, rules, fresh_id)? else { return Ok(None) };
-        let wait = native::wait(&request.head.headers);
+        let wanted = request.grammar().lease_on_read(&request.head.headers, rules, fresh_id)?;
+        let Some((wanted, wait)) = wanted else { return Ok(None) };
         let stepped = self.take_step(client, request, rules, Action::Acquire(wanted), wait).await?;
         match stepped.done {
             Done::Acquired { id, duration, .. } => Ok(Some(Receipt { id, duration, snapshot: stepped.snapshot })),
@@ -109,8 +108,8 @@ impl Receipt {
     }
 
     /// Tells the client of its lease.
-    pub(crate) fn write_to(&self, head: &mut ResponseHeader) -> pingora::Result<()> {
-        for (name, value) in native::grant_fields(self.id, self.duration, &self.snapshot) {
+    pub(crate) fn write_to(&self, request: &Request, head: &mut ResponseHeader) -> pingora::Result<()> {
+        for (name, value) in request.grammar().grant_fields(self.id, self.duration, &self.snapshot) {
             head.insert_header(name, value)?;
         }
         head.insert_header(http::header::CACHE_CONTROL, "no-store")
@@ -121,18 +120,13 @@ impl Receipt {
 fn judge_by_lease(request: &Request, snapshot: &Snapshot, usage: Usage) -> Result<Standing, Refusal> {
     let principal = Some(request.sender.principal.name());
     let standing = judge_use(snapshot, request.rules().lease.as_ref(), usage, request.sender.lease_id, principal);
-    standing.map_err(|denied| refuse_use(request.rules(), denied))
-}
-
-/// The refusal of a use, in the words of the route's dialect.
-fn refuse_use(rules: &GuardRules, denied: UseDenied) -> Refusal {
-    if rules.speaks_azure() { azure::refuse_use(denied) } else { native::refuse_use(denied) }
+    standing.map_err(|denied| request.grammar().use_denied(denied))
 }
 
 /// Whether the conditions of a request are judged before the lease: in Azure they are, but for the one that creates.
 pub(crate) fn conditions_go_first(request: &Request) -> bool {
     let conditions = &request.conditions;
-    conditions.combination == Combination::Azure
+    request.rules().quirks.conditions_before_lease
         && !conditions.is_empty()
         && conditions.if_none_match != Some(TagCondition::Any)
 }
@@ -141,7 +135,7 @@ pub(crate) fn conditions_go_first(request: &Request) -> bool {
 /// judged first, and what does not exist has no lease: it is not found, whatever lease a read or a removal names.
 pub(crate) fn is_upstream_asked_first(request: &Request) -> bool {
     let is_removed = request.method == Method::DELETE;
-    let names_lease = request.conditions.combination == Combination::Azure && request.sender.lease_id.is_some();
+    let names_lease = request.rules().quirks.conditions_before_lease && request.sender.lease_id.is_some();
     names_lease && (request.is_get_or_head() || is_removed) || request.is_get_or_head() && conditions_go_first(request)
 }
 
@@ -154,11 +148,10 @@ pub(crate) fn send_fence(head: &mut RequestHeader, standing: Standing, fence: Re
 }
 
 /// Whether a write that appends is judged by nothing, and runs beside others.
-pub(crate) fn is_free_to_append(request: &Request, class: MethodClass) -> bool {
+pub(crate) fn is_free_to_append(request: &Request) -> bool {
     let is_required =
         request.rules().require != Require::Never && request.rules().require_methods.contains(&request.method);
-    class == MethodClass::UnclaimedWrite
-        && request.conditions.is_empty()
+    request.conditions.is_empty()
         && !is_required
         && request.sender.lease_id.is_none()
         && !request.rules().lease.as_ref().is_some_and(|rules: &LeaseRules| rules.required)

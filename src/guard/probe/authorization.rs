@@ -8,11 +8,8 @@ use pingora::http::RequestHeader;
 use super::{Probes, unreadable::unreadable};
 use crate::{
     config::HostHeader,
-    core::{
-        policy::{ErrorShape, ProbeAuth},
-        refusal::Refusal,
-    },
-    dialect::s3::{Signature, keep_for_own_signature, object_of, target_without_signature},
+    core::{policy::ProbeAuth, refusal::Refusal},
+    dialect::s3::{Signature, keep_for_own_signature},
     guard::request::Request,
     upstream::Signer,
 };
@@ -41,10 +38,7 @@ impl Probes {
         for name in request.rules().identity_headers.iter().chain(&others) {
             head.remove_header(name);
         }
-        let target = match request.rules().errors {
-            ErrorShape::S3 => object_of(head.raw_path()),
-            ErrorShape::Problem | ErrorShape::Azure => target_without_signature(head.raw_path()),
-        };
+        let target = request.rules().dialect.grammar().probe_target(head.raw_path());
         let unusable = |_error| unreadable("its request head cannot be written");
         head.set_raw_path(&target).map_err(unusable)?;
         if request.rules().probe_auth == ProbeAuth::SigV4 {

@@ -8,7 +8,7 @@ use crate::{
         bare_tags::{Before, ShortName},
         entity_tag::EntityTag,
         policy::TagSource,
-        precondition::{Combination, MatchRule, TagCondition},
+        precondition::{MatchRule, TagCondition},
         record::Snapshot,
         validators::{Representation, Validators},
         verdict::{Verdict, excluded, judge_write},
@@ -66,9 +66,7 @@ impl Probes {
             (Verdict::Pass, _) => Ok(Judged::by_probe(current, rule)),
             (Verdict::Refused(refusal), _) => Err(refusal.into()),
             (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(request.rules(), *exchange).await?),
-            (Verdict::AskUpstream, _) if request.conditions.combination == Combination::Azure => {
-                Err(refusals::no_date().into())
-            }
+            (Verdict::AskUpstream, _) if request.rules().quirks.unknown_date_fails => Err(refusals::no_date().into()),
             // A probe leaves nothing unknown, and where nothing is there it brings the upstream's answer.
             (Verdict::Missing | Verdict::AskUpstream, _) => Err(refusals::unknown_state().into()),
         }

@@ -8,7 +8,7 @@ use crate::{
     core::{
         coarse_tag::Spelling,
         entity_tag::EntityTag,
-        policy::{ErrorShape, GuardRules, TagSource, Writers},
+        policy::{GuardRules, TagSource, Writers},
         precondition::{Judgement, TagCondition, judge},
         record::Snapshot,
         validators::Representation,
@@ -114,11 +114,10 @@ fn names_older_state(rules: &GuardRules, snapshot: Option<&Snapshot>, whole: &Bu
 }
 
 /// The tag of a 304 that states none, for clients that expect it there (RFC 9110 section 15.4.5): the one that they named.
-/// S3 has strong tags alone, so that no other one can be meant.
 fn named_by_304(request: &Request, status: StatusCode) -> Option<&EntityTag> {
     match &request.conditions.if_none_match {
         Some(TagCondition::Tags(tags))
-            if request.rules().errors == ErrorShape::S3 && status == StatusCode::NOT_MODIFIED =>
+            if request.rules().quirks.confirms_named_tag && status == StatusCode::NOT_MODIFIED =>
         {
             tags.first().filter(|tag| tags.len() == 1 && !tag.is_weak())
         }

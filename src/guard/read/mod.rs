@@ -87,7 +87,7 @@ impl Reads {
         let sent_once = (Some(receipt.fence()), Purpose::Write);
         match self.read_resource(client, request, snapshot, sent_once).await {
             Ok(Answer::Relayed(mut relayed)) if relayed.head.status == StatusCode::OK => {
-                receipt.write_to(&mut relayed.head)?;
+                receipt.write_to(request, &mut relayed.head)?;
                 Ok(Some(Answer::Relayed(relayed)))
             }
             nothing => {

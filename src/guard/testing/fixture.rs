@@ -21,7 +21,7 @@ use crate::{
     config::Route,
     core::{
         client_address::ClientAddress,
-        policy::{ErrorShape, GuardRules, TagSource, Writers},
+        policy::{Dialect, GuardRules, TagSource, Writers},
         resource::ResourceKey,
     },
     downstream::relay,
@@ -168,6 +168,7 @@ impl Fixture {
         let mut session = Session::new_h1(Box::new(server));
         assert!(session.read_request().await.unwrap());
         let (route, key) = (Arc::clone(&self.route), ResourceKey::from_text(resource));
+        let dialect = route.guard.as_ref().map_or_else(Dialect::default, |guard| guard.dialect);
         let request = GuardedRequest {
             route,
             route_index: 0,
@@ -180,7 +181,7 @@ impl Fixture {
             async {
                 let mut entry = AccessEntry::default();
                 let answer = self.guards.handle(&mut session, &request).await?;
-                relay::send(&mut session, answer, ErrorShape::Problem, &mut entry).await
+                relay::send(&mut session, answer, dialect, &mut entry).await
             },
             async {
                 before_body.await;

@@ -18,7 +18,7 @@ use super::Writes;
 use crate::{
     body::Body,
     core::{
-        idempotency::{End, Fingerprint, Progress, REPLAYED, Success, key_fields, key_of, missing, recognise},
+        idempotency::{End, Fingerprint, Progress, REPLAYED, Success, key_of, missing, recognise},
         policy::Idempotency,
         refusal::{Code, Refusal},
     },
@@ -93,7 +93,7 @@ pub(crate) fn name_of(received: &RequestHeader, request: &Request) -> Result<Opt
     if request.rules().idempotency == Idempotency::Off {
         return Ok(None);
     }
-    let key = key_of(&received.headers, key_fields(request.rules().errors))
+    let key = key_of(&received.headers, request.rules().quirks.idempotency_fields)
         .map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string()))?;
     match key {
         Some(key) => Ok(Some(hashed(request, &key))),

@@ -25,7 +25,6 @@ use crate::{
     core::{
         bare_tags::{ShortName, Shown},
         lease::Standing,
-        precondition::Combination,
         steps::Outcome,
         validators::Validators,
         verdict::Verdict,
@@ -228,7 +227,7 @@ impl Writes {
             _ => None,
         };
         set_tag(&mut answer, tag.as_ref())?;
-        if let (Combination::Azure, Some(modified)) = (request.conditions.combination, modified) {
+        if let (true, Some(modified)) = (request.rules().quirks.date_after_write, modified) {
             answer.insert_header(header::LAST_MODIFIED, modified.date.to_string())?;
         }
         Answer::read_so_far(answer, whole, exchange).await

@@ -21,7 +21,7 @@ use crate::support::{
 
 /// The credentials that s3rver takes.
 const CREDENTIALS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "S3RVER"), ("AWS_SECRET_ACCESS_KEY", "S3RVER")];
-const ROUTE: &str = "etag = \"upstream\"\nerrors = \"s3\"\nrequire = \"never\"\nprobe_auth = \"none\"";
+const ROUTE: &str = "etag = \"upstream\"\ndialect = \"s3\"\nrequire = \"never\"\nprobe_auth = \"none\"";
 const SIGNED: &str =
     "AWS4-HMAC-SHA256 Credential=AKID/20260101/eu/s3/aws4_request, SignedHeaders=host;if-match;range, Signature=0";
 

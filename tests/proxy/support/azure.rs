@@ -10,8 +10,7 @@ use super::{
 };
 
 /// The lines of a route that speaks the dialect, for blobs.
-pub const BLOBS: &str =
-    "policy = \"pessimistic\"\netag = \"version\"\nwriters = \"exclusive\"\nlease.dialect = \"azure\"";
+pub const BLOBS: &str = "policy = \"pessimistic\"\netag = \"version\"\nwriters = \"exclusive\"\ndialect = \"azure\"";
 
 /// The same for containers.
 pub const CONTAINERS: &str = "lease.guards = [\"delete\"]";

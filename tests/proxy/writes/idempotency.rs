@@ -250,8 +250,7 @@ async fn a_replay_is_for_the_same_whole_request() {
 #[tokio::test]
 async fn p5_a_retry_by_an_sdk_of_azure_gets_its_answer_in_azures_words() {
     let backend = Backend::with(Validators::Tags).await;
-    let route =
-        "policy = \"pessimistic\"\netag = \"upstream\"\nidempotency = \"accept\"\n[routes.lease]\ndialect = \"azure\"";
+    let route = "policy = \"pessimistic\"\netag = \"upstream\"\nidempotency = \"accept\"\ndialect = \"azure\"";
     let proxy = Proxy::to(backend.addr()).route(route).start().await;
     let attempt = async |target: &str, fields: &[(&str, &str)]| {
         let common = [("x-ms-blob-type", "BlockBlob"), ("x-ms-client-request-id", "8e03978e"), ("If-None-Match", "*")];

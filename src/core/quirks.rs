@@ -1,0 +1,34 @@
+//! What a dialect demands of the proxy beyond RFC 9110, as data: the rules of judging ask these, and never which dialect
+//! a route speaks.
+
+use http::HeaderName;
+
+/// The differences between the dialect of a route and plain HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a difference of its own")]
+pub struct Quirks {
+    /// Whether conditions are judged before the lease, and a missing resource is reported before either.
+    pub conditions_before_lease: bool,
+    /// Whether a condition on a date is false if the upstream reports no date.
+    pub unknown_date_fails: bool,
+    /// Whether clients need a modification date in each answer, even if two states may share it.
+    pub always_dated: bool,
+    /// Whether the answer to a write has the modification date of the new state.
+    pub date_after_write: bool,
+    /// The name of the 404 that answers `If-Match` on a missing resource, if that is not a 412.
+    pub missing_is_404: Option<&'static str>,
+    /// Whether a 304 that states no tag repeats the one tag that its request named.
+    pub confirms_named_tag: bool,
+    /// The fields that may hold the idempotency key of a write. The first one that is present counts.
+    pub idempotency_fields: &'static [HeaderName],
+    /// Whether the query is part of what names a target. Else it says what is done, and by what right.
+    pub query_names_target: bool,
+    /// Whether one request can remove a whole collection of resources.
+    pub removes_trees: bool,
+    /// Whether leases have paths of their own, below `lease.prefix`.
+    pub leases_have_paths: bool,
+    /// Whether the answer to each lease operation has the validators of the resource.
+    pub lease_answers_have_validators: bool,
+    /// Whether the dialect is a closed list of operations, whose answers it rewrites.
+    pub is_closed_list: bool,
+}

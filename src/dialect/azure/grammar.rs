@@ -1,0 +1,196 @@
+//! The grammar of Azure Blob Storage: a closed list of operations, and answers in Azure's words.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+
+use super::{
+    AnswerBody, AskedOperation, AzureError, AzureOperation, BLOB_TYPE, BLOCK_BLOB, BackendOutcome, BlobCall,
+    CLIENT_REQUEST_ID, ERROR_CODE, action, common_fields, done, error_of, lease_fields, outcome, refuse, refuse_use,
+};
+use crate::{
+    core::{
+        idempotency::IDEMPOTENCY_KEY,
+        lease::{Denied, Done, LeaseId, UseDenied},
+        policy::{GuardRules, LeaseGuards, LeaseRules},
+        quirks::Quirks,
+        record::Snapshot,
+        refusal::Refusal,
+    },
+    dialect::{
+        Call, CallOutcome, Defaults, Demands, ErrorDocument, ForwardedHead, Fresh, Grammar, Incoming, Intent,
+        LeaseOnRead, LeaseOperation, Response, s3, xml,
+    },
+};
+
+static IDEMPOTENCY_FIELDS: [HeaderName; 2] = [IDEMPOTENCY_KEY, CLIENT_REQUEST_ID];
+
+static QUIRKS: Quirks = Quirks {
+    conditions_before_lease: true,
+    unknown_date_fails: true,
+    always_dated: true,
+    date_after_write: true,
+    missing_is_404: None,
+    confirms_named_tag: false,
+    idempotency_fields: &IDEMPOTENCY_FIELDS,
+    query_names_target: false,
+    removes_trees: true,
+    leases_have_paths: false,
+    lease_answers_have_validators: true,
+    is_closed_list: true,
+};
+
+static DEFAULTS: Defaults = Defaults {
+    unique_tags: false,
+    // The modification date has to be probed, whatever the source of tags is.
+    probes_after_write: true,
+    // There are no other writers, so the version is that of the write, and the bytes need not be compared.
+    version_after_write: true,
+    bind: false,
+    client_break: true,
+    infinite: true,
+};
+
+static DEMANDS: Demands = Demands {
+    leases: true,
+    signed_requests: false,
+    idle_keys: &["safe_methods", "unclaimed_methods", "websocket"],
+    idle_lease_keys: &[
+        ("prefix", "a lease is requested with ?comp=lease on the URL of its resource"),
+        ("default", "its clients always name a duration"),
+        ("max_wait", "its clients retry, and never wait for a lease"),
+        ("max_waiters", "its clients retry, and never wait for a lease"),
+    ],
+    lease_durations: Some((Duration::from_secs(15), Duration::from_secs(60))),
+    acquires_on_read: false,
+};
+
+/// The dialect of Azure Blob Storage.
+#[derive(Debug)]
+pub struct Azure;
+
+impl Grammar for Azure {
+    fn quirks(&self) -> &'static Quirks {
+        &QUIRKS
+    }
+
+    fn defaults(&self) -> &'static Defaults {
+        &DEFAULTS
+    }
+
+    fn demands(&self) -> &'static Demands {
+        &DEMANDS
+    }
+
+    fn read(&self, request: Incoming<'_>, rules: &GuardRules, _is_lease: bool) -> Result<Call, Refusal> {
+        let containers = rules.lease.as_ref().is_some_and(|rules| rules.guards == LeaseGuards::Delete);
+        let call = BlobCall::read(request.method, request.target, request.headers, containers)?;
+        let intent = match call.operation {
+            operation if operation.is_lease() => Intent::Lease,
+            operation if operation.is_read() => Intent::Read,
+            AzureOperation::DeleteContainer => Intent::RemoveTree,
+            _ => Intent::Write,
+        };
+        let fields = call.forwarded_fields(request.headers);
+        Ok(Call {
+            intent,
+            operation: Some(call.operation.name()),
+            lease_id: call.lease_id,
+            conditions: call.conditions,
+            forwarded: Some(ForwardedHead { method: call.method, target: call.target, fields }),
+            cuts_parts: call.operation == AzureOperation::ReadBlob,
+        })
+    }
+
+    fn lease(&self, request: Incoming<'_>, rules: &LeaseRules, fresh: Fresh) -> Result<LeaseOperation, Refusal> {
+        Ok(LeaseOperation::Step { action: action(request.headers, rules, fresh)?, wait: None })
+    }
+
+    fn asks_for_lease(&self, _headers: &HeaderMap) -> bool {
+        false
+    }
+
+    fn lease_on_read(
+        &self,
+        _headers: &HeaderMap,
+        _rules: &LeaseRules,
+        _fresh: Fresh,
+    ) -> Result<Option<LeaseOnRead>, Refusal> {
+        Ok(None)
+    }
+
+    fn lease_done(
+        &self,
+        success: Done,
+        presented: Option<LeaseId>,
+        _snapshot: &Snapshot,
+        _waited: bool,
+    ) -> Result<Response, Refusal> {
+        let (status, field) = done(success, presented)?;
+        Ok(Response { status, fields: field.into_iter().collect(), body: None })
+    }
+
+    fn lease_denied(&self, denied: Denied) -> Refusal {
+        refuse(&denied)
+    }
+
+    fn use_denied(&self, denied: UseDenied) -> Refusal {
+        refuse_use(denied)
+    }
+
+    fn lease_field(&self) -> &'static str {
+        "x-ms-lease-id"
+    }
+
+    fn refusal(&self, request: Incoming<'_>, refusal: &Refusal, random: [u8; 16]) -> ErrorDocument {
+        let error = error_of(refusal, AskedOperation::of(request.method, request.target, request.headers));
+        let mut document = document(error, &refusal.detail);
+        document.fields.extend(common_fields(request.headers, random));
+        document
+    }
+
+    fn outcome(&self, call: &Call, status: StatusCode) -> CallOutcome {
+        let operation = call.operation.and_then(AzureOperation::named).unwrap_or(AzureOperation::ReadBlob);
+        match outcome(operation, status, call.conditions.if_match.is_some()) {
+            BackendOutcome::Done(status, AnswerBody::Relayed) => {
+                let kind = (BLOB_TYPE, HeaderValue::from_static(BLOCK_BLOB));
+                let fields = vec![kind, (header::ACCEPT_RANGES, HeaderValue::from_static("bytes"))];
+                CallOutcome::Done { status, relays_body: true, fields }
+            }
+            BackendOutcome::Done(status, AnswerBody::Dropped) => {
+                CallOutcome::Done { status, relays_body: false, fields: Vec::new() }
+            }
+            BackendOutcome::NotModified => CallOutcome::NotModified,
+            BackendOutcome::Failed(error) => CallOutcome::Failed(document(
+                error,
+                "The server behind this proxy has refused the request or failed it.",
+            )),
+        }
+    }
+
+    fn answer_fields(&self, request: &HeaderMap, random: [u8; 16]) -> Vec<(HeaderName, HeaderValue)> {
+        common_fields(request, random)
+    }
+
+    fn not_modified_fields(&self) -> Vec<(HeaderName, HeaderValue)> {
+        vec![(ERROR_CODE, HeaderValue::from_static("ConditionNotMet"))]
+    }
+
+    fn state_fields(&self, snapshot: &Snapshot) -> Vec<(HeaderName, HeaderValue)> {
+        lease_fields(snapshot)
+    }
+
+    fn probe_target(&self, target: &[u8]) -> Vec<u8> {
+        s3::target_without_signature(target)
+    }
+}
+
+fn document(error: AzureError, message: &str) -> ErrorDocument {
+    ErrorDocument {
+        status: error.status,
+        code: error.code,
+        content_type: xml::CONTENT_TYPE,
+        fields: vec![(ERROR_CODE, HeaderValue::from_static(error.code))],
+        body: xml::error(&[("Code", error.code), ("Message", message)]),
+    }
+}

@@ -1,0 +1,98 @@
+//! The grammar of the native dialect: what every dialect speaks unless its own grammar says otherwise.
+
+use http::{HeaderMap, HeaderName};
+
+use super::presented_id;
+use crate::{
+    core::{
+        cors::is_preflight,
+        idempotency::IDEMPOTENCY_KEY,
+        policy::{GuardRules, MethodClass},
+        precondition::Preconditions,
+        quirks::Quirks,
+        refusal::{Code, Refusal},
+    },
+    dialect::{Call, Defaults, Demands, ErrorDocument, Grammar, Incoming, Intent},
+};
+
+static IDEMPOTENCY_FIELDS: [HeaderName; 1] = [IDEMPOTENCY_KEY];
+
+/// Plain HTTP.
+pub static QUIRKS: Quirks = Quirks {
+    conditions_before_lease: false,
+    unknown_date_fails: false,
+    always_dated: false,
+    date_after_write: false,
+    missing_is_404: None,
+    confirms_named_tag: false,
+    idempotency_fields: &IDEMPOTENCY_FIELDS,
+    query_names_target: true,
+    removes_trees: false,
+    leases_have_paths: true,
+    lease_answers_have_validators: false,
+    is_closed_list: false,
+};
+
+/// The defaults of every route.
+pub static DEFAULTS: Defaults = Defaults {
+    unique_tags: false,
+    probes_after_write: false,
+    version_after_write: false,
+    bind: true,
+    client_break: false,
+    infinite: false,
+};
+
+/// No demands.
+pub static DEMANDS: Demands = Demands {
+    leases: false,
+    signed_requests: false,
+    idle_keys: &[],
+    idle_lease_keys: &[],
+    lease_durations: None,
+    acquires_on_read: true,
+};
+
+/// The native dialect.
+#[derive(Debug)]
+pub struct Native;
+
+impl Grammar for Native {}
+
+/// Reads a request by its method and fields.
+///
+/// # Errors
+///
+/// Its conditions or its lease id cannot be read.
+pub fn call(request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result<Call, Refusal> {
+    let lease_id = presented_id(request.headers)?;
+    let class = rules.class_of(request.method);
+    let conditions = conditions(class, request.headers)?;
+    let intent = match class {
+        MethodClass::Unjudged if is_preflight(request.headers) => Intent::Preflight,
+        _ if is_lease => Intent::Lease,
+        MethodClass::Read => Intent::Read,
+        MethodClass::UnclaimedWrite => Intent::Append,
+        // The door lets no other class through to here.
+        _ => Intent::Write,
+    };
+    Ok(Call { intent, operation: None, lease_id, conditions, forwarded: None, cuts_parts: false })
+}
+
+fn conditions(class: MethodClass, headers: &HeaderMap) -> Result<Preconditions, Refusal> {
+    if class == MethodClass::Read {
+        return Ok(Preconditions::parse_for_read(headers));
+    }
+    Preconditions::parse(headers).map_err(|malformed| Refusal::new(Code::MalformedPrecondition, malformed.to_string()))
+}
+
+/// A problem document (RFC 9457).
+pub fn problem(refusal: &Refusal) -> ErrorDocument {
+    ErrorDocument {
+        status: refusal.code.status(),
+        code: refusal.code.as_str(),
+        content_type: "application/problem+json",
+        fields: Vec::new(),
+        body: refusal.problem(),
+    }
+}

@@ -1,0 +1,47 @@
+//! A dialect of the tests: it shows that a dialect is one file and one variant.
+//!
+//! Its clients write with `TAKE` and read with any other method. They present a lease in `Toy-Lease`, and read refusals as
+//! plain text.
+
+use http::{HeaderName, Method};
+
+use crate::{
+    core::{lease::LeaseId, policy::GuardRules, precondition::Preconditions, quirks::Quirks, refusal::Refusal},
+    dialect::{Call, ErrorDocument, Grammar, Incoming, Intent, native},
+};
+
+const TOY_LEASE: HeaderName = HeaderName::from_static("toy-lease");
+
+static QUIRKS: Quirks = Quirks { always_dated: true, ..native::QUIRKS };
+
+/// The dialect of the tests.
+#[derive(Debug)]
+pub(super) struct Toy;
+
+impl Grammar for Toy {
+    fn quirks(&self) -> &'static Quirks {
+        &QUIRKS
+    }
+
+    fn read(&self, request: Incoming<'_>, _rules: &GuardRules, _is_lease: bool) -> Result<Call, Refusal> {
+        let takes = Method::from_bytes(b"TAKE").is_ok_and(|take| *request.method == take);
+        let presented = request.headers.get(TOY_LEASE).and_then(|value| LeaseId::parse(value.as_bytes()).ok());
+        Ok(Call {
+            intent: if takes { Intent::Write } else { Intent::Read },
+            operation: None,
+            lease_id: presented,
+            conditions: Preconditions::default(),
+            forwarded: None,
+            cuts_parts: false,
+        })
+    }
+
+    fn lease_field(&self) -> &'static str {
+        "Toy-Lease"
+    }
+
+    fn refusal(&self, _request: Incoming<'_>, refusal: &Refusal, _random: [u8; 16]) -> ErrorDocument {
+        let (status, code) = (refusal.code.status(), refusal.code.as_str());
+        ErrorDocument { status, code, content_type: "text/plain", fields: Vec::new(), body: refusal.detail.to_string() }
+    }
+}

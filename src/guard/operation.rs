@@ -1,0 +1,145 @@
+//! Requests in a dialect that is a closed list of operations: each answer is brought into the words of the dialect.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use pingora::http::ResponseHeader;
+
+use super::{
+    Guard,
+    answer::{Answer, Relayed, not_modified_head},
+    knowledge::{collections::has_removed_nothing, responses::not_modified_fields},
+    request::Request,
+};
+use crate::{
+    body::Client,
+    core::{policy::GuardRules, validators::Modified},
+    dialect::{Call, CallOutcome, ErrorDocument, Intent},
+    entropy::random_bytes,
+    routing::GuardedRequest,
+    upstream::BodyPrefix,
+};
+
+impl Guard {
+    /// Handles an operation, up to the answer in the words of its dialect.
+    pub(super) async fn answer_operation(
+        &self,
+        client: &mut dyn Client,
+        guarded: &GuardedRequest,
+        rules: &Arc<GuardRules>,
+        call: Call,
+    ) -> Result<Answer, Answer> {
+        // A number that could be guessed does no harm here.
+        let random = random_bytes().unwrap_or_default();
+        let fields = rules.dialect.grammar().answer_fields(&client.head().headers, random);
+        let request = self.request(client, guarded, rules, call.clone())?;
+        let answer = self.serve(client, &request, call.intent, guarded.is_lease).await;
+        match answer.unwrap_or_else(|answer| answer) {
+            Answer::Relayed(relayed) => self.tell_relayed(&request, &call, &fields, *relayed).await,
+            Answer::NotModified(head) => tell_not_modified(&request, &fields, head),
+            Answer::Local(mut head, body) => {
+                insert(&mut head, &fields)?;
+                Ok(Answer::Local(head, body))
+            }
+            // A refusal gets its form where it is written.
+            answer @ (Answer::Refused(_) | Answer::Broken(_)) => Ok(answer),
+        }
+    }
+
+    /// Removes a collection, and with it what is known of the resources in it.
+    pub(super) async fn remove_tree(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
+        self.knowledge.note_removal(request).await?;
+        let answer = self.writes.write(client, request).await;
+        if !has_removed_nothing(&answer) {
+            self.knowledge.note_removal(request).await?;
+        }
+        answer
+    }
+
+    async fn tell_relayed(
+        &self,
+        request: &Request,
+        call: &Call,
+        fields: &[(HeaderName, HeaderValue)],
+        relayed: Relayed,
+    ) -> Result<Answer, Answer> {
+        let relayed = if call.cuts_parts { self.reads.part_of(request, relayed).await? } else { relayed };
+        let Relayed { mut head, begun, rest } = relayed;
+        let outcome = request.grammar().outcome(call, head.status);
+        let rest = match rest {
+            Some(exchange) if !matches!(outcome, CallOutcome::Done { relays_body: true, .. }) => {
+                exchange.discard().await;
+                None
+            }
+            rest => rest,
+        };
+        let begun = match outcome {
+            CallOutcome::NotModified => {
+                let head = not_modified_head(&not_modified_fields(&head.headers));
+                return tell_not_modified(request, fields, head);
+            }
+            CallOutcome::Failed(error) => write_error(&mut head, &error)?,
+            CallOutcome::Done { status, relays_body, fields } => {
+                head.set_status(status)?;
+                insert(&mut head, &fields)?;
+                if relays_body {
+                    begun
+                } else {
+                    replace_content(&mut head, None)?;
+                    BodyPrefix::default()
+                }
+            }
+        };
+        if call.intent == Intent::Read && head.status.is_success() {
+            // Without the store nothing is known of the lease, and nothing is said of it.
+            if let Ok(snapshot) = self.knowledge.snapshot(&request.key).await {
+                insert(&mut head, &request.grammar().state_fields(&snapshot))?;
+            }
+        }
+        if let Some(modified) = Modified::from_headers(&head.headers) {
+            head.insert_header(header::LAST_MODIFIED, modified.told().to_string())?;
+        }
+        insert(&mut head, fields)?;
+        Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest })))
+    }
+}
+
+fn tell_not_modified(
+    request: &Request,
+    fields: &[(HeaderName, HeaderValue)],
+    mut head: Box<ResponseHeader>,
+) -> Result<Answer, Answer> {
+    insert(&mut head, &request.grammar().not_modified_fields())?;
+    insert(&mut head, fields)?;
+    Ok(Answer::NotModified(head))
+}
+
+fn insert(head: &mut ResponseHeader, fields: &[(HeaderName, HeaderValue)]) -> pingora::Result<()> {
+    fields.iter().try_for_each(|(name, value)| head.insert_header(name.clone(), value.clone()))
+}
+
+/// Makes an error of a response, which keeps what is not about its content: credentials asked for, when to come back.
+fn write_error(head: &mut ResponseHeader, error: &ErrorDocument) -> pingora::Result<BodyPrefix> {
+    head.set_status(error.status)?;
+    head.remove_header(&header::ETAG);
+    head.remove_header(&header::LAST_MODIFIED);
+    replace_content(head, Some(error))?;
+    insert(head, &error.fields)?;
+    Ok(BodyPrefix::of(Bytes::from(error.body.clone())))
+}
+
+/// Takes away what a head says of its content, and says it of a document or of nothing.
+fn replace_content(head: &mut ResponseHeader, document: Option<&ErrorDocument>) -> pingora::Result<()> {
+    // How long a whole is of which a part could not be given stays.
+    let keeps = |name: &HeaderName| *name == header::CONTENT_RANGE && head.status == StatusCode::RANGE_NOT_SATISFIABLE;
+    let says = |name: &&HeaderName| name.as_str().starts_with("content-") && !keeps(name);
+    let of_content: Vec<_> = head.headers.keys().filter(says).cloned().collect();
+    for name in of_content.iter().chain(&[header::LOCATION, header::ACCEPT_RANGES]) {
+        head.remove_header(name);
+    }
+    if let Some(document) = document {
+        head.insert_header(header::CONTENT_TYPE, document.content_type)?;
+    }
+    head.insert_header(header::CONTENT_LENGTH, document.map_or(0, |document| document.body.len()))
+}
