@@ -1,4 +1,4 @@
-//! What the client of a guarded request is to get.
+//! The answer that the client of a guarded request gets.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode, header};
@@ -16,27 +16,27 @@ use crate::{
     upstream::{BodyPrefix, BufferedBody, Exchange, references::rewrite_references},
 };
 
-/// The end of a guarded request, before a byte of it is written.
+/// The result of a guarded request, before a byte of the answer is written.
 pub enum Answer {
-    /// ifmatch answers instead of the backend.
+    /// A refusal: ifmatch answers instead of the backend.
     Refused(Refusal),
-    /// ifmatch answers, and it is no refusal.
+    /// An answer of ifmatch that is no refusal.
     Local(Box<ResponseHeader>, Option<Bytes>),
-    /// The client's copy is current.
+    /// A 304: the client's copy is current.
     NotModified(Box<ResponseHeader>),
-    /// The upstream's response, changed in its head at the most.
+    /// The upstream's response or a part of it. Its head may have changed.
     Relayed(Box<Relayed>),
-    /// The client is gone, or does not speak HTTP.
+    /// The client has gone, or does not speak HTTP.
     Broken(Box<pingora::Error>),
 }
 
-/// A response of the upstream on its way.
+/// A response of the upstream on its way to the client.
 pub struct Relayed {
-    /// Its head as the client gets it.
+    /// The head, as the client gets it.
     pub head: Box<ResponseHeader>,
-    /// The part of its body that was read already.
+    /// The part of the body that was already read.
     pub begun: BodyPrefix,
-    /// Where the rest comes from, if there is one.
+    /// The exchange that brings the rest of the body, if there is a rest.
     pub rest: Option<Exchange>,
 }
 
@@ -53,7 +53,7 @@ impl From<Box<pingora::Error>> for Answer {
 }
 
 impl Answer {
-    /// A response whose body was read up to some point. Where that was the end its length is known.
+    /// A response whose body was read up to some point. If the body is complete, the response states its length.
     pub(crate) async fn read_so_far(
         mut head: Box<ResponseHeader>,
         whole: BufferedBody,
@@ -72,7 +72,7 @@ impl Answer {
         Ok(Self::Relayed(Box::new(Relayed { head, begun, rest })))
     }
 
-    /// Says the tag that it carries in the route's second field too.
+    /// Copies the tag of the answer to the route's second field (`mirror_header`), if the route has one.
     pub(crate) fn mirror_tag(&mut self, rules: &GuardRules) -> pingora::Result<()> {
         let Some(mirror) = &rules.intermediaries.mirror else { return Ok(()) };
         match self {
@@ -82,7 +82,7 @@ impl Answer {
         }
     }
 
-    /// Makes what it refers to what the client knows it by.
+    /// Rewrites references in the answer to the names that the client knows.
     pub(crate) fn rewrite_references(&mut self, route: &Route, client: &RequestHeader) -> pingora::Result<()> {
         match self {
             Self::Relayed(relayed) => rewrite_references(&mut relayed.head, route, client),
@@ -91,7 +91,8 @@ impl Answer {
         }
     }
 
-    /// Tells what may be told of the modification date. Where the upstream judges, dates are its own matter.
+    /// Limits the modification date to what the client may get. If the upstream judges, the proxy leaves its dates
+    /// unchanged.
     pub(crate) fn tell_date(&mut self, rules: &GuardRules) -> pingora::Result<()> {
         let Self::Relayed(relayed) = self else { return Ok(()) };
         if rules.etag == TagSource::Delegate {
@@ -113,7 +114,7 @@ impl Answer {
     }
 }
 
-/// The head of a 304 with these fields, those of a 304 alone (see
+/// The head of a 304 with these fields, which must all belong to a 304 (see
 /// [`not_modified_fields`](super::knowledge::responses::not_modified_fields)).
 pub(crate) fn not_modified_head(fields: &HeaderMap) -> Box<ResponseHeader> {
     let (mut head, ()) = http::Response::new(()).into_parts();
@@ -122,8 +123,8 @@ pub(crate) fn not_modified_head(fields: &HeaderMap) -> Box<ResponseHeader> {
     Box::new(head.into())
 }
 
-/// Says the tag of a response in the route's second field too, which nobody on the way changes (`mirror_header`), and
-/// nothing else there.
+/// Copies the tag of a response to the route's second field (`mirror_header`), which no intermediary changes. The
+/// field holds nothing else.
 fn mirror_tag(head: &mut ResponseHeader, mirror: &HeaderName) -> pingora::Result<()> {
     head.remove_header(mirror);
     let Some(tag) = head.headers.get(header::ETAG).cloned() else { return Ok(()) };
@@ -134,12 +135,13 @@ fn mirror_tag(head: &mut ResponseHeader, mirror: &HeaderName) -> pingora::Result
     Ok(())
 }
 
-/// A status that comes without a body by its nature has no length to state.
+/// Whether a response may state a length. A 204 and a 304 never have a body.
 fn may_have_length(head: &ResponseHeader) -> bool {
     !matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
-/// Takes away a tag that is not of the route's source: clients could not use it here. Another is spelled as it is issued.
+/// Removes a tag that does not come from the route's source, because clients could not use it here. A tag from the
+/// source gets the spelling in which it is issued.
 pub(crate) fn withhold_foreign_tag(
     head: &mut ResponseHeader,
     rules: &GuardRules,
@@ -149,7 +151,7 @@ pub(crate) fn withhold_foreign_tag(
     set_tag(head, own.and_then(|tag| spelling.issued(&tag)).as_ref())
 }
 
-/// Puts a tag, or none, in the place of whatever tags a response has: exactly one leaves us.
+/// Replaces all tags of a response by this one, or removes them: at most one tag leaves the proxy.
 pub(crate) fn set_tag(head: &mut ResponseHeader, tag: Option<&EntityTag>) -> pingora::Result<()> {
     let Some(tag) = tag else {
         head.remove_header(&header::ETAG);

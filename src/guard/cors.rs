@@ -1,13 +1,13 @@
-//! Answers to pages of other origins: what the upstream grants an origin holds for our own answers too.
+//! Answers to pages of other origins: a grant of the upstream to an origin also covers the proxy's own answers.
 //!
 //! # Design
 //!
-//! *Why is a grant remembered?* A refusal is made without the upstream, and without its word a browser shows the page
-//! neither the problem nor even the status. Each response to an origin is such a word, that to a preflight and that to
-//! a probe included: it is kept for a while, for the route, the host and the origin.
+//! *Why is a grant remembered?* The proxy refuses without the upstream, and without a grant a browser hides the
+//! problem and even the status from the page. Each response to an origin shows the grant, including those to
+//! preflights and probes. The proxy keeps the grant for a while, for the route, the host and the origin.
 //!
-//! *What where there is none?* Then the upstream is asked as a browser asks it, by a preflight, which changes nothing
-//! and tells nothing of the request that is refused but its method.
+//! *What if there is no grant yet?* Then the proxy sends the upstream a preflight, as a browser would. A preflight
+//! changes nothing, and reveals only the method of the refused request.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,29 +35,29 @@ use crate::{
     },
 };
 
-/// How many origins are remembered, over all routes: some 300 bytes each.
+/// The number of origins that are remembered over all routes. Each takes about 300 bytes.
 const ORIGINS_MAX: u64 = 10_000;
-/// How long a grant is believed: browsers believe one for at least as long by default of most servers.
+/// How long the proxy trusts a grant. With the defaults of most servers, browsers trust one for at least as long.
 const GRANT_TTL: Duration = Duration::from_secs(600);
-/// How long an upstream that grants an origin nothing is not asked again.
+/// How long the proxy does not ask again after the upstream has granted an origin nothing.
 const DENIAL_TTL: Duration = Duration::from_secs(5);
 
-/// What upstreams grant to which origins.
+/// The grants of upstreams to origins.
 pub(crate) struct Origins {
     grants: Cache<[u8; 32], Arc<HeaderMap>>,
     denials: Cache<[u8; 32], ()>,
 }
 
 impl Origins {
-    /// Nothing is known.
+    /// Starts without any grants.
     pub(crate) fn new() -> Self {
         let grants = Cache::builder().max_capacity(ORIGINS_MAX).time_to_live(GRANT_TTL).build();
         let denials = Cache::builder().max_capacity(ORIGINS_MAX).time_to_live(DENIAL_TTL).build();
         Self { grants, denials }
     }
 
-    /// Learns from a response to a request with an origin. Only one that is no error tells of an origin that is not
-    /// let in: servers forget their CORS fields on errors.
+    /// Learns from a response to a request with an origin. Only a response that is no error can show a denial,
+    /// because servers leave out their CORS fields on errors.
     pub(crate) fn learn(&self, route: &Route, request: &HeaderMap, response: &ResponseHeader) {
         let Some(name) = name_of(route, request) else { return };
         let grant = cors::grant(&response.headers);
@@ -72,7 +72,7 @@ impl Origins {
     }
 }
 
-/// Of what a grant is remembered; `None` where the request comes from no page of another origin.
+/// The name under which a grant is remembered; `None` if the request does not come from a page of another origin.
 fn name_of(route: &Route, request: &HeaderMap) -> Option<[u8; 32]> {
     let origin = request.get(header::ORIGIN)?.as_bytes();
     let host = request.get(header::HOST).map_or(&[][..], HeaderValue::as_bytes);
@@ -84,7 +84,7 @@ fn name_of(route: &Route, request: &HeaderMap) -> Option<[u8; 32]> {
     Some(*hasher.finalize().as_bytes())
 }
 
-/// Answers to the pages of other origins under one configuration.
+/// Answers to pages of other origins under one configuration.
 pub(crate) struct Cors {
     exchanger: Arc<dyn Transport>,
     origins: Arc<Origins>,
@@ -92,17 +92,17 @@ pub(crate) struct Cors {
 }
 
 impl Cors {
-    /// Answers by what is known of origins; what is not is asked this way.
+    /// Builds answers from the grants in `origins`. Unknown grants are requested through `exchanger`.
     pub(crate) const fn new(exchanger: Arc<dyn Transport>, origins: Arc<Origins>, bodies: Bodies) -> Self {
         Self { exchanger, origins, bodies }
     }
 
-    /// Those of another configuration.
+    /// The answers under another configuration.
     pub(crate) fn renewed(&self, bodies: Bodies) -> Self {
         Self::new(Arc::clone(&self.exchanger), Arc::clone(&self.origins), bodies)
     }
 
-    /// Makes an answer readable for the page that asked, if it is of an origin that the upstream lets in.
+    /// Makes an answer readable for the page that sent the request, if the upstream lets the page's origin in.
     pub(crate) async fn answer_origin(
         &self,
         request: &RequestHeader,
@@ -127,7 +127,7 @@ impl Cors {
                 }
             }
             Answer::Refused(refusal) => {
-                // Who could not be asked a moment ago is not asked now.
+                // After a server error the proxy does not ask the upstream.
                 let may_ask = !refusal.code.status().is_server_error();
                 let grant = self.grant(request, guarded, rules, may_ask).await;
                 refusal.fields = Some(Box::new(cors::own_answer(&grant, with_leases)));
@@ -137,7 +137,7 @@ impl Cors {
         Ok(())
     }
 
-    /// What the upstream grants the origin of a request: nothing, if that cannot be told.
+    /// The upstream's grant to the origin of a request. Empty if the grant cannot be learned.
     async fn grant(
         &self,
         request: &RequestHeader,
@@ -159,7 +159,7 @@ impl Cors {
         self.origins.grants.get(&name).unwrap_or_default()
     }
 
-    /// A preflight of our own about the resource of a request.
+    /// Sends the proxy's own preflight about the resource of a request.
     async fn ask_preflight(&self, request: &RequestHeader, guarded: &GuardedRequest) -> Option<Exchange> {
         let mut head = RequestHeader::build(Method::OPTIONS, b"/", Some(4)).ok()?;
         head.set_raw_path(request.raw_path()).ok()?;
@@ -175,8 +175,8 @@ impl Cors {
         self.exchanger.read(upstream, choice, head, &Body::empty()).await.ok()
     }
 
-    /// Answers a preflight with what the upstream says, and with ours added: it is not asked about fields and
-    /// operations that it does not know.
+    /// Answers a preflight with the upstream's response, and adds the proxy's own fields and operations. The upstream
+    /// is not asked about those, because it does not know them.
     pub(crate) async fn preflight(
         &self,
         client: &mut dyn Client,
@@ -208,7 +208,7 @@ impl Cors {
     }
 }
 
-/// Names our fields in a response of the upstream that lets the origin in.
+/// Exposes the proxy's fields in a response of the upstream that lets the origin in.
 fn expose(head: &mut ResponseHeader, with_leases: bool) -> pingora::Result<()> {
     match cors::exposed(&head.headers, with_leases).filter(|_| is_granted(&head.headers)) {
         Some(exposed) => head.insert_header(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed),

@@ -1,5 +1,5 @@
-//! What a dead owner has left is in doubt for the time that stands in its mark, whoever finds it (DESIGN, section 3,
-//! rule 7). The upstream of whoever finds it here has another `late_max`.
+//! Tests that the write of a dead owner is in doubt for the time in its mark, whichever process finds it (DESIGN,
+//! section 3, rule 7). The upstream of the process that finds it here has another `late_max`.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn versions() -> GuardRules {
     GuardRules { etag: TagSource::Version, writers: Writers::Exclusive, require: Require::Never, ..guard() }
 }
 
-/// Leaves a mark of another process, which is past its deadline.
+/// Leaves the mark of another process, past its deadline.
 async fn leave_mark(fixture: &Fixture, key: &str, is_claim: bool) {
     let key = ResourceKey::from_text(key);
     let snapshot = fixture.store.look(&key).await;
@@ -53,7 +53,7 @@ async fn a_write_waits_for_as_long_as_that_of_the_dead_owner_may_come_late() {
 
 #[tokio::test]
 async fn what_is_touched_beside_a_dead_owners_mark_is_in_doubt_for_as_long() {
-    // The path of the fixture's requests has another key than the one that they come with.
+    // The path of the fixture's requests has a key other than that of the requests.
     let path = PathPattern::parse("/doc").unwrap();
     let touches = vec![TouchTemplate::parse("/doc", &path).unwrap()];
     for is_claim in [true, false] {

@@ -1,4 +1,4 @@
-//! Leases while the store's clock does what a clock should not: it jumps, stands still, and runs too fast or too slow.
+//! Tests of leases while the store's clock misbehaves: it jumps, stands still, and runs too fast or too slow.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
 
 const DOC: &str = "doc";
 
-/// A pessimistic route with leases from one second on.
+/// A pessimistic route with leases of at least one second.
 async fn start() -> Fixture {
     let rules = LeaseRules { min: Duration::from_secs(1), max_per_principal: 1000, max_per_address: 1000, ..rules() };
     let (etag, writers, require) = (TagSource::Version, Writers::Exclusive, Require::Never);
@@ -54,7 +54,7 @@ fn assert_refused(response: &Response, status: u16, code: &str) {
     assert!(response.body.contains(&format!("\"code\":\"{code}\"")), "{}", response.body);
 }
 
-/// The holder writes, and the one that held the lease before it neither writes nor renews.
+/// The current holder writes, and the previous one neither writes nor renews.
 async fn assert_overtaken(fixture: &Fixture, late: &Holder, holder: &Holder) {
     assert!(holder.fence > late.fence, "{} after {}", holder.fence, late.fence);
     let writes = fixture.writes();
@@ -65,7 +65,7 @@ async fn assert_overtaken(fixture: &Fixture, late: &Holder, holder: &Holder) {
     assert_eq!(fixture.content().await, "two");
 }
 
-/// The pause of a garbage collector: 70 seconds within a lease of 60.
+/// The holder pauses, as for garbage collection: 70 seconds within a lease of 60.
 #[tokio::test]
 async fn a_holder_that_stalls_for_longer_than_its_lease_writes_nothing_after_another_was_granted() {
     let fixture = start().await;
@@ -77,7 +77,7 @@ async fn a_holder_that_stalls_for_longer_than_its_lease_writes_nothing_after_ano
     assert_overtaken(&fixture, &stalled, &other).await;
 }
 
-/// To the millisecond, whatever the machine's own clock says meanwhile.
+/// The store's clock decides, to the millisecond, not the machine's own.
 #[tokio::test]
 async fn a_lease_ends_at_its_end_and_not_before() {
     let fixture = start().await;
@@ -90,7 +90,8 @@ async fn a_lease_ends_at_its_end_and_not_before() {
     assert!(Holder::of(&acquire(&fixture, 60).await).fence > holder.fence);
 }
 
-/// A store that stands still keeps its leases. Who waits for one sees it, and asks no more often than before.
+/// A store whose clock stands still keeps its leases. A client that waits for one waits on, without more requests to
+/// the store.
 #[tokio::test]
 async fn no_lease_runs_out_while_the_clock_stands_still() {
     let fixture = start().await;
@@ -111,16 +112,16 @@ async fn a_jump_ahead_ends_leases_and_takes_nothing_from_a_holder_that_nobody_ov
     let renewed = holder.renew(&fixture).await;
     assert_eq!((renewed.status, renewed.field("fencing-token")), (200, Some(&*holder.fence.to_string())));
     assert_eq!(holder.put(&fixture, "two").await.status, 204);
-    // Longer than a lease is remembered.
+    // A lease is remembered for less than this time.
     fixture.store.pass(24 * 3_600_000);
     assert_refused(&holder.renew(&fixture).await, 409, "lease-not-present");
 }
 
-/// The clock of another machine after a failover: a grant stays a grant, and a lease may only be longer than it was.
+/// A failover can bring the clock of another machine. A grant stays a grant, and a lease can only become longer.
 #[tokio::test]
 async fn a_jump_back_gives_no_lease_to_two() {
     let fixture = start().await;
-    // Before the start of the proxy no write would pass at all.
+    // The clock must not go back beyond the start of the proxy: no write would pass.
     fixture.store.pass(90_000);
     let first = Holder::of(&acquire(&fixture, 60).await);
     fixture.store.pass(60_000);
@@ -128,7 +129,7 @@ async fn a_jump_back_gives_no_lease_to_two() {
     fixture.store.go_back(90_000);
     assert_refused(&acquire(&fixture, 60).await, 409, "lease-held");
     assert_overtaken(&fixture, &first, &second).await;
-    // Where it was when the second lease began.
+    // The time at which the second lease began.
     fixture.store.pass(90_000);
     assert_refused(&acquire(&fixture, 60).await, 409, "lease-held");
     fixture.store.pass(60_000);
@@ -136,7 +137,8 @@ async fn a_jump_back_gives_no_lease_to_two() {
     assert_overtaken(&fixture, &second, &third).await;
 }
 
-/// A waiter measures with its own clock and asks the store: too early where that runs slow, late where it runs fast.
+/// A waiter measures with its own clock and then asks the store. It comes too early if that clock is slow, late if it
+/// is fast.
 #[tokio::test]
 async fn a_waiter_is_granted_a_lease_when_it_is_over_by_a_clock_that_drifts() {
     for percent in [60, 700] {
@@ -150,7 +152,7 @@ async fn a_waiter_is_granted_a_lease_when_it_is_over_by_a_clock_that_drifts() {
     }
 }
 
-/// Nothing happens at the end of a lease, however many end: no record changes, and the next operation asks no more.
+/// Any number of leases may end without effect: no record changes, and the next operation asks the store no more often.
 #[tokio::test]
 async fn the_end_of_leases_is_found_where_it_is_asked_for_and_never_by_a_scan() {
     let fixture = start().await;

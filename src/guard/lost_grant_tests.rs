@@ -1,4 +1,5 @@
-//! Grants whose answer of the store was lost: no lease stands whose id nobody has (DESIGN, section 3, rule 15).
+//! Tests of grants whose answer from the store was lost: no lease stands whose id no client has (DESIGN, section 3,
+//! rule 15).
 
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ async fn until_free(fixture: &Fixture, case: &str) {
     timeout(Duration::from_secs(10), freed).await.unwrap_or_else(|_| panic!("{case}: the lease stands"));
 }
 
-/// With an id of the proxy's making, which its client was never told, and with one of the client's.
+/// Either the proxy made the id, which the client never received, or the client chose it.
 /// Rule 15: no lease stands whose id nobody has.
 #[tokio::test]
 async fn a_grant_whose_answer_was_lost_is_taken_back() {
@@ -55,9 +56,9 @@ async fn a_grant_whose_answer_was_lost_is_taken_back() {
             until_free(&fixture, &case).await;
             let other = acquire(&fixture, "").await;
             assert_eq!(other.status, 201, "{case}: {}", other.body);
-            // Nothing that is taken back late may take this one.
+            // A late attempt to take the first grant back must not remove this one.
             sleep(Duration::from_millis(200)).await;
-            assert!(is_leased(&fixture).await, "{case}: it was granted and answered");
+            assert!(is_leased(&fixture).await, "{case}: the lease was granted and the client got its id");
         }
     }
 }

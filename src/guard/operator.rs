@@ -1,14 +1,14 @@
-//! What an operator may do to records, whatever their routes say: look, break a lease, forget what is known.
+//! The operations of an operator on records, whatever their routes say: look, break a lease, forget what is known.
 //!
 //! # Design
 //!
-//! *What does forgetting do?* It gives the resource a new version, as a write that touches it would: no tag of before is
-//! current, no remembered response stands, in any process of the store. Marks, doubts and leases stay: a write in flight
-//! ends as it must, and keeps nothing of what it learned.
+//! *What does forgetting do?* It gives the resource a new version, like a write that touches it. No earlier tag is
+//! current any more and no remembered response counts, in any process of the store. Marks, doubts and leases stay. A
+//! write in flight ends as usual, but keeps nothing of what it learned.
 //!
-//! *And what has no record?* Its version is the floor of its bucket, and the buckets of a prefix are all of them. So
-//! the floors of all are raised, once, before the records of the prefix are gone through: what is forgotten meanwhile
-//! finds the raised floor.
+//! *What about a resource without a record?* Its version is the floor of its bucket, and a prefix can reach every
+//! bucket. So all floors are raised once, before the records of the prefix are changed. A record that is forgotten
+//! meanwhile falls back to the raised floor.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use crate::{
 /// Why a lease was not broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotBroken {
-    /// There is none, or it has ended and is forgotten.
+    /// The resource has no lease, or its lease has ended and is forgotten.
     #[error("there is no lease")]
     NoLease,
     /// The store failed.
@@ -35,12 +35,12 @@ pub enum NotBroken {
     Store(#[from] StoreError),
 }
 
-/// What became of a record whose knowledge was forgotten.
+/// The result of forgetting what is known of a resource.
 #[derive(Clone, Debug)]
 pub struct Forgotten {
-    /// The record since then.
+    /// The record after that.
     pub snapshot: Snapshot,
-    /// Whether a write was in flight or in doubt: it was judged by what was known before.
+    /// Whether a write was in flight or in doubt. It was judged by the earlier state.
     pub was_busy: bool,
 }
 
@@ -50,12 +50,12 @@ impl Guard {
         self.knowledge.snapshot(key).await
     }
 
-    /// Whether a change would last in the store now.
+    /// Checks that the store would make a change durable now.
     pub async fn try_out(&self) -> Result<(), StoreError> {
         self.knowledge.records().try_out().await
     }
 
-    /// The next records of the store, in its own order ([`Store::scan`](crate::store::Store::scan)).
+    /// Returns the next records of the store, in its own order ([`Store::scan`](crate::store::Store::scan)).
     pub async fn page(
         &self,
         after: Option<&ResourceKey>,
@@ -64,17 +64,17 @@ impl Guard {
         self.knowledge.records().scan(after, limit).await
     }
 
-    /// What the version tags of the store begin with.
+    /// The first part of every version tag of the store.
     pub fn incarnation(&self) -> Incarnation {
         self.knowledge.records().incarnation()
     }
 
-    /// How long guarded writes and grants are still held back after the start.
+    /// Returns how much longer guarded writes and grants are held back after the start.
     pub fn held_back(&self, now: StoreTime) -> Duration {
         self.claims.held_back(now)
     }
 
-    /// Breaks the lease of a resource, whoever holds it; its holder has at most `period` to finish.
+    /// Breaks the lease of a resource without its id. The holder has at most `period` to finish.
     pub async fn break_lease(&self, key: &ResourceKey, period: Duration) -> Result<Snapshot, NotBroken> {
         let mut remaining = None;
         let step = |snapshot: &Snapshot| {
@@ -107,7 +107,8 @@ impl Guard {
         self.knowledge.records().raise_floors().await
     }
 
-    /// Forgets whom the upstream has let read what: each client is asked about at the upstream again.
+    /// Forgets which clients the upstream has let read which resources. The proxy then asks the upstream about each
+    /// again.
     pub fn forget_read_grants(&self) {
         self.knowledge.forget_read_grants();
     }

@@ -1,4 +1,4 @@
-//! The refusals of the guard: what each says to its reader.
+//! The refusals of the guard, with their details for the client.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::{
 static STORE_FAILED: Seldom = Seldom::new();
 static SPOOL_FAILED: Seldom = Seldom::new();
 
-/// When to come back while others write: a write usually takes less.
+/// The time after which a client should retry while others write: most writes take less.
 pub(super) const RETRY_SOON: Duration = Duration::from_secs(1);
 
-/// A read that got no response.
+/// The refusal of a read that got no response.
 pub(super) fn of_read(failure: Failure) -> Refusal {
     let code = match failure {
         Failure::Full => return upstream_full(),
@@ -33,7 +33,7 @@ pub(super) fn of_read(failure: Failure) -> Refusal {
     Refusal::new(code, "the upstream gave no complete answer; try again")
 }
 
-/// A request to an upstream that could not be trusted.
+/// The refusal of a request to an upstream that could not be trusted.
 fn insecure() -> Refusal {
     Refusal::new(
         Code::UpstreamInsecure,
@@ -41,13 +41,13 @@ fn insecure() -> Refusal {
     )
 }
 
-/// A request for which the server has no connection to spare.
+/// The refusal of a request for which no server has a free connection.
 fn upstream_full() -> Refusal {
-    let detail = "the upstream has as many requests as it is given at once, and nothing was sent; try again";
+    let detail = "the upstream is at its connection limit; nothing was sent. Try again.";
     Refusal::new(Code::Overloaded, detail).retry_after(RETRY_SOON)
 }
 
-/// A write that got no response. Whether it is in doubt follows from whether a byte of it was sent.
+/// The refusal of a write that got no response. The write is in doubt if a byte of it may have been sent.
 pub(super) fn of_write(failure: Failure, late_max: Duration) -> Refusal {
     match failure {
         Failure::Full => upstream_full(),
@@ -69,14 +69,14 @@ pub(super) fn of_write(failure: Failure, late_max: Duration) -> Refusal {
     }
 }
 
-/// A write whose response broke off after its head, which has told the outcome.
+/// The refusal of a write whose response broke off after its head. The head has already told the outcome.
 pub(super) fn of_lost_response(status: u16, outcome: Outcome, late_max: Duration) -> Refusal {
     let detail = format!("the upstream answered the write with {status}, but the rest of its answer was lost");
     let refusal = Refusal::new(Code::UpstreamFailed, detail);
     if outcome == Outcome::Doubt { refusal.retry_after(late_max).in_doubt() } else { refusal }
 }
 
-/// A request that cannot be sent on.
+/// The refusal of a request that cannot be forwarded.
 pub(super) fn of_head(error: &HeadError) -> Refusal {
     match error {
         HeadError::TransferCoding => {
@@ -86,12 +86,13 @@ pub(super) fn of_head(error: &HeadError) -> Refusal {
     }
 }
 
-/// A head that cannot be written.
+/// The refusal of a head that cannot be written.
 pub(super) fn of_field() -> Refusal {
     Refusal::new(Code::MalformedRequest, "the request has a target or a field that cannot be sent on")
 }
 
-/// A body that was not received. Where that is the client's doing, its error says whether it can still be answered.
+/// The answer to a request whose body was not received. If the client broke off, its error decides whether it gets an
+/// answer.
 pub(super) fn of_body(error: ReceiveError) -> Answer {
     let refusal = match error {
         ReceiveError::TooLarge => {
@@ -115,7 +116,7 @@ pub(super) fn of_body(error: ReceiveError) -> Answer {
     refusal.into()
 }
 
-/// A store that did not do what it was asked for.
+/// The refusal of a request because a store operation failed.
 pub(super) fn of_store(error: &StoreError) -> Refusal {
     if let Some(left_out) = STORE_FAILED.due() {
         tracing::error!(%error, left_out, "the store failed a guarded write");
@@ -129,7 +130,7 @@ pub(super) fn of_store(error: &StoreError) -> Refusal {
     Refusal::new(code, detail).retry_after(RETRY_SOON)
 }
 
-/// A store that did not do a step of a lease, or did not say that it has.
+/// The refusal of a lease operation that the store did not carry out, or did not confirm.
 pub(super) fn of_lease_store(error: &StoreError) -> Refusal {
     if let Some(left_out) = STORE_FAILED.due() {
         tracing::error!(%error, left_out, "the store failed a lease operation");
@@ -138,14 +139,14 @@ pub(super) fn of_lease_store(error: &StoreError) -> Refusal {
         StoreError::Full => (Code::StoreFull, "too many resources are leased or written at this moment"),
         StoreError::Unavailable => (
             Code::StoreUnavailable,
-            "the store did not confirm it: no lease was granted, and one that is held may or may not have changed; send \
+            "the store did not confirm it: no lease was granted, and a held lease may or may not have changed; send \
              it again",
         ),
     };
     Refusal::new(code, detail).retry_after(RETRY_SOON)
 }
 
-/// A write that did not get its turn.
+/// The refusal of a write that did not get its turn.
 pub(super) fn of_turn(no_turn: NoTurn) -> Refusal {
     match no_turn {
         NoTurn::LineFull | NoTurn::TimedOut => write_in_flight(RETRY_SOON),
@@ -154,7 +155,7 @@ pub(super) fn of_turn(no_turn: NoTurn) -> Refusal {
     }
 }
 
-/// A client that did not get its turn in the line for a lease.
+/// The refusal of a client that did not get its turn in the line for a lease.
 pub(super) fn of_lease_turn(no_turn: NoTurn) -> Refusal {
     match no_turn {
         NoTurn::AllFull => {
@@ -166,36 +167,36 @@ pub(super) fn of_lease_turn(no_turn: NoTurn) -> Refusal {
     }
 }
 
-/// A write that meets another one.
+/// The refusal of a write that meets another one.
 pub(super) fn write_in_flight(retry_after: Duration) -> Refusal {
     let detail = "another write on this resource is under way or in doubt; nothing was written, send it again later";
     Refusal::new(Code::WriteInFlight, detail).retry_after(retry_after)
 }
 
-/// A write that comes too soon after a start.
+/// The refusal of a write that comes too soon after a start.
 pub(super) fn held_back(remaining: Duration) -> Refusal {
     let detail = "this proxy has just started, and writes of its predecessor may still be on their way";
     Refusal::new(Code::WriteInFlight, detail).retry_after(remaining)
 }
 
-/// A write whose route has got other rules since it began.
+/// The refusal of a write whose route has new rules since it began.
 pub(super) fn of_retired_route() -> Refusal {
     let detail = "the rules of this route have changed since the request began; nothing was written, send it again";
     Refusal::new(Code::WriteInFlight, detail).retry_after(RETRY_SOON)
 }
 
-/// More unclaimed writes at once than one record holds.
+/// The refusal of an unclaimed write for which the record has no room.
 pub(super) fn too_many_unclaimed() -> Refusal {
     Refusal::new(Code::Overloaded, "too many writes on this resource are under way").retry_after(RETRY_SOON)
 }
 
-/// An owner whose mark has too little time left to begin.
+/// The refusal of a write whose mark has too little time left to begin.
 pub(super) fn too_late_to_begin() -> Refusal {
     Refusal::new(Code::Overloaded, "connecting to the upstream took too long; nothing was written")
         .retry_after(RETRY_SOON)
 }
 
-/// A state of the resource that stays unknown.
+/// The refusal of a request if the state of the resource stays unknown.
 pub(super) fn unknown_state() -> Refusal {
     Refusal::new(
         Code::ValidatorUnavailable,
@@ -203,18 +204,16 @@ pub(super) fn unknown_state() -> Refusal {
     )
 }
 
-/// A date that a condition names, where the upstream tells none: what would overwrite does not pass for that.
+/// The refusal of a write with a date condition if the upstream sends no date: a write that would overwrite must not
+/// pass.
 pub(super) fn no_date() -> Refusal {
-    Refusal::new(
-        Code::PreconditionFailed,
-        "the upstream tells no modification date that the condition could be compared with",
-    )
+    Refusal::new(Code::PreconditionFailed, "the upstream sends no modification date to compare the condition with")
 }
 
-/// A read whose precondition is false.
+/// The refusal of a read whose precondition is false.
 pub(super) fn of_read_condition() -> Refusal {
     Refusal::new(
         Code::PreconditionFailed,
-        "the representation is not the one that the precondition names; read it anew",
+        "the representation is not the one that the precondition names; read it again",
     )
 }

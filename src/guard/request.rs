@@ -1,4 +1,4 @@
-//! One guarded request: what is known of it before anything is asked.
+//! One guarded request, and what follows from its head alone.
 
 use std::sync::Arc;
 
@@ -30,23 +30,23 @@ use crate::{
 const CONDITIONS: [HeaderName; 5] =
     [header::IF_MATCH, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE, header::IF_RANGE];
 
-/// A guarded request, whose preconditions are read.
+/// A guarded request with parsed preconditions.
 pub(crate) struct Request {
-    /// Its route, with the rules and the gate of that.
+    /// The route of the request, with its rules and its gate.
     place: GuardedRoute,
-    /// The resource that it acts on.
+    /// The resource that the request acts on.
     pub(crate) key: ResourceKey,
-    /// The method that it is judged by.
+    /// The method that the request is judged by.
     pub(crate) method: Method,
-    /// Its head as received, but for its target, which is the upstream's.
+    /// The head as received, except for the target, which is the upstream's.
     pub(crate) head: RequestHeader,
     /// Whether content follows the head.
     pub(crate) has_content: bool,
-    /// Its preconditions.
+    /// The preconditions of the request.
     pub(crate) conditions: Preconditions,
-    /// Who sent it, and what they select.
+    /// The sender of the request, and the variant that it selects.
     pub(crate) sender: Sender,
-    /// The server that it has dealt with.
+    /// The servers that the request has dealt with.
     pub(crate) affinity: Affinity,
 }
 
@@ -54,38 +54,38 @@ pub(crate) struct Request {
 struct GuardedRoute {
     route: Arc<Route>,
     rules: Arc<GuardRules>,
-    /// The gate that its writes go through.
+    /// The gate that writes on the route go through.
     gate: Arc<Gate>,
 }
 
 /// The sender of a request.
 pub(crate) struct Sender {
-    /// Who it is.
+    /// The identity of the sender.
     pub(crate) principal: Principal,
-    /// Where it is.
+    /// The address of the sender.
     pub(crate) address: ClientAddress,
-    /// The lease that it names.
+    /// The lease id in the request.
     pub(crate) lease_id: Option<LeaseId>,
-    /// What its request selects, before `Vary`.
+    /// The variant that the request selects, before `Vary`.
     pub(crate) variant: VariantName,
-    /// The same, as tags name it.
+    /// The same variant by the name that tags carry.
     pub(crate) labelled_variant: VariantName,
 }
 
-/// A request as it came.
+/// A request as it was received.
 pub(crate) struct Received {
-    /// Its head.
+    /// The head of the request.
     pub(crate) head: RequestHeader,
     /// Whether content follows the head.
     pub(crate) has_content: bool,
-    /// The hash of the certificate that its client has proved to have.
+    /// The hash of the certificate that the client has proved to own.
     pub(crate) certificate: Option<Vec<u8>>,
-    /// Where it comes from.
+    /// The address of the client.
     pub(crate) address: ClientAddress,
 }
 
 impl Received {
-    /// The request of a client, with this for its head.
+    /// Wraps the request of a client, with `head` as its head.
     pub(crate) fn of(client: &mut dyn Client, head: RequestHeader, address: ClientAddress) -> Self {
         let certificate = client.certificate().map(<[u8]>::to_vec);
         Self { head, has_content: client.has_content(), certificate, address }
@@ -93,7 +93,7 @@ impl Received {
 }
 
 impl Request {
-    /// Puts together what the door found out.
+    /// Creates the request from the findings of the door.
     pub(crate) fn new(
         (route, gate): (Arc<Route>, Arc<Gate>),
         rules: &Arc<GuardRules>,
@@ -123,12 +123,12 @@ impl Request {
         }
     }
 
-    /// Its route.
+    /// The route of the request.
     pub(crate) const fn route(&self) -> &Arc<Route> {
         &self.place.route
     }
 
-    /// The rules of its route.
+    /// The rules of the route.
     pub(crate) const fn rules(&self) -> &Arc<GuardRules> {
         &self.place.rules
     }
@@ -138,52 +138,52 @@ impl Request {
         self.place.rules.dialect.grammar()
     }
 
-    /// The gate of its route.
+    /// The gate of the route.
     pub(crate) const fn gate(&self) -> &Arc<Gate> {
         &self.place.gate
     }
 
-    /// Whether it is a GET or HEAD, which select a representation.
+    /// Whether the method is GET or HEAD, which select a representation.
     pub(crate) fn is_get_or_head(&self) -> bool {
         matches!(self.method, Method::GET | Method::HEAD)
     }
 
-    /// Whether its head says all of what it selects: the content of a GET has no meaning of its own (RFC 9110 section
-    /// 9.3.1), but a backend may answer each content with something else.
+    /// Whether the head alone names what the request selects. The content of a GET has no meaning of its own (RFC 9110
+    /// section 9.3.1), but a backend may answer each content differently.
     pub(crate) fn is_named_by_head(&self) -> bool {
         self.is_get_or_head() && !self.has_content
     }
 
-    /// The name of its target among those that share its key. In the azure dialect the query names no other target: it
-    /// says what is done, and by what right.
+    /// Returns the name of the target among those that share the key. In the azure dialect the query names no other
+    /// target: it names the operation and the right to it.
     pub(crate) fn target(&self) -> TargetName {
         let target = self.head.raw_path();
         TargetName::of(if self.rules().quirks.query_names_target { target } else { split_query(target).0 })
     }
 
-    /// Goes through the gate of its route, to write.
+    /// Goes through the gate of the route, for a write. Fails if the route has been replaced.
     pub(crate) async fn pass(&self) -> Result<Pass, Refusal> {
         self.place.gate.enter().await.map_err(|_retired| refusals::of_retired_route())
     }
 
-    /// Where it goes.
+    /// The upstream of the route.
     pub(crate) fn upstream(&self) -> &Arc<Upstream> {
         &self.place.route.upstream
     }
 
-    /// Where it asks about its resource.
+    /// The server to probe for the resource.
     pub(crate) fn to_ask(&self) -> Choice<'_> {
         self.affinity.to_ask(self.key.as_str())
     }
 
-    /// Where it is sent to.
+    /// The server to send the request to.
     pub(crate) fn to_send(&self) -> Choice<'_> {
         self.affinity.to_send(self.key.as_str())
     }
 }
 
-/// Makes the target of a request the one that the upstream knows its resource by: without the prefix of leases, and with
-/// the beginning that the route gives it.
+/// Sets the target by which the upstream knows the resource: without the prefix of leases, and with the route's path
+/// mapping.
 pub(crate) fn name_resource(head: &mut RequestHeader, guarded: &GuardedRequest) -> pingora::Result<()> {
     let rules = guarded.route.guard.as_ref().and_then(|guard| guard.lease.as_ref());
     if let (Some(rules), true) = (rules, guarded.is_lease) {
@@ -192,7 +192,7 @@ pub(crate) fn name_resource(head: &mut RequestHeader, guarded: &GuardedRequest) 
         head.set_raw_path(&target)?;
     }
     let mapping = &guarded.route.mapping;
-    // The door lets nothing through that cannot be mapped.
+    // The door rejects every target that cannot be mapped.
     if let Some(target) = (!mapping.is_identity()).then(|| mapping.to_upstream(head.raw_path())).flatten() {
         head.set_raw_path(&target)?;
     }
@@ -218,7 +218,7 @@ pub(crate) fn replace_head(head: &mut RequestHeader, forwarded: ForwardedHead) -
     Ok(())
 }
 
-/// Puts the tags in a request that it is judged by, so that an upstream which knows its tags sees those.
+/// Puts the judged tags into a request, so that an upstream that knows its own tags gets them.
 pub(crate) fn show_tags(head: &mut RequestHeader, conditions: &Preconditions) {
     for (name, condition) in
         [(header::IF_MATCH, &conditions.if_match), (header::IF_NONE_MATCH, &conditions.if_none_match)]
@@ -226,7 +226,7 @@ pub(crate) fn show_tags(head: &mut RequestHeader, conditions: &Preconditions) {
         let Some(TagCondition::Tags(tags)) = condition else { continue };
         let tags: Vec<HeaderValue> = tags.iter().map(EntityTag::to_header_value).collect();
         let list = tags.iter().map(HeaderValue::as_bytes).collect::<Vec<_>>().join(&b", "[..]);
-        // A list of values of fields is one too.
+        // A list of valid field values is a valid value too.
         if let Ok(list) = HeaderValue::from_maybe_shared(bytes::Bytes::from(list)) {
             let _ = head.insert_header(name, list);
         }
@@ -236,7 +236,8 @@ pub(crate) fn show_tags(head: &mut RequestHeader, conditions: &Preconditions) {
     }
 }
 
-/// Puts the tags in a read that it is judged by, and takes out what could not be read: the upstream may read it.
+/// Puts the judged tags into a read, and removes the conditions that could not be parsed: the upstream might parse
+/// them.
 pub(crate) fn show_tags_alone(head: &mut RequestHeader, conditions: &Preconditions) {
     if conditions.if_match.is_none() {
         head.remove_header(&header::IF_MATCH);
@@ -250,7 +251,7 @@ pub(crate) fn show_tags_alone(head: &mut RequestHeader, conditions: &Preconditio
     show_tags(head, conditions);
 }
 
-/// Takes out the conditions that an upstream cannot judge because it does not know our tags.
+/// Removes the conditions, which an upstream cannot judge if it does not know our tags.
 pub(crate) fn remove_conditions(head: &mut RequestHeader) {
     head.remove_all(|name| CONDITIONS.contains(name));
 }

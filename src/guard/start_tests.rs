@@ -1,5 +1,5 @@
-//! After a start, writes of the process before may come late, and no record tells of them: nothing that a read shows
-//! meanwhile counts afterwards (DESIGN, section 3, rules 2 and 7).
+//! Tests of the time after a start, when writes of the previous process may come late without a record of them. No read
+//! from that time counts afterwards (DESIGN, section 3, rules 2 and 7).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How often a guarded request asks the store, and what a record that was read early may be used for.
+//! Tests of the number of store operations of a guarded request, and of the use of a record that was read early.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use crate::{
     proxy::testing::guard,
 };
 
-/// A pessimistic route, on which leases of one second are granted.
+/// A pessimistic route that grants leases of one second.
 async fn with_leases() -> Fixture {
     let rules = LeaseRules { min: Duration::from_secs(1), ..rules() };
     let (etag, writers, require) = (TagSource::Version, Writers::Exclusive, Require::Never);
     Fixture::with(GuardRules { etag, writers, require, lease: Some(rules), ..guard() }).await
 }
 
-/// What was asked for since the fixture was begun anew.
+/// Restarts the counts of store operations.
 fn begin(fixture: &Fixture) {
     fixture.store.fail(Fault::Unavailable, When::Never);
 }
 
-/// The record is read once, marked and settled; the time is asked for directly before the first byte.
+/// The record is read once, marked and settled. The time is requested directly before the first byte.
 #[tokio::test]
 async fn a_write_that_nobody_disturbs_reads_once_and_swaps_twice() {
     for (etag, writers) in [
@@ -41,7 +41,7 @@ async fn a_write_that_nobody_disturbs_reads_once_and_swaps_twice() {
     }
 }
 
-/// A lease is judged by the time after the body has come, and what becomes of it by the time of the end.
+/// A lease is judged by the time after the body has arrived, and its outcome by the time of the settlement.
 #[tokio::test]
 async fn a_write_under_a_lease_asks_for_the_time_and_reads_no_more() {
     let fixture = with_leases().await;
@@ -62,7 +62,7 @@ async fn a_write_that_is_refused_early_costs_one_read() {
     assert_eq!(fixture.store.asked(), Asked { reads: 1, swaps: 0, times: 0 });
 }
 
-/// The failed swap tells what the record is now: the write is judged by that.
+/// The failed swap returns the current record, which the write is judged by.
 #[tokio::test]
 async fn a_write_whose_record_changed_while_its_body_came_is_judged_by_what_it_is_then() {
     let fixture = Fixture::new(TagSource::Version).await;
@@ -77,8 +77,9 @@ async fn a_write_whose_record_changed_while_its_body_came_is_judged_by_what_it_i
     assert_eq!(fixture.content().await, "two");
 }
 
-/// A refusal by a record that was read early counts only if that still stands. The client may know nothing from memory,
-/// so that the upstream is asked after its body has come; by the early record, its tag is one of the future.
+/// A refusal by an early record counts only if the record is still current. The client may not learn anything from
+/// memory, so the upstream is probed after the body has arrived. By the early record, the client's tag belongs to a
+/// future state.
 #[tokio::test]
 async fn a_refusal_by_an_early_record_is_judged_again_where_that_has_changed() {
     let tag_of_two = {
@@ -97,7 +98,7 @@ async fn a_refusal_by_an_early_record_is_judged_again_where_that_has_changed() {
     assert_eq!(fixture.store.asked(), Asked { reads: 2, swaps: 0, times: 0 }, "it was read before and after");
 }
 
-/// The lease is there when the request begins, and has ended when its body has come.
+/// The lease is held when the request begins, and has ended when its body has arrived.
 #[tokio::test]
 async fn a_lease_that_ends_while_the_body_comes_is_no_right_to_write() {
     let fixture = with_leases().await;
@@ -107,7 +108,7 @@ async fn a_lease_that_ends_while_the_body_comes_is_no_right_to_write() {
     assert_eq!((response.status, fixture.writes()), (412, 0), "{}", response.head);
 }
 
-/// A mark's deadline is counted from when it is made: the owner has the time that it needs, however long the body took.
+/// A mark's deadline is counted from the mark itself: the owner has the time that it needs, however long the body took.
 #[tokio::test]
 async fn a_body_that_took_long_leaves_the_write_its_time() {
     let fixture = Fixture::new(TagSource::Version).await;
@@ -122,7 +123,7 @@ async fn a_body_that_took_long_leaves_the_write_its_time() {
     assert_eq!(fixture.store.asked(), Asked { reads: 0, swaps: 2, times: 2 });
 }
 
-/// A writer that had to wait behind another reads the record anew, which costs the store less than a swap in vain.
+/// A write that had to wait behind another reads the record again, which costs the store less than a swap in vain.
 #[tokio::test]
 async fn a_write_that_came_after_another_reads_the_record_anew() {
     let fixture = Fixture::new(TagSource::Version).await;

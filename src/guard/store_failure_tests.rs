@@ -1,4 +1,4 @@
-//! Guarded requests while the store fails at each moment in each way (DESIGN, section 3, rule 12).
+//! Tests of guarded requests while the store fails, at each moment and in each way (DESIGN, section 3, rule 12).
 
 use http::Method;
 
@@ -15,10 +15,10 @@ use crate::{
 };
 
 const FAULTS: [Fault; 3] = [Fault::Unavailable, Fault::Hangs, Fault::AnswerLost];
-/// Longer than any mark or doubt lives.
+/// A time longer than any mark or doubt lasts.
 const LONG_MILLISECONDS: u64 = 10 * 60 * 1000;
 
-/// How often a write with the current tag asks the store.
+/// Returns the number of store operations of a write with the current tag.
 async fn operations_of_a_write(etag: TagSource) -> u64 {
     let fixture = Fixture::new(etag).await;
     let tag = fixture.tag().await;
@@ -27,9 +27,9 @@ async fn operations_of_a_write(etag: TagSource) -> u64 {
     fixture.store.operations()
 }
 
-/// Whatever operation fails, and however: either nothing was sent and the client gets 503, or the write was sent once
-/// and the client gets the upstream's answer, without a tag if the record does not tell. Afterwards nobody overwrites
-/// what was applied.
+/// Whichever operation fails, and however, there are two outcomes. Either no byte was sent and the client gets 503, or
+/// the write was sent once and the client gets the upstream's answer. The answer has no tag if the record could not be
+/// settled. Afterwards no write overwrites the applied one.
 #[tokio::test]
 async fn a_write_fails_closed_whatever_operation_of_the_store_fails() {
     for etag in [TagSource::Content, TagSource::Version] {
@@ -68,7 +68,7 @@ async fn write_while_failing(etag: TagSource, fault: Fault, when: When) {
     fixture.store.pass(LONG_MILLISECONDS);
     let mut next = fixture.put(&tag, "three").await;
     if next.status == 409 {
-        // The mark has become a doubt just now.
+        // The first attempt has made a doubt of the mark.
         fixture.store.pass(LONG_MILLISECONDS);
         next = fixture.put(&tag, "three").await;
     }
@@ -80,11 +80,11 @@ async fn write_while_failing(etag: TagSource, fault: Fault, when: When) {
     assert_eq!(fixture.content().await, "four", "{case}");
 }
 
-/// The same for a write that touches another resource: both are free in the end, and nothing is sent before both are
-/// marked.
+/// Like the test above, but for a write that touches another resource. Both are free in the end, and no byte is sent
+/// before both are marked.
 #[tokio::test]
 async fn a_write_that_touches_fails_closed_whatever_operation_of_the_store_fails() {
-    // The path of the fixture's requests has another key than the one that they come with.
+    // The path of the fixture's requests has a key other than that of the requests.
     let path = PathPattern::parse("/doc").unwrap();
     let touches = vec![TouchTemplate::parse("/doc", &path).unwrap()];
     let guard = GuardRules { etag: TagSource::Version, writers: Writers::Exclusive, touches, ..guard() };
@@ -93,7 +93,7 @@ async fn a_write_that_touches_fails_closed_whatever_operation_of_the_store_fails
         let tag = fixture.tag().await;
         fixture.store.fail(Fault::Unavailable, When::Never);
         assert_eq!(fixture.put(&tag, "two").await.status, 204);
-        // The two marks end with a swap each.
+        // Each of the two marks ends with a swap.
         fixture.store.operations() - 2
     };
     assert!(before_sending >= 4, "{before_sending}: two marks take a read and a swap each");
@@ -107,7 +107,7 @@ async fn a_write_that_touches_fails_closed_whatever_operation_of_the_store_fails
     }
 }
 
-/// How many writes were sent.
+/// Returns the number of writes that were sent.
 async fn touch_while_failing(guard: &GuardRules, fault: Fault, when: When) -> usize {
     let case = format!("{fault:?} {when:?}");
     let fixture = Fixture::with(guard.clone()).await;
@@ -118,7 +118,7 @@ async fn touch_while_failing(guard: &GuardRules, fault: Fault, when: When) -> us
     assert_eq!(response.status, if writes == 0 { 503 } else { 204 }, "{case}: {}", response.head);
     fixture.store.fail(fault, When::Never);
     for _ in 0..3 {
-        // What is left of a write whose owner could not end it ends with time, and with the next ones.
+        // A write that its owner could not settle ends with time and with the next writes.
         fixture.store.pass(LONG_MILLISECONDS);
         fixture.put(&fixture.tag().await, "three").await;
     }
@@ -140,7 +140,7 @@ async fn an_unclaimed_write_fails_closed_too() {
     }
 }
 
-/// After the exchange the upstream's answer stands, and the mark keeps others back until it has become a doubt.
+/// After the exchange the upstream's answer stands, and the mark keeps other writes away until it has become a doubt.
 #[tokio::test]
 async fn a_write_that_cannot_be_settled_holds_others_back() {
     for fault in [Fault::Unavailable, Fault::Hangs] {
@@ -155,8 +155,8 @@ async fn a_write_that_cannot_be_settled_holds_others_back() {
     }
 }
 
-/// Rule 12: what a lease may guard against readers is not read while nobody knows who holds it. Whoever names a lease is not
-/// let through unjudged either.
+/// Rule 12: a read that a lease may guard fails while the holder cannot be known. A read with a lease id does not pass
+/// unjudged either.
 #[tokio::test]
 async fn a_read_that_a_lease_may_guard_fails_closed() {
     let lease = |guards| Some(LeaseRules { guards, ..rules() });
@@ -173,7 +173,7 @@ async fn a_read_that_a_lease_may_guard_fails_closed() {
     }
 }
 
-/// A read never depends on the store; without it there is no version to label it with.
+/// A read never depends on the store, but without the store it has no version to be labelled with.
 #[tokio::test]
 async fn reads_pass_without_the_store() {
     for fault in FAULTS {

@@ -1,4 +1,4 @@
-//! A store that fails when it is told to and whose clock is the test's, and a guard on it: for tests.
+//! For tests: a store that fails on demand and has a clock under the test's control, and a guard on it.
 
 use std::{
     sync::{
@@ -27,14 +27,14 @@ use crate::{
     },
 };
 
-/// A clock that stands still until it is told otherwise.
+/// A clock that stands still until a test moves it.
 pub(super) struct TestClock(Mutex<Course>);
 
-/// How a clock goes on from some moment.
+/// The course of a clock from some moment on.
 struct Course {
     from: StoreTime,
     since: Instant,
-    /// How fast it runs, of the real time.
+    /// The speed of the clock, in percent of the real time.
     percent: u64,
 }
 
@@ -64,28 +64,28 @@ impl Clock for TestClock {
     }
 }
 
-/// What an operation of the store comes to.
+/// The way in which an operation of the store fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It says that it is not available.
+    /// The store returns that it is not available.
     Unavailable,
-    /// It never answers.
+    /// The store never answers.
     Hangs,
-    /// It does what it was asked for, and the answer is lost.
+    /// The store carries out the operation, but its answer is lost.
     AnswerLost,
 }
 
-/// Which operations fail, counted from 0 at the moment when this was said.
+/// The operations that fail, counted from 0 since [`FaultyStore::fail`] was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
     Never,
-    /// This one alone.
+    /// Only the operation with this number.
     Once(u64),
-    /// This one and all after it.
+    /// The operation with this number and all after it.
     From(u64),
 }
 
-/// How often a store was asked, for what.
+/// The number of operations by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) reads: u64,
@@ -93,7 +93,7 @@ pub(super) struct Asked {
     pub(super) times: u64,
 }
 
-/// A memory store that fails when it is told to, with a clock that the test turns.
+/// A memory store that fails on demand, with a clock under the test's control.
 pub(super) struct FaultyStore {
     inner: MemoryStore,
     clock: Arc<TestClock>,
@@ -112,19 +112,19 @@ impl FaultyStore {
         Self { inner, clock, plan, operations: AtomicU64::new(0), asked: Mutex::default() }
     }
 
-    /// Fails like this from now on.
+    /// Fails in this way from now on, and restarts the counts.
     pub(super) fn fail(&self, fault: Fault, when: When) {
         *self.plan.lock().unwrap() = (fault, when);
         self.operations.store(0, Ordering::Relaxed);
         *self.asked.lock().unwrap() = Asked::default();
     }
 
-    /// What they were.
+    /// Returns the number of operations by kind since [`fail`](Self::fail) was called.
     pub(super) fn asked(&self) -> Asked {
         *self.asked.lock().unwrap()
     }
 
-    /// How many operations were asked for since then.
+    /// Returns the number of operations since [`fail`](Self::fail) was called.
     pub(super) fn operations(&self) -> u64 {
         self.operations.load(Ordering::Relaxed)
     }
@@ -140,17 +140,17 @@ impl FaultyStore {
         self.clock.turn(back, None);
     }
 
-    /// Lets the clock run from now on, this fast compared with the real time.
+    /// Lets the clock run from now on, at this percentage of the real time.
     pub(super) fn run(&self, percent: u64) {
         self.clock.turn(|now| now, Some(percent));
     }
 
-    /// The time, whatever else fails.
+    /// Returns the time, whatever else fails.
     pub(super) fn time(&self) -> StoreTime {
         self.clock.now()
     }
 
-    /// The record, whatever else fails.
+    /// Returns the record, whatever else fails.
     pub(super) async fn look(&self, key: &ResourceKey) -> Snapshot {
         self.inner.read(key).await.unwrap()
     }

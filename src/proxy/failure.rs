@@ -39,11 +39,10 @@ fn downstream(kind: &ErrorType) -> Option<Refusal> {
 
 fn upstream(kind: &ErrorType) -> Refusal {
     match kind {
-        kind if *kind == OVERLOADED => Refusal::new(
-            Code::Overloaded,
-            "the upstream has as many requests as it is given at once, and nothing was sent; try again",
-        )
-        .retry_after(RETRY_SOON),
+        kind if *kind == OVERLOADED => {
+            Refusal::new(Code::Overloaded, "the upstream is at its connection limit; nothing was sent. Try again.")
+                .retry_after(RETRY_SOON)
+        }
         ErrorType::ConnectTimedout => {
             Refusal::new(Code::UpstreamConnectTimeout, "no server could be reached in time; try again later")
         }

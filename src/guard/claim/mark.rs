@@ -28,77 +28,77 @@ pub(crate) struct Marker {
     next_nonce: AtomicU64,
 }
 
-/// What kind of mark a write makes.
+/// The kind of mark that a write makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkKind {
-    /// The claim: the one write in flight.
+    /// The claim: the mark of the one write in flight.
     Claim,
-    /// One of several unclaimed writes.
+    /// The mark of one of several unclaimed writes.
     Unclaimed,
 }
 
-/// What a write is about to do to a resource.
+/// The properties of a write that its mark and its settlement depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MarkIntent {
-    /// How it is marked.
+    /// The kind of the mark.
     pub(crate) kind: MarkKind,
     /// A moment before the record was read, by this process's own clock.
     pub(crate) since: Instant,
-    /// When the mark's owner is taken for dead.
+    /// The time from which the owner of the mark counts as dead.
     pub(crate) deadline: StoreTime,
-    /// Whether it leaves a lease that has ended as it is ([`Mark::leaves_lease`]).
+    /// Whether the write leaves an ended lease in place ([`Mark::leaves_lease`]).
     pub(crate) leaves_lease: bool,
-    /// The target that it removes, if it removes one.
+    /// The target that the write removes, if any.
     pub(crate) removes: Option<TargetName>,
-    /// How long after it was abandoned the upstream may still apply it.
+    /// How long the upstream may still apply the write after it was abandoned.
     pub(crate) late_max: Duration,
 }
 
-/// What became of the attempt to mark a resource.
+/// The result of an attempt to mark a resource.
 pub(crate) enum Marked {
     /// The mark is in the record.
     Done(Claim),
-    /// The record is another: judge again by what it is now.
+    /// The record has changed: the caller must judge the write again, by this record.
     Conflict(Box<Snapshot>),
-    /// There are too many unclaimed writes in flight.
+    /// The record has no room for another unclaimed write.
     Full,
 }
 
 /// A settled write.
 pub(crate) struct Settled {
-    /// The record with its outcome.
+    /// The record with the outcome of the write.
     pub(crate) snapshot: Snapshot,
-    /// Whether no other write began or ended while it was in flight.
+    /// Whether no other write began or ended while this one was in flight.
     pub(crate) undisturbed: bool,
 }
 
-/// A mark in the store. To drop it unsettled, for whatever reason, makes its write a doubt.
+/// A mark in the store. Dropping it unsettled, for whatever reason, makes its write a doubt.
 pub(crate) struct Claim {
     records: Records,
     key: ResourceKey,
     mark: Mark,
-    /// Its deadline by this process's own clock, or a moment before that.
+    /// The deadline of the mark by this process's own clock, or a moment before it.
     ends: Instant,
-    /// The record as it was marked.
+    /// The record with the mark.
     marked: Box<Snapshot>,
     removes: Option<TargetName>,
     is_settled: bool,
-    /// The marks of the same write on other resources: they end as this one does.
+    /// The marks of the same write on other resources, which end together with this one.
     related: Vec<Claim>,
 }
 
 impl Marker {
-    /// Marks made in the name of the process `owner`, a random number.
+    /// Creates a marker for the process `owner`, a random number.
     pub(crate) const fn new(records: Records, owner: u64) -> Self {
         Self { records, owner, next_nonce: AtomicU64::new(0) }
     }
 
-    /// The process in whose name they are made.
+    /// The process in whose name the marks are made.
     pub(crate) const fn owner(&self) -> u64 {
         self.owner
     }
 
-    /// Marks the resource as it was read.
+    /// Marks a resource whose record was read as `snapshot`.
     pub(crate) async fn mark(
         &self,
         key: &ResourceKey,
@@ -143,28 +143,28 @@ impl Marker {
 }
 
 impl Claim {
-    /// Whether `needed` is left before others may take the owner of this mark for dead. To be asked directly before
-    /// the first byte of the write (rule 7).
+    /// Whether at least `needed` is left before others may take the owner of this mark for dead. The caller checks this
+    /// directly before the first byte of the write (rule 7).
     ///
-    /// The store's time may be old when it arrives, and the own clock may have stood still while the machine slept: what
-    /// counts is the later of both.
+    /// The store's time may be old when it arrives, and the process's own clock may have stood still while the machine
+    /// slept. So the later of the two decides.
     pub(crate) async fn has_left(&self, needed: Duration) -> bool {
         let now = self.records.now().await;
         now.is_ok_and(|now| now.plus(needed) < self.mark.deadline) && Instant::now() + needed < self.ends
     }
 
-    /// Puts another mark of the same write under this one.
+    /// Adds the mark of the same write on another resource, which then ends together with this one.
     pub(crate) fn add_related(&mut self, mark: Self) {
         self.related.push(mark);
     }
 
-    /// Records what became of the write, on the resources that it touches too. `None` if the record cannot tell: the store is not available, or others
-    /// made a doubt of the write already.
+    /// Records what became of the write, also on the resources that it touches. Returns `None` if the outcome was not
+    /// recorded: the store is not available, or another process has already made the write a doubt.
     pub(crate) async fn settle(self, outcome: Outcome, learned: Option<Known>) -> Option<Settled> {
         self.settle_shown(outcome, learned, None).await
     }
 
-    /// The same for a write that has shown tags of its target.
+    /// Like [`settle`](Self::settle), but for a write that has shown tags of its target.
     pub(crate) async fn settle_shown(
         mut self,
         outcome: Outcome,
@@ -172,13 +172,13 @@ impl Claim {
         shown: Option<Shown>,
     ) -> Option<Settled> {
         for related in std::mem::take(&mut self.related) {
-            // A mark has no others under it but those of its own write.
+            // These marks belong to the same write and have none under them.
             Box::pin(related.settle(outcome, None)).await;
         }
         let mut step = Step::begin("settle");
         step.set("ifmatch.outcome", outcome.word());
         let settled = self.try_settle(outcome, learned, shown).await;
-        // A store that does not answer now may do so in a moment: then dropping tries once more, as a doubt.
+        // A store that fails now may answer in a moment. Then dropping the claim tries once more, with a doubt.
         self.is_settled = settled.is_ok();
         settled.ok().flatten()
     }
@@ -197,7 +197,7 @@ impl Claim {
             learned,
             shown,
         };
-        // Where nobody came between, the record need not be read again; else the swap tells what it is.
+        // If the record has not changed meanwhile, it need not be read again; if it has, the failed swap returns it.
         let mut snapshot = Snapshot::clone(&self.marked);
         if settlement.needs_time(&snapshot.record) {
             snapshot.now = self.records.now().await?;
@@ -215,7 +215,7 @@ impl Claim {
         Ok(Some(Settled { snapshot: updated.snapshot, undisturbed }))
     }
 
-    /// The same claim for a task of its own, and nothing left in this one.
+    /// Moves the claim into another task; this one is left settled, so that dropping it does nothing.
     fn take(&mut self) -> Self {
         self.is_settled = true;
         let (records, key, marked) = (self.records.clone(), self.key.clone(), self.marked.clone());
@@ -229,12 +229,16 @@ impl Drop for Claim {
             return;
         }
         let orphan = self.take();
-        tracing::warn!(key = ?orphan.key, "a write ended without a verdict: it is in doubt");
+        tracing::warn!(key = ?orphan.key, "a write ended without a verdict and is in doubt");
         // Without a runtime the process is ending: the mark becomes a doubt at its deadline.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
                 if let Err(error) = orphan.try_settle(Outcome::Doubt, None, None).await {
-                    tracing::error!(key = ?orphan.key, %error, "a doubt could not be recorded: its mark stays until its deadline");
+                    tracing::error!(
+                        key = ?orphan.key,
+                        %error,
+                        "cannot record a doubt; its mark stays until its deadline"
+                    );
                 }
             });
         }

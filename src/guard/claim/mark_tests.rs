@@ -1,4 +1,4 @@
-//! Claims that end as they should not: every such end is a doubt (DESIGN, section 3, rule 3).
+//! Tests of claims that end without a verdict: each such write is a doubt (DESIGN, section 3, rule 3).
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn key() -> ResourceKey {
     ResourceKey::from_text("a")
 }
 
-/// Waits for a condition that other tasks bring about.
+/// Waits until other tasks have made the condition true.
 async fn until(what: &str, condition: impl AsyncFn() -> bool) {
     let met = async {
         while !condition().await {
@@ -65,7 +65,7 @@ impl Fixture {
         until("the write to be in doubt", doubted).await;
     }
 
-    /// Waits until the store was asked for this many operations.
+    /// Waits until the store has received this number of operations.
     async fn asked(&self, operations: u64) {
         until("the store to be asked", async || self.store.operations() >= operations).await;
     }
@@ -109,14 +109,14 @@ async fn a_settled_claim_is_no_doubt() {
     let fixture = Fixture::new();
     let settled = fixture.claim().await.settle(Outcome::Applied, None).await.expect("the store works");
     assert!(settled.undisturbed);
-    // Whatever dropping had begun would be done by then.
+    // Any work that dropping has started is done after these rounds.
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
     assert_eq!(fixture.availability().await, Availability::Free);
 }
 
-/// The owner was taken for dead, and another one has made a doubt of its write (rule 7).
+/// The owner counted as dead, and another process has made its write a doubt (rule 7).
 #[tokio::test]
 async fn a_claim_that_was_taken_over_cannot_be_settled() {
     let fixture = Fixture::new();
@@ -166,7 +166,7 @@ async fn a_claim_may_not_begin_when_the_time_is_unknown() {
     }
 }
 
-/// The only operation of a settlement that depends on no time.
+/// This settlement needs no time from the store, so its only operation is the swap.
 #[tokio::test]
 async fn a_settlement_that_fails_once_is_a_doubt() {
     for fault in [Fault::Unavailable, Fault::Hangs] {
@@ -178,7 +178,7 @@ async fn a_settlement_that_fails_once_is_a_doubt() {
     }
 }
 
-/// The outcome is in the record, although nobody was told: there is no mark left that could be doubted.
+/// The outcome is in the record although its answer was lost: no mark is left that could become a doubt.
 #[tokio::test]
 async fn a_settlement_whose_answer_is_lost_has_happened() {
     let fixture = Fixture::new();
@@ -191,7 +191,7 @@ async fn a_settlement_whose_answer_is_lost_has_happened() {
     assert_eq!((after.availability(), after.version() > version), (Availability::Free, true));
 }
 
-/// Nobody else gets the claim before its deadline, and then there is a doubt.
+/// The mark keeps every other write away until its deadline. Then its write becomes a doubt.
 #[tokio::test]
 async fn a_mark_stays_while_the_store_is_down() {
     let fixture = Fixture::new();
@@ -205,7 +205,7 @@ async fn a_mark_stays_while_the_store_is_down() {
     assert_eq!(fixture.availability().await, Availability::Orphaned);
 }
 
-/// A settlement changes the record as it is, not as it was.
+/// A settlement changes the current record, not the one that was marked.
 #[tokio::test]
 async fn a_settlement_keeps_what_came_between() {
     let fixture = Fixture::new();

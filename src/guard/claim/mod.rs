@@ -1,5 +1,5 @@
-//! The claim room: who may write a resource, in which turn, and the marks that say so in its record (DESIGN, section 3,
-//! rules 1, 3, 7 and 16).
+//! The claim room: the order in which writes take their turns on a resource, and the marks that they put into its
+//! record (DESIGN, section 3, rules 1, 3, 7 and 16).
 
 use std::{
     sync::{Arc, OnceLock},
@@ -35,7 +35,7 @@ pub(crate) mod turn;
 
 pub(crate) use mark::{Claim, MarkIntent, MarkKind, Marked, Settled};
 
-/// What a mark's deadline adds to all that its owner may wait for: pauses of the process, and of the store.
+/// The margin of a mark's deadline over all waits of its owner, for pauses of the process and of the store.
 const DEADLINE_GRACE: Duration = Duration::from_secs(5);
 
 /// The marks and the lines of this process. All generations of the configuration share them.
@@ -43,14 +43,15 @@ pub(crate) struct Claims {
     records: Records,
     marker: Marker,
     queues: Arc<Queues>,
-    /// Until when guarded writes and grants are held back after the start.
+    /// The time until which guarded writes and grants are held back after the start.
     held_until: StoreTime,
-    /// Where waits are noted for an operator.
+    /// The place where waits are noted for an operator.
     activity: OnceLock<Arc<Activity>>,
 }
 
 impl Claims {
-    /// Claims made in the name of the process `owner`, a random number. At most `waiters_max` writes wait in all lines.
+    /// Creates the claims of the process `owner`, a random number. At most `waiters_max` writes wait in all lines
+    /// together.
     pub(crate) fn new(records: Records, owner: u64, waiters_max: usize, held_until: StoreTime) -> Self {
         let (marker, queues) = (Marker::new(records.clone(), owner), Arc::new(Queues::new(waiters_max)));
         Self { records, marker, queues, held_until, activity: OnceLock::new() }
@@ -58,7 +59,7 @@ impl Claims {
 
     /// Notes waits for an operator from now on.
     pub(crate) fn note_in(&self, activity: Arc<Activity>) {
-        // It is set once, at the start.
+        // The first call, at the start, is the only one.
         let _ = self.activity.set(activity);
     }
 
@@ -72,7 +73,7 @@ impl Claims {
         self.marker.owner()
     }
 
-    /// How long guarded writes and grants are still held back after the start.
+    /// Returns how much longer guarded writes and grants are held back after the start.
     pub(crate) fn held_back(&self, now: StoreTime) -> Duration {
         now.until(self.held_until)
     }
@@ -83,7 +84,7 @@ impl Claims {
         if remaining.is_zero() { Ok(()) } else { Err(refusals::held_back(remaining)) }
     }
 
-    /// Refuses a write that cannot even be judged now: the proxy has just started, or another write is in doubt.
+    /// Refuses a write that cannot be judged yet: the proxy has just started, or another write is in doubt.
     pub(crate) fn may_write(&self, snapshot: &Snapshot) -> Result<(), Refusal> {
         self.may_begin(snapshot)?;
         match snapshot.availability() {
@@ -92,8 +93,8 @@ impl Claims {
         }
     }
 
-    /// Marks the resource of a write, with a deadline after all that the write may wait for. The record was not requested
-    /// before `since`.
+    /// Marks the resource of a write, with a deadline after all waits of the write. `since` is a moment before the
+    /// record was requested.
     pub(crate) async fn mark(
         &self,
         request: &Request,
@@ -112,7 +113,7 @@ impl Claims {
         self.marker.mark(&request.key, snapshot, intent).await
     }
 
-    /// Marks a resource that a write touches beside its own, as it was read not before `since`.
+    /// Marks a resource that a write touches besides its own. `since` is a moment before its record was requested.
     pub(crate) async fn mark_touched(
         &self,
         request: &Request,
@@ -123,7 +124,7 @@ impl Claims {
             kind: MarkKind::Unclaimed,
             since,
             deadline: deadline(snapshot.now, request.upstream(), request.rules()),
-            // A lease that has ended there is not this writer's.
+            // An ended lease on a touched resource is not this writer's.
             leaves_lease: false,
             removes: None,
             late_max: request.upstream().late_max,
@@ -131,8 +132,9 @@ impl Claims {
         self.marker.mark(key, snapshot, intent).await
     }
 
-    /// Waits in front for a change of a record that others keep busy, until `end`. If the owner of a mark is dead, makes a
-    /// doubt of its write instead. The caller reads again, so an early end of the wait does no harm.
+    /// Waits in front, until `end`, for a change of a record that other writes keep busy. If the owner of a mark is
+    /// dead, makes its write a doubt instead. The caller reads the record again, so an early end of the wait does no
+    /// harm.
     pub(crate) async fn wait_until_free(
         &self,
         request: &Request,
@@ -147,8 +149,8 @@ impl Claims {
         self.wait_in_front(snapshot, request.rules(), standing, end).await
     }
 
-    /// Makes doubts of the marks that dead owners have left in a record, which was read as `snapshot` if it was read.
-    /// Returns the record without such marks.
+    /// Makes doubts of the marks that dead owners have left in a record. Returns the record without them. `snapshot` is
+    /// the record if the caller has already read it.
     pub(crate) async fn take_over_dead(
         &self,
         key: &ResourceKey,
@@ -156,7 +158,7 @@ impl Claims {
     ) -> Result<Snapshot, StoreError> {
         let Updated { snapshot, is_changed } = self.records.update(key, snapshot, take_over).await?;
         if is_changed {
-            tracing::warn!(key = ?key, "the owner of a write in flight is gone: the write is in doubt");
+            tracing::warn!(key = ?key, "the owner of a write in flight is gone, so the write is in doubt");
             if let Some(metrics) = metrics::get() {
                 metrics.doubt_made();
             }
@@ -165,14 +167,14 @@ impl Claims {
     }
 }
 
-/// When the owner of a mark made now must be dead: after all that it may wait for.
+/// Returns the time by which the owner of a mark made now must be dead: after all that it may wait for.
 fn deadline(now: StoreTime, upstream: &Upstream, rules: &GuardRules) -> StoreTime {
     let servers = u32::try_from(upstream.servers.len()).unwrap_or(u32::MAX);
-    // A slot of a server and a connection to it; the questions before and after it wait for a slot too.
+    // The slots of the servers and the connections to them. The probes before and after the write wait for a slot too.
     let connecting = upstream.connect_timeout.saturating_mul(servers);
     let connecting = connecting.saturating_add(upstream.connections.queue_max_wait.saturating_mul(3));
     let exchange = upstream.timeout.saturating_mul(2);
-    // One before the write, in which the verdict was made, and one after it.
+    // The probe before the write, for its verdict, and the one after it.
     let probes = rules.probe_timeout.saturating_mul(2);
     now.plus(connecting.saturating_add(exchange).saturating_add(probes).saturating_add(DEADLINE_GRACE))
 }

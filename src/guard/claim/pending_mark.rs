@@ -1,14 +1,14 @@
-//! A mark or a grant that may or may not have reached the store, and how it is taken back.
+//! A mark or a grant that may or may not have reached the store, and the way to take it back.
 //!
 //! # Design
 //!
-//! *Why is an answer that did not come no answer?* The mark may be in the record, or arrive there when nobody expects it
-//! any more. No byte of its write was sent, but others would wait for it until its deadline, and then make a doubt of
-//! it. A lease whose id nobody was told would keep everybody away until it ends.
+//! *Why is a lost answer not treated as a failure?* The mark may be in the record, or may still arrive there later. No
+//! byte of its write was sent, but other writes would wait for the mark until its deadline, and then make it a doubt. A
+//! lease whose id no client has received would keep all clients away until it ends.
 //!
-//! *How does it end?* Where the mark is found, it is settled as not applied; a lease that is found is taken out. Where
-//! nothing is found, and the record still has the revision that the attempt was made for, the record is put again as it
-//! is: it has another revision then, and the attempt can arrive no longer.
+//! *How does it end?* If the mark is in the record, it is settled as not applied. A lease in the record is removed. If
+//! neither is there and the record still has the revision that the attempt was made for, the same record is stored
+//! again. It then has a new revision, and the attempt can no longer arrive.
 
 use std::{fmt, time::Duration};
 
@@ -27,26 +27,26 @@ use crate::{
     store::{Records, StoreError, Swapped},
 };
 
-/// The first pause before a mark is looked for again; each is twice as long as the one before.
+/// The first pause before the next look for a mark. Each pause is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The longest: a store that is away for long is asked by many.
+/// The longest pause: many attempts may be waiting for a store that is down for long.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// For how long a lease without an end is looked for: who runs the store has it back by then, or restores it.
+/// How long an infinite lease is looked for. By then the operator has the store back, or restores it.
 const INFINITE_MAX: Duration = Duration::from_secs(3_600);
 
-/// What is put into a record.
+/// The addition to a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tried {
     /// The mark of a write.
     Mark(Mark),
-    /// A lease that nobody held before, for so long.
+    /// A new lease of this duration.
     Grant(LostGrant, LeaseDuration),
 }
 
 impl Tried {
-    /// For how long it is to be taken back: then it ends by itself.
+    /// Returns how long taking back makes sense: after that the mark or the lease ends by itself.
     fn lifetime(&self, before: &Snapshot) -> Duration {
         match self {
             Self::Mark(mark) => before.now.until(mark.deadline),
@@ -55,7 +55,7 @@ impl Tried {
         }
     }
 
-    /// The record without it, if it is there.
+    /// Returns the record without the mark or the lease, if the record has it.
     fn taken_back(&self, before: &Snapshot, current: &Snapshot) -> Option<Record> {
         match *self {
             Self::Mark(mark) => {
@@ -76,7 +76,7 @@ impl fmt::Display for Tried {
     }
 }
 
-/// The attempt to put something into a record. To drop it, unless its outcome is known, takes that back.
+/// The attempt to put a mark or a grant into a record. Dropping it before its outcome is known takes the addition back.
 pub(crate) struct PendingMark {
     records: Records,
     key: ResourceKey,
@@ -85,12 +85,12 @@ pub(crate) struct PendingMark {
 }
 
 impl PendingMark {
-    /// An attempt to change the record that was read as `before`.
+    /// Creates an attempt to change the record that was read as `before`.
     pub(crate) fn new(records: &Records, key: &ResourceKey, tried: Tried, before: &Snapshot) -> Self {
         Self { records: records.clone(), key: key.clone(), tried, before: Some(before.clone()) }
     }
 
-    /// Puts in the record with it.
+    /// Swaps in the record with the addition.
     pub(crate) async fn make(mut self, next: Record) -> Result<Swapped, StoreError> {
         let Some(expected) = self.before.as_ref().map(|before| before.revision) else {
             return Err(StoreError::Unavailable);
@@ -102,7 +102,7 @@ impl PendingMark {
         result
     }
 
-    /// Takes it back; tries until it ends by itself.
+    /// Takes the addition back, and tries until it would end by itself.
     async fn take_back(self, before: Snapshot) {
         let end = Instant::now() + self.tried.lifetime(&before);
         let mut pause = FIRST_PAUSE;
@@ -116,10 +116,10 @@ impl PendingMark {
                 }
             }
         }
-        tracing::warn!(key = ?self.key, tried = %self.tried, "what nobody was told of could not be taken back");
+        tracing::warn!(key = ?self.key, tried = %self.tried, "cannot take back an unconfirmed mark or lease");
     }
 
-    /// Says whether it is over; if not, others have changed the record.
+    /// Returns whether the addition is gone for good. If not, another process has changed the record meanwhile.
     async fn try_to_take_back(&self, before: &Snapshot) -> Result<bool, StoreError> {
         let current = self.records.read(&self.key).await?;
         let next = match self.tried.taken_back(before, &current) {
@@ -162,7 +162,7 @@ mod tests {
         ResourceKey::from_text("a")
     }
 
-    /// Begins to claim the resource, and says what it was.
+    /// Begins to claim the resource. Returns the record before, the attempt, and the record with the mark.
     async fn begin(store: &Arc<FaultyStore>) -> (Snapshot, PendingMark, Record) {
         let before = store.look(&key()).await;
         let (deadline, late_max) = (before.now.plus(Duration::from_secs(10)), Duration::ZERO);
@@ -172,7 +172,7 @@ mod tests {
         (before.clone(), PendingMark::new(&records, &key(), Tried::Mark(mark), &before), marked)
     }
 
-    /// Waits until the resource is free and the mark made for `before` can arrive no longer.
+    /// Waits until the resource is free and the mark made for `before` can no longer arrive.
     async fn taken_back(store: &FaultyStore, before: &Snapshot) {
         let over = async {
             loop {
@@ -199,7 +199,7 @@ mod tests {
         }
     }
 
-    /// The store fails for longer than one attempt, and for each operation of taking the mark back.
+    /// The store fails for longer than one attempt, and at each operation that takes the mark back.
     #[tokio::test]
     async fn taking_back_goes_on_until_the_store_is_there() {
         let store = Arc::new(FaultyStore::new());
@@ -222,7 +222,8 @@ mod tests {
         let store = Arc::new(FaultyStore::new());
         let (before, attempt, marked) = begin(&store).await;
         store.fail(Fault::Hangs, When::Once(0));
-        // One poll, and then it is dropped: after a pause of the machine a time of its own would be over with the store's.
+        // The attempt is polled once and then dropped: after a pause of the machine, a timeout here could expire
+        // together with the store's.
         assert_eq!(attempt.make(marked).now_or_never(), None);
         taken_back(&store, &before).await;
     }

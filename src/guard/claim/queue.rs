@@ -1,20 +1,20 @@
-//! The line of a resource: claims, unclaimed writes and grants of this process stand in it, first come first served
-//! (DESIGN, section 3, rule 16, and section 4, step 4).
+//! The line of a resource, in which the claims, unclaimed writes and grants of this process stand, first come first
+//! served (DESIGN, section 3, rule 16, and section 4, step 4).
 //!
-//! A place in it decides nothing: the mark in the store does. It keeps the writers of one process from racing for
-//! the same swap, and gives them their order.
+//! A place in the line decides nothing: the mark in the store does. The line keeps the writers of one process from
+//! racing for the same swap, and orders them.
 //!
 //! # Design
 //!
-//! *What is the front for?* Whoever stands in front waits until the record lets it in, and steps aside as soon as its
-//! mark is there: an unclaimed write at once, so that the next one runs beside it; a claim or a grant when all is over
-//! that it cannot run beside. What comes later stands behind it meanwhile, and so adds nothing to what it waits for.
+//! *What is the front for?* The member in front waits until the record admits it, and steps aside as soon as its mark
+//! is there. An unclaimed write is admitted at once, so that the next one runs beside it. A claim or a grant waits for
+//! the end of all that it cannot run beside. Later members stand behind it meanwhile, and so do not prolong its wait.
 //!
-//! *Why a second place, for the claim?* Its write is in flight long after it has stepped aside. The next claim waits for
-//! its end in front, and need not ask the store for it; unclaimed writes in between run beside.
+//! *Why a second place, for the claim?* The write of a claim stays in flight long after the claim has stepped aside.
+//! The next claim waits in front for its end without a request to the store. Unclaimed writes in between run beside.
 //!
-//! *Why can nobody wait for ever?* Whoever waits in front holds no mark, and whoever has a mark waits for no place. No
-//! client is waited for: the body is here before, and the answer goes out after.
+//! *Why can no member wait for ever?* A member that waits in front holds no mark, and one that has a mark waits for no
+//! place. No member waits for a client: the body has arrived before, and the answer goes out after.
 
 use std::{
     collections::HashMap,
@@ -31,7 +31,7 @@ use tokio::{
 
 use crate::{core::resource::ResourceKey, telemetry::metrics::Gauged};
 
-/// A power of two, far above the number of threads, so that two of them rarely meet at one lock.
+/// A power of two, far above the number of threads, so that two threads rarely meet at one lock.
 const SHARDS: usize = 64;
 
 /// The lines of all resources.
@@ -42,39 +42,39 @@ pub(crate) struct Queues {
     is_for_leases: bool,
 }
 
-/// The line of one resource: it exists while somebody stands in it, or has a claim in flight.
+/// The line of one resource. It exists while it has a member that stands in it or has a claim in flight.
 struct TurnLine {
     front: Arc<Semaphore>,
     claim: Arc<Semaphore>,
-    /// Claims that wait, and the one in flight.
+    /// The claims that wait, and the one in flight.
     claims: usize,
-    /// All else that stands in the line.
+    /// All other members.
     others: usize,
-    /// All that stand in the line.
+    /// The members that have not stepped aside.
     standing: usize,
 }
 
-/// Who stands in a line.
+/// The kind of a member of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Member {
-    /// One whose write excludes the next claim until it has ended.
+    /// A claim: its write excludes the next claim until it has ended.
     Claim,
-    /// One whose turn is over when it steps aside.
+    /// An unclaimed write or a grant: its turn is over when it steps aside.
     Passing,
 }
 
-/// Why nobody gets a turn.
+/// Why a member gets no turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoTurn {
-    /// Too many wait for this resource.
+    /// Too many members wait for this resource.
     LineFull,
-    /// Too many wait for any resource.
+    /// Too many members wait in all lines together.
     AllFull,
-    /// It took too long.
+    /// The wait took too long.
     TimedOut,
 }
 
-/// The turn of one write: the next one comes to the front when this one steps aside, and the next claim when it is
+/// The turn of one member. The next one comes to the front when this one steps aside, and the next claim when it is
 /// dropped.
 pub(crate) struct Turn {
     front: Option<OwnedSemaphorePermit>,
@@ -84,19 +84,19 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Whether others had their turn while it was waited for.
+    /// Whether others had their turn during the wait for this one.
     pub(crate) const fn came_after_others(&self) -> bool {
         self.came_after_others
     }
 
-    /// Lets the next one come to the front.
+    /// Lets the next member come to the front.
     pub(crate) fn step_aside(&mut self) {
         self.front = None;
         self.place.step_aside();
     }
 }
 
-/// A place in a line, given up by dropping it, whatever happens to its write.
+/// A place in a line. Dropping it gives the place up, whatever happens to its write.
 struct LinePlace {
     queues: Arc<Queues>,
     key: ResourceKey,
@@ -105,18 +105,18 @@ struct LinePlace {
 }
 
 impl Queues {
-    /// Empty lines, in which at most `waiters_max` writes wait.
+    /// Creates empty lines, in which at most `waiters_max` members wait.
     pub(crate) fn new(waiters_max: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
         Self { shards, waiters: AtomicUsize::new(0), waiters_max, is_for_leases: false }
     }
 
-    /// The same for leases.
+    /// Like [`new`](Self::new), but the members wait for leases.
     pub(crate) fn for_leases(waiters_max: usize) -> Self {
         Self { is_for_leases: true, ..Self::new(waiters_max) }
     }
 
-    /// Waits for a turn, until `end` and behind at most `line_max` others of its kind.
+    /// Waits for a turn, until `end` and behind at most `line_max` other members of the same kind.
     pub(crate) async fn turn(
         self: &Arc<Self>,
         key: &ResourceKey,
@@ -133,19 +133,19 @@ impl Queues {
         Ok(Turn { front: Some(front), _claim: claim, place, came_after_others: front_was_taken || claim_was_taken })
     }
 
-    /// A turn in passing, if nobody has to be waited for.
+    /// Returns a turn in passing if no other member stands in front.
     pub(crate) fn turn_at_once(self: &Arc<Self>, key: &ResourceKey, line_max: usize) -> Option<Turn> {
         let (place, [front, _]) = self.join(key, Member::Passing, line_max).ok()?;
         let front = front.try_acquire_owned().ok()?;
         Some(Turn { front: Some(front), _claim: None, place, came_after_others: false })
     }
 
-    /// Whether anybody stands in the line of a resource.
+    /// Whether any member stands in the line of a resource.
     pub(crate) fn has_line(&self, key: &ResourceKey) -> bool {
         self.lines(key).get(key).is_some_and(|line| line.standing > 0)
     }
 
-    /// A permit, and whether it had to be waited for.
+    /// Returns a permit, and whether the member had to wait for it.
     async fn permit(&self, semaphore: Arc<Semaphore>, end: Instant) -> Result<(OwnedSemaphorePermit, bool), NoTurn> {
         if let Ok(permit) = Arc::clone(&semaphore).try_acquire_owned() {
             return Ok((permit, false));
@@ -193,7 +193,7 @@ impl Queues {
 
     fn lines(&self, key: &ResourceKey) -> MutexGuard<'_, HashMap<ResourceKey, TurnLine>> {
         let shard = usize::from(key.bucket()) % SHARDS;
-        // A panic under the lock leaves whole lines behind: each change is one step.
+        // A panic under the lock leaves every line whole: each change is one step.
         #[expect(clippy::indexing_slicing, reason = "the remainder is smaller than the number of shards")]
         self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -220,7 +220,7 @@ impl Gauged for Queues {
     }
 }
 
-/// One who waits, in the total.
+/// One member that waits, as part of the total.
 struct QueueWaiter<'a>(&'a AtomicUsize);
 
 impl Drop for QueueWaiter<'_> {

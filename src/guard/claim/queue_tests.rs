@@ -1,4 +1,4 @@
-//! The order of a line, and who leaves it.
+//! Tests of the order of a line, and of members that leave it.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn pass(queues: &Arc<Queues>) -> Turn {
     queues.turn(&key(), Member::Passing, 10, soon()).await.ok().unwrap()
 }
 
-/// One that stands in the line when this returns, unless its turn has come already.
+/// Starts a member that stands in the line when this function returns, unless its turn has come already.
 async fn begin(queues: &Arc<Queues>, member: Member) -> JoinHandle<Turn> {
     let queues = queues.clone();
     let waiter = tokio::spawn(async move { queues.turn(&key(), member, 10, soon()).await.ok().unwrap() });
@@ -30,7 +30,7 @@ async fn begin(queues: &Arc<Queues>, member: Member) -> JoinHandle<Turn> {
     waiter
 }
 
-/// Lets all others go as far as they get.
+/// Lets all other tasks run as far as they can.
 async fn settle_down() {
     for _ in 0..10 {
         yield_now().await;
@@ -68,10 +68,10 @@ async fn what_passes_runs_beside_a_claim_that_has_stepped_aside() {
     let mut in_flight = claim(&queues).await;
     in_flight.step_aside();
     assert!(!pass(&queues).await.came_after_others());
-    assert!(!queues.has_line(&key()), "whoever has stepped aside stands there no longer");
+    assert!(!queues.has_line(&key()), "a member that has stepped aside no longer stands in the line");
 }
 
-/// A claim that waits for the one in flight keeps what comes later behind it.
+/// A claim that waits for the one in flight keeps later members behind it.
 #[tokio::test]
 async fn nobody_gets_past_a_claim_that_waits() {
     let queues = Arc::new(Queues::new(10));
@@ -106,7 +106,7 @@ async fn all_lines_together_are_bounded() {
     let _turn = claim(&queues).await;
     assert_eq!(queues.turn(&key(), Member::Claim, 10, soon()).await.err(), Some(NoTurn::AllFull));
     let other = ResourceKey::from_text("b");
-    assert!(queues.turn(&other, Member::Claim, 10, soon()).await.is_ok(), "one that waits for nobody");
+    assert!(queues.turn(&other, Member::Claim, 10, soon()).await.is_ok(), "a member that need not wait");
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,7 +118,7 @@ async fn a_wait_ends_in_time_and_leaves_the_line() {
     assert!(queues.turn(&key(), Member::Claim, 0, soon()).await.is_ok());
 }
 
-/// Whoever gives up leaves the others where they are: the line goes with the last one.
+/// A member that gives up leaves the others in their places. The line goes with the last member.
 #[tokio::test(start_paused = true)]
 async fn a_line_stays_while_anybody_is_in_it() {
     let queues = Arc::new(Queues::new(10));

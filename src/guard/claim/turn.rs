@@ -3,10 +3,10 @@
 //!
 //! # Design
 //!
-//! *Why does a write stand in the lines of what it touches before its own, and hold no place there?* Its marks there are
-//! made under its claim, and a write with a mark waits for nobody: two that touch each other's targets would wait for
-//! ever. So it goes past whoever waits there before it claims anything. What came to that line later waits at most for
-//! those that had gone past before.
+//! *Why does a write stand in the lines of the resources that it touches before its own, and hold no place there?* It
+//! makes its marks there under its claim, and a write with a mark waits for no other. Otherwise two writes that touch
+//! each other's targets would wait for ever. So the write passes through those lines before it claims anything. Members
+//! that join such a line later wait at most for the writes that have already passed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,15 +33,15 @@ use crate::{
     telemetry::stream_info,
 };
 
-/// How much longer a sign counts than a verdict takes. Its process lives if it renews the sign in this time.
+/// How much longer a sign counts than a verdict takes. A live process renews its sign within this time.
 const SIGN_GRACE: Duration = Duration::from_secs(5);
 
 /// The longest wait before a sign is renewed.
 const SIGN_PAUSE: Duration = Duration::from_secs(2);
 
-/// A place in front of a line, and what it has signed.
+/// A place in front of a line, and the sign that was put up from there.
 pub(crate) struct PlaceInFront {
-    // Goes first: whether anybody stands there is asked after it.
+    // Must be dropped before the sign, whose drop checks whether any member still stands in the line.
     turn: Turn,
     sign: Sign,
 }
@@ -56,18 +56,18 @@ struct Sign {
 }
 
 impl PlaceInFront {
-    /// Whether others had their turn while it was waited for.
+    /// Whether others had their turn during the wait for this one.
     pub(crate) const fn came_after_others(&self) -> bool {
         self.turn.came_after_others()
     }
 
-    /// Lets the next one come to the front: the mark is there, and has taken the sign along.
+    /// Lets the next member come to the front: the mark is in the record, and has taken the sign's place.
     pub(crate) fn step_aside(&mut self) {
         self.sign.is_up = false;
         self.turn.step_aside();
     }
 
-    /// Whether another process goes first, as the record was read.
+    /// Whether another process goes first, by the record as it was read.
     pub(crate) fn is_behind(&mut self, snapshot: &Snapshot) -> bool {
         self.sign.is_up = snapshot.is_signed_by(self.sign.owner).is_some();
         snapshot.goes_before(self.sign.owner).is_some()
@@ -75,7 +75,8 @@ impl PlaceInFront {
 }
 
 impl Claims {
-    /// Waits until a claim stands in front of the line of its resource, and behind nobody who waits for what it touches.
+    /// Waits until a claim stands in front of the line of its resource, after all that already wait for the touched
+    /// resources.
     pub(crate) async fn stand_to_claim(
         &self,
         request: &Request,
@@ -87,7 +88,7 @@ impl Claims {
         self.stand(&request.key, Member::Claim, line_max, end).await.map_err(refusals::of_turn)
     }
 
-    /// Waits until an unclaimed write stands there.
+    /// Like [`stand_to_claim`](Self::stand_to_claim), but for an unclaimed write.
     pub(crate) async fn stand_to_append(
         &self,
         request: &Request,
@@ -98,12 +99,12 @@ impl Claims {
         self.stand_in_passing(&request.key, end).await.map_err(refusals::of_turn)
     }
 
-    /// Waits until a grant stands there.
+    /// Waits until a grant, or a write that only passes, stands in front of the line.
     pub(crate) async fn stand_in_passing(&self, key: &ResourceKey, end: Instant) -> Result<PlaceInFront, NoTurn> {
         self.stand(key, Member::Passing, UNCLAIMED_MARKS_MAX, end).await
     }
 
-    /// A place in front of the line for a grant, if nobody has to be waited for.
+    /// Returns a place in front of the line for a grant if no other member stands there.
     pub(crate) fn stand_at_once(&self, key: &ResourceKey) -> Option<PlaceInFront> {
         self.queues.turn_at_once(key, UNCLAIMED_MARKS_MAX).map(|turn| self.standing(key, turn))
     }
@@ -134,7 +135,7 @@ impl Claims {
         PlaceInFront { turn, sign }
     }
 
-    /// Lets those go first that wait for what the write touches.
+    /// Lets the members that already wait for the touched resources go first.
     async fn let_waiting_pass(&self, request: &Request, touched: &[ResourceKey], end: Instant) -> Result<(), Refusal> {
         for key in touched {
             let mut standing = self.stand_in_passing(key, end).await.map_err(refusals::of_turn)?;
@@ -149,8 +150,8 @@ impl Claims {
         Ok(())
     }
 
-    /// Waits in front for another record than this one: for the end of what is in flight, and for the turns of other
-    /// processes. Those are told that somebody waits here.
+    /// Waits in front for a change of this record: for the end of the writes in flight, and for the turns of other
+    /// processes. A sign in the record tells those processes that a member waits here.
     pub(crate) async fn wait_in_front(
         &self,
         snapshot: &Snapshot,
@@ -179,8 +180,8 @@ impl Claims {
 }
 
 impl Sign {
-    /// Puts the sign up, or renews it, where other processes are to see it. The revision of the record with it; `None`
-    /// where the record is another one by now.
+    /// Puts the sign up, or renews it, if other processes have to see it. Returns the revision of the record with the
+    /// sign, or `None` if the record has changed.
     async fn put_up(&mut self, snapshot: &Snapshot, lasts: Duration) -> Result<Option<Revision>, StoreError> {
         let until = snapshot.is_signed_by(self.owner).map(|until| snapshot.now.until(until));
         let counts = until.is_some_and(|remaining| remaining > lasts.saturating_sub(SIGN_PAUSE));
@@ -190,7 +191,7 @@ impl Sign {
         let Some(signed) = sign(snapshot, self.owner, snapshot.now.plus(lasts)) else {
             return Ok(Some(snapshot.revision));
         };
-        // Whatever becomes of the swap: it may be there.
+        // The swap may take effect even if it reports a failure.
         self.is_up = true;
         match self.records.swap(&self.key, snapshot.revision, signed).await? {
             Swapped::Done(signed) => Ok(Some(signed.revision)),
@@ -198,7 +199,7 @@ impl Sign {
         }
     }
 
-    /// Takes the sign out, unless somebody else of this process has come to the front and needs it.
+    /// Removes the sign, unless another member of this process has come to the front and needs it.
     async fn take_down(self) -> Result<(), StoreError> {
         let unsign = |snapshot: &Snapshot| {
             if self.queues.has_line(&self.key) { None } else { unsign(snapshot, self.owner) }
@@ -218,7 +219,7 @@ impl Drop for Sign {
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
                 if let Err(error) = left.take_down().await {
-                    tracing::debug!(%error, "the sign of a write that gave up stays until it ends by itself");
+                    tracing::debug!(%error, "cannot remove the sign of a write that gave up; it will expire");
                 }
             });
         }

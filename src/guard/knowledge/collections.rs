@@ -1,8 +1,9 @@
-//! Removing a container removes all blobs in it, which their records do not tell.
+//! Removals of containers. Each one removes all blobs in the container, but the records of the blobs do not show it.
 //!
-//! So the store has one record more for each upstream, whose revision grows with each removal: what memory says of a blob
-//! counts only if the blob was touched since. It is one for all containers, because a blob's name does not tell which
-//! part of it is that of a container; after a removal the backend is asked once for each blob that is written.
+//! So the store keeps one more record for each upstream, and its revision grows with each removal. Memory counts for
+//! a blob only if the blob was touched after the last removal. All containers share that record, because a blob's
+//! name does not show which part of it names the container. After a removal the proxy asks the backend once for each
+//! blob that is written.
 
 use crate::{
     core::{
@@ -15,14 +16,14 @@ use crate::{
 };
 
 impl Knowledge {
-    /// Notes that blobs may be gone: before a container is removed, and after it may have been.
+    /// Notes that blobs may be gone, both before a container is removed and after it may have been removed.
     pub(crate) async fn note_removal(&self, request: &Request) -> Result<(), Refusal> {
         let key = ResourceKey::of_collections(&request.upstream().identity);
         let note = |seen: &Snapshot| Some(seen.record.clone().resolved(seen.revision));
         self.records.update(&key, None, note).await.map(drop).map_err(|error| of_store(&error))
     }
 
-    /// Whether what memory says of a resource may be older than the removal of the container that it was in.
+    /// Whether the memory of a resource may be older than the removal of its container.
     pub(crate) async fn may_be_removed(&self, request: &Request, snapshot: &Snapshot) -> bool {
         let conditions = &request.conditions;
         let asks_memory = !conditions.is_empty() || request.rules().require != Require::Never;
@@ -30,12 +31,12 @@ impl Knowledge {
             return false;
         }
         let key = ResourceKey::of_collections(&request.upstream().identity);
-        // Where the store does not say, the backend does.
+        // If the store cannot be read, the backend decides.
         self.snapshot(&key).await.map_or(true, |noted| snapshot.touched() < noted.revision)
     }
 }
 
-/// Whether a removal has certainly not begun.
+/// Whether an answer proves that the removal has not begun.
 pub(crate) fn has_removed_nothing(answer: &Result<Answer, Answer>) -> bool {
     match answer {
         Ok(Answer::Relayed(relayed)) | Err(Answer::Relayed(relayed)) => relayed.head.status.is_client_error(),

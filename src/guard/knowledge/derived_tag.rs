@@ -1,4 +1,4 @@
-//! The tag that a response says its representation has, by the source that the route names (`etag`). A version tag is not
+//! The tag of a response's representation, taken from the source that the route names (`etag`). A version tag is not
 //! derived from a response: [`Knowledge::version_tag`](super::Knowledge::version_tag) makes it from the record.
 
 use http::HeaderMap;
@@ -15,14 +15,14 @@ use crate::{
     upstream::BodyPrefix,
 };
 
-/// The tag that the head of a response states by itself, as the backend spells it. `None` if the tags of the route are not
-/// stated in heads.
+/// The tag that the head of a response states, as the backend spells it. `None` if the route's tags do not come from
+/// heads.
 pub(crate) fn stated_tag(request: &Request, headers: &HeaderMap) -> Option<EntityTag> {
     match &request.rules().etag {
         TagSource::Upstream | TagSource::Delegate => {
             let (validators, unusable) = Validators::from_headers(headers);
             if let Some(reason) = unusable {
-                tracing::warn!(route = %request.route().name, %reason, "the upstream's tag is of no use");
+                tracing::warn!(route = %request.route().name, %reason, "the proxy cannot use the upstream's tag");
             }
             validators.tag
         }
@@ -31,7 +31,7 @@ pub(crate) fn stated_tag(request: &Request, headers: &HeaderMap) -> Option<Entit
     }
 }
 
-/// The tag of a whole body. `None` if the tags of the route are not made of bodies.
+/// The tag of a whole body. `None` if the route's tags are not made from bodies.
 pub(crate) fn tag_of(rules: &GuardRules, body: &BodyPrefix, variant: Option<u32>) -> Option<EntityTag> {
     match &rules.etag {
         TagSource::Content => {
@@ -44,7 +44,7 @@ pub(crate) fn tag_of(rules: &GuardRules, body: &BodyPrefix, variant: Option<u32>
     }
 }
 
-/// The tag of bytes with this hash, as that of a variant if it is one of several.
+/// The tag of bytes with this hash. If the bytes are one of several variants, the tag names the variant.
 pub(crate) fn tag_of_bytes(digest: &blake3::Hash, variant: Option<u32>) -> Option<EntityTag> {
     variant.map_or_else(|| content_tag(digest), |variant| variant_content_tag(digest, variant))
 }

@@ -1,4 +1,4 @@
-//! What memory has to say of the current state of a resource.
+//! The evidence that memory has of the current state of a resource.
 
 use http::{HeaderName, HeaderValue};
 
@@ -18,7 +18,7 @@ use crate::{
     store::Incarnation,
 };
 
-/// How `If-Match` compares tags of this route.
+/// The rule by which `If-Match` compares tags of this route.
 pub(crate) fn match_rule(rules: &GuardRules) -> MatchRule {
     match (&rules.etag, rules.compare) {
         (TagSource::Version, _) => MatchRule::Version,
@@ -28,15 +28,15 @@ pub(crate) fn match_rule(rules: &GuardRules) -> MatchRule {
     }
 }
 
-/// The version tag of what a request selects.
+/// Validators with the version tag of the representation that a request selects, and without a date.
 pub(crate) fn version_tag_of(incarnation: Incarnation, version: Revision, selecting: u32) -> Validators {
     Validators { tag: version_tag(incarnation.0, version, selecting), modified: None }
 }
 
-/// The last part of a version tag: a hash of what selects the variant, `Vary` included.
+/// The last part of a version tag: a hash of everything that selects the variant, the fields in `Vary` included.
 pub(crate) fn selecting_number(variant: VariantName, selecting: &[(HeaderName, Vec<HeaderValue>)]) -> u32 {
     if let ([], [a, b, c, d, ..]) = (selecting, variant.0) {
-        // The name is a hash already.
+        // The name of the variant is already a hash.
         return u32::from_be_bytes([a, b, c, d]);
     }
     let mut hasher = blake3::Hasher::new();
@@ -53,7 +53,8 @@ pub(crate) fn selecting_number(variant: VariantName, selecting: &[(HeaderName, V
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// What memory has to say of the resource to a write; nothing where others write too.
+/// The evidence that memory has for the verdict on a write. Empty if others may write too, or while a write is
+/// pending.
 pub(crate) fn evidence(
     request: &Request,
     snapshot: &Snapshot,
@@ -68,7 +69,7 @@ pub(crate) fn evidence(
         version_tag_of(incarnation, snapshot.version(), selecting_number(request.sender.labelled_variant, &[]));
     if let Some(known) = snapshot.known() {
         let representation = match (&known.representation, &request.rules().etag) {
-            // The version is the tag, whatever else is known.
+            // The version is the tag, whatever else memory holds.
             (Representation::Present(validators), TagSource::Version) => {
                 Representation::Present(Validators { modified: validators.modified, ..version.clone() })
             }
@@ -84,10 +85,11 @@ pub(crate) fn evidence(
         let representation = Representation::Present(validators.clone());
         pieces.push(Evidence { representation, rule: match_rule(request.rules()), selected: true });
     }
-    // A tag of the current version was issued for a representation that existed, and every write since would have
-    // made another version: the tag alone decides, whether or not anything is known of the resource.
+    // A tag of the current version was issued for a representation that existed, and any write since would have made
+    // another version. So the tag alone decides, whether or not anything else is known of the resource.
     if let (Some(TagCondition::Tags(tags)), None) = (&request.conditions.if_match, &request.conditions.if_none_match) {
-        // A body that was too large to hash got a version tag: a list of such is judged by versions alone.
+        // A body that was too large to hash got a version tag. A list of only version tags is judged by versions
+        // alone.
         let selected =
             request.rules().etag == TagSource::Version || tags.iter().all(|tag| is_version_tag(incarnation.0, tag));
         let representation = Representation::Present(version);
@@ -97,16 +99,17 @@ pub(crate) fn evidence(
 }
 
 impl Knowledge {
-    /// The verdict by what this process and the record remember; on passing, the tag that it was judged by.
+    /// The verdict by the record and this process's memory. If the write passes, also the tag that it was judged by.
     pub(crate) fn judge_by_memory(&self, request: &Request, snapshot: &Snapshot) -> (Verdict, Option<EntityTag>) {
-        // A version is in the record; what responses taught has nothing to add.
+        // The record holds the version, and remembered responses add nothing to it.
         let remembered =
             (request.rules().etag != TagSource::Version).then(|| self.remembered(request, snapshot)).flatten();
         let validators = remembered.as_ref().map(|remembered| &remembered.validators);
         let spelling = self.spelling(request.rules(), Some(snapshot));
         let evidence = evidence(request, snapshot, (self.records.incarnation(), &spelling), validators);
         let (verdict, judged_by) = judge_from_memory(request.rules(), &request.method, &request.conditions, &evidence);
-        // To refuse a write by its target's state is to tell of that state: only those who may know it are told.
+        // A refusal that rests on the target's state reveals that state. Only a principal that may know the state
+        // gets one.
         let tells = matches!(&verdict, Verdict::Refused(_)) && judged_by.is_some();
         if tells
             && (!self.read_grants.may_know(&request.key, request.sender.principal, snapshot.now)

@@ -1,13 +1,13 @@
-//! The tags that were issued for the current states of resources, and what selected the representations that they are
-//! of (DESIGN, section 6): in this process alone, and only the latest ones.
+//! The latest tags that this process has issued for the current states of resources, each with the selection of its
+//! representation (DESIGN, section 6).
 //!
 //! # Design
 //!
-//! *Why is a tag worth something only at the version that it was issued at?* A write may leave a representation as it
-//! was, one that shows only a part of the resource: two writers who hold its tag must not both pass.
+//! *Why does a tag count only at the version that it was issued at?* A representation may show only a part of the
+//! resource, so a write can leave it unchanged. Two writers who hold its tag must not both pass.
 //!
-//! *Why is a tag known only to the principal that it was given to?* A query may hold credentials, and the question to the
-//! upstream repeats it.
+//! *Why is a tag known only for the principal that got it?* A query may hold credentials, and a probe of the upstream
+//! repeats the query.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -17,22 +17,24 @@ use crate::{
     guard::request::Request,
 };
 
-/// How many tags are remembered, together with [`SHELF_SLOTS`]; a further one takes the place of another.
+/// The number of shelves. Multiplied by [`SHELF_SLOTS`] it is the number of tags that are remembered. A further tag
+/// replaces another.
 const SHELVES: usize = 256;
 
-/// The slots of one shelf, which takes its memory with the first tag in it.
+/// The number of slots of one shelf. A shelf takes its memory at its first use.
 const SHELF_SLOTS: usize = 256;
 
-/// The largest selection that is remembered, in bytes: in all 64 MiB at the most, and usually a tenth of that.
+/// The largest selection that is remembered, in bytes. All selections together take at most 64 MiB, and usually a
+/// tenth of that.
 const SELECTION_BYTES_MAX: usize = 1024;
 
-/// Who was given which tag of which resource: a hash.
+/// A hash of a principal, a resource, and a tag of the resource that the principal was given.
 type IssuedName = [u8; 16];
 
 /// A tag that was issued.
 struct Issued {
     name: IssuedName,
-    /// The version of the resource at that time, or an earlier one.
+    /// The version of the resource when the tag was issued, or an earlier one.
     version: Revision,
     selection: Arc<Selection>,
 }
@@ -44,12 +46,12 @@ type Shelf = Box<[Mutex<Option<Issued>>]>;
 pub(crate) struct IssuedTags(Vec<OnceLock<Shelf>>);
 
 impl IssuedTags {
-    /// None was.
+    /// Starts without any tags.
     pub(crate) fn new() -> Self {
         Self((0..SHELVES).map(|_| OnceLock::new()).collect())
     }
 
-    /// A tag goes out, of the representation that this selects.
+    /// Remembers a tag that is sent to a client, with the selection of its representation.
     pub(crate) fn remember(&self, request: &Request, tag: &EntityTag, version: Revision, selection: Selection) {
         if selection.len() > SELECTION_BYTES_MAX {
             return;
@@ -64,12 +66,12 @@ impl IssuedTags {
         }
     }
 
-    /// What selects the representation that a tag was issued for at this version.
+    /// The selection of the representation that a tag was issued for at this version.
     pub(crate) fn selection_of(&self, request: &Request, tag: &EntityTag, version: Revision) -> Option<Arc<Selection>> {
         self.latest(request, tag).filter(|(at, _)| *at == version).map(|(_, selection)| selection)
     }
 
-    /// Whether a tag was issued at some version.
+    /// Whether a tag was issued at any version.
     pub(crate) fn knows(&self, request: &Request, tag: &EntityTag) -> bool {
         self.latest(request, tag).is_some()
     }

@@ -1,5 +1,5 @@
-//! The tags in a write's conditions that were issued for other variants of its resource than the one that it selects
-//! (DESIGN, section 6).
+//! Tags in a write's conditions that were issued for a variant other than the one that the write selects (DESIGN,
+//! section 6).
 
 use std::sync::Arc;
 
@@ -15,27 +15,29 @@ use crate::{
     guard::request::Request,
 };
 
-/// The number of tags of a request that are looked for among other variants; each may cost a request to the upstream.
+/// The number of tags of a request that the proxy looks for among other variants. Each may cost a request to the
+/// upstream.
 const TAGS_MAX: usize = 4;
 
 impl Knowledge {
-    /// What selects the representation that a tag was issued for at this version.
+    /// The selection of the representation that a tag was issued for at this version.
     pub(crate) fn selection_of(&self, request: &Request, tag: &EntityTag, version: Revision) -> Option<Arc<Selection>> {
         self.issued.selection_of(request, tag, version)
     }
 
-    /// Remembers a tag that goes out, of the representation that this selects.
+    /// Remembers a tag that is sent to a client, with the selection of its representation.
     pub(crate) fn was_given_out(&self, request: &Request, tag: &EntityTag, snapshot: &Snapshot, selection: Selection) {
         self.issued.remember(request, tag, snapshot.version(), selection);
     }
 
-    /// Whether `If-None-Match` of a write may name a tag of the current state although it does not name that of what the
-    /// write selects: of another variant, or of the version, where a body could not be hashed when it was read.
+    /// Whether `If-None-Match` of a write may name a tag of the current state other than that of the selected
+    /// variant. The tag can be that of another variant, or of the version if the body could not be hashed when it was
+    /// read.
     pub(crate) fn may_be_excluded(&self, request: &Request, snapshot: &Snapshot) -> bool {
         self.excludes_version(request, snapshot) || self.excluded_elsewhere(request, snapshot).next().is_some()
     }
 
-    /// Whether `If-None-Match` names the version, where another kind of tag is the usual one.
+    /// Whether `If-None-Match` names the version although the route usually issues another kind of tag.
     pub(crate) fn excludes_version(&self, request: &Request, snapshot: &Snapshot) -> bool {
         let incarnation = self.records.incarnation().0;
         request.rules().etag.needs_body()
@@ -43,13 +45,14 @@ impl Knowledge {
             && excluded_tags(request).iter().any(|tag| is_tag_of_version(incarnation, snapshot.version(), tag))
     }
 
-    /// The tags in `If-None-Match` that were issued for other variants of the current state, with what selects these.
+    /// The tags in `If-None-Match` that were issued for other variants of the current state, with the selections of
+    /// these variants.
     pub(crate) fn excluded_elsewhere(
         &self,
         request: &Request,
         snapshot: &Snapshot,
     ) -> impl Iterator<Item = (EntityTag, Arc<Selection>)> {
-        // What is compared weakly may have been weakened on the way.
+        // A tag that is compared weakly may have been weakened on the way.
         let unweakened = |tag: &EntityTag| tag.is_weak().then(|| EntityTag::strong(tag.opaque()).ok()).flatten();
         let as_issued = move |tag: &EntityTag| unweakened(tag).into_iter().chain([tag.clone()]);
         let tags = excluded_tags(request).iter().take(TAGS_MAX).flat_map(as_issued);
@@ -60,13 +63,13 @@ impl Knowledge {
         })
     }
 
-    /// Whether a write names a tag that was once issued here: where it is not current elsewhere, it is stale.
+    /// Whether a write names a tag that was once issued here. If no other variant has that tag now, the tag is stale.
     pub(crate) fn was_issued(&self, request: &Request) -> bool {
         tags_of(request).any(|tag| self.issued.knows(request, tag))
     }
 
-    /// Whether a write names a tag that was issued for another variant of the current state, so that what is known of
-    /// its own variant does not decide.
+    /// Whether a write names a tag that was issued for another variant of the current state. Then the knowledge of
+    /// the write's own variant does not decide.
     pub(crate) fn was_issued_elsewhere(&self, request: &Request, snapshot: &Snapshot) -> bool {
         let mut selections =
             tags_of(request).filter_map(|tag| self.issued.selection_of(request, tag, snapshot.version()));
@@ -74,13 +77,13 @@ impl Knowledge {
     }
 }
 
-/// Whether a tag tells this variant from the one that a write selects.
+/// Whether tags distinguish this variant from the one that a write selects.
 pub(crate) fn names_variant(request: &Request, selection: &Selection) -> bool {
     request.rules().etag == TagSource::Content || selection.has_target_of(&request.head)
 }
 
-/// The tags in `If-None-Match` of a write, unless the upstream judges them, or they are all of one kind: a version is that
-/// of all variants.
+/// The tags in `If-None-Match` of a write. Empty if the upstream judges them, or if the route's tags are versions,
+/// which all variants share.
 fn excluded_tags(request: &Request) -> &[EntityTag] {
     match (&request.conditions.if_none_match, &request.rules().etag) {
         (_, TagSource::Version | TagSource::Delegate) => &[],
@@ -89,7 +92,8 @@ fn excluded_tags(request: &Request) -> &[EntityTag] {
     }
 }
 
-/// The tags in `If-Match` that could be those of other variants. A version is that of all of them anyway.
+/// The tags in `If-Match` that could belong to other variants. Versions are left out, because all variants share
+/// them.
 pub(crate) fn tags_of(request: &Request) -> impl Iterator<Item = &EntityTag> {
     let tags = match &request.conditions.if_match {
         Some(TagCondition::Tags(tags)) if request.rules().etag != TagSource::Version => tags.as_slice(),

@@ -1,4 +1,4 @@
-//! The tag of a response, and what the response teaches (DESIGN, section 3, rule 2).
+//! The tag of a response, and the knowledge that the response adds (DESIGN, section 3, rule 2).
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use pingora::http::ResponseHeader;
@@ -20,8 +20,8 @@ use crate::{
 };
 
 impl Knowledge {
-    /// The validators of a response, with the tag that it leaves with. A version tag is that of the record as it was
-    /// read before the upstream was asked: it may be older than the content, and is never newer.
+    /// The validators of a response, with the tag that the client gets. A version tag comes from the record as it was
+    /// read before the upstream was asked. It may be older than the content, but is never newer.
     pub(crate) fn label(
         &self,
         request: &Request,
@@ -30,7 +30,7 @@ impl Knowledge {
         whole: &BufferedBody,
         selecting: Option<&[(HeaderName, Vec<HeaderValue>)]>,
     ) -> Validators {
-        // A version is that of all variants.
+        // All variants share the version.
         let selection = (request.rules().etag != TagSource::Version)
             .then(|| Selection::of(request.rules(), &request.head, &head.headers));
         let spelling = self.spelling(request.rules(), snapshot);
@@ -55,7 +55,7 @@ impl Knowledge {
         Validators { tag, modified: Modified::from_headers(&head.headers) }
     }
 
-    /// Keeps in this process what a response taught, for the principal that was given it.
+    /// Remembers a response in this process, for the principal that received it.
     pub(crate) fn learn_from_read(
         &self,
         request: &Request,

@@ -1,4 +1,4 @@
-//! The knowledge room: everything that the guard has learned of resources, and who may know it.
+//! The knowledge room: everything that the guard has learned about resources, and which principals may know it.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) mod responses;
 pub(crate) mod selection;
 pub(crate) mod unstable_tags;
 
-/// The records of the store, and what this process remembers beside them. All generations of the configuration share it.
+/// The records of the store and the memory of this process. All generations of the configuration share them.
 pub(crate) struct Knowledge {
     records: Records,
     memory: Memory,
@@ -39,7 +39,7 @@ pub(crate) struct Knowledge {
 }
 
 impl Knowledge {
-    /// Knowledge of the resources in these records, without any memory yet.
+    /// Builds the knowledge of the resources in these records, with an empty memory.
     pub(crate) fn new(records: Records) -> Self {
         Self {
             records,
@@ -60,7 +60,7 @@ impl Knowledge {
         self.records.read(key).await
     }
 
-    /// Reads the record for a request that cannot go on without it (rule 12).
+    /// Reads the record for a request that cannot proceed without it (rule 12).
     pub(crate) async fn record(&self, request: &Request) -> Result<Snapshot, Refusal> {
         self.snapshot(&request.key).await.map_err(|error| refusals::of_store(&error))
     }
@@ -70,7 +70,8 @@ impl Knowledge {
         self.snapshot(&request.key).await.is_ok_and(|now| now.touched() == snapshot.touched())
     }
 
-    /// The spelling of tags by the record as it was read. Without a record, tags that can be coarse are withheld.
+    /// The spelling of tags according to the record as it was read. Without a record, tags that can be coarse are
+    /// withheld.
     pub(crate) fn spelling(&self, rules: &GuardRules, snapshot: Option<&Snapshot>) -> Spelling {
         if rules.has_coarse_tags() { Spelling::of(self.records.incarnation().0, snapshot) } else { Spelling::Bare }
     }
@@ -86,12 +87,12 @@ impl Knowledge {
         version_tag_of(self.records.incarnation(), snapshot.version(), number).tag
     }
 
-    /// The last response to a read of this variant, if the record says that it is still current.
+    /// The last response to a read of this variant, if the record shows that it is still current.
     pub(crate) fn remembered(&self, request: &Request, snapshot: &Snapshot) -> Option<Arc<Remembered>> {
         self.memory.current(request.sender.variant, snapshot, &request.head.headers)
     }
 
-    /// Whether `If-Range` names the version that the upstream is about to be asked for.
+    /// Whether `If-Range` names the version that the proxy is about to request from the upstream.
     pub(crate) fn version_range_applies(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
         let remembered = snapshot.and_then(|snapshot| self.remembered(request, snapshot));
         remembered.is_some_and(|remembered| {
@@ -109,7 +110,7 @@ impl Knowledge {
         );
     }
 
-    /// Forgets whom the upstream lets read what: the upstream is asked about each client again.
+    /// Forgets which principals may read which resources. The upstream is then asked again for each client.
     pub(crate) fn forget_read_grants(&self) {
         self.read_grants.forget_all();
     }

@@ -1,4 +1,4 @@
-//! Who a client is, as far as a proxy can tell, and what it may know (DESIGN, section 8).
+//! The identity of a client, as far as a proxy can tell, and what the client may know (DESIGN, section 8).
 
 use std::time::Duration;
 
@@ -13,25 +13,26 @@ use crate::core::{
     time::StoreTime,
 };
 
-/// How many pairs of a principal and a resource are remembered: some 100 bytes each, however long the names of the
-/// resources are. One that was dropped costs its principal a question to the upstream.
+/// The number of pairs of a principal and a resource that are remembered. Each takes about 100 bytes, whatever the
+/// length of the resource's name. A dropped pair costs its principal one request to the upstream.
 const PAIRS_MAX: u64 = 200_000;
 
-/// Where others have the name of a field; no field has this one.
+/// The name that a certificate has in the hash, where credentials have the name of their field. No field has this
+/// name.
 const CERTIFICATE: &[u8] = b"client certificate";
 
 /// A client's identity: a hash of its credentials. All clients without credentials are one principal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Principal {
-    /// All of its credentials. What is told without the backend goes by them.
+    /// The hash of all credentials. It decides what the proxy may tell the client without the backend.
     whole: [u8; 16],
-    /// The same, but for the signature of who signs each request anew: of that the name of the signer alone. It proves
-    /// nothing, and only labels what the backend has shown.
+    /// Like `whole`, but for a client that signs each request anew: of a signature only the signer's name counts.
+    /// This hash proves nothing, and only labels what the backend has shown.
     signer: [u8; 16],
 }
 
 impl Principal {
-    /// The principal behind a request, whose client may have proved to have a certificate.
+    /// The principal behind a request. The client may have proved that it holds a certificate.
     pub(crate) fn of(headers: &HeaderMap, identity_headers: &[HeaderName], certificate: Option<&[u8]>) -> Self {
         let is_anonymous = certificate.is_none() && !headers.keys().any(|name| identity_headers.contains(name));
         let whole = if is_anonymous { [0; 16] } else { identity(headers, identity_headers, certificate, false) };
@@ -40,33 +41,35 @@ impl Principal {
         Self { whole, signer }
     }
 
-    /// Whether it is that of all clients without credentials.
+    /// Whether this is the principal of all clients without credentials.
     pub(crate) fn is_anonymous(&self) -> bool {
         self.whole == [0; 16]
     }
 
-    /// What leases are bound by.
+    /// The name that leases are bound to.
     pub(crate) fn name(self) -> PrincipalName {
         self.whole
     }
 
-    /// The name of what a request of this principal selects, before `Vary`.
+    /// The name of the variant that a request of this principal selects, before `Vary` counts.
     pub(crate) fn variant(&self, key: &ResourceKey, target: &[u8], headers: &HeaderMap) -> VariantName {
         variant(self.whole, key, target, headers)
     }
 
-    /// The same, as tags name it: one name for all requests of who signs each one anew.
+    /// Like [`Principal::variant`], but as tags name the variant. All requests of a client that signs each one anew
+    /// share one name.
     pub(crate) fn labelled_variant(&self, key: &ResourceKey, target: &[u8], headers: &HeaderMap) -> VariantName {
         variant(self.signer, key, target, headers)
     }
 
-    /// Whether it signs each request anew.
+    /// Whether the client signs each request anew.
     pub(crate) fn signs(&self) -> bool {
         self.whole != self.signer
     }
 }
 
-/// A hash of what says who a client is. `by_name` takes the name of the signer for a signature.
+/// A hash of the fields and the certificate that identify a client. `by_name` replaces a signature by the signer's
+/// name.
 fn identity(
     headers: &HeaderMap,
     identity_headers: &[HeaderName],
@@ -90,13 +93,13 @@ fn identity(
 
 fn variant(principal: [u8; 16], key: &ResourceKey, target: &[u8], headers: &HeaderMap) -> VariantName {
     let field = |name| headers.get(name).map_or(&[][..], HeaderValue::as_bytes);
-    // Joined and hashed at once: cheaper than a hasher for so few bytes. Two parts have one length, and none of the
-    // others holds the octet between them.
+    // One hash of the joined parts is cheaper than a hasher for so few bytes. The first two parts have a fixed
+    // length, and none of the others contains the zero octet between them.
     let parts = [&principal, &key.digest(), target, b"\0", field(header::HOST), b"\0", field(header::ORIGIN)];
     VariantName(half(&blake3::hash(&parts.concat())))
 }
 
-/// Adds bytes with their length before them, so that no two lists of fields run into one.
+/// Adds bytes with their length before them, so that different lists of fields never give the same input.
 fn update(hasher: &mut blake3::Hasher, bytes: &[u8]) {
     hasher.update(&(bytes.len() as u64).to_le_bytes());
     hasher.update(bytes);
@@ -108,32 +111,32 @@ fn half(hash: &blake3::Hash) -> [u8; 16] {
     half
 }
 
-/// Which principal the upstream has let read which resource, and until when that counts.
+/// The resources that the upstream has let each principal read, and the time until which that counts.
 pub(crate) struct ReadGrants(Cache<(Principal, KeyDigest), StoreTime>);
 
 impl ReadGrants {
-    /// Nobody knows anything.
+    /// Starts without any grants.
     pub(crate) fn new() -> Self {
         Self(Cache::new(PAIRS_MAX))
     }
 
-    /// The upstream has let the principal read the resource.
+    /// Notes that the upstream has let the principal read the resource.
     pub(crate) fn was_let_read(&self, key: &ResourceKey, principal: Principal, now: StoreTime, identity_ttl: Duration) {
         let until = now.plus(identity_ttl);
         let pair = (principal, key.digest());
-        // Each insertion costs the cache's bookkeeping; one for each quarter of the time is enough.
+        // Each insertion costs the cache some bookkeeping. One per quarter of `identity_ttl` is enough.
         let is_fresh = self.0.get(&pair).is_some_and(|known| known.until(until) < identity_ttl / 4);
         if !is_fresh {
             self.0.insert(pair, until);
         }
     }
 
-    /// Nobody knows anything any more.
+    /// Forgets all grants.
     pub(crate) fn forget_all(&self) {
         self.0.invalidate_all();
     }
 
-    /// Whether the principal may know of the resource.
+    /// Whether the principal may know the state of the resource.
     pub(crate) fn may_know(&self, key: &ResourceKey, principal: Principal, now: StoreTime) -> bool {
         self.0.get(&(principal, key.digest())).is_some_and(|until| now < until)
     }
@@ -192,7 +195,7 @@ mod tests {
             let variant = |principal: Principal| principal.variant(&key, b"/a", &nothing);
             assert_ne!(variant(by(one)), variant(by(again)));
             let fields = |cookie| [(header::AUTHORIZATION, one), (header::COOKIE, cookie)];
-            assert_ne!(labelled(principal(&fields("a"))), labelled(principal(&fields("b"))), "all else counts");
+            assert_ne!(labelled(principal(&fields("a"))), labelled(principal(&fields("b"))), "all other fields count");
         }
         assert_ne!(labelled(by("Bearer a")), labelled(by("Bearer b")));
         assert_eq!(labelled(by("Bearer a")), by("Bearer a").variant(&key, b"/a", &nothing));
@@ -206,7 +209,7 @@ mod tests {
         assert!(!read_grants.may_know(&key, alice, start));
         read_grants.was_let_read(&key, alice, start, ttl);
         assert!(read_grants.may_know(&key, alice, start));
-        assert!(!read_grants.may_know(&key, principal(&[]), start), "nobody else may");
+        assert!(!read_grants.may_know(&key, principal(&[]), start), "no other principal may");
         assert!(!read_grants.may_know(&key, alice, start.plus(ttl)));
     }
 

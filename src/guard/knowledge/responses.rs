@@ -1,7 +1,7 @@
-//! What reads have taught: responses remembered for local verdicts, in this process alone.
+//! Responses to reads that this process remembers for local verdicts.
 //!
-//! It may be lost at any moment, and nothing in it is trusted unless the record says that no write began or ended
-//! since ([`Snapshot::touched`]).
+//! The memory may be lost at any moment. A response in it counts only if the record shows that no write has begun or
+//! ended since ([`Snapshot::touched`]).
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,10 +15,11 @@ use crate::core::{
     validators::Validators,
 };
 
-/// Bytes of all remembered responses, about: enough for a hundred thousand of the usual size.
+/// The approximate limit of all remembered responses, in bytes: enough for 100,000 responses of the usual size.
 const MEMORY_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// How old the fields of a remembered response may be, beyond what a new insertion for each read would cost.
+/// The age from which an equal response replaces a remembered one. To replace younger ones would cost an insertion
+/// for each read.
 const REFRESH_AFTER: Duration = Duration::from_secs(1);
 
 /// The fields of a 200 that its 304 carries too (RFC 9110 section 15.4.5), and those without which a browser hides
@@ -40,20 +41,20 @@ const NOT_MODIFIED_FIELDS: [HeaderName; 11] = [
 /// One remembered response to GET or HEAD.
 #[derive(Debug)]
 pub(crate) struct Remembered {
-    /// The last event on the data path when its request was sent.
+    /// The revision of the last event on the data path when the request was sent.
     pub(crate) touched: Revision,
-    /// The request's values of the fields that its `Vary` names.
+    /// The request's values of the fields that the response's `Vary` names.
     pub(crate) selecting: Vec<(HeaderName, Vec<HeaderValue>)>,
-    /// Its validators, as the client saw them.
+    /// The validators of the response, as the client got them.
     pub(crate) validators: Validators,
-    /// The fields of its 304.
+    /// The fields of a 304 that confirms the response.
     pub(crate) fields: HeaderMap,
-    /// Until when the principal may know of it.
+    /// The time until which the principal may know the response.
     pub(crate) until: StoreTime,
 }
 
 impl Remembered {
-    /// Whether it still stands for what a request with these fields selects.
+    /// Whether the response is still current for a request with these fields.
     pub(crate) fn is_current(&self, snapshot: &Snapshot, request: &HeaderMap) -> bool {
         let is_selected = |(name, values): &(HeaderName, Vec<HeaderValue>)| request.get_all(name).iter().eq(values);
         snapshot.has_no_pending_writes()
@@ -62,7 +63,7 @@ impl Remembered {
             && self.selecting.iter().all(is_selected)
     }
 
-    /// Whether remembering a response with these validators anew would gain nothing: it was remembered just now.
+    /// Whether it would gain nothing to remember a response with these validators anew, because this one is recent.
     pub(crate) fn is_as_good(&self, validators: &Validators, now: StoreTime, rules: &GuardRules) -> bool {
         self.validators == *validators && now.plus(rules.identity_ttl.saturating_sub(REFRESH_AFTER)) < self.until
     }
@@ -74,17 +75,17 @@ impl Remembered {
     }
 }
 
-/// The remembered responses, by the name of their variant before `Vary`.
+/// The remembered responses, by the name of their variant before `Vary` counts.
 pub(crate) struct Memory(Cache<VariantName, Arc<Remembered>>);
 
 impl Memory {
-    /// Nothing is remembered.
+    /// Starts without any responses.
     pub(crate) fn new() -> Self {
         let cache = Cache::builder().max_capacity(MEMORY_BYTES_MAX).weigher(|_, one: &Arc<Remembered>| one.weight());
         Self(cache.build())
     }
 
-    /// The response that still stands for what a request selects.
+    /// The remembered response that is still current for a request.
     pub(crate) fn current(
         &self,
         name: VariantName,
@@ -129,7 +130,7 @@ pub(crate) fn selecting_fields(
     Some(selecting)
 }
 
-/// Whether a response teaches anything that may be remembered: not one that is private or never to be stored.
+/// Whether a response may be remembered: it is neither private nor forbidden to store.
 pub(crate) fn is_shareable(response: &HeaderMap) -> bool {
     let forbids = |directive: &[u8]| {
         let name = directive.split(|&octet| octet == b'=').next().unwrap_or_default().trim_ascii();
@@ -140,7 +141,7 @@ pub(crate) fn is_shareable(response: &HeaderMap) -> bool {
     !is_private && !response.contains_key(header::SET_COOKIE)
 }
 
-/// Whether the client asks for an answer that comes from the upstream (RFC 9111 section 5.2.1.4).
+/// Whether the client requests an answer from the upstream itself (RFC 9111 section 5.2.1.4).
 pub(crate) fn wants_upstream(request: &HeaderMap) -> bool {
     let is_no_cache = |directive: &[u8]| directive.trim_ascii().eq_ignore_ascii_case(b"no-cache");
     let lines = request.get_all(header::CACHE_CONTROL).iter().chain(request.get_all(header::PRAGMA));
@@ -179,7 +180,7 @@ mod tests {
         let request = HeaderMap::new();
         assert!(one.is_current(&snapshot(3, 9), &request));
         assert!(!one.is_current(&snapshot(4, 9), &request), "a write began or ended");
-        assert!(!one.is_current(&snapshot(3, 10), &request), "the principal may know it no longer");
+        assert!(!one.is_current(&snapshot(3, 10), &request), "the principal may no longer know it");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What selects one representation of a resource among others (DESIGN, section 2, "variant").
+//! The parts of a request that select one representation of a resource among others (DESIGN, section 2, "variant").
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use pingora::http::RequestHeader;
@@ -12,25 +12,26 @@ use crate::{
     guard::request::Request,
 };
 
-/// Fields that say who asks, and from where: a question on somebody's behalf carries those of whom it is asked for.
+/// Fields of the client itself: its credentials, its origin and the host that it called. A probe carries those of the
+/// client that it serves.
 const OF_THE_CLIENT: [HeaderName; 4] = [header::AUTHORIZATION, header::COOKIE, header::ORIGIN, header::HOST];
 
-/// What has selected a representation: the target, and the values of the fields that `Vary` named.
+/// The selection of a representation: the target, and the values of the fields that `Vary` named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selection {
-    /// Path and query as they were sent.
+    /// Path and query, as they were sent.
     target: Vec<u8>,
-    /// In the order of their names.
+    /// The selecting fields with their values, in the order of their names.
     fields: Vec<(HeaderName, Vec<HeaderValue>)>,
 }
 
 impl Selection {
-    /// What selected the response to a request on this resource.
+    /// The selection behind the response to a request.
     pub(crate) fn of(rules: &GuardRules, sent: &RequestHeader, response: &HeaderMap) -> Self {
         let is_own = |name: &HeaderName| {
             OF_THE_CLIENT.contains(name)
                 || rules.identity_headers.contains(name)
-                // What is hashed is asked for without a coding, whatever the client takes.
+                // Bytes to be hashed are requested without a content coding, whatever the client accepts.
                 || rules.etag.needs_body() && *name == header::ACCEPT_ENCODING
         };
         let mut fields = selecting_fields(&sent.headers, response).unwrap_or_default();
@@ -68,7 +69,7 @@ impl Selection {
         Some(u32::from_be_bytes([a, b, c, d]))
     }
 
-    /// Makes a request select the same.
+    /// Makes a request select the same representation.
     pub(crate) fn apply(&self, head: &mut RequestHeader) -> pingora::Result<()> {
         head.set_raw_path(&self.target)?;
         for (name, values) in &self.fields {
@@ -85,13 +86,13 @@ impl Selection {
         self.target == head.raw_path()
     }
 
-    /// Whether a request selects the same.
+    /// Whether a request selects the same representation.
     pub(crate) fn is_that_of(&self, head: &RequestHeader) -> bool {
         self.has_target_of(head)
             && self.fields.iter().all(|(name, values)| head.headers.get_all(name).iter().eq(values))
     }
 
-    /// How many bytes it holds, about.
+    /// The approximate size of the selection, in bytes.
     pub(crate) fn len(&self) -> usize {
         let values = self.fields.iter().flat_map(|(_, values)| values).map(HeaderValue::len);
         self.target.len() + values.sum::<usize>()

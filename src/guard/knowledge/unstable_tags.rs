@@ -1,5 +1,5 @@
-//! Tags that change although nothing was written: a body that says when it was made has another hash each time, and its
-//! readers can never write.
+//! Tags that change although nothing was written. For example, a body that contains the time of its creation has
+//! another hash each time, and its readers can never write.
 
 use std::{
     collections::BTreeMap,
@@ -21,39 +21,39 @@ use crate::{
     telemetry::metrics,
 };
 
-/// How many representations are watched at once; a further one takes the place of another.
+/// The number of representations that are watched at once. A further one replaces another.
 const SLOTS: usize = 1 << 12;
 
-/// How often in a row a tag must change where others may write too: their writes change it as well.
+/// The number of changes in a row that count if others may write too, because their writes change tags as well.
 const CHANGES_BESIDE_OTHERS: u8 = 2;
 
-/// The last tag of a representation, as far as it was seen.
+/// The last tag that was seen of a representation.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastTag {
-    /// A hash of what was selected.
+    /// A hash of the variant and the method.
     variant: u64,
-    /// The last event on the data path by then.
+    /// The revision of the last event on the data path when the tag was seen.
     touched: Revision,
     /// A hash of the tag.
     tag: u64,
-    /// How often in a row it was another one than before.
+    /// The number of times in a row that the tag differed from the one before.
     changes: u8,
 }
 
-/// What is seen of tags.
+/// The tags seen in responses, and counts of those that changed without a write.
 pub(crate) struct UnstableTags {
     seen: Vec<Mutex<LastTag>>,
-    /// How often it happened on each route.
+    /// The number of changes without a write on each route.
     counts: Mutex<BTreeMap<String, u64>>,
 }
 
 impl UnstableTags {
-    /// Nothing was.
+    /// Starts without any tags.
     pub(crate) fn new() -> Self {
         Self { seen: (0..SLOTS).map(|_| Mutex::default()).collect(), counts: Mutex::default() }
     }
 
-    /// Sees a tag; tells how often in a row it was another one with no write between.
+    /// Notes a tag, and returns the number of changes in a row with no write between them.
     fn see(&self, variant: u64, touched: Revision, tag: &EntityTag) -> u8 {
         let slot = usize::try_from(variant % SLOTS as u64).ok().and_then(|index| self.seen.get(index));
         let Some(slot) = slot else { return 0 };
@@ -68,7 +68,7 @@ impl UnstableTags {
         changes
     }
 
-    /// Counts one on a route.
+    /// Counts a change on a route, and returns the number so far.
     fn count(&self, route: &str) -> u64 {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(route.to_owned()).or_default();
@@ -78,8 +78,8 @@ impl UnstableTags {
 }
 
 impl Knowledge {
-    /// Watches the tag of a response to a read. A tag that changes with no write between is counted, and told of once a
-    /// route.
+    /// Watches the tag of a response to a read. A tag that changes with no write between is counted, and a warning is
+    /// logged once per route.
     pub(crate) async fn watch_tag(
         &self,
         request: &Request,
@@ -95,11 +95,11 @@ impl Knowledge {
             return;
         };
         let Some(selecting) = selecting_fields(&request.head.headers, &head.headers) else { return };
-        // HEAD and GET may be asked of different things, each consistently.
+        // A backend may answer HEAD and GET with different tags, each consistently.
         let variant = hash_of(&(request.sender.variant, selecting, &request.method));
         let changes = self.unstable_tags.see(variant, snapshot.touched(), tag);
         let enough = if request.rules().writers == Writers::Exclusive { 1 } else { CHANGES_BESIDE_OTHERS };
-        // A write may have begun after the look at the record, and before the backend was asked.
+        // A write may have begun after the record was read and before the backend was asked.
         if changes < enough || !Box::pin(self.is_untouched(request, snapshot)).await {
             return;
         }
@@ -108,13 +108,13 @@ impl Knowledge {
         }
         let (route, count) = (&request.route().name, self.unstable_tags.count(&request.route().name));
         if count > 1 {
-            tracing::debug!(%route, key = %request.key, count, "a tag has changed again with no write between");
+            tracing::debug!(%route, key = %request.key, count, "a tag changed again with no write between two reads");
             return;
         }
         tracing::warn!(
             %route,
             key = %request.key,
-            "two reads gave different tags although no write came between, so that clients are refused in vain: {}",
+            "two reads gave different tags although no write came between, so clients are refused for no reason: {}",
             remedy(request.rules())
         );
     }
@@ -123,14 +123,14 @@ impl Knowledge {
 fn remedy(rules: &GuardRules) -> &'static str {
     match (&rules.etag, rules.writers) {
         (TagSource::Content, _) => {
-            "if the body says when it was made, name that member in ignore_json, or take the tag from a field that \
-             changes with the resource (etag = \"json:/pointer\" or \"header:NAME\"); if others write, say writers = \
-             \"shared\""
+            "if the body contains the time of its creation, name that member in ignore_json, or take the tag from a \
+             field that changes with the resource (etag = \"json:/pointer\" or \"header:NAME\"); if others write too, \
+             set writers = \"shared\""
         }
         (_, Writers::Exclusive) => {
-            "take the tag from something that changes with the resource alone; if others write, say writers = \"shared\""
+            "take the tag from a source that changes only with the resource; if others write, set writers = \"shared\""
         }
-        (_, Writers::Shared) => "take the tag from something that changes with the resource alone (etag)",
+        (_, Writers::Shared) => "take the tag from a source that changes only with the resource (etag)",
     }
 }
 

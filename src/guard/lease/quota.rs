@@ -1,12 +1,12 @@
-//! How many leases each client has (`lease.max_per_principal`, `lease.max_per_address`).
+//! The number of leases that each client has (`lease.max_per_principal`, `lease.max_per_address`).
 //!
 //! # Design
 //!
-//! *Why by two things?* A client makes a new principal by sending other credentials, which a backend that lets everybody
-//! in does not even look at. It does not as easily come from another address. By address alone the many behind one gateway
-//! would share what one of them may have.
+//! *Why two limits?* A client can make a new principal by sending other credentials, and a backend that is open to
+//! everyone never checks them. It cannot change its address as easily. With a limit by address alone, the many clients
+//! behind one gateway would share the quota of one.
 //!
-//! *Why are clients without credentials not one principal?* Any of them could take all leases of all others.
+//! *Why are clients without credentials not one principal?* Any of them could use up the leases of all others.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,61 +18,62 @@ use crate::{
     guard::knowledge::principal::Principal,
 };
 
-/// So many leases are kept before those that have run out are looked for.
+/// The number of leases below which the process looks for no ended ones.
 const SWEEP_MIN: usize = 1_024;
 
-/// The leases that this process has granted and that may still be held. One without an end counts until it is given up.
+/// The leases that this process has granted and that may still be held. An infinite lease counts until it is released.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseQuota(Mutex<QuotaPlaces>);
 
-/// Who is granted a lease.
+/// The client that is granted a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Holder {
     pub(crate) principal: Principal,
     pub(crate) address: ClientAddress,
 }
 
-/// How many leases a client may have.
+/// The number of leases that a client may have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Most {
     pub(crate) per_principal: usize,
     pub(crate) per_address: usize,
 }
 
-/// Why there is no place for another one.
+/// Why a client may have no further lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QuotaExceeded {
-    /// The principal has all that it may have.
+    /// The principal has all leases that it may have.
     Principal,
-    /// All who come from the address have together.
+    /// The clients at the address together have all leases that they may have.
     Address,
 }
 
-/// What leases are counted by.
+/// The unit that leases are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum QuotaAccount {
     Principal(Principal),
-    /// Those without credentials who come from there.
+    /// The clients without credentials at this address.
     Anonymous(ClientAddress),
     Address(ClientAddress),
 }
 
 #[derive(Debug, Default)]
 struct QuotaPlaces {
-    /// By resource: who was granted its lease, and when that ends.
+    /// The holder and the end of each granted lease, by resource.
     leases: HashMap<ResourceKey, (Holder, Option<StoreTime>)>,
     accounts: HashMap<QuotaAccount, HeldLeases>,
-    /// How many leases there may be before the next sweep.
+    /// The number of leases at which the next sweep takes place.
     sweep_at: usize,
 }
 
-/// What is counted by one account.
+/// The leases that count for one account.
 #[derive(Debug, Default)]
 struct HeldLeases {
     keys: HashSet<ResourceKey>,
-    /// How many more are about to be granted.
+    /// The number of leases that are about to be granted.
     reserved: usize,
-    /// None of them has ended before this moment, if there is one. So an account that is full is seldom looked through.
+    /// No lease of the account ends before this moment; `None` if no lease ends at all. So a full account is seldom
+    /// searched.
     first_end: Option<StoreTime>,
 }
 
@@ -82,7 +83,8 @@ impl HeldLeases {
     }
 }
 
-/// A place for a lease that is about to be granted, given back when it is dropped: then the lease counts by itself.
+/// A place for a lease that is about to be granted. Dropping it releases the place; a granted lease then counts by
+/// itself.
 #[derive(Debug)]
 pub(crate) struct Reservation<'a> {
     lease_quota: &'a LeaseQuota,
@@ -101,7 +103,8 @@ impl Holder {
 }
 
 impl LeaseQuota {
-    /// Reserves a place for the lease of a resource, if its holder, and all from the same address, have few enough others.
+    /// Reserves a place for the lease of a resource, if its holder, and all clients at the same address, have few
+    /// enough others.
     pub(crate) fn reserve(
         &self,
         holder: Holder,
@@ -132,7 +135,7 @@ impl LeaseQuota {
         if places.leases.len() >= places.sweep_at.max(SWEEP_MIN) {
             let all = places.leases.keys().cloned().collect();
             places.forget_ended(&all, now);
-            // Twice as many, so that each lease is looked at a few times at the most.
+            // Twice as many, so that the sweeps look at each lease only a few times.
             places.sweep_at = places.leases.len() * 2;
         }
         places.free(key);
@@ -144,7 +147,7 @@ impl LeaseQuota {
         }
     }
 
-    /// The lease of a resource, if it was granted here, ends at another moment.
+    /// Notes that the lease of a resource ends at another moment, if this process granted it.
     pub(crate) fn change_end(&self, key: &ResourceKey, end: Option<StoreTime>) {
         let mut places = self.lock();
         if let Some(lease) = places.leases.get_mut(key) {
@@ -154,7 +157,7 @@ impl LeaseQuota {
         }
     }
 
-    /// The lease of a resource has ended.
+    /// Notes that the lease of a resource has ended.
     pub(crate) fn free(&self, key: &ResourceKey) {
         self.lock().free(key);
     }
@@ -165,7 +168,7 @@ impl LeaseQuota {
 }
 
 impl QuotaPlaces {
-    /// How many leases an account has beside that of a resource.
+    /// Returns the number of leases that an account has besides that of a resource.
     fn others(&self, account: QuotaAccount, key: &ResourceKey) -> usize {
         let own = |held: &HeldLeases| held.keys.len() - usize::from(held.keys.contains(key)) + held.reserved;
         self.accounts.get(&account).map_or(0, own)
@@ -190,7 +193,7 @@ impl QuotaPlaces {
         }
     }
 
-    /// Forgets those leases of an account that have run out.
+    /// Drops the expired leases of an account.
     fn forget_ended_of(&mut self, account: QuotaAccount, now: StoreTime) {
         let Some(held) = self.accounts.get(&account).filter(|held| held.first_end.is_some_and(|end| end <= now)) else {
             return;
@@ -204,7 +207,7 @@ impl QuotaPlaces {
         }
     }
 
-    /// Forgets those of some leases that have run out.
+    /// Drops the leases of these resources that have expired.
     fn forget_ended(&mut self, keys: &HashSet<ResourceKey>, now: StoreTime) {
         for key in keys {
             let end = self.leases.get(key).and_then(|(_, end)| *end);

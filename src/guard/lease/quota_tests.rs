@@ -1,4 +1,4 @@
-//! Leases are counted for who holds them, and for where that client comes from.
+//! Tests that leases count for their holder and for the address of its client.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use super::*;
 const HERE: &str = "192.0.2.1";
 const THERE: &str = "192.0.2.2";
 
-/// A client with these credentials, or with none; all come from one address where nothing else is said.
+/// A client with these credentials, or without any if `name` is empty, at this address.
 fn client(name: &'static str, address: &str) -> Holder {
     let mut headers = HeaderMap::new();
     if !name.is_empty() {
@@ -30,7 +30,7 @@ fn at(milliseconds: u64) -> StoreTime {
     StoreTime::from_milliseconds(milliseconds)
 }
 
-/// One lease for a principal, and two for an address.
+/// One lease for a principal, two for an address.
 const MOST: Most = Most { per_principal: 1, per_address: 2 };
 
 fn has_room(lease_quota: &LeaseQuota, name: &'static str, resource: &str, now: u64) -> bool {
@@ -43,12 +43,12 @@ fn a_principal_has_so_many_leases_and_no_more() {
     lease_quota.hold(client("ann", HERE), &key("a"), at(0), Some(at(10)));
     let refused = lease_quota.reserve(client("ann", HERE), &key("b"), at(0), MOST).map(drop);
     assert_eq!(refused, Err(QuotaExceeded::Principal));
-    assert!(lease_quota.reserve(client("ann", THERE), &key("b"), at(0), MOST).is_err(), "wherever it comes from");
+    assert!(lease_quota.reserve(client("ann", THERE), &key("b"), at(0), MOST).is_err(), "from any address");
     assert!(has_room(&lease_quota, "ann", "a", 0), "the same lease again");
-    assert!(has_room(&lease_quota, "bob", "b", 0), "somebody else");
+    assert!(has_room(&lease_quota, "bob", "b", 0), "another principal");
 }
 
-/// A client that makes a principal of each request had 1,000 of 1,000 leases.
+/// Regression: a client that made a principal of each request got 1,000 of 1,000 leases.
 #[test]
 fn other_credentials_give_no_more_than_an_address_may_have() {
     let lease_quota = LeaseQuota::default();
@@ -57,7 +57,7 @@ fn other_credentials_give_no_more_than_an_address_may_have() {
     let refused = lease_quota.reserve(client("cid", HERE), &key("c"), at(0), MOST).map(drop);
     assert_eq!(refused, Err(QuotaExceeded::Address));
     assert!(has_room(&lease_quota, "bob", "b", 0), "the same lease again");
-    assert!(lease_quota.reserve(client("cid", THERE), &key("c"), at(0), MOST).is_ok(), "from elsewhere");
+    assert!(lease_quota.reserve(client("cid", THERE), &key("c"), at(0), MOST).is_ok(), "from another address");
     assert!(has_room(&lease_quota, "cid", "c", 10), "one of them has ended");
 }
 

@@ -1,5 +1,5 @@
-//! One guarded request deals with one server: what it was judged by, where it is written and what is read back after it
-//! are the same data, even where the servers of an upstream are not quite the same at each moment.
+//! The affinity of a guarded request to one server. The request is judged, written and read back on the same data,
+//! even if the servers of an upstream briefly differ.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,8 +22,8 @@ impl Default for Affinity {
 }
 
 impl Affinity {
-    /// Where to ask about the resource of this key: where the request was written, if it was. Before that any
-    /// server will do, since the answer is what it is judged by.
+    /// The server to ask about the resource of this key: the one that the request was written to, if any. Before that
+    /// any server will do, because the request is judged by the answer.
     pub(crate) fn to_ask<'a>(&self, key: &'a str) -> Choice<'a> {
         match self.written.load(Ordering::Relaxed) {
             NONE => Choice::Hash(key.as_bytes()),
@@ -31,7 +31,7 @@ impl Affinity {
         }
     }
 
-    /// Where to send the request: to the server by whose answer it was judged, if it was judged by one.
+    /// The server to send the request to: the one whose answer the request was judged by, if any.
     pub(crate) fn to_send<'a>(&self, key: &'a str) -> Choice<'a> {
         match self.judged.load(Ordering::Relaxed) {
             NONE => self.to_ask(key),
@@ -39,17 +39,17 @@ impl Affinity {
         }
     }
 
-    /// Begins a new verdict, which what was asked before has no part in.
+    /// Begins a new verdict, in which earlier answers have no part.
     pub(crate) fn judge_anew(&self) {
         self.judged.store(NONE, Ordering::Relaxed);
     }
 
-    /// Notes which server has answered a question.
+    /// Notes the server that has answered.
     pub(crate) fn asked(&self, server: usize) {
         self.judged.store(server, Ordering::Relaxed);
     }
 
-    /// Notes which server the request is sent to.
+    /// Notes the server that the request is sent to.
     pub(crate) fn sent(&self, server: usize) {
         self.written.store(server, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! By whose right the upstream is asked (`probe_auth`).
+//! The credentials of probes (`probe_auth`).
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -15,19 +15,19 @@ use crate::{
 };
 
 impl Probes {
-    /// Signs with these credentials from now on, where a route probes with the proxy's own.
+    /// Sets the credentials for routes that probe with the proxy's own, from now on.
     pub(crate) fn sign_with(&self, signer: Signer) {
         self.signer.store(Some(Arc::new(signer)));
     }
 
-    /// Makes the head of a probe one that the upstream will take: by the client's right, by nobody's, or by the
-    /// proxy's own. A client's signature holds for the client's own request alone, and is lent to none.
+    /// Puts the credentials into the head of a probe: the client's, none, or the proxy's own. A client's signature
+    /// holds only for the client's own request, so no probe uses it.
     pub(crate) fn set_credentials(&self, request: &Request, head: &mut RequestHeader) -> Result<(), Refusal> {
         let is_signed = Signature::of(request.head.raw_path(), &request.head.headers).is_of_aws();
         match request.rules().probe_auth {
             ProbeAuth::Client if is_signed => {
                 return Err(unreadable(
-                    "it cannot be asked with the client's signature, which holds for one request: write \
+                    "a probe cannot use the client's signature, which holds for one request: set \
                      probe_auth = \"sigv4\" for this route",
                 ));
             }
@@ -39,17 +39,17 @@ impl Probes {
             head.remove_header(name);
         }
         let target = request.rules().dialect.grammar().probe_target(head.raw_path());
-        let unusable = |_error| unreadable("its request head cannot be written");
+        let unusable = |_error| unreadable("the probe head cannot be written");
         head.set_raw_path(&target).map_err(unusable)?;
         if request.rules().probe_auth == ProbeAuth::SigV4 {
-            // What is signed is what will be sent.
+            // The signature covers the Host that will be sent.
             if let HostHeader::Named(host) = &request.upstream().host_header {
                 head.insert_header(header::HOST, host.as_str()).map_err(unusable)?;
             }
             let signed =
                 self.signer.load().as_ref().map(|own| own.sign(head, &request.rules().probe_region, SystemTime::now()));
             if !matches!(signed, Some(Ok(()))) {
-                return Err(unreadable("the question cannot be signed"));
+                return Err(unreadable("the probe cannot be signed"));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Tags that are made of the body of a response (`etag = "content"` and `"json:/pointer"`).
+//! Tags that are made from the body of a response (`etag = "content"` and `"json:/pointer"`).
 
 use std::time::Duration;
 
@@ -13,23 +13,24 @@ use crate::{
     upstream::{BufferedBody, Exchange, Failure, Hashed, hash_whole, read_whole},
 };
 
-/// What the body of a response came to.
+/// The result of reading the body of a response.
 pub(crate) enum Tagged {
-    /// It was read to its end.
+    /// The body was read to its end.
     Whole {
-        /// Its tag, where tags are made of bodies.
+        /// The tag of the body, if the route's tags are made from bodies.
         tag: Option<EntityTag>,
-        /// The hash of its bytes.
+        /// The hash of the bytes of the body.
         digest: blake3::Hash,
     },
-    /// It is larger than `hash_max`.
+    /// The body is larger than `hash_max`.
     TooLarge,
-    /// It did not arrive in time.
+    /// The body did not arrive in time.
     TooSlow,
 }
 
 impl Probes {
-    /// Reads the body of a response, for its tag as that of this variant, and its hash. It is held in memory only where its text is looked at.
+    /// Reads the body of a response for its hash, and for its tag as a tag of this variant. The body is held in
+    /// memory only if its text is inspected.
     pub(crate) async fn tag_body(
         &self,
         rules: &GuardRules,

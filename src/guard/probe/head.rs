@@ -1,4 +1,4 @@
-//! The head of a request to the upstream for what a write is about.
+//! The head of a request to the upstream for the resource of a write.
 
 use http::{HeaderName, HeaderValue, Method, header};
 use pingora::http::RequestHeader;
@@ -9,11 +9,11 @@ use crate::{
     upstream::fields::request_head,
 };
 
-/// Fields of a write that say nothing about the representation to read.
+/// Fields of a write that have no bearing on the representation to read.
 const LEFT_OUT: [HeaderName; 3] =
     [header::RANGE, HeaderName::from_static("idempotency-key"), HeaderName::from_static("prefer")];
 
-/// The head of a probe for what a write is about.
+/// The head of a probe for the resource of a write. `None` if a field cannot be written.
 pub(super) fn probe_head(request: &Request, method: Method, for_bytes: bool) -> Option<Box<RequestHeader>> {
     let mut head = request_head(&request.head, 0).ok()?;
     let describes_body = |name: &&HeaderName| name.as_str().starts_with("content-");
@@ -31,7 +31,7 @@ pub(super) fn probe_head(request: &Request, method: Method, for_bytes: bool) -> 
     Some(head)
 }
 
-/// Asks for the bytes that are hashed: without a content coding.
+/// Requests the bytes that are hashed, which have no content coding.
 pub(crate) fn ask_for_identity(head: &mut RequestHeader) -> pingora::Result<()> {
     head.insert_header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))
 }

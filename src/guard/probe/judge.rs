@@ -1,4 +1,5 @@
-//! The verdict on the preconditions of a request: from memory where that decides, and else by asking the upstream.
+//! The verdict on the preconditions of a request: from memory if memory decides, otherwise from a probe of the
+//! upstream.
 
 use tokio::time::Instant;
 
@@ -16,16 +17,16 @@ use crate::{
     guard::{answer::Answer, knowledge::evidence::match_rule, refusals, request::Request},
 };
 
-/// What a write that passed was judged by.
+/// The basis of the verdict on a write that passed.
 pub(crate) struct Judged {
     /// The tag of the representation, as clients get it.
     pub(crate) tag: Option<EntityTag>,
-    /// What that says of the state of its target.
+    /// The state of the target before the write, as far as the verdict shows it.
     pub(crate) before: Before,
 }
 
 impl Probes {
-    /// The verdict on the preconditions; on passing, what the request was judged by.
+    /// The verdict on the preconditions. If the request passes, this function returns what the request was judged by.
     pub(crate) async fn judge(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Answer> {
         request.affinity.judge_anew();
         if self.knowledge.may_be_removed(request, snapshot).await {
@@ -38,7 +39,7 @@ impl Probes {
         }
     }
 
-    /// The verdict by what the upstream says now; on passing, what it was judged by.
+    /// Like [`Probes::judge`], but always asks the upstream.
     pub(crate) async fn judge_by_probe(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Answer> {
         let end = Instant::now() + request.rules().probe_timeout;
         let probed = self.probe_until(request, snapshot, (Aim::Verdict, None), end).await;
@@ -56,7 +57,8 @@ impl Probes {
         let (current, rule, missing) = match probed {
             Probed::Current { representation, rule, missing } => (representation, rule, missing),
             Probed::Answer(exchange) => return Err(self.upstreams_own(request.rules(), *exchange).await?),
-            // Nothing to read there, and a tag of something that was read and has changed since.
+            // The target cannot be read, and the write names a tag of a representation that was read and has changed
+            // since.
             Probed::Unreadable(_) if open.is_some() && self.knowledge.was_issued(request) => {
                 (Representation::Present(Validators::default()), match_rule(request.rules()), None)
             }
@@ -67,15 +69,15 @@ impl Probes {
             (Verdict::Refused(refusal), _) => Err(refusal.into()),
             (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(request.rules(), *exchange).await?),
             (Verdict::AskUpstream, _) if request.rules().quirks.unknown_date_fails => Err(refusals::no_date().into()),
-            // A probe leaves nothing unknown, and where nothing is there it brings the upstream's answer.
+            // A probe leaves nothing unknown, and if there is no representation it brings the upstream's answer.
             (Verdict::Missing | Verdict::AskUpstream, _) => Err(refusals::unknown_state().into()),
         }
     }
 }
 
 impl Judged {
-    /// By what is remembered. A backend that judges by itself lets a write pass that names one tag only if that is the
-    /// current one.
+    /// The basis of a verdict from memory. If the backend judges by itself and a write that names one tag passes,
+    /// that tag was the current one.
     fn by_memory(request: &Request, tag: Option<EntityTag>) -> Self {
         let named = match &request.conditions.if_match {
             Some(TagCondition::Tags(tags)) if request.rules().etag == TagSource::Delegate && tags.len() == 1 => {
@@ -87,7 +89,7 @@ impl Judged {
         Self { tag, before }
     }
 
-    /// By what a probe has found. It looks at no tag that nothing asks for.
+    /// The basis of a verdict from a probe, which does not look for a tag that no condition needs.
     fn by_probe(current: Representation, rule: MatchRule) -> Self {
         match current {
             Representation::Present(Validators { tag, .. }) => {

@@ -1,4 +1,4 @@
-//! Asking the upstream for the current validators of a resource (DESIGN, section 4, "Probe").
+//! Probes: requests to the upstream for the current validators of a resource (DESIGN, section 4, "Probe").
 
 use std::sync::Arc;
 
@@ -38,54 +38,54 @@ pub(crate) mod judge;
 mod unreadable;
 pub(crate) mod variants;
 
-/// The answer to a question for a representation.
+/// The answer to a request for a representation.
 pub(crate) struct Asked {
-    /// It.
+    /// The exchange that brings the answer.
     pub(crate) exchange: Exchange,
-    /// What has selected it.
+    /// The selection of the representation.
     pub(crate) selection: Selection,
 }
 
-/// Questions to the upstream about the current state of resources. All generations of the configuration share them.
+/// Probes of the current state of resources. All generations of the configuration share them.
 pub(crate) struct Probes {
     knowledge: Arc<Knowledge>,
     exchanger: Arc<dyn Transport>,
     origins: Arc<Origins>,
     budget: Arc<BodyBudget>,
-    /// Credentials of the proxy's own.
+    /// The proxy's own credentials.
     signer: ArcSwapOption<Signer>,
 }
 
-/// What a probe is made for.
+/// The purpose of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aim {
-    /// The verdict on the conditions of its request, for which some need no tag.
+    /// The verdict on the conditions of the request. Some conditions need no tag.
     Verdict,
-    /// The tag, if it can be had.
+    /// The tag, if there is one to learn.
     Tag,
 }
 
-/// What a probe found.
+/// The result of a probe.
 pub(crate) enum Probed {
     /// The current representation.
     Current {
-        /// What it is.
+        /// The representation, or its absence.
         representation: Representation,
-        /// How `If-Match` is compared with its tag.
+        /// The rule by which `If-Match` is compared with the tag.
         rule: MatchRule,
-        /// The upstream's own answer where there is no representation.
+        /// The upstream's own answer, if there is no representation.
         missing: Option<Box<Exchange>>,
     },
-    /// The upstream refuses the principal: its answer stands.
+    /// The upstream refuses the principal, and its answer stands.
     Answer(Box<Exchange>),
-    /// The upstream has no answer to a GET there that would tell anything.
+    /// The upstream answers a GET of the target, but the answer does not show the state.
     Unreadable(Refusal),
-    /// Nothing could be learned.
+    /// The probe learned nothing.
     Refused(Refusal),
 }
 
 impl Probed {
-    /// Its name in metrics.
+    /// The name of the result in metrics.
     const fn word(&self) -> &'static str {
         match self {
             Self::Current { representation: Representation::Absent, .. } => "absent",
@@ -98,22 +98,22 @@ impl Probed {
 }
 
 impl Probes {
-    /// Questions that take this way to the upstream, and hold bodies within these totals.
+    /// Builds probes that go through `exchanger` and hold bodies within `budget`.
     pub(crate) fn new(knowledge: Arc<Knowledge>, exchanger: Arc<dyn Transport>, budget: Arc<BodyBudget>) -> Self {
         Self { knowledge, exchanger, origins: Arc::new(Origins::new()), budget, signer: ArcSwapOption::empty() }
     }
 
-    /// What the upstreams grant to the pages of other origins.
+    /// The grants of the upstreams to pages of other origins.
     pub(crate) const fn origins(&self) -> &Arc<Origins> {
         &self.origins
     }
 
-    /// Reads the resource that a write is about, as the record stands in `snapshot`.
+    /// Probes the resource of a write, whose record was read as `snapshot`.
     pub(crate) async fn probe(&self, request: &Request, snapshot: &Snapshot, aim: Aim) -> Probed {
         self.probe_until(request, snapshot, (aim, None), Instant::now() + request.rules().probe_timeout).await
     }
 
-    /// The same up to `end`, for another variant of the resource perhaps.
+    /// Like [`Probes::probe`], but until `end`, and for another variant of the resource if `asked` has a selection.
     pub(crate) async fn probe_until(
         &self,
         request: &Request,
@@ -153,7 +153,8 @@ impl Probes {
         }
     }
 
-    /// Asks for the resource of a write; for its bytes as they are, where they are to be hashed.
+    /// Requests the resource of a write. With `for_bytes` the request accepts no content coding, so that the bytes
+    /// can be hashed.
     pub(crate) async fn ask(
         &self,
         request: &Request,
@@ -162,9 +163,9 @@ impl Probes {
         selection: Option<&Selection>,
     ) -> Result<Asked, Refusal> {
         let mut head =
-            probe_head(request, method, for_bytes).ok_or_else(|| unreadable("its request head cannot be written"))?;
+            probe_head(request, method, for_bytes).ok_or_else(|| unreadable("the probe head cannot be written"))?;
         if let Some(selection) = selection {
-            selection.apply(&mut head).map_err(|_error| unreadable("its request head cannot be written"))?;
+            selection.apply(&mut head).map_err(|_error| unreadable("the probe head cannot be written"))?;
         }
         self.set_credentials(request, &mut head)?;
         let (sent, body) = (head.clone(), Body::empty());
@@ -202,7 +203,7 @@ impl Probes {
             300..500 => return Probed::Unreadable(answered(status)),
             _ => return Probed::Refused(answered(status)),
         }
-        // A probe without the client's credentials shows what the proxy may read.
+        // A probe without the client's credentials shows only what the proxy may read.
         if request.rules().probe_auth == ProbeAuth::Client {
             self.knowledge.was_let_read(request, snapshot);
         }
@@ -217,17 +218,17 @@ impl Probes {
             }
             TagSource::Version => version(),
             TagSource::Content | TagSource::Json(_) if status == StatusCode::NO_CONTENT => None,
-            // Whether there is a representation is told by its head.
+            // The head alone shows whether there is a representation.
             TagSource::Content | TagSource::Json(_) if !names_tags(&request.conditions) && aim == Aim::Verdict => None,
             TagSource::Content | TagSource::Json(_) => {
                 match self.tag_of_probed(request.rules(), &mut exchange, selection.number(request), end).await {
                     Ok(Some(tag)) => tag.and_then(issued),
-                    // Readers of so large a body got a version tag.
+                    // Readers of a body of this size got a version tag.
                     Ok(None) if request.rules().writers == Writers::Exclusive => {
                         rule = MatchRule::Version;
                         version()
                     }
-                    // It was wanted for the answer alone.
+                    // The tag was wanted only for the answer.
                     Ok(None) | Err(_) if !names_tags(&request.conditions) => None,
                     Ok(None) => return Probed::Refused(too_large()),
                     Err(refusal) => return Probed::Refused(refusal),
@@ -239,7 +240,8 @@ impl Probes {
         Probed::Current { representation, rule, missing: None }
     }
 
-    /// The tag of a response's body, which is read up to `end`; `None` if it is too large to tell.
+    /// The tag of a response's body, which is read until `end`. The outer `None` means that the body is too large for
+    /// a tag.
     async fn tag_of_probed(
         &self,
         rules: &GuardRules,
@@ -255,10 +257,11 @@ impl Probes {
         }
     }
 
-    /// The upstream's own answer to a probe as the answer to the write: it refuses the principal, or has nothing there.
+    /// Turns the upstream's own answer to a probe into the answer to the write: the upstream refuses the principal,
+    /// or has no representation.
     pub(crate) async fn upstreams_own(&self, rules: &GuardRules, mut exchange: Exchange) -> Result<Answer, Answer> {
         let mut head = response_head(exchange.take_head());
-        // It labels nothing that a client could go on from.
+        // The answer gets no foreign tag, because a client could not base a write on it.
         let spelling = self.knowledge.spelling(rules, None);
         withhold_foreign_tag(&mut head, rules, &spelling)?;
         let Ok(whole) =
@@ -275,14 +278,14 @@ impl Probes {
     }
 }
 
-/// Whether a write names tags, so that the current one has to be known.
+/// Whether a write names tags, so that the verdict needs the current one.
 fn names_tags(conditions: &Preconditions) -> bool {
     let lists = [&conditions.if_match, &conditions.if_none_match];
     lists.iter().any(|condition| matches!(condition, Some(TagCondition::Tags(_))))
 }
 
-/// The fields that name the variant of a response are harmless to keep in the record only where they are part of its
-/// variant's name already.
+/// Whether the name of a response's variant covers all fields in its `Vary`, so that the record may keep its
+/// validators.
 pub(crate) fn is_selected_by_name(rules: &GuardRules, response: &HeaderMap) -> bool {
     let mut names =
         response.get_all(header::VARY).iter().flat_map(|line| line.as_bytes().split(|&octet| octet == b','));

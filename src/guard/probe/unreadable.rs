@@ -4,33 +4,33 @@ use http::StatusCode;
 
 use crate::core::refusal::{Code, Refusal};
 
-/// A body that is too large for a tag.
+/// The refusal if the body is too large for a tag.
 pub(super) fn too_large() -> Refusal {
     unreadable(
-        "its body is larger than hash_max, or a stream: raise hash_max on this route, or use another tag source (etag)",
+        "the body is a stream or larger than hash_max: raise hash_max on this route, or use another tag source (etag)",
     )
 }
 
-/// No answer within `probe_timeout`.
+/// The refusal if the upstream gave no answer within `probe_timeout`.
 pub(super) fn timed_out() -> Refusal {
     Refusal::new(
         Code::UpstreamTimeout,
-        "the upstream did not tell the current state of the resource in time; nothing was written",
+        "the upstream did not report the current state of the resource in time; nothing was written",
     )
 }
 
-/// A status that tells nothing of the resource.
+/// The refusal if the status of the answer does not show the state of the resource.
 pub(super) fn answered(status: StatusCode) -> Refusal {
     unreadable(&format!("it answered {}", status.as_u16()))
 }
 
-/// A state that cannot be read, for this reason.
+/// The refusal if the state cannot be read, for this reason.
 pub(super) fn unreadable(reason: &str) -> Refusal {
     Refusal::new(
         Code::ValidatorUnavailable,
         format!(
-            "the upstream was asked for the current state of the resource, and {reason}; nothing was written. A guarded \
-             resource must answer GET with 200, 404 or 410"
+            "the proxy needs the current state of the resource from the upstream, but {reason}; nothing was written. A \
+             guarded resource must answer GET with 200, 404 or 410"
         ),
     )
 }

@@ -1,15 +1,16 @@
-//! Tags of other variants than the one that a write selects (DESIGN, section 6): If-Match passes on any tag that was
+//! Tags of variants other than the one that a write selects (DESIGN, section 6). If-Match passes on any tag that was
 //! issued for the current state of the resource, and If-None-Match fails on any.
 //!
 //! # Design
 //!
-//! *Why is the upstream asked, for the very variant that the tag was issued for?* The tag alone is not enough: the same
-//! bytes have the same tag, those that one variant has now and those that another one had long ago.
+//! *Why is the upstream asked for the very variant that the tag was issued for?* The tag alone is not enough. Equal
+//! bytes have equal tags, even if one variant has these bytes now and another had them long ago.
 //!
-//! *Why do tags of the upstream's own count only within one target?* Content tags of ours name their variant. A strong
-//! tag of the upstream is unique among the representations of one URI (RFC 9110 section 8.8.1), not among those of
-//! several URIs that one key covers: it could be an old one of the write's own target. It is not where that target
-//! cannot be read at all, with a 400 or a redirect; but 404 is a state, and one that If-Match must not overwrite.
+//! *Why do the upstream's own tags count only within one target?* The content tags of the proxy name their variant. A
+//! strong tag of the upstream is unique among the representations of one URI (RFC 9110 section 8.8.1), not among
+//! those of several URIs that one key covers. It could be an old tag of the write's own target. This cannot happen if
+//! that target cannot be read at all, with a 400 or a redirect. But 404 is a state, and one that If-Match must not
+//! overwrite.
 
 use tokio::time::Instant;
 
@@ -28,19 +29,19 @@ use crate::{
     },
 };
 
-/// What a probe of the write's own variant leaves open.
+/// The question that a probe of the write's own variant leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenQuestion {
-    /// `If-Match` alone is false there.
+    /// Only `If-Match` is false for that variant.
     OtherTag,
     /// There is no representation.
     Absent,
-    /// It cannot be read.
+    /// The variant cannot be read.
     Unreadable,
 }
 
 impl OpenQuestion {
-    /// What this probe leaves open; `None` if it decides the matter.
+    /// The question that this probe leaves open; `None` if the probe decides.
     pub(crate) fn after(request: &Request, probed: &Probed) -> Option<Self> {
         let conditions = &request.conditions;
         if !matches!(conditions.if_match, Some(TagCondition::Tags(_))) {
@@ -62,7 +63,7 @@ impl OpenQuestion {
 }
 
 impl Probes {
-    /// The tag of another variant that a write names and that is current there.
+    /// The tag that a write names and that is current for another variant.
     pub(crate) async fn current_elsewhere(
         &self,
         request: &Request,
@@ -76,7 +77,7 @@ impl Probes {
             if is_own || !names_variant(request, &selection) && open != OpenQuestion::Unreadable {
                 continue;
             }
-            // Boxed: it is rare.
+            // Boxed, because it is rare.
             let probed = Box::pin(self.probe_until(request, snapshot, (Aim::Verdict, Some(&selection)), end)).await;
             if tag_of(&probed) == Some(tag) {
                 return Some(tag.clone());
@@ -85,12 +86,13 @@ impl Probes {
         None
     }
 
-    /// Whether `If-None-Match` of a write names a tag of the current state, as the upstream tells up to `end`. `current` is
-    /// what the write selects. A variant that the client may not read any more counts as unchanged.
+    /// Whether `If-None-Match` of a write names a tag of the current state. The upstream is asked until `end`, and
+    /// `current` is the representation that the write selects. A variant that the client may no longer read counts as
+    /// unchanged.
     ///
     /// # Errors
     ///
-    /// The upstream does not tell: a write must not pass for that.
+    /// Returns a refusal if the upstream does not report the state, because a write must not pass unjudged.
     pub(crate) async fn is_excluded(
         &self,
         request: &Request,
@@ -103,7 +105,7 @@ impl Probes {
         }
         for (tag, selection) in self.knowledge.excluded_elsewhere(request, snapshot) {
             let asked = (Aim::Verdict, Some(&*selection));
-            // Boxed: it is rare.
+            // Boxed, because it is rare.
             let probed = Box::pin(self.probe_until(request, snapshot, asked, end)).await;
             match &probed {
                 Probed::Current { .. } if tag_of(&probed).is_none_or(|current| !current.weak_matches(&tag)) => {}

@@ -1,7 +1,7 @@
-//! Parts of blobs, where the backend has answered with the whole: because it knows no parts, or because it was not asked
-//! for one while the tag was not known.
+//! Parts cut from blobs that the backend has sent whole. Either the backend serves no parts, or the proxy did not
+//! request one because the tag was unknown.
 //!
-//! Clients of Azure take what they get for the part that they have asked for, so the whole never leaves instead.
+//! Azure clients take any content for the part that they requested, so the proxy never sends them the whole instead.
 
 use std::ops::Range;
 
@@ -26,12 +26,12 @@ use crate::{
 };
 
 impl Reads {
-    /// Makes the part that a read asks for of a whole.
+    /// Cuts the part that a read requests out of the whole.
     ///
     /// # Errors
     ///
-    /// It cannot be made: the whole is too large to hold, or a write is in flight, so that the tag may be older than what
-    /// it labels. Parts of one tag are put together by the client: each must be of one content.
+    /// Returns a refusal if the whole is too large to hold, or if a write is in flight. During a write the tag may be
+    /// older than the content. A client joins parts that have one tag, so all of them must be of one content.
     pub(crate) async fn part_of(&self, request: &Request, relayed: Relayed) -> Result<Relayed, Answer> {
         let fields = &request.head.headers;
         if !fields.contains_key(header::RANGE) || relayed.head.status != StatusCode::OK || request.method != Method::GET
@@ -65,7 +65,7 @@ impl Reads {
         Ok(Relayed { head, begun: begun.part(part), rest })
     }
 
-    /// Reads the rest of a body, as far as it may be held.
+    /// Reads the rest of a body, up to the size that may be held.
     async fn read_all(&self, request: &Request, relayed: Relayed) -> Result<Relayed, Answer> {
         let Relayed { head, begun, rest } = relayed;
         let Some(mut exchange) = rest else { return Ok(Relayed { head, begun, rest: None }) };
@@ -78,23 +78,23 @@ impl Reads {
         )
         .await;
         match read.map_err(refusals::of_read)? {
-            // What was read before was given up as too large.
+            // Bytes that were read before belong to a body that an earlier read gave up as too large.
             BufferedBody::Complete(whole) if begun.is_empty() => {
                 exchange.finish().await;
                 Ok(Relayed { head, begun: whole, rest: None })
             }
-            // The backend was not asked for the part because of a write, and will be soon.
+            // The proxy did not request the part because of a write, and soon will.
             _ if request.rules().etag == TagSource::Version && serves_parts(&head) => Err(busy().into()),
             BufferedBody::Complete(_) | BufferedBody::TooLarge(_) | BufferedBody::TooSlow(_) => {
-                let detail = "The server behind this proxy serves no parts, and the blob is too large to take one from \
+                let detail = "The server behind this proxy serves no parts, and the blob is too large to cut one from \
                               (hash_max).";
                 Err(Refusal::new(Code::NotSupported, detail).into())
             }
         }
     }
 
-    /// Whether the version that a response is labelled with is still that of its resource, and nothing is in flight: no
-    /// write has come between the label and the last byte.
+    /// Whether the version on a response is still that of its resource, and no write is in flight. Then no write has
+    /// come between the label and the last byte.
     async fn is_settled(&self, request: &Request, head: &ResponseHeader) -> bool {
         let Ok(now) = self.knowledge.snapshot(&request.key).await else { return false };
         let current = self.knowledge.version_tag(request, &now, &[]);
@@ -119,7 +119,7 @@ fn content_length(head: &ResponseHeader) -> Option<u64> {
     head.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Says of a head what part of how many bytes it goes with (RFC 9110 section 15.3.7).
+/// Labels a head as that of a part of `length` bytes (RFC 9110 section 15.3.7).
 pub(crate) fn label_part(head: &mut ResponseHeader, part: &Range<u64>, length: u64) -> pingora::Result<()> {
     head.set_status(StatusCode::PARTIAL_CONTENT)?;
     let last = part.end.saturating_sub(1);
@@ -127,7 +127,7 @@ pub(crate) fn label_part(head: &mut ResponseHeader, part: &Range<u64>, length: u
     head.insert_header(header::CONTENT_LENGTH, part.end.saturating_sub(part.start))
 }
 
-/// Makes a head say that a body of this length has no such part (RFC 9110 section 15.5.17).
+/// Labels a head as the answer that a body of `length` bytes has no such part (RFC 9110 section 15.5.17).
 pub(crate) fn label_unsatisfiable(head: &mut ResponseHeader, length: u64) -> pingora::Result<()> {
     head.set_status(StatusCode::RANGE_NOT_SATISFIABLE)?;
     head.insert_header(header::CONTENT_RANGE, format!("bytes */{length}"))

@@ -1,4 +1,5 @@
-//! The answer to a read from what the upstream has sent: its label, and the verdict on the client's conditions by it.
+//! The answer to a read from the upstream's response: its label, and the verdict on the client's conditions by that
+//! label.
 
 use http::{HeaderMap, StatusCode, header};
 
@@ -56,7 +57,7 @@ impl Reads {
         let validators = self.knowledge.label(request, snapshot, &head, &whole, selecting.as_deref());
         self.knowledge.watch_tag(request, snapshot, &head, validators.tag.as_ref()).await;
         let named = named_by_304(request, head.status);
-        // Without the record nobody knows whether the tag names one state alone (rule 12).
+        // Without the record the proxy cannot tell whether the tag names only one state (rule 12).
         let shown = validators.tag.as_ref().filter(|_| snapshot.is_some());
         let is_by_date = head.status == StatusCode::NOT_MODIFIED && is_by_date(request, &spelling);
         set_tag(&mut head, shown.or(named).filter(|_| !is_by_date))?;
@@ -86,7 +87,7 @@ impl Reads {
     }
 }
 
-/// The answer that the client's copy is current.
+/// The 304 that confirms the client's copy.
 pub(super) fn confirm(request: &Request, spelling: &Spelling, mut fields: HeaderMap) -> Answer {
     if is_by_date(request, spelling) {
         fields.remove(header::ETAG);
@@ -94,14 +95,14 @@ pub(super) fn confirm(request: &Request, spelling: &Spelling, mut fields: Header
     Answer::not_modified(&fields)
 }
 
-/// Whether a 304 would rest on a date alone where states of one second are told apart: the client's copy may be the
-/// earlier one, and must not get the tag of the later.
+/// Whether a 304 would rest on a date alone although the proxy tells states of one second apart. The client's copy
+/// may be of the earlier state, and must not get the tag of the later one.
 fn is_by_date(request: &Request, spelling: &Spelling) -> bool {
     !spelling.is_bare() && request.conditions.if_none_match.is_none()
 }
 
-/// Whether a response may show the state that a write under way, or in doubt, leaves, while its label is the version of
-/// the state before: then the client's copy with that label may be the other one.
+/// Whether a response may show the state after a write in flight or in doubt, while its label is the version of the
+/// state before. Then the client's copy with that label may be of the other state.
 fn names_older_state(rules: &GuardRules, snapshot: Option<&Snapshot>, whole: &BufferedBody) -> bool {
     let is_version = match rules.etag {
         TagSource::Version => true,
@@ -113,7 +114,8 @@ fn names_older_state(rules: &GuardRules, snapshot: Option<&Snapshot>, whole: &Bu
     is_version && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
 }
 
-/// The tag of a 304 that states none, for clients that expect it there (RFC 9110 section 15.4.5): the one that they named.
+/// The tag for a 304 that states none, for clients that expect one there (RFC 9110 section 15.4.5): the tag that they
+/// named.
 fn named_by_304(request: &Request, status: StatusCode) -> Option<&EntityTag> {
     match &request.conditions.if_none_match {
         Some(TagCondition::Tags(tags))
@@ -125,15 +127,15 @@ fn named_by_304(request: &Request, status: StatusCode) -> Option<&EntityTag> {
     }
 }
 
-/// Whether a response is a representation of the target that gets a tag: a whole one, a part of one, or, where the
-/// upstream judges its own tags, the word that the client's copy is current.
+/// Whether a response represents the target and gets a tag. It can be a whole representation, a part of one, or a 304
+/// if the upstream judges its own tags.
 fn is_labelled(request: &Request, status: StatusCode) -> bool {
     let is_labelled = match status {
         StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION | StatusCode::PARTIAL_CONTENT => true,
         StatusCode::NOT_MODIFIED => request.rules().etag.is_upstreams_own(),
         _ => false,
     };
-    // A version says nothing of the content of a request.
+    // A version does not cover the content of a request.
     is_labelled
         && (request.is_named_by_head() || request.is_get_or_head() && request.rules().etag != TagSource::Version)
 }

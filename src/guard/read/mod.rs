@@ -49,13 +49,13 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
-    /// Reads that are judged by `leases` and their rooms, and sent this way.
+    /// Builds reads that are judged by `leases` and its rooms, and sent through `exchanger`.
     pub(crate) fn new(leases: Arc<Leases>, exchanger: Arc<dyn Transport>, bodies: Bodies) -> Self {
         let (knowledge, _, claims) = leases.rooms();
         Self { knowledge, claims, leases, exchanger, warn_once: WarnOnce::default(), bodies }
     }
 
-    /// The reads of another configuration.
+    /// The reads under another configuration.
     pub(crate) fn renewed(&self, bodies: Bodies) -> Self {
         Self::new(Arc::clone(&self.leases), Arc::clone(&self.exchanger), bodies)
     }
@@ -63,12 +63,12 @@ impl Reads {
     /// Handles a read, with the lease that it may need or take.
     pub(crate) async fn read(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
         if request.rules().lease.as_ref().is_some_and(|rules| rules.acquire_on_read)
-            // Boxed, so that other reads need not make room for it.
+            // Boxed, so that the futures of other reads stay small.
             && let Some(answer) = Box::pin(self.acquire_and_read(client, request)).await?
         {
             return Ok(answer);
         }
-        // The version goes first: content that is asked for afterwards is never older than it.
+        // The version is read first, so that content requested afterwards is never older.
         let snapshot = self.knowledge.snapshot(&request.key).await;
         let fence = match judge_read_by_lease(request, snapshot.as_ref()) {
             Err(denied) if is_upstream_asked_first(request) => {
@@ -79,8 +79,8 @@ impl Reads {
         self.read_resource(client, request, snapshot.ok(), (fence, Purpose::Read)).await
     }
 
-    /// Handles a read that asks for the lease of what it reads; `None` if it does not. Who asks does not need to have
-    /// it already.
+    /// Handles a read that requests the lease of its resource; `None` if it requests none. The client does not need
+    /// to hold the lease already.
     async fn acquire_and_read(&self, client: &mut dyn Client, request: &Request) -> Result<Option<Answer>, Answer> {
         let Some(receipt) = self.leases.acquire_on_read(client, request).await? else { return Ok(None) };
         let snapshot = self.knowledge.snapshot(&request.key).await.ok();
@@ -97,7 +97,7 @@ impl Reads {
         }
     }
 
-    /// What a read is told that its lease forbids.
+    /// The answer to a read that its lease forbids.
     async fn refuse_read(&self, request: &Request, denied: Refusal) -> Answer {
         match self.knowledge.record(request).await {
             Ok(snapshot) => self.leases.refuse_by_lease(request, &snapshot, denied).await,
@@ -105,8 +105,8 @@ impl Reads {
         }
     }
 
-    /// Reads a resource, whose record was read before, to the answer. For the purpose of a write it is sent once,
-    /// and never answered from memory.
+    /// Reads a resource and returns the answer. The caller has already read the record. For [`Purpose::Write`] the
+    /// request is sent once, and never answered from memory.
     async fn read_resource(
         &self,
         client: &mut dyn Client,
@@ -114,8 +114,8 @@ impl Reads {
         snapshot: Option<Snapshot>,
         (fence, purpose): (Option<Revision>, Purpose),
     ) -> Result<Answer, Answer> {
-        // While writes are held back after the start, a write of the earlier process may come, and no record tells of it:
-        // a tag given out now could outlive its state.
+        // While writes are held back after the start, a write of the earlier process may still arrive, and no record
+        // shows it. A tag issued now could outlive its state.
         let snapshot = snapshot.filter(|snapshot| self.claims.may_begin(snapshot).is_ok());
         if purpose == Purpose::Read
             && !self.is_outdated(request, snapshot.as_ref()).await
@@ -123,7 +123,7 @@ impl Reads {
         {
             return Ok(answer);
         }
-        // Boxed, so that an answer from memory need not make room for an exchange.
+        // Boxed, so that the future of an answer from memory stays small.
         box_future(|| self.read_from_upstream(client, request, snapshot.as_ref(), (fence, purpose))).await
     }
 
@@ -161,14 +161,14 @@ impl Reads {
             Ok::<_, Refusal>(exchange)
         };
         if purpose == Purpose::Write {
-            // It is sent once, whatever comes back.
+            // The request is sent only once, so the whole could not be requested after an unusable part.
             head.remove_header(&header::RANGE);
         }
         let whole = if purpose == Purpose::Read { whole_head(request, &head) } else { None };
         let mut exchange = ask(head).await?;
         if let Some(whole) = whole {
             if let Some(part) = self.part_instead(request, snapshot, &whole, exchange.head()) {
-                // Its body is too large to be read for the sake of its connection.
+                // The body is too large to read only to keep the connection.
                 drop(exchange);
                 exchange = ask(part).await?;
             }
@@ -180,7 +180,7 @@ impl Reads {
         self.answer_read(request, snapshot, exchange).await
     }
 
-    /// A local verdict, where the record is authoritative and the same principal was given the same variant before.
+    /// A local verdict, if the record is authoritative and the same principal got the same variant before.
     fn read_from_memory(&self, request: &Request, snapshot: Option<&Snapshot>) -> Option<Answer> {
         let may_answer = request.rules().writers == Writers::Exclusive
             && !request.conditions.is_empty()
@@ -199,7 +199,8 @@ impl Reads {
         }
     }
 
-    /// What the upstream is asked: without the conditions that it cannot know, and without a range that may not apply.
+    /// The head of the request to the upstream, without conditions that the upstream cannot judge, and without a
+    /// range that may not apply.
     fn upstream_read_head(
         &self,
         request: &Request,

@@ -1,21 +1,21 @@
-//! Parts of representations whose tags are ours (RFC 9110 sections 13.1.5 and 14).
+//! Parts of representations that have the proxy's own tags (RFC 9110 sections 13.1.5 and 14).
 //!
 //! # Design
 //!
-//! A client puts parts with one tag together, so a part must be of the very state that its tag names.
+//! A client joins parts with the same tag, so a part must be of the very state that its tag names.
 //!
-//! | tag | how a part is got |
+//! | tag | how the proxy gets a part |
 //! |---|---|
-//! | of the body | the whole body is here: the part is cut out of it |
-//! | of some of the body | not at all: bytes that it does not name may differ |
-//! | none, or that of the version, because the body is too large to hash | asked for instead of the whole, as soon as the head tells the size |
-//! | of the version | asked for while nothing is written; the whole, if something was written meanwhile |
-//! | of a field | asked for; the whole, if its own field is not what `If-Range` names |
-//! | the upstream's | its own matter |
-//! | a coarse one | the same; the whole, if something was written meanwhile |
+//! | of the whole body | the proxy holds the body, and cuts the part out of it |
+//! | of some of the body | not at all: bytes that the tag does not cover may differ |
+//! | none, or that of the version, because the body is too large to hash | requested instead of the whole, as soon as the head shows the size |
+//! | of the version | requested if no write is in flight; the whole, if something was written meanwhile |
+//! | of a field | requested; the whole, if the field of the part is not what `If-Range` names |
+//! | the upstream's | the upstream decides |
+//! | a coarse one | as for its source; the whole, if something was written meanwhile |
 //!
-//! *Why is the upstream never asked for several ranges of a large body?* Few clients want that, and it is not needed: to
-//! answer with the whole is always right.
+//! *Why is the upstream never asked for several ranges of a large body?* Few clients want that, and the proxy does
+//! not need it: an answer with the whole is always right.
 
 use http::{Method, StatusCode, header};
 use pingora::http::{RequestHeader, ResponseHeader};
@@ -39,14 +39,14 @@ use crate::{
     upstream::{BufferedBody, Exchange},
 };
 
-/// Fields that speak of a whole representation or of the content of one message.
+/// Fields that describe a whole representation or the content of one message.
 const OF_CONTENT: [header::HeaderName; 3] = [
     header::CONTENT_LENGTH,
     header::HeaderName::from_static("content-digest"),
     header::HeaderName::from_static("content-md5"),
 ];
 
-/// Fields of a representation that is not sent.
+/// Fields that describe a representation, for a response that carries none.
 const OF_REPRESENTATION: [header::HeaderName; 6] = [
     header::ETAG,
     header::LAST_MODIFIED,
@@ -56,7 +56,7 @@ const OF_REPRESENTATION: [header::HeaderName; 6] = [
     header::CONTENT_LOCATION,
 ];
 
-/// The same request for the whole, where the client wants a part.
+/// The same request for the whole, if the client requests a part.
 pub(crate) fn whole_head(request: &Request, head: &RequestHeader) -> Option<Box<RequestHeader>> {
     request.head.headers.contains_key(header::RANGE).then(|| {
         let mut whole = Box::new(head.clone());
@@ -66,8 +66,7 @@ pub(crate) fn whole_head(request: &Request, head: &RequestHeader) -> Option<Box<
 }
 
 impl Reads {
-    /// The request for a part of what was asked for as a whole, because a tag is made of the whole: but this one is too
-    /// large for that.
+    /// The request for a part, if the whole was requested for the sake of its tag but is too large for one.
     pub(crate) fn part_instead(
         &self,
         request: &Request,
@@ -82,7 +81,7 @@ impl Reads {
             || request.method != Method::GET
             || response.status != StatusCode::OK
             || wanted(fields, length) == WantedRange::Whole
-            // Its version tag is that of a state that is about to change.
+            // The version tag is that of a state that is about to change.
             || request.rules().writers == Writers::Exclusive && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
         {
             return None;
@@ -98,13 +97,13 @@ impl Reads {
         if let (Some(RangeCondition::Date(_)), Some(date)) =
             (&request.conditions.if_range, fields.get(header::IF_RANGE))
         {
-            // The upstream's own date: it looks again.
+            // The date is the upstream's own, and the upstream checks it again.
             part.insert_header(header::IF_RANGE, date.clone()).ok()?;
         }
         Some(part)
     }
 
-    /// Whether a part could be of another state than the one that its tag, or `If-Range`, names.
+    /// Whether a part could be of a state other than the one that its tag, or `If-Range`, names.
     pub(crate) async fn is_of_another_state(
         &self,
         request: &Request,
@@ -132,8 +131,8 @@ impl Reads {
         }
     }
 
-    /// Whether a write has begun since the record was read. Parts with one tag are put together: a part may be older than
-    /// its tag no more than it may be newer.
+    /// Whether a write has begun since the record was read. A client joins parts with the same tag, so a part must be
+    /// neither older nor newer than its tag.
     async fn was_touched(&self, request: &Request, snapshot: Option<&Snapshot>) -> bool {
         match snapshot {
             Some(snapshot) => !self.knowledge.is_untouched(request, snapshot).await,
@@ -142,7 +141,7 @@ impl Reads {
     }
 }
 
-/// The response to a read whose whole body may be here: all of it, or the part that the client wants.
+/// The response to a read whose whole body may have been read: all of it, or the part that the client requests.
 pub(crate) async fn whole_or_part(
     request: &Request,
     mut head: Box<ResponseHeader>,
@@ -180,7 +179,7 @@ pub(crate) async fn whole_or_part(
     Ok(Answer::Relayed(Box::new(Relayed { head, begun: body, rest: None })))
 }
 
-/// Whether the route's tags name all bytes of a body, so that parts with one tag are parts of one body.
+/// Whether the route's tags cover all bytes of a body, so that parts with the same tag are parts of one body.
 fn names_bytes(rules: &GuardRules) -> bool {
     rules.etag == TagSource::Content && rules.ignored_json.is_empty()
 }

@@ -1,4 +1,4 @@
-//! What the log says once for each route: that its configuration does not suit what it serves, and what would.
+//! Warnings that a route's configuration does not suit its responses. Each is logged once per route, with a remedy.
 
 use std::{
     collections::HashSet,
@@ -11,23 +11,23 @@ use crate::{
     upstream::{BufferedBody, Exchange},
 };
 
-/// What can be noticed.
+/// The reason for a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Notice {
     /// A body was too large to hash.
     TooLarge,
-    /// It was too slow.
+    /// A body was too slow.
     TooSlow,
-    /// It has no end that could be waited for.
+    /// A body is a stream, with no end to wait for.
     Stream,
 }
 
-/// What was said already: at most a few notices a route.
+/// The warnings that were already logged: at most a few per route.
 #[derive(Debug, Default)]
 pub(crate) struct WarnOnce(Mutex<HashSet<(String, Notice)>>);
 
 impl WarnOnce {
-    /// Tells why a response got no tag of its bytes, once for each route and reason.
+    /// Logs why a response got no tag of its bytes, once per route and reason.
     pub(crate) fn tell_of(&self, route: &Route, rules: &GuardRules, exchange: &Exchange, whole: &BufferedBody) {
         let notice = match whole {
             BufferedBody::Complete(_) => return,
@@ -41,25 +41,25 @@ impl WarnOnce {
         let tag = if rules.writers == Writers::Exclusive { "the tag of its version" } else { "no tag" };
         let why = match notice {
             Notice::TooLarge => {
-                "is larger than hash_max (or than body_memory_total has room for): raise it, or set etag to something \
-                 that is not made of the body"
+                "is larger than hash_max (or than the room in body_memory_total): raise that limit, or set etag to a \
+                 source that does not need the body"
             }
             Notice::TooSlow => {
-                "did not arrive within hash_wait: raise it, or set etag to something that is not made of the body"
+                "did not arrive within hash_wait: raise it, or set etag to a source that does not need the body"
             }
             Notice::Stream => {
-                "is a stream (text/event-stream, or with trailers): where such responses need a tag set etag to something \
-                 that is not made of the body"
+                "is a stream (text/event-stream, or with trailers): if these responses need a tag, set etag to a \
+                 source that does not need the body"
             }
         };
         tracing::warn!(
             route = %route.name, hash_max_bytes = rules.hash_max_bytes, hash_wait = ?rules.hash_wait,
-            "a response is sent on as it comes, with {tag}, because its body {why}; this is said once"
+            "a response is relayed as it arrives, with {tag}, because its body {why}; this is logged once"
         );
     }
 
     fn is_new(&self, route: &str, notice: Notice) -> bool {
-        // A panic under the lock leaves a whole set behind.
+        // A panic under the lock leaves the set intact.
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((route.to_owned(), notice))
     }
 }

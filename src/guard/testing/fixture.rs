@@ -59,7 +59,7 @@ impl Backend {
     }
 }
 
-/// The method and the body of the next request; `None` where the connection ends.
+/// Returns the method and the body of the next request, or `None` at the end of the connection.
 async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -72,7 +72,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     Some((head.split(' ').next()?.to_ascii_uppercase(), body))
 }
 
-/// A guard in front of a backend, on a store that fails when it is told to.
+/// A guard in front of a backend, on a store that fails on demand.
 pub(crate) struct Fixture {
     pub(crate) store: Arc<FaultyStore>,
     guards: Guard,
@@ -80,7 +80,7 @@ pub(crate) struct Fixture {
     backend: Arc<Backend>,
 }
 
-/// What a client got.
+/// The response that a client got.
 pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) head: String,
@@ -88,7 +88,7 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// The value of a field.
+    /// Returns the value of a field.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
         fields.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
@@ -100,7 +100,7 @@ impl Response {
 }
 
 impl Fixture {
-    /// An exclusive route with these tags.
+    /// Creates a guard with an exclusive route and these tags.
     pub(crate) async fn new(etag: TagSource) -> Self {
         Self::with(GuardRules { etag, writers: Writers::Exclusive, ..guard() }).await
     }
@@ -109,7 +109,7 @@ impl Fixture {
         Self::held_back(guard, Duration::ZERO).await
     }
 
-    /// The guard of a process that has just started, and holds writes back for so long.
+    /// Creates the guard of a process that has just started, and holds writes back for the time `hold`.
     pub(crate) async fn held_back(guard: GuardRules, hold: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let backend = Arc::new(Backend { content: Mutex::new(b"one".to_vec()), writes: AtomicUsize::new(0) });
@@ -132,7 +132,7 @@ impl Fixture {
         self.exchange("doc", "/doc", method, fields, body).await
     }
 
-    /// An operation on the lease of a resource, in the native dialect.
+    /// Sends an operation on the lease of a resource, in the native dialect.
     pub(crate) async fn lease(&self, resource: &str, method: Method, fields: &str) -> Response {
         self.exchange(resource, LEASE, method, fields, "").await
     }
@@ -141,7 +141,7 @@ impl Fixture {
         Box::pin(self.exchange_slowly((resource, path), method, fields, body, async {})).await
     }
 
-    /// A PUT whose body comes after something else has happened, and after the head was judged.
+    /// Sends a PUT whose body waits for `before_body`, which starts after the guard has judged the head.
     pub(crate) async fn put_slowly(&self, fields: &str, body: &str, before_body: impl Future<Output = ()>) -> Response {
         let judged = async {
             while self.store.asked() == Asked::default() {
@@ -209,7 +209,7 @@ impl Fixture {
         self.backend.writes.load(Ordering::Relaxed)
     }
 
-    /// Changes the resource as a write of an earlier process does that comes late.
+    /// Changes the resource like a late write of an earlier process.
     pub(crate) async fn write_late(&self, content: &str) {
         *self.backend.content.lock().await = content.as_bytes().to_vec();
     }

@@ -1,4 +1,4 @@
-//! Judging a write and taking its claim: one verdict, bound to one revision (DESIGN, section 4, steps 5 and 6).
+//! Judges a write and takes its claim: one verdict, bound to one revision (DESIGN, section 4, steps 5 and 6).
 
 use std::time::Duration;
 
@@ -24,36 +24,36 @@ use crate::{
 
 /// A write that may begin: it was judged against the very record that its claim was swapped in for.
 pub(crate) struct Admitted {
-    /// Its claim.
+    /// The claim of the write.
     pub(crate) claim: Claim,
-    /// What it was judged by.
+    /// The state that the write was judged by.
     pub(crate) judged: Judged,
-    /// How tags are spelled by the record that it was judged against.
+    /// The spelling of tags by the record that the write was judged against.
     pub(crate) spelling: Spelling,
-    /// Its right to write, as far as leases are concerned.
+    /// The right of the write under the lease.
     pub(crate) standing: lease::Standing,
     /// The fence of the last lease of the resource.
     pub(crate) fence: Revision,
 }
 
-/// A record that a write is judged by, first before its body was received.
+/// A record that a write is judged by. The first one is read before the body is received.
 pub(crate) struct Early {
     /// The record.
     pub(crate) snapshot: Snapshot,
-    /// When it was asked for.
+    /// A moment before the record was requested.
     pub(crate) since: Instant,
 }
 
-/// How long the time of a record without moments may lie back: a mark's deadline is counted from it, and is longer than
-/// all that its owner may wait for by more than this.
+/// The maximum age of the time of a record without moments. A mark's deadline is counted from that time, and exceeds
+/// all waits of its owner by more than this.
 const EARLY_AGE_MAX: Duration = Duration::from_secs(1);
 
 impl Writes {
-    /// Takes the claim: judges the write against the record as it stands, and swaps the mark in against that very
-    /// revision. Whatever changes the record in between makes the swap fail, and the write is judged again.
+    /// Takes the claim: judges the write against the current record, and swaps the mark in against that very revision.
+    /// If the record changes in between, the swap fails and the write is judged again.
     ///
-    /// The first attempt is made by the record that was read early: passing counts if the swap shows that it still
-    /// stands, a refusal if another read does.
+    /// The first attempt uses the record that was read early. Passing counts if the swap shows that this record is
+    /// still current, and a refusal if a second read shows it.
     pub(crate) async fn admit(
         &self,
         request: &Request,
@@ -102,8 +102,8 @@ impl Writes {
         }
     }
 
-    /// A record that was read early, if nothing was in its way then, with the time that it is now: no lease is judged by
-    /// an earlier one.
+    /// Returns the record that was read early, with the current time, if no other write is in the way. No lease is
+    /// judged by an earlier time.
     async fn as_of_now(&self, early: Option<Early>) -> Result<Option<Early>, Refusal> {
         let Some(Early { mut snapshot, mut since }) = early else { return Ok(None) };
         if snapshot.record.has_moments() || since.elapsed() > EARLY_AGE_MAX {
@@ -118,11 +118,12 @@ impl Writes {
         Ok(Early { snapshot: self.knowledge.record(request).await?, since })
     }
 
-    /// The whole verdict: on passing, what the request was judged by, and its right to write.
+    /// Returns the whole verdict: for a write that passes, the state that it was judged by and its right under the
+    /// lease.
     async fn judge_wholly(&self, request: &Request, snapshot: &Snapshot) -> Result<(Judged, lease::Standing), Answer> {
         let by_lease = judge_write_by_lease(request, snapshot);
         if let (Err(denied), false) = (&by_lease, conditions_go_first(request)) {
-            // Whoever may not write at all need not know what there is.
+            // A client that may not write at all does not learn the state of the resource.
             return Err(self.leases.refuse_by_lease(request, snapshot, denied.clone()).await);
         }
         let judged = self.probes.judge(request, snapshot).await?;

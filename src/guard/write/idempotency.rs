@@ -1,7 +1,8 @@
-//! The retries of one's own success (draft-ietf-httpapi-idempotency-key-header-06; `idempotency`).
+//! Recognises the retries of a client's own successful write (draft-ietf-httpapi-idempotency-key-header-06;
+//! `idempotency`).
 //!
-//! What is remembered lives in this process, for a time and within bounds. Nothing rests on it: a retry that is not
-//! recognised is judged by its preconditions like any other write.
+//! The answers are remembered in this process, for a limited time and within bounds. Safety does not depend on them: a
+//! retry that is not recognised is judged by its preconditions like any other write.
 
 use std::{
     collections::HashMap,
@@ -29,25 +30,25 @@ use crate::{
     upstream::BodyPrefix,
 };
 
-/// Bytes of all remembered answers, about: a hundred thousand without a body.
+/// The approximate bytes of all remembered answers: a hundred thousand without a body.
 const MEMORY_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// What a remembered answer takes beside its fields and its body, about.
+/// The approximate bytes of a remembered answer besides its fields and its body.
 const ENTRY_BYTES: usize = 300;
-/// The largest body of an answer that is remembered: answers to writes are short. A replay without it still tells the
+/// The largest body of an answer that is remembered: answers to writes are short. A replay without it still carries the
 /// status and the tag.
 pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// One write of one client: a hash of who it is, what it does, to which resource, and the key that it gave.
+/// One write of one client: a hash of the client's identity, the method, the resource, and the client's key.
 pub(crate) type KeyName = [u8; 32];
 
 /// The writes that came with a key.
 pub(crate) struct Replays {
-    /// Those that have not ended: no more than there are requests.
+    /// The writes that have not ended: at most the number of requests in flight.
     in_flight: Mutex<HashMap<KeyName, Fingerprint>>,
     ended: Cache<KeyName, Arc<EndedWrite>>,
 }
 
-/// A write that has ended in a way that its retry is to be told.
+/// A write whose outcome a retry is answered with.
 struct EndedWrite {
     fingerprint: Fingerprint,
     /// `None` while it is in doubt.
@@ -55,7 +56,7 @@ struct EndedWrite {
     until: Instant,
 }
 
-/// Forgets each when its time is over.
+/// Drops each ended write when its time is over.
 struct AtItsEnd;
 
 impl Expiry<KeyName, Arc<EndedWrite>> for AtItsEnd {
@@ -74,8 +75,7 @@ impl Expiry<KeyName, Arc<EndedWrite>> for AtItsEnd {
     }
 }
 
-/// A write that is to be remembered under the key that it came with, if it came with one. Dropped without an end it is
-/// in doubt.
+/// A write that will be remembered under its key, if it came with one. Dropping it without an end makes it a doubt.
 pub(crate) struct KeyedWrite(Option<Named>);
 
 struct Named {
@@ -88,7 +88,7 @@ struct Named {
     late_max: Duration,
 }
 
-/// The name of a write that came with a key, on a route that heeds keys.
+/// Returns the name of a write that came with a key, on a route that heeds keys.
 pub(crate) fn name_of(received: &RequestHeader, request: &Request) -> Result<Option<KeyName>, Refusal> {
     if request.rules().idempotency == Idempotency::Off {
         return Ok(None);
@@ -103,12 +103,12 @@ pub(crate) fn name_of(received: &RequestHeader, request: &Request) -> Result<Opt
 }
 
 impl Writes {
-    /// Whether a write may be a retry: then no precondition is judged before it is known if it is one.
+    /// Whether a write may be a retry. If so, no precondition is judged until this is certain.
     pub(crate) fn may_be_retry(&self, name: Option<&KeyName>) -> bool {
         name.is_some_and(|name| self.replays.first(name, &self.replays.in_flight()).is_some())
     }
 
-    /// Begins a write whose body is here. If it is a retry, it gets its answer instead, or is refused.
+    /// Begins a write whose body has arrived. A retry gets its answer instead, or is refused.
     pub(crate) fn begin(
         &self,
         name: Option<KeyName>,
@@ -137,12 +137,12 @@ impl Writes {
 }
 
 impl Replays {
-    /// Nothing is remembered.
+    /// Creates an empty memory.
     pub(crate) fn new() -> Self {
         let weight = |_: &KeyName, ended: &Arc<EndedWrite>| {
             u32::try_from(ENTRY_BYTES + ended.success.as_ref().map_or(0, Success::bytes)).unwrap_or(u32::MAX)
         };
-        // The oldest goes first: its client is the least likely to still retry.
+        // The oldest answer is evicted first: its client is the least likely to retry.
         let ended = Cache::builder().max_capacity(MEMORY_BYTES_MAX).weigher(weight);
         let ended = ended.eviction_policy(EvictionPolicy::lru()).expire_after(AtItsEnd).build();
         Self { in_flight: Mutex::default(), ended }
@@ -152,7 +152,7 @@ impl Replays {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first write of this name, and how far it has come.
+    /// Returns the first write of this name, and its progress.
     fn first(&self, name: &KeyName, in_flight: &HashMap<KeyName, Fingerprint>) -> Option<(Fingerprint, Progress)> {
         if let Some(fingerprint) = in_flight.get(name) {
             return Some((*fingerprint, Progress::InFlight));
@@ -164,19 +164,19 @@ impl Replays {
 }
 
 impl KeyedWrite {
-    /// Whether it came with a key.
+    /// Whether the write came with a key.
     pub(crate) fn is_named(&self) -> bool {
         self.0.is_some()
     }
 
-    /// The upstream has answered the write with this status.
+    /// Notes that the upstream has answered the write with this status.
     pub(crate) fn answered(&mut self, status: StatusCode) {
         if let Self(Some(named)) = self {
             named.answered = Some(status);
         }
     }
 
-    /// Remembers how the write has ended, before its client is told.
+    /// Remembers the end of the write, before its client gets the answer.
     pub(crate) fn end(mut self, answer: &Result<Answer, Answer>) {
         let Some(named) = &mut self.0 else { return };
         let (Ok(answer) | Err(answer)) = answer;
@@ -200,7 +200,7 @@ impl Named {
                 let success = Success::of(status, &relayed.head.headers, whole_body(relayed));
                 Some((Some(success), self.replay_for))
             }
-            // Its answer was lost, but for its status.
+            // All of its answer was lost, except for its status.
             (End::Success(status), None) => Some((Some(Success::of(status, &HeaderMap::new(), None)), self.replay_for)),
         };
         let mut in_flight = self.replays.in_flight();
@@ -221,7 +221,7 @@ impl Drop for Named {
     }
 }
 
-/// The body of an answer, where it is here and short.
+/// Returns the body of an answer if it has arrived completely and is short.
 fn whole_body(relayed: &Relayed) -> Option<Bytes> {
     let is_whole = relayed.rest.is_none() && relayed.begun.len() <= BODY_BYTES_MAX;
     is_whole.then(|| relayed.begun.chunks().concat().into())
@@ -238,7 +238,8 @@ fn replay(success: Success) -> pingora::Result<Answer> {
     Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest: None })))
 }
 
-/// The name of a write of one client, by its whole credentials: who else signs as that client is another one.
+/// Returns the name of a client's write. It depends on all credentials of the client, so another signer under the same
+/// identity counts as another client.
 fn hashed(request: &Request, key: &[u8]) -> KeyName {
     let mut hasher = blake3::Hasher::new();
     let client = request.sender.principal.name();

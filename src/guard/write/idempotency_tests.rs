@@ -22,7 +22,7 @@ fn progress(replays: &Replays) -> Option<Progress> {
     replays.first(&NAME, &replays.in_flight()).map(|(_, progress)| progress)
 }
 
-/// DESIGN, section 3, rule 3: what was dropped without a verdict may have been sent.
+/// A write that was dropped without a verdict may have been sent (DESIGN, section 3, rule 3).
 #[test]
 fn a_write_that_was_dropped_before_its_end_is_in_doubt() {
     let replays = Arc::new(Replays::new());

@@ -62,29 +62,29 @@ pub(crate) struct Writes {
 }
 
 impl Writes {
-    /// Writes that are judged by `leases` and their rooms, and sent this way.
+    /// Creates the room of writes. `leases` and its rooms judge the writes, `exchanger` sends them.
     pub(crate) fn new(leases: Arc<Leases>, exchanger: Arc<dyn Transport>, config: &Config, bodies: Bodies) -> Self {
         let (knowledge, probes, claims) = leases.rooms();
         let (replays, related) = (Arc::new(Replays::new()), Related::new(config));
         Self { knowledge, probes, claims, leases, exchanger, replays, related, bodies }
     }
 
-    /// What bodies may cost.
+    /// The budgets of bodies.
     pub(crate) const fn bodies(&self) -> &Bodies {
         &self.bodies
     }
 
-    /// The writes of another configuration, which recognize retries of each other.
+    /// Returns the writes of another configuration. Both recognise retries of each other's writes.
     pub(crate) fn renewed(&self, config: &Config, bodies: Bodies) -> Self {
         let replays = Arc::clone(&self.replays);
         Self { replays, ..Self::new(Arc::clone(&self.leases), Arc::clone(&self.exchanger), config, bodies) }
     }
 
-    /// Handles a write from its first verdict to the answer. The claim is never held while the client is waited for:
-    /// the whole body is here before it is taken, and it is given back before the answer is written.
+    /// Handles a write from its first verdict to the answer. The claim never waits for the client: the whole body
+    /// arrives before the claim is taken, and the claim is released before the answer is written.
     pub(crate) async fn write(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
         let name = name_of(client.head(), request)?;
-        // The answer to a retry goes before the verdict on its preconditions: its own success made them false.
+        // A retry is answered before its preconditions are judged: its own success made them false.
         let early = if self.may_be_retry(name.as_ref()) {
             None
         } else {
@@ -120,9 +120,9 @@ impl Writes {
         let step = Step::begin("claim");
         let touched = self.touched(request);
         let mut standing = self.claims.stand_to_claim(request, &touched, end).await?;
-        // Whoever had the turn meanwhile has changed the record.
+        // A write that had its turn meanwhile has changed the record.
         let early = early.filter(|_| !standing.came_after_others());
-        // Behind the line: a reload that waits for writes need not wait for all that stand in it.
+        // Taken only after the wait in line: a reload waits for all writes with a pass, but not for those in line.
         let pass = request.pass().await?;
         let mut admitted = self.admit(request, early, &mut standing, end).await?;
         admitted.claim = self.mark_related(request, &touched, admitted.claim).await?;
@@ -133,8 +133,8 @@ impl Writes {
         answer
     }
 
-    /// The verdict before the body is asked for, so that an upload in vain is never sent. Passing decides nothing: the
-    /// write is judged again under the claim, by the record that was read here if it still stands then.
+    /// Judges the write before its body is requested, so that a vain upload is never sent. Passing is not final: the
+    /// write is judged again under the claim, by the same record if it is still current.
     async fn judge_early(&self, request: &Request, is_costly: bool) -> Result<Early, Answer> {
         let since = Instant::now();
         let snapshot = self.knowledge.record(request).await?;
@@ -155,7 +155,7 @@ impl Writes {
             }
             Verdict::Missing | Verdict::AskUpstream if is_costly && snapshot.has_no_pending_writes() => {
                 let verdict = Box::pin(self.probes.judge_by_probe(request, &snapshot)).await.map(drop);
-                // What the upstream shows while it is written may be half of it, and decides nothing.
+                // During another write, the upstream may show a half-written state, which decides nothing.
                 if verdict.is_err() && !self.knowledge.is_untouched(request, &snapshot).await {
                     Ok(())
                 } else {
@@ -170,7 +170,7 @@ impl Writes {
         }
     }
 
-    /// Sends an admitted write, learns what became of it, and settles it before the answer goes out.
+    /// Sends an admitted write, learns its outcome, and settles it before the answer goes out.
     async fn exchange_under_claim(
         &self,
         request: &Request,

@@ -1,4 +1,4 @@
-//! What a write has made of its resource, learned under its claim (DESIGN, section 6).
+//! The state of a resource after a write, learned under its claim (DESIGN, section 6).
 
 use http::{Method, StatusCode};
 use pingora::http::ResponseHeader;
@@ -24,13 +24,13 @@ use crate::{
 
 /// The state after an applied write.
 pub(crate) struct NewState {
-    /// What is there now. Its version tag is not known before the write is settled.
+    /// The representation after the write. Its version tag is not known before the write is settled.
     representation: Representation,
-    /// Whether the tag may be in the answer to the write.
+    /// Whether the answer to the write may carry the tag.
     may_answer: bool,
-    /// Whether it may be kept in the record.
+    /// Whether the record may keep the representation.
     may_keep: bool,
-    /// What has selected it, where it was read.
+    /// The selection of the representation, if it was read.
     selection: Option<Selection>,
 }
 
@@ -43,7 +43,7 @@ impl NewState {
         }
     }
 
-    /// The tag that its target has now, if it was learned.
+    /// The tag that the write's target has now, if it was learned.
     pub(crate) fn tag(&self) -> Option<ShortName> {
         match &self.representation {
             Representation::Present(validators) => validators.tag.as_ref().map(ShortName::of_tag),
@@ -51,8 +51,8 @@ impl NewState {
         }
     }
 
-    /// What the record is to know: nothing where others write too, since it would not be trusted; and never that there
-    /// is nothing, since a POST elsewhere may create it.
+    /// Returns the part that the record keeps. It keeps nothing if others write too, since it would not be trusted. It
+    /// never keeps that the resource is absent, since a POST elsewhere may create it.
     pub(crate) fn to_keep(&self, request: &Request) -> Option<Known> {
         let known = || Known { variant: request.sender.variant, representation: self.representation.clone() };
         let is_present = self.representation != Representation::Absent;
@@ -60,15 +60,15 @@ impl NewState {
     }
 }
 
-/// Whether the answer to an applied write speaks of its target. That to a POST may speak of what it has created
-/// (RFC 9110 section 15.3.2), so that a tag of the target would label something else.
+/// Whether the answer to an applied write describes its target. The answer to a POST may describe what the POST has
+/// created (RFC 9110 section 15.3.2), so a tag of the target would label something else.
 pub(crate) fn describes_target(method: &Method) -> bool {
     matches!(*method, Method::PUT | Method::PATCH)
 }
 
 impl Writes {
-    /// Learns the new state of a resource: from the response to the write, else by reading it again. `None` where it
-    /// is not to be learned, or could not be.
+    /// Learns the new state of a resource: from the response to the write, else by reading it again. Returns `None` if
+    /// it must not be learned, or could not be.
     pub(crate) async fn new_state(
         &self,
         request: &Request,
@@ -93,8 +93,8 @@ impl Writes {
         self.read_again(request, body).await
     }
 
-    /// Reads the resource again. The bytes are needed for a tag of theirs, and to see whether what is stored is what a
-    /// PUT sent.
+    /// Reads the resource again. The bytes are needed if the tag comes from them, and to check that the backend stores
+    /// the bytes that a PUT sent.
     async fn read_again(&self, request: &Request, body: &Body) -> Option<NewState> {
         let must_be_verbatim =
             request.method == Method::PUT && request.rules().tag_after_write == TagAfterWrite::Verbatim;
@@ -132,16 +132,16 @@ impl Writes {
         Some(NewState { representation, may_answer, may_keep, selection: Some(selection) })
     }
 
-    /// The tag that the answer to an applied write carries. That of a PUT tells the client that what is stored is
-    /// what it sent (RFC 9110 section 9.3.4). None where an unclaimed write came between: the tag could stand for
-    /// what that one has made, which the client has not seen and would overwrite.
+    /// Returns the tag for the answer to an applied write. On a PUT it tells the client that the backend stores the
+    /// bytes that were sent (RFC 9110 section 9.3.4). Returns `None` if an unclaimed write came between. The tag could
+    /// then stand for its changes, which the client has not seen and would overwrite.
     pub(crate) fn tag_after_write(
         &self,
         request: &Request,
         learned: Option<NewState>,
         settled: Option<&Settled>,
     ) -> Option<EntityTag> {
-        // An answer of which the record could not be told is in doubt there: it carries no tag (rule 12).
+        // If the write could not be settled, the record has it as a doubt, and the answer carries no tag (rule 12).
         let settled = settled.filter(|settled| settled.undisturbed)?;
         let may_answer = learned.as_ref().is_some_and(|learned| learned.may_answer);
         if request.rules().etag == TagSource::Version {

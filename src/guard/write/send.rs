@@ -1,4 +1,4 @@
-//! Sending a marked write: the last look at the clock, and what a failure means for the mark.
+//! Sends a marked write: the last check of the clock, and the effect of a failure on the mark.
 
 use http::header;
 use pingora::http::RequestHeader;
@@ -17,8 +17,8 @@ use crate::{
 };
 
 impl Writes {
-    /// Connects and sends a marked write, once. On failure its mark is settled: nothing happened where nothing was
-    /// sent, and the write is in doubt where a byte may have been.
+    /// Connects and sends a marked write, once. On failure its mark is settled: as not applied if no byte was sent, as
+    /// a doubt if a byte may have been.
     pub(crate) async fn send(
         &self,
         request: &Request,
@@ -50,8 +50,8 @@ impl Writes {
     }
 }
 
-/// What the upstream is to see of the preconditions: nothing where it does not know our tags; where they are its own,
-/// what the client sent, made exact by the tag that was judged (the last fence).
+/// Sets the preconditions that the upstream receives. If the upstream does not know our tags, it gets none. If the tags
+/// are its own, it gets the client's preconditions, made exact by the judged tag (the last fence).
 pub(crate) fn forward_conditions(
     head: &mut RequestHeader,
     request: &Request,
@@ -69,7 +69,7 @@ pub(crate) fn forward_conditions(
     let signature = Signature::of(request.head.raw_path(), &request.head.headers);
     let is_exact = matches!(&request.conditions.if_match, Some(TagCondition::Tags(tags)) if tags.len() == 1);
     match admitted.judged.tag.as_ref().map(|tag| spelling.at_backend(tag)) {
-        // What the client has signed arrives as it was sent: it would be refused else.
+        // A field that the client has signed is left as it was sent, or the backend would refuse the request.
         Some(tag) if !is_exact && !tag.is_weak() && !signature.covers(&header::IF_MATCH) => {
             head.insert_header(header::IF_MATCH, tag.to_header_value())
         }

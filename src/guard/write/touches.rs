@@ -1,16 +1,16 @@
-//! Other resources that a write changes: those that its route names (`touches`), and those that its response names
-//! (RFC 9111 section 4.4).
+//! Other resources that a write changes: those that its route lists (`touches`), and those that its response names (RFC
+//! 9111 section 4.4).
 //!
 //! # Design
 //!
 //! *Why does a touch never wait?* It is made under a claim. Two writes that touch each other's targets would wait for
-//! each other's claims for ever; so a touch is marked beside whatever is in flight, as an unclaimed write is, and a
+//! each other's claims for ever. So a touch is marked beside any write in flight, like an unclaimed write, and a
 //! claimed write that it meets keeps nothing of what it learned. A write that is about to claim waits for touches, and
-//! holds nothing meanwhile. That a stream of touches keeps nobody waiting for ever is seen to before the claim
-//! (`turns.rs`).
+//! holds nothing meanwhile. `claim/turn.rs` makes sure, before the claim, that a stream of touches starves no other
+//! write.
 //!
-//! *Why are the named ones not marked?* They become known by the response alone. They are touched before the write is
-//! settled, so that nobody is answered from memory as they were when its client has its answer.
+//! *Why are the named ones not marked?* Only the response names them. They are touched before the write is settled. So
+//! by the time its client has the answer, no read of them is answered from memory with the old state.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -38,11 +38,11 @@ use crate::{
     upstream::references::reference_to_client,
 };
 
-/// How often a touch is tried again because something else changed the record: each time somebody else got on, so this
-/// many losses in a row mean that something is wrong.
+/// The maximum number of attempts at a touch while other writes change the record. Each lost attempt lets another write
+/// progress, so this many losses in a row mean that something is wrong.
 const ATTEMPTS_MAX: usize = 1_000;
 
-/// Where the keys of other resources come from.
+/// The source of the keys of other resources.
 pub(crate) struct Related {
     table: RouteTable,
     routes: Vec<Arc<Route>>,
@@ -53,7 +53,7 @@ impl Related {
         Self { table: table(&config.routes), routes: config.routes.clone() }
     }
 
-    /// The key of a target under the request's own host; `None` where no route enforces its guard.
+    /// Returns the key of a target under the request's own host, or `None` if no route enforces its guard.
     fn key(&self, host: &str, target: &[u8], headers: &HeaderMap) -> Option<ResourceKey> {
         let (path, query) = split_query(target);
         let path = normalize(path, PathParameters::Keep).ok()?;
@@ -65,7 +65,7 @@ impl Related {
         route.key.key(&route.upstream.identity, &parts).ok()
     }
 
-    /// The keys of what the route says that the write touches, each once, and without its own.
+    /// Returns the keys of the resources that the route lists as touched, each once, without the write's own key.
     fn touched(&self, request: &Request) -> Vec<ResourceKey> {
         let target = client_target(request);
         let (path, _) = split_query(&target);
@@ -77,7 +77,7 @@ impl Related {
         others(request, keys)
     }
 
-    /// The keys of what a response to the write names in its own origin.
+    /// Returns the keys of the resources that a response names in its own origin.
     fn named(&self, request: &Request, response: &HeaderMap) -> Vec<ResourceKey> {
         let fields = [header::LOCATION, header::CONTENT_LOCATION];
         let references = fields.iter().filter_map(|name| response.get(name)?.to_str().ok());
@@ -92,12 +92,12 @@ impl Related {
 }
 
 impl Writes {
-    /// The resources that the route says that the write touches.
+    /// Returns the resources that the route lists as touched by the write.
     pub(crate) fn touched(&self, request: &Request) -> Vec<ResourceKey> {
         if request.rules().touches.is_empty() { Vec::new() } else { self.related.touched(request) }
     }
 
-    /// Marks what the write touches, and puts these marks under its own. Where that fails nothing is sent.
+    /// Marks the touched resources, and ties these marks to the claim. If that fails, nothing is sent.
     pub(crate) async fn mark_related(
         &self,
         request: &Request,
@@ -130,15 +130,15 @@ impl Writes {
         Err(refusals::write_in_flight(refusals::RETRY_SOON))
     }
 
-    /// Touches what the response to a write names as changed by it (RFC 9111 section 4.4). It is a courtesy: where the
-    /// store fails, the write has happened all the same.
+    /// Touches the resources that the response to a write names as changed (RFC 9111 section 4.4). This is a courtesy:
+    /// if the store fails, the write has happened all the same.
     pub(crate) async fn touch_named(&self, request: &Request, response: &ResponseHeader) {
         if !is_success(response.status) {
             return;
         }
         for key in self.related.named(request, &response.headers) {
             if let Err(error) = self.touch_one(&key).await {
-                tracing::warn!(key = ?key, %error, "what a write has changed beside its target could not be touched");
+                tracing::warn!(key = ?key, %error, "cannot touch a resource that a response names as changed");
             }
         }
     }
@@ -148,12 +148,12 @@ impl Writes {
     }
 }
 
-/// Whether a response tells of a change (RFC 9111 section 4.4: a status that is no error).
+/// Whether a response reports a change (RFC 9111 section 4.4: a status that is no error).
 fn is_success(status: StatusCode) -> bool {
     status.is_success() || status.is_redirection()
 }
 
-/// The host that the door has found the route by.
+/// The host by which the door has found the route.
 fn host(request: &Request) -> &str {
     request.head.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
 }
@@ -165,7 +165,7 @@ fn client_target(request: &Request) -> Cow<'_, [u8]> {
     mapped.map_or(Cow::Borrowed(target), Cow::Owned)
 }
 
-/// Each key once, without that of the request itself.
+/// Returns each key once, without that of the request itself.
 fn others(request: &Request, keys: impl Iterator<Item = ResourceKey>) -> Vec<ResourceKey> {
     let mut others = Vec::new();
     for key in keys {

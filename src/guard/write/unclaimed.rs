@@ -1,4 +1,4 @@
-//! The life of an unclaimed write: it appends rather than replaces, and runs beside others (DESIGN, section 4).
+//! The life of an unclaimed write, which appends rather than replaces and runs beside others (DESIGN, section 4).
 
 use tokio::time::Instant;
 
@@ -24,7 +24,8 @@ use crate::{
 };
 
 impl Writes {
-    /// Handles a write that is judged by nothing: its mark tells all others that the resource may change meanwhile.
+    /// Handles a write without a precondition or a lease id. Its mark shows others that the resource may change
+    /// meanwhile.
     pub(crate) async fn write_unclaimed(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
         let name = name_of(client.head(), request)?;
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
@@ -37,7 +38,7 @@ impl Writes {
     async fn append(&self, request: &Request, body: &Body, attempt: &mut KeyedWrite) -> Result<Answer, Answer> {
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
         if !request.rules().etag.is_upstreams_own() {
-            // Those that could not be read and are ignored (RFC 9110 section 13.1).
+            // The preconditions that could not be read and are ignored (RFC 9110 section 13.1).
             remove_conditions(&mut head);
         }
         let end = Instant::now() + request.rules().claim_max_wait;
@@ -46,7 +47,7 @@ impl Writes {
         let pass = request.pass().await?;
         let claim = self.mark_unclaimed(request, &mut standing, end).await?;
         standing.step_aside();
-        // It counts among those that stand in line, and not while it is in flight.
+        // The write counts as a member of the line only while it waits, not while it is in flight.
         drop(standing);
         let claim = self.mark_related(request, &touched, claim).await?;
         let (mut exchange, claim) = self.send(request, claim, head, body).await?;
@@ -56,7 +57,7 @@ impl Writes {
         attempt.answered(status);
         let settled = claim.settle(outcome, None).await;
         drop(pass);
-        // A replay brings the body too, where it is short and comes at once.
+        // A replay also carries the body if it is short and arrives at once.
         let begun = if attempt.is_named() {
             let read = read_whole(
                 &mut exchange,
@@ -75,7 +76,7 @@ impl Writes {
         Answer::read_so_far(answer, begun, exchange).await
     }
 
-    /// Puts the mark in beside whatever else is in flight or in doubt, after the turns of those that came before.
+    /// Adds the mark beside all other writes in flight or in doubt, after the turns of those that came before.
     async fn mark_unclaimed(
         &self,
         request: &Request,

@@ -39,7 +39,7 @@ async fn assert_first_bytes_pass(client: &mut Connection, stream: &mut Held, hea
 
 /// How often the log has told of this key.
 fn told(proxy: &Proxy, key: &str) -> usize {
-    let said_once = |line: &&str| line.contains("this is said once") && line.contains(&format!("{key} "));
+    let said_once = |line: &&str| line.contains("this is logged once") && line.contains(&format!("{key} "));
     proxy.log().lines().filter(said_once).count()
 }
 
@@ -109,7 +109,7 @@ async fn p22_the_first_byte_is_not_held_back_where_tags_are_not_made_of_bodies()
         let proxy = setup.route("hash_max = \"1MiB\"").start().await;
         let (mut client, mut held) = begin(&backend, proxy.addr(), &[]).await;
         assert_first_bytes_pass(&mut client, &mut held, KNOWN, &"x".repeat(HALF)).await;
-        assert_eq!(proxy.log().matches("this is said once").count(), 0, "{source}");
+        assert_eq!(proxy.log().matches("this is logged once").count(), 0, "{source}");
     }
 }
 
