@@ -54,15 +54,15 @@ pub(super) struct Caller(pub(super) Arc<str>);
 
 /// Serves forever. Must be called on a runtime.
 pub(super) async fn serve(socket: AdminSocket, router: Router) -> io::Result<()> {
-    let mut desk = AdminConnections { router, lines: Vec::new(), spares: Spares::default() };
-    desk.spares.refill();
+    let mut connections = AdminConnections { router, lines: Vec::new(), spares: Spares::default() };
+    connections.spares.refill();
     match socket {
         AdminSocket::Tcp(listener) => {
             let listener = TcpListener::from_std(listener)?;
             loop {
                 match listener.accept().await {
-                    Ok((stream, peer)) => desk.connect(stream, peer.to_string()),
-                    Err(error) => desk.make_room(&error).await,
+                    Ok((stream, peer)) => connections.connect(stream, peer.to_string()),
+                    Err(error) => connections.make_room(&error).await,
                 }
             }
         }
@@ -72,9 +72,9 @@ pub(super) async fn serve(socket: AdminSocket, router: Router) -> io::Result<()>
                 match listener.accept().await {
                     Ok((stream, _)) => {
                         let user = stream.peer_cred().map_or_else(|_| "?".to_owned(), |peer| peer.uid().to_string());
-                        desk.connect(stream, format!("user {user}"));
+                        connections.connect(stream, format!("user {user}"));
                     }
-                    Err(error) => desk.make_room(&error).await,
+                    Err(error) => connections.make_room(&error).await,
                 }
             }
         }

@@ -1,12 +1,9 @@
 //! The client of a request, as a seam: a pingora session, or a simulated client.
 
-use std::pin::Pin;
-
 use bytes::Bytes;
 use pingora::http::RequestHeader;
 
-/// A future that waits for the other side of a seam.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+use crate::box_future::BoxFuture;
 
 /// The client of one request, whose head has arrived.
 pub trait Client: Send {

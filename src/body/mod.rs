@@ -10,9 +10,10 @@ mod client;
 mod receive;
 mod spool;
 
+pub use crate::box_future::BoxFuture;
 pub use bodies::Bodies;
 pub use budget::{BodyBudget, MemoryUse, Share};
-pub use client::{BoxFuture, Client};
+pub use client::Client;
 pub(crate) use receive::content_length;
 pub use receive::{BodyLimits, ReceiveError, receive};
 

@@ -59,7 +59,7 @@ struct Doors {
     stop: watch::Sender<Stop>,
     hangups: Hangups,
     control: Option<UnixListener>,
-    desk: Option<BoundAdmin>,
+    admin_listener: Option<BoundAdmin>,
     listeners: Listeners,
 }
 
@@ -70,13 +70,13 @@ impl Doors {
         let listeners = Listeners::inherit_or_bind(&config.server.listen);
         let listeners = listeners.map_err(|error| (error.into(), Exit::Unavailable))?.secured(tls);
         let control = config.server.control_socket.as_deref().map(control::bind).transpose().map_err(failed)?;
-        let desk = BoundAdmin::open(config)?;
+        let admin_listener = BoundAdmin::open(config)?;
         announce(config, &listeners);
         warn_of_others(config, &listeners);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let signals = runtime.block_on(async { Ok((signals::watch()?, Hangups::watch()?)) });
         let (stop, hangups) = signals.map_err(failed)?;
-        Ok(Self { runtime, stop, hangups, control, desk, listeners })
+        Ok(Self { runtime, stop, hangups, control, admin_listener, listeners })
     }
 }
 
@@ -139,10 +139,10 @@ fn serve(
     doors: Doors,
     signer: Option<Signer>,
 ) -> Result<(), Box<dyn Error>> {
-    let Doors { runtime, stop, hangups, control, desk, listeners } = doors;
+    let Doors { runtime, stop, hangups, control, admin_listener, listeners } = doors;
     runtime.block_on(async {
         let store = store::open(&config.store).await?;
-        let activity = desk.as_ref().map(|_| Arc::<Activity>::default());
+        let activity = admin_listener.as_ref().map(|_| Arc::<Activity>::default());
         let live = live(config, &store, signer, activity.clone()).await?;
         let counting = tokio::spawn(store::census::count_records(Arc::clone(&store.store)));
         let store_for_reloads = Arc::clone(&store.store);
@@ -152,11 +152,11 @@ fn serve(
         if let Some(control) = control {
             tokio::spawn(control::serve(control, reloader));
         }
-        if let (Some(desk), Some(activity)) = (desk, &activity) {
+        if let (Some(admin_listener), Some(activity)) = (admin_listener, &activity) {
             let (live, activity) = (Arc::clone(&live), Arc::clone(activity));
             let listeners = listeners.addresses().collect();
             let metrics = Box::new(telemetry::metrics::prometheus_text);
-            desk.serve(admin::Subject { live, activity, listeners, stop: stop.subscribe(), metrics })?;
+            admin_listener.serve(admin::Subject { live, activity, listeners, stop: stop.subscribe(), metrics })?;
         }
         let gateway = Gateway::new(live).noting(activity);
         server::run(listeners, &config.server, gateway, stop.subscribe()).await?;

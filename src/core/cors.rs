@@ -6,17 +6,21 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
+use super::lease::field_names::{
+    FENCING_TOKEN, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_HOLDER, LEASE_ID, LEASE_TIME, PROPOSED_LEASE_ID,
+};
+
 /// Response fields of the proxy that a page must be able to read.
 const EXPOSED: [&str; 4] = ["ETag", "Retry-After", "Proxy-Status", "Idempotent-Replayed"];
 /// Like [`EXPOSED`], but only on routes with leases.
 const EXPOSED_OF_LEASES: [&str; 5] =
-    ["Lease-Id", "Lease-Duration", "Lease-Time", "Fencing-Token", "Preference-Applied"];
+    [LEASE_ID.title, LEASE_DURATION.title, LEASE_TIME.title, FENCING_TOKEN.title, "Preference-Applied"];
 /// Request fields of the proxy that a page must be able to send.
 const ALLOWED: [&str; 7] =
     ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Prefer", "Idempotency-Key"];
 /// Like [`ALLOWED`], but only on routes with leases.
 const ALLOWED_OF_LEASES: [&str; 5] =
-    ["Lease-Id", "Proposed-Lease-Id", "Lease-Duration", "Lease-Holder", "Lease-Break-Period"];
+    [LEASE_ID.title, PROPOSED_LEASE_ID.title, LEASE_DURATION.title, LEASE_HOLDER.title, LEASE_BREAK_PERIOD.title];
 /// The methods of lease operations.
 const METHODS_OF_LEASES: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 

@@ -16,6 +16,8 @@
 
 use http::{HeaderMap, HeaderName, header};
 
+use super::lease::field_names;
+
 /// The fields in which backends look for a method that overrides the one of the request.
 pub static METHOD_FIELDS: [HeaderName; 3] = [
     HeaderName::from_static("x-http-method"),
@@ -78,7 +80,7 @@ pub static TABLE: [FieldRule; 48] = [
     judged("destination", Remover::Nobody),
     FieldRule { is_judged: false, ..judged("expect", Remover::Guard) },
     written("forwarded", FieldWriter::Both),
-    written("fencing-token", FieldWriter::Proxy),
+    written(field_names::FENCING_TOKEN.lower, FieldWriter::Proxy),
     of_hop("http2-settings"),
     FieldRule { writer: FieldWriter::Both, ..judged("host", Remover::Nobody) },
     judged("if-match", Remover::Verdict),
@@ -89,15 +91,15 @@ pub static TABLE: [FieldRule; 48] = [
     judged("if-*", Remover::Nobody),
     judged("idempotency-key", Remover::Nobody),
     of_hop("keep-alive"),
-    judged("lease-id", Remover::Guard),
-    judged("lease-duration", Remover::Guard),
-    judged("lease-holder", Remover::Guard),
-    judged("lease-break-period", Remover::Guard),
+    judged(field_names::LEASE_ID.lower, Remover::Guard),
+    judged(field_names::LEASE_DURATION.lower, Remover::Guard),
+    judged(field_names::LEASE_HOLDER.lower, Remover::Guard),
+    judged(field_names::LEASE_BREAK_PERIOD.lower, Remover::Guard),
     judged("lease-*", Remover::Nobody),
     judged("origin", Remover::Nobody),
     of_hop("proxy-authorization"),
     of_hop("proxy-connection"),
-    judged("proposed-lease-id", Remover::Guard),
+    judged(field_names::PROPOSED_LEASE_ID.lower, Remover::Guard),
     judged("prefer", Remover::Nobody),
     judged("range", Remover::Verdict),
     of_hop("te"),

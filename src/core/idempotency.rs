@@ -20,6 +20,7 @@ use thiserror::Error;
 use super::{
     credentials::signer,
     fields::ends_at_hop,
+    parts_hash::PartsHasher,
     refusal::{Code, Refusal},
     steps::Outcome,
 };
@@ -143,10 +144,9 @@ impl Fingerprint {
     /// Every field that may go on to the backend counts, since only the backend can interpret it. A signature covers
     /// the date of its request, so in a signed request the fields of the attempt count as well.
     pub fn of(target: &[u8], headers: &HeaderMap, body: &blake3::Hash) -> Self {
-        let mut hasher = blake3::Hasher::new();
-        let mut add = |bytes: &[u8]| {
-            hasher.update(&(bytes.len() as u64).to_le_bytes());
-            hasher.update(bytes);
+        let mut hasher = PartsHasher::default();
+        let mut add = |part: &[u8]| {
+            hasher.add(part);
         };
         add(target);
         add(body.as_bytes());
@@ -162,7 +162,7 @@ impl Fingerprint {
                 add(value.as_bytes());
             }
         }
-        Self(*hasher.finalize().as_bytes())
+        Self(hasher.hash())
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::core::{
-    lease::{Acquire, Action, Denied, Done, LeaseDuration, LeaseId, UseDenied},
+    lease::{Acquire, Action, Denied, Done, LeaseDuration, LeaseId, UseDenied, field_names::LEASE_ID},
     policy::{Dialect, GuardRules, LeaseRules},
     precondition::Preconditions,
     quirks::Quirks,
@@ -307,7 +307,7 @@ pub trait Grammar: Sync {
 
     /// The field that presents a lease, as it is usually written.
     fn lease_field(&self) -> &'static str {
-        "Lease-Id"
+        LEASE_ID.title
     }
 
     /// The document that tells a client of a refusal. `random` makes the number of the answer, if it has one.

@@ -26,7 +26,7 @@ pub struct Gate {
     writes: InFlight,
     state: AtomicU8,
     /// Whether callers behind the gate that wait for something else must give up.
-    hurried: AtomicBool,
+    waiters_are_cancelled: AtomicBool,
     changed: Notify,
     /// The latest time at which a write with unknown outcome may still be applied, if no record shows that doubt.
     in_doubt_until: Mutex<Option<Instant>>,
@@ -78,10 +78,10 @@ impl Gate {
     }
 
     /// Waits until callers that wait for something else must give up: the route gets other rules, or the process ends.
-    pub async fn hurried(&self) {
+    pub async fn waiters_cancelled(&self) {
         loop {
             let changed = self.changed.notified();
-            if self.is_hurried() {
+            if self.has_cancelled_waiters() {
                 return;
             }
             changed.await;
@@ -89,13 +89,13 @@ impl Gate {
     }
 
     /// Whether callers must stop waiting.
-    pub fn is_hurried(&self) -> bool {
-        self.hurried.load(Ordering::SeqCst)
+    pub fn has_cancelled_waiters(&self) -> bool {
+        self.waiters_are_cancelled.load(Ordering::SeqCst)
     }
 
     /// Makes callers that wait for something else give up.
     pub(crate) fn cancel_waiters(&self) {
-        self.hurried.store(true, Ordering::SeqCst);
+        self.waiters_are_cancelled.store(true, Ordering::SeqCst);
         self.changed.notify_waiters();
     }
 
@@ -112,7 +112,7 @@ impl Gate {
 
     /// Turns away all waiting and future callers.
     pub(crate) fn retire(&self) {
-        self.hurried.store(true, Ordering::SeqCst);
+        self.waiters_are_cancelled.store(true, Ordering::SeqCst);
         self.turn(RETIRED);
     }
 

@@ -23,7 +23,7 @@ use arc_swap::ArcSwap;
 use crate::{
     config::{Config, Route},
     core::route::RouteTable,
-    drain::{Gate, Gates, InFlight},
+    drain::{Gate, InFlight},
     guard::Guard,
     routing::table::table,
     telemetry::metrics,
@@ -37,7 +37,6 @@ pub struct Serving {
     pub table: RouteTable,
     /// The guard of all guarded routes.
     pub guards: Arc<Guard>,
-    pub(crate) gates: Gates,
     /// Routes of earlier generations on which writes are still under way that no record shows.
     pub(crate) lingering: Vec<(Arc<Route>, Arc<Gate>)>,
 }
@@ -49,7 +48,7 @@ impl Serving {
         if let Some(metrics) = metrics::get() {
             metrics.begin_at_zero(config.routes.iter().map(|route| route.name.as_str()));
         }
-        Self { table: table(&config.routes), gates: guards.gates(), guards, lingering: Vec::new(), config }
+        Self { table: table(&config.routes), guards, lingering: Vec::new(), config }
     }
 
     /// Returns the routes, in the order of the file.
@@ -91,7 +90,7 @@ impl Live {
     /// Marks the process as ending: clients that wait for a lease are answered, and no connection is kept.
     pub fn end(&self) {
         self.ends.store(true, Ordering::SeqCst);
-        self.serving().gates.iter().for_each(|gate| gate.cancel_waiters());
+        self.serving().guards.gates().iter().for_each(|gate| gate.cancel_waiters());
     }
 
     /// Whether the process is ending.

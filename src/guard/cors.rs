@@ -26,6 +26,7 @@ use crate::{
     config::Route,
     core::{
         cors::{self, is_granted},
+        parts_hash::PartsHasher,
         policy::GuardRules,
     },
     routing::GuardedRequest,
@@ -76,12 +77,7 @@ impl Origins {
 fn name_of(route: &Route, request: &HeaderMap) -> Option<[u8; 32]> {
     let origin = request.get(header::ORIGIN)?.as_bytes();
     let host = request.get(header::HOST).map_or(&[][..], HeaderValue::as_bytes);
-    let mut hasher = blake3::Hasher::new();
-    for part in [route.name.as_bytes(), host, origin] {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part);
-    }
-    Some(*hasher.finalize().as_bytes())
+    Some(PartsHasher::default().add(route.name.as_bytes()).add(host).add(origin).hash())
 }
 
 /// Answers to pages of other origins under one configuration.

@@ -155,8 +155,8 @@ impl Guard {
     }
 
     /// The gates of its routes.
-    pub(crate) fn gates(&self) -> Gates {
-        Arc::clone(&self.gates)
+    pub(crate) const fn gates(&self) -> &Gates {
+        &self.gates
     }
 
     /// The route of a request, and its gate.

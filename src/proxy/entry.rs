@@ -143,8 +143,8 @@ pub(super) async fn guard(
     session.req_header_mut().remove_header(&header::UPGRADE);
     context.entry.route = Some(Arc::clone(&request.route));
     context.entry.key = Some(request.key.clone());
-    let trail = context.entry.trail.clone();
-    stream_info::along(trail.as_ref(), handle(serving, request, session, context)).await
+    let info = context.entry.info.clone();
+    stream_info::along(info.as_ref(), handle(serving, request, session, context)).await
 }
 
 /// Lets the guard answer a request, and sends the answer.
@@ -155,7 +155,7 @@ async fn handle(
     context: &mut Context,
 ) -> pingora::Result<()> {
     let answer = serving.guards.handle(session, request).await?;
-    if serving.gates.get(request.route_index).is_some_and(|gate| gate.is_hurried()) {
+    if serving.guards.gates().get(request.route_index).is_some_and(|gate| gate.has_cancelled_waiters()) {
         end_connection(session);
     }
     let dialect = request.route.guard.as_ref().map_or_else(Dialect::default, |guard| guard.dialect);
@@ -172,7 +172,7 @@ async fn pass_gate(serving: &Serving, door: &Door, session: &Session) -> Result<
         Door::Pass { route_index, .. } | Door::Observed { route_index, .. } => (*route_index, false),
         Door::Refuse { .. } => return Ok(None),
     };
-    match (serving.gates.get(route_index), serving.routes().get(route_index)) {
+    match (serving.guards.gates().get(route_index), serving.routes().get(route_index)) {
         (Some(gate), Some(_)) if writes && is_guarded => gate.opened().await.map(|()| None),
         (Some(gate), Some(route)) if writes => gate.enter_unmarked(route.upstream.late_max).await.map(Some),
         _ => Ok(None),

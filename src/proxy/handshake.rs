@@ -11,7 +11,10 @@ use http::StatusCode;
 use pingora::{Error, ErrorType, http::RequestHeader};
 
 use crate::{
-    core::fields::{self, Remover},
+    core::{
+        fields::{self, Remover},
+        lease::field_names::FENCING_TOKEN,
+    },
     routing::{GuardedRequest, Tunnel},
     upstream::fields::FieldsOfHead as _,
 };
@@ -33,7 +36,7 @@ pub struct Handshake {
 pub(super) fn request_to_upstream(handshake: &Handshake, request: &mut RequestHeader) -> pingora::Result<()> {
     request.remove_all(|name| fields::of(name.as_str()).is_some_and(|field| field.remover == Remover::Verdict));
     match handshake.tunnel.fence {
-        Some(fence) => request.insert_header("Fencing-Token", fence.0),
+        Some(fence) => request.insert_header(FENCING_TOKEN.title, fence.0),
         None => Ok(()),
     }
 }

@@ -69,7 +69,7 @@ impl PeerFinder {
                 }
                 let is_tls = upstream.tls.is_some();
                 context.watch =
-                    ExchangeWatch::begin_for(context.entry.trail.clone(), name, is_tls, Some(address.clone()));
+                    ExchangeWatch::begin_for(context.entry.info.clone(), name, is_tls, Some(address.clone()));
                 context.entry.server = Some(address);
                 return Ok(Box::new(peer));
             }

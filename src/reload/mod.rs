@@ -144,7 +144,8 @@ impl Reloader {
             return Err(NotReloaded::Untrusted(plan.untrusted));
         }
         let signer = signer(&config)?;
-        let before = old.config.routes.iter().cloned().zip(old.gates.iter().cloned()).chain(lingering).collect();
+        let before =
+            old.config.routes.iter().cloned().zip(old.guards.gates().iter().cloned()).chain(lingering).collect();
         let closed = Closed::close(before, &plan);
         self.settle(&closed, &config, force).await?;
         if let Some(tls) = self.tls.as_ref().filter(|_| !config.server.tls.certificates.is_empty()) {

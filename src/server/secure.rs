@@ -29,7 +29,7 @@ pub(super) struct Secure<A> {
 }
 
 impl<A> Secure<A> {
-    /// Serves the same connections as the entrance without TLS.
+    /// Serves the same connections as protocol detection without TLS.
     pub(super) fn new(connections: Arc<Connections<A>>, tls: Arc<Downstream>) -> Self {
         Self { connections, tls }
     }

@@ -44,7 +44,7 @@ pub struct AccessEntry {
     /// The server that received the request, the last one if there were several.
     pub server: Option<address::Address>,
     /// The notes on the request, if any are made.
-    pub trail: Option<Arc<StreamInfo>>,
+    pub info: Option<Arc<StreamInfo>>,
     /// How long the request took; set at its end, before it is logged and measured.
     pub total: Duration,
     /// How long the request waited for other writes on its resource, if it took a claim; set at its end.
@@ -155,7 +155,7 @@ fn fields(
     if let Some(client) = exchange.client {
         field("client", Address(client));
     }
-    if let Some(id) = entry.trail.as_ref().and_then(|trail| trail.trace.id()) {
+    if let Some(id) = entry.info.as_ref().and_then(|info| info.trace.id()) {
         field("trace_id", Word(&id));
     }
 }
@@ -179,7 +179,7 @@ fn record(entry: &AccessEntry, exchange: &ClientExchange<'_>) {
         received_bytes = exchange.received_bytes,
         sent_bytes = exchange.sent_bytes,
         client = exchange.client.map(tracing::field::display),
-        trace_id = entry.trail.as_ref().and_then(|trail| trail.trace.id()),
+        trace_id = entry.info.as_ref().and_then(|info| info.trace.id()),
     );
 }
 

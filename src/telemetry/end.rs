@@ -20,17 +20,17 @@ use crate::{config::Word as _, core::refusal::Code};
 /// Begins the notes on a request with these header fields.
 pub fn begin(entry: &mut AccessEntry, headers: &HeaderMap) {
     if is_on() {
-        entry.trail = Some(Arc::new(StreamInfo::new(Trace::begin(headers))));
+        entry.info = Some(Arc::new(StreamInfo::new(Trace::begin(headers))));
     }
 }
 
 /// Records the end of a request in its entry, the metrics, its span and the log.
 pub fn end(entry: &mut AccessEntry, exchange: &ClientExchange<'_>) {
-    let Some(trail) = entry.trail.clone() else { return };
-    entry.total = trail.started.elapsed();
-    entry.claim_wait = trail.claim_wait();
-    entry.upstream_time = trail.upstream_time();
-    entry.server = entry.server.take().or_else(|| trail.server());
+    let Some(info) = entry.info.clone() else { return };
+    entry.total = info.started.elapsed();
+    entry.claim_wait = info.claim_wait();
+    entry.upstream_time = info.upstream_time();
+    entry.server = entry.server.take().or_else(|| info.server());
     if let Some(metrics) = metrics::get() {
         metrics.request(&EndedRequest {
             method: exchange.method,
@@ -45,7 +45,7 @@ pub fn end(entry: &mut AccessEntry, exchange: &ClientExchange<'_>) {
             metrics.lease(&route.name, "lost");
         }
     }
-    trail.trace.end(|| describe(entry, exchange));
+    info.trace.end(|| describe(entry, exchange));
     if access::enabled() {
         access::write(entry, exchange);
     }

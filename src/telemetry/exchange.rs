@@ -24,7 +24,7 @@ pub struct ExchangeWatch(Option<Box<WatchedExchange>>);
 
 #[derive(Debug)]
 struct WatchedExchange {
-    trail: Option<Arc<StreamInfo>>,
+    info: Option<Arc<StreamInfo>>,
     step: Option<Step>,
     /// The method, once the request has been made.
     method: Option<Method>,
@@ -46,12 +46,12 @@ impl ExchangeWatch {
         if is_on() { Self::begin_for(current(), server, is_tls, address) } else { Self(None) }
     }
 
-    /// Watches an exchange on behalf of the request with this trail.
-    pub fn begin_for(trail: Option<Arc<StreamInfo>>, server: &str, is_tls: bool, address: Option<Address>) -> Self {
-        if trail.is_none() && metrics::get().is_none() {
+    /// Watches an exchange on behalf of the request with this stream info.
+    pub fn begin_for(info: Option<Arc<StreamInfo>>, server: &str, is_tls: bool, address: Option<Address>) -> Self {
+        if info.is_none() && metrics::get().is_none() {
             return Self(None);
         }
-        let mut step = trail.as_ref().map(Step::exchange).filter(Step::is_recorded);
+        let mut step = info.as_ref().map(Step::exchange).filter(Step::is_recorded);
         if let Some(step) = &mut step {
             let (host, port) = host_and_port(server);
             step.set(define::SERVER, host.to_owned());
@@ -61,7 +61,7 @@ impl ExchangeWatch {
             }
         }
         let (server, started) = (server.to_owned(), Instant::now());
-        Self(Some(Box::new(WatchedExchange { trail, step, method: None, server, is_tls, address, started })))
+        Self(Some(Box::new(WatchedExchange { info, step, method: None, server, is_tls, address, started })))
     }
 
     /// Notes the method of the request.
@@ -77,7 +77,7 @@ impl ExchangeWatch {
     /// Returns the trace fields for the server: `traceparent`, and `tracestate` if there is one. `None` if the fields
     /// of the client are passed on.
     pub fn trace_fields(&self) -> Option<(String, Option<String>)> {
-        self.0.as_ref()?.trail.as_ref()?.trace.to_server()
+        self.0.as_ref()?.info.as_ref()?.trace.to_server()
     }
 
     /// Notes that the head of the response has arrived.
@@ -97,10 +97,10 @@ impl ExchangeWatch {
 
 impl WatchedExchange {
     fn end(self, status: Result<u16, &'static str>) {
-        let Self { trail, step, method, server, is_tls, address, started } = self;
+        let Self { info, step, method, server, is_tls, address, started } = self;
         let took: Duration = started.elapsed();
-        if let Some(trail) = trail {
-            trail.exchanged(address, took);
+        if let Some(info) = info {
+            info.exchanged(address, took);
         }
         if let Some(metrics) = metrics::get() {
             metrics.exchange(&server, is_tls, method.as_ref(), status, took);

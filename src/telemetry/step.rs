@@ -20,7 +20,7 @@ pub struct Step(Option<OpenStep>);
 
 #[derive(Debug)]
 struct OpenStep {
-    trail: Arc<StreamInfo>,
+    info: Arc<StreamInfo>,
     span: Span,
     /// The context that contains the step.
     around: Context,
@@ -32,21 +32,21 @@ impl Step {
         if !are_on() {
             return Self(None);
         }
-        current().map_or(Self(None), |trail| Self::of(&trail, name, SpanKind::Internal))
+        current().map_or(Self(None), |info| Self::of(&info, name, SpanKind::Internal))
     }
 
     /// Begins the step of an exchange with a server.
-    pub fn exchange(trail: &Arc<StreamInfo>) -> Self {
-        Self::of(trail, "exchange", SpanKind::Client)
+    pub fn exchange(info: &Arc<StreamInfo>) -> Self {
+        Self::of(info, "exchange", SpanKind::Client)
     }
 
-    fn of(trail: &Arc<StreamInfo>, name: &'static str, kind: SpanKind) -> Self {
-        let (Some((_, tracer)), Some(mut recording)) = (TRACER.get(), trail.trace.lock()) else { return Self(None) };
+    fn of(info: &Arc<StreamInfo>, name: &'static str, kind: SpanKind) -> Self {
+        let (Some((_, tracer)), Some(mut recording)) = (TRACER.get(), info.trace.lock()) else { return Self(None) };
         let span = tracer.build_with_context(SpanBuilder::from_name(name).with_kind(kind), &recording.parent);
         let own = Context::new().with_remote_span_context(span.span_context().clone());
         let around = std::mem::replace(&mut recording.parent, own);
         drop(recording);
-        Self(Some(OpenStep { trail: Arc::clone(trail), span, around }))
+        Self(Some(OpenStep { info: Arc::clone(info), span, around }))
     }
 
     /// Sets an attribute of the step.
@@ -72,9 +72,9 @@ impl Step {
 
 impl Drop for Step {
     fn drop(&mut self) {
-        let Some(OpenStep { trail, mut span, around }) = self.0.take() else { return };
+        let Some(OpenStep { info, mut span, around }) = self.0.take() else { return };
         span.end();
-        if let Some(mut recording) = trail.trace.lock() {
+        if let Some(mut recording) = info.trace.lock() {
             recording.parent = around;
         }
     }

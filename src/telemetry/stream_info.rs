@@ -4,7 +4,7 @@
 //!
 //! *Why are the notes kept beside the task, and not passed on?* A probe in the guard, an exchange below it and the
 //! settlement after it all make notes, and have nothing else in common. All are polled inside the task of the request,
-//! so they find its trail there. If nothing is observed there is no trail, and a note costs only the look for it.
+//! so they find its stream info there. If nothing is observed there is no stream info, and a note costs only the look for it.
 
 use std::{
     sync::{
@@ -21,7 +21,7 @@ use crate::core::address::Address;
 const NOTHING: u64 = u64::MAX;
 
 tokio::task_local! {
-    static TRAIL: Arc<StreamInfo>;
+    static STREAM_INFO: Arc<StreamInfo>;
 }
 
 /// The notes of one request.
@@ -87,26 +87,26 @@ fn read(total: &AtomicU64) -> Option<Duration> {
     (nanoseconds != NOTHING).then(|| Duration::from_nanos(nanoseconds))
 }
 
-/// Runs `work` on behalf of the request with this trail.
-pub async fn along<T>(trail: Option<&Arc<StreamInfo>>, work: impl Future<Output = T>) -> T {
-    match trail {
-        Some(trail) => TRAIL.scope(Arc::clone(trail), work).await,
+/// Runs `work` on behalf of the request with this stream info.
+pub async fn along<T>(info: Option<&Arc<StreamInfo>>, work: impl Future<Output = T>) -> T {
+    match info {
+        Some(info) => STREAM_INFO.scope(Arc::clone(info), work).await,
         None => work.await,
     }
 }
 
 /// Waits for other writes, on behalf of a request that takes a claim.
 pub async fn waiting<T>(wait: impl Future<Output = T>) -> T {
-    let Some(trail) = current() else { return wait.await };
+    let Some(info) = current() else { return wait.await };
     let started = Instant::now();
     let waited = wait.await;
-    trail.waited_for_claim(started.elapsed());
+    info.waited_for_claim(started.elapsed());
     waited
 }
 
-/// Returns the trail of the request on whose behalf the caller runs.
+/// Returns the stream info of the request on whose behalf the caller runs.
 pub fn current() -> Option<Arc<StreamInfo>> {
-    TRAIL.try_with(Arc::clone).ok()
+    STREAM_INFO.try_with(Arc::clone).ok()
 }
 
 #[cfg(test)]
@@ -115,17 +115,17 @@ mod tests {
 
     #[tokio::test]
     async fn notes_reach_the_trail_of_the_task_they_were_made_in() {
-        let trail = Arc::new(StreamInfo::new(Trace::none()));
-        assert_eq!((trail.claim_wait(), trail.upstream_time()), (None, None));
-        along(Some(&trail), async {
-            let noted = current().expect("there is a trail");
+        let info = Arc::new(StreamInfo::new(Trace::none()));
+        assert_eq!((info.claim_wait(), info.upstream_time()), (None, None));
+        along(Some(&info), async {
+            let noted = current().expect("there is a info");
             noted.waited_for_claim(Duration::ZERO);
             noted.exchanged(None, Duration::from_millis(2));
             noted.exchanged(None, Duration::from_millis(3));
         })
         .await;
-        assert_eq!(trail.claim_wait(), Some(Duration::ZERO));
-        assert_eq!(trail.upstream_time(), Some(Duration::from_millis(5)));
+        assert_eq!(info.claim_wait(), Some(Duration::ZERO));
+        assert_eq!(info.upstream_time(), Some(Duration::from_millis(5)));
         assert!(current().is_none());
     }
 }

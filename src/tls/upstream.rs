@@ -9,6 +9,7 @@ use pingora::{
 };
 
 use super::Pair;
+use crate::core::parts_hash::PartsHasher;
 
 /// The TLS settings for connections to the servers of an upstream. The certificate of a server is always checked.
 pub struct UpstreamTls {
@@ -74,10 +75,9 @@ impl UpstreamTls {
 }
 
 fn pool(name: Option<&str>, authorities: &[CertificateDer<'static>], identity: Option<&Pair>) -> u64 {
-    let mut hasher = blake3::Hasher::new();
+    let mut hasher = PartsHasher::default();
     let mut add = |part: &[u8]| {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part);
+        hasher.add(part);
     };
     add(name.unwrap_or_default().as_bytes());
     for authority in authorities {
@@ -88,8 +88,7 @@ fn pool(name: Option<&str>, authorities: &[CertificateDer<'static>], identity: O
     for certificate in identity.into_iter().flat_map(Pair::chain) {
         add(certificate);
     }
-    let hash = hasher.finalize();
-    hash.as_bytes().iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+    hasher.hash().iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ use super::{
     time::StoreTime,
 };
 
+pub mod field_names;
 mod holder;
 mod id;
 mod step;

@@ -11,6 +11,8 @@
 
 use http::HeaderName;
 
+use crate::core::lease::field_names;
+
 mod answer;
 mod call;
 mod read;
@@ -20,15 +22,15 @@ pub use call::{DEFAULTS, DEMANDS, Native, QUIRKS, call, problem};
 pub use read::{presented_id, read, read_on_get, wait};
 
 /// The id of a lease: proves it on every request that uses it.
-pub const LEASE_ID: HeaderName = HeaderName::from_static("lease-id");
+pub const LEASE_ID: HeaderName = HeaderName::from_static(field_names::LEASE_ID.lower);
 /// How long a lease is wanted for: seconds, or `infinite`.
-pub const LEASE_DURATION: HeaderName = HeaderName::from_static("lease-duration");
+pub const LEASE_DURATION: HeaderName = HeaderName::from_static(field_names::LEASE_DURATION.lower);
 /// The number that grows with every grant.
-pub const FENCING_TOKEN: HeaderName = HeaderName::from_static("fencing-token");
-const LEASE_HOLDER: HeaderName = HeaderName::from_static("lease-holder");
-const LEASE_TIME: HeaderName = HeaderName::from_static("lease-time");
-const LEASE_BREAK_PERIOD: HeaderName = HeaderName::from_static("lease-break-period");
-const PROPOSED_LEASE_ID: HeaderName = HeaderName::from_static("proposed-lease-id");
+pub const FENCING_TOKEN: HeaderName = HeaderName::from_static(field_names::FENCING_TOKEN.lower);
+const LEASE_HOLDER: HeaderName = HeaderName::from_static(field_names::LEASE_HOLDER.lower);
+const LEASE_TIME: HeaderName = HeaderName::from_static(field_names::LEASE_TIME.lower);
+const LEASE_BREAK_PERIOD: HeaderName = HeaderName::from_static(field_names::LEASE_BREAK_PERIOD.lower);
+const PROPOSED_LEASE_ID: HeaderName = HeaderName::from_static(field_names::PROPOSED_LEASE_ID.lower);
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 

@@ -8,6 +8,7 @@ use moka::sync::Cache;
 use crate::core::{
     credentials::{signer, signer_of},
     lease::PrincipalName,
+    parts_hash::PartsHasher,
     record::VariantName,
     resource::{KeyDigest, ResourceKey},
     time::StoreTime,
@@ -76,19 +77,18 @@ fn identity(
     certificate: Option<&[u8]>,
     by_name: bool,
 ) -> [u8; 16] {
-    let mut hasher = blake3::Hasher::new();
+    let mut hasher = PartsHasher::default();
     for name in identity_headers {
         for value in headers.get_all(name) {
-            update(&mut hasher, name.as_str().as_bytes());
+            hasher.add(name.as_str().as_bytes());
             let signer = (by_name && *name == header::AUTHORIZATION).then(|| signer_of(value.as_bytes())).flatten();
-            update(&mut hasher, signer.unwrap_or(value.as_bytes()));
+            hasher.add(signer.unwrap_or(value.as_bytes()));
         }
     }
     if let Some(certificate) = certificate {
-        update(&mut hasher, CERTIFICATE);
-        update(&mut hasher, certificate);
+        hasher.add(CERTIFICATE).add(certificate);
     }
-    half(&hasher.finalize())
+    hasher.half()
 }
 
 fn variant(principal: [u8; 16], key: &ResourceKey, target: &[u8], headers: &HeaderMap) -> VariantName {
@@ -97,12 +97,6 @@ fn variant(principal: [u8; 16], key: &ResourceKey, target: &[u8], headers: &Head
     // length, and none of the others contains the zero octet between them.
     let parts = [&principal, &key.digest(), target, b"\0", field(header::HOST), b"\0", field(header::ORIGIN)];
     VariantName(half(&blake3::hash(&parts.concat())))
-}
-
-/// Adds bytes with their length before them, so that different lists of fields never give the same input.
-fn update(hasher: &mut blake3::Hasher, bytes: &[u8]) {
-    hasher.update(&(bytes.len() as u64).to_le_bytes());
-    hasher.update(bytes);
 }
 
 fn half(hash: &blake3::Hash) -> [u8; 16] {

@@ -6,6 +6,7 @@ use pingora::http::RequestHeader;
 use super::responses::selecting_fields;
 use crate::{
     core::{
+        parts_hash::PartsHasher,
         policy::GuardRules,
         target::{PathParameters, normalize, split_query},
     },
@@ -51,10 +52,9 @@ impl Selection {
         if path == own.as_bytes() && query.is_none() && self.fields.is_empty() {
             return None;
         }
-        let mut hasher = blake3::Hasher::new();
-        let mut update = |bytes: &[u8]| {
-            hasher.update(&(bytes.len() as u64).to_le_bytes());
-            hasher.update(bytes);
+        let mut hasher = PartsHasher::default();
+        let mut update = |part: &[u8]| {
+            hasher.add(part);
         };
         update(path);
         update(query.unwrap_or_default());
@@ -65,7 +65,7 @@ impl Selection {
                 update(value.as_bytes());
             }
         }
-        let [a, b, c, d, ..] = *hasher.finalize().as_bytes();
+        let [a, b, c, d, ..] = hasher.hash();
         Some(u32::from_be_bytes([a, b, c, d]))
     }
 

@@ -61,7 +61,7 @@ impl Leases {
             Some(end) => {
                 // Whoever has its turn waits too, for the lease itself.
                 let turn = self.queues.turn(&request.key, Member::Passing, rules.max_waiters - 1, end);
-                let turn = unless_hurried(request.gate(), turn);
+                let turn = unless_cancelled(request.gate(), turn);
                 match while_client_waits(client, turn).await?.unwrap_or(Err(NoTurn::TimedOut)) {
                     Ok(turn) => Some(turn),
                     Err(no_turn) => return Err(self.refuse_turn(request, rules, action, no_turn).await.into()),
@@ -129,7 +129,7 @@ impl Leases {
                     }
                 }
                 Err(Denied::Held { remaining, .. })
-                    if patience.is_some_and(|end| Instant::now() < end) && !request.gate().is_hurried() =>
+                    if patience.is_some_and(|end| Instant::now() < end) && !request.gate().has_cancelled_waiters() =>
                 {
                     drop((pass, standing.take()));
                     waited = true;
@@ -137,7 +137,7 @@ impl Leases {
                     let change = self.knowledge.records().changed(&request.key, snapshot.revision);
                     // Expiry changes no record: the wait ends by itself when the lease does.
                     let change = timeout(remaining.map_or(left, |remaining| remaining.min(left)), change);
-                    let _ = while_client_waits(client, unless_hurried(request.gate(), change)).await?;
+                    let _ = while_client_waits(client, unless_cancelled(request.gate(), change)).await?;
                 }
                 Err(denied) => return Err(request.grammar().lease_denied(denied).into()),
             }
@@ -228,11 +228,11 @@ fn holder(request: &Request) -> Holder {
 }
 
 /// Waits unless nobody is to wait any more on this route.
-async fn unless_hurried<T>(gate: &Gate, wait: impl Future<Output = T>) -> Option<T> {
+async fn unless_cancelled<T>(gate: &Gate, wait: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
         output = wait => Some(output),
-        () = gate.hurried() => None,
+        () = gate.waiters_cancelled() => None,
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Leases, fresh_id};
 use crate::{
     body::Client,
     core::{
-        lease::{Action, Done, LeaseDuration, LeaseId, Standing, Usage, judge_use},
+        lease::{Action, Done, LeaseDuration, LeaseId, Standing, Usage, field_names::FENCING_TOKEN, judge_use},
         policy::{LeaseRules, Require},
         precondition::{Judgement, TagCondition, judge},
         record::{Revision, Snapshot},
@@ -142,7 +142,7 @@ pub(crate) fn is_upstream_asked_first(request: &Request) -> bool {
 /// Tells the upstream which holder writes: it can refuse one that was overtaken.
 pub(crate) fn send_fence(head: &mut RequestHeader, standing: Standing, fence: Revision) -> pingora::Result<()> {
     match standing {
-        Standing::Holder => head.insert_header("Fencing-Token", fence.0),
+        Standing::Holder => head.insert_header(FENCING_TOKEN.title, fence.0),
         Standing::Unguarded | Standing::Free => Ok(()),
     }
 }

@@ -21,6 +21,7 @@ use crate::{
     body::{Bodies, Body, Client},
     box_future::box_future,
     core::{
+        lease::field_names::FENCING_TOKEN,
         policy::{TagSource, Writers},
         precondition::{Judgement, judge},
         record::{Revision, Snapshot},
@@ -145,7 +146,7 @@ impl Reads {
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
         let mut head = self.upstream_read_head(request, snapshot, &body)?;
         if let Some(fence) = fence {
-            head.insert_header("Fencing-Token", fence.0)?;
+            head.insert_header(FENCING_TOKEN.title, fence.0)?;
         }
         let upstream = request.upstream();
         let ask = async |head| {

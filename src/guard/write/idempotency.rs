@@ -20,6 +20,7 @@ use crate::{
     body::Body,
     core::{
         idempotency::{End, Fingerprint, Progress, REPLAYED, Success, key_of, missing, recognise},
+        parts_hash::PartsHasher,
         policy::Idempotency,
         refusal::{Code, Refusal},
     },
@@ -241,13 +242,9 @@ fn replay(success: Success) -> pingora::Result<Answer> {
 /// Returns the name of a client's write. It depends on all credentials of the client, so another signer under the same
 /// identity counts as another client.
 fn hashed(request: &Request, key: &[u8]) -> KeyName {
-    let mut hasher = blake3::Hasher::new();
     let client = request.sender.principal.name();
-    for part in [&client, request.method.as_str().as_bytes(), request.key.as_str().as_bytes(), key] {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part);
-    }
-    *hasher.finalize().as_bytes()
+    let mut hasher = PartsHasher::default();
+    hasher.add(&client).add(request.method.as_str().as_bytes()).add(request.key.as_str().as_bytes()).add(key).hash()
 }
 
 #[cfg(test)]

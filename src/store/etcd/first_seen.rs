@@ -85,38 +85,38 @@ mod tests {
 
     #[test]
     fn every_read_of_a_revision_counts_from_the_first() {
-        let sights = FirstSeen::new(10);
-        assert_eq!(sights.base(&key(), Revision(1), at(5)), at(5));
-        sights.note(&key(), Revision(1), at(5), &doubted());
-        assert_eq!(sights.base(&key(), Revision(1), at(8)), at(5));
-        assert_eq!(sights.base(&key(), Revision(2), at(8)), at(8));
+        let first_seen = FirstSeen::new(10);
+        assert_eq!(first_seen.base(&key(), Revision(1), at(5)), at(5));
+        first_seen.note(&key(), Revision(1), at(5), &doubted());
+        assert_eq!(first_seen.base(&key(), Revision(1), at(8)), at(5));
+        assert_eq!(first_seen.base(&key(), Revision(2), at(8)), at(8));
     }
 
     #[test]
     fn an_earlier_sight_is_the_better_one() {
-        let sights = FirstSeen::new(10);
-        sights.note(&key(), Revision(1), at(5), &doubted());
-        sights.note(&key(), Revision(1), at(3), &doubted());
-        sights.note(&key(), Revision(1), at(4), &doubted());
-        assert_eq!(sights.base(&key(), Revision(1), at(8)), at(3));
+        let first_seen = FirstSeen::new(10);
+        first_seen.note(&key(), Revision(1), at(5), &doubted());
+        first_seen.note(&key(), Revision(1), at(3), &doubted());
+        first_seen.note(&key(), Revision(1), at(4), &doubted());
+        assert_eq!(first_seen.base(&key(), Revision(1), at(8)), at(3));
     }
 
     #[test]
     fn a_late_answer_does_not_replace_what_is_newer() {
-        let sights = FirstSeen::new(10);
-        sights.note(&key(), Revision(2), at(5), &doubted());
-        sights.note(&key(), Revision(1), at(6), &doubted());
-        assert_eq!(sights.base(&key(), Revision(2), at(8)), at(5));
+        let first_seen = FirstSeen::new(10);
+        first_seen.note(&key(), Revision(2), at(5), &doubted());
+        first_seen.note(&key(), Revision(1), at(6), &doubted());
+        assert_eq!(first_seen.base(&key(), Revision(2), at(8)), at(5));
     }
 
     #[test]
     fn records_without_moments_take_no_room() {
-        let sights = FirstSeen::new(1);
-        sights.note(&key(), Revision(1), at(5), &doubted());
+        let first_seen = FirstSeen::new(1);
+        first_seen.note(&key(), Revision(1), at(5), &doubted());
         let other = ResourceKey::from_text("b");
-        sights.note(&other, Revision(2), at(6), &Record::absent(Revision(0)));
-        assert_eq!(sights.base(&key(), Revision(1), at(8)), at(5));
-        sights.note(&key(), Revision(3), at(7), &Record::absent(Revision(0)));
-        assert_eq!(sights.base(&key(), Revision(3), at(8)), at(8));
+        first_seen.note(&other, Revision(2), at(6), &Record::absent(Revision(0)));
+        assert_eq!(first_seen.base(&key(), Revision(1), at(8)), at(5));
+        first_seen.note(&key(), Revision(3), at(7), &Record::absent(Revision(0)));
+        assert_eq!(first_seen.base(&key(), Revision(3), at(8)), at(8));
     }
 }

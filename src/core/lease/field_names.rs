@@ -1,0 +1,29 @@
+//! The names of the fields of the native lease protocol (DESIGN, section 8).
+
+/// The name of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldName {
+    /// The name in lower case, as programs compare it.
+    pub lower: &'static str,
+    /// The name as people write it.
+    pub title: &'static str,
+}
+
+const fn named(lower: &'static str, title: &'static str) -> FieldName {
+    FieldName { lower, title }
+}
+
+/// The id of a lease, which proves it on every request that uses it.
+pub const LEASE_ID: FieldName = named("lease-id", "Lease-Id");
+/// The id that a holder wants instead.
+pub const PROPOSED_LEASE_ID: FieldName = named("proposed-lease-id", "Proposed-Lease-Id");
+/// How long a lease is wanted, or granted: seconds, or `infinite`.
+pub const LEASE_DURATION: FieldName = named("lease-duration", "Lease-Duration");
+/// What others may see of the holder.
+pub const LEASE_HOLDER: FieldName = named("lease-holder", "Lease-Holder");
+/// How long a broken lease still lasts, in seconds.
+pub const LEASE_TIME: FieldName = named("lease-time", "Lease-Time");
+/// How long the holder of a broken lease has to finish, in seconds.
+pub const LEASE_BREAK_PERIOD: FieldName = named("lease-break-period", "Lease-Break-Period");
+/// The number that grows with every grant.
+pub const FENCING_TOKEN: FieldName = named("fencing-token", "Fencing-Token");
