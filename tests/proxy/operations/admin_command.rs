@@ -68,7 +68,7 @@ async fn what_goes_wrong_is_told_by_text_and_exit_code() {
         (url.as_str(), &["break", "backend:/none"][..], 1, "lease-not-present"),
         (&url, &["break", "backend:/none", "--period", "soon"], 1, "malformed-request"),
         (nowhere, &["list"], 1, "cannot be reached"),
-        ("ftp://a", &["list"], 64, "no address"),
+        ("ftp://a", &["list"], 64, "not the address"),
         (&url, &["forget"], 64, "required"),
         (&url, &["brake", "a"], 64, "break"),
     ] {

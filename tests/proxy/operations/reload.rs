@@ -300,7 +300,7 @@ async fn memory_that_missed_writes_is_not_believed() {
     done(&proxy.reload(&[]).await, "routes changed: all");
     assert_eq!(put(proxy.addr(), "/doc", &[], "unseen").await.status, 204);
     proxy.rewrite(&file(&backend, EXCLUSIVE));
-    refused(&proxy.reload(&[]).await, 1, "routes all: writers = \"exclusive\" would believe");
+    refused(&proxy.reload(&[]).await, 1, "routes all: writers = \"exclusive\" would trust");
     proxy.rewrite(&file(&backend, GUARDED));
     done(&proxy.reload(&[]).await, "routes changed: all");
     put_if_match(proxy.addr(), "/doc", &tag, "lost update").await.refused(412, "precondition-failed");
