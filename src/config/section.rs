@@ -106,6 +106,15 @@ impl Shape {
     }
 }
 
+const NOW_DIALECT: &str =
+    "write dialect = \"native\", \"s3\" or \"azure\" for the route: this key says how the clients of a route speak";
+
+/// Whether a key is an old name of a route's `dialect`.
+fn is_old_dialect(path: &[String]) -> bool {
+    let names: Vec<_> = path.iter().map(String::as_str).collect();
+    matches!(names[..], ["routes", _, "errors"] | ["defaults", "errors"] | [.., "lease", "dialect"])
+}
+
 impl Reader<'_> {
     /// Returns whether the value of a known key could be read.
     fn value<T: Section>(&mut self, key: &KeyText<'_>, value: &mut Spanned<DeValue<'_>>, path: &[String]) -> bool {
@@ -120,6 +129,7 @@ impl Reader<'_> {
         let known = field_names::<T>();
         let problem = self.source.problem(key.span(), format!("unknown key `{name}`"));
         let problem = match similar(name, known.iter().copied()) {
+            _ if is_old_dialect(path) => problem.hint(NOW_DIALECT),
             Some(meant) => {
                 // A misspelt key is one problem: the key that was meant is not reported as missing too.
                 let parent = path.split_last().map(|(_, parent)| parent).unwrap_or_default();

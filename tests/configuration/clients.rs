@@ -1,5 +1,7 @@
 //! What is configured for certain clients: dialects, keys of retries, signatures.
 
+use ifmatch::config;
+
 use super::{BASE, problems};
 
 #[test]
@@ -20,4 +22,13 @@ fn each_broken_rule_for_certain_clients_is_one_problem() {
         |require: &str| problems(&format!("{BASE}dialect = \"s3\"\netag = \"delegate\"\nrequire = {require:?}\n"));
     assert_eq!(delegated("never"), Vec::<String>::new(), "nothing is probed");
     assert_eq!(delegated("existing"), ["dialect = \"s3\" cannot probe with the client's credentials"]);
+}
+
+/// An old name is a problem with the new one as its hint.
+#[test]
+fn the_old_names_of_the_dialect_lead_to_the_new_one() {
+    for added in ["errors = \"s3\"", "lease.dialect = \"azure\""] {
+        let problems = config::parse("old.toml", &format!("{BASE}{added}\n")).expect_err("an old name").to_string();
+        assert!(problems.contains("hint: write dialect = \"native\", \"s3\" or \"azure\" for the route"), "{problems}");
+    }
 }
