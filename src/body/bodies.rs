@@ -6,7 +6,7 @@ use http::{HeaderMap, header};
 
 use super::{Body, BodyBudget, BodyLimits, Client, MemoryUse, ReceiveError, content_length, receive};
 
-/// What one generation of the configuration allows bodies to cost. Clones share the totals.
+/// The limits that one generation of the configuration sets for bodies. Clones share the totals.
 #[derive(Clone, Debug)]
 pub struct Bodies {
     limits: BodyLimits,
@@ -14,23 +14,23 @@ pub struct Bodies {
 }
 
 impl Bodies {
-    /// These limits on each body, within the totals of `budget`.
+    /// Combines the limits on each body with the totals of `budget`.
     pub const fn new(limits: BodyLimits, budget: Arc<BodyBudget>) -> Self {
         Self { limits, budget }
     }
 
-    /// Other limits on each body, within the same totals.
+    /// Combines other limits on each body with the same totals.
     #[must_use]
     pub fn with_limits(&self, limits: BodyLimits) -> Self {
         Self { limits, budget: Arc::clone(&self.budget) }
     }
 
-    /// The totals of all bodies.
+    /// Returns the totals of all bodies.
     pub const fn budget(&self) -> &Arc<BodyBudget> {
         &self.budget
     }
 
-    /// The totals, for a body of this use.
+    /// Returns the totals, together with this use of them.
     pub const fn budget_for(&self, purpose: MemoryUse) -> (&Arc<BodyBudget>, MemoryUse) {
         (&self.budget, purpose)
     }
@@ -39,13 +39,13 @@ impl Bodies {
     ///
     /// # Errors
     ///
-    /// As those of [`receive`].
+    /// Those of [`receive`].
     pub async fn receive(&self, client: &mut dyn Client) -> Result<Body, ReceiveError> {
         receive(client, &self.limits, &self.budget).await
     }
 
-    /// Whether the body that these fields announce is worth a request to the upstream before it is received: the client
-    /// waits for permission to send it, or it does not fit into memory.
+    /// Whether the body that these fields announce justifies a probe before it is received. It does if the client waits
+    /// for permission to send it, or if it does not fit into memory.
     pub fn is_costly(&self, headers: &HeaderMap) -> bool {
         headers.contains_key(header::EXPECT)
             || content_length(headers).is_some_and(|length| length > self.limits.memory_bytes as u64)

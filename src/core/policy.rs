@@ -143,7 +143,7 @@ pub enum Idempotency {
     Required,
 }
 
-/// The way in which clients speak to a route (`dialect`). Only its grammar, in `dialect`, knows what each means.
+/// The dialect of a route's clients (`dialect`). The grammars in the module `dialect` define the meaning of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
     /// HTTP, problem documents (RFC 9457), and leases below [`LeaseRules::prefix`] with `Lease-Id` fields.
@@ -298,9 +298,9 @@ pub struct GuardRules {
     pub idempotency: Idempotency,
     /// How long a success is replayed to retries.
     pub idempotency_ttl: Duration,
-    /// The way in which clients speak to the route.
+    /// The dialect of the route's clients.
     pub dialect: Dialect,
-    /// How that differs from plain HTTP.
+    /// The differences between that dialect and plain HTTP.
     pub quirks: &'static Quirks,
     /// The other resources that a write changes.
     pub touches: Vec<TouchTemplate>,

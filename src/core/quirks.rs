@@ -1,11 +1,11 @@
-//! What a dialect demands of the proxy beyond RFC 9110, as data: the rules of judging ask these, and never which dialect
-//! a route speaks.
+//! The demands of a dialect beyond RFC 9110, as data. Code that judges requests looks at these, and never at the name
+//! of the dialect.
 
 use http::HeaderName;
 
 /// The differences between the dialect of a route and plain HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a difference of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate difference")]
 pub struct Quirks {
     /// Whether conditions are judged before the lease, and a missing resource is reported before either.
     pub conditions_before_lease: bool,
@@ -21,11 +21,11 @@ pub struct Quirks {
     pub confirms_named_tag: bool,
     /// The fields that may hold the idempotency key of a write. The first one that is present counts.
     pub idempotency_fields: &'static [HeaderName],
-    /// Whether the query is part of what names a target. Else it says what is done, and by what right.
+    /// Whether the query is part of the name of a target. If not, it names the operation and the right to it.
     pub query_names_target: bool,
     /// Whether one request can remove a whole collection of resources.
     pub removes_trees: bool,
-    /// Whether leases have paths of their own, below `lease.prefix`.
+    /// Whether leases have their own paths, below `lease.prefix`.
     pub leases_have_paths: bool,
     /// Whether the answer to each lease operation has the validators of the resource.
     pub lease_answers_have_validators: bool,

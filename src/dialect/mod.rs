@@ -1,14 +1,13 @@
-//! The ways in which clients speak to a route (`dialect`): how a request's head becomes a call, and its outcome an answer.
-//! Pure.
+//! The dialects of clients (`dialect`): how a request head becomes a call, and how its outcome becomes an answer. Pure.
 //!
 //! # Design
 //!
-//! *Who may ask which dialect a route speaks?* [`Dialect::grammar`] alone. All else asks the [`Grammar`] to read or to
-//! write something, or looks at its data: [`Quirks`] while a request is judged, [`Defaults`] and [`Demands`] while a
-//! configuration is read. A new dialect is a variant of [`Dialect`] with its name, and a file with its grammar.
+//! *Which code depends on the dialect of a route?* Only [`Dialect::grammar`]. All other code calls the [`Grammar`] to
+//! read or write something, or looks at its data: [`Quirks`] to judge a request, [`Defaults`] and [`Demands`] to read a
+//! configuration. A new dialect is a variant of [`Dialect`] with its name, and a file with its grammar.
 //!
-//! *Why does a grammar speak native unless it says otherwise?* S3 differs from plain HTTP in a few places alone, and so
-//! does any other storage service with conditional requests of its own.
+//! *Why is a grammar native by default?* S3 differs from plain HTTP in only a few places, and so does any other storage
+//! service with its own conditional requests.
 
 use std::time::Duration;
 
@@ -31,7 +30,7 @@ mod toy;
 pub mod xml;
 
 impl Dialect {
-    /// The dialects by the words of the configuration.
+    /// Each dialect with its name in the configuration.
     pub const NAMES: &'static [(&'static str, Self)] = &[
         ("native", Self::Native),
         ("s3", Self::S3),
@@ -40,7 +39,7 @@ impl Dialect {
         ("toy", Self::Toy),
     ];
 
-    /// How it is spoken.
+    /// Returns the grammar of the dialect.
     pub fn grammar(self) -> &'static dyn Grammar {
         match self {
             Self::Native => &native::Native,
@@ -51,58 +50,58 @@ impl Dialect {
         }
     }
 
-    /// How it differs from plain HTTP.
+    /// Returns the differences between the dialect and plain HTTP.
     pub fn quirks(self) -> &'static Quirks {
         self.grammar().quirks()
     }
 }
 
-/// A request as a grammar reads it.
+/// The part of a request that a grammar reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'a> {
     /// The method that the request is judged by.
     pub method: &'a Method,
-    /// Its target as received: path and query.
+    /// The target as received: path and query.
     pub target: &'a [u8],
-    /// Its fields as received.
+    /// The fields as received.
     pub headers: &'a HeaderMap,
 }
 
-/// What a request wants.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intent {
-    /// To read the resource.
+    /// Reading the resource.
     Read,
-    /// To replace, change or remove it.
+    /// Replacing, changing or removing the resource.
     Write,
-    /// To append to it, beside other writes.
+    /// Appending to the resource, beside other writes.
     Append,
-    /// To remove it with all resources in it.
+    /// Removing the resource with all resources in it.
     RemoveTree,
-    /// To use its lease.
+    /// Using or showing the lease of the resource.
     Lease,
-    /// To learn what pages of other origins may do (a CORS preflight).
+    /// Asking what pages of other origins may do (a CORS preflight).
     Preflight,
 }
 
-/// A request that was read.
+/// A request that a grammar has read.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// What it wants.
+    /// The purpose of the request.
     pub intent: Intent,
-    /// The name of its operation, if the dialect is a list of operations.
+    /// The name of the operation, if the dialect is a list of operations.
     pub operation: Option<&'static str>,
-    /// The lease that it names.
+    /// The id of the lease that the request names.
     pub lease_id: Option<LeaseId>,
-    /// Its preconditions.
+    /// The preconditions of the request.
     pub conditions: Preconditions,
-    /// The head that the upstream gets, if that differs from the one received.
+    /// The head for the upstream, if it differs from the head received.
     pub forwarded: Option<ForwardedHead>,
     /// Whether the proxy cuts the part that the client wants out of a whole response.
     pub cuts_parts: bool,
 }
 
-/// The head of a request as the upstream gets it.
+/// The head of a request to the upstream.
 #[derive(Clone, Debug)]
 pub struct ForwardedHead {
     /// The method.
@@ -113,35 +112,35 @@ pub struct ForwardedHead {
     pub fields: HeaderMap,
 }
 
-/// What a request wants of the lease of a resource.
+/// An operation on the lease of a resource.
 #[derive(Clone, Debug)]
 pub enum LeaseOperation {
-    /// To change it.
+    /// Changes the lease.
     Step {
-        /// How.
+        /// The change.
         action: Action,
-        /// How long the client would wait for it, if another client holds it.
+        /// How long the client is willing to wait if another client holds the lease.
         wait: Option<Duration>,
     },
-    /// To see it.
+    /// Shows the lease.
     Show,
 }
 
-/// A lease that is to be acquired by a read, and how long its client would wait for it.
+/// A lease for a read to acquire, and how long the client is willing to wait for it.
 pub type LeaseOnRead = (Acquire, Option<Duration>);
 
 /// A response that the proxy makes.
 #[derive(Debug)]
 pub struct Response {
-    /// Its status.
+    /// The status.
     pub status: StatusCode,
-    /// Its fields.
+    /// The fields.
     pub fields: HeaderMap,
-    /// Its body, if it has one.
+    /// The body, if there is one.
     pub body: Option<String>,
 }
 
-/// A refusal as clients read it.
+/// A refusal in the form that clients read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorDocument {
     /// The status.
@@ -150,18 +149,18 @@ pub struct ErrorDocument {
     pub code: &'static str,
     /// The media type of the body.
     pub content_type: &'static str,
-    /// The fields beside those of the content.
+    /// The fields that do not describe the content.
     pub fields: Vec<(HeaderName, HeaderValue)>,
     /// The body.
     pub body: String,
 }
 
-/// What the upstream's response to a call means.
+/// The meaning of the upstream's response to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallOutcome {
     /// The call succeeded.
     Done {
-        /// The status that the client gets.
+        /// The status for the client.
         status: StatusCode,
         /// Whether the client gets the upstream's body.
         relays_body: bool,
@@ -174,9 +173,9 @@ pub enum CallOutcome {
     Failed(ErrorDocument),
 }
 
-/// The defaults of a configuration that depend on the dialect.
+/// The configuration defaults that depend on the dialect.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is the default of a switch of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is the default of a separate switch")]
 pub struct Defaults {
     /// `unique_tags`.
     pub unique_tags: bool,
@@ -192,16 +191,16 @@ pub struct Defaults {
     pub infinite: bool,
 }
 
-/// What a dialect demands of the configuration of a route.
+/// The demands of a dialect on the configuration of a route.
 #[derive(Clone, Copy, Debug)]
 pub struct Demands {
     /// Whether the policy must be `"pessimistic"`.
     pub leases: bool,
-    /// Whether clients sign requests, so that the proxy cannot change them, nor probe by their right.
+    /// Whether clients sign requests, so that the proxy can neither change them nor probe with their credentials.
     pub signed_requests: bool,
-    /// Keys of the route that have no effect.
+    /// The keys of the route that have no effect.
     pub idle_keys: &'static [&'static str],
-    /// Keys of the lease table that have no effect, each with the reason.
+    /// The keys of the lease table that have no effect, each with the reason.
     pub idle_lease_keys: &'static [(&'static str, &'static str)],
     /// The shortest and the longest finite lease.
     pub lease_durations: Option<(Duration, Duration)>,
@@ -209,51 +208,51 @@ pub struct Demands {
     pub acquires_on_read: bool,
 }
 
-/// How a dialect is spoken. What a grammar does not define it speaks as [`native`] does.
+/// The grammar of a dialect. Methods that a grammar does not define work as in [`native`].
 pub trait Grammar: Sync {
-    /// How it differs from plain HTTP while a request is judged.
+    /// Returns the differences from plain HTTP that count when a request is judged.
     fn quirks(&self) -> &'static Quirks {
         &native::QUIRKS
     }
 
-    /// The defaults of its routes.
+    /// Returns the defaults of routes in the dialect.
     fn defaults(&self) -> &'static Defaults {
         &native::DEFAULTS
     }
 
-    /// What it demands of its routes.
+    /// Returns the demands on routes in the dialect.
     fn demands(&self) -> &'static Demands {
         &native::DEMANDS
     }
 
-    /// Reads a request to a route with these rules. `is_lease` tells that its path is that of a lease.
+    /// Reads a request to a route with these rules. `is_lease`: whether its path is the path of a lease.
     ///
     /// # Errors
     ///
-    /// The request cannot be read, or asks for something that the dialect does not serve.
+    /// The request cannot be read, or the dialect does not serve it.
     fn read(&self, request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result<Call, Refusal> {
         native::call(request, rules, is_lease)
     }
 
-    /// Reads a lease operation. `fresh` draws the id of a lease whose client chooses none.
+    /// Reads a lease operation. `fresh` draws the id of a lease for which the client chooses none.
     ///
     /// # Errors
     ///
-    /// The request cannot be read, or asks for something that the route does not allow.
+    /// The request cannot be read, or the route does not allow the operation.
     fn lease(&self, request: Incoming<'_>, rules: &LeaseRules, fresh: Fresh) -> Result<LeaseOperation, Refusal> {
         native::read(request.method, request.headers, rules, fresh)
     }
 
-    /// Whether a read asks for the lease of what it reads.
+    /// Whether a read requests the lease of its resource.
     fn asks_for_lease(&self, headers: &HeaderMap) -> bool {
         headers.contains_key(&native::LEASE_DURATION)
     }
 
-    /// Reads the lease that a GET asks for, if it asks for one (`lease.acquire_on_read`).
+    /// Reads the lease that a GET requests, if it requests one (`lease.acquire_on_read`).
     ///
     /// # Errors
     ///
-    /// As those of [`Grammar::lease`].
+    /// Those of [`Grammar::lease`].
     fn lease_on_read(
         &self,
         headers: &HeaderMap,
@@ -263,7 +262,7 @@ pub trait Grammar: Sync {
         Ok(native::read_on_get(headers, rules, fresh)?.map(|wanted| (wanted, native::wait(headers))))
     }
 
-    /// The fields by which a client learns of its grant.
+    /// Returns the fields that tell a client of its grant.
     fn grant_fields(
         &self,
         id: LeaseId,
@@ -273,12 +272,12 @@ pub trait Grammar: Sync {
         native::grant_fields(id, duration, snapshot).to_vec()
     }
 
-    /// The response to a lease operation that was done. `snapshot` is the record with it, `presented` the id that the
-    /// request named; `waited` tells that the client had to wait.
+    /// Returns the response to a lease operation that succeeded. `presented` is the id that the request named,
+    /// `snapshot` is the record after the operation, and `waited` is true if the client had to wait.
     ///
     /// # Errors
     ///
-    /// Success of this kind is an error for the clients of the dialect.
+    /// The dialect treats this kind of success as an error.
     fn lease_done(
         &self,
         done: Done,
@@ -290,61 +289,61 @@ pub trait Grammar: Sync {
         Ok(native::done(done, snapshot, waited))
     }
 
-    /// The response that shows a lease.
+    /// Returns the response that shows a lease.
     fn lease_shown(&self, snapshot: &Snapshot) -> Response {
         native::show(snapshot)
     }
 
-    /// The refusal of a lease operation.
+    /// Returns the refusal of a lease operation.
     fn lease_denied(&self, denied: Denied) -> Refusal {
         native::refuse(denied)
     }
 
-    /// The refusal of a read or write that a lease forbids.
+    /// Returns the refusal of a read or write that a lease forbids.
     fn use_denied(&self, denied: UseDenied) -> Refusal {
         native::refuse_use(denied)
     }
 
-    /// The field that presents a lease, as it is usually written.
+    /// Returns the usual spelling of the field that presents a lease.
     fn lease_field(&self) -> &'static str {
         LEASE_ID.title
     }
 
-    /// The document that tells a client of a refusal. `random` makes the number of the answer, if it has one.
+    /// Returns the document that reports a refusal. The number of the answer, if it has one, is made from `random`.
     fn refusal(&self, request: Incoming<'_>, refusal: &Refusal, random: [u8; 16]) -> ErrorDocument {
         let _ = (request, random);
         native::problem(refusal)
     }
 
-    /// What a status of the upstream means for a call.
+    /// Returns the meaning of the upstream's status for a call.
     fn outcome(&self, call: &Call, status: StatusCode) -> CallOutcome {
         let _ = call;
         CallOutcome::Done { status, relays_body: true, fields: Vec::new() }
     }
 
-    /// The fields of each answer to a request with these fields. `random` makes the number of the answer.
+    /// Returns the fields of each answer to a request with these fields. The number of the answer is made from
+    /// `random`.
     fn answer_fields(&self, request: &HeaderMap, random: [u8; 16]) -> Vec<(HeaderName, HeaderValue)> {
         let _ = (request, random);
         Vec::new()
     }
 
-    /// The fields of a 304.
+    /// Returns the fields that a 304 gets.
     fn not_modified_fields(&self) -> Vec<(HeaderName, HeaderValue)> {
         Vec::new()
     }
 
-    /// The fields by which a read learns of the lease of its resource.
+    /// Returns the fields that tell a reader of the lease of the resource.
     fn state_fields(&self, snapshot: &Snapshot) -> Vec<(HeaderName, HeaderValue)> {
         let _ = snapshot;
         Vec::new()
     }
 
-    /// The target by which the upstream is asked for the state of what a request with this target acts on, without the
-    /// credentials in it.
+    /// Returns the target of a probe for a request with this target, without the credentials in it.
     fn probe_target(&self, target: &[u8]) -> Vec<u8> {
         s3::target_without_signature(target)
     }
 }
 
-/// Draws the id of a lease.
+/// A function that draws the id of a lease.
 pub type Fresh = fn() -> Result<LeaseId, Refusal>;

@@ -1,7 +1,7 @@
-//! A dialect of the tests: it shows that a dialect is one file and one variant.
+//! The dialect of the tests. It shows that one file and one variant make a dialect.
 //!
-//! Its clients write with `TAKE` and read with any other method. They present a lease in `Toy-Lease`, and read refusals as
-//! plain text.
+//! Its clients write with `TAKE` and read with any other method. They present a lease in `Toy-Lease`, and get refusals
+//! as plain text.
 
 use http::{HeaderName, Method};
 

@@ -1,22 +1,23 @@
-//! Errors as XML documents: the form in which storage services and their clients speak of them.
+//! Errors as XML documents, the form that storage services send and their clients expect.
 
 use std::fmt::Write as _;
 
-/// The media type of such a document.
+/// The media type of the documents.
 pub const CONTENT_TYPE: &str = "application/xml";
 
-/// A document `<Error>` of these elements, each a name and its text.
+/// Returns an `<Error>` document with these elements, each a name and its text.
 pub fn error(elements: &[(&str, &str)]) -> String {
     let mut document = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><Error>");
     for (name, text) in elements {
-        // A string takes whatever is written to it.
+        // Writing to a string cannot fail.
         let _ = write!(document, "<{name}>{}</{name}>", escaped(text));
     }
     document.push_str("</Error>");
     document
 }
 
-/// A text as the content of an element (XML 1.0 section 2.4); what no XML document may hold is left out.
+/// Escapes a text as the content of an element (XML 1.0 section 2.4). Characters that no XML document may contain are
+/// left out.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! A dialect is one file and one variant: the whole guard speaks the one of the tests (`dialect/toy.rs`).
+//! One file and one variant make a dialect: the whole guard speaks the dialect of the tests (`dialect/toy.rs`).
 
 use http::Method;
 
@@ -10,7 +10,7 @@ use crate::{
 
 #[tokio::test]
 async fn a_dialect_of_one_file_is_spoken_by_the_whole_guard() {
-    let (_, toy) = *Dialect::NAMES.iter().find(|(name, _)| *name == "toy").expect("it is a variant");
+    let (_, toy) = *Dialect::NAMES.iter().find(|(name, _)| *name == "toy").expect("the toy dialect has a name");
     let fixture = Fixture::with(GuardRules { dialect: toy, quirks: toy.quirks(), ..guard() }).await;
     assert!(fixture.send(Method::GET, "", "").await.tag().is_some());
     let take = || Method::from_bytes(b"TAKE").expect("a method");

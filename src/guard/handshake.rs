@@ -1,4 +1,4 @@
-//! WebSocket handshakes: what a read of the same resource may do, they may.
+//! WebSocket handshakes, which are permitted whenever a read of the same resource is.
 
 use super::{Guard, lease::usage::judge_read_by_lease};
 use crate::{
@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Guard {
-    /// Judges a handshake by the lease. `None` where it is to be handled as a read: it is refused there, or takes the lease
-    /// of what it reads, or is something that only a read can be.
+    /// Judges a handshake by the lease. `None` means that the caller handles it as a read instead: the read refuses it,
+    /// acquires the lease of its resource, or is an operation that no handshake can be.
     pub async fn admit_handshake(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Option<Tunnel> {
         let rules = guarded.route.guard.as_ref()?;
         let grammar = rules.dialect.grammar();
@@ -21,7 +21,7 @@ impl Guard {
         if takes_lease && grammar.asks_for_lease(&head.headers) {
             return None;
         }
-        // Its conditions are about what a read gets.
+        // Its conditions apply only to the answer of a read.
         let call = Call { conditions: Preconditions::default(), ..call };
         let request = self.request(client, guarded, rules, call).ok()?;
         let snapshot = self.knowledge.snapshot(&request.key).await;

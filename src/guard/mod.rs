@@ -1,7 +1,9 @@
-//! Section 4 of the design as code: the life of guarded requests.
+//! The life of guarded requests (DESIGN, section 4).
 //!
-//! [`Guard::handle`] is the way in. A read runs through `read`, a write through `write`, a write that is judged by
-//! nothing through `unclaimed`; each is one function from the first look at the record to the answer.
+//! [`Guard::handle`] is the entry. Reads run through `read`, writes and unclaimed writes through `write`, and lease
+//! operations through `lease`. In each of these rooms, one function leads from the first look at the record to the
+//! answer. `cors` answers preflights, and lets pages of other origins read answers. `operation` serves dialects that
+//! are closed lists of operations: it calls the other rooms, and rewrites each answer in the terms of the dialect.
 
 use std::sync::Arc;
 
@@ -49,7 +51,7 @@ use read::Reads;
 use request::{Received, Request, name_resource, replace_head};
 use write::Writes;
 
-/// Guarded requests under one configuration.
+/// The handler of guarded requests under one configuration.
 pub struct Guard {
     knowledge: Arc<Knowledge>,
     claims: Arc<Claims>,
@@ -62,8 +64,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// The guard of a proxy, which makes its marks in the name of `owner`, a random number, and holds guarded writes and
-    /// grants back until `held_until`. Requests go to servers of these upstreams.
+    /// Builds the guard of a proxy. Its marks carry `owner`, a random number, and it holds back guarded writes and
+    /// grants until `held_until`. Requests go to the servers of `upstreams`.
     pub fn new(
         config: &Config,
         upstreams: Arc<Upstreams>,
@@ -75,7 +77,7 @@ impl Guard {
         Self::over((upstreams, exchanger), config, store, owner, held_until)
     }
 
-    /// Like [`Guard::new`], but exchanges with these upstreams take this way.
+    /// Like [`Guard::new`], but exchanges go through this transport.
     pub fn over(
         (upstreams, exchanger): (Arc<Upstreams>, Arc<dyn Transport>),
         config: &Config,
@@ -104,9 +106,9 @@ impl Guard {
         }
     }
 
-    /// The guard of another configuration in the same process. It shares with this one all that is known of resources and
-    /// of those who use them, and the limits on what all requests hold together. So a request that this one still
-    /// handles, and one that the other does, see each other. The gates are those of its routes.
+    /// Returns the guard of another configuration in the same process, with the gates of its routes. The two guards
+    /// share their claims, their leases, their knowledge of resources and principals, and the total limits of all
+    /// requests. So requests that they handle at the same time see each other.
     #[must_use]
     pub fn renewed(&self, config: &Config, gates: Gates) -> Self {
         let bodies = self.writes.bodies().with_limits(body_limits(&config.server));
@@ -122,7 +124,7 @@ impl Guard {
         }
     }
 
-    /// The same guard, which notes waits for an operator.
+    /// Makes the guard note waits for an operator.
     #[must_use]
     pub fn noting(self, activity: Option<Arc<Activity>>) -> Self {
         if let Some(activity) = activity {
@@ -131,8 +133,8 @@ impl Guard {
         self
     }
 
-    /// The same guard with credentials of the proxy's own, for the routes that probe with them. Guards that share knowledge
-    /// share them; without new ones the last ones stay.
+    /// Gives the guard the proxy's own credentials, for the routes that probe with them. Guards that share knowledge
+    /// share the credentials. `None` keeps the last ones.
     #[must_use]
     pub fn signing_with(self, signer: Option<Signer>) -> Self {
         if let Some(signer) = signer {
@@ -141,12 +143,12 @@ impl Guard {
         self
     }
 
-    /// The servers of its upstreams.
+    /// Returns the upstreams and their servers.
     pub fn upstreams(&self) -> &Arc<Upstreams> {
         &self.upstreams
     }
 
-    /// Shows in the metrics what requests hold and wait for, by whatever generation they are handled.
+    /// Shows in the metrics what the requests of all generations hold and wait for.
     pub fn show(&self) {
         watch(self.claims.queues());
         watch(self.leases.queues());
@@ -154,17 +156,17 @@ impl Guard {
         watch(self.upstreams());
     }
 
-    /// The gates of its routes.
+    /// Returns the gates of the routes.
     pub(crate) const fn gates(&self) -> &Gates {
         &self.gates
     }
 
-    /// The route of a request, and its gate.
+    /// Returns the route of a request, and the gate of that route.
     fn place(&self, guarded: &GuardedRequest) -> (Arc<Route>, Arc<Gate>) {
         (Arc::clone(&guarded.route), self.gates.get(guarded.route_index).cloned().unwrap_or_default())
     }
 
-    /// Handles one request, up to the answer that its client is to get. An error: there is nobody to answer.
+    /// Handles one request and returns the answer for its client. An error means that no answer can be given.
     pub fn handle<'a>(
         &'a self,
         client: &'a mut dyn Client,
@@ -175,7 +177,7 @@ impl Guard {
 
     async fn handle_request(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> pingora::Result<Answer> {
         let Some(guard) = guarded.route.guard.as_ref() else {
-            return pingora::Error::e_explain(ErrorType::InternalError, "the door sends only guarded routes here");
+            return pingora::Error::e_explain(ErrorType::InternalError, "the request's route is not guarded");
         };
         let mut answer = self.answer(client, guarded, guard).await.unwrap_or_else(|answer| answer);
         let request = client.head();
@@ -205,7 +207,7 @@ impl Guard {
         self.serve(client, &request, intent, guarded.is_lease).await
     }
 
-    /// Does what a request wants.
+    /// Serves a request in the room that its intent selects.
     async fn serve(
         &self,
         client: &mut dyn Client,
@@ -217,7 +219,7 @@ impl Guard {
             (Intent::Preflight, _) => Box::pin(self.cors.preflight(client, request, is_lease)).await,
             (Intent::Lease, Some(rules)) => Box::pin(self.leases.lease(client, request, rules)).await,
             (Intent::Read, _) if !request.is_get_or_head() => {
-                // Whether that method reads is for this configuration to say; the next one may call it a write.
+                // Only this configuration classes the method as a read; the next one may class it as a write.
                 let pass = request.pass().await?;
                 let answer = self.reads.read(client, request).await;
                 drop(pass);
@@ -232,7 +234,7 @@ impl Guard {
         }
     }
 
-    /// A request that was read, about the resource as the upstream knows it.
+    /// Builds the request of a call. Its head names the resource as the upstream does.
     fn request(
         &self,
         client: &mut dyn Client,

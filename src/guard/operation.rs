@@ -1,4 +1,4 @@
-//! Requests in a dialect that is a closed list of operations: each answer is brought into the words of the dialect.
+//! Requests in a dialect that is a closed list of operations. Each answer is rewritten in the terms of the dialect.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl Guard {
-    /// Handles an operation, up to the answer in the words of its dialect.
+    /// Handles an operation, and returns the answer in the terms of its dialect.
     pub(super) async fn answer_operation(
         &self,
         client: &mut dyn Client,
@@ -30,7 +30,7 @@ impl Guard {
         rules: &Arc<GuardRules>,
         call: Call,
     ) -> Result<Answer, Answer> {
-        // A number that could be guessed does no harm here.
+        // A guessable number does no harm here.
         let random = random_bytes().unwrap_or_default();
         let fields = rules.dialect.grammar().answer_fields(&client.head().headers, random);
         let request = self.request(client, guarded, rules, call.clone())?;
@@ -42,12 +42,12 @@ impl Guard {
                 insert(&mut head, &fields)?;
                 Ok(Answer::Local(head, body))
             }
-            // A refusal gets its form where it is written.
+            // A refusal gets its form when it is written.
             answer @ (Answer::Refused(_) | Answer::Broken(_)) => Ok(answer),
         }
     }
 
-    /// Removes a collection, and with it what is known of the resources in it.
+    /// Removes a collection, and drops the knowledge of the resources in it.
     pub(super) async fn remove_tree(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
         self.knowledge.note_removal(request).await?;
         let answer = self.writes.write(client, request).await;
@@ -92,7 +92,7 @@ impl Guard {
             }
         };
         if call.intent == Intent::Read && head.status.is_success() {
-            // Without the store nothing is known of the lease, and nothing is said of it.
+            // Without the store the state of the lease is unknown, and the answer omits it.
             if let Ok(snapshot) = self.knowledge.snapshot(&request.key).await {
                 insert(&mut head, &request.grammar().state_fields(&snapshot))?;
             }
@@ -119,7 +119,8 @@ fn insert(head: &mut ResponseHeader, fields: &[(HeaderName, HeaderValue)]) -> pi
     fields.iter().try_for_each(|(name, value)| head.insert_header(name.clone(), value.clone()))
 }
 
-/// Makes an error of a response, which keeps what is not about its content: credentials asked for, when to come back.
+/// Turns a response into an error. Fields that do not describe the content stay, such as `WWW-Authenticate` and
+/// `Retry-After`.
 fn write_error(head: &mut ResponseHeader, error: &ErrorDocument) -> pingora::Result<BodyPrefix> {
     head.set_status(error.status)?;
     head.remove_header(&header::ETAG);
@@ -129,9 +130,9 @@ fn write_error(head: &mut ResponseHeader, error: &ErrorDocument) -> pingora::Res
     Ok(BodyPrefix::of(Bytes::from(error.body.clone())))
 }
 
-/// Takes away what a head says of its content, and says it of a document or of nothing.
+/// Replaces the fields that describe the content with those of a document, or of empty content.
 fn replace_content(head: &mut ResponseHeader, document: Option<&ErrorDocument>) -> pingora::Result<()> {
-    // How long a whole is of which a part could not be given stays.
+    // The Content-Range of a 416 stays: it reports the length of the whole representation.
     let keeps = |name: &HeaderName| *name == header::CONTENT_RANGE && head.status == StatusCode::RANGE_NOT_SATISFIABLE;
     let says = |name: &&HeaderName| name.as_str().starts_with("content-") && !keeps(name);
     let of_content: Vec<_> = head.headers.keys().filter(says).cloned().collect();

@@ -142,11 +142,11 @@ fn each_broken_rule_about_leases_is_one_problem() {
         ("[routes.lease]\nmax_per_principal = 0", "lease.max_per_principal is 0, it is from 1 to 1000000"),
         (
             "dialect = \"azure\"\n[routes.lease]\nmin = \"10s\"",
-            "lease.min is 10s, the least in the azure dialect is 15s",
+            "lease.min is 10s: the least in the azure dialect is 15s",
         ),
         (
             "dialect = \"azure\"\n[routes.lease]\nmax = \"61s\"",
-            "lease.max is 1m 1s, the limit in the azure dialect is 1m",
+            "lease.max is 1m 1s: the limit in the azure dialect is 1m",
         ),
         (
             "dialect = \"azure\"\n[routes.lease]\nprefix = \"/.leases\"",

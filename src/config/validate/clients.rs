@@ -14,7 +14,7 @@ pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: Rout
     let (name, Some(dialect)) = (guard.dialect.word(), keys.get(|raw| raw.dialect.as_ref())) else { return };
     if !guard.etag.is_upstreams_own() {
         const HINT: &str = "S3 clients sign their conditional fields, which other tag sources would have to remove; S3 \
-                            servers send tags of their own";
+                            servers send their own tags";
         let span = keys.get(|raw| raw.etag.as_ref()).unwrap_or(dialect).span();
         let message = format!("dialect = {name:?} needs etag = \"upstream\" or \"delegate\"");
         check.hinted(span, message, HINT);

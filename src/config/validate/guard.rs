@@ -42,7 +42,7 @@ pub(super) fn guard(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) 
     guard
 }
 
-/// Returns the values of the keys, each checked alone, without those for leases.
+/// Returns the values of the keys except those for leases, each checked alone.
 pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) -> GuardRules {
     let etag = check.word("etag", keys.get(|raw| raw.etag.as_ref())).unwrap_or(TagSource::Content);
     let writers = check.word("writers", keys.get(|raw| raw.writers.as_ref())).unwrap_or(Writers::Shared);
@@ -114,7 +114,7 @@ fn suits_dialect(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy, gua
         (demands.leases && policy != Policy::Pessimistic, keys.get(|raw| raw.dialect.as_ref()))
     {
         let message = format!("dialect = {name:?} needs policy = \"pessimistic\"");
-        let hint = "leases are part of it; a client that asks for none writes as under policy = \"optimistic\"";
+        let hint = "leases are part of it; a client that requests none writes as under policy = \"optimistic\"";
         check.hinted(dialect.span(), message, hint);
     }
     let own = [

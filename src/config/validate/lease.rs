@@ -63,7 +63,8 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialec
     }
 }
 
-/// Returns the limit per address. Its default grows with the limit per principal, so that one address can reach that.
+/// Returns the limit per address. Its default grows with the limit per principal, so that one principal at one address
+/// can reach its own limit.
 fn max_per_address(check: &mut Check<'_>, keys: RouteKeys<'_>, max_per_principal: usize) -> usize {
     let limit = limits::LEASE_MAX_PER_ADDRESS;
     let default = max_per_principal.saturating_mul(10).clamp(limit.default, limit.max);
@@ -177,12 +178,12 @@ fn keep_to_dialect(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &LeaseRule
         && rules.min < shortest
     {
         let shown = show_duration(rules.min);
-        check.hinted(min.span(), format!("lease.min is {shown}, the least in the {name} dialect is {least}"), &range);
+        check.hinted(min.span(), format!("lease.min is {shown}: the least in the {name} dialect is {least}"), &range);
     }
     if let Some(max) = lease(keys, |raw| raw.max.as_ref())
         && rules.max > longest
     {
         let shown = show_duration(rules.max);
-        check.hinted(max.span(), format!("lease.max is {shown}, the limit in the {name} dialect is {most}"), &range);
+        check.hinted(max.span(), format!("lease.max is {shown}: the limit in the {name} dialect is {most}"), &range);
     }
 }

@@ -1,11 +1,11 @@
-//! What a request is about, as far as its error depends on it.
+//! The requested operation, as far as the name of an error depends on it.
 
 use http::{HeaderMap, Method, header};
 
 use super::LEASE_ACTION;
 use crate::core::target::split_query;
 
-/// What a request wants done with a lease.
+/// A requested lease action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseVerb {
     /// `acquire`.
@@ -21,7 +21,7 @@ pub enum LeaseVerb {
 }
 
 impl LeaseVerb {
-    /// Each and its word.
+    /// Each action with its word.
     const WORDS: [(&'static str, Self); 5] = [
         ("acquire", Self::Acquire),
         ("renew", Self::Renew),
@@ -30,26 +30,26 @@ impl LeaseVerb {
         ("break", Self::Break),
     ];
 
-    /// The value of `x-ms-lease-action`, in any case.
+    /// Parses the value of `x-ms-lease-action`, in any case.
     pub fn of(word: &[u8]) -> Option<Self> {
         let word = word.trim_ascii();
         Self::WORDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known.as_bytes())).map(|(_, verb)| *verb)
     }
 }
 
-/// What a request is about; read from its head whether or not that makes sense.
+/// The requested operation. It is read from the head even if the request makes no sense.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AskedOperation {
-    /// Whether it is about a container.
+    /// Whether the operation acts on a container.
     pub container: bool,
-    /// What it wants done with a lease.
+    /// The action on a lease, if the operation is one on a lease.
     pub lease: Option<LeaseVerb>,
-    /// Whether it is to create something that must not be there.
+    /// Whether the operation creates something that must not exist yet.
     pub creates: bool,
 }
 
 impl AskedOperation {
-    /// Reads it from a request's head.
+    /// Reads the operation from the head of a request.
     pub fn of(method: &Method, target: &[u8], headers: &HeaderMap) -> Self {
         let (_, query) = split_query(target);
         let says = |pair: &[u8]| {

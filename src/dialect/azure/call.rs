@@ -1,4 +1,4 @@
-//! What a request wants: one operation of the list, or nothing that is served.
+//! The list of operations: each request is one of them, or is refused.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
@@ -15,12 +15,12 @@ use crate::core::{
     target::split_query,
 };
 
-/// The operations that are served; there are no others.
+/// An operation that the dialect serves. There are no others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AzureOperation {
-    /// Get Blob, Get Blob Properties.
+    /// Get Blob and Get Blob Properties.
     ReadBlob,
-    /// Put Blob, of a block blob.
+    /// Put Blob, for a block blob.
     PutBlob,
     /// Delete Blob.
     DeleteBlob,
@@ -63,12 +63,12 @@ impl AzureOperation {
         Self::LeaseContainer,
     ];
 
-    /// The operation of this name.
+    /// Returns the operation with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|operation| operation.name() == name)
     }
 
-    /// Its name in Azure's documentation.
+    /// Returns the operation's name in Azure's documentation.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ReadBlob => "Get Blob",
@@ -82,22 +82,22 @@ impl AzureOperation {
         }
     }
 
-    /// Whether it is about a container.
+    /// Whether the operation acts on a container.
     pub const fn is_of_container(self) -> bool {
         matches!(self, Self::ReadContainer | Self::CreateContainer | Self::DeleteContainer | Self::LeaseContainer)
     }
 
-    /// Whether it reads a blob or a container.
+    /// Whether the operation reads a blob or a container.
     pub const fn is_read(self) -> bool {
         matches!(self, Self::ReadBlob | Self::ReadContainer)
     }
 
-    /// Whether it is about a lease.
+    /// Whether the operation acts on a lease.
     pub const fn is_lease(self) -> bool {
         matches!(self, Self::LeaseBlob | Self::LeaseContainer)
     }
 
-    /// Whether a field of Azure means something to it that is served.
+    /// Whether the operation serves this Azure field.
     fn knows(self, name: &HeaderName) -> bool {
         const ALWAYS: [HeaderName; 4] = [DATE, VERSION, CLIENT_REQUEST_ID, LEASE_ID];
         const OF_LEASES: [HeaderName; 4] = [LEASE_ACTION, LEASE_DURATION, LEASE_BREAK_PERIOD, PROPOSED_LEASE_ID];
@@ -112,7 +112,7 @@ impl AzureOperation {
     }
 }
 
-/// The field of HTTP that a property of a blob is.
+/// Returns the HTTP field that a blob property stands for.
 fn standing_for(name: &HeaderName) -> Option<HeaderName> {
     match name.as_str().strip_prefix(BLOB_PREFIX)? {
         "content-type" => Some(header::CONTENT_TYPE),
@@ -124,27 +124,27 @@ fn standing_for(name: &HeaderName) -> Option<HeaderName> {
     }
 }
 
-/// A request that is served.
+/// A request that the dialect serves.
 #[derive(Clone, Debug)]
 pub struct BlobCall {
-    /// What it wants.
+    /// The operation.
     pub operation: AzureOperation,
-    /// The lease that it names.
+    /// The id of the lease that the request names.
     pub lease_id: Option<LeaseId>,
-    /// Its conditions.
+    /// The conditions of the request.
     pub conditions: Preconditions,
-    /// The method that the backend gets.
+    /// The method for the backend.
     pub method: Method,
-    /// The target that the backend gets.
+    /// The target for the backend.
     pub target: Vec<u8>,
 }
 
 impl BlobCall {
-    /// Reads a request. `containers` says whether its route is one of containers, or one of blobs.
+    /// Reads a request. `containers`: whether its route serves containers instead of blobs.
     ///
     /// # Errors
     ///
-    /// It is none of the operations, or says something that has no meaning, or that would be lost.
+    /// The request is none of the operations, or part of it has no meaning or would be lost.
     pub fn read(method: &Method, target: &[u8], headers: &HeaderMap, containers: bool) -> Result<Self, Refusal> {
         let (path, query) = split_query(target);
         let query = Query::read(query.unwrap_or_default())?;
@@ -177,7 +177,8 @@ impl BlobCall {
         })
     }
 
-    /// The fields of the request as the backend gets them: without those of Azure, and with what these stand for.
+    /// Returns the fields for the backend: HTTP fields replace the Azure fields that stand for them, and all other
+    /// Azure fields are removed.
     pub fn forwarded_fields(&self, headers: &HeaderMap) -> HeaderMap {
         let mut fields = HeaderMap::with_capacity(headers.len());
         for (name, value) in headers {
@@ -199,7 +200,7 @@ impl BlobCall {
         if self.method != Method::GET {
             fields.remove(header::RANGE);
         }
-        // A backend that judges tags of its own gets the tag as HTTP spells it.
+        // A backend that judges its own tags gets the tag in HTTP's spelling.
         if let Some(TagCondition::Tags(tags)) = &self.conditions.if_match
             && let [tag] = tags.as_slice()
         {
@@ -209,10 +210,10 @@ impl BlobCall {
     }
 }
 
-/// What the backend is asked: a container is a collection, which MKCOL makes (RFC 4918 section 9.3).
+/// Returns the method for the backend. A container is a collection, which MKCOL creates (RFC 4918 section 9.3).
 fn sent(operation: AzureOperation, method: &Method) -> Method {
     match operation {
-        // The octets of a token.
+        // These octets are a token, so the conversion cannot fail.
         AzureOperation::CreateContainer => Method::from_bytes(b"MKCOL").unwrap_or_default(),
         AzureOperation::ReadContainer => Method::HEAD,
         _ => method.clone(),
@@ -227,7 +228,7 @@ fn is_conditional(name: &HeaderName) -> bool {
     name.as_str().starts_with("if-")
 }
 
-/// Nothing that a client asks for is lost: a field that is not served refuses its request.
+/// Refuses a request with a field that is not served, so that no part of a request is silently dropped.
 fn check_fields(operation: AzureOperation, headers: &HeaderMap) -> Result<(), Refusal> {
     let unknown = headers.keys().find(|name| is_of_azure(name) && !operation.knows(name));
     if let Some(name) = unknown {
@@ -239,10 +240,10 @@ fn check_fields(operation: AzureOperation, headers: &HeaderMap) -> Result<(), Re
     match operation {
         AzureOperation::PutBlob => check_blob_type(single(headers, &BLOB_TYPE)?),
         AzureOperation::DeleteBlob => match single(headers, &DELETE_SNAPSHOTS)? {
-            // There are none.
             None => Ok(()),
+            // There are no snapshots to delete.
             Some(value) if value.as_bytes() == b"include" => Ok(()),
-            Some(_) => Err(not_served("there are no snapshots here")),
+            Some(_) => Err(not_served("snapshots are not served here")),
         },
         _ => Ok(()),
     }
@@ -253,13 +254,13 @@ fn check_blob_type(value: Option<&HeaderValue>) -> Result<(), Refusal> {
         None => Err(missing_field(BLOB_TYPE.as_str())),
         Some(kind) if kind.eq_ignore_ascii_case(BLOCK_BLOB.as_bytes()) => Ok(()),
         Some(kind) if kind.eq_ignore_ascii_case(b"AppendBlob") || kind.eq_ignore_ascii_case(b"PageBlob") => {
-            Err(not_served("of all blobs only block blobs are served here"))
+            Err(not_served("the only blobs served here are block blobs"))
         }
         Some(_) => Err(bad_field(BLOB_TYPE.as_str(), BLOCK_BLOB)),
     }
 }
 
-/// The lease that a request names. To acquire or break one takes none.
+/// Returns the id of the lease that a request names. An acquisition and a break need no id.
 fn lease_id(operation: AzureOperation, headers: &HeaderMap) -> Result<Option<LeaseId>, Refusal> {
     let verb = single(headers, &LEASE_ACTION)?.and_then(|word| LeaseVerb::of(word.as_bytes()));
     if operation.is_lease() && matches!(verb, Some(LeaseVerb::Acquire | LeaseVerb::Break)) {
@@ -268,14 +269,14 @@ fn lease_id(operation: AzureOperation, headers: &HeaderMap) -> Result<Option<Lea
     id(headers, &LEASE_ID)
 }
 
-/// The id in a field.
+/// Returns the id in a field.
 pub(super) fn id(headers: &HeaderMap, name: &HeaderName) -> Result<Option<LeaseId>, Refusal> {
     let parse =
         |value: &HeaderValue| LeaseId::parse(value.as_bytes()).map_err(|_error| bad_field(name.as_str(), "a GUID"));
     single(headers, name)?.map(parse).transpose()
 }
 
-/// The value of a field that is there at most once.
+/// Returns the value of a field that may occur at most once.
 pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Refusal> {
     let mut lines = headers.get_all(name).iter();
     match (lines.next(), lines.next()) {

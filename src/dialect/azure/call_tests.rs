@@ -1,4 +1,4 @@
-//! Which requests are served, and what the backend gets of them.
+//! The requests that are served, and the requests that the backend gets for them.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
@@ -16,14 +16,14 @@ fn read(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> 
     BlobCall::read(&method.parse().unwrap(), target.as_bytes(), &headers(fields), containers)
 }
 
-/// What a refused request is told.
+/// The status and the name of the error that a refused request gets.
 fn refused(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> (u16, &'static str) {
     let refusal = read(method, target, fields).expect_err(target);
     let error = super::super::error_of(&refusal, super::super::AskedOperation::default());
     (error.status.as_u16(), error.code)
 }
 
-/// What the backend gets of a request: its method and target.
+/// The operation of a request, and the method and target for the backend.
 fn sent(method: &str, target: &str, fields: &[(&'static str, &'static str)]) -> (AzureOperation, String) {
     let call = read(method, target, fields).unwrap_or_else(|refusal| panic!("{target}: {refusal:?}"));
     (call.operation, format!("{} {}", call.method, String::from_utf8(call.target).unwrap()))
@@ -165,7 +165,7 @@ fn a_lease_id_is_a_guid_in_any_spelling() {
     assert_eq!(refused("GET", "/c/b", &[("x-ms-lease-id", "mine")]), (400, "InvalidHeaderValue"));
 }
 
-/// Words that mean something to Azure, and their neighbours.
+/// Words with a meaning in Azure, and similar words.
 const WORDS: [&str; 22] = [
     "comp=lease",
     "comp=block",
@@ -192,7 +192,7 @@ const WORDS: [&str; 22] = [
 ];
 
 proptest! {
-    /// Whatever is served reaches the backend as a plain request, whose target says nothing of Azure.
+    /// Every request that is served reaches the backend as a plain request, without Azure's words in its target.
     #[test]
     fn what_is_served_is_plain_to_the_backend(
         method in select(vec!["GET", "HEAD", "PUT", "DELETE", "POST", "PATCH", "OPTIONS", "MKCOL"]),
@@ -220,7 +220,7 @@ proptest! {
             let is_plain = |name: &HeaderName| !is_of_azure(name) && (*name == header::IF_MATCH || !is_conditional(name));
             prop_assert!(fields.keys().all(is_plain), "{:?}", fields);
             let puts = call.operation == AzureOperation::PutBlob || call.operation.is_lease();
-            prop_assert_eq!(call.method == Method::PUT, puts, "only a blob is put; a lease is sent nowhere");
+            prop_assert_eq!(call.method == Method::PUT, puts, "only blobs are put; a lease operation is never sent");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Conditional fields by Azure's rules: which may stand together, and how their values are spelled.
+//! Conditional fields by Azure's rules: the permitted combinations, and the spelling of values.
 
 use http::{
     HeaderMap, HeaderName, HeaderValue,
@@ -16,13 +16,13 @@ use crate::core::{
     refusal::Refusal,
 };
 
-/// The conditions of a request.
+/// Returns the conditions of a request.
 ///
-/// A container takes dates alone. To create one is to demand that there is none.
+/// A container operation takes only dates. Creating a container always demands that none exists yet.
 ///
 /// # Errors
 ///
-/// A value cannot be read, or the fields cannot stand together.
+/// A value cannot be read, or the fields cannot be combined.
 pub(super) fn read(operation: AzureOperation, headers: &HeaderMap) -> Result<Preconditions, Refusal> {
     if operation.is_of_container() {
         for name in [&IF_MATCH, &IF_NONE_MATCH] {
@@ -53,13 +53,13 @@ pub(super) fn read(operation: AzureOperation, headers: &HeaderMap) -> Result<Pre
             ..Preconditions::default()
         };
     } else if is_any && operation != AzureOperation::PutBlob {
-        // Only what creates can be kept from overwriting.
+        // `*` is meant for operations that could overwrite something, and only Put Blob could.
         conditions.if_none_match = None;
     }
     Ok(conditions)
 }
 
-/// A write has one condition, or one of two pairs, and each names one tag.
+/// Whether the conditions of a write can be combined: one condition or one of two pairs, with one tag each.
 fn can_stand_together(conditions: &Preconditions) -> bool {
     let is_list =
         |condition: &Option<TagCondition>| matches!(condition, Some(TagCondition::Tags(tags)) if tags.len() > 1);
@@ -74,7 +74,7 @@ fn can_stand_together(conditions: &Preconditions) -> bool {
     (count <= 1 || is_pair) && !is_list(&conditions.if_match) && !is_list(&conditions.if_none_match)
 }
 
-/// `*`, or tags with or without their quotes.
+/// Reads `*`, or tags with or without their quotes.
 fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<TagCondition>, Refusal> {
     let lines: Vec<&[u8]> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
     if lines.is_empty() {
@@ -93,7 +93,7 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<TagCondition>, 
     }
 }
 
-/// The members of a list; a comma between quotes is part of a tag.
+/// Splits a list. A comma inside quotes is part of a tag.
 fn split(list: &[u8]) -> Vec<&[u8]> {
     let mut quoted = false;
     let members = list.split(|&octet| {

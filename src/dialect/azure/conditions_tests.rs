@@ -1,4 +1,4 @@
-//! Conditional fields: what may stand together, and how tags are spelled.
+//! Conditional fields: the permitted combinations, and the spelling of tags.
 
 use http::header::IF_NONE_MATCH;
 

@@ -1,23 +1,23 @@
-//! What a refusal is called in Azure.
+//! The Azure error for each refusal.
 
 use http::StatusCode;
 
 use super::{AskedOperation, LeaseVerb};
 use crate::core::refusal::{Code, Refusal};
 
-/// The status and the name of an error.
+/// An error of Azure: status and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AzureError {
     /// The status.
     pub status: StatusCode,
-    /// The name: `x-ms-error-code`.
+    /// The name, as in `x-ms-error-code`.
     pub code: &'static str,
 }
 
-/// The error that a refusal is told as.
+/// Returns the error that reports a refusal.
 ///
-/// A write that meets another one is a 503 `ServerBusy`, since clients repeat such a request by themselves and nothing was
-/// written; they would give up at a 409.
+/// A write that meets another write gets 503 `ServerBusy`. Nothing was written, and clients retry after a 503 but give
+/// up after a 409.
 pub fn error_of(refusal: &Refusal, asked: AskedOperation) -> AzureError {
     let (status, code) = match refusal.service {
         Some(service) => (service.status, service.code),
@@ -68,7 +68,7 @@ fn facts(code: Code, asked: AskedOperation) -> (u16, &'static str) {
     }
 }
 
-/// The refusal of a lease operation.
+/// Returns the name for the refusal of a lease operation.
 fn of_operation(code: Code, verb: Option<LeaseVerb>) -> &'static str {
     match (code, verb) {
         (Code::LeaseHoldMax | Code::LeaseBreaking, Some(LeaseVerb::Renew)) | (Code::LeaseBroken, _) => {
@@ -76,7 +76,7 @@ fn of_operation(code: Code, verb: Option<LeaseVerb>) -> &'static str {
         }
         (Code::LeaseBreaking, Some(LeaseVerb::Change)) => "LeaseIsBreakingAndCannotBeChanged",
         (Code::LeaseBreaking, _) => "LeaseIsBreakingAndCannotBeAcquired",
-        // Where there is no lease at all its holder is told of a mismatch.
+        // For these actions Azure reports a mismatch even if there is no lease at all.
         (Code::LeaseIdMismatch, _) | (Code::LeaseNotPresent, Some(LeaseVerb::Renew | LeaseVerb::Release)) => {
             "LeaseIdMismatchWithLeaseOperation"
         }
@@ -85,13 +85,13 @@ fn of_operation(code: Code, verb: Option<LeaseVerb>) -> &'static str {
     }
 }
 
-/// The refusal of a read or write.
+/// Returns the name for the refusal of a read or write.
 fn of_use(code: Code, container: bool) -> &'static str {
     match (code, container) {
         (Code::LeaseIdMismatchOnUse, false) => "LeaseIdMismatchWithBlobOperation",
         (Code::LeaseIdMismatchOnUse, true) => "LeaseIdMismatchWithContainerOperation",
         (Code::LeaseNotPresentOnUse, false) => "LeaseNotPresentWithBlobOperation",
-        // A container has no word for a lease that has ended.
+        // Azure has no name for a container's lease that has ended.
         (Code::LeaseNotPresentOnUse | Code::LeaseLost, true) => "LeaseNotPresentWithContainerOperation",
         (Code::LeaseLost, false) => "LeaseLost",
         _ => "LeaseIdMissing",

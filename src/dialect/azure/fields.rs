@@ -1,4 +1,4 @@
-//! The fields of answers.
+//! The fields that answers get.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use uuid::Builder;
@@ -9,23 +9,23 @@ use crate::core::{
     record::Snapshot,
 };
 
-/// The longest id of a request that a client may choose.
+/// The maximum length of a request id that a client chooses.
 const CLIENT_REQUEST_ID_MAX_BYTES: usize = 1024;
 
-/// The fields that every answer carries: the number of the request, made of these random bytes, and what the client has
-/// said of itself.
+/// Returns the fields of every answer: the version of the interface, the number of the request (made from `random`),
+/// and the request id that the client chose.
 pub fn common_fields(request: &HeaderMap, random: [u8; 16]) -> Vec<(HeaderName, HeaderValue)> {
     let number = Builder::from_random_bytes(random).into_uuid().to_string();
     let version = request.get(VERSION).cloned().unwrap_or(DEFAULT_VERSION);
     let mut fields = vec![(VERSION, version)];
-    // The digits of a UUID are always a value.
+    // The text of a UUID is always a valid value.
     fields.extend(HeaderValue::try_from(number).ok().map(|number| (REQUEST_ID, number)));
     let echoed = request.get(CLIENT_REQUEST_ID).filter(|id| id.len() <= CLIENT_REQUEST_ID_MAX_BYTES);
     fields.extend(echoed.map(|id| (CLIENT_REQUEST_ID, id.clone())));
     fields
 }
 
-/// What a read tells of the lease; never its id.
+/// Returns the fields that show the lease to a reader. They never contain the id.
 pub fn lease_fields(snapshot: &Snapshot) -> Vec<(HeaderName, HeaderValue)> {
     let state = snapshot.lease_state();
     let word = match state {

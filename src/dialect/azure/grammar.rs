@@ -1,4 +1,4 @@
-//! The grammar of Azure Blob Storage: a closed list of operations, and answers in Azure's words.
+//! The grammar of Azure Blob Storage: a closed list of operations, and answers in Azure's terms.
 
 use std::time::Duration;
 
@@ -42,9 +42,9 @@ static QUIRKS: Quirks = Quirks {
 
 static DEFAULTS: Defaults = Defaults {
     unique_tags: false,
-    // The modification date has to be probed, whatever the source of tags is.
+    // The modification date needs a probe, whatever the source of tags is.
     probes_after_write: true,
-    // There are no other writers, so the version is that of the write, and the bytes need not be compared.
+    // There are no other writers, so the version belongs to this write, and the bytes need not be compared.
     version_after_write: true,
     bind: false,
     client_break: true,
@@ -163,7 +163,7 @@ impl Grammar for Azure {
             BackendOutcome::NotModified => CallOutcome::NotModified,
             BackendOutcome::Failed(error) => CallOutcome::Failed(document(
                 error,
-                "The server behind this proxy has refused the request or failed it.",
+                "The server behind this proxy has refused the request, or has failed.",
             )),
         }
     }

@@ -1,4 +1,4 @@
-//! Lease operations: what a request says, and what its success is told as.
+//! Lease operations: reading requests, and answering them after success.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::core::{
     refusal::{Code, Refusal},
 };
 
-/// The longest time that a break can leave the holder.
+/// The longest time that a break can leave to the holder.
 const BREAK_PERIOD_MAX: Duration = Duration::from_secs(60);
 
-/// What a lease operation wants. `fresh` draws the id of a lease whose client proposes none.
+/// Reads the action of a lease operation. `fresh` draws the id of a lease for which the client proposes none.
 ///
 /// # Errors
 ///
-/// The request cannot be read, or asks for what the route does not allow.
+/// The request cannot be read, or the route does not allow the action.
 pub fn action(
     headers: &HeaderMap,
     rules: &LeaseRules,
@@ -52,7 +52,7 @@ pub fn action(
     })
 }
 
-/// A duration belongs to an acquisition alone, and a period to a break.
+/// Checks that only an acquisition has a duration, and only a break has a period.
 fn takes_only_its_fields(verb: LeaseVerb, headers: &HeaderMap) -> Result<(), Refusal> {
     let strange = [(LeaseVerb::Acquire, &LEASE_DURATION), (LeaseVerb::Break, &LEASE_BREAK_PERIOD)];
     match strange.into_iter().find(|(owner, name)| *owner != verb && headers.contains_key(*name)) {
@@ -93,11 +93,11 @@ fn required_id(headers: &HeaderMap, name: &HeaderName) -> Result<LeaseId, Refusa
     id(headers, name)?.ok_or_else(|| missing_field(name.as_str()))
 }
 
-/// What the success of a lease operation is told as; `held` is the id of the lease that was renewed.
+/// Returns the status and field that report the success of a lease operation. `held` is the id of a renewed lease.
 ///
 /// # Errors
 ///
-/// A repeated release is none in Azure: the lease is not there any more.
+/// In Azure a repeated release fails, since the lease no longer exists.
 pub fn done(done: Done, held: Option<LeaseId>) -> Result<(StatusCode, Option<(HeaderName, HeaderValue)>), Refusal> {
     match done {
         Done::Acquired { id, .. } => Ok((StatusCode::CREATED, Some((LEASE_ID, id_value(id))))),

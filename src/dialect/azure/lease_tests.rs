@@ -1,4 +1,4 @@
-//! Lease operations as they are asked for and told.
+//! Lease operations: their requests and their answers.
 
 use super::*;
 use crate::core::lease::testing::rules;
@@ -23,7 +23,7 @@ fn read(rules: &LeaseRules, fields: &[(HeaderName, &'static str)]) -> Result<Act
     action(&headers, rules, || Ok(LeaseId::from_random([0; 16])))
 }
 
-/// An operation as text; without its random id.
+/// Describes an operation, without its random id.
 fn told(fields: &[(HeaderName, &'static str)]) -> String {
     let name = |id: LeaseId| if id.reveal() == A { "A" } else { "B" };
     match read(&azure_rules(), fields) {

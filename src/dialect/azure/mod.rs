@@ -1,7 +1,7 @@
-//! The azure dialect: the part of Azure Blob Storage's REST interface that needs nothing of a backend but GET, PUT and
-//! DELETE of files, with the leases that such a backend does not have (`docs/azure.md`).
+//! The azure dialect: the part of Azure Blob Storage's REST interface that needs only GET, PUT and DELETE of files from
+//! a backend. The proxy adds the leases (`docs/azure.md`).
 //!
-//! [`BlobCall::read`] says what a request wants, or refuses it; only what is on its list ever reaches a backend.
+//! [`BlobCall::read`] reads a request, or refuses it. Only operations on its list reach a backend.
 
 use http::{HeaderName, HeaderValue};
 
@@ -25,11 +25,11 @@ pub use lease::{action, done};
 pub use refusals::{refuse, refuse_use};
 pub use response::{AnswerBody, BackendOutcome, outcome};
 
-/// The name of an error; clients choose their exception by it.
+/// The field with the name of an error. Clients choose their exception by it.
 pub const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
-/// What kind of blob one is.
+/// The field with the kind of a blob.
 pub const BLOB_TYPE: HeaderName = HeaderName::from_static("x-ms-blob-type");
-/// The only kind of blob here.
+/// The only kind of blob that is served.
 pub const BLOCK_BLOB: &str = "BlockBlob";
 const BLOB_PREFIX: &str = "x-ms-blob-";
 const LEASE_ACTION: HeaderName = HeaderName::from_static("x-ms-lease-action");
@@ -47,5 +47,5 @@ const VERSION: HeaderName = HeaderName::from_static("x-ms-version");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
 const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
 
-/// The version of the interface that is spoken where the client names none.
+/// The version of the interface if the client names none.
 const DEFAULT_VERSION: HeaderValue = HeaderValue::from_static("2021-12-02");

@@ -1,22 +1,22 @@
-//! The query of a request: what it says of the operation, and what is left of it for the backend.
+//! The query of a request: its part in naming the operation, and the rest for the backend.
 
 use super::refusals::{bad_query, not_served, unknown_query};
 use crate::core::refusal::Refusal;
 
-/// The parameters of a shared access signature. They are the client's credentials: the backend gets them as they came.
+/// The parameters of a shared access signature. They are the client's credentials, so the backend gets them unchanged.
 const SIGNATURE: [&str; 24] = [
     "sv", "ss", "srt", "sr", "sp", "se", "st", "spr", "sip", "si", "sig", "sdd", "ses", "saoid", "suoid", "scid",
     "skoid", "sktid", "skt", "ske", "sks", "skv", "sduoid", "skdutid",
 ];
 
-/// What a query says.
+/// A query that was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Query {
-    /// Whether it is about a container.
+    /// Whether the request is about a container.
     pub(super) container: bool,
-    /// Whether it is about a lease.
+    /// Whether the request is about a lease.
     pub(super) lease: bool,
-    /// What the backend gets of it.
+    /// The parameters for the backend.
     pub(super) forwarded: Vec<u8>,
 }
 
@@ -25,8 +25,8 @@ impl Query {
     ///
     /// # Errors
     ///
-    /// It asks for something that is not served. A name is known in its plain spelling alone: another reading of it
-    /// might reach the backend.
+    /// The query contains something that is not served. A name is recognised only in its plain spelling, because the
+    /// backend might read another spelling differently.
     pub(super) fn read(query: &[u8]) -> Result<Self, Refusal> {
         let mut read = Self::default();
         for pair in query.split(|&octet| octet == b'&').filter(|pair| !pair.is_empty()) {
@@ -36,10 +36,10 @@ impl Query {
             match name.as_slice() {
                 b"comp" if read.lease => return Err(bad_query("comp")),
                 b"comp" if value.eq_ignore_ascii_case(b"lease") => read.lease = true,
-                b"comp" => return Err(not_served("of all comp operations only comp=lease is served here")),
+                b"comp" => return Err(not_served("the only comp operation served here is comp=lease")),
                 b"restype" if read.container => return Err(bad_query("restype")),
                 b"restype" if value.eq_ignore_ascii_case(b"container") => read.container = true,
-                b"restype" => return Err(not_served("of all resources only blobs and containers are served here")),
+                b"restype" => return Err(not_served("the only resources served here are blobs and containers")),
                 b"timeout" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {}
                 b"timeout" => return Err(bad_query("timeout")),
                 name if SIGNATURE.iter().any(|known| known.as_bytes() == name) => {

@@ -1,4 +1,4 @@
-//! Refusals in the words of the dialect: what each says to its reader.
+//! Refusals in the dialect: the text of each for people, and its name.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::core::{
     refusal::{Code, Refusal},
 };
 
-/// When to come back where a lease without an end is held.
+/// When to retry while a lease without an end is held.
 const RETRY_INFINITE: Duration = Duration::from_secs(60);
 
-/// The refusal of a lease operation.
+/// Returns the refusal of a lease operation.
 pub fn refuse(denied: &Denied) -> Refusal {
     match denied {
         Denied::Held { remaining, .. } => Refusal::new(Code::LeaseHeld, "There is already a lease present.")
@@ -35,7 +35,7 @@ pub fn refuse(denied: &Denied) -> Refusal {
     }
 }
 
-/// The refusal of a read or write that a lease forbids.
+/// Returns the refusal of a read or write that a lease forbids.
 pub fn refuse_use(denied: UseDenied) -> Refusal {
     match denied {
         UseDenied::IdMissing => Refusal::new(
@@ -55,59 +55,59 @@ pub fn refuse_use(denied: UseDenied) -> Refusal {
     }
 }
 
-/// A field that must be there.
+/// Refuses a request without a required field.
 pub(super) fn missing_field(name: &str) -> Refusal {
     Refusal::new(Code::MalformedLeaseHeader, format!("The request needs {name}.")).called(400, "MissingRequiredHeader")
 }
 
-/// A field whose value has no meaning.
+/// Refuses a field whose value has no meaning.
 pub(super) fn bad_field(name: &str, expected: &str) -> Refusal {
     Refusal::new(Code::MalformedLeaseHeader, format!("The value of {name} is not {expected}."))
         .called(400, "InvalidHeaderValue")
 }
 
-/// A field that asks for something that is not served.
+/// Refuses a field that is not served.
 pub(super) fn unknown_field(name: &str) -> Refusal {
-    let detail = format!("What {name} asks for is not served here, and the request was not sent on without it.");
+    let detail = format!("The field {name} is not served here, and the request was not sent on without it.");
     Refusal::new(Code::NotSupported, detail).called(400, "UnsupportedHeader")
 }
 
-/// A query parameter that is not served.
+/// Refuses a query parameter that is not served.
 pub(super) fn unknown_query() -> Refusal {
     let detail = "The query has a parameter that is not served here, and the request was not sent on without it.";
     Refusal::new(Code::NotSupported, detail).called(400, "UnsupportedQueryParameter")
 }
 
-/// A query parameter whose value has no meaning, or that is there twice.
+/// Refuses a query parameter that occurs twice, or whose value has no meaning.
 pub(super) fn bad_query(name: &str) -> Refusal {
-    Refusal::new(Code::MalformedRequest, format!("The query parameter {name} has no or more than one meaning."))
+    Refusal::new(Code::MalformedRequest, format!("The query parameter {name} occurs twice, or its value is invalid."))
         .called(400, "InvalidQueryParameterValue")
 }
 
-/// An operation that is not on the list.
+/// Refuses an operation that is not on the list.
 pub(super) fn not_served(what: &'static str) -> Refusal {
     Refusal::new(Code::NotSupported, what).called(501, "NotImplemented")
 }
 
-/// A path that the backend would take for something else than a blob or a container.
+/// Refuses a path that the backend would not take for a blob or a container.
 pub(super) fn bad_path() -> Refusal {
-    let detail = "The name of a blob or container does not end with a slash or a dot segment here.";
+    let detail = "The name of a blob or container cannot end with a slash or a dot segment here.";
     Refusal::new(Code::AmbiguousTarget, detail)
 }
 
-/// A method that no operation has.
+/// Refuses a method that no operation has.
 pub(super) fn bad_method() -> Refusal {
     Refusal::new(Code::MethodNotAllowed, "No operation of this resource has that method.")
 }
 
-/// Conditional fields that cannot be combined.
+/// Refuses conditional fields that cannot be combined.
 pub(super) fn too_many_conditions() -> Refusal {
     let detail = "A write takes one condition with one ETag, or the pair If-Match and If-Unmodified-Since or the pair \
                   If-None-Match and If-Modified-Since.";
     Refusal::new(Code::MalformedPrecondition, detail).called(400, "MultipleConditionHeadersNotSupported")
 }
 
-/// A condition that can never be met.
+/// Refuses a condition that can never be met.
 pub(super) fn unsatisfiable() -> Refusal {
     Refusal::new(Code::MalformedPrecondition, "If-None-Match: * has no meaning for a read.")
         .called(400, "UnsatisfiableCondition")

@@ -1,31 +1,31 @@
-//! What the backend's status means.
+//! The meaning of the backend's status.
 
 use http::StatusCode;
 
 use super::{AzureError, AzureOperation};
 
-/// What an operation has come to at the backend.
+/// The outcome of an operation at the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendOutcome {
-    /// It is done: the status, and whether the backend's body goes with it.
+    /// The operation succeeded: the status, and whether the backend's body goes with it.
     Done(StatusCode, AnswerBody),
     /// The client's copy is current.
     NotModified,
-    /// It is not.
+    /// The operation failed.
     Failed(AzureError),
 }
 
-/// Whose body an answer has.
+/// The body of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerBody {
-    /// The backend's.
+    /// The backend's body.
     Relayed,
-    /// None.
+    /// No body.
     Dropped,
 }
 
-/// What a status of the backend means for an operation. `matches` says whether the request had `If-Match`, which nothing
-/// that is missing meets.
+/// Returns the meaning of the backend's status for an operation. `matches`: whether the request had `If-Match`, which
+/// no missing blob or container satisfies.
 pub fn outcome(operation: AzureOperation, status: StatusCode, matches: bool) -> BackendOutcome {
     if status == StatusCode::NOT_MODIFIED {
         return BackendOutcome::NotModified;
@@ -57,16 +57,17 @@ fn failure(operation: AzureOperation, status: u16, matches: bool) -> (u16, &'sta
         404 | 410 if matches => (412, "ConditionNotMet"),
         404 | 410 if operation.is_of_container() => (404, "ContainerNotFound"),
         404 | 410 => (404, "BlobNotFound"),
-        // What is no file is no blob: a server of files sends to its collection.
+        // A directory is not a blob, and a file server redirects to it.
         300..=399 if operation == AzureOperation::ReadBlob => (404, "BlobNotFound"),
         400 => (400, "InvalidInput"),
         401 => (401, "NoAuthenticationInformation"),
         403 => (403, "AuthorizationFailure"),
-        // MKCOL is what the backend cannot do (RFC 4918 section 9.3.1): that there is a container was asked before.
+        // The backend does not support MKCOL (RFC 4918 section 9.3.1). The proxy has already checked that no container
+        // exists.
         405 if operation == AzureOperation::CreateContainer => (501, "NotImplemented"),
         405 => (405, "UnsupportedHttpVerb"),
         408 => (408, "OperationTimedOut"),
-        // The collection that it would be in is missing (RFC 4918 section 9.7.1).
+        // The parent collection is missing (RFC 4918 section 9.7.1).
         409 if operation == AzureOperation::PutBlob => (404, "ContainerNotFound"),
         409 => (409, "OperationNotAllowedOnRootBlob"),
         411 => (411, "MissingContentLengthHeader"),

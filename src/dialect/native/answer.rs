@@ -1,4 +1,4 @@
-//! What an outcome says.
+//! The answers to lease operations, and the refusals of leases.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::core::{
     refusal::{Code, Refusal},
 };
 
-/// When to come back where a lease without an end is held.
+/// When to retry while a lease without an end is held.
 const RETRY_INFINITE: Duration = Duration::from_secs(60);
 
-/// The response to an operation that was done. `snapshot` is the record with it.
+/// Returns the response to an operation that succeeded. `snapshot` is the record after it.
 pub fn done(done: Done, snapshot: &Snapshot, waited: bool) -> Response {
     let mut fields = HeaderMap::new();
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -45,7 +45,7 @@ pub fn done(done: Done, snapshot: &Snapshot, waited: bool) -> Response {
     Response { status, fields, body: None }
 }
 
-/// The fields by which a client learns of its grant.
+/// Returns the fields that tell a client of its grant.
 pub fn grant_fields(id: LeaseId, duration: LeaseDuration, snapshot: &Snapshot) -> [(HeaderName, HeaderValue); 3] {
     [
         (LEASE_ID, id_value(id)),
@@ -57,7 +57,7 @@ pub fn grant_fields(id: LeaseId, duration: LeaseDuration, snapshot: &Snapshot) -
 fn duration_value(duration: LeaseDuration) -> HeaderValue {
     match duration {
         LeaseDuration::Infinite => HeaderValue::from_static("infinite"),
-        // A holder that counts on less than it has is safe.
+        // Rounded down: a holder that counts on less time than it has is safe.
         LeaseDuration::Fixed(duration) => HeaderValue::from(duration.as_secs()),
     }
 }
@@ -72,7 +72,7 @@ fn rounded_up(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
-/// What anybody who may ask is shown of a lease; never its id.
+/// The public view of a lease. It never contains the id.
 #[derive(Serialize)]
 struct View<'a> {
     state: &'static str,
@@ -86,7 +86,7 @@ struct View<'a> {
     fence: Option<u64>,
 }
 
-/// The answer to `GET`.
+/// Returns the answer to `GET`.
 pub fn show(snapshot: &Snapshot) -> Response {
     let (state, lease) = (snapshot.lease_state(), snapshot.lease());
     let held = lease.filter(|_| state.is_held());
@@ -106,16 +106,16 @@ pub fn show(snapshot: &Snapshot) -> Response {
     let mut fields = HeaderMap::new();
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    // Words and numbers always have a form in JSON.
+    // Serialising words and numbers cannot fail.
     let body = serde_json::to_string(&view).unwrap_or_default();
     Response { status: StatusCode::OK, fields, body: Some(body) }
 }
 
-/// The refusal of an operation.
+/// Returns the refusal of an operation.
 pub fn refuse(denied: Denied) -> Refusal {
     match denied {
         Denied::Held { remaining, holder, .. } => {
-            let detail = "somebody else holds the lease; come back after retry_after, or wait with Prefer: wait=N";
+            let detail = "another client holds the lease; retry after retry_after, or wait with Prefer: wait=N";
             let refusal = Refusal::new(Code::LeaseHeld, detail).retry_after(remaining.unwrap_or(RETRY_INFINITE));
             match holder {
                 Some(holder) => refusal.held_by(holder.as_str()),
@@ -132,16 +132,16 @@ pub fn refuse(denied: Denied) -> Refusal {
         Denied::Broken => Refusal::new(Code::LeaseBroken, "the lease was broken; acquire it anew with POST"),
         Denied::BeyondHoldMax => Refusal::new(
             Code::LeaseHoldMax,
-            "the lease was held for as long as this route allows: release it, so that others get their turn",
+            "the lease was held for as long as this route allows: release it, so that other clients get a turn",
         ),
         Denied::Busy(_) => {
-            let detail = "a write is in flight or in doubt: the lease can be granted when it is not; come back later";
+            let detail = "a write is in flight or in doubt, and the lease can be granted only after it; retry later";
             Refusal::new(Code::WriteInFlight, detail).retry_after(Duration::from_secs(1))
         }
     }
 }
 
-/// The refusal of a read or write that a lease forbids.
+/// Returns the refusal of a read or write that a lease forbids.
 pub fn refuse_use(denied: UseDenied) -> Refusal {
     match denied {
         UseDenied::IdMissing => Refusal::new(
@@ -152,10 +152,10 @@ pub fn refuse_use(denied: UseDenied) -> Refusal {
             Refusal::new(Code::LeaseIdMissing, "acquire a lease of the resource first, and send its Lease-Id")
         }
         UseDenied::IdMismatch => {
-            Refusal::new(Code::LeaseIdMismatchOnUse, "somebody else holds the lease of the resource")
+            Refusal::new(Code::LeaseIdMismatchOnUse, "another client holds the lease of the resource")
         }
         UseDenied::NotPresent => {
-            Refusal::new(Code::LeaseNotPresentOnUse, "there is no lease of this id; acquire one, or send no Lease-Id")
+            Refusal::new(Code::LeaseNotPresentOnUse, "no lease has this id; acquire one, or send no Lease-Id")
         }
         UseDenied::Lost => Refusal::new(
             Code::LeaseLost,

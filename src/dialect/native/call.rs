@@ -1,4 +1,4 @@
-//! The grammar of the native dialect: what every dialect speaks unless its own grammar says otherwise.
+//! The grammar of the native dialect, which every dialect shares unless its own grammar differs.
 
 use http::{HeaderMap, HeaderName};
 
@@ -17,7 +17,7 @@ use crate::{
 
 static IDEMPOTENCY_FIELDS: [HeaderName; 1] = [IDEMPOTENCY_KEY];
 
-/// Plain HTTP.
+/// The quirks of plain HTTP: none.
 pub static QUIRKS: Quirks = Quirks {
     conditions_before_lease: false,
     unknown_date_fails: false,
@@ -33,7 +33,7 @@ pub static QUIRKS: Quirks = Quirks {
     is_closed_list: false,
 };
 
-/// The defaults of every route.
+/// The defaults of a route in plain HTTP.
 pub static DEFAULTS: Defaults = Defaults {
     unique_tags: false,
     probes_after_write: false,
@@ -63,7 +63,7 @@ impl Grammar for Native {}
 ///
 /// # Errors
 ///
-/// Its conditions or its lease id cannot be read.
+/// The conditions or the lease id of the request cannot be read.
 pub fn call(request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result<Call, Refusal> {
     let lease_id = presented_id(request.headers)?;
     let class = rules.class_of(request.method);
@@ -73,7 +73,7 @@ pub fn call(request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result
         _ if is_lease => Intent::Lease,
         MethodClass::Read => Intent::Read,
         MethodClass::UnclaimedWrite => Intent::Append,
-        // The door lets no other class through to here.
+        // The door has refused all other classes.
         _ => Intent::Write,
     };
     Ok(Call { intent, operation: None, lease_id, conditions, forwarded: None, cuts_parts: false })
@@ -86,7 +86,7 @@ fn conditions(class: MethodClass, headers: &HeaderMap) -> Result<Preconditions, 
     Preconditions::parse(headers).map_err(|malformed| Refusal::new(Code::MalformedPrecondition, malformed.to_string()))
 }
 
-/// A problem document (RFC 9457).
+/// Returns the problem document of a refusal (RFC 9457).
 pub fn problem(refusal: &Refusal) -> ErrorDocument {
     ErrorDocument {
         status: refusal.code.status(),

@@ -1,6 +1,6 @@
 //! The native dialect: the lease of `/docs/42` is the resource `/.leases/docs/42` (DESIGN, section 8).
 //!
-//! | request | does | success |
+//! | request | effect | success |
 //! |---|---|---|
 //! | `POST` | acquires | 201 |
 //! | `PUT` with `Lease-Id` | renews | 200 |
@@ -21,11 +21,11 @@ pub use answer::{done, grant_fields, refuse, refuse_use, show};
 pub use call::{DEFAULTS, DEMANDS, Native, QUIRKS, call, problem};
 pub use read::{presented_id, read, read_on_get, wait};
 
-/// The id of a lease: proves it on every request that uses it.
+/// The field with the id of a lease, which proves the lease on every request that uses it.
 pub const LEASE_ID: HeaderName = HeaderName::from_static(field_names::LEASE_ID.lower);
-/// How long a lease is wanted for: seconds, or `infinite`.
+/// The field with the requested or granted duration of a lease: seconds, or `infinite`.
 pub const LEASE_DURATION: HeaderName = HeaderName::from_static(field_names::LEASE_DURATION.lower);
-/// The number that grows with every grant.
+/// The field with the number that grows with every grant.
 pub const FENCING_TOKEN: HeaderName = HeaderName::from_static(field_names::FENCING_TOKEN.lower);
 const LEASE_HOLDER: HeaderName = HeaderName::from_static(field_names::LEASE_HOLDER.lower);
 const LEASE_TIME: HeaderName = HeaderName::from_static(field_names::LEASE_TIME.lower);

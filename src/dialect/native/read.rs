@@ -1,4 +1,4 @@
-//! What a request means.
+//! The meaning of a request's method and fields.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::{
     dialect::LeaseOperation,
 };
 
-/// Reads a lease operation. `fresh` draws the id of a lease whose client chooses none; it is asked only where one is to be
-/// acquired.
+/// Reads a lease operation. `fresh` draws the id of a lease for which the client chooses none. It is called only for an
+/// acquisition.
 ///
 /// # Errors
 ///
-/// The request cannot be read, or asks for what the route does not allow; the refusal says what to send.
+/// The request cannot be read, or the route does not allow the operation. The refusal tells the client what to send.
 pub fn read(
     method: &Method,
     headers: &HeaderMap,
@@ -41,11 +41,11 @@ pub fn read(
     Ok(LeaseOperation::Step { action, wait })
 }
 
-/// What a GET asks for that is to take the lease of what it reads (`lease.acquire_on_read`); `None` if it does not.
+/// Reads the lease that a GET requests of its resource (`lease.acquire_on_read`); `None` if it requests none.
 ///
 /// # Errors
 ///
-/// As [`read`].
+/// Those of [`read`].
 pub fn read_on_get(
     headers: &HeaderMap,
     rules: &LeaseRules,
@@ -55,11 +55,11 @@ pub fn read_on_get(
     asks.then(|| acquire(headers, rules, fresh()?)).transpose()
 }
 
-/// The id that a request presents.
+/// Returns the id that a request presents.
 ///
 /// # Errors
 ///
-/// The field is there and holds no id, or several.
+/// The field is present, but holds no id or several.
 pub fn presented_id(headers: &HeaderMap) -> Result<Option<LeaseId>, Refusal> {
     id(headers, &LEASE_ID)
 }
@@ -95,7 +95,7 @@ fn end(headers: &HeaderMap, rules: &LeaseRules) -> Result<Action, Refusal> {
     }
 }
 
-/// How long the client would wait (RFC 7240 section 4.3); what cannot be read is no preference.
+/// Returns how long the client is willing to wait (RFC 7240 section 4.3). A preference that cannot be read is ignored.
 pub fn wait(headers: &HeaderMap) -> Option<Duration> {
     let lines = headers.get_all(&PREFER).iter().filter_map(|line| line.to_str().ok());
     let mut preferences = lines.flat_map(|line| line.split(','));
@@ -116,9 +116,9 @@ fn required_id(headers: &HeaderMap, name: &HeaderName) -> Result<LeaseId, Refusa
     id(headers, name)?.ok_or_else(|| malformed(format!("send {}", title(name))))
 }
 
-/// An id that a client has chosen must be as hard to guess as one of ours.
+/// Checks that an id chosen by a client is as hard to guess as an id that the proxy draws.
 fn random(id: LeaseId) -> Result<LeaseId, Refusal> {
-    let message = || malformed("a lease id is a UUID of version 4: random, so that nobody guesses it".to_owned());
+    let message = || malformed("a lease id is a UUID of version 4: random, so that it cannot be guessed".to_owned());
     id.is_random().then_some(id).ok_or_else(message)
 }
 
@@ -139,7 +139,7 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
     }
 }
 
-/// A field's name as it is usually written.
+/// Returns the usual spelling of a field's name.
 fn title(name: &HeaderName) -> String {
     let capital =
         |word: &str| word.get(..1).unwrap_or_default().to_ascii_uppercase() + word.get(1..).unwrap_or_default();

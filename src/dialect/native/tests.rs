@@ -1,4 +1,4 @@
-//! The native dialect: what each request means, and what each outcome says.
+//! The native dialect: the meaning of each request, and the answer to each outcome.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ fn operation(method: &str, lines: &[(&'static str, &'static str)], rules: &Lease
 fn acquisition(lines: &[(&'static str, &'static str)], rules: &LeaseRules) -> (Acquire, Option<Duration>) {
     match operation("POST", lines, rules) {
         Ok(LeaseOperation::Step { action: Action::Acquire(acquire), wait }) => (acquire, wait),
-        other => panic!("POST acquires, and not {other:?}"),
+        other => panic!("POST must acquire, and gave {other:?}"),
     }
 }
 
@@ -86,7 +86,7 @@ fn each_method_is_one_action() {
     let with_id = [("lease-id", RANDOM)];
     let action = |method, lines: &[(&'static str, &'static str)]| match operation(method, lines, &rules()) {
         Ok(LeaseOperation::Step { action, wait: None }) => action,
-        other => panic!("{method} is one action, and not {other:?}"),
+        other => panic!("{method} must be one action, and gave {other:?}"),
     };
     assert!(matches!(action("PUT", &with_id), Action::Renew { id: named } if named == id(RANDOM)));
     assert!(matches!(action("DELETE", &with_id), Action::Release { id: named } if named == id(RANDOM)));
@@ -111,7 +111,7 @@ fn what_cannot_be_read_or_is_not_allowed_is_refused() {
         ("POST", &[("lease-duration", "-1")], Code::MalformedLeaseHeader),
         ("POST", &[("lease-duration", "15.5")], Code::MalformedLeaseHeader),
         ("POST", &[("lease-id", "1")], Code::MalformedLeaseHeader),
-        // Version 1: made of a clock and an address.
+        // A version 1 UUID: made from a clock and an address.
         ("POST", &[("lease-id", "c232ab00-9414-11ec-b3c8-9f6bdeced846")], Code::MalformedLeaseHeader),
         ("POST", &[("lease-id", RANDOM), ("lease-id", OTHER)], Code::MalformedLeaseHeader),
         ("PUT", &[], Code::MalformedLeaseHeader),
@@ -130,7 +130,7 @@ fn a_lease_without_an_end_is_given_where_the_route_allows_it() {
     assert_eq!(acquire.duration, LeaseDuration::Infinite);
 }
 
-/// RFC 7240 section 2: what cannot be understood is ignored.
+/// RFC 7240 section 2: a preference that cannot be understood is ignored.
 #[test]
 fn a_wait_is_found_among_other_preferences_and_bounded() {
     for (value, expected) in [
@@ -152,7 +152,7 @@ fn a_get_takes_the_lease_only_when_it_asks_and_may() {
     let may_not = LeaseRules { acquire_on_read: false, ..rules() };
     assert!(read_on_get(&asks, &may_not, || Ok(fresh())).unwrap().is_none());
     let holder = fields(&[("lease-duration", "15"), ("lease-id", RANDOM)]);
-    assert!(read_on_get(&holder, &rules(), || Ok(fresh())).unwrap().is_none(), "a holder reads what it holds");
+    assert!(read_on_get(&holder, &rules(), || Ok(fresh())).unwrap().is_none(), "the holder reads with its own lease");
 }
 
 fn snapshot() -> Snapshot {

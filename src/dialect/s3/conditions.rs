@@ -1,4 +1,4 @@
-//! What S3's clients send.
+//! The requests of S3 clients: conditions as S3 spells them, and requests that cannot be guarded.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use crate::core::{
     target::split_query,
 };
 
-/// The media type of an upload by an HTML form.
+/// The media type of an upload from an HTML form.
 const FORM: &[u8] = b"multipart/form-data";
 
-/// The fields of a request with its one tag in quotes, where its client left them out: S3 takes both spellings.
+/// Returns the fields of a request, with quotes around a single bare tag. S3 accepts both spellings.
 pub fn quoted(headers: &HeaderMap) -> Cow<'_, HeaderMap> {
     let mut quoted = Cow::Borrowed(headers);
     for name in [header::IF_MATCH, header::IF_NONE_MATCH] {
@@ -28,16 +28,20 @@ pub fn quoted(headers: &HeaderMap) -> Cow<'_, HeaderMap> {
     quoted
 }
 
-/// What the names of conditions begin with that neither HTTP nor the proxy knows: on the source of a copy, on the size or
-/// the age of what is removed.
+/// The prefixes of conditions that are foreign to HTTP and to the proxy: on the source of a copy, and on the size or
+/// age of the object that is removed.
 const OWN_CONDITIONS: [&str; 2] = ["x-amz-copy-source-if-", "x-amz-if-match-"];
 
-/// Names an object that is gone when its content is at the target.
+/// The field with the old name of a renamed object. That object is gone once its content is at the target.
 const RENAMED: &str = "x-amz-rename-source";
 
-/// Refuses what changes other resources than its target: `DeleteObjects`, and the `PostObject` of HTML forms, name them
-/// in their bodies, `RenameObject` in a field. Where the server leaves conditions to the proxy it also refuses those that
-/// the proxy cannot judge.
+/// Refuses requests that change resources other than their target. `DeleteObjects` and the `PostObject` of HTML forms
+/// name them in their bodies, `RenameObject` names one in a field. If the server leaves conditions to the proxy, this
+/// function also refuses conditions that the proxy cannot judge.
+///
+/// # Errors
+///
+/// The request cannot be guarded.
 pub fn refuse_unguardable(
     method: &Method,
     target: &[u8],
@@ -50,11 +54,11 @@ pub fn refuse_unguardable(
     let is_named = |name: &HeaderName, starts: &[&str]| starts.iter().any(|start| name.as_str().starts_with(start));
     if headers.keys().any(|name| is_named(name, &[RENAMED])) {
         let detail =
-            "to rename an object is to change two at once, which cannot be guarded: copy it, and delete it then";
+            "renaming an object changes two objects at once, which cannot be guarded: copy it, and then delete it";
         return Err(Refusal::new(Code::NotSupported, detail));
     }
     if *etag != TagSource::Delegate && headers.keys().any(|name| is_named(name, &OWN_CONDITIONS)) {
-        let detail = "this condition cannot be judged here, and the server behind this proxy may ignore it: send If-Match \
+        let detail = "this proxy cannot judge this condition, and the server behind it may ignore it: send If-Match \
                       with the ETag of the object that is written or deleted, and no condition on the source of a copy";
         return Err(Refusal::new(Code::NotSupported, detail));
     }
@@ -65,7 +69,7 @@ pub fn refuse_unguardable(
     let is_form = content.get(..FORM.len()).is_some_and(|start| start.eq_ignore_ascii_case(FORM));
     if *method == Method::POST && (deletes || is_form) {
         let detail = "a request that names its objects in its body cannot be guarded: write or delete them one by one, \
-                      by PUT or DELETE";
+                      with PUT or DELETE";
         return Err(Refusal::new(Code::NotSupported, detail));
     }
     Ok(())
@@ -118,7 +122,7 @@ mod tests {
         for name in ["x-amz-copy-source-if-match", "x-amz-copy-source-if-unmodified-since", "x-amz-if-match-size"] {
             assert_eq!(refused(Method::PUT, name, &TagSource::Upstream), not_supported, "{name}");
             assert_eq!(refused(Method::DELETE, name, &TagSource::Upstream), not_supported, "{name}");
-            assert_eq!(refused(Method::GET, name, &TagSource::Upstream), Ok(()), "{name} means nothing there");
+            assert_eq!(refused(Method::GET, name, &TagSource::Upstream), Ok(()), "{name} has no meaning there");
             assert_eq!(refused(Method::PUT, name, &TagSource::Delegate), Ok(()), "{name}");
         }
         assert_eq!(refused(Method::PUT, "x-amz-copy-source", &TagSource::Upstream), Ok(()));

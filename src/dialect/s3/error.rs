@@ -1,13 +1,13 @@
-//! What a refusal is called in S3.
+//! The S3 error for each refusal.
 
 use http::StatusCode;
 
 use crate::core::refusal::{Code, Refusal};
 
-/// The status and the name of the error that a refusal is told as.
+/// Returns the status and the name of the S3 error that reports a refusal.
 ///
-/// Where S3 has no such error the status is that of the problem document: clients choose by its class what they do
-/// without knowing the name.
+/// If S3 has no matching error, the status is the one of the problem document. Clients that do not recognise the name
+/// go by the class of the status.
 pub fn error_of(refusal: &Refusal) -> (StatusCode, &'static str) {
     let (status, code) = match refusal.service {
         Some(service) => (Some(service.status), service.code),
@@ -17,7 +17,7 @@ pub fn error_of(refusal: &Refusal) -> (StatusCode, &'static str) {
     (status.unwrap_or(refusal.code.status()), code)
 }
 
-/// The status, where it is another one than that of the code, and the name.
+/// Returns the status, if it differs from the status of the code, and the name.
 fn facts(code: Code) -> (Option<u16>, &'static str) {
     match code {
         Code::MalformedPrecondition | Code::MalformedLeaseHeader => (None, "InvalidArgument"),

@@ -1,4 +1,4 @@
-//! The grammar of S3: what it speaks differently from plain HTTP.
+//! The grammar of S3: its differences from plain HTTP.
 
 use http::HeaderName;
 
@@ -8,7 +8,7 @@ use crate::{
     dialect::{Call, Defaults, Demands, ErrorDocument, Grammar, Incoming, native, xml},
 };
 
-/// The id that the SDKs give to each operation, and repeat when they retry it.
+/// The field with the id that the SDKs give to each operation, and repeat when they retry it.
 const AMZ_SDK_INVOCATION_ID: HeaderName = HeaderName::from_static("amz-sdk-invocation-id");
 
 static IDEMPOTENCY_FIELDS: [HeaderName; 2] = [IDEMPOTENCY_KEY, AMZ_SDK_INVOCATION_ID];
@@ -16,7 +16,7 @@ static IDEMPOTENCY_FIELDS: [HeaderName; 2] = [IDEMPOTENCY_KEY, AMZ_SDK_INVOCATIO
 static QUIRKS: Quirks = Quirks {
     always_dated: true,
     missing_is_404: Some("NoSuchKey"),
-    // S3 has only strong tags, so no other tag can be meant.
+    // S3 has only strong tags, so the named tag is the one that matched.
     confirms_named_tag: true,
     idempotency_fields: &IDEMPOTENCY_FIELDS,
     ..native::QUIRKS

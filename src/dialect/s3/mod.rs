@@ -1,4 +1,4 @@
-//! What clients of Amazon S3 and of servers like it read and send where that is not what RFC 9110 says
+//! The s3 dialect: the requests and responses of Amazon S3 and of servers like it, as far as they differ from RFC 9110
 //! (`dialect = "s3"`, `docs/s3.md`).
 
 mod conditions;

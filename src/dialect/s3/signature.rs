@@ -1,21 +1,21 @@
-//! Which fields of a request its client has signed (AWS Signature Version 4, RFC 9421).
+//! The signatures of requests (AWS Signature Version 4, RFC 9421) and the fields that they cover.
 
 use http::{HeaderMap, HeaderName, header};
 
 use crate::core::target::split_query;
 
-/// What the value of Authorization begins with: `AWS4-HMAC-SHA256`, `AWS4-ECDSA-P256-SHA256`.
+/// The prefix of an `Authorization` value: `AWS4-HMAC-SHA256`, `AWS4-ECDSA-P256-SHA256`.
 const SCHEME: &[u8] = b"AWS4-";
 
-/// The parameters by which a URL is signed begin with this, in any case.
+/// The prefix of the parameters that sign a URL, in any case.
 const PARAMETER_PREFIX: &[u8] = b"x-amz-";
 
-/// What a request without which an object cannot be read: the key that it is encrypted with, who pays, and whose bucket
-/// it must be.
+/// The prefixes of fields without which some objects cannot be read: the key that an object is encrypted with, the
+/// payer of the request, and the expected owner of the bucket.
 const NEEDED_TO_READ: [&str; 3] =
     ["x-amz-server-side-encryption-customer-", "x-amz-request-payer", "x-amz-expected-bucket-owner"];
 
-/// The signature of a request, as far as a proxy must respect it.
+/// The signature of a request, as far as it binds a proxy.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature<'a> {
     headers: &'a HeaderMap,
@@ -23,17 +23,18 @@ pub struct Signature<'a> {
 }
 
 impl<'a> Signature<'a> {
-    /// That of a request with this target and these fields, which may have none.
+    /// Returns the signature of a request with this target and these fields. The request may be unsigned.
     pub fn of(target: &'a [u8], headers: &'a HeaderMap) -> Self {
         Self { headers, target }
     }
 
-    /// Whether it is one of AWS, which holds for one method and one target: it cannot be lent to another request.
+    /// Whether the signature is an AWS signature. It covers one method and one target, so no other request can carry
+    /// it.
     pub fn is_of_aws(self) -> bool {
         self.authorization().is_some() || self.parameter(b"x-amz-signature").is_some()
     }
 
-    /// Whether it covers a field: then the field must arrive as it was sent.
+    /// Whether the signature covers a field. If so, the field must arrive as the client sent it.
     pub fn covers(self, name: &HeaderName) -> bool {
         let is_name = |listed: &[u8]| listed.eq_ignore_ascii_case(name.as_str().as_bytes());
         let in_field = self.authorization().is_some_and(|value| {
@@ -69,7 +70,7 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// The members of a list whose separator is percent-encoded, as it is in most URLs.
+/// Splits a list at percent-encoded separators, which most URLs have.
 fn split_at_encoded(list: &[u8]) -> Vec<&[u8]> {
     let (mut members, mut rest) = (Vec::new(), list);
     while let Some(at) = rest.windows(3).position(|window| window == b"%3b") {
@@ -80,7 +81,7 @@ fn split_at_encoded(list: &[u8]) -> Vec<&[u8]> {
     members
 }
 
-/// A target without the parameters that sign it.
+/// Returns a target without the parameters that sign it.
 pub fn target_without_signature(target: &[u8]) -> Vec<u8> {
     let signs = |pair: &[u8]| {
         pair.get(..PARAMETER_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PARAMETER_PREFIX))
@@ -88,8 +89,8 @@ pub fn target_without_signature(target: &[u8]) -> Vec<u8> {
     with_parameters(target, |pair| !signs(pair))
 }
 
-/// The target of the object that an operation is about: without what it does with it, such as the upload that it
-/// completes.
+/// Returns the target of the object that an operation acts on. Parameters of the operation, such as the upload that it
+/// completes, are removed.
 pub fn object_of(target: &[u8]) -> Vec<u8> {
     with_parameters(target, |pair| pair.starts_with(b"versionId="))
 }
@@ -101,7 +102,7 @@ fn with_parameters(target: &[u8], kept: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     if kept.is_empty() { path.to_vec() } else { [path, b"?", &kept].concat() }
 }
 
-/// Whether a field of a write has its place in a request that reads the same object with a signature of its own.
+/// Whether a field of a write belongs in a separately signed request that reads the same object.
 pub fn keep_for_own_signature(name: &HeaderName) -> bool {
     let name = name.as_str();
     let is_of_aws = name.starts_with("x-amz-") || name.starts_with("amz-sdk-");

@@ -1,4 +1,4 @@
-//! The life of a lease operation: one read, step and swap, after whatever has to be waited for (DESIGN, section 4).
+//! The life of a lease operation: one read, one step and one swap, after all waiting (DESIGN, section 4).
 
 use std::sync::Arc;
 
@@ -33,30 +33,31 @@ pub(crate) mod quota;
 pub(crate) mod step;
 pub(crate) mod usage;
 
-/// What a lease operation needs to know of its resource.
+/// The facts about its resource that a lease operation needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Needs {
-    /// That there is one.
+    /// Whether the resource must exist.
     pub(crate) presence: bool,
-    /// Its tag, for the answer.
+    /// Whether the answer needs the tag of the resource.
     pub(crate) tag: bool,
 }
 
-/// What the upstream told of a resource before its lease was looked at.
+/// The state of a resource that the upstream reported before the lease was judged.
 pub(crate) struct ProbedState {
     validators: Validators,
-    /// When a write last began or ended.
+    /// The revision at which a write last began or ended.
     touched: Revision,
 }
 
 impl ProbedState {
-    /// The validators, unless a write has begun or ended since.
+    /// Returns the validators, unless a write has begun or ended since.
     pub(crate) fn still_current(self, snapshot: &Snapshot) -> Option<Validators> {
         (self.touched == snapshot.touched()).then_some(self.validators)
     }
 }
 
-/// Lease operations, and the word of leases on reads and writes. All generations of the configuration share them.
+/// The room of leases: handles lease operations, and judges reads and writes by leases. All generations of the
+/// configuration share it.
 pub(crate) struct Leases {
     knowledge: Arc<Knowledge>,
     probes: Arc<Probes>,
@@ -66,33 +67,33 @@ pub(crate) struct Leases {
 }
 
 impl Leases {
-    /// Leases over these rooms. At most `waiters_max` clients wait in all lines.
+    /// Builds the leases on top of these rooms. At most `waiters_max` clients wait in all lines together.
     pub(crate) fn new(knowledge: Arc<Knowledge>, probes: Arc<Probes>, claims: Arc<Claims>, waiters_max: usize) -> Self {
         let queues = Arc::new(Queues::for_leases(waiters_max));
         Self { knowledge, probes, claims, queues, quota: LeaseQuota::default() }
     }
 
-    /// The rooms that leases rest on, which writes and reads share.
+    /// Returns the rooms under the leases, which writes and reads share.
     pub(crate) fn rooms(&self) -> (Arc<Knowledge>, Arc<Probes>, Arc<Claims>) {
         (Arc::clone(&self.knowledge), Arc::clone(&self.probes), Arc::clone(&self.claims))
     }
 
-    /// The questions to the upstream.
+    /// Returns the probes of the upstream.
     pub(crate) const fn probes(&self) -> &Arc<Probes> {
         &self.probes
     }
 
-    /// The lines of clients that wait for a lease.
+    /// Returns the lines of clients that wait for a lease.
     pub(crate) const fn queues(&self) -> &Arc<Queues> {
         &self.queues
     }
 
-    /// Gives back the place among its holder's leases that the lease of a resource took: the lease has ended.
+    /// Frees the place that the lease of a resource took in its holder's quota. The lease has ended.
     pub(crate) fn free_place(&self, key: &ResourceKey) {
         self.quota.free(key);
     }
 
-    /// Counts the lease of a resource until `end` from now on.
+    /// Sets the time until which the lease of a resource counts.
     pub(crate) fn change_end(&self, key: &ResourceKey, end: Option<StoreTime>) {
         self.quota.change_end(key, end);
     }
@@ -133,7 +134,7 @@ impl Leases {
         answer(response)
     }
 
-    /// Asks the upstream whether the client may use the resource, and whether there is one (`lease.auth`,
+    /// Asks the upstream whether the client may use the resource, and whether the resource exists (`lease.auth`,
     /// `lease.absent`).
     pub(crate) async fn authorize(
         &self,
@@ -164,14 +165,14 @@ impl Leases {
     }
 }
 
-/// A random id for a lease.
+/// Draws a random id for a lease.
 pub(crate) fn fresh_id() -> Result<LeaseId, Refusal> {
     let bytes =
-        random_bytes().map_err(|_error| Refusal::new(Code::Overloaded, "there are no random numbers; try again"))?;
+        random_bytes().map_err(|_error| Refusal::new(Code::Overloaded, "no random numbers available; try again"))?;
     Ok(LeaseId::from_random(bytes))
 }
 
-/// Whom a lease of this route is of use to.
+/// Returns the principal that leases of this route are bound to, if they are bound.
 pub(crate) fn bound_to(request: &Request, rules: &LeaseRules) -> Option<PrincipalName> {
     rules.bind.then(|| request.sender.principal.name())
 }

@@ -1,4 +1,4 @@
-//! One step of a lease: read, decide, swap, after everything that has to be waited for (DESIGN, section 4).
+//! One step of a lease: read, decide and swap, after all waiting (DESIGN, section 4).
 
 use std::time::Duration;
 
@@ -32,19 +32,19 @@ use crate::{
     telemetry::{Step, metrics},
 };
 
-/// A step that was done.
+/// A successful step.
 pub(crate) struct Stepped {
-    /// What it did.
+    /// The result of the step.
     pub(crate) done: Done,
-    /// The record with it.
+    /// The record after the step.
     pub(crate) snapshot: Snapshot,
-    /// Whether the client had to wait for it.
+    /// Whether the client had to wait for the lease.
     pub(crate) waited: bool,
 }
 
 impl Leases {
-    /// Does one lease operation. Where another holds the lease, waits for it as long as the client would: first come,
-    /// first served, and only the first of the line looks at the store.
+    /// Takes one step. If another client holds the lease, waits for as long as this client is willing to. Clients are
+    /// served in order of arrival, and only the first in line reads the store.
     pub(crate) async fn take_step(
         &self,
         client: &mut dyn Client,
@@ -55,11 +55,11 @@ impl Leases {
     ) -> Result<Stepped, Answer> {
         let mut span = Step::begin("lease");
         let now = Instant::now();
-        // Where nobody may wait, nobody does.
+        // If the route allows no waiters, no client waits.
         let patience = wait.filter(|_| rules.max_waiters > 0).map(|wait| now + wait.min(rules.max_wait));
         let _turn = match patience {
             Some(end) => {
-                // Whoever has its turn waits too, for the lease itself.
+                // The client whose turn it is counts as a waiter too: it waits for the lease itself.
                 let turn = self.queues.turn(&request.key, Member::Passing, rules.max_waiters - 1, end);
                 let turn = unless_cancelled(request.gate(), turn);
                 match while_client_waits(client, turn).await?.unwrap_or(Err(NoTurn::TimedOut)) {
@@ -71,7 +71,7 @@ impl Leases {
         };
         let target = request.target();
         let (mut waited, end) = (false, patience.unwrap_or(now + request.rules().claim_max_wait));
-        // The place among those who write: whoever waits for the lease itself gives it up.
+        // The place in the line of writes. A client that waits for the lease itself gives it up.
         let mut standing: Option<PlaceInFront> = None;
         loop {
             let pass = request.pass().await?;
@@ -83,7 +83,7 @@ impl Leases {
             let command = Command { action: action.clone(), principal: bound_to(request, rules), target };
             let stepped = step(&snapshot, command, rules);
             let is_new = matches!(stepped, Ok((_, Done::Acquired { is_new: true, .. })));
-            // Who does not wait does not get in before those who do.
+            // A client that does not wait must not overtake clients that do.
             if is_new && patience.is_none() && self.queues.has_line(&request.key) {
                 return Err(refusals::of_lease_turn(NoTurn::LineFull).into());
             }
@@ -135,7 +135,7 @@ impl Leases {
                     waited = true;
                     let left = patience.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()));
                     let change = self.knowledge.records().changed(&request.key, snapshot.revision);
-                    // Expiry changes no record: the wait ends by itself when the lease does.
+                    // Expiry does not change the record, so the wait has to end with the lease.
                     let change = timeout(remaining.map_or(left, |remaining| remaining.min(left)), change);
                     let _ = while_client_waits(client, unless_cancelled(request.gate(), change)).await?;
                 }
@@ -144,7 +144,7 @@ impl Leases {
         }
     }
 
-    /// Swaps a step in. A grant whose fate stays unknown is taken back: its client is told that there is none.
+    /// Swaps a step in. A grant whose fate stays unknown is taken back, since its client is refused.
     async fn put_step(
         &self,
         request: &Request,
@@ -161,19 +161,20 @@ impl Leases {
         PendingMark::new(self.knowledge.records(), &request.key, tried, snapshot).make(record).await
     }
 
-    /// The preconditions of a lease operation: "only if it was not changed".
+    /// Judges the preconditions of a lease operation, which demand that the resource has not changed.
     async fn judge_conditions(&self, request: &Request, snapshot: &Snapshot) -> Result<(), Answer> {
         if request.conditions.is_empty() {
             return Ok(());
         }
         if request.rules().etag == TagSource::Delegate {
-            // No upstream sees a lease operation.
+            // The upstream never sees a lease operation, so it cannot judge the conditions itself.
             return self.probes.judge_by_probe(request, snapshot).await.map(drop);
         }
         self.probes.judge(request, snapshot).await.map(drop)
     }
 
-    /// What a client without a turn is told: the word of the lease, as one is told who does not wait.
+    /// Returns the refusal of a client that got no turn. If the lease is held, it is the refusal of a client that does
+    /// not wait.
     async fn refuse_turn(&self, request: &Request, rules: &LeaseRules, action: Action, no_turn: NoTurn) -> Refusal {
         let command = Command { action, principal: bound_to(request, rules), target: request.target() };
         match self.knowledge.snapshot(&request.key).await.map(|snapshot| step(&snapshot, command, rules)) {
@@ -182,7 +183,7 @@ impl Leases {
         }
     }
 
-    /// A place among the leases of the principal for one that is about to be granted.
+    /// Reserves a place in the principal's quota for a lease that is about to be granted.
     fn reserve_place(
         &self,
         request: &Request,
@@ -201,13 +202,13 @@ impl Leases {
             }
             QuotaExceeded::Address => Refusal::new(
                 Code::TooManyLeases,
-                "all who come from your address have as many leases as they may: release one before you acquire another",
+                "the clients at your address hold as many leases as they may: release one before you acquire another",
             ),
         };
         place.map(Some).map_err(refuse)
     }
 
-    /// Counts the lease of a resource as what it is now.
+    /// Updates the quota from the lease's current state.
     fn note_lease(&self, request: &Request, snapshot: &Snapshot, done: Done) {
         let Some(lease) = snapshot.lease().filter(|_| snapshot.lease_state().is_held()) else {
             self.quota.free(&request.key);
@@ -222,12 +223,12 @@ impl Leases {
     }
 }
 
-/// Who a lease is granted to.
+/// Returns the holder that a lease is granted to.
 fn holder(request: &Request) -> Holder {
     Holder { principal: request.sender.principal, address: request.sender.address }
 }
 
-/// Waits unless nobody is to wait any more on this route.
+/// Waits for an output. Returns `None` as soon as the gate of the route makes its callers give up.
 async fn unless_cancelled<T>(gate: &Gate, wait: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
@@ -236,7 +237,7 @@ async fn unless_cancelled<T>(gate: &Gate, wait: impl Future<Output = T>) -> Opti
     }
 }
 
-/// Waits while the client does.
+/// Waits for an output for as long as the client stays connected.
 async fn while_client_waits<T>(client: &mut dyn Client, wait: impl Future<Output = T>) -> Result<T, Answer> {
     tokio::select! {
         biased;

@@ -1,4 +1,4 @@
-//! The word of a lease on reads and writes of its resource (DESIGN, section 4, step 5).
+//! Reads and writes of a resource, judged by its lease (DESIGN, section 4, step 5).
 
 use http::Method;
 use pingora::http::{RequestHeader, ResponseHeader};
@@ -24,7 +24,7 @@ use crate::{
     store::StoreError,
 };
 
-/// A lease that a read has taken.
+/// A lease that a read has acquired.
 pub(crate) struct Receipt {
     id: LeaseId,
     duration: LeaseDuration,
@@ -32,12 +32,13 @@ pub(crate) struct Receipt {
 }
 
 impl Leases {
-    /// What a request is told that its lease forbids, where the upstream is asked first.
+    /// Returns the answer to a request that its lease forbids. Some requests are judged by a probe of the upstream
+    /// first.
     pub(crate) async fn refuse_by_lease(&self, request: &Request, snapshot: &Snapshot, denied: Refusal) -> Answer {
         if !is_upstream_asked_first(request) {
             return denied.into();
         }
-        // Boxed, so that others need not make room for it.
+        // Boxed, so that the futures of other requests stay small.
         let (representation, own) = match Box::pin(self.probes.probe(request, snapshot, Aim::Verdict)).await {
             Probed::Current { representation, missing, .. } => (representation, missing),
             Probed::Answer(exchange) => (Representation::Unknown, Some(exchange)),
@@ -53,7 +54,8 @@ impl Leases {
         }
     }
 
-    /// Takes the lease of what a GET is about to read, if it asks for that (`lease.acquire_on_read`).
+    /// Acquires the lease of a resource that a GET is about to read, if the GET requests the lease
+    /// (`lease.acquire_on_read`).
     pub(crate) async fn acquire_on_read(
         &self,
         client: &mut dyn Client,
@@ -71,21 +73,21 @@ impl Leases {
         }
     }
 
-    /// Gives back the lease of a read that came to nothing. Where that fails the lease runs out.
+    /// Releases the lease of a read that failed. If the release fails too, the lease expires by itself.
     pub(crate) async fn return_receipt(&self, client: &mut dyn Client, request: &Request, receipt: &Receipt) {
         let Some(rules) = &request.rules().lease else { return };
         let _ = self.take_step(client, request, rules, Action::Release { id: receipt.id }, None).await;
     }
 }
 
-/// Judges a write by the lease as it was read, whatever route that was granted by.
+/// Judges a write by the lease in the snapshot, whatever route granted it.
 pub(crate) fn judge_write_by_lease(request: &Request, snapshot: &Snapshot) -> Result<Standing, Refusal> {
     let usage = if request.method == Method::DELETE { Usage::Delete } else { Usage::Write };
     judge_by_lease(request, snapshot, usage)
 }
 
-/// Judges a read by the lease as it was read; the fence of a holder. Without the record nobody reads what a lease may
-/// guard (rule 12); what no route can lease against readers is read.
+/// Judges a read by the lease in the snapshot, and returns the fence if the client holds the lease. Without the record,
+/// a read is refused if a lease may guard it or if it names a lease (rule 12). All other reads pass.
 pub(crate) fn judge_read_by_lease(
     request: &Request,
     snapshot: Result<&Snapshot, &StoreError>,
@@ -102,12 +104,12 @@ pub(crate) fn judge_read_by_lease(
 }
 
 impl Receipt {
-    /// Its fence.
+    /// Returns the fence of the lease.
     pub(crate) fn fence(&self) -> Revision {
         self.snapshot.fence()
     }
 
-    /// Tells the client of its lease.
+    /// Writes the fields that tell the client of its lease.
     pub(crate) fn write_to(&self, request: &Request, head: &mut ResponseHeader) -> pingora::Result<()> {
         for (name, value) in request.grammar().grant_fields(self.id, self.duration, &self.snapshot) {
             head.insert_header(name, value)?;
@@ -116,14 +118,14 @@ impl Receipt {
     }
 }
 
-/// Judges a use by the lease as it was read. The lease itself says whether it is bound to a principal.
+/// Judges a use by the lease in the snapshot. The lease itself records whether it is bound to a principal.
 fn judge_by_lease(request: &Request, snapshot: &Snapshot, usage: Usage) -> Result<Standing, Refusal> {
     let principal = Some(request.sender.principal.name());
     let standing = judge_use(snapshot, request.rules().lease.as_ref(), usage, request.sender.lease_id, principal);
     standing.map_err(|denied| request.grammar().use_denied(denied))
 }
 
-/// Whether the conditions of a request are judged before the lease: in Azure they are, but for the one that creates.
+/// Whether the conditions of a request are judged before the lease. In Azure all are, except `If-None-Match: *`.
 pub(crate) fn conditions_go_first(request: &Request) -> bool {
     let conditions = &request.conditions;
     request.rules().quirks.conditions_before_lease
@@ -131,15 +133,16 @@ pub(crate) fn conditions_go_first(request: &Request) -> bool {
         && conditions.if_none_match != Some(TagCondition::Any)
 }
 
-/// Whether the upstream is asked before a request is told what its lease forbids. In Azure the conditions of a read are
-/// judged first, and what does not exist has no lease: it is not found, whatever lease a read or a removal names.
+/// Whether the upstream is probed before a request is refused by its lease. In Azure the conditions of a read are
+/// judged first. A read or removal of a missing resource gets 404, whatever lease it names, since a missing resource
+/// has no lease.
 pub(crate) fn is_upstream_asked_first(request: &Request) -> bool {
     let is_removed = request.method == Method::DELETE;
     let names_lease = request.rules().quirks.conditions_before_lease && request.sender.lease_id.is_some();
     names_lease && (request.is_get_or_head() || is_removed) || request.is_get_or_head() && conditions_go_first(request)
 }
 
-/// Tells the upstream which holder writes: it can refuse one that was overtaken.
+/// Sends the fence of the holder to the upstream, which can then refuse a holder that was overtaken.
 pub(crate) fn send_fence(head: &mut RequestHeader, standing: Standing, fence: Revision) -> pingora::Result<()> {
     match standing {
         Standing::Holder => head.insert_header(FENCING_TOKEN.title, fence.0),
@@ -147,7 +150,7 @@ pub(crate) fn send_fence(head: &mut RequestHeader, standing: Standing, fence: Re
     }
 }
 
-/// Whether a write that appends is judged by nothing, and runs beside others.
+/// Whether an appending write has nothing to judge, and so runs beside other writes.
 pub(crate) fn is_free_to_append(request: &Request) -> bool {
     let is_required =
         request.rules().require != Require::Never && request.rules().require_methods.contains(&request.method);
