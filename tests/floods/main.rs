@@ -14,6 +14,7 @@
 //! process   what a process holds, as the kernel tells it
 //! requests  many requests from the address of floods
 //! small_disk  a disk that is soon full
+//! tls       a proxy that speaks TLS, and an HTTP/2 client of it
 //! ```
 
 #![allow(
@@ -48,3 +49,4 @@ mod small_disk;
 mod sockets;
 #[path = "../proxy/support/mod.rs"]
 mod support;
+mod tls;

@@ -1,12 +1,13 @@
 //! What a client must not do with frames (RFC 9113), and what becomes of it: the cases of h2spec, in our own words.
 //!
 //! Each case is sent after a proper beginning, and a PING after it. What comes first is its outcome: the end of the
-//! connection with a code (`GOAWAY 1`), that of a stream (`RST 1`), an answer, or only that of the PING.
+//! connection with a code (`GOAWAY 1`), that of a stream (`RST 1`), an answer, or only that of the PING. A client over
+//! TLS sends the same cases, and none of them has another outcome there.
 
-use std::{fmt::Write as _, net::SocketAddr};
+use std::{fmt::Write as _, io};
 
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::TcpStream,
 };
 
@@ -18,6 +19,7 @@ use crate::{
     },
     sockets::{HONEST, connect_from},
     support::wait::within,
+    tls::SecureArena,
 };
 
 const PUSH_PROMISE: u8 = 5;
@@ -132,13 +134,17 @@ fn cases_of_streams() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     ]
 }
 
-async fn check(addr: SocketAddr, cases: Vec<(&'static str, Vec<u8>, &'static str)>) {
+/// Sends each case over a connection of its own, and compares what became of it.
+async fn check<S: AsyncRead + AsyncWrite + Unpin>(
+    connect: impl AsyncFn() -> S,
+    cases: Vec<(&'static str, Vec<u8>, &'static str)>,
+) {
     let mut wrong = String::new();
     for (name, bytes, expected) in cases {
-        let mut stream = connect_from(HONEST, addr).await.expect("it is let in");
+        let mut stream = connect().await;
         let proper = [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat();
         let sent = [proper, bytes, frame(PING, 0, 0, b"is it on")].concat();
-        stream.write_all(&sent).await.expect("it is taken");
+        send(&mut stream, &sent).await.expect("it is taken");
         let found = within("an outcome", outcome(&mut stream)).await;
         if found != expected {
             writeln!(wrong, "{name}: {found}, and not {expected}").expect("a String takes all");
@@ -147,7 +153,13 @@ async fn check(addr: SocketAddr, cases: Vec<(&'static str, Vec<u8>, &'static str
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-async fn outcome(stream: &mut TcpStream) -> String {
+/// Over TLS bytes may wait in the stream, until they are flushed.
+async fn send(stream: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<()> {
+    stream.write_all(bytes).await?;
+    stream.flush().await
+}
+
+async fn outcome(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> String {
     let mut begun = [0; 9];
     let mut pings = 0;
     while stream.read_exact(&mut begun).await.is_ok() {
@@ -164,7 +176,7 @@ async fn outcome(stream: &mut TcpStream) -> String {
             // Answers to pings overtake resets; after a second one all that was to be said is said.
             PING if payload == b"is it on" && pings == 0 => {
                 pings += 1;
-                stream.write_all(&frame(PING, 0, 0, b"is it on")).await.expect("it goes on");
+                send(stream, &frame(PING, 0, 0, b"is it on")).await.expect("it goes on");
             }
             PING if payload == b"is it on" => return "PING".to_owned(),
             _ => {}
@@ -173,14 +185,30 @@ async fn outcome(stream: &mut TcpStream) -> String {
     "closed".to_owned()
 }
 
+async fn connect(arena: &Arena) -> TcpStream {
+    connect_from(HONEST, arena.addr()).await.expect("it is let in")
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_breaks_a_connection_ends_it() {
     let arena = Arena::start("").await;
-    check(arena.addr(), cases_of_connections()).await;
+    check(async || connect(&arena).await, cases_of_connections()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_breaks_a_stream_ends_that_alone() {
     let arena = Arena::start("").await;
-    check(arena.addr(), cases_of_streams()).await;
+    check(async || connect(&arena).await, cases_of_streams()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_breaks_a_connection_ends_it_over_tls() {
+    let arena = SecureArena::start().await;
+    check(async || arena.connect().await, cases_of_connections()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_breaks_a_stream_ends_that_alone_over_tls() {
+    let arena = SecureArena::start().await;
+    check(async || arena.connect().await, cases_of_streams()).await;
 }

@@ -56,10 +56,15 @@ impl Secure {
     /// With these certificates, and these lines in `[server.tls]`.
     pub async fn start(setup: Setup, certificates: &[(PathBuf, PathBuf)], lines: &str) -> Self {
         let addr = ports::free();
+        Self { proxy: Proxy::start(&Self::configuration(&setup, addr, certificates, lines)).await, addr }
+    }
+
+    /// The configuration of a proxy that also speaks TLS at this address.
+    pub fn configuration(setup: &Setup, addr: SocketAddr, certificates: &[(PathBuf, PathBuf)], lines: &str) -> String {
         let list = certificates.iter().map(|(cert, key)| format!("{{ cert = {cert:?}, key = {key:?} }}"));
         let tls = format!("[server.tls]\ncertificates = [{}]\n{lines}\n", list.collect::<Vec<_>>().join(", "));
         let file = setup.configuration().replace("{listen}", &format!("listen = [\"{{addr}}\", \"tls:{addr}\"]"));
-        Self { proxy: Proxy::start(&format!("{file}\n{tls}")).await, addr }
+        format!("{file}\n{tls}")
     }
 }
 
