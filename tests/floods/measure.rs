@@ -35,10 +35,12 @@ pub struct Sampler {
 }
 
 impl Sampler {
+    /// What the process holds now is what the cost is compared with: the thread may begin after the flood has.
     pub fn start(process: u32) -> Self {
+        let before = Held::by(Process(process));
         let ends = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&ends);
-        Self { ends, thread: thread::spawn(move || sample(Process(process), &seen)) }
+        Self { ends, thread: thread::spawn(move || sample(Process(process), &before, &seen)) }
     }
 
     pub async fn end(self) -> Cost {
@@ -47,17 +49,34 @@ impl Sampler {
     }
 }
 
-fn sample(process: Process, ends: &AtomicBool) -> Cost {
-    let (resident, descriptors, processor) = (process.resident_kib(), process.descriptors(), processor_time(process));
+/// What a process holds at a moment, and has taken until then.
+struct Held {
+    resident_kib: usize,
+    descriptors: usize,
+    processor: Duration,
+}
+
+impl Held {
+    fn by(process: Process) -> Self {
+        Self {
+            resident_kib: process.resident_kib(),
+            descriptors: process.descriptors(),
+            processor: processor_time(process),
+        }
+    }
+}
+
+fn sample(process: Process, before: &Held, ends: &AtomicBool) -> Cost {
     let mut cost = Cost::default();
     let mut last = false;
     while !last {
         last = ends.load(Ordering::SeqCst);
-        cost.resident_kib = cost.resident_kib.max(process.resident_kib().saturating_sub(resident));
-        cost.descriptors = cost.descriptors.max(process.descriptors().saturating_sub(descriptors));
+        let now = Held::by(process);
+        cost.resident_kib = cost.resident_kib.max(now.resident_kib.saturating_sub(before.resident_kib));
+        cost.descriptors = cost.descriptors.max(now.descriptors.saturating_sub(before.descriptors));
+        cost.processor = now.processor.saturating_sub(before.processor);
         thread::sleep(INTERVAL);
     }
-    cost.processor = processor_time(process).saturating_sub(processor);
     cost
 }
 
