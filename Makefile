@@ -9,7 +9,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test explore mutants lint fmt bench bench-leases bench-stores bare-machine bench-core floods fuzz simulate soak soak-downloads crash differential histories setup-build setup-browser setup-engines setup-languages setup-test setup-bench
+.PHONY: help run test explore mutants lint fmt bench bench-leases bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash differential histories setup-build setup-browser setup-engines setup-languages setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -65,9 +65,15 @@ fuzz: FUZZ_SECONDS := 1800
 fuzz: setup-build ## Fuzz each reader of what others send for FUZZ_SECONDS (half an hour each; fuzz/README.md)
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-fuzz
 	for target in $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))); do \
-		mkdir -p fuzz/corpus/$$target && \
+		mkdir -p fuzz/corpus/$$target && tar -xzf fuzz/corpora/$$target.tar.gz -C fuzz/corpus && \
 		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
 			-max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=4096 || exit 1; \
+	done
+
+fuzz-corpora: setup-build ## Keep the smallest inputs that reach what the fuzzer has reached (fuzz/README.md)
+	for target in $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))); do \
+		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz cmin --sanitizer none $$target && \
+		tar -C fuzz/corpus --sort=name --mtime=@0 --owner=0 --group=0 -czf fuzz/corpora/$$target.tar.gz $$target || exit 1; \
 	done
 
 crash: setup-build setup-test ## Kill a proxy with leases on disk 200 times, and look what is left (2 minutes)
