@@ -11,6 +11,12 @@ pub fn random_bytes() -> Result<[u8; 16], getrandom::Error> {
     Ok(bytes)
 }
 
+/// Returns the number of an answer. A number that can be guessed does no harm there, so zero stands for one that cannot be
+/// drawn.
+pub fn number_of_answer() -> [u8; 16] {
+    random_bytes().unwrap_or_default()
+}
+
 /// Returns a random number.
 ///
 /// # Errors

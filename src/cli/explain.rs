@@ -205,7 +205,7 @@ fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRe
     let call = match guard.dialect.grammar().read(incoming, guard, guarded.is_lease) {
         Ok(call) => call,
         Err(refusal) => {
-            let error = guard.dialect.grammar().refusal(incoming, &refusal, [0; 16]);
+            let error = guard.dialect.grammar().refusal(incoming, &refusal, || [0; 16]);
             return vec![("outcome", format!("{} {}: {}", error.status.as_u16(), error.code, refusal.detail))];
         }
     };

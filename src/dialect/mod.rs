@@ -310,7 +310,7 @@ pub trait Grammar: Sync {
     }
 
     /// Returns the document that reports a refusal. The number of the answer, if it has one, is made from `random`.
-    fn refusal(&self, request: Incoming<'_>, refusal: &Refusal, random: [u8; 16]) -> ErrorDocument {
+    fn refusal(&self, request: Incoming<'_>, refusal: &Refusal, random: Random) -> ErrorDocument {
         let _ = (request, random);
         native::problem(refusal)
     }
@@ -323,7 +323,7 @@ pub trait Grammar: Sync {
 
     /// Returns the fields of each answer to a request with these fields. The number of the answer is made from
     /// `random`.
-    fn answer_fields(&self, request: &HeaderMap, random: [u8; 16]) -> Vec<(HeaderName, HeaderValue)> {
+    fn answer_fields(&self, request: &HeaderMap, random: Random) -> Vec<(HeaderName, HeaderValue)> {
         let _ = (request, random);
         Vec::new()
     }
@@ -347,3 +347,6 @@ pub trait Grammar: Sync {
 
 /// A function that draws the id of a lease.
 pub type Fresh = fn() -> Result<LeaseId, Refusal>;
+
+/// Draws the number of an answer. It is drawn only for a dialect whose answers have one.
+pub type Random = fn() -> [u8; 16];

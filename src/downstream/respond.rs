@@ -37,7 +37,7 @@ use crate::{
         refusal::{Code, Refusal},
     },
     dialect::{ErrorDocument, Incoming, native::problem},
-    entropy::random_bytes,
+    entropy::number_of_answer,
 };
 
 /// The largest unread request body for which the proxy keeps the connection.
@@ -62,9 +62,7 @@ const ALLOW: &str = "GET, HEAD, OPTIONS, PUT, POST, PATCH, DELETE";
 pub async fn refuse(session: &mut Session, refusal: &Refusal, dialect: Dialect) -> pingora::Result<()> {
     let request = session.req_header();
     let incoming = Incoming { method: &request.method, target: request.raw_path(), headers: &request.headers };
-    // A number that could be guessed does no harm here.
-    let random = random_bytes().unwrap_or_default();
-    let (mut head, document) = head_of(dialect.grammar().refusal(incoming, refusal, random))?;
+    let (mut head, document) = head_of(dialect.grammar().refusal(incoming, refusal, number_of_answer))?;
     describe(&mut head, refusal)?;
     for (name, value) in refusal.fields.iter().flat_map(|fields| fields.iter()) {
         head.insert_header(name.clone(), value.clone())?;

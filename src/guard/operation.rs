@@ -16,7 +16,7 @@ use crate::{
     body::Client,
     core::{policy::GuardRules, validators::Modified},
     dialect::{Call, CallOutcome, ErrorDocument, Intent},
-    entropy::random_bytes,
+    entropy::number_of_answer,
     routing::GuardedRequest,
     upstream::BodyPrefix,
 };
@@ -30,9 +30,7 @@ impl Guard {
         rules: &Arc<GuardRules>,
         call: Call,
     ) -> Result<Answer, Answer> {
-        // A guessable number does no harm here.
-        let random = random_bytes().unwrap_or_default();
-        let fields = rules.dialect.grammar().answer_fields(&client.head().headers, random);
+        let fields = rules.dialect.grammar().answer_fields(&client.head().headers, number_of_answer);
         let request = self.request(client, guarded, rules, call.clone())?;
         let answer = self.serve(client, &request, call.intent, guarded.is_lease).await;
         match answer.unwrap_or_else(|answer| answer) {

@@ -157,7 +157,13 @@ impl AddAssign for Size {
 fn holds(scenario: Scenario, runs_max: usize) -> Option<Size> {
     let setting = scenario.setting();
     match explore(&setting, runs_max) {
-        Ok(size) => Some(size),
+        Ok(size) => {
+            // Hours pass before the table: what is done by then is not lost.
+            if env::var("SIMULATE").is_ok() {
+                println!("{scenario}: {} states, {} runs, {} events", size.states, size.runs, size.events);
+            }
+            Some(size)
+        }
         Err((broken, way)) => {
             let again = run(&setting, &mut Again(&way, 0), true);
             println!("{scenario}: {broken}");

@@ -19,7 +19,7 @@ use crate::{
     },
     dialect::{
         Call, CallOutcome, Defaults, Demands, ErrorDocument, ForwardedHead, Fresh, Grammar, Incoming, Intent,
-        LeaseOnRead, LeaseOperation, Response, s3, xml,
+        LeaseOnRead, LeaseOperation, Random, Response, s3, xml,
     },
 };
 
@@ -142,10 +142,10 @@ impl Grammar for Azure {
         "x-ms-lease-id"
     }
 
-    fn refusal(&self, request: Incoming<'_>, refusal: &Refusal, random: [u8; 16]) -> ErrorDocument {
+    fn refusal(&self, request: Incoming<'_>, refusal: &Refusal, random: Random) -> ErrorDocument {
         let error = error_of(refusal, AskedOperation::of(request.method, request.target, request.headers));
         let mut document = document(error, &refusal.detail);
-        document.fields.extend(common_fields(request.headers, random));
+        document.fields.extend(common_fields(request.headers, random()));
         document
     }
 
@@ -168,8 +168,8 @@ impl Grammar for Azure {
         }
     }
 
-    fn answer_fields(&self, request: &HeaderMap, random: [u8; 16]) -> Vec<(HeaderName, HeaderValue)> {
-        common_fields(request, random)
+    fn answer_fields(&self, request: &HeaderMap, random: Random) -> Vec<(HeaderName, HeaderValue)> {
+        common_fields(request, random())
     }
 
     fn not_modified_fields(&self) -> Vec<(HeaderName, HeaderValue)> {

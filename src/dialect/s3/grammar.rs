@@ -5,7 +5,7 @@ use http::HeaderName;
 use super::{error_of, object_of, quoted, refuse_unguardable};
 use crate::{
     core::{idempotency::IDEMPOTENCY_KEY, policy::GuardRules, quirks::Quirks, refusal::Refusal},
-    dialect::{Call, Defaults, Demands, ErrorDocument, Grammar, Incoming, native, xml},
+    dialect::{Call, Defaults, Demands, ErrorDocument, Grammar, Incoming, Random, native, xml},
 };
 
 /// The field with the id that the SDKs give to each operation, and repeat when they retry it.
@@ -49,7 +49,7 @@ impl Grammar for S3 {
         native::call(Incoming { headers: &headers, ..request }, rules, is_lease)
     }
 
-    fn refusal(&self, _request: Incoming<'_>, refusal: &Refusal, _random: [u8; 16]) -> ErrorDocument {
+    fn refusal(&self, _request: Incoming<'_>, refusal: &Refusal, _random: Random) -> ErrorDocument {
         let (status, code) = error_of(refusal);
         let body = xml::error(&[("Code", code), ("Message", &refusal.detail)]);
         ErrorDocument { status, code, content_type: xml::CONTENT_TYPE, fields: Vec::new(), body }

@@ -14,7 +14,8 @@
 //! created or renamed for this. A sync writes only data, because every block already exists.
 //!
 //! *How is damage told from a crash?* A crash can spoil only the last frame, because each frame waits for the sync of
-//! the previous one. So nothing that was written later may be found beyond the end of the log.
+//! the previous one. So nothing that was written later may be found beyond the end of the log. Damage that spoils all
+//! frames from some point to the end cannot be told from a crash, and those leases are lost.
 
 use std::{collections::HashMap, io};
 
