@@ -1,9 +1,12 @@
 //! The Azure error for each refusal.
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 
-use super::{AskedOperation, LeaseVerb};
-use crate::core::refusal::{Code, Refusal};
+use super::{AskedOperation, ERROR_CODE, LeaseVerb};
+use crate::{
+    core::refusal::{Code, Refusal},
+    dialect::{ErrorDocument, xml},
+};
 
 /// An error of Azure: status and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +15,19 @@ pub struct AzureError {
     pub status: StatusCode,
     /// The name, as in `x-ms-error-code`.
     pub code: &'static str,
+}
+
+impl AzureError {
+    /// Returns the document of the error, with a message for people.
+    pub(super) fn document(self, message: &str) -> ErrorDocument {
+        ErrorDocument {
+            status: self.status,
+            code: self.code,
+            content_type: xml::CONTENT_TYPE,
+            fields: vec![(ERROR_CODE, HeaderValue::from_static(self.code))],
+            body: xml::error(&[("Code", self.code), ("Message", message)]),
+        }
+    }
 }
 
 /// Returns the error that reports a refusal.

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::{
-    AnswerBody, AskedOperation, AzureError, AzureOperation, BLOB_TYPE, BLOCK_BLOB, BackendOutcome, BlobCall,
-    CLIENT_REQUEST_ID, ERROR_CODE, action, common_fields, done, error_of, lease_fields, outcome, refuse, refuse_use,
+    AskedOperation, AzureOperation, BlobCall, CLIENT_REQUEST_ID, ERROR_CODE, action, common_fields, done, error_of,
+    lease_fields, outcome, refuse, refuse_use,
 };
 use crate::{
     core::{
@@ -19,7 +19,7 @@ use crate::{
     },
     dialect::{
         Call, CallOutcome, Defaults, Demands, ErrorDocument, ForwardedHead, Fresh, Grammar, Incoming, Intent,
-        LeaseOnRead, LeaseOperation, Random, Response, s3, xml,
+        LeaseOnRead, LeaseOperation, Random, Response,
     },
 };
 
@@ -144,28 +144,14 @@ impl Grammar for Azure {
 
     fn refusal(&self, request: Incoming<'_>, refusal: &Refusal, random: Random) -> ErrorDocument {
         let error = error_of(refusal, AskedOperation::of(request.method, request.target, request.headers));
-        let mut document = document(error, &refusal.detail);
+        let mut document = error.document(&refusal.detail);
         document.fields.extend(common_fields(request.headers, random()));
         document
     }
 
     fn outcome(&self, call: &Call, status: StatusCode) -> CallOutcome {
         let operation = call.operation.and_then(AzureOperation::named).unwrap_or(AzureOperation::ReadBlob);
-        match outcome(operation, status, call.conditions.if_match.is_some()) {
-            BackendOutcome::Done(status, AnswerBody::Relayed) => {
-                let kind = (BLOB_TYPE, HeaderValue::from_static(BLOCK_BLOB));
-                let fields = vec![kind, (header::ACCEPT_RANGES, HeaderValue::from_static("bytes"))];
-                CallOutcome::Done { status, relays_body: true, fields }
-            }
-            BackendOutcome::Done(status, AnswerBody::Dropped) => {
-                CallOutcome::Done { status, relays_body: false, fields: Vec::new() }
-            }
-            BackendOutcome::NotModified => CallOutcome::NotModified,
-            BackendOutcome::Failed(error) => CallOutcome::Failed(document(
-                error,
-                "The server behind this proxy has refused the request, or has failed.",
-            )),
-        }
+        outcome(operation, status, call.conditions.if_match.is_some())
     }
 
     fn answer_fields(&self, request: &HeaderMap, random: Random) -> Vec<(HeaderName, HeaderValue)> {
@@ -178,19 +164,5 @@ impl Grammar for Azure {
 
     fn state_fields(&self, snapshot: &Snapshot) -> Vec<(HeaderName, HeaderValue)> {
         lease_fields(snapshot)
-    }
-
-    fn probe_target(&self, target: &[u8]) -> Vec<u8> {
-        s3::target_without_signature(target)
-    }
-}
-
-fn document(error: AzureError, message: &str) -> ErrorDocument {
-    ErrorDocument {
-        status: error.status,
-        code: error.code,
-        content_type: xml::CONTENT_TYPE,
-        fields: vec![(ERROR_CODE, HeaderValue::from_static(error.code))],
-        body: xml::error(&[("Code", error.code), ("Message", message)]),
     }
 }

@@ -23,7 +23,7 @@ pub use fields::{common_fields, lease_fields};
 pub use grammar::Azure;
 pub use lease::{action, done};
 pub use refusals::{refuse, refuse_use};
-pub use response::{AnswerBody, BackendOutcome, outcome};
+pub use response::outcome;
 
 /// The field with the name of an error. Clients choose their exception by it.
 pub const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");

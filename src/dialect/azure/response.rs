@@ -1,55 +1,41 @@
 //! The meaning of the backend's status.
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode, header};
 
-use super::{AzureError, AzureOperation};
-
-/// The outcome of an operation at the backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BackendOutcome {
-    /// The operation succeeded: the status, and whether the backend's body goes with it.
-    Done(StatusCode, AnswerBody),
-    /// The client's copy is current.
-    NotModified,
-    /// The operation failed.
-    Failed(AzureError),
-}
-
-/// The body of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnswerBody {
-    /// The backend's body.
-    Relayed,
-    /// No body.
-    Dropped,
-}
+use super::{AzureError, AzureOperation, BLOB_TYPE, BLOCK_BLOB};
+use crate::dialect::CallOutcome;
 
 /// Returns the meaning of the backend's status for an operation. `matches`: whether the request had `If-Match`, which
 /// no missing blob or container satisfies.
-pub fn outcome(operation: AzureOperation, status: StatusCode, matches: bool) -> BackendOutcome {
+pub fn outcome(operation: AzureOperation, status: StatusCode, matches: bool) -> CallOutcome {
     if status == StatusCode::NOT_MODIFIED {
-        return BackendOutcome::NotModified;
+        return CallOutcome::NotModified;
     }
     if status.is_success() {
         return match operation {
-            AzureOperation::ReadBlob if status == StatusCode::PARTIAL_CONTENT => {
-                BackendOutcome::Done(status, AnswerBody::Relayed)
-            }
-            AzureOperation::ReadBlob => BackendOutcome::Done(StatusCode::OK, AnswerBody::Relayed),
-            AzureOperation::PutBlob | AzureOperation::CreateContainer => {
-                BackendOutcome::Done(StatusCode::CREATED, AnswerBody::Dropped)
-            }
-            AzureOperation::DeleteBlob | AzureOperation::DeleteContainer => {
-                BackendOutcome::Done(StatusCode::ACCEPTED, AnswerBody::Dropped)
-            }
+            AzureOperation::ReadBlob if status == StatusCode::PARTIAL_CONTENT => relayed(status),
+            AzureOperation::ReadBlob => relayed(StatusCode::OK),
+            AzureOperation::PutBlob | AzureOperation::CreateContainer => dropped(StatusCode::CREATED),
+            AzureOperation::DeleteBlob | AzureOperation::DeleteContainer => dropped(StatusCode::ACCEPTED),
             AzureOperation::ReadContainer | AzureOperation::LeaseBlob | AzureOperation::LeaseContainer => {
-                BackendOutcome::Done(StatusCode::OK, AnswerBody::Dropped)
+                dropped(StatusCode::OK)
             }
         };
     }
     let (status, code) = failure(operation, status.as_u16(), matches);
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    BackendOutcome::Failed(AzureError { status, code })
+    let error = AzureError { status, code };
+    CallOutcome::Failed(error.document("The server behind this proxy has refused the request, or has failed."))
+}
+
+fn relayed(status: StatusCode) -> CallOutcome {
+    let kind = (BLOB_TYPE, HeaderValue::from_static(BLOCK_BLOB));
+    let fields = vec![kind, (header::ACCEPT_RANGES, HeaderValue::from_static("bytes"))];
+    CallOutcome::Done { status, relays_body: true, fields }
+}
+
+fn dropped(status: StatusCode) -> CallOutcome {
+    CallOutcome::Done { status, relays_body: false, fields: Vec::new() }
 }
 
 fn failure(operation: AzureOperation, status: u16, matches: bool) -> (u16, &'static str) {
@@ -89,9 +75,11 @@ mod tests {
 
     fn told(operation: AzureOperation, status: u16, matches: bool) -> String {
         match outcome(operation, StatusCode::from_u16(status).unwrap(), matches) {
-            BackendOutcome::Done(status, body) => format!("{} {body:?}", status.as_u16()),
-            BackendOutcome::NotModified => "304".to_owned(),
-            BackendOutcome::Failed(error) => format!("{} {}", error.status.as_u16(), error.code),
+            CallOutcome::Done { status, relays_body, .. } => {
+                format!("{} {}", status.as_u16(), if relays_body { "Relayed" } else { "Dropped" })
+            }
+            CallOutcome::NotModified => "304".to_owned(),
+            CallOutcome::Failed(error) => format!("{} {}", error.status.as_u16(), error.code),
         }
     }
 

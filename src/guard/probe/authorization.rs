@@ -38,7 +38,7 @@ impl Probes {
         for name in request.rules().identity_headers.iter().chain(&others) {
             head.remove_header(name);
         }
-        let target = request.rules().dialect.grammar().probe_target(head.raw_path());
+        let target = request.grammar().probe_target(head.raw_path());
         let unusable = |_error| unreadable("the probe head cannot be written");
         head.set_raw_path(&target).map_err(unusable)?;
         if request.rules().probe_auth == ProbeAuth::SigV4 {

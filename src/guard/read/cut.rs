@@ -115,7 +115,8 @@ fn length_of(relayed: &Relayed) -> Option<u64> {
     if relayed.rest.is_none() { Some(relayed.begun.len() as u64) } else { content_length(&relayed.head) }
 }
 
-fn content_length(head: &ResponseHeader) -> Option<u64> {
+/// The length that a response states of its body.
+pub(crate) fn content_length(head: &ResponseHeader) -> Option<u64> {
     head.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 

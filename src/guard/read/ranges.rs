@@ -22,7 +22,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{
     Reads,
-    cut::{label_part, label_unsatisfiable},
+    cut::{content_length, label_part, label_unsatisfiable},
 };
 use crate::{
     core::{
@@ -74,7 +74,7 @@ impl Reads {
         whole: &RequestHeader,
         response: &ResponseHeader,
     ) -> Option<Box<RequestHeader>> {
-        let length = response.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse::<u64>().ok()?;
+        let length = content_length(response)?;
         let is_too_large = names_bytes(request.rules()) && length > request.rules().hash_max_bytes as u64;
         let fields = &request.head.headers;
         if !is_too_large
