@@ -58,7 +58,8 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
 fn write(store: &MemoryStore, key: &ResourceKey) -> Snapshot {
     let (mark, marked) = loop {
         let read = at_once(store.read(key)).expect("a record");
-        let mark = Mark { owner: 1, nonce: 1, deadline: read.now.plus(HOUR), late_max: HOUR, leaves_lease: false };
+        let mark =
+            Mark { owner: 1, nonce: 1, deadline: read.now.plus(HOUR), late_write_window: HOUR, leaves_lease: false };
         let next = claim(&read, mark).expect("the resource is free");
         if let Swapped::Done(marked) = at_once(store.swap(key, read.revision, next)).expect("room") {
             break (mark, marked);

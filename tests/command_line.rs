@@ -31,10 +31,10 @@ fn check_prints_a_table_of_routes() {
     assert_eq!(
         lines,
         [
-            "NAME HOST PATH POLICY ETAG WRITERS REQUIRE LEASES UPSTREAM",
-            "documents * /documents/{id} optimistic content shared always - app (127.0.0.1:9000)",
-            "collection * /documents optimistic content shared always - app (127.0.0.1:9000)",
-            "drawings * /drawings/{id}/{*part} optimistic version exclusive existing - app (127.0.0.1:9000)",
+            "NAME HOST PATH POLICY ETAG OTHER WRITERS REQUIRE LEASES UPSTREAM",
+            "documents * /documents/{id} optimistic content yes always - app (127.0.0.1:9000)",
+            "collection * /documents optimistic content yes always - app (127.0.0.1:9000)",
+            "drawings * /drawings/{id}/{*part} optimistic version no existing - app (127.0.0.1:9000)",
             "static * /static/{*file} last-writer-wins - - - - app (127.0.0.1:9000)",
         ]
     );
@@ -138,11 +138,11 @@ fn explain_tells_route_key_and_what_a_write_needs() {
 fn explain_tells_what_else_a_write_changes() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("ifmatch.toml");
-    let route = "[[routes]]\ntouches = [\"/documents/all\"]";
+    let route = "[[routes]]\nalso_changes = [\"/documents/all\"]";
     let text = include_str!("../config/optimistic.toml").replacen("[[routes]]", route, 1);
     std::fs::write(&file, text).expect("a file");
     let lines = explained(&[file.to_str().expect("UTF-8"), "PUT", "/documents/42"]);
-    assert_eq!(labelled(&lines, "touches"), "/documents/all");
+    assert_eq!(labelled(&lines, "also changes"), "/documents/all");
 }
 
 #[test]

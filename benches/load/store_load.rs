@@ -172,7 +172,7 @@ fn write_all(mut file: File, queue: &Receiver<oneshot::Sender<()>>, clients: usi
 
 /// What a guarded write does to its record: its mark goes in, and comes out when it is applied.
 async fn write(store: &dyn Store, key: &ResourceKey, read: &Snapshot) -> Snapshot {
-    let mark = Mark { owner: 1, nonce: 1, deadline: read.now.plus(HOUR), late_max: HOUR, leaves_lease: false };
+    let mark = Mark { owner: 1, nonce: 1, deadline: read.now.plus(HOUR), late_write_window: HOUR, leaves_lease: false };
     let marked = swap(store, key, read, claim(read, mark).expect("the resource is free")).await;
     let settlement = Settlement {
         mark,

@@ -67,7 +67,7 @@ fn leased(fence: u8) -> Record {
         granted: Default::default(),
         holder: None,
         principal: None,
-        remember: DAY,
+        remember_time: DAY,
         guards: LeaseGuards::Write,
         target: TargetName::default(),
     };

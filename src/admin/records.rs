@@ -91,8 +91,9 @@ fn shown(admin: &AdminListener, key: &ResourceKey, snapshot: &Snapshot, doubt: D
     let config = admin.config();
     let mut upstreams = config.routes.iter().map(|route| &route.upstream);
     let is_its = |identity: &str| key.as_str().strip_prefix(identity).is_some_and(|rest| rest.starts_with(':'));
-    let late_max = upstreams.find(|upstream| is_its(&upstream.identity)).map(|upstream| upstream.late_max);
-    let since = late_max.map(|late_max| milliseconds(late_max.saturating_sub(remaining)));
+    let late_write_window =
+        upstreams.find(|upstream| is_its(&upstream.identity)).map(|upstream| upstream.late_write_window);
+    let since = late_write_window.map(|late_write_window| milliseconds(late_write_window.saturating_sub(remaining)));
     json!({ "since_ms": since, "remaining_ms": milliseconds(remaining) })
 }
 

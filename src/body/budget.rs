@@ -77,11 +77,11 @@ pub struct BodyBudget {
 
 impl BodyBudget {
     /// A budget with these totals for memory and spool files, in bytes.
-    pub fn new(memory_total_bytes: usize, spool_total_bytes: u64) -> Self {
+    pub fn new(memory_total_bytes: usize, max_spool_size_bytes: u64) -> Self {
         Self {
             memory: Mutex::default(),
-            spool_free_bytes: AtomicU64::new(spool_total_bytes),
-            total: (memory_total_bytes as u64, spool_total_bytes),
+            spool_free_bytes: AtomicU64::new(max_spool_size_bytes),
+            total: (memory_total_bytes as u64, max_spool_size_bytes),
         }
     }
 

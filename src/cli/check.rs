@@ -8,7 +8,8 @@ use crate::{
     core::policy::{GuardRules, LeaseRules},
 };
 
-const HEADINGS: [&str; 9] = ["NAME", "HOST", "PATH", "POLICY", "ETAG", "WRITERS", "REQUIRE", "LEASES", "UPSTREAM"];
+const HEADINGS: [&str; 9] =
+    ["NAME", "HOST", "PATH", "POLICY", "ETAG", "OTHER WRITERS", "REQUIRE", "LEASES", "UPSTREAM"];
 
 pub(super) fn execute(file: &Path) -> ExitCode {
     let loaded = match config::load(file) {
@@ -34,7 +35,7 @@ fn row(route: &Route) -> [String; 9] {
         route.path.to_string(),
         route.policy.word().to_owned(),
         of_guard(|guard| guard.etag.spelled()),
-        of_guard(|guard| guard.writers.spelled()),
+        of_guard(|guard| if guard.other_writers { "yes".into() } else { "no".into() }),
         of_guard(|guard| if guard.observe { "observed".into() } else { guard.require.spelled() }),
         of_guard(|guard| guard.lease.as_ref().map_or("-".into(), |rules| leases(guard, rules).into())),
         format!("{} ({})", route.upstream.name, servers(&route.upstream)),

@@ -150,13 +150,13 @@ fn policy(route: &Route) -> String {
     route.guard.as_ref().map_or_else(
         || policy.to_owned(),
         |guard| {
-            let (etag, writers, require) = (guard.etag.spelled(), guard.writers.word(), guard.require.word());
+            let (etag, writers, require) = (guard.etag.spelled(), guard.other_writers, guard.require.word());
             let observe = if guard.observe { ", observe = true" } else { "" };
             let leases = guard.lease.as_ref().map(leases).unwrap_or_default();
             let clients = clients(guard);
             let guarantee = if guard.guarantee == Guarantee::Safety { ", guarantee = \"safety\"" } else { "" };
             format!(
-                "{policy} (etag = {etag:?}, writers = {writers:?}, require = {require:?}{observe}{guarantee}{clients}{leases})"
+                "{policy} (etag = {etag:?}, other_writers = {writers}, require = {require:?}{observe}{guarantee}{clients}{leases})"
             )
         },
     )
@@ -246,9 +246,9 @@ fn judged(request: &GuardedRequest, guard: &GuardRules, headers: &HeaderMap) -> 
     }
     let require = if guard.require_methods.contains(&request.method) { guard.require } else { Require::Never };
     lines.push(("needs", needs(require, guard.allow_any).to_owned()));
-    if !guard.touches.is_empty() {
-        let paths = guard.touches.iter().map(|template| template.pattern().to_string()).collect::<Vec<_>>();
-        lines.push(("touches", paths.join(", ")));
+    if !guard.also_changes.is_empty() {
+        let paths = guard.also_changes.iter().map(|template| template.pattern().to_string()).collect::<Vec<_>>();
+        lines.push(("also changes", paths.join(", ")));
     }
     let outcome = match Preconditions::parse(headers) {
         Err(malformed) => refused(&Refusal::new(Code::MalformedPrecondition, malformed.to_string())),

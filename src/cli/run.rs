@@ -200,7 +200,7 @@ mod tests {
         store::Left,
     };
 
-    /// The upstream of a test's route has `timeout` and `late_max` of 5 s each.
+    /// The upstream of a test's route has `timeout` and `late_write_window` of 5 s each.
     #[test]
     fn a_start_waits_for_as_long_as_a_write_of_an_earlier_process_can_come() {
         let mut config = config(vec![route("/doc", None, &[])]);

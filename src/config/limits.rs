@@ -37,13 +37,13 @@ const fn hours(count: u64) -> Duration {
 
 /// 0 stands for one thread per core.
 pub(super) const THREADS: Limit<usize> = limit("threads", 0, 0, 1024);
-pub(super) const BODY_MEMORY: Limit<u64> = limit("body_memory", MIB, 0, GIB);
-pub(super) const BODY_MEMORY_TOTAL: Limit<u64> = limit("body_memory_total", 256 * MIB, MIB, TIB);
-pub(super) const BODY_MAX: Limit<u64> = limit("body_max", GIB, 0, TIB);
-pub(super) const SPOOL_TOTAL: Limit<u64> = limit("spool_total", 10 * GIB, 0, 1024 * TIB);
+pub(super) const MAX_BODY_MEMORY: Limit<u64> = limit("max_body_memory", MIB, 0, GIB);
+pub(super) const MAX_MAX_BODY_MEMORY_TOTAL: Limit<u64> = limit("max_body_memory_total", 256 * MIB, MIB, TIB);
+pub(super) const MAX_BODY_SIZE: Limit<u64> = limit("max_body_size", GIB, 0, TIB);
+pub(super) const MAX_SPOOL_SIZE: Limit<u64> = limit("max_spool_size", 10 * GIB, 0, 1024 * TIB);
 pub(super) const BODY_TIMEOUT: Limit<Duration> = limit("body_timeout", seconds(60), seconds(1), hours(24));
 pub(super) const MAX_TARGET_SIZE: Limit<u64> = limit("max_target_size", 8 * KIB, 256, MIB);
-pub(super) const CLAIM_WAITERS_MAX: Limit<usize> = limit("claim_waiters_max", 10_000, 0, 10_000_000);
+pub(super) const MAX_CLAIM_WAITERS: Limit<usize> = limit("max_claim_waiters", 10_000, 0, 10_000_000);
 pub(super) const KEEPALIVE_TIMEOUT: Limit<Duration> = limit("keepalive_timeout", seconds(60), seconds(1), hours(24));
 pub(super) const HEADER_TIMEOUT: Limit<Duration> = limit("header_timeout", seconds(15), seconds(1), hours(1));
 /// The maximum stays below pingora's own limit, because pingora would reject a larger head with a less helpful answer.
@@ -66,7 +66,7 @@ pub(super) const OTLP_TIMEOUT: Limit<Duration> = limit("otlp.timeout", seconds(1
 
 pub(super) const CONNECT_TIMEOUT: Limit<Duration> = limit("connect_timeout", seconds(1), ms(10), seconds(300));
 pub(super) const UPSTREAM_TIMEOUT: Limit<Duration> = limit("timeout", seconds(30), ms(10), hours(24));
-pub(super) const LATE_MAX: Limit<Duration> = limit("late_max", seconds(5), ZERO, hours(1));
+pub(super) const LATE_WRITE_WINDOW: Limit<Duration> = limit("late_write_window", seconds(5), ZERO, hours(1));
 pub(super) const REUSE_IDLE_WRITES: Limit<Duration> = limit("reuse_idle_writes", seconds(1), ZERO, hours(1));
 
 pub(super) const WEIGHT: Limit<usize> = limit("weights", 1, 1, 100);
@@ -83,7 +83,7 @@ pub(super) const HEALTH_TIMEOUT: Limit<Duration> = limit("health.timeout", secon
 pub(super) const HEALTHY_AFTER: Limit<usize> = limit("health.healthy_after", 2, 1, 100);
 pub(super) const UNHEALTHY_AFTER: Limit<usize> = limit("health.unhealthy_after", 3, 1, 100);
 
-pub(super) const HASH_MAX: Limit<u64> = limit("hash_max", MIB, KIB, 256 * MIB);
+pub(super) const MAX_HASH_SIZE: Limit<u64> = limit("max_hash_size", MIB, KIB, 256 * MIB);
 pub(super) const HASH_WAIT: Limit<Duration> = limit("hash_wait", ms(50), ZERO, seconds(60));
 pub(super) const IDENTITY_TTL: Limit<Duration> = limit("identity_ttl", seconds(600), ZERO, hours(24 * 7));
 pub(super) const CLAIM_MAX_WAIT: Limit<Duration> = limit("claim.max_wait", seconds(30), ZERO, hours(1));
@@ -91,7 +91,7 @@ pub(super) const CLAIM_MAX_WAITERS: Limit<usize> = limit("claim.max_waiters", 64
 pub(super) const PROBE_TIMEOUT: Limit<Duration> = limit("probe.timeout", seconds(5), ms(10), seconds(600));
 pub(super) const IDEMPOTENCY_TTL: Limit<Duration> = limit("idempotency_ttl", seconds(600), seconds(1), hours(24));
 
-pub(super) const LEASE_REMEMBER: Limit<Duration> = limit("lease.remember", seconds(600), ZERO, hours(24 * 7));
+pub(super) const LEASE_REMEMBER_TIME: Limit<Duration> = limit("lease.remember_time", seconds(600), ZERO, hours(24 * 7));
 pub(super) const LEASE_MAX_PER_PRINCIPAL: Limit<usize> = limit("lease.max_per_principal", 100, 1, 1_000_000);
 /// If the key is absent, ten times the limit for one principal applies, but at least the default.
 pub(super) const LEASE_MAX_PER_ADDRESS: Limit<usize> = limit("lease.max_per_address", 1_000, 1, 1_000_000);
@@ -100,4 +100,5 @@ pub(super) const LEASE_MIN: Limit<Duration> = limit("lease.min", seconds(15), se
 pub(super) const LEASE_MAX: Limit<Duration> = limit("lease.max", seconds(60), seconds(1), hours(24 * 7));
 pub(super) const LEASE_MAX_WAIT: Limit<Duration> = limit("lease.max_wait", seconds(30), ZERO, hours(1));
 pub(super) const LEASE_MAX_WAITERS: Limit<usize> = limit("lease.max_waiters", 64, 0, 100_000);
-pub(super) const LEASE_HOLD_MAX: Limit<Duration> = limit("lease.hold_max", hours(1), seconds(1), hours(24 * 365));
+pub(super) const LEASE_MAX_HOLD_TIME: Limit<Duration> =
+    limit("lease.max_hold_time", hours(1), seconds(1), hours(24 * 365));

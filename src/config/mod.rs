@@ -98,13 +98,13 @@ pub struct Server {
     /// Worker threads; never 0.
     pub threads: usize,
     /// The bytes of one request body that are kept in memory; the rest is spooled.
-    pub body_memory_bytes: usize,
+    pub max_body_memory_bytes: usize,
     /// The bytes of all request bodies together that are kept in memory.
-    pub body_memory_total_bytes: usize,
+    pub max_body_memory_total_bytes: usize,
     /// The largest request body of a guarded write, in bytes.
-    pub body_max_bytes: u64,
+    pub max_body_size_bytes: u64,
     /// The bytes of all spool files together.
-    pub spool_total_bytes: u64,
+    pub max_spool_size_bytes: u64,
     /// The time limit for receiving the body of a guarded write.
     pub body_timeout: Duration,
     /// The directory of the spool files.
@@ -112,7 +112,7 @@ pub struct Server {
     /// The longest request target, in bytes.
     pub max_target_bytes: usize,
     /// The largest number of writes that wait for a claim, over all resources.
-    pub claim_waiters_max: usize,
+    pub max_claim_waiters: usize,
     /// The proxies in front of this one that it trusts.
     pub trusted_proxies: TrustedProxies,
     /// The treatment of fields with an underscore in their name.
@@ -281,7 +281,7 @@ pub struct Upstream {
     /// The fields that tell the upstream who the client is.
     pub forwarded: Forwarded,
     /// The time for which the upstream may still apply a write after the connection that carried it has ended.
-    pub late_max: Duration,
+    pub late_write_window: Duration,
     /// The longest idle time after which a pooled connection may still carry a write.
     pub reuse_idle_writes: Duration,
 }

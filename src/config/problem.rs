@@ -14,9 +14,9 @@ pub(super) struct Source<'a> {
 /// One problem, with a hint that helps to solve it. It prints as
 ///
 /// ```text
-/// ifmatch.toml:14:12: hash_max is 10GiB, the limit is 256MiB
+/// ifmatch.toml:14:12: max_hash_size is 10GiB, the limit is 256MiB
 ///    |
-/// 14 | hash_max = "10GiB"
+/// 14 | max_hash_size = "10GiB"
 ///    |            ^^^^^^^
 ///    hint: larger bodies get no content tag; use etag = "version"
 /// ```

@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn reads_what_is_right_beside_what_is_wrong() {
-        let text = "[server]\nthreads = 3\nbody_max = 7\n[[routes]]\npath = \"/a\"\nclaim = { max_wait = 1 }";
+        let text = "[server]\nthreads = 3\nmax_body_size = 7\n[[routes]]\npath = \"/a\"\nclaim = { max_wait = 1 }";
         let (file, written, problems) = read(Source { name: "f", text });
         let file = file.expect("the rest of the file is read");
         assert_eq!(file.server.threads.map(Spanned::into_inner), Some(3));
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn reports_every_error_of_syntax_and_nothing_else() {
-        let found = problems("[server]\nbody_timeout = 5s\nbody_max = 1MiB\nunknown = 1\n");
+        let found = problems("[server]\nbody_timeout = 5s\nmax_body_size = 1MiB\nunknown = 1\n");
         assert_eq!(found.len(), 2, "{found:?}");
     }
 }

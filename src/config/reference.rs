@@ -79,7 +79,7 @@ fn shows_every_key_and_no_other() {
 fn names_the_range_of_every_number() {
     for limit in [
         limit::THREADS,
-        limit::CLAIM_WAITERS_MAX,
+        limit::MAX_CLAIM_WAITERS,
         limit::CAPACITY,
         limit::WEIGHT,
         limit::MAX_CONNECTIONS,
@@ -92,7 +92,13 @@ fn names_the_range_of_every_number() {
     ] {
         names_range(&limit, |text| text.parse().ok());
     }
-    let sizes = [limit::BODY_MEMORY, limit::BODY_MEMORY_TOTAL, limit::BODY_MAX, limit::SPOOL_TOTAL, limit::HASH_MAX];
+    let sizes = [
+        limit::MAX_BODY_MEMORY,
+        limit::MAX_MAX_BODY_MEMORY_TOTAL,
+        limit::MAX_BODY_SIZE,
+        limit::MAX_SPOOL_SIZE,
+        limit::MAX_HASH_SIZE,
+    ];
     for limit in sizes {
         names_range(&limit, units::size);
     }
@@ -107,7 +113,7 @@ fn names_the_range_of_every_number() {
         limit::START_GRACE,
         limit::CONNECT_TIMEOUT,
         limit::UPSTREAM_TIMEOUT,
-        limit::LATE_MAX,
+        limit::LATE_WRITE_WINDOW,
         limit::REUSE_IDLE_WRITES,
         limit::READ_TIMEOUT,
         limit::WRITE_TIMEOUT,
@@ -120,12 +126,12 @@ fn names_the_range_of_every_number() {
         limit::CLAIM_MAX_WAIT,
         limit::PROBE_TIMEOUT,
         limit::IDEMPOTENCY_TTL,
-        limit::LEASE_REMEMBER,
+        limit::LEASE_REMEMBER_TIME,
         limit::LEASE_DEFAULT,
         limit::LEASE_MIN,
         limit::LEASE_MAX,
         limit::LEASE_MAX_WAIT,
-        limit::LEASE_HOLD_MAX,
+        limit::LEASE_MAX_HOLD_TIME,
     ] {
         names_range(&limit, units::duration);
     }

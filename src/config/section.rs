@@ -106,13 +106,36 @@ impl Shape {
     }
 }
 
-const NOW_DIALECT: &str =
-    "write dialect = \"native\", \"s3\" or \"azure\" for the route: this key says how the clients of a route speak";
+/// Keys of earlier versions: the table, the old name, and what to write instead. A route's keys are those of
+/// `defaults`, too.
+const OLD_KEYS: [(&str, &str, &str); 15] = [
+    ("server", "body_max", "max_body_size"),
+    ("server", "body_memory", "max_body_memory"),
+    ("server", "body_memory_total", "max_body_memory_total"),
+    ("server", "spool_total", "max_spool_size"),
+    ("server", "claim_waiters_max", "max_claim_waiters"),
+    ("telemetry", "log", "log_format"),
+    ("upstreams", "late_max", "late_write_window"),
+    ("routes", "errors", "dialect"),
+    ("routes", "writers", "other_writers = true for \"shared\", other_writers = false for \"exclusive\""),
+    ("routes", "hash_max", "max_hash_size"),
+    ("routes", "touches", "also_changes"),
+    ("routes", "unclaimed_methods", "append_methods"),
+    ("lease", "dialect", "dialect, a key of the route"),
+    ("lease", "hold_max", "max_hold_time"),
+    ("lease", "remember", "remember_time"),
+];
 
-/// Whether a key is an old name of a route's `dialect`.
-fn is_old_dialect(path: &[String]) -> bool {
-    let names: Vec<_> = path.iter().map(String::as_str).collect();
-    matches!(names[..], ["routes", _, "errors"] | ["defaults", "errors"] | [.., "lease", "dialect"])
+/// Returns what to write in place of a key of an earlier version.
+fn renamed(path: &[String]) -> Option<&'static str> {
+    let (name, tables) = path.split_last()?;
+    let table = match tables.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [.., "lease"] => "lease",
+        ["defaults"] => "routes",
+        [first, ..] => first,
+        [] => return None,
+    };
+    OLD_KEYS.iter().find(|(of, old, _)| (*of, *old) == (table, name)).map(|(_, _, new)| *new)
 }
 
 impl Reader<'_> {
@@ -129,14 +152,16 @@ impl Reader<'_> {
         let known = field_names::<T>();
         let problem = self.source.problem(key.span(), format!("unknown key `{name}`"));
         let problem = match similar(name, known.iter().copied()) {
-            _ if is_old_dialect(path) => problem.hint(NOW_DIALECT),
-            Some(meant) => {
+            Some(meant) if renamed(path).is_none() => {
                 // A misspelt key is one problem: the key that was meant is not reported as missing too.
                 let parent = path.split_last().map(|(_, parent)| parent).unwrap_or_default();
                 self.written.0.entry(below(parent, meant)).or_insert(Key { span: key.span(), readable: false });
                 problem.hint(format!("did you mean `{meant}`?"))
             }
-            None => problem.hint(format!("the keys of this table are: {}", known.join(", "))),
+            _ => problem.hint(renamed(path).map_or_else(
+                || format!("the keys of this table are: {}", known.join(", ")),
+                |new| format!("it has a new name: write {new}"),
+            )),
         };
         self.problems.push(problem);
         false

@@ -8,7 +8,7 @@ use super::{Tls, words::Word};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Telemetry {
     /// The format of the log lines on standard error.
-    pub log: LogForm,
+    pub log_format: LogForm,
     /// The least severe level that is logged.
     pub level: LogLevel,
     /// Whether each request gets a log line.
@@ -29,7 +29,7 @@ impl Default for Telemetry {
     /// The settings for a file without a `[telemetry]` table.
     fn default() -> Self {
         Self {
-            log: LogForm::Text,
+            log_format: LogForm::Text,
             level: LogLevel::Info,
             access_log: true,
             metrics: true,

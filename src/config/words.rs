@@ -12,7 +12,7 @@ use crate::{
         json::JsonPointer,
         policy::{
             AbsentLease, Compare, Dialect, Guarantee, Idempotency, LeaseAuth, LeaseGuards, MethodOverride, OnWrite,
-            Policy, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+            Policy, ProbeAuth, Require, TagAfterWrite, TagSource,
         },
         target::PathParameters,
     },
@@ -107,10 +107,6 @@ impl Word for TagSource {
 
 impl Word for Compare {
     const WORDS: &'static [(&'static str, Self)] = &[("strong", Self::Strong), ("opaque", Self::Opaque)];
-}
-
-impl Word for Writers {
-    const WORDS: &'static [(&'static str, Self)] = &[("shared", Self::Shared), ("exclusive", Self::Exclusive)];
 }
 
 impl Word for OnWrite {

@@ -226,8 +226,8 @@ impl World {
     }
 
     fn settle(&mut self, outcome: Outcome, shown: Option<Shown>, change: impl FnOnce(&mut Self)) {
-        let (late_max, deadline) = (Duration::from_secs(1), StoreTime::from_milliseconds(1 << 40));
-        let mark = Mark { owner: 1, nonce: 1, deadline, leaves_lease: true, late_max };
+        let (late_write_window, deadline) = (Duration::from_secs(1), StoreTime::from_milliseconds(1 << 40));
+        let mark = Mark { owner: 1, nonce: 1, deadline, leaves_lease: true, late_write_window };
         self.swap(steps::claim(&self.snapshot, mark).unwrap());
         let marked_at = self.snapshot.revision;
         // Meanwhile readers see the old state, and then the new one under the old version.
@@ -237,7 +237,7 @@ impl World {
         self.swap(steps::settle(&self.snapshot, settlement).unwrap());
         if outcome == Outcome::Doubt {
             self.read();
-            self.snapshot.now = self.snapshot.now.plus(late_max);
+            self.snapshot.now = self.snapshot.now.plus(late_write_window);
         }
     }
 
@@ -309,7 +309,7 @@ fn a_write_beside_another_one_lists_none_of_its_tags() {
         Snapshot { revision, record: record.resolved(revision), now }
     };
     let deadline = now.plus(Duration::from_secs(1));
-    let mark = Mark { owner: 1, nonce: 1, deadline, late_max: Duration::ZERO, leaves_lease: false };
+    let mark = Mark { owner: 1, nonce: 1, deadline, late_write_window: Duration::ZERO, leaves_lease: false };
     let claimed = at(1, steps::claim(&at(0, Record::absent(Revision(0))), mark).expect("it is free"));
     let beside = at(2, steps::add_unclaimed(&claimed, Mark { nonce: 2, ..mark }).expect("there is room"));
     for (snapshot, is_listed) in [(claimed, true), (beside, false)] {

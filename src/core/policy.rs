@@ -37,7 +37,7 @@ pub enum TagSource {
     Content,
     /// The upstream's own `ETag` field.
     Upstream,
-    /// The store's version of the resource; needs [`Writers::Exclusive`].
+    /// The store's version of the resource; needs `other_writers = false`.
     Version,
     /// This field of the upstream's response (`header:NAME`), quoted if it is not already an entity-tag. The upstream
     /// does not judge it.
@@ -83,15 +83,6 @@ pub enum Compare {
     Strong,
     /// Equality of the whole tag, its weakness mark included, for origins whose tags are weak and must match.
     Opaque,
-}
-
-/// Who else writes to the resources of a route (`writers`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writers {
-    /// Others may write behind the proxy's back: nothing is judged or answered from memory.
-    Shared,
-    /// Every writer comes through this proxy: its record is authoritative.
-    Exclusive,
 }
 
 /// How the new tag is learned after an applied write when its response carries none (`on_write`).
@@ -206,7 +197,7 @@ pub struct LeaseRules {
     /// Whether a resource that does not exist can be leased.
     pub absent: AbsentLease,
     /// How long a lease is remembered after its end.
-    pub remember: Duration,
+    pub remember_time: Duration,
     /// The maximum number of leases of one principal.
     pub max_per_principal: usize,
     /// The maximum number of leases of all principals at one address.
@@ -226,7 +217,7 @@ pub struct LeaseRules {
     /// The maximum number of clients that wait for the lease of one resource.
     pub max_waiters: usize,
     /// The longest time that a client may hold a lease, however often it renews the lease.
-    pub hold_max: Duration,
+    pub max_hold_time: Duration,
 }
 
 /// What a route demands of the store (`guarantee`).
@@ -250,8 +241,9 @@ pub struct GuardRules {
     pub unique_tags: bool,
     /// What intermediaries do to tags.
     pub intermediaries: Intermediaries,
-    /// Who else writes to the resources.
-    pub writers: Writers,
+    /// Whether others may write to the resources behind the proxy's back (`other_writers`). If so, nothing is judged or
+    /// answered from memory; if not, the record is authoritative.
+    pub other_writers: bool,
     /// How `If-Match` is compared.
     pub compare: Compare,
     /// Which writes need a precondition.
@@ -267,7 +259,7 @@ pub struct GuardRules {
     /// Methods other than GET and HEAD that read.
     pub safe_methods: Vec<Method>,
     /// Methods that append instead of replacing, and run beside other writes.
-    pub unclaimed_methods: Vec<Method>,
+    pub append_methods: Vec<Method>,
     /// What happens to a request that names its method in a header field.
     pub method_override: MethodOverride,
     /// Whether a WebSocket handshake may open a tunnel.
@@ -277,7 +269,7 @@ pub struct GuardRules {
     /// Whether requests are only watched: verdicts are logged and never enforced.
     pub observe: bool,
     /// The largest body that a content tag is computed from, in bytes.
-    pub hash_max_bytes: usize,
+    pub max_hash_size_bytes: usize,
     /// How long a body may take to arrive before the response is sent without a content tag.
     pub hash_wait: Duration,
     /// The request fields whose values make up a principal.
@@ -302,8 +294,8 @@ pub struct GuardRules {
     pub dialect: Dialect,
     /// The differences between that dialect and plain HTTP.
     pub quirks: &'static Quirks,
-    /// The other resources that a write changes.
-    pub touches: Vec<TouchTemplate>,
+    /// The other resources that a write changes (`also_changes`).
+    pub also_changes: Vec<TouchTemplate>,
     /// The rules for leases; `Some` if and only if the policy is [`Policy::Pessimistic`].
     pub lease: Option<LeaseRules>,
 }
@@ -339,7 +331,7 @@ impl GuardRules {
             "TRACE" | "CONNECT" => MethodClass::NotAllowed,
             "COPY" | "MOVE" => MethodClass::NotSupported,
             _ if self.safe_methods.contains(method) => MethodClass::Read,
-            _ if self.unclaimed_methods.contains(method) => MethodClass::UnclaimedWrite,
+            _ if self.append_methods.contains(method) => MethodClass::UnclaimedWrite,
             _ => MethodClass::Write,
         }
     }

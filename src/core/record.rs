@@ -77,7 +77,7 @@ pub struct Mark {
     /// The time by which the owner must be dead if the mark still exists.
     pub deadline: StoreTime,
     /// How long the upstream may still apply this write after it was abandoned, whichever process takes the mark over.
-    pub late_max: Duration,
+    pub late_write_window: Duration,
     /// Whether the write leaves an ended lease in place: it is the holder's own write, or one that the lease does not
     /// guard. Any other write takes the ended lease from its holder, who could not know of the write. No write takes a
     /// lease that is held ([`Mark::takes`]).

@@ -30,7 +30,7 @@ pub enum Code {
     TargetTooLong,
     /// The request body did not arrive in time.
     BodyTimeout,
-    /// The request body is larger than `body_max`.
+    /// The request body is larger than `max_body_size`.
     BodyTooLarge,
     /// Something that ifmatch cannot guard (COPY, MOVE).
     NotSupported,
@@ -64,7 +64,7 @@ pub enum Code {
     LeaseBreaking,
     /// The lease was broken.
     LeaseBroken,
-    /// The lease was held for as long as `lease.hold_max`.
+    /// The lease was held for as long as `lease.max_hold_time`.
     LeaseHoldMax,
     /// A read or write of a leased resource names no lease.
     LeaseIdMissing,

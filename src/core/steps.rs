@@ -135,12 +135,12 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
             change_state(&mut record, None);
             record.known = None;
         }
-        Outcome::Doubt => doubt(&mut record, snapshot.now.plus(mark.late_max)),
+        Outcome::Doubt => doubt(&mut record, snapshot.now.plus(mark.late_write_window)),
     }
     Some(record)
 }
 
-/// Turns every mark whose owner must be dead into a doubt, the `late_max` of each counted from now. `None` if there is
+/// Turns every mark whose owner must be dead into a doubt, the `late_write_window` of each counted from now. `None` if there is
 /// none.
 pub fn take_over(snapshot: &Snapshot) -> Option<Record> {
     let is_dead = |mark: &Mark| mark.deadline <= snapshot.now;
@@ -152,7 +152,7 @@ pub fn take_over(snapshot: &Snapshot) -> Option<Record> {
     record.unclaimed.retain(|mark| !is_dead(mark));
     for mark in snapshot.record.marks().copied().filter(is_dead) {
         take_ended_lease(&mut record, mark, snapshot.now);
-        doubt(&mut record, snapshot.now.plus(mark.late_max));
+        doubt(&mut record, snapshot.now.plus(mark.late_write_window));
     }
     Some(record)
 }

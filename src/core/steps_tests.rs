@@ -9,7 +9,7 @@ use crate::core::{
     validators::{Representation, Validators},
 };
 
-const LATE_MAX: Duration = Duration::from_millis(50);
+const LATE_WRITE_WINDOW: Duration = Duration::from_millis(50);
 
 fn at(milliseconds: u64) -> StoreTime {
     StoreTime::from_milliseconds(milliseconds)
@@ -38,7 +38,7 @@ impl Resource {
 
     fn mark(&self, nonce: u64) -> Mark {
         let deadline = self.snapshot.now.plus(Duration::from_millis(100));
-        Mark { owner: 1, nonce, deadline, late_max: LATE_MAX, leaves_lease: false }
+        Mark { owner: 1, nonce, deadline, late_write_window: LATE_WRITE_WINDOW, leaves_lease: false }
     }
 
     fn claim(&mut self, nonce: u64) -> Revision {
@@ -143,12 +143,12 @@ fn what_was_learned_is_dropped_when_an_unclaimed_write_ran_beside() {
 }
 
 #[test]
-fn a_doubt_holds_the_resource_until_late_max_has_passed() {
+fn a_doubt_holds_the_resource_until_late_write_window_has_passed() {
     let mut resource = Resource::new();
     let before = resource.snapshot.version();
     let marked_at = resource.claim(1);
     resource.settle(1, marked_at, Outcome::Doubt, None);
-    let until = resource.snapshot.now.plus(LATE_MAX);
+    let until = resource.snapshot.now.plus(LATE_WRITE_WINDOW);
     assert_eq!(resource.snapshot.availability(), Availability::InDoubt { until });
     assert_eq!(claim(&resource.snapshot, resource.mark(2)), None);
     assert!(!resource.snapshot.has_no_pending_writes());
@@ -228,11 +228,11 @@ fn a_settlement_knows_whether_it_depends_on_the_time() {
 fn a_second_doubt_never_shortens_the_first() {
     let mut resource = Resource::new();
     let put = resource.claim(1);
-    let mark = Mark { late_max: Duration::ZERO, ..resource.mark(2) };
+    let mark = Mark { late_write_window: Duration::ZERO, ..resource.mark(2) };
     let record = add_unclaimed(&resource.snapshot, mark).expect("there is room");
     let post = resource.swap(record);
     resource.settle(1, put, Outcome::Doubt, None);
-    let first_until = resource.snapshot.now.plus(LATE_MAX);
+    let first_until = resource.snapshot.now.plus(LATE_WRITE_WINDOW);
     let settlement =
         Settlement { mark, marked_at: post, outcome: Outcome::Doubt, removes: None, learned: None, shown: None };
     let record = settle(&resource.snapshot, settlement).expect("the mark is there");
@@ -248,7 +248,7 @@ fn the_mark_of_a_dead_owner_becomes_a_doubt() {
     assert_eq!(resource.snapshot.availability(), Availability::Orphaned);
     let record = take_over(&resource.snapshot).expect("its owner is dead");
     resource.swap(record);
-    let until = resource.snapshot.now.plus(LATE_MAX);
+    let until = resource.snapshot.now.plus(LATE_WRITE_WINDOW);
     assert_eq!(resource.snapshot.availability(), Availability::InDoubt { until });
     let late = Settlement {
         mark: resource.mark(1),
@@ -261,19 +261,21 @@ fn the_mark_of_a_dead_owner_becomes_a_doubt() {
     assert_eq!(settle(&resource.snapshot, late), None, "its owner comes too late to settle");
 }
 
-/// Rule 7: each mark counts its own `late_max`, and the longest decides.
+/// Rule 7: each mark counts its own `late_write_window`, and the longest decides.
 #[test]
 fn what_dead_owners_leave_is_in_doubt_for_the_time_that_stands_in_their_marks() {
     let seconds = Duration::from_secs;
-    for late_max in [[Some(7), None, None], [Some(1), Some(9), Some(3)], [None, Some(2), Some(5)]] {
+    for late_write_window in [[Some(7), None, None], [Some(1), Some(9), Some(3)], [None, Some(2), Some(5)]] {
         let mut resource = Resource::new();
-        let marks = late_max.map(|late_max| Some(Mark { late_max: seconds(late_max?), ..resource.mark(late_max?) }));
+        let marks = late_write_window.map(|late_write_window| {
+            Some(Mark { late_write_window: seconds(late_write_window?), ..resource.mark(late_write_window?) })
+        });
         let [claim, first, second] = marks;
         let unclaimed = first.into_iter().chain(second).collect();
         resource.swap(Record { claim, unclaimed, ..resource.snapshot.record.clone() });
         resource.pass(100);
         let record = take_over(&resource.snapshot).expect("all owners are dead");
-        let longest = late_max.into_iter().flatten().max().expect("there is one");
+        let longest = late_write_window.into_iter().flatten().max().expect("there is one");
         assert_eq!(record.doubt.map(|doubt| doubt.until), Some(resource.snapshot.now.plus(seconds(longest))));
     }
 }
@@ -283,12 +285,12 @@ fn the_mark_of_one_who_may_live_adds_nothing_to_the_doubt_of_the_dead() {
     let mut resource = Resource::new();
     resource.append(1);
     resource.pass(60);
-    let living = Mark { late_max: Duration::from_secs(60), ..resource.mark(2) };
+    let living = Mark { late_write_window: Duration::from_secs(60), ..resource.mark(2) };
     let record = Record { claim: Some(living), ..resource.snapshot.record.clone() };
     resource.swap(record);
     resource.pass(40);
     let record = take_over(&resource.snapshot).expect("one owner is dead");
-    assert_eq!(record.doubt.map(|doubt| doubt.until), Some(resource.snapshot.now.plus(LATE_MAX)));
+    assert_eq!(record.doubt.map(|doubt| doubt.until), Some(resource.snapshot.now.plus(LATE_WRITE_WINDOW)));
 }
 
 #[test]
@@ -341,7 +343,7 @@ fn only_a_record_without_marks_and_doubts_is_idle() {
     assert!(!resource.snapshot.has_no_pending_writes());
 }
 
-/// DESIGN, section 6: `touches`.
+/// DESIGN, section 6: `also_changes`.
 #[test]
 fn a_touch_makes_a_new_version_and_disturbs_a_write_in_flight() {
     let mut resource = Resource::new();

@@ -9,7 +9,7 @@ use crate::core::{
     entity_tag::EntityTag,
     policy::{
         Compare, Dialect, Guarantee, Idempotency, Intermediaries, MethodOverride, OnWrite, ProbeAuth, Require,
-        TagAfterWrite, TagSource, Writers,
+        TagAfterWrite, TagSource,
     },
     validators::Validators,
 };
@@ -20,7 +20,7 @@ fn guard(require: Require) -> GuardRules {
         ignored_json: Vec::new(),
         unique_tags: false,
         intermediaries: Intermediaries::default(),
-        writers: Writers::Exclusive,
+        other_writers: false,
         compare: Compare::Strong,
         require,
         require_methods: vec![Method::PUT, Method::PATCH, Method::DELETE],
@@ -28,12 +28,12 @@ fn guard(require: Require) -> GuardRules {
         on_write: OnWrite::Probe,
         tag_after_write: TagAfterWrite::Verbatim,
         safe_methods: Vec::new(),
-        unclaimed_methods: vec![Method::POST],
+        append_methods: vec![Method::POST],
         method_override: MethodOverride::Refuse,
         websocket: false,
         guarantee: Guarantee::Store,
         observe: false,
-        hash_max_bytes: 1,
+        max_hash_size_bytes: 1,
         hash_wait: Duration::ZERO,
         identity_headers: Vec::new(),
         identity_ttl: Duration::ZERO,
@@ -46,7 +46,7 @@ fn guard(require: Require) -> GuardRules {
         probe_region: Box::default(),
         dialect: Dialect::default(),
         quirks: Dialect::default().quirks(),
-        touches: Vec::new(),
+        also_changes: Vec::new(),
         lease: None,
     }
 }

@@ -117,7 +117,7 @@ mod tests {
             nonce: 1,
             deadline: StoreTime::from_milliseconds(60_000),
             leaves_lease: false,
-            late_max: Duration::ZERO,
+            late_write_window: Duration::ZERO,
         }
     }
 

@@ -51,7 +51,7 @@ pub struct Pass {
     gate: Arc<Gate>,
     _ticket: InFlightGuard,
     /// How long after its end the write may still be applied, unless its outcome becomes known.
-    late_max: Option<Duration>,
+    late_write_window: Option<Duration>,
 }
 
 impl Gate {
@@ -60,9 +60,9 @@ impl Gate {
         self.pass(None).await
     }
 
-    /// Admits a write that marks nothing. Unless its outcome becomes known, it counts for `late_max` beyond its end.
-    pub async fn enter_unmarked(self: &Arc<Self>, late_max: Duration) -> Result<Pass, Retired> {
-        self.pass(Some(late_max)).await
+    /// Admits a write that marks nothing. Unless its outcome becomes known, it counts for `late_write_window` beyond its end.
+    pub async fn enter_unmarked(self: &Arc<Self>, late_write_window: Duration) -> Result<Pass, Retired> {
+        self.pass(Some(late_write_window)).await
     }
 
     /// Waits while the gate is closed.
@@ -134,12 +134,12 @@ impl Gate {
         self.writes.count()
     }
 
-    async fn pass(self: &Arc<Self>, late_max: Option<Duration>) -> Result<Pass, Retired> {
+    async fn pass(self: &Arc<Self>, late_write_window: Option<Duration>) -> Result<Pass, Retired> {
         loop {
             // Counted before the state is read: either the closer sees this write, or this write sees the closed gate.
             let ticket = self.writes.enter();
             if self.state.load(Ordering::SeqCst) == OPEN {
-                return Ok(Pass { gate: Arc::clone(self), _ticket: ticket, late_max });
+                return Ok(Pass { gate: Arc::clone(self), _ticket: ticket, late_write_window });
             }
             drop(ticket);
             self.opened().await?;
@@ -160,14 +160,14 @@ impl Gate {
 impl Pass {
     /// Notes that the outcome of the write is known: it cannot be applied after its end.
     pub fn is_known(&mut self) {
-        self.late_max = None;
+        self.late_write_window = None;
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        if let Some(late_max) = self.late_max {
-            let until = Instant::now() + late_max;
+        if let Some(late_write_window) = self.late_write_window {
+            let until = Instant::now() + late_write_window;
             let mut in_doubt = self.gate.in_doubt_until.lock().unwrap_or_else(PoisonError::into_inner);
             *in_doubt = Some(in_doubt.map_or(until, |before| before.max(until)));
         }
@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    const LATE_MAX: Duration = Duration::from_secs(5);
+    const LATE_WRITE_WINDOW: Duration = Duration::from_secs(5);
 
     async fn is_ready(future: impl Future) -> bool {
         timeout(Duration::ZERO, future).await.is_ok()
@@ -222,13 +222,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_write_without_a_known_end_counts_for_as_long_as_it_may_be_applied() {
         let gate = Arc::new(Gate::default());
-        let mut known = gate.enter_unmarked(LATE_MAX).await.unwrap();
+        let mut known = gate.enter_unmarked(LATE_WRITE_WINDOW).await.unwrap();
         known.is_known();
         drop(known);
         assert!(gate.is_quiet());
-        drop(gate.enter_unmarked(LATE_MAX).await.unwrap());
+        drop(gate.enter_unmarked(LATE_WRITE_WINDOW).await.unwrap());
         let begin = Instant::now();
         gate.quiet().await;
-        assert_eq!(begin.elapsed(), LATE_MAX);
+        assert_eq!(begin.elapsed(), LATE_WRITE_WINDOW);
     }
 }

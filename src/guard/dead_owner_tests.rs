@@ -1,5 +1,5 @@
 //! Tests that the write of a dead owner is in doubt for the time in its mark, whichever process finds it (DESIGN,
-//! section 3, rule 7). The upstream of the process that finds it here has another `late_max`.
+//! section 3, rule 7). The upstream of the process that finds it here has another `late_write_window`.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use http::Method;
 use super::testing::Fixture;
 use crate::{
     core::{
-        policy::{GuardRules, Require, TagSource, Writers},
+        policy::{GuardRules, Require, TagSource},
         record::{Availability, Mark},
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
@@ -18,10 +18,10 @@ use crate::{
     store::Store as _,
 };
 
-const LATE_MAX: Duration = Duration::from_secs(77);
+const LATE_WRITE_WINDOW: Duration = Duration::from_secs(77);
 
 fn versions() -> GuardRules {
-    GuardRules { etag: TagSource::Version, writers: Writers::Exclusive, require: Require::Never, ..guard() }
+    GuardRules { etag: TagSource::Version, other_writers: false, require: Require::Never, ..guard() }
 }
 
 /// Leaves the mark of another process, past its deadline.
@@ -29,13 +29,13 @@ async fn leave_mark(fixture: &Fixture, key: &str, is_claim: bool) {
     let key = ResourceKey::from_text(key);
     let snapshot = fixture.store.look(&key).await;
     let deadline = snapshot.now.plus(Duration::from_millis(1));
-    let mark = Mark { owner: 99, nonce: 1, deadline, late_max: LATE_MAX, leaves_lease: true };
+    let mark = Mark { owner: 99, nonce: 1, deadline, late_write_window: LATE_WRITE_WINDOW, leaves_lease: true };
     let marked = if is_claim { claim(&snapshot, mark) } else { add_unclaimed(&snapshot, mark) };
     fixture.store.swap(&key, snapshot.revision, marked.expect("nothing is in the way")).await.unwrap();
     fixture.store.pass(1);
 }
 
-/// Rule 7: the `late_max` in the mark counts, and not that of the taker.
+/// Rule 7: the `late_write_window` in the mark counts, and not that of the taker.
 #[tokio::test]
 async fn a_write_waits_for_as_long_as_that_of_the_dead_owner_may_come_late() {
     for is_claim in [true, false] {
@@ -57,11 +57,11 @@ async fn what_is_touched_beside_a_dead_owners_mark_is_in_doubt_for_as_long() {
     let path = PathPattern::parse("/doc").unwrap();
     let touches = vec![TouchTemplate::parse("/doc", &path).unwrap()];
     for is_claim in [true, false] {
-        let fixture = Fixture::with(GuardRules { touches: touches.clone(), ..versions() }).await;
+        let fixture = Fixture::with(GuardRules { also_changes: touches.clone(), ..versions() }).await;
         leave_mark(&fixture, "backend:/doc", is_claim).await;
         assert_eq!(fixture.send(Method::PUT, "", "two").await.status, 204, "a touch waits for nothing");
         let record = fixture.store.look(&ResourceKey::from_text("backend:/doc")).await;
-        let until = fixture.store.time().plus(LATE_MAX);
+        let until = fixture.store.time().plus(LATE_WRITE_WINDOW);
         assert_eq!(record.availability(), Availability::InDoubt { until });
     }
 }
@@ -72,6 +72,6 @@ async fn an_appending_write_beside_a_dead_owners_mark_makes_a_doubt_of_it() {
     leave_mark(&fixture, "doc", true).await;
     assert_eq!(fixture.send(Method::POST, "", "beside it").await.status, 204);
     let record = fixture.store.look(&ResourceKey::from_text("doc")).await;
-    let until = fixture.store.time().plus(LATE_MAX);
+    let until = fixture.store.time().plus(LATE_WRITE_WINDOW);
     assert_eq!(record.availability(), Availability::InDoubt { until });
 }

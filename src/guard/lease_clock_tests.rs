@@ -8,7 +8,7 @@ use super::testing::{Fault, Fixture, Response, When};
 use crate::{
     core::{
         lease::testing::rules,
-        policy::{GuardRules, LeaseRules, Require, TagSource, Writers},
+        policy::{GuardRules, LeaseRules, Require, TagSource},
         resource::ResourceKey,
     },
     proxy::testing::guard,
@@ -19,8 +19,8 @@ const DOC: &str = "doc";
 /// A pessimistic route with leases of at least one second.
 async fn start() -> Fixture {
     let rules = LeaseRules { min: Duration::from_secs(1), max_per_principal: 1000, max_per_address: 1000, ..rules() };
-    let (etag, writers, require) = (TagSource::Version, Writers::Exclusive, Require::Never);
-    Fixture::with(GuardRules { etag, writers, require, lease: Some(rules), ..guard() }).await
+    let (etag, require) = (TagSource::Version, Require::Never);
+    Fixture::with(GuardRules { etag, other_writers: false, require, lease: Some(rules), ..guard() }).await
 }
 
 /// A client with a lease.

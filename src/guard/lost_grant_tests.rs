@@ -10,7 +10,7 @@ use super::testing::{Fault, Fixture, Response, When};
 use crate::{
     core::{
         lease::testing::rules,
-        policy::{GuardRules, LeaseAuth, LeaseRules, Require, TagSource, Writers},
+        policy::{GuardRules, LeaseAuth, LeaseRules, Require, TagSource},
         resource::ResourceKey,
     },
     proxy::testing::guard,
@@ -21,8 +21,8 @@ const ID: &str = "Lease-Id: 11111111-1111-4111-8111-111111111111\r\n";
 
 async fn start() -> Fixture {
     let rules = LeaseRules { auth: LeaseAuth::None, ..rules() };
-    let (etag, writers, require) = (TagSource::Version, Writers::Exclusive, Require::Never);
-    Fixture::with(GuardRules { etag, writers, require, lease: Some(rules), ..guard() }).await
+    let (etag, require) = (TagSource::Version, Require::Never);
+    Fixture::with(GuardRules { etag, other_writers: false, require, lease: Some(rules), ..guard() }).await
 }
 
 async fn acquire(fixture: &Fixture, fields: &str) -> Response {

@@ -86,13 +86,13 @@ impl Guard {
         held_until: StoreTime,
     ) -> Self {
         let (server, records) = (&config.server, Records::new(store, config.store.timeout));
-        let budget = Arc::new(BodyBudget::new(server.body_memory_total_bytes, server.spool_total_bytes));
+        let budget = Arc::new(BodyBudget::new(server.max_body_memory_total_bytes, server.max_spool_size_bytes));
         let bodies = Bodies::new(body_limits(server), Arc::clone(&budget));
         let knowledge = Arc::new(Knowledge::new(records.clone()));
-        let claims = Arc::new(Claims::new(records, owner, server.claim_waiters_max, held_until));
+        let claims = Arc::new(Claims::new(records, owner, server.max_claim_waiters, held_until));
         let probes = Arc::new(Probes::new(Arc::clone(&knowledge), Arc::clone(&exchanger), budget));
         let cors = Cors::new(Arc::clone(&exchanger), Arc::clone(probes.origins()), bodies.clone());
-        let leases = Leases::new(Arc::clone(&knowledge), probes, Arc::clone(&claims), server.claim_waiters_max);
+        let leases = Leases::new(Arc::clone(&knowledge), probes, Arc::clone(&claims), server.max_claim_waiters);
         let leases = Arc::new(leases);
         Self {
             knowledge,
@@ -255,8 +255,8 @@ impl Guard {
 
 fn body_limits(server: &config::Server) -> BodyLimits {
     BodyLimits {
-        memory_bytes: server.body_memory_bytes,
-        max_bytes: server.body_max_bytes,
+        memory_bytes: server.max_body_memory_bytes,
+        max_bytes: server.max_body_size_bytes,
         timeout: server.body_timeout,
         spool_dir: server.spool_dir.clone(),
     }

@@ -48,7 +48,7 @@ fn upstream_full() -> Refusal {
 }
 
 /// The refusal of a write that got no response. The write is in doubt if a byte of it may have been sent.
-pub(super) fn of_write(failure: Failure, late_max: Duration) -> Refusal {
+pub(super) fn of_write(failure: Failure, late_write_window: Duration) -> Refusal {
     match failure {
         Failure::Full => upstream_full(),
         Failure::NotSent { timed_out } => {
@@ -63,17 +63,17 @@ pub(super) fn of_write(failure: Failure, late_max: Duration) -> Refusal {
                 "the write was sent and no answer came: whether it was applied cannot be known. Other writes on the \
                  resource are held back for a while; then read it to see",
             )
-            .retry_after(late_max)
+            .retry_after(late_write_window)
             .in_doubt()
         }
     }
 }
 
 /// The refusal of a write whose response broke off after its head. The head has already told the outcome.
-pub(super) fn of_lost_response(status: u16, outcome: Outcome, late_max: Duration) -> Refusal {
+pub(super) fn of_lost_response(status: u16, outcome: Outcome, late_write_window: Duration) -> Refusal {
     let detail = format!("the upstream answered the write with {status}, but the rest of its answer was lost");
     let refusal = Refusal::new(Code::UpstreamFailed, detail);
-    if outcome == Outcome::Doubt { refusal.retry_after(late_max).in_doubt() } else { refusal }
+    if outcome == Outcome::Doubt { refusal.retry_after(late_write_window).in_doubt() } else { refusal }
 }
 
 /// The refusal of a request that cannot be forwarded.
@@ -96,7 +96,7 @@ pub(super) fn of_field() -> Refusal {
 pub(super) fn of_body(error: ReceiveError) -> Answer {
     let refusal = match error {
         ReceiveError::TooLarge => {
-            Refusal::new(Code::BodyTooLarge, "the body is larger than body_max of this proxy; send a smaller one")
+            Refusal::new(Code::BodyTooLarge, "the body is larger than max_body_size of this proxy; send a smaller one")
         }
         ReceiveError::TimedOut => Refusal::new(
             Code::BodyTimeout,

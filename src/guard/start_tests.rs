@@ -7,14 +7,14 @@ use http::Method;
 
 use super::testing::Fixture;
 use crate::{
-    core::policy::{GuardRules, Require, TagSource, Writers},
+    core::policy::{GuardRules, Require, TagSource},
     proxy::testing::guard,
 };
 
 const HOLD: Duration = Duration::from_secs(30);
 
 async fn started(etag: TagSource) -> Fixture {
-    let guard = GuardRules { etag, writers: Writers::Exclusive, require: Require::Never, ..guard() };
+    let guard = GuardRules { etag, other_writers: false, require: Require::Never, ..guard() };
     Fixture::held_back(guard, HOLD).await
 }
 

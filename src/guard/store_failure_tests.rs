@@ -6,7 +6,7 @@ use super::testing::{Fault, Fixture, When};
 use crate::{
     core::{
         lease::testing::rules,
-        policy::{GuardRules, LeaseGuards, LeaseRules, TagSource, Writers},
+        policy::{GuardRules, LeaseGuards, LeaseRules, TagSource},
         record::Availability,
         resource::ResourceKey,
         route::{PathPattern, TouchTemplate},
@@ -87,7 +87,7 @@ async fn a_write_that_touches_fails_closed_whatever_operation_of_the_store_fails
     // The path of the fixture's requests has a key other than that of the requests.
     let path = PathPattern::parse("/doc").unwrap();
     let touches = vec![TouchTemplate::parse("/doc", &path).unwrap()];
-    let guard = GuardRules { etag: TagSource::Version, writers: Writers::Exclusive, touches, ..guard() };
+    let guard = GuardRules { etag: TagSource::Version, other_writers: false, also_changes: touches, ..guard() };
     let before_sending = {
         let fixture = Fixture::with(guard.clone()).await;
         let tag = fixture.tag().await;

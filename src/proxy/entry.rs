@@ -174,7 +174,7 @@ async fn pass_gate(serving: &Serving, door: &Door, session: &Session) -> Result<
     };
     match (serving.guards.gates().get(route_index), serving.routes().get(route_index)) {
         (Some(gate), Some(_)) if writes && is_guarded => gate.opened().await.map(|()| None),
-        (Some(gate), Some(route)) if writes => gate.enter_unmarked(route.upstream.late_max).await.map(Some),
+        (Some(gate), Some(route)) if writes => gate.enter_unmarked(route.upstream.late_write_window).await.map(Some),
         _ => Ok(None),
     }
 }

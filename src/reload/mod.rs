@@ -83,7 +83,7 @@ pub enum NotReloaded {
     NoCredentials(#[from] NoCredentials),
     /// The remembered state cannot be trusted on these routes.
     #[error(
-        "routes {}: writers = \"exclusive\" would trust what is remembered from before, when writes could bypass \
+        "routes {}: other_writers = false would trust what is remembered from before, when writes could bypass \
          it; restart the process, or force the reload if no client has a tag from before", list(.0)
     )]
     Untrusted(Vec<String>),

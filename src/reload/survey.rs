@@ -123,8 +123,13 @@ mod tests {
     async fn a_mark_beyond_the_first_page_is_seen() {
         let hour = Duration::from_secs(3_600);
         let marked = |snapshot: &Snapshot| {
-            let mark =
-                Mark { owner: 1, nonce: 1, deadline: snapshot.now.plus(hour), late_max: hour, leaves_lease: true };
+            let mark = Mark {
+                owner: 1,
+                nonce: 1,
+                deadline: snapshot.now.plus(hour),
+                late_write_window: hour,
+                leaves_lease: true,
+            };
             Record { claim: Some(mark), ..snapshot.record.clone() }
         };
         assert_eq!(survey(&store_ending_with(marked).await).await, (1, 0));
@@ -133,9 +138,9 @@ mod tests {
     /// No write can come that would turn the mark into a doubt.
     #[tokio::test]
     async fn what_a_dead_owner_has_left_becomes_a_doubt_of_its_own_length() {
-        let late_max = Duration::from_secs(77);
+        let late_write_window = Duration::from_secs(77);
         let marked = |snapshot: &Snapshot| {
-            let mark = Mark { owner: 1, nonce: 1, deadline: snapshot.now, late_max, leaves_lease: true };
+            let mark = Mark { owner: 1, nonce: 1, deadline: snapshot.now, late_write_window, leaves_lease: true };
             Record { claim: Some(mark), ..snapshot.record.clone() }
         };
         let store = store_ending_with(marked).await;
@@ -143,6 +148,6 @@ mod tests {
         assert_eq!(survey(&store).await, (1, 0));
         let (_, snapshot) = store.scan(None, 2 * PAGE).await.unwrap().pop().expect("there are many");
         let doubt = snapshot.record.doubt.expect("it is in doubt");
-        assert!(doubt.until >= before.plus(late_max) && snapshot.record.claim.is_none());
+        assert!(doubt.until >= before.plus(late_write_window) && snapshot.record.claim.is_none());
     }
 }

@@ -186,7 +186,7 @@ struct WrittenMark {
     owner: String,
     nonce: u64,
     deadline_ms: i64,
-    late_max_ms: u64,
+    late_write_window_ms: u64,
     leaves_lease: bool,
 }
 
@@ -266,7 +266,7 @@ impl WrittenMark {
             owner: owner(mark.owner),
             nonce: mark.nonce,
             deadline_ms: since(base, mark.deadline),
-            late_max_ms: milliseconds(mark.late_max),
+            late_write_window_ms: milliseconds(mark.late_write_window),
             leaves_lease: mark.leaves_lease,
         }
     }
@@ -276,7 +276,7 @@ impl WrittenMark {
             owner: read_owner(&self.owner)?,
             nonce: self.nonce,
             deadline: moment(base, self.deadline_ms),
-            late_max: Duration::from_millis(self.late_max_ms),
+            late_write_window: Duration::from_millis(self.late_write_window_ms),
             leaves_lease: self.leaves_lease,
         })
     }

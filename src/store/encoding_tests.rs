@@ -46,7 +46,13 @@ fn known() -> impl Strategy<Value = Known> {
 
 fn marks() -> impl Strategy<Value = Mark> {
     (any::<u64>(), any::<u64>(), moments(), durations(), any::<bool>()).prop_map(
-        |(owner, nonce, deadline, late_max, leaves_lease)| Mark { owner, nonce, deadline, late_max, leaves_lease },
+        |(owner, nonce, deadline, late_write_window, leaves_lease)| Mark {
+            owner,
+            nonce,
+            deadline,
+            late_write_window,
+            leaves_lease,
+        },
     )
 }
 
@@ -68,7 +74,7 @@ fn leases() -> impl Strategy<Value = Lease> {
             granted,
             holder,
             principal,
-            remember,
+            remember_time: remember,
             guards,
             target: TargetName(target),
         },

@@ -75,9 +75,9 @@ impl Left {
     pub fn hold(self, config: &Config) -> Duration {
         let late = |upstream: &Upstream| match self {
             Self::InOrder => Duration::ZERO,
-            Self::ByDeath => upstream.late_max,
+            Self::ByDeath => upstream.late_write_window,
             // The upstream may still wait for the rest of a write, or process it, as if its client were connected.
-            Self::ByPowerLoss => upstream.timeout.saturating_add(upstream.late_max),
+            Self::ByPowerLoss => upstream.timeout.saturating_add(upstream.late_write_window),
         };
         let late = config.routes.iter().map(|route| late(&route.upstream)).max().unwrap_or_default();
         let hold = config.store.start_grace.max(late);

@@ -92,7 +92,7 @@ pub fn init(settings: &config::Telemetry, scraped: bool) -> Result<TelemetryEnd,
     log(settings, logs.as_ref())?;
     let has_access_log = settings.access_log && wants_access_lines(settings);
     if has_access_log {
-        access::start(settings.log, logs.is_some());
+        access::start(settings.log_format, logs.is_some());
     }
     let measures = settings.metrics && (scraped || metrics.is_some());
     if measures {
@@ -128,8 +128,8 @@ fn log(settings: &config::Telemetry, collector: Option<&SdkLoggerProvider>) -> R
         .with_writer(lines::LineBuffers)
         // A failure to write the log must not end requests: by default the report of that failure panics.
         .log_internal_errors(false)
-        .with_ansi(settings.log == LogForm::Text && std::io::stderr().is_terminal());
-    let lines = match settings.log {
+        .with_ansi(settings.log_format == LogForm::Text && std::io::stderr().is_terminal());
+    let lines = match settings.log_format {
         LogForm::Text => lines.boxed(),
         LogForm::Json => lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed(),
     };

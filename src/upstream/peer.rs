@@ -70,7 +70,7 @@ impl Resolver {
 /// # Design
 ///
 /// *Why one stream per connection, if HTTP/2 could carry many?* To give up a write means to close its connection.
-/// `late_max` counts from that moment, and no other exchange may end with it.
+/// `late_write_window` counts from that moment, and no other exchange may end with it.
 pub(crate) fn peer(upstream: &Upstream, server: &str, address: &Address) -> pingora::Result<HttpPeer> {
     let tls = upstream.tls.as_deref();
     let name = tls.map_or_else(String::new, |tls| tls.name_of(server));

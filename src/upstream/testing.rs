@@ -42,7 +42,7 @@ pub(super) fn upstream(servers: &[&str]) -> Upstream {
         servers: servers.iter().map(ToString::to_string).collect(),
         connect_timeout: PATIENCE,
         timeout: PATIENCE,
-        late_max: PATIENCE,
+        late_write_window: PATIENCE,
         reuse_idle_writes: PATIENCE,
         weights: Vec::new(),
         balance: Balance::default(),

@@ -30,7 +30,8 @@ async fn each_change_is_made_once_whatever_is_lost_on_the_way() {
     let fates =
         [Fate::Arrives, Fate::IsNotAnswered, Fate::IsSentAway, Fate::Arrives, Fate::IsLost, Fate::IsNotAnswered];
     let behind = Relay::to(nginx.addr(), &fates).await;
-    let proxy = Proxy::to(behind.addr()).upstream("late_max = \"100ms\"").route("hash_wait = \"10s\"").start().await;
+    let proxy =
+        Proxy::to(behind.addr()).upstream("late_write_window = \"100ms\"").route("hash_wait = \"10s\"").start().await;
     let (mut relays, mut running) = (Vec::new(), Vec::new());
     for language in LANGUAGES {
         let before = Relay::to(proxy.addr(), &BEFORE).await;

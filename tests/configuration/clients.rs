@@ -26,9 +26,18 @@ fn each_broken_rule_for_certain_clients_is_one_problem() {
 
 /// An old name is a problem with the new one as its hint.
 #[test]
-fn the_old_names_of_the_dialect_lead_to_the_new_one() {
-    for added in ["errors = \"s3\"", "lease.dialect = \"azure\""] {
+fn an_old_name_leads_to_the_new_one() {
+    for (added, new) in [
+        ("errors = \"s3\"", "dialect"),
+        ("lease.dialect = \"azure\"", "dialect, a key of the route"),
+        ("writers = \"shared\"", "other_writers = true for \"shared\", other_writers = false for \"exclusive\""),
+        ("hash_max = \"1KiB\"", "max_hash_size"),
+        ("[defaults]\nhash_max = \"1KiB\"", "max_hash_size"),
+        ("lease.hold_max = \"1h\"", "max_hold_time"),
+        ("[server]\nbody_max = \"1KiB\"", "max_body_size"),
+        ("[upstreams.other]\nservers = [\"127.0.0.1:1\"]\nlate_max = \"1s\"", "late_write_window"),
+    ] {
         let problems = config::parse("old.toml", &format!("{BASE}{added}\n")).expect_err("an old name").to_string();
-        assert!(problems.contains("hint: write dialect = \"native\", \"s3\" or \"azure\" for the route"), "{problems}");
+        assert!(problems.contains(&format!("hint: it has a new name: write {new}\n")), "{problems}");
     }
 }

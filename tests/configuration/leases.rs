@@ -40,7 +40,7 @@ fn what_is_not_said_about_leases_has_its_default() {
         acquire_on_read: false,
         client_break: false,
         absent: AbsentLease::Refuse,
-        remember: minutes(10),
+        remember_time: minutes(10),
         max_per_principal: 100,
         max_per_address: 1_000,
         default: Duration::from_secs(30),
@@ -50,7 +50,7 @@ fn what_is_not_said_about_leases_has_its_default() {
         required: false,
         max_wait: Duration::from_secs(30),
         max_waiters: 64,
-        hold_max: minutes(60),
+        max_hold_time: minutes(60),
     };
     assert_eq!(guard.lease.as_ref(), Some(&expected));
 }
@@ -58,9 +58,9 @@ fn what_is_not_said_about_leases_has_its_default() {
 #[test]
 fn what_is_said_about_leases_is_what_they_are() {
     let text = "[routes.lease]\nprefix = \"/locks/v1\"\nguards = [\"write\", \"read\"]\nauth = \"none\"\nbind = false\n\
-                acquire_on_read = true\nclient_break = true\nabsent = \"allow\"\nremember = \"0s\"\nmax_per_principal = 7\nmax_per_address = 8\n\
+                acquire_on_read = true\nclient_break = true\nabsent = \"allow\"\nremember_time = \"0s\"\nmax_per_principal = 7\nmax_per_address = 8\n\
                 default = \"2s\"\nmin = \"1s\"\nmax = \"3s\"\ninfinite = true\nrequired = true\nmax_wait = \"4s\"\n\
-                max_waiters = 5\nhold_max = \"6s\"";
+                max_waiters = 5\nmax_hold_time = \"6s\"";
     let expected = LeaseRules {
         prefix: "/locks/v1".to_owned(),
         guards: LeaseGuards::ReadAndWrite,
@@ -69,7 +69,7 @@ fn what_is_said_about_leases_is_what_they_are() {
         acquire_on_read: true,
         client_break: true,
         absent: AbsentLease::Allow,
-        remember: Duration::ZERO,
+        remember_time: Duration::ZERO,
         max_per_principal: 7,
         max_per_address: 8,
         default: Duration::from_secs(2),
@@ -79,7 +79,7 @@ fn what_is_said_about_leases_is_what_they_are() {
         required: true,
         max_wait: Duration::from_secs(4),
         max_waiters: 5,
-        hold_max: Duration::from_secs(6),
+        max_hold_time: Duration::from_secs(6),
     };
     assert_eq!(lease_rules(&leased(text)), expected);
 }
@@ -96,10 +96,10 @@ fn the_azure_dialect_has_defaults_of_its_own() {
     assert_eq!((rules.bind, rules.client_break, rules.infinite), (false, true, true));
     assert_eq!((content.dialect, content.on_write), (Dialect::Azure, OnWrite::Probe));
     assert_eq!(content.tag_after_write, TagAfterWrite::Verbatim);
-    let version = guard("etag = \"version\"\nwriters = \"exclusive\"");
+    let version = guard("etag = \"version\"\nother_writers = false");
     assert_eq!((version.on_write, version.tag_after_write), (OnWrite::Probe, TagAfterWrite::Always));
     let chosen =
-        guard("etag = \"version\"\nwriters = \"exclusive\"\non_write = \"omit\"\netag_after_write = \"verbatim\"");
+        guard("etag = \"version\"\nother_writers = false\non_write = \"omit\"\netag_after_write = \"verbatim\"");
     assert_eq!((chosen.on_write, chosen.tag_after_write), (OnWrite::Omit, TagAfterWrite::Verbatim));
     let forty = guard("lease.min = \"40s\"").lease.clone().expect("leases");
     assert_eq!((forty.min, forty.max), (Duration::from_secs(40), minutes(1)));
@@ -134,9 +134,9 @@ fn each_broken_rule_about_leases_is_one_problem() {
         ("[routes.lease]\ndefault = \"20500ms\"", "lease.default is 20s 500ms, and leases last whole seconds"),
         ("[routes.lease]\nmin = \"40s\"", "lease.min is 40s, and lease.default is 30s"),
         ("[routes.lease]\nmax = \"20s\"", "lease.default is 30s, and lease.max is 20s"),
-        ("[routes.lease]\nmax = \"2h\"", "lease.max is 2h, and lease.hold_max is 1h"),
-        ("[routes.lease]\nhold_max = \"30s\"", "lease.max is 1m, and lease.hold_max is 30s"),
-        ("[routes.lease]\nremember = \"8d\"", "lease.remember is 8days, the limit is 7days"),
+        ("[routes.lease]\nmax = \"2h\"", "lease.max is 2h, and lease.max_hold_time is 1h"),
+        ("[routes.lease]\nmax_hold_time = \"30s\"", "lease.max is 1m, and lease.max_hold_time is 30s"),
+        ("[routes.lease]\nremember_time = \"8d\"", "lease.remember_time is 8days, the limit is 7days"),
         ("[routes.lease]\nmax_wait = \"2h\"", "lease.max_wait is 2h, the limit is 1h"),
         ("[routes.lease]\nmax_waiters = -1", "lease.max_waiters is -1, it is from 0 to 100000"),
         ("[routes.lease]\nmax_per_principal = 0", "lease.max_per_principal is 0, it is from 1 to 1000000"),
@@ -158,7 +158,7 @@ fn each_broken_rule_about_leases_is_one_problem() {
             "dialect = \"azure\"\n[routes.lease]\nmax_waiters = 1",
             "lease.max_waiters has no effect in the azure dialect",
         ),
-        ("unclaimed_methods = [\"POST\"]\ndialect = \"azure\"", "unclaimed_methods has no effect in the azure dialect"),
+        ("append_methods = [\"POST\"]\ndialect = \"azure\"", "append_methods has no effect in the azure dialect"),
         ("safe_methods = [\"REPORT\"]\ndialect = \"azure\"", "safe_methods has no effect in the azure dialect"),
         (
             "dialect = \"azure\"\n[routes.lease]\nacquire_on_read = true",

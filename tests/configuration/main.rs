@@ -77,30 +77,30 @@ fn every_unknown_key_is_reported_wherever_it_stands() {
 fn what_one_write_touches_is_bounded() {
     let paths =
         |count: usize| (0..count).map(|number| format!("\"/documents/{number}\"")).collect::<Vec<_>>().join(", ");
-    assert_eq!(problems(&format!("{BASE}touches = [{}]\n", paths(16))), [""; 0]);
-    let expected = ["touches names 17 resources, the limit is 16"];
-    assert_eq!(problems(&format!("{BASE}touches = [{}]\n", paths(17))), expected);
+    assert_eq!(problems(&format!("{BASE}also_changes = [{}]\n", paths(16))), [""; 0]);
+    let expected = ["also_changes names 17 resources, the limit is 16"];
+    assert_eq!(problems(&format!("{BASE}also_changes = [{}]\n", paths(17))), expected);
 }
 
 /// What a write is said to change beside its target must be something that is guarded.
 #[test]
 fn each_touch_that_cannot_be_meant_is_one_problem() {
     let cases: &[(&str, &str)] = &[
-        ("touches = [\"/nowhere/{id}\"]", "touches names /nowhere/{id}, which no guarded route matches"),
-        ("touches = [\"/documents/{di}\"]", "{di} stands for nothing here"),
-        ("touches = [\"documents/{id}\"]", "a path begins with \"/\""),
-        ("touches = [\"/documents/1\", \"/documents/1\"]", "\"/documents/1\" stands twice in the list"),
+        ("also_changes = [\"/nowhere/{id}\"]", "also_changes names /nowhere/{id}, which no guarded route matches"),
+        ("also_changes = [\"/documents/{di}\"]", "{di} stands for nothing here"),
+        ("also_changes = [\"documents/{id}\"]", "a path begins with \"/\""),
+        ("also_changes = [\"/documents/1\", \"/documents/1\"]", "\"/documents/1\" stands twice in the list"),
         (
-            "touches = [\"/views/{id}\"]\n[[routes]]\npath = \"/views/{id}\"\nupstream = \"docs\"\n\
+            "also_changes = [\"/views/{id}\"]\n[[routes]]\npath = \"/views/{id}\"\nupstream = \"docs\"\n\
              policy = \"optimistic\"\nkey = \"{query.id}\"",
-            "touches names /views/{id}, and route \"/views/{id}\" names its resources by the query",
+            "also_changes names /views/{id}, and route \"/views/{id}\" names its resources by the query",
         ),
         (
-            "touches = [\"/open/{id}\"]\n[[routes]]\npath = \"/open/{id}\"\nupstream = \"docs\"\n\
+            "also_changes = [\"/open/{id}\"]\n[[routes]]\npath = \"/open/{id}\"\nupstream = \"docs\"\n\
              policy = \"last-writer-wins\"",
-            "touches names /open/{id}, which no guarded route matches",
+            "also_changes names /open/{id}, which no guarded route matches",
         ),
-        ("[defaults]\ntouches = []", "`touches` belongs to one route: it cannot be a default"),
+        ("[defaults]\nalso_changes = []", "`also_changes` belongs to one route: it cannot be a default"),
     ];
     for (added, expected) in cases {
         assert_eq!(problems(&format!("{BASE}{added}\n")), [*expected], "added:\n{added}");
@@ -115,14 +115,14 @@ fn each_broken_rule_is_one_problem() {
         ("etag = \"header:\"", "etag cannot be \"header:\""),
         ("etag = \"header:a b\"", "etag cannot be \"header:a b\""),
         ("compare = \"weak\"", "compare cannot be \"weak\""),
-        ("etag = \"version\"", "etag = \"version\" needs writers = \"exclusive\""),
+        ("etag = \"version\"", "etag = \"version\" needs other_writers = false"),
         ("host = \"a:80\"", "a host is matched without its port"),
         ("key = \"{nobody}\"", "{nobody} stands for nothing here"),
         ("claim = { max_wiat = \"1s\" }", "unknown key `max_wiat`"),
         ("probe = { timeuot = \"1s\" }", "unknown key `timeuot`"),
         ("hash_wait = \"61s\"", "hash_wait is 1m 1s, the limit is 1m"),
-        ("hash_max = \"1B\"", "hash_max is 1B, the least is 1KiB"),
-        ("hash_max = \"1\"", "hash_max is \"1\", which is no size"),
+        ("max_hash_size = \"1B\"", "max_hash_size is 1B, the least is 1KiB"),
+        ("max_hash_size = \"1\"", "max_hash_size is \"1\", which is no size"),
         ("claim = { max_waiters = -1 }", "claim.max_waiters is -1, it is from 0 to 100000"),
         ("probe = { timeout = \"0s\" }", "probe.timeout is 0s, the least is 10ms"),
         ("identity_headers = [\"a b\"]", "identity_headers: \"a b\" is not a field name"),
@@ -130,10 +130,7 @@ fn each_broken_rule_is_one_problem() {
         ("require_methods = [\"GET\"]", "GET is not a write: it cannot be in require_methods"),
         ("safe_methods = [\"DELETE\"]", "DELETE changes the resource: it cannot be in safe_methods"),
         ("safe_methods = [\"COPY\"]", "the meaning of COPY is fixed: it cannot be in safe_methods"),
-        (
-            "safe_methods = [\"QUERY\"]\nunclaimed_methods = [\"QUERY\"]",
-            "QUERY is in safe_methods and in unclaimed_methods",
-        ),
+        ("safe_methods = [\"QUERY\"]\nappend_methods = [\"QUERY\"]", "QUERY is in safe_methods and in append_methods"),
         ("observe = \"yes\"", "`observe` takes true or false, not string \"yes\""),
         ("[server]\nlisten = []", "listen is empty"),
         ("[server]\nlisten = [\"unix:run/socket\"]", "listen address \"unix:run/socket\" has no absolute path"),
@@ -141,10 +138,13 @@ fn each_broken_rule_is_one_problem() {
         ("[server]\ncontrol_socket = \"run/x\"", "control_socket is \"run/x\", which is no absolute path"),
         ("[server]\nthreads = 2000", "threads is 2000, it is from 0 to 1024"),
         (
-            "[server]\nbody_memory = \"512MiB\"",
-            "body_memory is 512MiB for one request, and body_memory_total 256MiB for all",
+            "[server]\nmax_body_memory = \"512MiB\"",
+            "max_body_memory is 512MiB for one request, and max_body_memory_total 256MiB for all",
         ),
-        ("[server]\nspool_total = \"1MiB\"", "body_max is 1GiB for one request, and spool_total 1MiB for all"),
+        (
+            "[server]\nmax_spool_size = \"1MiB\"",
+            "max_body_size is 1GiB for one request, and max_spool_size 1MiB for all",
+        ),
         ("[store]\npath = \"/x\"", "path is the file of the disk store, but this is another kind"),
         ("[store]\nkind = \"disk\"", "kind = \"disk\" needs a path"),
         ("[store]\nkind = \"disk\"\npath = \"x\"", "path is \"x\", which is no absolute path"),
@@ -210,11 +210,11 @@ fn each_broken_rule_is_one_problem() {
 
 #[test]
 fn a_rule_over_two_keys_looks_at_what_the_route_says_too() {
-    let text = format!("{BASE}writers = \"exclusive\"\n[defaults]\netag = \"version\"\n");
+    let text = format!("{BASE}other_writers = false\n[defaults]\netag = \"version\"\n");
     assert_eq!(problems(&text), Vec::<String>::new());
     assert_eq!(
         problems(&format!("{BASE}[defaults]\netag = \"version\"\n")),
-        ["etag = \"version\" needs writers = \"exclusive\""]
+        ["etag = \"version\" needs other_writers = false"]
     );
 }
 
@@ -246,11 +246,11 @@ fn what_is_not_said_has_its_default() {
     let config = config(BASE);
     assert_eq!(config.server.listen, [Listen::Tcp("127.0.0.1:8080".to_owned())]);
     assert!(config.server.threads > 0);
-    assert_eq!(config.server.body_memory_bytes, 1 << 20);
-    assert_eq!(config.server.body_memory_total_bytes, 256 << 20);
-    assert_eq!(config.server.body_max_bytes, 1 << 30);
-    assert_eq!(config.server.spool_total_bytes, 10 << 30);
-    assert_eq!(config.server.claim_waiters_max, 10_000);
+    assert_eq!(config.server.max_body_memory_bytes, 1 << 20);
+    assert_eq!(config.server.max_body_memory_total_bytes, 256 << 20);
+    assert_eq!(config.server.max_body_size_bytes, 1 << 30);
+    assert_eq!(config.server.max_spool_size_bytes, 10 << 30);
+    assert_eq!(config.server.max_claim_waiters, 10_000);
     assert_eq!((config.server.header_timeout, config.server.max_header_bytes), (Duration::from_secs(15), 32 << 10));
     assert_eq!(config.server.max_header_memory_bytes, 64 << 20);
     assert_eq!((config.server.max_connections, config.server.max_connections_per_client), (10_000, 1_000));
@@ -259,13 +259,13 @@ fn what_is_not_said_has_its_default() {
     let route = &config.routes[0];
     assert_eq!(route.host.to_string(), "*");
     assert_eq!(route.upstream.identity, "docs");
-    assert_eq!(route.upstream.late_max, Duration::from_secs(5));
+    assert_eq!(route.upstream.late_write_window, Duration::from_secs(5));
     let guard = route.guard.as_ref().expect("an optimistic route is guarded");
     assert_eq!((&guard.etag, guard.require, guard.on_write), (&TagSource::Content, Require::Always, OnWrite::Probe));
     assert_eq!(guard.require_methods, ["PUT", "PATCH", "DELETE"]);
-    assert_eq!(guard.unclaimed_methods, ["POST"]);
+    assert_eq!(guard.append_methods, ["POST"]);
     assert_eq!(guard.identity_headers, ["authorization", "cookie", "x-api-key", "api-key"]);
-    assert_eq!((guard.hash_max_bytes, guard.hash_wait), (1 << 20, Duration::from_millis(50)));
+    assert_eq!((guard.max_hash_size_bytes, guard.hash_wait), (1 << 20, Duration::from_millis(50)));
     assert_eq!((guard.claim_max_wait, guard.claim_max_waiters), (Duration::from_secs(30), 64));
     assert_eq!(guard.probe_timeout, Duration::from_secs(5));
 }
@@ -300,7 +300,7 @@ fn a_tag_that_is_made_of_what_is_read_is_read_again_after_a_write() {
     for (added, expected) in [
         ("", OnWrite::Probe),
         ("etag = \"upstream\"", OnWrite::Omit),
-        ("etag = \"version\"\nwriters = \"exclusive\"", OnWrite::Omit),
+        ("etag = \"version\"\nother_writers = false", OnWrite::Omit),
         ("etag = \"upstream\"\non_write = \"probe\"", OnWrite::Probe),
         ("etag = \"header:X-Version\"", OnWrite::Probe),
         ("etag = \"json:/version\"", OnWrite::Probe),

@@ -14,10 +14,7 @@ fn each_broken_rule_of_tags_is_one_problem() {
         ("etag = \"json:\"", "etag cannot be \"json:\""),
         ("etag = \"json:version\"", "etag cannot be \"json:version\""),
         ("etag = \"json:/a~2\"", "etag cannot be \"json:/a~2\""),
-        (
-            "etag = \"delegate\"\nwriters = \"exclusive\"",
-            "writers = \"exclusive\" has no effect with etag = \"delegate\"",
-        ),
+        ("etag = \"delegate\"\nother_writers = false", "other_writers = false has no effect with etag = \"delegate\""),
         ("etag_suffixes = [\"gzip\"]", "etag_suffixes: \"gzip\" is no suffix of a tag"),
         ("etag_suffixes = [\"\"]", "etag_suffixes: \"\" is no suffix of a tag"),
         ("etag_suffixes = [\"-a b\"]", "etag_suffixes: \"-a b\" is no suffix of a tag"),
@@ -45,7 +42,7 @@ fn each_broken_rule_of_tags_is_one_problem() {
 fn tags_of_the_backend_may_repeat_unless_a_route_says_otherwise() {
     for (added, is_coarse) in [
         ("etag = \"content\"", false),
-        ("etag = \"version\"\nwriters = \"exclusive\"", false),
+        ("etag = \"version\"\nother_writers = false", false),
         ("etag = \"upstream\"", true),
         ("etag = \"header:X-Version\"", true),
         ("etag = \"json:/version\"", true),

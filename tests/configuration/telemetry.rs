@@ -12,12 +12,12 @@ fn mistakes(lines: &str) -> Vec<String> {
 
 #[test]
 fn what_is_said_of_telemetry_is_what_it_is() {
-    let lines = "log = \"json\"\nlevel = \"debug\"\naccess_log = false\nmetrics = false\nservice_name = \"docs\"\n\
+    let lines = "log_format = \"json\"\nlevel = \"debug\"\naccess_log = false\nmetrics = false\nservice_name = \"docs\"\n\
                  resource = [\"zone = a=b\"]\nsampling = 1\n\
                  otlp = { endpoint = \"https://collector:4317\", signals = [\"logs\"], timeout = \"1s\", \
                  tls = { ca = \"/ca.pem\" } }";
     let expected = Telemetry {
-        log: LogForm::Json,
+        log_format: LogForm::Json,
         level: LogLevel::Debug,
         access_log: false,
         metrics: false,
@@ -39,7 +39,7 @@ fn what_is_said_of_telemetry_is_what_it_is() {
 #[test]
 fn what_telemetry_cannot_be_is_said() {
     for (lines, problem) in [
-        ("log = \"xml\"", "log cannot be \"xml\""),
+        ("log_format = \"xml\"", "log_format cannot be \"xml\""),
         ("level = \"loud\"", "level cannot be \"loud\""),
         ("sampling = 1.5", "sampling is 1.5"),
         ("sampling = -0.1", "sampling is -0.1"),

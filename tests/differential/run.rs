@@ -74,7 +74,7 @@ fn configuration(captures: &[[Capture; 2]]) -> String {
              [[routes]]\nname = \"open{number}\"\npath = \"/open{number}/{{*rest}}\"\nupstream = \"open{number}\"\n\
              policy = \"last-writer-wins\"\n\
              [[routes]]\nname = \"kept{number}\"\npath = \"/kept{number}/{{*rest}}\"\nupstream = \"kept{number}\"\n\
-             policy = \"optimistic\"\netag = \"version\"\nwriters = \"exclusive\"\nrequire = \"never\"\n",
+             policy = \"optimistic\"\netag = \"version\"\nother_writers = false\nrequire = \"never\"\n",
             open.addr, kept.addr
         )
     };

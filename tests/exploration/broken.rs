@@ -134,8 +134,8 @@ fn an_owner_that_does_not_look_at_the_clock_is_noticed() {
 
 /// Breaks the third condition of the promise, for which no rule makes up.
 #[test]
-fn an_upstream_that_applies_later_than_late_max_is_noticed() {
-    let rules = Rules { upstream_keeps_late_max: false, ..Rules::KEPT };
+fn an_upstream_that_applies_later_than_late_write_window_is_noticed() {
+    let rules = Rules { upstream_keeps_late_write_window: false, ..Rules::KEPT };
     is_noticed(&rules, &UPDATES);
     is_noticed(&rules, &[LEASES]);
 }

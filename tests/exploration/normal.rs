@@ -76,7 +76,7 @@ impl World {
             doubt.until = doubt.until.max(now);
         }
         record.lease = record.lease.take().filter(|lease| lease.is_remembered(now));
-        // Without `lease.hold_max` it has no meaning.
+        // Without `lease.max_hold_time` it has no meaning.
         record.lease.as_mut().into_iter().for_each(|lease| lease.granted = StoreTime::default());
     }
 

@@ -9,7 +9,7 @@ use ifmatch::core::{
     lease::{LeaseDuration, LeaseId, Standing, Usage, UseDenied, judge_use},
     policy::{
         AbsentLease, Compare, Dialect, Guarantee, GuardRules, Idempotency, Intermediaries, LeaseAuth, LeaseGuards,
-        LeaseRules, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource, Writers,
+        LeaseRules, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource,
     },
     precondition::{MatchRule, Preconditions, TagCondition},
     record::{Known, Revision, Snapshot, VariantName},
@@ -127,17 +127,17 @@ fn new_guard(mode: Mode, require: Require) -> GuardRules {
         ignored_json: Vec::new(),
         unique_tags: false,
         intermediaries: Intermediaries::default(),
-        writers: if mode == Mode::ContentShared { Writers::Shared } else { Writers::Exclusive },
+        other_writers: mode == Mode::ContentShared,
         require,
         require_methods: vec![Method::PUT],
         allow_any: false,
         on_write: OnWrite::Probe,
         tag_after_write: TagAfterWrite::Verbatim,
         safe_methods: Vec::new(),
-        unclaimed_methods: vec![Method::POST],
+        append_methods: vec![Method::POST],
         method_override: MethodOverride::Refuse,
         observe: false,
-        hash_max_bytes: 1,
+        max_hash_size_bytes: 1,
         hash_wait: Duration::ZERO,
         identity_headers: Vec::new(),
         identity_ttl: Duration::ZERO,
@@ -152,7 +152,7 @@ fn new_guard(mode: Mode, require: Require) -> GuardRules {
         probe_region: Box::default(),
         dialect: Dialect::default(),
         quirks: Dialect::default().quirks(),
-        touches: Vec::new(),
+        also_changes: Vec::new(),
     }
 }
 
@@ -166,7 +166,7 @@ pub fn lease_rules() -> &'static LeaseRules {
         acquire_on_read: false,
         client_break: true,
         absent: AbsentLease::Allow,
-        remember: LEASE_REMEMBERED,
+        remember_time: LEASE_REMEMBERED,
         max_per_principal: 1,
         max_per_address: 10,
         default: TICK,
@@ -176,7 +176,7 @@ pub fn lease_rules() -> &'static LeaseRules {
         required: false,
         max_wait: Duration::ZERO,
         max_waiters: 0,
-        hold_max: Duration::MAX,
+        max_hold_time: Duration::MAX,
     });
     &RULES
 }

@@ -3,11 +3,11 @@
 /// The route's source of tags, and whether others may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// `etag = "version"`, `writers = "exclusive"`.
+    /// `etag = "version"`, `other_writers = false`.
     Version,
-    /// `etag = "content"`, `writers = "exclusive"`.
+    /// `etag = "content"`, `other_writers = false`.
     ContentExclusive,
-    /// `etag = "content"`, `writers = "shared"`.
+    /// `etag = "content"`, `other_writers = true`.
     ContentShared,
 }
 
@@ -45,8 +45,8 @@ pub struct Rules {
     pub grant_waits_for_writes: bool,
     /// A write of another client takes an ended lease from its holder, who could otherwise renew it.
     pub ended_lease_is_taken: bool,
-    /// The upstream applies nothing later than `late_max`: the third condition of the promise.
-    pub upstream_keeps_late_max: bool,
+    /// The upstream applies nothing later than `late_write_window`: the third condition of the promise.
+    pub upstream_keeps_late_write_window: bool,
 }
 
 impl Rules {
@@ -64,6 +64,6 @@ impl Rules {
         clock_is_read_again: true,
         grant_waits_for_writes: true,
         ended_lease_is_taken: true,
-        upstream_keeps_late_max: true,
+        upstream_keeps_late_write_window: true,
     };
 }

@@ -17,7 +17,7 @@ pub const EXCHANGE: Duration = TICK;
 pub const MARK: Duration = Duration::from_millis(2);
 /// How long the upstream may take to apply an abandoned write. It is longer than the rest of a mark whose owner dies:
 /// otherwise a mark that runs out would not have to become a doubt.
-pub const LATE_MAX: Duration = Duration::from_millis(2);
+pub const LATE_WRITE_WINDOW: Duration = Duration::from_millis(2);
 
 /// A record as it was read, in a form that can be compared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

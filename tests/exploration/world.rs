@@ -14,7 +14,7 @@ use super::{
     route::Content,
     rules::{Mode, Rules},
     shell,
-    store::{LATE_MAX, Store, TICK},
+    store::{LATE_WRITE_WINDOW, Store, TICK},
     writer,
 };
 
@@ -213,7 +213,7 @@ impl World {
 
     /// Abandons an exchange: the upstream may apply its write for a while.
     pub fn give_up(&mut self, index: usize, rules: &Rules) {
-        let late = if rules.upstream_keeps_late_max { LATE_MAX } else { LATE_MAX * 2 };
+        let late = if rules.upstream_keeps_late_write_window { LATE_WRITE_WINDOW } else { LATE_WRITE_WINDOW * 2 };
         if matches!(self.clients[index].step, Step::IsSent { .. }) {
             self.late.push((index, self.store.now.plus(late)));
         }

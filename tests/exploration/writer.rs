@@ -11,7 +11,7 @@ use super::{
     route::{Content, Given, judge_by_lease, judge_by_memory, judge_by_probe, known},
     rules::{Mode, Rules},
     shell,
-    store::{EXCHANGE, LATE_MAX, MARK, Seen},
+    store::{EXCHANGE, LATE_WRITE_WINDOW, MARK, Seen},
     world::{Moves, Who, World},
 };
 
@@ -182,7 +182,13 @@ impl World {
         let Step::Marks(seen, leaves_lease) = self.clients[index].step.clone() else { return };
         let client = &self.clients[index];
         let deadline = seen.now.plus(MARK);
-        let mark = Mark { owner: client.proxy as u64, nonce: index as u64, deadline, late_max: LATE_MAX, leaves_lease };
+        let mark = Mark {
+            owner: client.proxy as u64,
+            nonce: index as u64,
+            deadline,
+            late_write_window: LATE_WRITE_WINDOW,
+            leaves_lease,
+        };
         let snapshot = if rules.verdict_is_bound { seen.snapshot() } else { self.store.read() };
         let next = shell::mark(&snapshot, mark, client.role != Role::Poster, rules);
         let marked_at = next.and_then(|next| self.store.swap(snapshot.revision, next));

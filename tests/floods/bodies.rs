@@ -40,7 +40,7 @@ async fn announced_bodies_hold_what_has_come() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_uploads_leave_readers_their_tags() {
     let count = times(40, 200);
-    let limits = "body_memory_total = \"16MiB\"\nmax_connections_per_client = 1000";
+    let limits = "max_body_memory_total = \"16MiB\"\nmax_connections_per_client = 1000";
     let arena = Arena::start(limits).await;
     let ceiling = Ceiling { resident_mib: 50 + count / 5, descriptors: 2 * count + 50, honest_wait: HONEST_WAIT };
     let body = vec![b'x'; 999_000];

@@ -53,7 +53,7 @@ async fn a_full_disk_of_the_spool_refuses_untouched_and_recovers() {
     let Some(disk) = SmallDisk::mount(4) else { return };
     let spool = disk.path().display().to_string();
     let configuration = |addr| {
-        let setup = Proxy::to(addr).server("body_memory = \"64KiB\"").route("require = \"never\"");
+        let setup = Proxy::to(addr).server("max_body_memory = \"64KiB\"").route("require = \"never\"");
         setup.configuration().replace("{spool}", &spool)
     };
     let arena = Arena::with(configuration, None).await;

@@ -34,7 +34,7 @@ impl Turns {
     pub async fn of(engine: &Engine, proxies: usize, writers: usize, total: usize) -> Self {
         let backend = Backend::start().await;
         let setup = Proxy::to(backend.addr()).store(&engine.store()).store("timeout = \"10s\"");
-        let setup = setup.route("require = \"never\"\netag = \"version\"\nwriters = \"exclusive\"");
+        let setup = setup.route("require = \"never\"\netag = \"version\"\nother_writers = false");
         let mut running = Vec::new();
         for _ in 0..proxies {
             running.push(setup.clone().start().await);

@@ -76,7 +76,7 @@ pub struct Options {
     pub required: bool,
     /// Milliseconds, for the first and the second upstream.
     timeout: (usize, usize),
-    late_max: (usize, usize),
+    late_write_window: (usize, usize),
 }
 
 /// Parts of a mark's deadline: a connection to a backend that accepts none, and a place in the queue for one.
@@ -92,7 +92,7 @@ const OTHERS_WRITE: Duration = Duration::from_secs(1);
 
 /// The shortest times: the backend applies late writes between the two.
 const TIMEOUT_MS: usize = 250;
-const LATE_MAX_MS: usize = 1_000;
+const LATE_WRITE_WINDOW_MS: usize = 1_000;
 
 impl Options {
     pub fn by_chance(random: &mut Random) -> Self {
@@ -108,7 +108,7 @@ impl Options {
             guards_reads: random.is_one_of(25),
             required: random.is_one_of(50),
             timeout: (TIMEOUT_MS + random.below(500), TIMEOUT_MS + random.below(500)),
-            late_max: (LATE_MAX_MS + random.below(1_000), LATE_MAX_MS + random.below(1_000)),
+            late_write_window: (LATE_WRITE_WINDOW_MS + random.below(1_000), LATE_WRITE_WINDOW_MS + random.below(1_000)),
         }
     }
 
@@ -123,9 +123,9 @@ impl Options {
     }
 
     /// Returns how late the backend applies a late write, in milliseconds: the minimum, and the spread above it. That
-    /// is after most have been abandoned, and well before any `late_max` is over.
+    /// is after most have been abandoned, and well before any `late_write_window` is over.
     pub fn late_ms() -> (usize, usize) {
-        (TIMEOUT_MS, LATE_MAX_MS - 2 * TIMEOUT_MS)
+        (TIMEOUT_MS, LATE_WRITE_WINDOW_MS - 2 * TIMEOUT_MS)
     }
 
     /// Returns the time after which the mark of a stopped proxy has no owner, the doubt about its write is over, and
@@ -133,7 +133,7 @@ impl Options {
     pub fn outlasts_marks(&self) -> Duration {
         let timeout = self.timeout.0.max(self.timeout.1);
         let waits = CONNECT_MS + 3 * QUEUE_MS + 2 * timeout + 2 * PROBE_MS;
-        let doubt = self.late_max.0.max(self.late_max.1);
+        let doubt = self.late_write_window.0.max(self.late_write_window.1);
         DEADLINE_GRACE + Duration::from_millis((waits + doubt) as u64) + OTHERS_WRITE
     }
 
@@ -142,22 +142,22 @@ impl Options {
         let mut text = format!(
             "[server]\n{{listen}}\nspool_dir = \"{{spool}}\"\nthreads = 2\n[store]\n{store}\ntimeout = \"1s\"\nidle_ttl = \"1s\"\n"
         );
-        for (name, timeout, late_max) in
-            [("one", self.timeout.0, self.late_max.0), ("two", self.timeout.1, self.late_max.1)]
+        for (name, timeout, late_write_window) in
+            [("one", self.timeout.0, self.late_write_window.0), ("two", self.timeout.1, self.late_write_window.1)]
         {
             let _ = write!(
                 text,
                 "[upstreams.{name}]\nservers = [\"{{backend}}\"]\nidentity = \"backend\"\n\
-                 connect_timeout = \"{CONNECT_MS}ms\"\ntimeout = \"{timeout}ms\"\nlate_max = \"{late_max}ms\"\n\
+                 connect_timeout = \"{CONNECT_MS}ms\"\ntimeout = \"{timeout}ms\"\nlate_write_window = \"{late_write_window}ms\"\n\
                  queue = {{ max_wait = \"{QUEUE_MS}ms\" }}\n"
             );
         }
         let _ = write!(
             text,
-            "[defaults]\netag = \"{}\"\nwriters = \"{}\"\non_write = \"{}\"\n{}\
+            "[defaults]\netag = \"{}\"\nother_writers = {}\non_write = \"{}\"\n{}\
              claim = {{ max_wait = \"150ms\" }}\nprobe = {{ timeout = \"{PROBE_MS}ms\" }}\nhash_wait = \"5s\"\n",
             self.source.word(),
-            if self.exclusive { "exclusive" } else { "shared" },
+            !self.exclusive,
             if self.omits { "omit" } else { "probe" },
             if self.says_unique { "unique_tags = true\n" } else { "" },
         );
@@ -167,10 +167,10 @@ impl Options {
             "[[routes]]\nname = \"documents\"\npath = \"/docs/{{id}}\"\nkey = \"/docs/{{id}}\"\nupstream = \"one\"\n\
              policy = \"optimistic\"\nrequire = \"{require}\"\n\
              [[routes]]\nname = \"items\"\npath = \"/items/{{id}}\"\nkey = \"/items/{{id}}\"\nupstream = \"two\"\n\
-             policy = \"optimistic\"\nrequire = \"{require}\"\ntouches = [\"/docs/{{id}}\"]\n\
+             policy = \"optimistic\"\nrequire = \"{require}\"\nalso_changes = [\"/docs/{{id}}\"]\n\
              [[routes]]\nname = \"alias\"\npath = \"/alias/{{id}}\"\nkey = \"/docs/{{id}}\"\nupstream = \"two\"\n\
              policy = \"pessimistic\"\n[routes.lease]\nauth = \"none\"\nabsent = \"allow\"\nmin = \"1s\"\n\
-             remember = \"1s\"\nmax_per_principal = 100000\nguards = {}\nrequired = {}\n",
+             remember_time = \"1s\"\nmax_per_principal = 100000\nguards = {}\nrequired = {}\n",
             if self.guards_reads { "[\"read\", \"write\"]" } else { "[\"write\"]" },
             self.required,
         );
@@ -180,10 +180,11 @@ impl Options {
 
 impl fmt::Display for Options {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { source, tags, tells, exclusive, omits, guards_reads, required, timeout, late_max, .. } = self;
+        let Self { source, tags, tells, exclusive, omits, guards_reads, required, timeout, late_write_window, .. } =
+            self;
         write!(
             formatter,
-            "{} {tags:?}{}{}{}{}{}, timeout {} and {} ms, late_max {} and {} ms",
+            "{} {tags:?}{}{}{}{}{}, timeout {} and {} ms, late_write_window {} and {} ms",
             source.word(),
             if *tells { " told" } else { "" },
             if *exclusive { " exclusive" } else { " shared" },
@@ -192,8 +193,8 @@ impl fmt::Display for Options {
             if *required { " lease required" } else { "" },
             timeout.0,
             timeout.1,
-            late_max.0,
-            late_max.1
+            late_write_window.0,
+            late_write_window.1
         )
     }
 }

@@ -24,7 +24,7 @@ const OPERATIONS_OF_A_DISTURBANCE: usize = 20;
 
 /// The settings of all guarded routes. Their limits are short, so that a mark of a dead proxy is over in seconds: its
 /// deadline is 8.5 s away, which no stop comes near.
-const UPSTREAM: &str = "connect_timeout = \"500ms\"\ntimeout = \"1s\"\nlate_max = \"3s\"";
+const UPSTREAM: &str = "connect_timeout = \"500ms\"\ntimeout = \"1s\"\nlate_write_window = \"3s\"";
 const GUARDED: &str = "claim = { max_wait = \"150ms\" }\nprobe = { timeout = \"500ms\" }\nhash_wait = \"5s\"";
 
 /// The plan of a run.
@@ -97,12 +97,12 @@ impl Plan {
 
     fn with_store(name: &str, store: &str, disturbances: usize) -> Self {
         let store = format!("{store}\ntimeout = \"1s\"\nidle_ttl = \"1s\"");
-        let lease = "policy = \"pessimistic\"\netag = \"version\"\nwriters = \"exclusive\"\n[routes.lease]\n\
-                     auth = \"none\"\nabsent = \"allow\"\nmin = \"1s\"\nrequired = true\nremember = \"1s\"\n\
+        let lease = "policy = \"pessimistic\"\netag = \"version\"\nother_writers = false\n[routes.lease]\n\
+                     auth = \"none\"\nabsent = \"allow\"\nmin = \"1s\"\nrequired = true\nremember_time = \"1s\"\n\
                      max_per_principal = 1000";
         let routes = [
-            ("content", "policy = \"optimistic\"\netag = \"content\"\nwriters = \"shared\""),
-            ("version", "policy = \"optimistic\"\netag = \"version\"\nwriters = \"exclusive\""),
+            ("content", "policy = \"optimistic\"\netag = \"content\"\nother_writers = true"),
+            ("version", "policy = \"optimistic\"\netag = \"version\"\nother_writers = false"),
             ("lease", lease),
         ];
         let operations = disturbances * OPERATIONS_OF_A_DISTURBANCE;
@@ -117,7 +117,7 @@ impl Plan {
 
     /// Plans two proxies, each with its own store.
     pub fn apart() -> Self {
-        let routes = [("content", "policy = \"optimistic\"\netag = \"content\"\nwriters = \"shared\"")];
+        let routes = [("content", "policy = \"optimistic\"\netag = \"content\"\nother_writers = true")];
         Self::with_routes("a memory of its own each", "kind = \"memory\"", &routes)
     }
 

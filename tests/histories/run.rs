@@ -36,7 +36,7 @@ const OPERATIONS_MAX: Duration = Duration::from_secs(60);
 const OPERATION_MAX: Duration = Duration::from_millis(50);
 
 /// How late the backend applies a late write, in milliseconds: the minimum, and the spread above it. That is after
-/// `timeout`, and well within `late_max`.
+/// `timeout`, and well within `late_write_window`.
 const LATE_MS: (usize, usize) = (800, 1_500);
 
 /// The share of writes in percent whose answers differ from those of a plain server.
@@ -153,7 +153,7 @@ async fn finish(mut last: Client, clients: &[Client]) -> Client {
 }
 
 /// Makes the backend misbehave: some writes take their time, some are applied after the proxy has abandoned them (and
-/// well within `late_max`), and some answers are lost.
+/// well within `late_write_window`), and some answers are lost.
 fn misbehave(backend: &Backend, (late, spread): (usize, usize), random: Random) {
     let random = Mutex::new(random);
     let is_write = |request: &Request| !matches!(request.method.as_str(), "GET" | "HEAD");

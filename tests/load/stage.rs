@@ -111,9 +111,9 @@ impl Stage {
 /// One of two files, which differ in a key, in limits, and by a route.
 fn configuration(upstream: SocketAddr, other: bool) -> String {
     let (key, limits) = if other {
-        ("{id}", "hash_max = \"2MiB\"\nclaim.max_wait = \"20s\"")
+        ("{id}", "max_hash_size = \"2MiB\"\nclaim.max_wait = \"20s\"")
     } else {
-        ("{path}", "hash_max = \"1MiB\"")
+        ("{path}", "max_hash_size = \"1MiB\"")
     };
     let route = |name: &str, path: &str, lines: &str| {
         format!("\n[[routes]]\nname = \"{name}\"\npath = \"{path}\"\nupstream = \"backend\"\n{lines}\n")

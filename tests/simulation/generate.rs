@@ -75,9 +75,9 @@ fn options(random: &mut Rng, keeping: Keeping) -> Options {
         _ => Tags::Precise,
     };
     let plain = Options::plain(source);
-    let (late_max, timeout) = ((random.u64(1..20), random.u64(1..20)), (random.u64(1..20), random.u64(1..20)));
+    let (late_write_window, timeout) = ((random.u64(1..20), random.u64(1..20)), (random.u64(1..20), random.u64(1..20)));
     // A start on an empty store waits for the writes that it does not know of.
-    let start_grace = if keeping == Keeping::Memory { late_max.0.max(late_max.1) + 20 } else { 0 };
+    let start_grace = if keeping == Keeping::Memory { late_write_window.0.max(late_write_window.1) + 20 } else { 0 };
     Options {
         exclusive: plain.exclusive || source != Source::Delegate && random.bool(),
         tags,
@@ -92,7 +92,7 @@ fn options(random: &mut Rng, keeping: Keeping) -> Options {
         idempotent: random.bool(),
         item_touches_document: random.bool(),
         document_touches_item: random.u32(..4) == 0,
-        late_max,
+        late_write_window,
         timeout,
         start_grace,
         ..plain

@@ -61,7 +61,7 @@ pub struct Options {
     pub item_touches_document: bool,
     pub document_touches_item: bool,
     /// Seconds, for the first and the second upstream.
-    pub late_max: (u64, u64),
+    pub late_write_window: (u64, u64),
     pub timeout: (u64, u64),
     pub start_grace: u64,
 }
@@ -84,7 +84,7 @@ impl Options {
             idempotent: false,
             item_touches_document: false,
             document_touches_item: false,
-            late_max: (5, 5),
+            late_write_window: (5, 5),
             timeout: (10, 10),
             start_grace: 0,
         }
@@ -101,7 +101,7 @@ impl Options {
         };
         if is_alone {
             let seconds = |random: &mut Rng| (random.u64(1..20), random.u64(1..20));
-            (other.late_max, other.timeout) = (seconds(random), seconds(random));
+            (other.late_write_window, other.timeout) = (seconds(random), seconds(random));
             other.leased = if random.bool() { self.leased } else { (random.bool(), random.bool()) };
             let by_backend = [Source::Content, Source::Upstream, Source::Header, Source::Json];
             if by_backend.contains(&self.source) && !self.exclusive && random.bool() {
@@ -126,19 +126,19 @@ impl Options {
     /// Returns the text of the configuration.
     pub fn text(&self) -> String {
         let mut text = format!("[store]\nkind = \"memory\"\nstart_grace = \"{}s\"\n", self.start_grace);
-        for (name, late_max, timeout) in
-            [("one", self.late_max.0, self.timeout.0), ("two", self.late_max.1, self.timeout.1)]
+        for (name, late_write_window, timeout) in
+            [("one", self.late_write_window.0, self.timeout.0), ("two", self.late_write_window.1, self.timeout.1)]
         {
             let _ = write!(
                 text,
-                "[upstreams.{name}]\nservers = [\"127.0.0.1:9\"]\nidentity = \"backend\"\nlate_max = \"{late_max}s\"\n\
+                "[upstreams.{name}]\nservers = [\"127.0.0.1:9\"]\nidentity = \"backend\"\nlate_write_window = \"{late_write_window}s\"\n\
                  timeout = \"{timeout}s\"\n"
             );
         }
-        let writers = if self.exclusive { "exclusive" } else { "shared" };
+        let other_writers = !self.exclusive;
         let _ = write!(
             text,
-            "[defaults]\netag = \"{}\"\nwriters = \"{writers}\"\nrequire = \"{}\"\non_write = \"{}\"\nidempotency = \"{}\"\n",
+            "[defaults]\netag = \"{}\"\nother_writers = {other_writers}\nrequire = \"{}\"\non_write = \"{}\"\nidempotency = \"{}\"\n",
             self.source.word(),
             self.require,
             if self.omits { "omit" } else { "probe" },
@@ -146,7 +146,7 @@ impl Options {
         );
         let (documents, items) = ("/docs/{id}", "/items/{id}");
         let touches =
-            |touches: bool, what: &str| if touches { format!("touches = [\"{what}\"]\n") } else { String::new() };
+            |touches: bool, what: &str| if touches { format!("also_changes = [\"{what}\"]\n") } else { String::new() };
         let of_document = touches(self.document_touches_item, items);
         let part = "/docs/{id}/parts/{part}";
         self.route(&mut text, ("documents", documents, documents), "one", self.leased.0, &of_document);

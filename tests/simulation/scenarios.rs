@@ -85,7 +85,7 @@ impl Scenario {
             tags,
             leased: (has_lease, has_lease),
             item_touches_document: meeting.is_by_touch(),
-            late_max: (5, 3),
+            late_write_window: (5, 3),
             ..Options::plain(source)
         };
         let first = match meeting {

@@ -247,7 +247,7 @@ impl Run {
     fn give_up(&self, sent: Sent, closed_after: Duration) {
         if sent.writes() {
             self.arrived(&sent);
-            let until = Instant::now() + closed_after + sent.late_max;
+            let until = Instant::now() + closed_after + sent.late_write_window;
             let mut inner = self.world.lock();
             inner.ledger.is_faulty = true;
             inner.late.push(Late { sent, until });

@@ -86,7 +86,7 @@ impl Line {
             if_match: field("if-match"),
             if_none_match: field("if-none-match"),
             fence: field("fencing-token").map(|fence| fence.parse().unwrap()),
-            late_max: self.upstream.late_max,
+            late_write_window: self.upstream.late_write_window,
             request: current_request(),
         }
     }

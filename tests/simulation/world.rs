@@ -92,7 +92,7 @@ pub struct Sent {
     pub if_none_match: Option<String>,
     pub fence: Option<u64>,
     /// How long after it was abandoned the backend may still apply it.
-    pub late_max: Duration,
+    pub late_write_window: Duration,
     /// The client's request that this one belongs to.
     pub request: Option<usize>,
 }

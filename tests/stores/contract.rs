@@ -80,7 +80,7 @@ pub fn idle() -> Record {
 /// A record with everything that pins one.
 pub fn busy(now: StoreTime) -> Record {
     let deadline = now.plus(HOUR);
-    let mark = |nonce| Mark { owner: u64::MAX - 1, nonce, deadline, late_max: HOUR, leaves_lease: true };
+    let mark = |nonce| Mark { owner: u64::MAX - 1, nonce, deadline, late_write_window: HOUR, leaves_lease: true };
     let doubt = Doubt { until: deadline, version: Stamp::Itself };
     Record { claim: Some(mark(1)), unclaimed: vec![mark(2), mark(3)], doubt: Some(doubt), ..leased(now, HOUR) }
 }
@@ -93,7 +93,7 @@ pub fn leased(now: StoreTime, duration: Duration) -> Record {
         granted: now,
         holder: None,
         principal: Some([9; 16]),
-        remember: MOMENT,
+        remember_time: MOMENT,
         guards: LeaseGuards::Write,
         target: TargetName::default(),
     };

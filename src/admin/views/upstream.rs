@@ -21,7 +21,7 @@ pub(super) fn upstream(upstream: &Upstream) -> Value {
         "timeout": show_duration(upstream.timeout),
         "read_timeout": show_duration(upstream.read_timeout),
         "write_timeout": show_duration(upstream.write_timeout),
-        "late_max": show_duration(upstream.late_max),
+        "late_write_window": show_duration(upstream.late_write_window),
         "reuse_idle_writes": show_duration(upstream.reuse_idle_writes),
         "http2": upstream.http2,
         "tls": upstream.tls.as_ref().map(|tls| json!({ "server_name": tls.server_name() })),

@@ -7,7 +7,7 @@
 //! new one do not see each other. So this module finds each route whose targets may come under other rules. The writes
 //! under way there have to end before the reload takes effect.
 //!
-//! *Why is "exclusive" special?* Under `writers = "exclusive"` the proxy trusts an old tag as long as the record shows
+//! *Why is "exclusive" special?* Under `other_writers = false` the proxy trusts an old tag as long as the record shows
 //! no later write. If writes could bypass that record, it may be wrong.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::{Config, Route, Server};
 use crate::core::{
     path_mapping::PathMapping,
-    policy::{LeaseGuards, Writers},
+    policy::LeaseGuards,
     resource::KeyTemplate,
     route::{HostPattern, Relation, relation},
 };
@@ -98,9 +98,9 @@ impl Config {
         let server = Server {
             listen: old.listen,
             threads: old.threads,
-            body_memory_total_bytes: old.body_memory_total_bytes,
-            spool_total_bytes: old.spool_total_bytes,
-            claim_waiters_max: old.claim_waiters_max,
+            max_body_memory_total_bytes: old.max_body_memory_total_bytes,
+            max_spool_size_bytes: old.max_spool_size_bytes,
+            max_claim_waiters: old.max_claim_waiters,
             keepalive_timeout: old.keepalive_timeout,
             header_timeout: old.header_timeout,
             max_header_bytes: old.max_header_bytes,
@@ -121,14 +121,14 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
     let Server {
         listen,
         threads,
-        body_memory_bytes: _,
-        body_memory_total_bytes,
-        body_max_bytes: _,
-        spool_total_bytes,
+        max_body_memory_bytes: _,
+        max_body_memory_total_bytes,
+        max_body_size_bytes: _,
+        max_spool_size_bytes,
         body_timeout: _,
         spool_dir: _,
         max_target_bytes: _,
-        claim_waiters_max,
+        max_claim_waiters,
         keepalive_timeout,
         header_timeout,
         max_header_bytes,
@@ -144,9 +144,9 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
     let differences = [
         ("server.listen", *listen != new.server.listen),
         ("server.threads", *threads != new.server.threads),
-        ("server.body_memory_total", *body_memory_total_bytes != new.server.body_memory_total_bytes),
-        ("server.spool_total", *spool_total_bytes != new.server.spool_total_bytes),
-        ("server.claim_waiters_max", *claim_waiters_max != new.server.claim_waiters_max),
+        ("server.max_body_memory_total", *max_body_memory_total_bytes != new.server.max_body_memory_total_bytes),
+        ("server.max_spool_size", *max_spool_size_bytes != new.server.max_spool_size_bytes),
+        ("server.max_claim_waiters", *max_claim_waiters != new.server.max_claim_waiters),
         ("server.keepalive_timeout", *keepalive_timeout != new.server.keepalive_timeout),
         ("server.header_timeout", *header_timeout != new.server.header_timeout),
         ("server.max_header_size", *max_header_bytes != new.server.max_header_bytes),
@@ -236,5 +236,5 @@ fn has_leases(route: &Route) -> bool {
 
 /// Returns whether the proxy trusts an old tag on a route.
 fn trusts(route: &Route) -> bool {
-    exclusion(route).is_some() && route.guard.as_ref().is_some_and(|guard| guard.writers == Writers::Exclusive)
+    exclusion(route).is_some() && route.guard.as_ref().is_some_and(|guard| !guard.other_writers)
 }

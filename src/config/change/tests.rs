@@ -27,7 +27,7 @@ const FREE: &str = "name = \"free\"\npath = \"/{*rest}\"\npolicy = \"last-writer
 const DOCS: &str = "name = \"docs\"\npath = \"/docs/{id}\"\npolicy = \"optimistic\"";
 const LEASED: &str = "name = \"docs\"\npath = \"/docs/{id}\"\npolicy = \"pessimistic\"";
 const OPEN_DOCS: &str = "name = \"docs\"\npath = \"/docs/{id}\"\npolicy = \"last-writer-wins\"";
-const EXCLUSIVE: &str = "name = \"docs\"\npath = \"/docs/{id}\"\npolicy = \"optimistic\"\nwriters = \"exclusive\"";
+const EXCLUSIVE: &str = "name = \"docs\"\npath = \"/docs/{id}\"\npolicy = \"optimistic\"\nother_writers = false";
 
 fn with(route: &str, lines: &str) -> String {
     format!("{route}\n{lines}")
@@ -45,7 +45,7 @@ fn the_same_file_changes_nothing() {
 fn routes_are_told_by_their_names() {
     let plan = planned(
         &[FREE, DOCS],
-        &[&with(DOCS, "hash_max = \"2MiB\""), "name = \"new\"\npath = \"/new\"\npolicy = \"last-writer-wins\""],
+        &[&with(DOCS, "max_hash_size = \"2MiB\""), "name = \"new\"\npath = \"/new\"\npolicy = \"last-writer-wins\""],
     );
     assert_eq!(
         (plan.added, plan.removed, plan.changed),
@@ -80,7 +80,7 @@ fn writes_settle_where_others_would_no_longer_see_them() {
         ("a part with the same rules", &[DOCS], &[DOCS, narrow_same], &[]),
         ("a wider route with the same rules", &[DOCS], &[wide_same], &[0]),
         ("another name", &[DOCS], &[&DOCS.replace("\"docs\"", "\"documents\"")], &[]),
-        ("other limits", &[DOCS], &[&with(DOCS, "hash_max = \"2MiB\"\nrequire = \"never\"")], &[]),
+        ("other limits", &[DOCS], &[&with(DOCS, "max_hash_size = \"2MiB\"\nrequire = \"never\"")], &[]),
         ("an open route with another path", &[OPEN_DOCS], &[FREE], &[]),
         ("a wider open route under a guarded one", &[DOCS], &[DOCS, FREE], &[]),
         ("elsewhere", &[DOCS, FREE], &[DOCS, &FREE.replace("/{*rest}", "/other/{*rest}")], &[]),
@@ -162,8 +162,8 @@ fn what_is_read_at_the_start_alone_is_named_and_stays() {
         .config
     };
     let old = text("", "");
-    let server = "listen = [\"127.0.0.1:1\"]\nthreads = 7\nbody_memory_total = \"1GiB\"\nspool_total = \"99GiB\"\n\
-                  claim_waiters_max = 7\nkeepalive_timeout = \"7s\"\nheader_timeout = \"7s\"\n\
+    let server = "listen = [\"127.0.0.1:1\"]\nthreads = 7\nmax_body_memory_total = \"1GiB\"\nmax_spool_size = \"99GiB\"\n\
+                  max_claim_waiters = 7\nkeepalive_timeout = \"7s\"\nheader_timeout = \"7s\"\n\
                   max_header_size = \"7KiB\"\nmax_header_memory_total = \"7MiB\"\nmax_connections = 7\n\
                   max_connections_per_client = 7\ncontrol_socket = \"/x\"";
     let new = text(server, "capacity = 7");
@@ -171,9 +171,9 @@ fn what_is_read_at_the_start_alone_is_named_and_stays() {
     let expected = [
         "listen",
         "threads",
-        "body_memory_total",
-        "spool_total",
-        "claim_waiters_max",
+        "max_body_memory_total",
+        "max_spool_size",
+        "max_claim_waiters",
         "keepalive_timeout",
         "header_timeout",
         "max_header_size",
@@ -188,9 +188,9 @@ fn what_is_read_at_the_start_alone_is_named_and_stays() {
     );
     assert_eq!(plan(&old, &[], &new.beside(&old)).needs_restart, Vec::<&str>::new());
     let live = text(
-        "body_memory = \"2MiB\"\nbody_max = \"2GiB\"\nbody_timeout = \"7s\"\nspool_dir = \"/x\"\nshutdown_timeout = \"7s\"",
+        "max_body_memory = \"2MiB\"\nmax_body_size = \"2GiB\"\nbody_timeout = \"7s\"\nspool_dir = \"/x\"\nshutdown_timeout = \"7s\"",
         "",
     );
     assert_eq!(plan(&old, &[], &live).needs_restart, Vec::<&str>::new());
-    assert_eq!(live.beside(&old).server.body_max_bytes, 2 << 30);
+    assert_eq!(live.beside(&old).server.max_body_size_bytes, 2 << 30);
 }

@@ -15,7 +15,7 @@ use crate::{
     },
     core::policy::{
         Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth, Require,
-        TagAfterWrite, TagSource, Writers,
+        TagAfterWrite, TagSource,
     },
 };
 
@@ -45,7 +45,6 @@ pub(super) fn guard(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) 
 /// Returns the values of the keys except those for leases, each checked alone.
 pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy) -> GuardRules {
     let etag = check.word("etag", keys.get(|raw| raw.etag.as_ref())).unwrap_or(TagSource::Content);
-    let writers = check.word("writers", keys.get(|raw| raw.writers.as_ref())).unwrap_or(Writers::Shared);
     let dialect: Dialect = check.word("dialect", keys.get(|raw| raw.dialect.as_ref())).unwrap_or_default();
     let defaults = dialect.grammar().defaults();
     let on_write_default = match etag {
@@ -63,7 +62,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
         unique_tags: tags::are_unique(keys, dialect),
         intermediaries: tags::intermediaries(check, keys),
         compare: check.word("compare", keys.get(|raw| raw.compare.as_ref())).unwrap_or(Compare::Strong),
-        writers,
+        other_writers: keys.get(|raw| raw.other_writers.as_ref()).is_none_or(|flag| *flag.get_ref()),
         require: check.word("require", keys.get(|raw| raw.require.as_ref())).unwrap_or(require_default),
         require_methods: check.methods(
             "require_methods",
@@ -76,18 +75,14 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
             .word("etag_after_write", keys.get(|raw| raw.etag_after_write.as_ref()))
             .unwrap_or(tag_after_write_default),
         safe_methods: check.methods("safe_methods", keys.get(|raw| raw.safe_methods.as_ref()), &[]),
-        unclaimed_methods: check.methods(
-            "unclaimed_methods",
-            keys.get(|raw| raw.unclaimed_methods.as_ref()),
-            &[Method::POST],
-        ),
+        append_methods: check.methods("append_methods", keys.get(|raw| raw.append_methods.as_ref()), &[Method::POST]),
         method_override: check
             .word("method_override", keys.get(|raw| raw.method_override.as_ref()))
             .unwrap_or(MethodOverride::Refuse),
         websocket: keys.get(|raw| raw.websocket.as_ref()).is_some_and(|flag| *flag.get_ref()),
         guarantee: check.word("guarantee", keys.get(|raw| raw.guarantee.as_ref())).unwrap_or(Guarantee::Store),
         observe: keys.get(|raw| raw.observe.as_ref()).is_some_and(|flag| *flag.get_ref()),
-        hash_max_bytes: check.memory(keys.get(|raw| raw.hash_max.as_ref()), limits::HASH_MAX),
+        max_hash_size_bytes: check.memory(keys.get(|raw| raw.max_hash_size.as_ref()), limits::MAX_HASH_SIZE),
         hash_wait: check.duration(keys.get(|raw| raw.hash_wait.as_ref()), limits::HASH_WAIT),
         identity_headers: identity_headers
             .map_or_else(|| IDENTITY_HEADERS.to_vec(), |names| check.header_names("identity_headers", names)),
@@ -101,7 +96,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
         idempotency_ttl: check.duration(keys.get(|raw| raw.idempotency_ttl.as_ref()), limits::IDEMPOTENCY_TTL),
         dialect,
         quirks: dialect.quirks(),
-        touches: Vec::new(),
+        also_changes: Vec::new(),
         lease: None,
     }
 }
@@ -119,7 +114,7 @@ fn suits_dialect(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy, gua
     }
     let own = [
         ("safe_methods", keys.own.safe_methods.as_ref().map(Texts::span)),
-        ("unclaimed_methods", keys.own.unclaimed_methods.as_ref().map(Texts::span)),
+        ("append_methods", keys.own.append_methods.as_ref().map(Texts::span)),
         ("websocket", keys.own.websocket.as_ref().map(Flag::span)),
     ];
     for (key, span) in own {
@@ -144,7 +139,7 @@ fn leases_cannot_be_watched(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &
 }
 
 fn methods_have_one_class(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
-    let unclaimed = keys.get(|raw| raw.unclaimed_methods.as_ref());
+    let unclaimed = keys.get(|raw| raw.append_methods.as_ref());
     refuse_methods(check, keys.get(|raw| raw.safe_methods.as_ref()), |method| {
         if FIXED_METHODS.contains(&method) {
             Some(format!("the meaning of {method} is fixed: it cannot be in safe_methods"))
@@ -156,9 +151,9 @@ fn methods_have_one_class(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Gu
     });
     refuse_methods(check, unclaimed, |method| {
         if FIXED_METHODS.contains(&method) {
-            Some(format!("the meaning of {method} is fixed: it cannot be in unclaimed_methods"))
+            Some(format!("the meaning of {method} is fixed: it cannot be in append_methods"))
         } else if guard.safe_methods.iter().any(|safe| safe == method) {
-            Some(format!("{method} is in safe_methods and in unclaimed_methods"))
+            Some(format!("{method} is in safe_methods and in append_methods"))
         } else {
             None
         }

@@ -19,7 +19,7 @@ pub(super) struct Placed {
     pub(super) host: HostPattern,
     pub(super) path: PathPattern,
     pub(super) span: Range<usize>,
-    /// The `touches` templates and their positions.
+    /// The `also_changes` templates and their positions.
     pub(super) touches: Vec<Spanned<TouchTemplate>>,
     /// The position of its `guarantee`.
     pub(super) guarantee: Option<Range<usize>>,

@@ -49,7 +49,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialec
         acquire_on_read: flag(|raw| raw.acquire_on_read.as_ref(), false),
         client_break: flag(|raw| raw.client_break.as_ref(), defaults.client_break),
         absent: check.word("lease.absent", lease(keys, |raw| raw.absent.as_ref())).unwrap_or(AbsentLease::Refuse),
-        remember: check.duration(lease(keys, |raw| raw.remember.as_ref()), limits::LEASE_REMEMBER),
+        remember_time: check.duration(lease(keys, |raw| raw.remember_time.as_ref()), limits::LEASE_REMEMBER_TIME),
         max_per_principal,
         max_per_address: max_per_address(check, keys, max_per_principal),
         default: whole_seconds(check, lease(keys, |raw| raw.default.as_ref()), limits::LEASE_DEFAULT),
@@ -59,7 +59,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialec
         required: flag(|raw| raw.required.as_ref(), false),
         max_wait: check.duration(lease(keys, |raw| raw.max_wait.as_ref()), limits::LEASE_MAX_WAIT),
         max_waiters: check.count(lease(keys, |raw| raw.max_waiters.as_ref()), limits::LEASE_MAX_WAITERS),
-        hold_max: check.duration(lease(keys, |raw| raw.hold_max.as_ref()), limits::LEASE_HOLD_MAX),
+        max_hold_time: check.duration(lease(keys, |raw| raw.max_hold_time.as_ref()), limits::LEASE_MAX_HOLD_TIME),
     }
 }
 
@@ -131,7 +131,7 @@ fn durations_are_in_order(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &Le
         ("min", lease(keys, |raw| raw.min.as_ref()), rules.min),
         ("default", lease(keys, |raw| raw.default.as_ref()), rules.default),
         ("max", lease(keys, |raw| raw.max.as_ref()), rules.max),
-        ("hold_max", lease(keys, |raw| raw.hold_max.as_ref()), rules.hold_max),
+        ("max_hold_time", lease(keys, |raw| raw.max_hold_time.as_ref()), rules.max_hold_time),
     ];
     for pair in ascending.windows(2) {
         if let [(low_key, low_text, low), (high_key, high_text, high)] = pair
@@ -141,7 +141,7 @@ fn durations_are_in_order(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &Le
         {
             let (low, high) = (show_duration(*low), show_duration(*high));
             let message = format!("lease.{low_key} is {low}, and lease.{high_key} is {high}");
-            check.hinted(text.span(), message, "they go from short to long: min, default, max, hold_max");
+            check.hinted(text.span(), message, "they go from short to long: min, default, max, max_hold_time");
         }
     }
 }

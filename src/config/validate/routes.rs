@@ -37,7 +37,7 @@ const UNGUARDED_KEYS: [&str; 8] =
 const LEASE_KEY: &str = "lease";
 
 /// The keys that cannot be in `[defaults]`.
-const OWN_KEYS: [&str; 4] = ["name", "host", "path", "touches"];
+const OWN_KEYS: [&str; 4] = ["name", "host", "path", "also_changes"];
 
 /// Returns all routes whose patterns could be read, in the order of the file.
 pub(super) fn routes(check: &mut Check<'_>, file: &File, upstreams: &NamedUpstreams) -> Vec<Placed> {
@@ -122,9 +122,9 @@ fn route(
     let (host, path) = (host?, path?);
     let key = key(check, keys, guard.is_some(), &path);
     let mapping = prefixes::mapping(check, keys, &path);
-    let touches = touches::read(check, keys.own.touches.as_ref().filter(|_| guard.is_some()), &path);
+    let touches = touches::read(check, keys.own.also_changes.as_ref().filter(|_| guard.is_some()), &path);
     let templates = || touches.iter().map(|touch| touch.get_ref().clone()).collect();
-    let guard = guard.map(|guard| GuardRules { touches: templates(), ..guard });
+    let guard = guard.map(|guard| GuardRules { also_changes: templates(), ..guard });
     if let (Some(upstream), Some(guard)) = (&upstream, &guard) {
         prefixes::refuse_unsignable(check, keys, upstream, guard);
     }

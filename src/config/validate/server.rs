@@ -20,14 +20,15 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
             0 => thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         },
-        body_memory_bytes: check.memory(raw.body_memory.as_ref(), limits::BODY_MEMORY),
-        body_memory_total_bytes: check.memory(raw.body_memory_total.as_ref(), limits::BODY_MEMORY_TOTAL),
-        body_max_bytes: check.bytes(raw.body_max.as_ref(), limits::BODY_MAX),
-        spool_total_bytes: check.bytes(raw.spool_total.as_ref(), limits::SPOOL_TOTAL),
+        max_body_memory_bytes: check.memory(raw.max_body_memory.as_ref(), limits::MAX_BODY_MEMORY),
+        max_body_memory_total_bytes: check
+            .memory(raw.max_body_memory_total.as_ref(), limits::MAX_MAX_BODY_MEMORY_TOTAL),
+        max_body_size_bytes: check.bytes(raw.max_body_size.as_ref(), limits::MAX_BODY_SIZE),
+        max_spool_size_bytes: check.bytes(raw.max_spool_size.as_ref(), limits::MAX_SPOOL_SIZE),
         body_timeout: check.duration(raw.body_timeout.as_ref(), limits::BODY_TIMEOUT),
         spool_dir: spool_dir(check, raw.spool_dir.as_ref()),
         max_target_bytes: check.memory(raw.max_target_size.as_ref(), limits::MAX_TARGET_SIZE),
-        claim_waiters_max: check.count(raw.claim_waiters_max.as_ref(), limits::CLAIM_WAITERS_MAX),
+        max_claim_waiters: check.count(raw.max_claim_waiters.as_ref(), limits::MAX_CLAIM_WAITERS),
         trusted_proxies: balancing::trusted_proxies(check, raw.trusted_proxies.as_ref()),
         underscores: check.word("underscores", raw.underscores.as_ref()).unwrap_or_default(),
         keepalive_timeout: check.duration(raw.keepalive_timeout.as_ref(), limits::KEEPALIVE_TIMEOUT),
@@ -48,18 +49,21 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
 
 /// Reports a total that is below the limit for one request: every request of that size would be refused.
 fn totals(check: &mut Check<'_>, raw: &raw::Server, server: &Server) {
-    if server.body_memory_bytes > server.body_memory_total_bytes
-        && let Some(span) = raw.body_memory.as_ref().or(raw.body_memory_total.as_ref()).map(Text::span)
+    if server.max_body_memory_bytes > server.max_body_memory_total_bytes
+        && let Some(span) = raw.max_body_memory.as_ref().or(raw.max_body_memory_total.as_ref()).map(Text::span)
     {
-        let one = show_size(server.body_memory_bytes as u64);
-        let all = show_size(server.body_memory_total_bytes as u64);
-        check.problem(span, format!("body_memory is {one} for one request, and body_memory_total {all} for all"));
+        let one = show_size(server.max_body_memory_bytes as u64);
+        let all = show_size(server.max_body_memory_total_bytes as u64);
+        check.problem(
+            span,
+            format!("max_body_memory is {one} for one request, and max_body_memory_total {all} for all"),
+        );
     }
-    if server.body_max_bytes > server.spool_total_bytes
-        && let Some(span) = raw.body_max.as_ref().or(raw.spool_total.as_ref()).map(Text::span)
+    if server.max_body_size_bytes > server.max_spool_size_bytes
+        && let Some(span) = raw.max_body_size.as_ref().or(raw.max_spool_size.as_ref()).map(Text::span)
     {
-        let (one, all) = (show_size(server.body_max_bytes), show_size(server.spool_total_bytes));
-        check.problem(span, format!("body_max is {one} for one request, and spool_total {all} for all"));
+        let (one, all) = (show_size(server.max_body_size_bytes), show_size(server.max_spool_size_bytes));
+        check.problem(span, format!("max_body_size is {one} for one request, and max_spool_size {all} for all"));
     }
 }
 

@@ -5,7 +5,7 @@ use http::{HeaderName, header};
 use super::{check::Check, keys::RouteKeys};
 use crate::core::{
     json::JsonPointer,
-    policy::{Compare, Dialect, GuardRules, Intermediaries, TagSource, Writers},
+    policy::{Compare, Dialect, GuardRules, Intermediaries, TagSource},
 };
 
 /// Fields with another meaning, which a second tag would spoil.
@@ -77,7 +77,7 @@ pub(super) fn intermediaries(check: &mut Check<'_>, keys: RouteKeys<'_>) -> Inte
 
 /// Reports combinations of keys that have no meaning.
 pub(super) fn go_together(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
-    version_needs_exclusive_writers(check, keys, guard);
+    version_needs_no_other_writers(check, keys, guard);
     opaque_needs_tags_of_the_upstream(check, keys, guard);
     opaque_tags_stay_weak(check, keys, guard);
     only_content_has_ignored_members(check, keys, guard);
@@ -85,11 +85,12 @@ pub(super) fn go_together(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &Gu
     delegate_remembers_nothing(check, keys, guard);
 }
 
-fn version_needs_exclusive_writers(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
+fn version_needs_no_other_writers(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
     if let Some(etag) = keys.get(|raw| raw.etag.as_ref())
-        && (&guard.etag, guard.writers) == (&TagSource::Version, Writers::Shared)
+        && guard.etag == TagSource::Version
+        && guard.other_writers
     {
-        const MESSAGE: &str = "etag = \"version\" needs writers = \"exclusive\"";
+        const MESSAGE: &str = "etag = \"version\" needs other_writers = false";
         const HINT: &str = "the store's version does not count writes that bypass ifmatch; if there are such writers, \
                             use etag = \"content\"";
         check.hinted(etag.span(), MESSAGE, HINT);
@@ -141,10 +142,11 @@ fn only_the_backend_repeats_tags(check: &mut Check<'_>, keys: RouteKeys<'_>, gua
 }
 
 fn delegate_remembers_nothing(check: &mut Check<'_>, keys: RouteKeys<'_>, guard: &GuardRules) {
-    if let Some(writers) = keys.get(|raw| raw.writers.as_ref())
-        && (&guard.etag, guard.writers) == (&TagSource::Delegate, Writers::Exclusive)
+    if let Some(writers) = keys.get(|raw| raw.other_writers.as_ref())
+        && guard.etag == TagSource::Delegate
+        && !guard.other_writers
     {
-        const MESSAGE: &str = "writers = \"exclusive\" has no effect with etag = \"delegate\"";
+        const MESSAGE: &str = "other_writers = false has no effect with etag = \"delegate\"";
         const HINT: &str = "leave it out: the backend judges each request; to judge them here, use etag = \"upstream\"";
         check.hinted(writers.span(), MESSAGE, HINT);
     }

@@ -14,7 +14,7 @@ use super::{
 pub(super) fn telemetry(check: &mut Check<'_>, raw: &raw::Telemetry) -> Telemetry {
     let default = Telemetry::default();
     Telemetry {
-        log: check.word("log", raw.log.as_ref()).unwrap_or(default.log),
+        log_format: check.word("log_format", raw.log_format.as_ref()).unwrap_or(default.log_format),
         level: check.word("level", raw.level.as_ref()).unwrap_or(default.level),
         access_log: raw.access_log.as_ref().map_or(default.access_log, |flag| *flag.get_ref()),
         metrics: raw.metrics.as_ref().map_or(default.metrics, |flag| *flag.get_ref()),

@@ -1,4 +1,4 @@
-//! `touches`: the other resources that the writes of a route change.
+//! `also_changes`: the other resources that the writes of a route change.
 
 use toml::Spanned;
 
@@ -11,14 +11,14 @@ use crate::{
     core::route::{HostPattern, PathPattern, Relation, TouchTemplate, relation},
 };
 
-/// The largest number of `touches`: each costs two swaps in the store, one before and one after the exchange.
+/// The largest number of `also_changes`: each costs two swaps in the store, one before and one after the exchange.
 const TOUCHES_MAX: usize = 16;
 
 /// Reads the templates of a route with this path.
 pub(super) fn read(check: &mut Check<'_>, list: Option<&Texts>, path: &PathPattern) -> Vec<Spanned<TouchTemplate>> {
     let Some(list) = list else { return Vec::new() };
     if list.get_ref().len() > TOUCHES_MAX {
-        let message = format!("touches names {} resources, the limit is {TOUCHES_MAX}", list.get_ref().len());
+        let message = format!("also_changes names {} resources, the limit is {TOUCHES_MAX}", list.get_ref().len());
         check.hinted(list.span(), message, "give resources that change together one key (see key)");
     }
     check.each(list, |check, text| {
@@ -40,11 +40,11 @@ pub(super) fn refuse_unguarded(check: &mut Check<'_>, routes: &[Placed]) {
             });
             let by_query = others.filter_map(|other| other.route.as_ref()).find(|route| route.key.needs_query());
             if !guarded {
-                let message = format!("touches names {path}, which no guarded route matches");
+                let message = format!("also_changes names {path}, which no guarded route matches");
                 check.hinted(touch.span(), message, "guard the route of that resource, or leave it out");
             } else if let Some(route) = by_query {
                 let message =
-                    format!("touches names {path}, and route {:?} names its resources by the query", route.name);
+                    format!("also_changes names {path}, and route {:?} names its resources by the query", route.name);
                 check.hinted(touch.span(), message, "only a route whose key has no {query.NAME} can be touched");
             }
         }

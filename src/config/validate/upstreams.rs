@@ -55,7 +55,7 @@ fn upstream(check: &mut Check<'_>, name: &Text, spanned: &Spanned<raw::Upstream>
         timeout,
         read_timeout: check.duration(raw.read_timeout.as_ref(), or_timeout(limits::READ_TIMEOUT)),
         write_timeout: check.duration(raw.write_timeout.as_ref(), or_timeout(limits::WRITE_TIMEOUT)),
-        late_max: check.duration(raw.late_max.as_ref(), limits::LATE_MAX),
+        late_write_window: check.duration(raw.late_write_window.as_ref(), limits::LATE_WRITE_WINDOW),
         reuse_idle_writes: check.duration(raw.reuse_idle_writes.as_ref(), limits::REUSE_IDLE_WRITES),
         connections: balancing::connections(check, raw),
         health: balancing::health(check, &raw.health),

@@ -158,7 +158,7 @@ fn a_write_of_another_that_was_or_may_have_been_applied_ends_the_memory_of_a_lea
 fn a_write_whose_process_died_ends_the_memory_of_a_lease_unless_it_was_its_holders() {
     for (standing, kept) in [(Standing::Free, false), (Standing::Holder, true), (Standing::Unguarded, true)] {
         let mut resource = expired();
-        resource.rules.remember = Duration::MAX;
+        resource.rules.remember_time = Duration::MAX;
         resource.must(Action::Renew { id: id(A) });
         resource.must(acquire(Some(id(A)), fixed(60)));
         resource.pass_seconds(60);

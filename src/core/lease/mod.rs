@@ -124,7 +124,7 @@ pub struct Lease {
     /// The only principal that may use the lease, if it is bound to one.
     pub principal: Option<PrincipalName>,
     /// The time for which the lease is remembered after its end.
-    pub remember: Duration,
+    pub remember_time: Duration,
     /// The uses that the lease guards, on every route.
     pub guards: LeaseGuards,
     /// The target that the lease was acquired by.
@@ -156,7 +156,7 @@ impl Lease {
 
     /// Returns the time from which the lease no longer counts, unless it is changed; `None` if it has no end.
     pub fn forgotten_from(&self) -> Option<StoreTime> {
-        self.end().map(|end| end.plus(self.remember))
+        self.end().map(|end| end.plus(self.remember_time))
     }
 
     /// Whether the bearer of this id holds the lease.

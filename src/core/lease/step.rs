@@ -132,7 +132,7 @@ pub enum Denied {
     Breaking,
     /// The lease of this id was broken: it cannot be renewed.
     Broken,
-    /// The holding would last longer than `lease.hold_max`. A lease that is held runs to its end.
+    /// The holding would last longer than `lease.max_hold_time`. A lease that is held runs to its end.
     BeyondHoldMax,
     /// Writes are in flight or in doubt. The lease can be granted once they have ended.
     Busy(Availability),
@@ -211,7 +211,7 @@ impl<'a> Current<'a> {
             Some(_) => {}
             None => self.must_be_free()?,
         }
-        // The time of an infinite holding does not count towards `hold_max`. From now on it does.
+        // The time of an infinite holding does not count towards `max_hold_time`. From now on it does.
         let is_infinite = |duration| duration == LeaseDuration::Infinite;
         let is_counted = |lease: &&Lease| !is_infinite(lease.duration) || is_infinite(wanted.duration);
         let granted = held.filter(is_counted).map_or(self.now, |lease| lease.granted);
@@ -222,7 +222,7 @@ impl<'a> Current<'a> {
             granted,
             holder: wanted.holder,
             principal,
-            remember: rules.remember,
+            remember_time: rules.remember_time,
             guards: rules.guards,
             target,
         };
@@ -308,7 +308,7 @@ impl<'a> Current<'a> {
 
     fn held_within(&self, granted: StoreTime, duration: LeaseDuration, rules: &LeaseRules) -> Result<Term, Denied> {
         let end = duration.end(self.now);
-        let is_within = end.is_none_or(|end| end <= granted.plus(rules.hold_max));
+        let is_within = end.is_none_or(|end| end <= granted.plus(rules.max_hold_time));
         is_within.then_some(Term::Held(end)).ok_or(Denied::BeyondHoldMax)
     }
 

@@ -21,7 +21,7 @@ pub(crate) fn rules() -> LeaseRules {
         acquire_on_read: false,
         client_break: true,
         absent: AbsentLease::Allow,
-        remember: seconds(600),
+        remember_time: seconds(600),
         max_per_principal: 100,
         max_per_address: 1_000,
         default: seconds(30),
@@ -31,7 +31,7 @@ pub(crate) fn rules() -> LeaseRules {
         required: false,
         max_wait: seconds(30),
         max_waiters: 64,
-        hold_max: seconds(3_600),
+        max_hold_time: seconds(3_600),
     }
 }
 
@@ -102,7 +102,7 @@ impl Resource {
         self.next_nonce += 1;
         let deadline = self.snapshot.now.plus(Duration::from_secs(1_000_000));
         let (nonce, leaves_lease) = (self.next_nonce, standing.leaves_lease());
-        let mark = Mark { owner: 1, nonce, deadline, late_max: Duration::from_secs(1), leaves_lease };
+        let mark = Mark { owner: 1, nonce, deadline, late_write_window: Duration::from_secs(1), leaves_lease };
         let record = claim(&self.snapshot, mark).expect("the resource is free");
         (mark, self.swap(record))
     }

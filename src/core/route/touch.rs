@@ -1,4 +1,4 @@
-//! Path templates of `touches`: the other resources that a write on a route changes (DESIGN, section 6).
+//! Path templates of `also_changes`: the other resources that a write on a route changes (DESIGN, section 6).
 
 use super::{
     super::target::{NormalPath, PathParameters, normalize},

@@ -54,7 +54,7 @@ static DEFAULTS: Defaults = Defaults {
 static DEMANDS: Demands = Demands {
     leases: true,
     signed_requests: false,
-    idle_keys: &["safe_methods", "unclaimed_methods", "websocket"],
+    idle_keys: &["safe_methods", "append_methods", "websocket"],
     idle_lease_keys: &[
         ("prefix", "a lease is requested with ?comp=lease on the URL of its resource"),
         ("default", "its clients always name a duration"),

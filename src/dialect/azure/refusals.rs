@@ -26,7 +26,7 @@ pub fn refuse(denied: &Denied) -> Refusal {
         Denied::Broken => Refusal::new(Code::LeaseBroken, "The lease has been broken; acquire it anew."),
         Denied::BeyondHoldMax => Refusal::new(
             Code::LeaseHoldMax,
-            "The lease was held for as long as this proxy allows (lease.hold_max): release it, and acquire it anew.",
+            "The lease was held for as long as this proxy allows (lease.max_hold_time): release it, and acquire it anew.",
         ),
         Denied::Busy(_) => {
             Refusal::new(Code::WriteInFlight, "A write is in flight or in doubt; the lease can be granted afterwards.")

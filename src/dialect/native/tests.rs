@@ -26,7 +26,7 @@ fn rules() -> LeaseRules {
         acquire_on_read: true,
         client_break: true,
         absent: AbsentLease::Allow,
-        remember: Duration::from_mins(10),
+        remember_time: Duration::from_mins(10),
         max_per_principal: 1,
         max_per_address: 10,
         default: Duration::from_secs(30),
@@ -36,7 +36,7 @@ fn rules() -> LeaseRules {
         required: false,
         max_wait: Duration::from_secs(20),
         max_waiters: 1,
-        hold_max: Duration::from_hours(1),
+        max_hold_time: Duration::from_hours(1),
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct MarkIntent {
     /// The target that the write removes, if any.
     pub(crate) removes: Option<TargetName>,
     /// How long the upstream may still apply the write after it was abandoned.
-    pub(crate) late_max: Duration,
+    pub(crate) late_write_window: Duration,
 }
 
 /// The result of an attempt to mark a resource.
@@ -105,9 +105,9 @@ impl Marker {
         snapshot: &Snapshot,
         intent: MarkIntent,
     ) -> Result<Marked, StoreError> {
-        let MarkIntent { kind, since, deadline, leaves_lease, removes, late_max } = intent;
+        let MarkIntent { kind, since, deadline, leaves_lease, removes, late_write_window } = intent;
         let nonce = self.next_nonce.fetch_add(1, Ordering::Relaxed);
-        let mark = Mark { owner: self.owner, nonce, deadline, late_max, leaves_lease };
+        let mark = Mark { owner: self.owner, nonce, deadline, late_write_window, leaves_lease };
         let next = match kind {
             MarkKind::Claim => claim(snapshot, mark),
             MarkKind::Unclaimed => add_unclaimed(snapshot, mark),

@@ -11,7 +11,7 @@ use crate::{
 };
 
 const STORE_TIMEOUT: Duration = Duration::from_millis(50);
-const LATE_MAX: Duration = Duration::from_secs(2);
+const LATE_WRITE_WINDOW: Duration = Duration::from_secs(2);
 const DEADLINE_MILLISECONDS: u64 = 10_000;
 
 fn key() -> ResourceKey {
@@ -44,7 +44,14 @@ impl Fixture {
         let since = Instant::now();
         let snapshot = self.store.look(&key()).await;
         let deadline = snapshot.now.plus(Duration::from_millis(DEADLINE_MILLISECONDS));
-        let intent = MarkIntent { kind, since, deadline, leaves_lease: false, removes: None, late_max: LATE_MAX };
+        let intent = MarkIntent {
+            kind,
+            since,
+            deadline,
+            leaves_lease: false,
+            removes: None,
+            late_write_window: LATE_WRITE_WINDOW,
+        };
         self.marker.mark(&key(), &snapshot, intent).await.unwrap()
     }
 
@@ -71,7 +78,7 @@ impl Fixture {
     }
 }
 
-/// Rule 3: a claim dropped without a verdict keeps others out until `late_max` has passed.
+/// Rule 3: a claim dropped without a verdict keeps others out until `late_write_window` has passed.
 #[tokio::test]
 async fn a_claim_that_is_dropped_is_a_doubt() {
     let fixture = Fixture::new();
@@ -227,7 +234,8 @@ async fn a_write_that_is_dropped_is_a_doubt_on_all_that_it_touches() {
     let snapshot = fixture.store.look(&other).await;
     let deadline = snapshot.now.plus(Duration::from_millis(DEADLINE_MILLISECONDS));
     let kind = MarkKind::Unclaimed;
-    let intent = MarkIntent { kind, since, deadline, leaves_lease: false, removes: None, late_max: LATE_MAX };
+    let intent =
+        MarkIntent { kind, since, deadline, leaves_lease: false, removes: None, late_write_window: LATE_WRITE_WINDOW };
     let Marked::Done(related) = fixture.marker.mark(&other, &snapshot, intent).await.unwrap() else {
         panic!("the other resource is not free")
     };

@@ -108,7 +108,7 @@ impl Claims {
             deadline: deadline(snapshot.now, request.upstream(), request.rules()),
             leaves_lease: standing.leaves_lease(),
             removes: (request.method == Method::DELETE).then(|| request.target()),
-            late_max: request.upstream().late_max,
+            late_write_window: request.upstream().late_write_window,
         };
         self.marker.mark(&request.key, snapshot, intent).await
     }
@@ -127,7 +127,7 @@ impl Claims {
             // An ended lease on a touched resource is not this writer's.
             leaves_lease: false,
             removes: None,
-            late_max: request.upstream().late_max,
+            late_write_window: request.upstream().late_write_window,
         };
         self.marker.mark(key, snapshot, intent).await
     }

@@ -165,8 +165,8 @@ mod tests {
     /// Begins to claim the resource. Returns the record before, the attempt, and the record with the mark.
     async fn begin(store: &Arc<FaultyStore>) -> (Snapshot, PendingMark, Record) {
         let before = store.look(&key()).await;
-        let (deadline, late_max) = (before.now.plus(Duration::from_secs(10)), Duration::ZERO);
-        let mark = Mark { owner: 1, nonce: 1, deadline, late_max, leaves_lease: false };
+        let (deadline, late_write_window) = (before.now.plus(Duration::from_secs(10)), Duration::ZERO);
+        let mark = Mark { owner: 1, nonce: 1, deadline, late_write_window, leaves_lease: false };
         let marked = claim(&before, mark).expect("nothing is in the way");
         let records = Records::new(Arc::<FaultyStore>::clone(store), STORE_TIMEOUT);
         (before.clone(), PendingMark::new(&records, &key(), Tried::Mark(mark), &before), marked)

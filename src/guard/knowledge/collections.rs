@@ -6,12 +6,7 @@
 //! blob that is written.
 
 use crate::{
-    core::{
-        policy::{Require, Writers},
-        record::Snapshot,
-        refusal::Refusal,
-        resource::ResourceKey,
-    },
+    core::{policy::Require, record::Snapshot, refusal::Refusal, resource::ResourceKey},
     guard::{answer::Answer, knowledge::Knowledge, refusals::of_store, request::Request},
 };
 
@@ -27,7 +22,7 @@ impl Knowledge {
     pub(crate) async fn may_be_removed(&self, request: &Request, snapshot: &Snapshot) -> bool {
         let conditions = &request.conditions;
         let asks_memory = !conditions.is_empty() || request.rules().require != Require::Never;
-        if !request.rules().quirks.removes_trees || request.rules().writers == Writers::Shared || !asks_memory {
+        if !request.rules().quirks.removes_trees || request.rules().other_writers || !asks_memory {
             return false;
         }
         let key = ResourceKey::of_collections(&request.upstream().identity);

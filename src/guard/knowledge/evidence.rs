@@ -8,7 +8,7 @@ use crate::{
         coarse_tag::Spelling,
         entity_tag::EntityTag,
         issued_tag::{is_version_tag, version_tag},
-        policy::{Compare, GuardRules, TagSource, Writers},
+        policy::{Compare, GuardRules, TagSource},
         precondition::{MatchRule, TagCondition},
         record::{Revision, Snapshot, VariantName},
         validators::{Representation, Validators},
@@ -62,7 +62,7 @@ pub(crate) fn evidence(
     remembered: Option<&Validators>,
 ) -> Vec<Evidence> {
     let mut pieces = Vec::new();
-    if request.rules().writers == Writers::Shared || !snapshot.has_no_pending_writes() {
+    if request.rules().other_writers || !snapshot.has_no_pending_writes() {
         return pieces;
     }
     let version =

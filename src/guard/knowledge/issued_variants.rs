@@ -8,7 +8,7 @@ use crate::{
     core::{
         entity_tag::EntityTag,
         issued_tag::is_tag_of_version,
-        policy::{Compare, TagSource, Writers},
+        policy::{Compare, TagSource},
         precondition::TagCondition,
         record::{Revision, Snapshot},
     },
@@ -41,7 +41,7 @@ impl Knowledge {
     pub(crate) fn excludes_version(&self, request: &Request, snapshot: &Snapshot) -> bool {
         let incarnation = self.records.incarnation().0;
         request.rules().etag.needs_body()
-            && request.rules().writers == Writers::Exclusive
+            && !request.rules().other_writers
             && excluded_tags(request).iter().any(|tag| is_tag_of_version(incarnation, snapshot.version(), tag))
     }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     core::{
-        policy::{TagSource, Writers},
+        policy::TagSource,
         record::Snapshot,
         validators::{Modified, Validators},
     },
@@ -44,9 +44,7 @@ impl Knowledge {
                 tag_of(request.rules(), body, selection.as_ref().and_then(|selection| selection.number(request)))
                     .and_then(|tag| spelling.issued(&tag))
             }
-            (TagSource::Content | TagSource::Json(_), _) if request.rules().writers == Writers::Exclusive => {
-                version_tag()
-            }
+            (TagSource::Content | TagSource::Json(_), _) if !request.rules().other_writers => version_tag(),
             (TagSource::Content | TagSource::Json(_), _) => None,
         };
         if let (Some(tag), Some(snapshot), Some(selection)) = (&tag, snapshot, selection) {

@@ -14,7 +14,7 @@ use super::{Knowledge, responses::selecting_fields};
 use crate::{
     core::{
         entity_tag::EntityTag,
-        policy::{GuardRules, TagSource, Writers},
+        policy::{GuardRules, TagSource},
         record::{Revision, Snapshot},
     },
     guard::request::Request,
@@ -98,7 +98,7 @@ impl Knowledge {
         // A backend may answer HEAD and GET with different tags, each consistently.
         let variant = hash_of(&(request.sender.variant, selecting, &request.method));
         let changes = self.unstable_tags.see(variant, snapshot.touched(), tag);
-        let enough = if request.rules().writers == Writers::Exclusive { 1 } else { CHANGES_BESIDE_OTHERS };
+        let enough = if !request.rules().other_writers { 1 } else { CHANGES_BESIDE_OTHERS };
         // A write may have begun after the record was read and before the backend was asked.
         if changes < enough || !Box::pin(self.is_untouched(request, snapshot)).await {
             return;
@@ -121,16 +121,16 @@ impl Knowledge {
 }
 
 fn remedy(rules: &GuardRules) -> &'static str {
-    match (&rules.etag, rules.writers) {
+    match (&rules.etag, rules.other_writers) {
         (TagSource::Content, _) => {
             "if the body contains the time of its creation, name that member in ignore_json, or take the tag from a \
              field that changes with the resource (etag = \"json:/pointer\" or \"header:NAME\"); if others write too, \
-             set writers = \"shared\""
+             set other_writers = true"
         }
-        (_, Writers::Exclusive) => {
-            "take the tag from a source that changes only with the resource; if others write, set writers = \"shared\""
+        (_, false) => {
+            "take the tag from a source that changes only with the resource; if others write, set other_writers = true"
         }
-        (_, Writers::Shared) => "take the tag from a source that changes only with the resource (etag)",
+        (_, true) => "take the tag from a source that changes only with the resource (etag)",
     }
 }
 

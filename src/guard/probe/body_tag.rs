@@ -22,7 +22,7 @@ pub(crate) enum Tagged {
         /// The hash of the bytes of the body.
         digest: blake3::Hash,
     },
-    /// The body is larger than `hash_max`.
+    /// The body is larger than `max_hash_size`.
     TooLarge,
     /// The body did not arrive in time.
     TooSlow,
@@ -38,7 +38,7 @@ impl Probes {
         variant: Option<u32>,
         wait: Duration,
     ) -> Result<Tagged, Failure> {
-        let max_bytes = rules.hash_max_bytes;
+        let max_bytes = rules.max_hash_size_bytes;
         if matches!(rules.etag, TagSource::Json(_)) || !rules.ignored_json.is_empty() {
             return Ok(match read_whole(exchange, max_bytes, wait, (&self.budget, MemoryUse::Probe)).await? {
                 BufferedBody::Complete(body) => {

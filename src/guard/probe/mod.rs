@@ -17,7 +17,7 @@ use crate::{
     body::{Body, BodyBudget, MemoryUse},
     core::{
         entity_tag::EntityTag,
-        policy::{GuardRules, ProbeAuth, TagSource, Writers},
+        policy::{GuardRules, ProbeAuth, TagSource},
         precondition::{MatchRule, Preconditions, TagCondition},
         record::Snapshot,
         refusal::Refusal,
@@ -224,7 +224,7 @@ impl Probes {
                 match self.tag_of_probed(request.rules(), &mut exchange, selection.number(request), end).await {
                     Ok(Some(tag)) => tag.and_then(issued),
                     // Readers of a body of this size got a version tag.
-                    Ok(None) if request.rules().writers == Writers::Exclusive => {
+                    Ok(None) if !request.rules().other_writers => {
                         rule = MatchRule::Version;
                         version()
                     }
@@ -264,9 +264,13 @@ impl Probes {
         // The answer gets no foreign tag, because a client could not base a write on it.
         let spelling = self.knowledge.spelling(rules, None);
         withhold_foreign_tag(&mut head, rules, &spelling)?;
-        let Ok(whole) =
-            read_whole(&mut exchange, rules.hash_max_bytes, rules.probe_timeout, (&self.budget, MemoryUse::Response))
-                .await
+        let Ok(whole) = read_whole(
+            &mut exchange,
+            rules.max_hash_size_bytes,
+            rules.probe_timeout,
+            (&self.budget, MemoryUse::Response),
+        )
+        .await
         else {
             return Ok(unreadable("its answer broke off").into());
         };

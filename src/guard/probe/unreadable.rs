@@ -7,7 +7,7 @@ use crate::core::refusal::{Code, Refusal};
 /// The refusal if the body is too large for a tag.
 pub(super) fn too_large() -> Refusal {
     unreadable(
-        "the body is a stream or larger than hash_max: raise hash_max on this route, or use another tag source (etag)",
+        "the body is a stream or larger than max_hash_size: raise max_hash_size on this route, or use another tag source (etag)",
     )
 }
 

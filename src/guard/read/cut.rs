@@ -72,7 +72,7 @@ impl Reads {
         let wait = request.upstream().timeout;
         let read = read_whole(
             &mut exchange,
-            request.rules().hash_max_bytes,
+            request.rules().max_hash_size_bytes,
             wait,
             self.bodies.budget_for(MemoryUse::Response),
         )
@@ -87,7 +87,7 @@ impl Reads {
             _ if request.rules().etag == TagSource::Version && serves_parts(&head) => Err(busy().into()),
             BufferedBody::Complete(_) | BufferedBody::TooLarge(_) | BufferedBody::TooSlow(_) => {
                 let detail = "The server behind this proxy serves no parts, and the blob is too large to cut one from \
-                              (hash_max).";
+                              (max_hash_size).";
                 Err(Refusal::new(Code::NotSupported, detail).into())
             }
         }

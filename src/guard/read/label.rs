@@ -9,7 +9,7 @@ use crate::{
     core::{
         coarse_tag::Spelling,
         entity_tag::EntityTag,
-        policy::{GuardRules, TagSource, Writers},
+        policy::{GuardRules, TagSource},
         precondition::{Judgement, TagCondition, judge},
         record::Snapshot,
         validators::Representation,
@@ -43,7 +43,7 @@ impl Reads {
         let whole = if request.rules().etag.needs_body() && head.status != StatusCode::PARTIAL_CONTENT {
             let read = read_whole(
                 &mut exchange,
-                request.rules().hash_max_bytes,
+                request.rules().max_hash_size_bytes,
                 request.rules().hash_wait,
                 self.bodies.budget_for(MemoryUse::Response),
             );
@@ -61,7 +61,7 @@ impl Reads {
         let shown = validators.tag.as_ref().filter(|_| snapshot.is_some());
         let is_by_date = head.status == StatusCode::NOT_MODIFIED && is_by_date(request, &spelling);
         set_tag(&mut head, shown.or(named).filter(|_| !is_by_date))?;
-        if let (Some(snapshot), Writers::Exclusive) = (snapshot, request.rules().writers) {
+        if let Some(snapshot) = snapshot.filter(|_| !request.rules().other_writers) {
             self.knowledge.learn_from_read(request, snapshot, &head, &validators, selecting);
         }
         let current = Representation::Present(validators);
@@ -106,9 +106,7 @@ fn is_by_date(request: &Request, spelling: &Spelling) -> bool {
 fn names_older_state(rules: &GuardRules, snapshot: Option<&Snapshot>, whole: &BufferedBody) -> bool {
     let is_version = match rules.etag {
         TagSource::Version => true,
-        TagSource::Content | TagSource::Json(_) => {
-            rules.writers == Writers::Exclusive && !matches!(whole, BufferedBody::Complete(_))
-        }
+        TagSource::Content | TagSource::Json(_) => !rules.other_writers && !matches!(whole, BufferedBody::Complete(_)),
         TagSource::Upstream | TagSource::Delegate | TagSource::Header(_) => false,
     };
     is_version && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())

@@ -22,7 +22,7 @@ use crate::{
     box_future::box_future,
     core::{
         lease::field_names::FENCING_TOKEN,
-        policy::{TagSource, Writers},
+        policy::TagSource,
         precondition::{Judgement, judge},
         record::{Revision, Snapshot},
         refusal::Refusal,
@@ -183,7 +183,7 @@ impl Reads {
 
     /// A local verdict, if the record is authoritative and the same principal got the same variant before.
     fn read_from_memory(&self, request: &Request, snapshot: Option<&Snapshot>) -> Option<Answer> {
-        let may_answer = request.rules().writers == Writers::Exclusive
+        let may_answer = !request.rules().other_writers
             && !request.conditions.is_empty()
             && request.is_named_by_head()
             && !wants_upstream(&request.head.headers);

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     core::{
-        policy::{GuardRules, TagSource, Writers},
+        policy::{GuardRules, TagSource},
         precondition::{RangeCondition, range_applies},
         range::{WantedRange, wanted},
         record::Snapshot,
@@ -75,14 +75,14 @@ impl Reads {
         response: &ResponseHeader,
     ) -> Option<Box<RequestHeader>> {
         let length = content_length(response)?;
-        let is_too_large = names_bytes(request.rules()) && length > request.rules().hash_max_bytes as u64;
+        let is_too_large = names_bytes(request.rules()) && length > request.rules().max_hash_size_bytes as u64;
         let fields = &request.head.headers;
         if !is_too_large
             || request.method != Method::GET
             || response.status != StatusCode::OK
             || wanted(fields, length) == WantedRange::Whole
             // The version tag is that of a state that is about to change.
-            || request.rules().writers == Writers::Exclusive && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
+            || !request.rules().other_writers && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
         {
             return None;
         }
@@ -124,7 +124,7 @@ impl Reads {
                 !range_applies(&request.conditions, &Representation::Present(Validators { tag, modified }))
                     || request.rules().has_coarse_tags() && self.was_touched(request, snapshot).await
             }
-            (_, StatusCode::PARTIAL_CONTENT) if request.rules().writers == Writers::Exclusive => {
+            (_, StatusCode::PARTIAL_CONTENT) if !request.rules().other_writers => {
                 self.was_touched(request, snapshot).await
             }
             _ => false,

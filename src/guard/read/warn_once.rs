@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     config::Route,
-    core::policy::{GuardRules, Writers},
+    core::policy::GuardRules,
     upstream::{BufferedBody, Exchange},
 };
 
@@ -38,10 +38,10 @@ impl WarnOnce {
         if !self.is_new(&route.name, notice) {
             return;
         }
-        let tag = if rules.writers == Writers::Exclusive { "the tag of its version" } else { "no tag" };
+        let tag = if !rules.other_writers { "the tag of its version" } else { "no tag" };
         let why = match notice {
             Notice::TooLarge => {
-                "is larger than hash_max (or than the room in body_memory_total): raise that limit, or set etag to a \
+                "is larger than max_hash_size (or than the room in max_body_memory_total): raise that limit, or set etag to a \
                  source that does not need the body"
             }
             Notice::TooSlow => {
@@ -53,7 +53,7 @@ impl WarnOnce {
             }
         };
         tracing::warn!(
-            route = %route.name, hash_max_bytes = rules.hash_max_bytes, hash_wait = ?rules.hash_wait,
+            route = %route.name, max_hash_size_bytes = rules.max_hash_size_bytes, hash_wait = ?rules.hash_wait,
             "a response is relayed as it arrives, with {tag}, because its body {why}; this is logged once"
         );
     }

@@ -21,7 +21,7 @@ use crate::{
     config::Route,
     core::{
         client_address::ClientAddress,
-        policy::{Dialect, GuardRules, TagSource, Writers},
+        policy::{Dialect, GuardRules, TagSource},
         resource::ResourceKey,
     },
     downstream::relay,
@@ -102,7 +102,7 @@ impl Response {
 impl Fixture {
     /// Creates a guard with an exclusive route and these tags.
     pub(crate) async fn new(etag: TagSource) -> Self {
-        Self::with(GuardRules { etag, writers: Writers::Exclusive, ..guard() }).await
+        Self::with(GuardRules { etag, other_writers: false, ..guard() }).await
     }
 
     pub(crate) async fn with(guard: GuardRules) -> Self {

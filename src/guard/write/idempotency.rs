@@ -86,7 +86,7 @@ struct Named {
     answered: Option<StatusCode>,
     has_ended: bool,
     replay_for: Duration,
-    late_max: Duration,
+    late_write_window: Duration,
 }
 
 /// Returns the name of a write that came with a key, on a route that heeds keys.
@@ -132,7 +132,7 @@ impl Writes {
             answered: None,
             has_ended: false,
             replay_for: request.rules().idempotency_ttl,
-            late_max: request.upstream().late_max,
+            late_write_window: request.upstream().late_write_window,
         })))
     }
 }
@@ -196,7 +196,7 @@ impl Named {
     fn end(&mut self, end: End, relayed: Option<&Relayed>) {
         let ended = match (end, relayed) {
             (End::Nothing, _) => None,
-            (End::Doubt, _) => Some((None, self.late_max)),
+            (End::Doubt, _) => Some((None, self.late_write_window)),
             (End::Success(status), Some(relayed)) => {
                 let success = Success::of(status, &relayed.head.headers, whole_body(relayed));
                 Some((Some(success), self.replay_for))

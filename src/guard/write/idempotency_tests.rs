@@ -14,7 +14,7 @@ fn begun(replays: &Arc<Replays>) -> KeyedWrite {
         answered: None,
         has_ended: false,
         replay_for: Duration::from_secs(600),
-        late_max: Duration::from_secs(600),
+        late_write_window: Duration::from_secs(600),
     }))
 }
 

@@ -189,14 +189,14 @@ impl Writes {
         let upstream = request.upstream();
         let Ok(whole) = read_whole(
             &mut exchange,
-            request.rules().hash_max_bytes,
+            request.rules().max_hash_size_bytes,
             upstream.timeout,
             self.bodies.budget_for(MemoryUse::Response),
         )
         .await
         else {
             claim.settle(outcome, None).await;
-            return Err(refusals::of_lost_response(status.as_u16(), outcome, upstream.late_max).into());
+            return Err(refusals::of_lost_response(status.as_u16(), outcome, upstream.late_write_window).into());
         };
         let may_learn = outcome == Outcome::Applied && matches!(whole, BufferedBody::Complete(_));
         let learned = if may_learn { self.new_state(request, exchange.head(), body).await } else { None };

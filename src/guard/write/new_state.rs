@@ -10,7 +10,7 @@ use crate::{
     core::{
         bare_tags::ShortName,
         entity_tag::EntityTag,
-        policy::{OnWrite, TagAfterWrite, TagSource, Writers},
+        policy::{OnWrite, TagAfterWrite, TagSource},
         record::Known,
         validators::{Modified, Representation, Validators},
     },
@@ -56,7 +56,7 @@ impl NewState {
     pub(crate) fn to_keep(&self, request: &Request) -> Option<Known> {
         let known = || Known { variant: request.sender.variant, representation: self.representation.clone() };
         let is_present = self.representation != Representation::Absent;
-        (self.may_keep && is_present && request.rules().writers == Writers::Exclusive).then(known)
+        (self.may_keep && is_present && !request.rules().other_writers).then(known)
     }
 }
 

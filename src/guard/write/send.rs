@@ -46,7 +46,7 @@ impl Writes {
             Failure::Abandoned { .. } => Outcome::Doubt,
         };
         claim.settle(outcome, None).await;
-        Err(refusals::of_write(failure, upstream.late_max))
+        Err(refusals::of_write(failure, upstream.late_write_window))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Other resources that a write changes: those that its route lists (`touches`), and those that its response names (RFC
+//! Other resources that a write changes: those that its route lists (`also_changes`), and those that its response names (RFC
 //! 9111 section 4.4).
 //!
 //! # Design
@@ -72,7 +72,7 @@ impl Related {
         let Ok(path) = normalize(path, PathParameters::Keep) else { return Vec::new() };
         let host = host(request);
         let Some(found) = self.table.find(host, &path) else { return Vec::new() };
-        let paths = request.rules().touches.iter().filter_map(|template| template.path(&found.captures));
+        let paths = request.rules().also_changes.iter().filter_map(|template| template.path(&found.captures));
         let keys = paths.filter_map(|path| self.key(host, path.as_str().as_bytes(), &request.head.headers));
         others(request, keys)
     }
@@ -94,7 +94,7 @@ impl Related {
 impl Writes {
     /// Returns the resources that the route lists as touched by the write.
     pub(crate) fn touched(&self, request: &Request) -> Vec<ResourceKey> {
-        if request.rules().touches.is_empty() { Vec::new() } else { self.related.touched(request) }
+        if request.rules().also_changes.is_empty() { Vec::new() } else { self.related.touched(request) }
     }
 
     /// Marks the touched resources, and ties these marks to the claim. If that fails, nothing is sent.

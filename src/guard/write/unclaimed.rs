@@ -66,7 +66,9 @@ impl Writes {
                 self.bodies.budget_for(MemoryUse::Response),
             )
             .await;
-            read.map_err(|_failure| refusals::of_lost_response(status.as_u16(), outcome, request.upstream().late_max))?
+            read.map_err(|_failure| {
+                refusals::of_lost_response(status.as_u16(), outcome, request.upstream().late_write_window)
+            })?
         } else {
             BufferedBody::unread()
         };

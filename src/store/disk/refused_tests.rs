@@ -92,8 +92,11 @@ async fn what_was_forgotten_while_the_disk_failed_leaves_the_file_later() {
     let now = store.now().await.unwrap();
     put(&store, "a", leased(now)).await.unwrap();
     let held = lease(&store, "a").await.unwrap();
-    let forgettable =
-        crate::core::lease::Lease { term: crate::core::lease::Term::Released(now), remember: Duration::ZERO, ..held };
+    let forgettable = crate::core::lease::Lease {
+        term: crate::core::lease::Term::Released(now),
+        remember_time: Duration::ZERO,
+        ..held
+    };
     put(&store, "a", Record { lease: Some(forgettable), ..free() }).await.unwrap();
     assert_eq!(on_disk(&disk), ["a"]);
     disk.platter().power = Some(0);

@@ -175,7 +175,7 @@ pub(super) fn leased(now: StoreTime) -> Record {
         granted: now,
         holder: None,
         principal: None,
-        remember: Duration::from_secs(600),
+        remember_time: Duration::from_secs(600),
         guards: LeaseGuards::Write,
         target: TargetName::default(),
     };

@@ -24,7 +24,7 @@ pub(super) struct WrittenLease {
     holder: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     principal: Option<String>,
-    remember_ms: u64,
+    remember_time_ms: u64,
     guards: WrittenGuards,
     target: String,
 }
@@ -63,7 +63,7 @@ impl WrittenLease {
             granted_ms: since(base, lease.granted),
             holder: lease.holder.as_ref().map(|holder| holder.as_str().to_owned()),
             principal: lease.principal.map(hex),
-            remember_ms: milliseconds(lease.remember),
+            remember_time_ms: milliseconds(lease.remember_time),
             guards: match lease.guards {
                 LeaseGuards::Write => WrittenGuards::Write,
                 LeaseGuards::ReadAndWrite => WrittenGuards::ReadAndWrite,
@@ -90,7 +90,7 @@ impl WrittenLease {
             granted: moment(base, self.granted_ms),
             holder: holder.transpose()?,
             principal: self.principal.as_deref().map(name).transpose()?,
-            remember: Duration::from_millis(self.remember_ms),
+            remember_time: Duration::from_millis(self.remember_time_ms),
             guards: match self.guards {
                 WrittenGuards::Write => LeaseGuards::Write,
                 WrittenGuards::ReadAndWrite => LeaseGuards::ReadAndWrite,

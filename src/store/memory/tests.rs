@@ -59,7 +59,7 @@ fn idle() -> Record {
 
 fn claimed() -> Record {
     let deadline = StoreTime::from_milliseconds(u64::MAX);
-    let mark = Mark { owner: 1, nonce: 1, deadline, late_max: Duration::ZERO, leaves_lease: false };
+    let mark = Mark { owner: 1, nonce: 1, deadline, late_write_window: Duration::ZERO, leaves_lease: false };
     Record { claim: Some(mark), ..idle() }
 }
 
@@ -70,7 +70,7 @@ fn in_doubt(until: u64) -> Record {
 
 fn mark() -> Mark {
     let deadline = StoreTime::from_milliseconds(u64::MAX);
-    Mark { owner: 1, nonce: 1, deadline, late_max: Duration::ZERO, leaves_lease: false }
+    Mark { owner: 1, nonce: 1, deadline, late_write_window: Duration::ZERO, leaves_lease: false }
 }
 
 /// Makes a write that is marked and has this outcome. Returns the state before its mark.
@@ -272,7 +272,7 @@ fn leased(until: Option<u64>) -> Record {
         granted: StoreTime::default(),
         holder: None,
         principal: None,
-        remember: Duration::from_millis(100),
+        remember_time: Duration::from_millis(100),
         guards: LeaseGuards::Write,
         target: TargetName::default(),
     };

@@ -71,8 +71,13 @@ mod tests {
     #[test]
     fn all_that_grows_with_a_record_weighs() {
         let (key, plain) = (ResourceKey::from_text("a"), Record::absent(Revision(0)));
-        let mark =
-            Mark { owner: 1, nonce: 1, deadline: StoreTime::default(), late_max: Duration::ZERO, leaves_lease: false };
+        let mark = Mark {
+            owner: 1,
+            nonce: 1,
+            deadline: StoreTime::default(),
+            late_write_window: Duration::ZERO,
+            leaves_lease: false,
+        };
         let tag = EntityTag::strong("t".repeat(1_000)).ok();
         let representation = Representation::Present(Validators { tag, modified: None });
         let listed = Listed { target: ShortName(1), current: None, earlier: vec![ShortName(2); 16] };

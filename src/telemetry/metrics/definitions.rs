@@ -222,7 +222,7 @@ pub const BODY_BYTES: Metric = metric(
     Kind::Gauge,
     "By",
     &[PLACE],
-    "What bodies take of body_memory_total and of spool_total",
+    "What bodies take of max_body_memory_total and of max_spool_size",
 );
 /// The number of connections that were closed because of their clients' behaviour.
 pub const CONNECTIONS_REFUSED: Metric = metric(

@@ -120,7 +120,7 @@ async fn trailers_end_the_response() {
     assert_eq!(connections.load(Ordering::Relaxed), 1);
 }
 
-/// To give up a write means to close its connection: `late_max` counts from there.
+/// To give up a write means to close its connection: `late_write_window` counts from there.
 #[tokio::test]
 async fn an_exchange_that_is_given_up_closes_its_connection() {
     let (listener, name) = listen().await;

@@ -81,7 +81,7 @@ async fn ifmatch(ground: &Ground) -> Server {
     let setup = Proxy::to(ground.backend.addr());
     let configuration = match ground.spool() {
         // By default bodies of 1 MiB stay in memory, and nginx takes no larger ones.
-        Some(spool) => setup.server("body_memory = \"64KiB\"").configuration().replace("{spool}", &spool),
+        Some(spool) => setup.server("max_body_memory = \"64KiB\"").configuration().replace("{spool}", &spool),
         None => setup.configuration(),
     };
     let proxy = Proxy::start_with(&(configuration + &tables), &[("RUST_LOG", "off")]).await;

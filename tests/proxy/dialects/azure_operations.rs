@@ -164,7 +164,7 @@ async fn a_tag_of_the_backends_own_is_its_last_fence() {
 #[tokio::test]
 async fn the_whole_is_never_sent_for_a_part() {
     let backend = Backend::start().await;
-    let proxy = blobs(&backend).route("hash_max = \"1KiB\"").start().await;
+    let proxy = blobs(&backend).route("max_hash_size = \"1KiB\"").start().await;
     let addr = proxy.addr();
     let part = async |target: &str, range: &str| send(addr, "GET", target, &[("x-ms-range", range)], "").await;
     // The backend knows no parts.

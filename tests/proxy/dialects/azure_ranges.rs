@@ -23,7 +23,7 @@ fn with_ranges(request: &Request) -> Answer {
 async fn a_part_is_served_when_the_write_in_flight_is_over() {
     let backend = Backend::start().await;
     backend.always("GET", BLOB, with_ranges);
-    let proxy = Proxy::to(backend.addr()).route(&format!("{BLOBS}\nhash_max = \"1KiB\"")).start().await;
+    let proxy = Proxy::to(backend.addr()).route(&format!("{BLOBS}\nmax_hash_size = \"1KiB\"")).start().await;
     let (addr, held) = (proxy.addr(), backend.hold("PUT", BLOB));
     let writer = tokio::spawn(async move { put_blob(addr, BLOB, &[], "new").await });
     let write = held.arrived().await;

@@ -181,7 +181,7 @@ async fn refusals_are_errors_of_s3_and_what_is_refused_is_not_sent() {
 /// A part of an upload has a tag too, perhaps the one that the object had once. It is no tag of the object.
 #[tokio::test]
 async fn the_tag_of_an_uploaded_part_lets_no_write_pass() {
-    let (backend, proxy, stale) = scene("writers = \"exclusive\"").await;
+    let (backend, proxy, stale) = scene("other_writers = false").await;
     let (addr, object, part) = (proxy.addr(), "/bucket/object", "/bucket/object?partNumber=1&uploadId=a");
     assert_eq!(put(addr, object, &[("If-Match", &stale)], "two").await.status, 204);
     backend.once("PUT", part, Answer::status(200).header("ETag", &stale));

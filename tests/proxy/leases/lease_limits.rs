@@ -27,7 +27,7 @@ async fn try_acquire(addr: SocketAddr, client: &str, target: &str, duration: &st
 
 #[tokio::test]
 async fn renewals_do_not_go_on_for_ever() {
-    let limits = "lease.hold_max = \"2s\"\nlease.max = \"2s\"\nlease.default = \"2s\"";
+    let limits = "lease.max_hold_time = \"2s\"\nlease.max = \"2s\"\nlease.default = \"2s\"";
     let (_backend, proxy) = start(|setup| setup.route(limits)).await;
     let grant = acquire(proxy.addr(), "/a", "1").await;
     let end = Instant::now() + DEADLINE;

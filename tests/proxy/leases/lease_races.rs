@@ -92,7 +92,7 @@ async fn a_grant_waits_for_the_write_of_a_lease_that_ran_out() {
 /// The same for a write whose outcome nobody knows (rule 3).
 #[tokio::test]
 async fn nobody_is_granted_a_lease_beside_a_doubt() {
-    let (backend, proxy) = start(|setup| setup.upstream("late_max = \"3s\"")).await;
+    let (backend, proxy) = start(|setup| setup.upstream("late_write_window = \"3s\"")).await;
     let addr = proxy.addr();
     let grant = acquire(addr, DOC, "2").await;
     let (writer, write) = begin_put(&backend, addr, Some(&grant.id)).await;

@@ -83,7 +83,7 @@ async fn what_goes_wrong_is_told_by_text_and_exit_code() {
 async fn records_are_shown_and_forgotten() {
     let backend = Backend::start().await;
     backend.put("/doc", "one");
-    let setup = Proxy::to(backend.addr()).route("etag = \"version\"\nwriters = \"exclusive\"");
+    let setup = Proxy::to(backend.addr()).route("etag = \"version\"\nother_writers = false");
     let (proxy, admin) = start(&setup).await;
     let (addr, url) = (proxy.addr(), format!("http://{admin}"));
     for arguments in [["forget", "backend:/doc"], ["forget", "--prefix=backend:"]] {

@@ -210,14 +210,14 @@ async fn outcomes_and_hot_resources_are_counted() {
 #[tokio::test]
 async fn the_configuration_is_shown_with_its_defaults() {
     let backend = Backend::start().await;
-    let (_proxy, admin) = start(&Proxy::to(backend.addr()).route("hash_max = \"2MiB\"")).await;
+    let (_proxy, admin) = start(&Proxy::to(backend.addr()).route("max_hash_size = \"2MiB\"")).await;
     let config = ask(admin, "/config").await;
-    assert_eq!(config["server"]["body_max"], "1GiB");
+    assert_eq!(config["server"]["max_body_size"], "1GiB");
     assert_eq!(config["upstreams"]["backend"]["servers"], json!([backend.addr().to_string()]));
     assert_eq!(config["store"]["kind"], "memory");
     let route = &config["routes"][0];
     assert_eq!(
-        (&route["hash_max"], &route["etag"], &route["key"]),
+        (&route["max_hash_size"], &route["etag"], &route["key"]),
         (&json!("2MiB"), &json!("content"), &json!("{path}"))
     );
     assert_eq!(ask(admin, "/routes").await["routes"][0], *route);

@@ -124,7 +124,7 @@ async fn no_answer_and_no_line_tells_a_lease_id() {
 #[tokio::test]
 async fn a_record_is_shown_with_all_that_is_known_of_its_resource() {
     let backend = Backend::start().await;
-    let (proxy, admin) = start(&without_end(&backend).route("etag = \"version\"\nwriters = \"exclusive\"")).await;
+    let (proxy, admin) = start(&without_end(&backend).route("etag = \"version\"\nother_writers = false")).await;
     let addr = proxy.addr();
     let grant = acquire(addr, "/doc", "60").await;
     assert_eq!(put_with(addr, "/doc", &grant.id, "one").await.status, 201);
@@ -146,11 +146,11 @@ async fn a_record_is_shown_with_all_that_is_known_of_its_resource() {
     assert_eq!(writer.await.unwrap().status, 204);
 }
 
-/// A write that broke off: its resource is in doubt for `late_max`.
+/// A write that broke off: its resource is in doubt for `late_write_window`.
 #[tokio::test]
 async fn a_doubt_is_shown_until_it_is_over() {
     let backend = Backend::start().await;
-    let (proxy, admin) = start(&Proxy::to(backend.addr()).upstream("late_max = \"60s\"")).await;
+    let (proxy, admin) = start(&Proxy::to(backend.addr()).upstream("late_write_window = \"60s\"")).await;
     let addr = proxy.addr();
     let held = backend.hold("PUT", "/doc");
     let writer = tokio::spawn(async move { send(addr, "PUT", "/doc", &[("If-None-Match", "*")], "x").await });
@@ -172,12 +172,12 @@ async fn a_doubt_is_shown_until_it_is_over() {
     assert_eq!(ask(admin, "/doubts").await["doubts"][0]["key"], "backend:/doc", "it is not broken");
 }
 
-/// Somebody has edited the backend by hand, which `writers = "exclusive"` rules out: the tags of before must die.
+/// Somebody has edited the backend by hand, which `other_writers = false` rules out: the tags of before must die.
 #[tokio::test]
 async fn what_is_forgotten_is_asked_for_again() {
     let backend = Backend::start().await;
     backend.put("/doc", "one");
-    let setup = Proxy::to(backend.addr()).route("etag = \"version\"\nwriters = \"exclusive\"");
+    let setup = Proxy::to(backend.addr()).route("etag = \"version\"\nother_writers = false");
     let (proxy, admin) = start(&setup).await;
     let addr = proxy.addr();
     let tag = get(addr, "/doc").await.etag();
@@ -199,7 +199,7 @@ async fn what_is_forgotten_is_asked_for_again() {
 #[tokio::test]
 async fn a_prefix_is_forgotten_with_what_was_only_read() {
     let backend = Backend::start().await;
-    let setup = Proxy::to(backend.addr()).route("etag = \"version\"\nwriters = \"exclusive\"");
+    let setup = Proxy::to(backend.addr()).route("etag = \"version\"\nother_writers = false");
     let (proxy, admin) = start(&setup).await;
     let addr = proxy.addr();
     backend.put("/docs/read", "one");

@@ -192,9 +192,9 @@ async fn no_update_is_lost_while_a_server_is_lost_under_load() {
     let shared = Nginx::start().await;
     // Two servers of the same data: a relay that can be cut off, and the backend itself.
     let relay = Relay::to(shared.addr()).await;
-    let upstream = "late_max = \"50ms\"\nconnect_timeout = \"500ms\"";
+    let upstream = "late_write_window = \"50ms\"\nconnect_timeout = \"500ms\"";
     // nginx sends the body after the head: a busy machine must not cost a response its tag.
-    let guarded = "writers = \"shared\"\nhash_wait = \"10s\"";
+    let guarded = "other_writers = true\nhash_wait = \"10s\"";
     let proxy = Proxy::start(&configuration(&[relay.addr, shared.addr()], upstream, guarded)).await;
     let targets = Arc::new(targets("/guarded", TARGETS));
     for target in targets.iter() {

@@ -25,7 +25,8 @@ const A_WHILE: Duration = Duration::from_millis(200);
 
 /// The file of a proxy with one route for every path, which has these lines.
 fn file(backend: &Backend, route: &str) -> String {
-    let setup = Proxy::to(backend.addr()).server("control_socket = \"{control}\"").upstream("late_max = \"1s\"");
+    let setup =
+        Proxy::to(backend.addr()).server("control_socket = \"{control}\"").upstream("late_write_window = \"1s\"");
     setup.route(route).configuration()
 }
 
@@ -101,11 +102,11 @@ async fn a_hangup_reloads_and_tells_the_log_what_has_changed() {
 #[tokio::test]
 async fn a_bad_file_is_refused_with_all_its_problems_and_the_old_one_stays() {
     let (backend, proxy) = start(GUARDED).await;
-    proxy.rewrite(&file(&backend, "policy = \"optimist\"\nhash_max = \"1\""));
+    proxy.rewrite(&file(&backend, "policy = \"optimist\"\nmax_hash_size = \"1\""));
     let reload = proxy.reload(&["--force"]).await;
     refused(&reload, 78, "policy cannot be \"optimist\"");
-    assert!(reload.said.contains("hash_max is \"1\"") && reload.said.contains("2 problems"), "{reload:?}");
-    until("the log to have it too", || proxy.log().contains("hash_max is \"1\"")).await;
+    assert!(reload.said.contains("max_hash_size is \"1\"") && reload.said.contains("2 problems"), "{reload:?}");
+    until("the log to have it too", || proxy.log().contains("max_hash_size is \"1\"")).await;
     put(proxy.addr(), "/doc", &[], "two").await.refused(428, "precondition-required");
 }
 
@@ -165,7 +166,7 @@ async fn another_key_comes_when_the_writes_under_the_old_one_have_settled() {
     assert_eq!(backend.content("/doc").as_deref(), Some("first"));
 }
 
-/// A write whose connection was lost may be applied until `late_max` is over, whether it was marked or not.
+/// A write whose connection was lost may be applied until `late_write_window` is over, whether it was marked or not.
 #[tokio::test]
 async fn a_doubt_holds_up_the_change_until_it_is_over() {
     for (before, after) in [(OPEN, GUARDED), (GUARDED, OTHER_KEY)] {
@@ -190,7 +191,7 @@ async fn a_doubt_holds_up_the_change_until_it_is_over() {
 #[tokio::test]
 async fn a_doubt_on_a_route_that_is_gone_holds_up_the_one_that_takes_its_place() {
     let backend = Backend::start().await;
-    let file = |route| file(&backend, route).replace("late_max = \"1s\"", "late_max = \"3s\"");
+    let file = |route| file(&backend, route).replace("late_write_window = \"1s\"", "late_write_window = \"3s\"");
     let proxy = Arc::new(Proxy::start(&file(OPEN)).await);
     let first = backend.hold("PUT", "/doc");
     let writer = put_later(&proxy, "/doc", None, "lost");
@@ -293,14 +294,14 @@ async fn whoever_waits_for_a_lease_is_answered_when_the_rules_change_or_the_proc
 /// A tag from before would match a record that knows nothing of what happened meanwhile.
 #[tokio::test]
 async fn memory_that_missed_writes_is_not_believed() {
-    const EXCLUSIVE: &str = "policy = \"optimistic\"\nwriters = \"exclusive\"";
+    const EXCLUSIVE: &str = "policy = \"optimistic\"\nother_writers = false";
     let (backend, proxy) = start(EXCLUSIVE).await;
     let tag = get(proxy.addr(), "/doc").await.etag();
     proxy.rewrite(&file(&backend, OPEN));
     done(&proxy.reload(&[]).await, "routes changed: all");
     assert_eq!(put(proxy.addr(), "/doc", &[], "unseen").await.status, 204);
     proxy.rewrite(&file(&backend, EXCLUSIVE));
-    refused(&proxy.reload(&[]).await, 1, "routes all: writers = \"exclusive\" would trust");
+    refused(&proxy.reload(&[]).await, 1, "routes all: other_writers = false would trust");
     proxy.rewrite(&file(&backend, GUARDED));
     done(&proxy.reload(&[]).await, "routes changed: all");
     put_if_match(proxy.addr(), "/doc", &tag, "lost update").await.refused(412, "precondition-failed");

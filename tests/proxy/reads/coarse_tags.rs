@@ -23,10 +23,10 @@ fn dated(number: usize, date: &str) -> String {
 /// The sources of tags, before a backend that has one tag for all states.
 const SOURCES: [&str; 5] = [
     "etag = \"json:/updated_at\"",
-    "etag = \"json:/updated_at\"\nwriters = \"exclusive\"",
+    "etag = \"json:/updated_at\"\nother_writers = false",
     "etag = \"header:X-Tag\"",
     "etag = \"upstream\"",
-    "etag = \"upstream\"\nwriters = \"exclusive\"\non_write = \"probe\"",
+    "etag = \"upstream\"\nother_writers = false\non_write = \"probe\"",
 ];
 
 /// A backend that has one tag for all states, in its texts and in its fields, and keeps one of them at `/doc`.
@@ -74,7 +74,7 @@ async fn of_two_writes_with_one_tag_one_passes() {
 /// nginx makes a tag of the second and the size.
 #[tokio::test]
 async fn of_two_writes_within_a_second_one_passes_before_nginx() {
-    for mode in ["", "on_write = \"probe\"", "writers = \"exclusive\""] {
+    for mode in ["", "on_write = \"probe\"", "other_writers = false"] {
         let nginx = Nginx::with_etags().await;
         let proxy = Proxy::to(nginx.addr()).route("etag = \"upstream\"").route(mode).start().await;
         let addr = proxy.addr();
@@ -92,8 +92,8 @@ async fn of_two_writes_within_a_second_one_passes_before_nginx() {
 /// A tag that comes back after another one was between: it is not enough to look at the state before.
 #[tokio::test]
 async fn a_tag_that_comes_back_is_that_of_another_state() {
-    for writers in ["shared", "exclusive"] {
-        let source = format!("etag = \"json:/updated_at\"\nwriters = \"{writers}\"");
+    for other_writers in [true, false] {
+        let source = format!("etag = \"json:/updated_at\"\nother_writers = {other_writers}");
         let (_backend, proxy) = start(&source, |setup| setup).await;
         let addr = proxy.addr();
         let first = get(addr, "/doc").await.etag();
@@ -116,7 +116,7 @@ async fn a_tag_that_comes_back_is_that_of_another_state() {
 #[tokio::test]
 async fn a_tag_ends_with_whatever_may_have_changed_the_state() {
     Box::pin(for_each(async |source| {
-        let lines = |setup: Setup| setup.upstream("late_max = \"100ms\"").route("require = \"never\"");
+        let lines = |setup: Setup| setup.upstream("late_write_window = \"100ms\"").route("require = \"never\"");
         let (backend, proxy) = start(source, lines).await;
         let addr = proxy.addr();
         let read = async || get(addr, "/doc").await.etag();

@@ -12,7 +12,7 @@ use crate::support::{
     scene::all_at_once,
 };
 
-const WRITERS: [&str; 2] = ["shared", "exclusive"];
+const OTHER_WRITERS: [bool; 2] = [true, false];
 
 /// What the log says of it, once a route.
 const WARNING: &str = "two reads gave different tags although no write came between";
@@ -44,8 +44,9 @@ impl Clock {
         Self { backend, title }
     }
 
-    async fn proxy(&self, writers: &str, route: &str) -> Proxy {
-        let setup = Proxy::to(self.backend.addr()).route(&format!("writers = \"{writers}\"\nhash_wait = \"10s\""));
+    async fn proxy(&self, other_writers: bool, route: &str) -> Proxy {
+        let setup =
+            Proxy::to(self.backend.addr()).route(&format!("other_writers = {other_writers}\nhash_wait = \"10s\""));
         setup.route(route).start().await
     }
 }
@@ -57,10 +58,10 @@ fn warnings(proxy: &Proxy) -> usize {
 /// The log is another process's, but a line of it is written before the answer to the read is.
 #[tokio::test]
 async fn p23_tags_that_change_without_a_write_are_told_of_once_a_route() {
-    all_at_once(WRITERS.map(|writers| {
-        (writers.to_owned(), async move {
+    all_at_once(OTHER_WRITERS.map(|other_writers| {
+        (format!("other_writers = {other_writers}"), async move {
             let clock = Clock::start().await;
-            let proxy = clock.proxy(writers, "").await;
+            let proxy = clock.proxy(other_writers, "").await;
             let mut tags = Vec::new();
             for target in ["/a", "/b", "/a", "/a", "/a", "/b", "/b", "/b"] {
                 tags.push(get(proxy.addr(), target).await.etag());
@@ -80,16 +81,16 @@ async fn p23_tags_that_change_without_a_write_are_told_of_once_a_route() {
 /// Where others write, one change may be theirs; and a write of ours always is one.
 #[tokio::test]
 async fn p23_a_tag_that_changes_for_a_reason_is_not_told_of() {
-    all_at_once(WRITERS.map(|writers| {
-        (writers.to_owned(), async move {
+    all_at_once(OTHER_WRITERS.map(|other_writers| {
+        (format!("other_writers = {other_writers}"), async move {
             let backend = Backend::start().await;
             backend.put("/doc", "one");
-            let route = format!("writers = \"{writers}\"\nhash_wait = \"10s\"");
+            let route = format!("other_writers = {other_writers}\nhash_wait = \"10s\"");
             let proxy = Proxy::to(backend.addr()).route(&route).start().await;
             for body in ["two", "three", "four", "five"] {
                 let tag = get(proxy.addr(), "/doc").await.etag();
                 assert_eq!(put_if_match(proxy.addr(), "/doc", &tag, body).await.status, 204);
-                if writers == "shared" {
+                if other_writers {
                     get(proxy.addr(), "/doc").await;
                     backend.put("/doc", format!("{body} again"));
                     get(proxy.addr(), "/doc").await;
@@ -104,11 +105,11 @@ async fn p23_a_tag_that_changes_for_a_reason_is_not_told_of() {
 
 #[tokio::test]
 async fn p23_members_that_are_left_out_do_not_change_the_tag() {
-    all_at_once(WRITERS.map(|writers| {
-        (writers.to_owned(), async move {
+    all_at_once(OTHER_WRITERS.map(|other_writers| {
+        (format!("other_writers = {other_writers}"), async move {
             let clock = Clock::start().await;
             let left_out = "ignore_json = [\"/generated_at\", \"/meta/took\"]\netag_after_write = \"always\"";
-            let proxy = clock.proxy(writers, left_out).await;
+            let proxy = clock.proxy(other_writers, left_out).await;
             let addr = proxy.addr();
             let tag = get(addr, "/doc").await.etag();
             for method in ["GET", "HEAD", "GET"] {
@@ -143,7 +144,7 @@ async fn p23_other_bodies_have_the_tag_of_their_bytes() {
 async fn p23_a_body_whose_tag_leaves_something_out_is_sent_whole() {
     for route in ["ignore_json = [\"/generated_at\", \"/meta/took\"]", "etag = \"json:/title\""] {
         let clock = Clock::start().await;
-        let proxy = clock.proxy("exclusive", route).await;
+        let proxy = clock.proxy(false, route).await;
         let tag = get(proxy.addr(), "/doc").await.etag();
         let read = send(proxy.addr(), "GET", "/doc", &[("Range", "bytes=0-1"), ("If-Range", &tag)], "").await;
         assert_eq!((read.status, read.etag()), (200, tag), "{route}");

@@ -131,7 +131,7 @@ async fn tests_of_caches_lose_nothing_to_the_proxy_but_what_is_named_here() {
     let without = suite.passing(suite.addr).await;
     let (delegate, upstream, content) = tokio::join!(
         judge(&suite, &without, "etag = \"delegate\""),
-        judge(&suite, &without, "etag = \"upstream\"\nwriters = \"exclusive\""),
+        judge(&suite, &without, "etag = \"upstream\"\nother_writers = false"),
         judge(&suite, &without, "etag = \"content\""),
     );
     assert_only(&delegate.lost, &[]);

@@ -51,13 +51,13 @@ fn setup(backend: &Backend, lines: &str) -> Setup {
 async fn p22_a_large_body_is_sent_on_and_the_log_says_once_what_to_configure() {
     for source in [CONTENT, CONTENT_EXCLUSIVE] {
         let (backend, setup) = source.start("/doc", &"x".repeat(2000)).await;
-        let proxy = setup.route("hash_max = \"1KiB\"").start().await;
+        let proxy = setup.route("max_hash_size = \"1KiB\"").start().await;
         for _ in 0..3 {
             let read = get(proxy.addr(), "/doc").await;
             assert_eq!((read.status, read.body.len()), (200, 2000), "{source}");
             assert_eq!(read.header("etag").is_some(), source == CONTENT_EXCLUSIVE, "{source}: the version's, or none");
         }
-        assert_eq!(told(&proxy, "than hash_max"), 1, "{source}: {}", proxy.log());
+        assert_eq!(told(&proxy, "than max_hash_size"), 1, "{source}: {}", proxy.log());
         let (mut client, mut held) = begin(&backend, proxy.addr(), &[]).await;
         assert_first_bytes_pass(&mut client, &mut held, KNOWN, &"x".repeat(HALF)).await;
     }
@@ -88,7 +88,7 @@ async fn p22_events_trailers_and_parts_are_never_held_back() {
         ("HTTP/1.1 200 OK\r\nTrailer: X-Sum", "begin"),
         ("HTTP/1.1 206 Part\r\nContent-Range: bytes 0-99/100", "begin"),
     ];
-    for lines in ["", "writers = \"exclusive\""] {
+    for lines in ["", "other_writers = false"] {
         let proxy = setup(&backend, lines).route(NEVER).start().await;
         for (head, first) in heads {
             let first = format!("{:x}\r\n{first}\r\n", first.len());
@@ -106,7 +106,7 @@ async fn p22_events_trailers_and_parts_are_never_held_back() {
 async fn p22_the_first_byte_is_not_held_back_where_tags_are_not_made_of_bodies() {
     for source in [source::UPSTREAM, source::UPSTREAM_EXCLUSIVE, source::VERSION] {
         let (backend, setup) = source.start("/doc", "one").await;
-        let proxy = setup.route("hash_max = \"1MiB\"").start().await;
+        let proxy = setup.route("max_hash_size = \"1MiB\"").start().await;
         let (mut client, mut held) = begin(&backend, proxy.addr(), &[]).await;
         assert_first_bytes_pass(&mut client, &mut held, KNOWN, &"x".repeat(HALF)).await;
         assert_eq!(proxy.log().matches("this is logged once").count(), 0, "{source}");
@@ -152,7 +152,7 @@ async fn p22_memory_stays_flat_while_many_download() {
     let nginx = Nginx::start().await;
     let file = std::fs::File::create(nginx.root().join("large")).expect("a file");
     file.set_len((mebibytes as u64) << 20).expect("a sparse file");
-    let route = "etag = \"content\"\nwriters = \"exclusive\"";
+    let route = "etag = \"content\"\nother_writers = false";
     let proxy = Proxy::to(nginx.addr()).route(route).start().await;
     let addr = proxy.addr();
     download(addr, "/large", mebibytes << 20).await;

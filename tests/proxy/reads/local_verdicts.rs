@@ -1,4 +1,4 @@
-//! `writers = "exclusive"`: what is answered from memory, to whom, and what always goes to the backend.
+//! `other_writers = false`: what is answered from memory, to whom, and what always goes to the backend.
 
 use std::net::SocketAddr;
 

@@ -13,9 +13,9 @@ use crate::support::{
 };
 
 const TEXT: &str = "0123456789";
-/// Larger than `hash_max` below.
+/// Larger than `max_hash_size` below.
 const LARGE: usize = 3000;
-const SMALL_HASH: &str = "hash_max = \"1KiB\"";
+const SMALL_HASH: &str = "max_hash_size = \"1KiB\"";
 
 async fn read(addr: SocketAddr, method: &str, fields: &[(&str, &str)]) -> Response {
     send(addr, method, "/doc", fields, "").await
@@ -238,9 +238,9 @@ async fn p17_curl_reads_parts_and_resumes_downloads() {
     let text = (0..400).map(|number| format!("line {number}")).collect::<Vec<_>>().join("\n");
     let setups = [
         ("content", ""),
-        ("content, too large", "hash_max = \"1KiB\""),
-        ("version, too large", "hash_max = \"1KiB\"\nwriters = \"exclusive\""),
-        ("version", "etag = \"version\"\nwriters = \"exclusive\""),
+        ("content, too large", "max_hash_size = \"1KiB\""),
+        ("version, too large", "max_hash_size = \"1KiB\"\nother_writers = false"),
+        ("version", "etag = \"version\"\nother_writers = false"),
     ];
     for (name, lines) in setups {
         let nginx = Nginx::with("etag off;").await;

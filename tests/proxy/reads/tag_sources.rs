@@ -9,22 +9,22 @@ use crate::support::{
     source::{CONTENT, Source, UPSTREAM, UPSTREAM_EXCLUSIVE},
 };
 
-const WRITERS: [&str; 2] = ["shared", "exclusive"];
+const OTHER_WRITERS: [bool; 2] = [true, false];
 
 /// A backend with this JSON text at `/doc`, and a route that takes its tags from there.
-async fn json(pointer: &str, writers: &str, text: &str) -> (Backend, Proxy) {
+async fn json(pointer: &str, other_writers: bool, text: &str) -> (Backend, Proxy) {
     let backend = Backend::start().await;
     backend.put("/doc", text);
-    let route = format!("etag = \"json:{pointer}\"\nwriters = \"{writers}\"\nhash_wait = \"10s\"");
+    let route = format!("etag = \"json:{pointer}\"\nother_writers = {other_writers}\nhash_wait = \"10s\"");
     let proxy = Proxy::to(backend.addr()).route(&route).start().await;
     (backend, proxy)
 }
 
 #[tokio::test]
 async fn p23_a_field_of_a_json_text_is_the_tag() {
-    all_at_once(WRITERS.map(|writers| {
-        (writers.to_owned(), async move {
-            let (backend, proxy) = json("/meta/version", writers, r#"{"seen": 1, "meta": {"version": 7}}"#).await;
+    all_at_once(OTHER_WRITERS.map(|other_writers| {
+        (format!("other_writers = {other_writers}"), async move {
+            let (backend, proxy) = json("/meta/version", other_writers, r#"{"seen": 1, "meta": {"version": 7}}"#).await;
             let addr = proxy.addr();
             assert_eq!(get(addr, "/doc").await.etag(), "\"7\"");
             assert_eq!(send(addr, "HEAD", "/doc", &[], "").await.etag(), "\"7\"", "HEAD and GET agree");
@@ -49,7 +49,7 @@ async fn the_usual_fields_make_useful_tags() {
         ("_etag", r#""\"0000d826-0000-0700\"""#, "\"0000d826-0000-0700\""),
         ("version", "12345678901234567890123", "\"12345678901234567890123\""),
     ] {
-        let (_backend, proxy) = json(&format!("/{field}"), "shared", &format!("{{\"{field}\": {value}}}")).await;
+        let (_backend, proxy) = json(&format!("/{field}"), true, &format!("{{\"{field}\": {value}}}")).await;
         assert_eq!(get(proxy.addr(), "/doc").await.etag(), tag, "{field}");
         let written = put_if_match(proxy.addr(), "/doc", tag, format!("{{\"{field}\": 1}}")).await;
         assert_eq!((written.status, written.etag()), (204, "\"1\"".to_owned()), "{field}");
@@ -59,9 +59,9 @@ async fn the_usual_fields_make_useful_tags() {
 /// Without the field there is no tag: a write that names one is refused, not let through.
 #[tokio::test]
 async fn a_text_without_the_field_has_no_tag() {
-    all_at_once(WRITERS.map(|writers| {
-        (writers.to_owned(), async move {
-            let (backend, proxy) = json("/version", writers, r#"{"version": 1}"#).await;
+    all_at_once(OTHER_WRITERS.map(|other_writers| {
+        (format!("other_writers = {other_writers}"), async move {
+            let (backend, proxy) = json("/version", other_writers, r#"{"version": 1}"#).await;
             let tag = get(proxy.addr(), "/doc").await.etag();
             assert_eq!(put_if_match(proxy.addr(), "/doc", &tag, r#"{"version": null}"#).await.status, 204);
             assert_eq!(get(proxy.addr(), "/doc").await.header("etag"), None);
@@ -80,12 +80,16 @@ async fn a_large_text_is_not_looked_at() {
     for (source, is_tagged) in [("json:/version", false), ("json:/version", true), ("content", true)] {
         let backend = Backend::start().await;
         backend.put("/doc", &large);
-        let writers = if is_tagged { "exclusive" } else { "shared" };
-        let route = format!("etag = \"{source}\"\nwriters = \"{writers}\"\nhash_max = \"1KiB\"");
+        let other_writers = !is_tagged;
+        let route = format!("etag = \"{source}\"\nother_writers = {other_writers}\nmax_hash_size = \"1KiB\"");
         let proxy = Proxy::to(backend.addr()).route(&route).start().await;
         let addr = proxy.addr();
         let read = get(addr, "/doc").await;
-        assert_eq!((read.text() == large, read.header("etag").is_some()), (true, is_tagged), "{source} {writers}");
+        assert_eq!(
+            (read.text() == large, read.header("etag").is_some()),
+            (true, is_tagged),
+            "{source} {other_writers}"
+        );
         if is_tagged {
             let tag = read.etag();
             assert_eq!(put_if_match(addr, "/doc", &tag, &large).await.status, 204, "{source}");

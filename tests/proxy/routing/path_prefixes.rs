@@ -119,15 +119,15 @@ async fn a_lease_is_asked_for_by_the_path_of_clients() {
     assert!(backend.requests().iter().all(|request| request.target == "/v1/docs/a"), "{:?}", targets(&backend));
 }
 
-/// DESIGN, section 6: `touches` names other resources by the paths of clients.
+/// DESIGN, section 6: `also_changes` names other resources by the paths of clients.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_write_touches_is_named_by_the_paths_of_clients() {
     let backend = Backend::start().await;
     backend.put("/v1/docs/list", "[]");
     backend.put("/v1/docs/a", "one");
-    let list = format!("{}\nname = \"list\"\nwriters = \"exclusive\"", API.replace("{*rest}", "list"));
+    let list = format!("{}\nname = \"list\"\nother_writers = false", API.replace("{*rest}", "list"));
     let docs = API.replace("{*rest}", "{id}");
-    let docs = format!("{docs}\nname = \"docs\"\nwriters = \"exclusive\"\ntouches = [\"/api/docs/list\"]");
+    let docs = format!("{docs}\nname = \"docs\"\nother_writers = false\nalso_changes = [\"/api/docs/list\"]");
     let proxy = proxy(&backend, "", &[("optimistic", &list), ("optimistic", &docs)]).await;
     let addr = proxy.addr();
     let old = get(addr, "/api/docs/list").await.etag();

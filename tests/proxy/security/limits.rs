@@ -106,7 +106,7 @@ async fn a_write_waits_no_longer_than_max_wait() {
 /// The waiters of all resources together.
 #[tokio::test]
 async fn too_many_waiters_in_all_are_an_overload() {
-    let scene = Scene::start(|setup| setup.server("claim_waiters_max = 1")).await;
+    let scene = Scene::start(|setup| setup.server("max_claim_waiters = 1")).await;
     let one = Resource::create(&scene, Mode::ContentExclusive, "one").await;
     let two = Resource::create(&scene, Mode::VersionExclusive, "two").await;
     let holds = [scene.backend.hold("PUT", &one.target), scene.backend.hold("PUT", &two.target)];
@@ -157,9 +157,9 @@ async fn a_full_store_takes_no_write_on_another_resource() {
 
 /// A body whose length is not said is counted while it comes.
 #[tokio::test]
-async fn a_body_above_body_max_is_refused() {
+async fn a_body_above_max_body_size_is_refused() {
     let backend = Backend::start().await;
-    let proxy = Proxy::to(backend.addr()).server("body_max = \"4KiB\"").start().await;
+    let proxy = Proxy::to(backend.addr()).server("max_body_size = \"4KiB\"").start().await;
     let fields = [("If-None-Match", "*"), ("Transfer-Encoding", "chunked")];
     let (fits, too_large) = ("x".repeat(2048), "x".repeat(2049));
     let refused = send(proxy.addr(), "PUT", "/a", &fields, chunked(&[&fits, &too_large])).await;
@@ -186,7 +186,7 @@ async fn a_body_that_takes_too_long_is_refused() {
 #[tokio::test]
 async fn large_bodies_go_through_a_bounded_spool() {
     let backend = Backend::start().await;
-    let limits = "body_memory = \"64KiB\"\nbody_memory_total = \"1MiB\"\nbody_max = \"8MiB\"\nspool_total = \"8MiB\"";
+    let limits = "max_body_memory = \"64KiB\"\nmax_body_memory_total = \"1MiB\"\nmax_body_size = \"8MiB\"\nmax_spool_size = \"8MiB\"";
     let proxy = Proxy::to(backend.addr()).server(limits).route("on_write = \"omit\"").start().await;
     let body: Vec<u8> = (0..5_000_000_u32).flat_map(u32::to_le_bytes).take(5_000_000).collect();
     let write = |target| send(proxy.addr(), "PUT", target, &[("If-None-Match", "*")], &body);

@@ -26,9 +26,9 @@ async fn start() -> (Backend, Proxy) {
     backend.always("GET", "/docs/slow", |_| Answer::never());
     backend.always("PUT", "/docs/silent", |_| Answer::never());
     backend.always("PUT", "/docs/cut", |_| Answer::close());
-    let server = "body_max = \"9B\"\nspool_total = \"9B\"\nbody_timeout = \"1s\"";
-    let setup = Proxy::to(backend.addr()).server(server).upstream("timeout = \"400ms\"\nlate_max = \"1h\"");
-    let file = setup.route("hash_max = \"1KiB\"").configuration().replace("/{*rest}", "/docs/{id}");
+    let server = "max_body_size = \"9B\"\nmax_spool_size = \"9B\"\nbody_timeout = \"1s\"";
+    let setup = Proxy::to(backend.addr()).server(server).upstream("timeout = \"400ms\"\nlate_write_window = \"1h\"");
+    let file = setup.route("max_hash_size = \"1KiB\"").configuration().replace("/{*rest}", "/docs/{id}");
     let dead = format!("\n[upstreams.dead]\nservers = [\"{}\"]\n", ports::free());
     let routes = ["optimistic", "last-writer-wins"]
         .map(|policy| format!("\n[[routes]]\npath = \"/dead/{policy}\"\nupstream = \"dead\"\npolicy = \"{policy}\"\n"));

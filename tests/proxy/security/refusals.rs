@@ -89,12 +89,12 @@ impl Scene {
         let backend = Backend::start().await;
         backend.put("/docs/1", "current");
         let configuration = |server: &str| {
-            let route = "require_methods = [\"PUT\", \"POST\"]\nunclaimed_methods = []";
+            let route = "require_methods = [\"PUT\", \"POST\"]\nappend_methods = []";
             let file = Proxy::to(backend.addr()).server(server).route(route).configuration();
             file.replace("/{*rest}", "/docs/{id}")
         };
         let proxy = Proxy::start(&configuration("")).await;
-        let strict = Proxy::start(&configuration("body_max = \"4B\"")).await;
+        let strict = Proxy::start(&configuration("max_body_size = \"4B\"")).await;
         Self { backend, proxy, strict }
     }
 

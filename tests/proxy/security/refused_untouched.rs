@@ -72,7 +72,7 @@ const FALSE: [Refused; 6] = [
 /// Rule 4: refusals of every kind leave the upstream without a byte of the write.
 #[tokio::test]
 async fn nothing_of_a_refused_write_reaches_the_backend() {
-    let scene = Scene::start(|setup| setup.server("body_max = \"32KiB\"")).await;
+    let scene = Scene::start(|setup| setup.server("max_body_size = \"32KiB\"")).await;
     for mode in Mode::ALL {
         let resource = Resource::create(&scene, mode, "doc").await;
         let before = scene.backend.count("*", "*");

@@ -29,7 +29,7 @@ path = \"/kept/{*rest}\"
 upstream = \"backend\"
 policy = \"optimistic\"
 etag = \"version\"
-writers = \"exclusive\"
+other_writers = false
 ";
 
 /// Names of no meaning to anybody.

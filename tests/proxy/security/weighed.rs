@@ -54,7 +54,7 @@ async fn a_target_that_is_too_long_is_refused_on_every_route() {
 #[tokio::test]
 async fn a_write_that_the_backend_refuses_leaves_no_record() {
     let backend = Backend::start().await;
-    let route = "etag = \"version\"\nwriters = \"exclusive\"\nrequire = \"never\"";
+    let route = "etag = \"version\"\nother_writers = false\nrequire = \"never\"";
     let (proxy, admin) = admin::start(&Proxy::to(backend.addr()).route(route)).await;
     for status in [400, 403, 404, 409, 412, 422] {
         for method in ["POST", "PUT", "DELETE"] {
@@ -121,7 +121,7 @@ async fn large_uploads_leave_room_for_readers_and_small_writes() {
     const UPLOADS: usize = 40;
     let backend = Backend::start().await;
     backend.put("/doc", "one");
-    let limits = "body_memory_total = \"16MiB\"\nbody_memory = \"1MiB\"\nspool_total = \"1GiB\"";
+    let limits = "max_body_memory_total = \"16MiB\"\nmax_body_memory = \"1MiB\"\nmax_spool_size = \"1GiB\"";
     let (proxy, admin) = admin::start(&Proxy::to(backend.addr()).server(limits)).await;
     let mut uploads = Vec::new();
     for number in 0..UPLOADS {

@@ -45,16 +45,19 @@ struct Item {
     told: Told,
 }
 
-fn setup(backend: &Backend, file: &Path, late_max: &str) -> Setup {
-    let mut leases = String::from("policy = \"pessimistic\"\netag = \"version\"\nwriters = \"exclusive\"\n");
+fn setup(backend: &Backend, file: &Path, late_write_window: &str) -> Setup {
+    let mut leases = String::from("policy = \"pessimistic\"\netag = \"version\"\nother_writers = false\n");
     leases.push_str("[routes.lease]\nauth = \"none\"\nabsent = \"allow\"\ninfinite = true\nmax_per_principal = 1000\n");
     let mut store = String::from("kind = \"disk\"\n");
     writeln!(store, "path = {:?}", file.to_str().expect("UTF-8")).expect("a String takes all");
-    Proxy::to(backend.addr()).store(&store).upstream(&format!("late_max = {late_max:?}")).route(&leases)
+    Proxy::to(backend.addr())
+        .store(&store)
+        .upstream(&format!("late_write_window = {late_write_window:?}"))
+        .route(&leases)
 }
 
-async fn start(backend: &Backend, file: &Path, late_max: &str) -> Proxy {
-    setup(backend, file, late_max).start().await
+async fn start(backend: &Backend, file: &Path, late_write_window: &str) -> Proxy {
+    setup(backend, file, late_write_window).start().await
 }
 
 /// One operation after another until the process is gone; the items as their client knows them then.
@@ -184,7 +187,7 @@ async fn a_lease_survives_a_crash_in_the_middle_of_a_write_that_touches_its_reso
     let configuration = setup(&backend, &file, "0s").configuration();
     let (tables, route) = configuration.split_once("[[routes]]").expect("a route");
     let items = route.replace("\"all\"", "\"items\"").replace("\"/{*rest}\"", "\"/projects/{project}/items/{item}\"");
-    let items = items.replace("[routes.lease]", "touches = [\"/projects/{project}\"]\n[routes.lease]");
+    let items = items.replace("[routes.lease]", "also_changes = [\"/projects/{project}\"]\n[routes.lease]");
     let configuration = format!("{tables}[[routes]]{route}\n[[routes]]{items}");
     let mut crashed = Proxy::start(&configuration).await;
     let grant = Grant::of(&lease(crashed.addr(), "POST", PROJECT, &[("Lease-Duration", "infinite")]).await);

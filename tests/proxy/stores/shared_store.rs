@@ -35,7 +35,7 @@ pub fn addrs(proxies: &[Proxy; 2]) -> [SocketAddr; 2] {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_writers_through_two_proxies_exactly_one_wins() {
     for engine in Engine::all().await {
-        for mode in ["writers = \"shared\"", "writers = \"exclusive\"\netag = \"version\""] {
+        for mode in ["other_writers = true", "other_writers = false\netag = \"version\""] {
             let nginx = Nginx::start().await;
             let proxies = pair(&engine, Proxy::to(nginx.addr()).route(mode)).await;
             let addrs = addrs(&proxies);
@@ -143,14 +143,17 @@ async fn a_waiter_at_one_proxy_wakes_when_the_lease_is_released_at_the_other() {
 async fn a_dead_proxys_write_is_in_doubt_for_the_time_of_its_own_upstream() {
     let (engine, backend) = (Engine::Redis(Redis::start().await), Backend::start().await);
     let routes = ["slow", "fast"].map(|name| {
-        let rules = "policy = \"optimistic\"\nrequire = \"never\"\netag = \"version\"\nwriters = \"exclusive\"";
+        let rules = "policy = \"optimistic\"\nrequire = \"never\"\netag = \"version\"\nother_writers = false";
         let limits = "claim = { max_wait = \"100ms\" }\nprobe = { timeout = \"100ms\" }";
         let place = format!("name = {name:?}\npath = \"/{name}/{{id}}\"\nkey = \"{{id}}\"\nupstream = {name:?}");
         format!("[[routes]]\n{place}\n{rules}\n{limits}\n")
     });
-    let upstream = |name: &str, late_max: &str| {
+    let upstream = |name: &str, late_write_window: &str| {
         let limits = "connect_timeout = \"100ms\"\ntimeout = \"500ms\"\nqueue = { max_wait = \"10ms\" }";
-        let servers = format!("servers = [\"{}\"]\nidentity = \"docs\"\nlate_max = {late_max:?}", backend.addr());
+        let servers = format!(
+            "servers = [\"{}\"]\nidentity = \"docs\"\nlate_write_window = {late_write_window:?}",
+            backend.addr()
+        );
         format!("[upstreams.{name}]\n{servers}\n{limits}\n")
     };
     let upstreams = [upstream("slow", "60s"), upstream("fast", "1s")].concat();

@@ -25,7 +25,7 @@ const QUICK_READS: usize = 20;
 async fn start(engine: &Engine) -> (Backend, Proxy) {
     let backend = Backend::start().await;
     backend.put(DOC, "one");
-    let setup = leasing_versions(&backend).upstream("late_max = \"200ms\"").store(&engine.store());
+    let setup = leasing_versions(&backend).upstream("late_write_window = \"200ms\"").store(&engine.store());
     (backend, setup.start().await)
 }
 

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// The lines of a route that speaks the dialect, for blobs.
-pub const BLOBS: &str = "policy = \"pessimistic\"\netag = \"version\"\nwriters = \"exclusive\"\ndialect = \"azure\"";
+pub const BLOBS: &str = "policy = \"pessimistic\"\netag = \"version\"\nother_writers = false\ndialect = \"azure\"";
 
 /// The same for containers.
 pub const CONTAINERS: &str = "lease.guards = [\"delete\"]";

@@ -47,7 +47,7 @@ pub fn leasing(backend: &Backend) -> Setup {
 
 /// The same, where tags are versions.
 pub fn leasing_versions(backend: &Backend) -> Setup {
-    leasing(backend).route("etag = \"version\"\nwriters = \"exclusive\"")
+    leasing(backend).route("etag = \"version\"\nother_writers = false")
 }
 
 /// A request about the lease of a target.

@@ -37,9 +37,9 @@ impl Mode {
     /// The lines of a route.
     pub fn lines(self) -> &'static str {
         match self {
-            Self::ContentShared => "etag = \"content\"\nwriters = \"shared\"\n",
-            Self::ContentExclusive => "etag = \"content\"\nwriters = \"exclusive\"\n",
-            Self::VersionExclusive => "etag = \"version\"\nwriters = \"exclusive\"\n",
+            Self::ContentShared => "etag = \"content\"\nother_writers = true\n",
+            Self::ContentExclusive => "etag = \"content\"\nother_writers = false\n",
+            Self::VersionExclusive => "etag = \"version\"\nother_writers = false\n",
         }
     }
 

@@ -18,15 +18,14 @@ pub struct Source {
 pub const CONTENT: Source = Source { validators: Validators::None, route: "etag = \"content\"" };
 /// A hash of the bytes; what is remembered counts.
 pub const CONTENT_EXCLUSIVE: Source =
-    Source { validators: Validators::None, route: "etag = \"content\"\nwriters = \"exclusive\"" };
+    Source { validators: Validators::None, route: "etag = \"content\"\nother_writers = false" };
 /// The backend's own tag; it is asked each time.
 pub const UPSTREAM: Source = Source { validators: Validators::Tags, route: "etag = \"upstream\"" };
 /// The backend's own tag; what is remembered counts.
 pub const UPSTREAM_EXCLUSIVE: Source =
-    Source { validators: Validators::Tags, route: "etag = \"upstream\"\nwriters = \"exclusive\"" };
+    Source { validators: Validators::Tags, route: "etag = \"upstream\"\nother_writers = false" };
 /// The version of the record.
-pub const VERSION: Source =
-    Source { validators: Validators::None, route: "etag = \"version\"\nwriters = \"exclusive\"" };
+pub const VERSION: Source = Source { validators: Validators::None, route: "etag = \"version\"\nother_writers = false" };
 
 pub const ALL: [Source; 5] = [CONTENT, CONTENT_EXCLUSIVE, UPSTREAM, UPSTREAM_EXCLUSIVE, VERSION];
 /// Those that ask the backend before each write.

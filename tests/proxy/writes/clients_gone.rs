@@ -14,7 +14,7 @@ use crate::support::{
 };
 
 /// A doubt would hold others back for longer than any test takes.
-const LIMITS: &str = "late_max = \"1h\"";
+const LIMITS: &str = "late_write_window = \"1h\"";
 
 /// How a client leaves while its write is at the backend.
 #[derive(Clone, Copy, Debug)]

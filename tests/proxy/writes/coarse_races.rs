@@ -22,12 +22,12 @@ const CLIENTS: usize = 8;
 /// Where tags come from, each with those who else may write.
 const MODES: [&str; 7] = [
     "etag = \"upstream\"",
-    "etag = \"upstream\"\nwriters = \"exclusive\"",
-    "etag = \"upstream\"\nwriters = \"exclusive\"\non_write = \"probe\"",
+    "etag = \"upstream\"\nother_writers = false",
+    "etag = \"upstream\"\nother_writers = false\non_write = \"probe\"",
     "etag = \"json:/updated_at\"",
-    "etag = \"json:/updated_at\"\nwriters = \"exclusive\"",
+    "etag = \"json:/updated_at\"\nother_writers = false",
     "etag = \"header:X-Modified\"",
-    "etag = \"header:X-Modified\"\nwriters = \"exclusive\"",
+    "etag = \"header:X-Modified\"\nother_writers = false",
 ];
 
 /// nginx with tags of a second and a size, and with a date in a field of its own.

@@ -82,10 +82,10 @@ async fn variants(source: &str) -> (Backend, Proxy) {
 async fn a_tag_of_another_variant_denies_the_state_too() {
     for (source, other_targets) in [
         ("etag = \"content\"", true),
-        ("etag = \"content\"\nwriters = \"exclusive\"", true),
-        ("etag = \"version\"\nwriters = \"exclusive\"", true),
+        ("etag = \"content\"\nother_writers = false", true),
+        ("etag = \"version\"\nother_writers = false", true),
         ("etag = \"upstream\"", false),
-        ("etag = \"upstream\"\nwriters = \"exclusive\"", false),
+        ("etag = \"upstream\"\nother_writers = false", false),
     ] {
         let (backend, proxy) = variants(source).await;
         let addr = proxy.addr();
@@ -125,7 +125,7 @@ async fn a_variant_of_which_the_backend_tells_nothing_lets_no_write_pass() {
 #[tokio::test]
 async fn the_version_of_a_body_that_came_too_slowly_denies_the_state_too() {
     let backend = Backend::start().await;
-    let setup = Proxy::to(backend.addr()).route("writers = \"exclusive\"\nrequire = \"never\"\nhash_wait = \"10ms\"");
+    let setup = Proxy::to(backend.addr()).route("other_writers = false\nrequire = \"never\"\nhash_wait = \"10ms\"");
     let proxy = setup.start().await;
     let addr = proxy.addr();
     // More than pingora gathers into one packet where it knows the length.

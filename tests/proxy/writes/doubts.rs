@@ -1,4 +1,4 @@
-//! Writes whose outcome cannot be known: sent once, held against all others for `late_max`, and then nothing is
+//! Writes whose outcome cannot be known: sent once, held against all others for `late_write_window`, and then nothing is
 //! believed that was known before (DESIGN, section 3, rules 3 and 6).
 
 use std::sync::{
@@ -56,9 +56,9 @@ impl Kind {
 
 /// Makes every kind of write in every mode, over a pooled connection that swallows it and dies in every way. Pooled
 /// connections are taken however long they were idle; the writes are made one after the other, so that there is one.
-async fn all_swallowed(late_max: Duration) -> Vec<(String, Swallowed)> {
-    let milliseconds = late_max.as_millis();
-    let limits = format!("late_max = \"{milliseconds}ms\"\nreuse_idle_writes = \"1h\"");
+async fn all_swallowed(late_write_window: Duration) -> Vec<(String, Swallowed)> {
+    let milliseconds = late_write_window.as_millis();
+    let limits = format!("late_write_window = \"{milliseconds}ms\"\nreuse_idle_writes = \"1h\"");
     let scene = Scene::start(|setup| setup.upstream(&limits)).await;
     let ends = [("FIN", Answer::close()), ("RST", Answer::reset())];
     let ends =
@@ -93,7 +93,7 @@ async fn during_the_doubt(swallowed: Swallowed) {
 }
 
 /// After the doubt the next conditional write is judged by what the backend keeps.
-/// Rule 3: others are held back until `late_max` has passed, and then the upstream is asked anew.
+/// Rule 3: others are held back until `late_write_window` has passed, and then the upstream is asked anew.
 #[tokio::test]
 async fn nothing_is_believed_after_a_write_that_a_pooled_connection_swallowed() {
     let all = all_swallowed(SOON_OVER).await;
@@ -161,11 +161,12 @@ async fn after_the_doubt(swallowed: Swallowed) {
 /// cannot overwrite it (DESIGN, section 1, the third condition).
 #[tokio::test]
 async fn a_write_that_is_applied_late_loses_nobodys_update() {
-    for late_max_seconds in [2, 8] {
-        let limits = format!("timeout = \"{TIMEOUT_SECONDS}s\"\nlate_max = \"{late_max_seconds}s\"");
+    for late_write_window_seconds in [2, 8] {
+        let limits = format!("timeout = \"{TIMEOUT_SECONDS}s\"\nlate_write_window = \"{late_write_window_seconds}s\"");
         let scene = Scene::start(|setup| setup.upstream(&limits)).await;
         let in_time = Arc::new(AtomicBool::new(true));
-        let applied_late = |mode| applied_late(Arc::clone(&scene), mode, late_max_seconds, Arc::clone(&in_time));
+        let applied_late =
+            |mode| applied_late(Arc::clone(&scene), mode, late_write_window_seconds, Arc::clone(&in_time));
         all_at_once(Mode::ALL.map(|mode| (format!("{mode:?}"), applied_late(mode)))).await;
         if in_time.load(Ordering::Relaxed) {
             return;
@@ -176,7 +177,7 @@ async fn a_write_that_is_applied_late_loses_nobodys_update() {
 
 /// The last part is left out, and `in_time` says so, where the doubt may have been over before the backend applied the
 /// write.
-async fn applied_late(scene: Arc<Scene>, mode: Mode, late_max_seconds: u64, in_time: Arc<AtomicBool>) {
+async fn applied_late(scene: Arc<Scene>, mode: Mode, late_write_window_seconds: u64, in_time: Arc<AtomicBool>) {
     let resource = Resource::create(&scene, mode, "late").await;
     let sent = Instant::now();
     let held = scene.backend.hold("PUT", &resource.target);
@@ -191,17 +192,17 @@ async fn applied_late(scene: Arc<Scene>, mode: Mode, late_max_seconds: u64, in_t
     write.apply();
     let after = resource.get().await;
     let held_back = [before.0, resource.put(&after.etag(), "second").await];
-    if sent.elapsed() >= Duration::from_secs(TIMEOUT_SECONDS + late_max_seconds) {
+    if sent.elapsed() >= Duration::from_secs(TIMEOUT_SECONDS + late_write_window_seconds) {
         return in_time.store(false, Ordering::Relaxed);
     }
     for response in &held_back {
-        assert_held_back(response, late_max_seconds);
+        assert_held_back(response, late_write_window_seconds);
     }
     let before = before.1;
     assert_eq!((before.text(), before.etag()), ("one", resource.tag.clone()), "a read passes");
     assert_eq!(after.text(), "first");
 
-    let stale = resource.put_when_free(&before.etag(), "second", late_max_seconds).await;
+    let stale = resource.put_when_free(&before.etag(), "second", late_write_window_seconds).await;
     stale.refused(412, "precondition-failed");
     let seen = resource.requests();
     let second = resource.put(&after.etag(), "second").await;
@@ -221,7 +222,7 @@ async fn applied_late(scene: Arc<Scene>, mode: Mode, late_max_seconds: u64, in_t
 /// Writes that wait for the claim do not wait for the end of a doubt.
 #[tokio::test]
 async fn a_doubt_is_told_to_those_who_wait() {
-    let scene = Scene::start(|setup| setup.upstream("late_max = \"1h\"")).await;
+    let scene = Scene::start(|setup| setup.upstream("late_write_window = \"1h\"")).await;
     let resource = Resource::create(&scene, Mode::ContentExclusive, "waiting").await;
     let held = scene.backend.hold("PUT", &resource.target);
     let answered = async { held.arrived().await.close() };

@@ -51,7 +51,7 @@ async fn refused_early(scene: Arc<Scene>, mode: Mode) {
 /// An upstream that says early that all is well may be reading still: it gets the rest.
 #[tokio::test]
 async fn an_upload_goes_on_after_an_early_success() {
-    let scene = Scene::start(|setup| setup.route("hash_max = \"32MiB\"")).await;
+    let scene = Scene::start(|setup| setup.route("max_hash_size = \"32MiB\"")).await;
     let resource = Resource::create(&scene, Mode::ContentExclusive, "large").await;
     let (response, ()) = large_write(&resource, async |mut held| {
         held.send_bytes("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;

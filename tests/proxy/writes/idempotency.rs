@@ -17,7 +17,7 @@ const KEY: (&str, &str) = ("Idempotency-Key", "\"8e03978e-40d5-43e6-bc93-6e38a6e
 const ACCEPT: &str = "idempotency = \"accept\"";
 
 async fn scene(lines: &str) -> Arc<Scene> {
-    Scene::start(|setup| setup.upstream("late_max = \"300ms\"").route(ACCEPT).route(lines)).await
+    Scene::start(|setup| setup.upstream("late_write_window = \"300ms\"").route(ACCEPT).route(lines)).await
 }
 
 impl Resource {

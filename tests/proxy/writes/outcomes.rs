@@ -15,12 +15,12 @@ use crate::support::{
 };
 
 /// How long others are held back where the test waits for the end of it.
-const LATE_MAX: Duration = Duration::from_millis(300);
-const SOON_OVER: &str = "late_max = \"300ms\"\n";
+const LATE_WRITE_WINDOW: Duration = Duration::from_millis(300);
+const SOON_OVER: &str = "late_write_window = \"300ms\"\n";
 /// In whole seconds, as the client is told.
 const SOON_OVER_SECONDS: u64 = 1;
 /// The same where it must not end before the test does, however slow the machine.
-const NEVER_OVER: &str = "late_max = \"1h\"\n";
+const NEVER_OVER: &str = "late_write_window = \"1h\"\n";
 const NEVER_OVER_SECONDS: u64 = 3600;
 /// How long a silent upstream is waited for.
 const TIMEOUT: &str = "timeout = \"2s\"\n";
@@ -124,7 +124,7 @@ fn statuses() -> Vec<Case> {
     let early = Answer::status(200).early(102, &[]).early(103, &[("Link", "</style>")]).applied();
     cases.push(case("interim responses", early, Told::Status(200), Learned));
     let large = Answer::status(200).body(vec![b'x'; 200_000]).applied();
-    cases.push(case("a body above hash_max", large, Told::Status(200), Applied));
+    cases.push(case("a body above max_hash_size", large, Told::Status(200), Applied));
     cases
 }
 
@@ -182,7 +182,7 @@ async fn run_all<F: Future<Output = ()> + Send + 'static>(
 /// backend twice (DESIGN, section 3, rules 3 and 6).
 #[tokio::test]
 async fn the_record_is_unknown_or_true_after_every_answer() {
-    let scene = Scene::start(|setup| setup.upstream(SOON_OVER).route("hash_max = \"100KiB\"")).await;
+    let scene = Scene::start(|setup| setup.upstream(SOON_OVER).route("max_hash_size = \"100KiB\"")).await;
     run_all(&scene, || [statuses(), broken()].into_iter().flatten().collect(), afterwards).await;
 }
 
@@ -202,7 +202,7 @@ async fn afterwards(scene: Arc<Scene>, mode: Mode, case: Case) {
     let seen = resource.requests();
     let second = resource.put_when_free(&resource.tag, "three", SOON_OVER_SECONDS).await;
     if case.settled == Settled::Doubt {
-        assert!(sent.elapsed() >= LATE_MAX, "it was held back for {:?} only", sent.elapsed());
+        assert!(sent.elapsed() >= LATE_WRITE_WINDOW, "it was held back for {:?} only", sent.elapsed());
     }
     let passes = case.settled.lets_old_tag_pass(mode, applied);
     if passes {
@@ -221,7 +221,7 @@ async fn afterwards(scene: Arc<Scene>, mode: Mode, case: Case) {
 /// A doubt holds others back, and nothing else does: the claim of every other write is given back with its answer.
 #[tokio::test]
 async fn others_are_held_back_by_a_doubt_alone() {
-    let scene = Scene::start(|setup| setup.upstream(NEVER_OVER).route("hash_max = \"100KiB\"")).await;
+    let scene = Scene::start(|setup| setup.upstream(NEVER_OVER).route("max_hash_size = \"100KiB\"")).await;
     run_all(&scene, || [statuses(), broken()].into_iter().flatten().collect(), meanwhile).await;
 }
 

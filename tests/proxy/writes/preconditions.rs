@@ -158,9 +158,9 @@ async fn start_nginx(route: &str, modified: SystemTime) -> (Nginx, Proxy) {
 
 const DATED: [&str; 4] = [
     "etag = \"content\"",
-    "etag = \"content\"\nwriters = \"exclusive\"",
+    "etag = \"content\"\nother_writers = false",
     "etag = \"upstream\"",
-    "etag = \"version\"\nwriters = \"exclusive\"",
+    "etag = \"version\"\nother_writers = false",
 ];
 
 /// Section 13.1.4, with the dates of a real server.

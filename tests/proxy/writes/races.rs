@@ -12,8 +12,7 @@ const WRITERS: usize = 32;
 const ROUNDS: usize = 20;
 
 /// Lines of the route for each way to know what is current.
-const MODES: [&str; 3] =
-    ["writers = \"shared\"", "writers = \"exclusive\"", "writers = \"exclusive\"\netag = \"version\""];
+const MODES: [&str; 3] = ["other_writers = true", "other_writers = false", "other_writers = false\netag = \"version\""];
 
 /// nginx without entity-tags, and the proxy in front of it.
 async fn start(mode: &str) -> (Nginx, Proxy) {

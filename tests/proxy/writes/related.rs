@@ -1,4 +1,4 @@
-//! A write changes more than its target: what its route names (`touches`), and what its response names (RFC 9111
+//! A write changes more than its target: what its route names (`also_changes`), and what its response names (RFC 9111
 //! section 4.4). P20: collections and related resources go stale.
 
 use std::net::SocketAddr;
@@ -27,20 +27,20 @@ async fn start(source: Source) -> (Backend, Proxy) {
 async fn start_with(source: Source, lines: &str) -> (Backend, Proxy) {
     let (backend, setup) = source.start(PROJECT, "0").await;
     backend.put(ITEMS, "[]");
-    let setup = setup.upstream("late_max = \"300ms\"").route("require = \"never\"").route(lines);
+    let setup = setup.upstream("late_write_window = \"300ms\"").route("require = \"never\"").route(lines);
     let configuration = setup.configuration();
     let (tables, route) = configuration.split_once("[[routes]]").expect("a route");
     let route = |name: &str, path: &str, lines: &str| {
         let renamed = route.replace("\"all\"", name).replace("\"/{*rest}\"", path);
         format!("[[routes]]{renamed}\n{lines}\n")
     };
-    let touches = "touches = [\"/projects/{project}\", \"/projects/{project}/items\"]";
+    let touches = "also_changes = [\"/projects/{project}\", \"/projects/{project}/items\"]";
     let routes = [
         route("\"projects\"", "\"/projects/{project}\"", ""),
         route("\"lists\"", "\"/projects/{project}/items\"", ""),
         route("\"items\"", "\"/projects/{project}/items/{item}\"", touches),
-        route("\"left\"", "\"/left/{id}\"", "touches = [\"/right/{id}\"]"),
-        route("\"right\"", "\"/right/{id}\"", "touches = [\"/left/{id}\"]"),
+        route("\"left\"", "\"/left/{id}\"", "also_changes = [\"/right/{id}\"]"),
+        route("\"right\"", "\"/right/{id}\"", "also_changes = [\"/left/{id}\"]"),
     ];
     let proxy = Proxy::start(&format!("{tables}{}", routes.concat())).await;
     (backend, proxy)

@@ -149,10 +149,10 @@ async fn posts_elsewhere_do_not_starve_a_put_of_what_they_touch() {
     let backend = Backend::start().await;
     let routes = format!(
         "{{listen}}\nthreads = 2\n[upstreams.main]\nservers = [\"{}\"]\n\
-         [defaults]\npolicy = \"optimistic\"\nupstream = \"main\"\netag = \"version\"\nwriters = \"exclusive\"\n\
+         [defaults]\npolicy = \"optimistic\"\nupstream = \"main\"\netag = \"version\"\nother_writers = false\n\
          require = \"never\"\nclaim = {{ max_wait = \"2s\" }}\n\
          [[routes]]\nname = \"whole\"\npath = \"/doc\"\n\
-         [[routes]]\nname = \"parts\"\npath = \"/doc/parts\"\ntouches = [\"/doc\"]\n",
+         [[routes]]\nname = \"parts\"\npath = \"/doc/parts\"\nalso_changes = [\"/doc\"]\n",
         backend.addr(),
     );
     let proxy = Proxy::start(&format!("[server]\n{routes}")).await;

@@ -25,7 +25,8 @@ async fn resources() -> Vec<Resource> {
         }
     };
     let backend = Backend::on(listener, Validators::None);
-    let scene = Scene::before(backend, |setup| setup.upstream("connect_timeout = \"300ms\"\nlate_max = \"1h\"")).await;
+    let scene =
+        Scene::before(backend, |setup| setup.upstream("connect_timeout = \"300ms\"\nlate_write_window = \"1h\"")).await;
     let mut resources = Vec::new();
     for mode in Mode::ALL {
         resources.push(Resource::create(&scene, mode, "doc").await);

@@ -17,9 +17,9 @@ use crate::support::{
 /// Ways of knowing tags in which each variant has one of its own.
 const SOURCES: [&str; 6] = [
     "etag = \"content\"",
-    "etag = \"content\"\nwriters = \"exclusive\"",
+    "etag = \"content\"\nother_writers = false",
     "etag = \"upstream\"",
-    "etag = \"upstream\"\nwriters = \"exclusive\"",
+    "etag = \"upstream\"\nother_writers = false",
     "etag = \"header:X-Tag\"",
     "etag = \"json:/tag\"",
 ];
