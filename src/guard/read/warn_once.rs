@@ -38,7 +38,7 @@ impl WarnOnce {
         if !self.is_new(&route.name, notice) {
             return;
         }
-        let tag = if !rules.other_writers { "the tag of its version" } else { "no tag" };
+        let tag = if rules.other_writers { "no tag" } else { "the tag of its version" };
         let why = match notice {
             Notice::TooLarge => {
                 "is larger than max_hash_size (or than the room in max_body_memory_total): raise that limit, or set etag to a \
