@@ -1,8 +1,8 @@
 //! The admin listener: health, metrics, leases and records, and a console, for operators (docs/admin.md).
 //!
 //! A request passes through `serve` (limits on connections) and `access` (known names, the token, no pages of other
-//! origins) to one of the answers: `health`, `leases`, `records`, `views` (configuration and routes), `console`. They
-//! use the operations that the guard offers an operator ([`Guard`]), and never show a lease id.
+//! origins) to one of the answers: `health`, `leases`, `records`, `refusals`, `views` (configuration and routes),
+//! `console`. They use the operations that the guard offers an operator ([`Guard`]), and never show a lease id.
 //!
 //! # Design
 //!
@@ -40,6 +40,7 @@ mod console;
 mod health;
 mod leases;
 mod records;
+mod refusals;
 mod serve;
 mod sweep;
 mod token;
@@ -127,6 +128,8 @@ fn router(admin: Arc<AdminListener>) -> Router {
         .route("/doubts", get(records::doubts))
         .route("/records", get(records::one))
         .route("/forget", post(records::forget))
+        .route("/refusals", get(refusals::list))
+        .route("/refusals/{id}", get(refusals::one))
         .route("/config", get(views::config))
         .route("/routes", get(views::routes))
         .fallback(|| async { AdminProblem::new(StatusCode::NOT_FOUND, "not-found", "there is nothing here") })

@@ -1,5 +1,6 @@
 //! The command line: the commands of `ifmatch`, and the meaning of its exit codes.
 
+mod admin_client;
 mod admin_listener;
 mod check;
 mod demo;
@@ -7,6 +8,7 @@ mod explain;
 mod leases;
 mod reload;
 mod run;
+mod why;
 
 use std::{
     ffi::OsString,
@@ -18,7 +20,7 @@ use std::{
 
 use clap::{Args, Parser, Subcommand};
 
-use self::leases::LeasesOptions;
+use self::{leases::LeasesOptions, why::WhyOptions};
 use crate::{
     config::{self, Loaded, Problems, Word},
     core::policy::Policy,
@@ -72,6 +74,8 @@ enum CliCommand {
     Explain(ExplainOptions),
     /// See and break leases, and forget what is known of resources, through the admin listener of a running ifmatch.
     Leases(LeasesOptions),
+    /// Tell why a request was refused, or list the last refusals, through the admin listener of a running ifmatch.
+    Why(WhyOptions),
 }
 
 /// The options of `ifmatch run`.
@@ -156,6 +160,7 @@ pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(CommandLine { command: CliCommand::Reload(options) }) => reload::execute(&options),
         Ok(CommandLine { command: CliCommand::Explain(options) }) => explain::execute(&options),
         Ok(CommandLine { command: CliCommand::Leases(options) }) => leases::execute(&options),
+        Ok(CommandLine { command: CliCommand::Why(options) }) => why::execute(&options),
         Err(answer) => {
             // Help and version are errors to clap, and a closed pipe is no failure.
             let _ = answer.print();

@@ -5,6 +5,7 @@
 
 pub mod address;
 pub mod bare_tags;
+pub mod cause;
 pub mod chunks;
 pub mod client_address;
 pub mod coarse_tag;

@@ -7,6 +7,11 @@ use std::{borrow::Cow, time::Duration};
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 
+use super::{
+    cause::{Cause, Reason, RequestId, Untagged, named_tags},
+    precondition::Preconditions,
+};
+
 /// Why a request was refused: the `code` member of the problem document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
@@ -211,6 +216,51 @@ struct ProblemMembers<'a> {
     retry_after: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     in_doubt: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<String>,
+    #[serde(flatten)]
+    cause: CauseMembers<'a>,
+}
+
+/// The members that tell the client the cause, as far as it may know.
+#[derive(Default, Serialize)]
+struct CauseMembers<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent_tag: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_tag: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_change_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probe_status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    untagged: Option<&'static str>,
+}
+
+impl<'a> CauseMembers<'a> {
+    fn of(cause: &'a Cause) -> Self {
+        let members = Self {
+            reason: cause.reason.map(Reason::word),
+            sent_tag: cause.sent_tag.as_deref(),
+            // This is about an earlier read of the same client.
+            untagged: cause.untagged.map(Untagged::word),
+            ..Self::default()
+        };
+        if !cause.client_may_know {
+            return members;
+        }
+        Self {
+            current_tag: cause.current_tag.as_deref(),
+            last_change_seconds: cause.last_change.as_ref().map(|change| change.age.as_secs()),
+            probe_status: cause.probe_status,
+            lease_seconds: cause.lease.as_ref().and_then(|lease| lease.remaining).map(|remaining| remaining.as_secs()),
+            ..members
+        }
+    }
 }
 
 /// The status and name that the service imitated by a route gives an error, if they do not follow from its [`Code`].
@@ -239,13 +289,47 @@ pub struct Refusal {
     pub service: Option<ServiceError>,
     /// Further fields of the answer.
     pub fields: Option<Box<HeaderMap>>,
+    /// The reason beyond the code, and the facts behind it.
+    pub cause: Option<Box<Cause>>,
+    /// The id of the refused request, once it has one.
+    pub request_id: Option<RequestId>,
 }
 
 impl Refusal {
     /// A refusal that does not pass with time.
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
         let detail = detail.into();
-        Self { code, detail, retry_after: None, in_doubt: false, holder: None, service: None, fields: None }
+        Self {
+            code,
+            detail,
+            retry_after: None,
+            in_doubt: false,
+            holder: None,
+            service: None,
+            fields: None,
+            cause: None,
+            request_id: None,
+        }
+    }
+
+    /// Adds the reason.
+    #[must_use]
+    pub fn because(mut self, reason: Reason) -> Self {
+        self.cause_mut().reason = Some(reason);
+        self
+    }
+
+    /// The cause, to add facts to it.
+    pub fn cause_mut(&mut self) -> &mut Cause {
+        self.cause.get_or_insert_default()
+    }
+
+    /// Adds the tags that the request names, if the verdict has not.
+    pub fn note_sent_tags(&mut self, request: &HeaderMap) {
+        let cause = self.cause_mut();
+        if cause.sent_tag.is_none() {
+            cause.sent_tag = Preconditions::parse(request).ok().as_ref().and_then(named_tags);
+        }
     }
 
     /// Adds a time after which a retry may succeed.
@@ -287,12 +371,19 @@ impl Refusal {
             status: self.code.status().as_u16(),
             detail: &self.detail,
             code: self.code.as_str(),
-            holder: self.holder.as_deref(),
+            holder: self.holder.as_deref().or_else(|| self.told_holder()),
             retry_after: self.retry_after_seconds(),
             in_doubt: self.in_doubt.then_some(true),
+            instance: self.request_id.map(|id| format!("urn:ifmatch:request:{id}")),
+            cause: self.cause.as_deref().map(CauseMembers::of).unwrap_or_default(),
         };
         // Strings and numbers always have a JSON form.
         serde_json::to_string(&document).unwrap_or_default()
+    }
+
+    /// The holder of the lease in the cause, if the client may know it.
+    fn told_holder(&self) -> Option<&str> {
+        self.cause.as_ref().filter(|cause| cause.client_may_know)?.lease.as_ref()?.holder.as_deref()
     }
 
     /// The `Proxy-Status` field (RFC 9209), made of the proxy's own words alone, never of a request's.
@@ -302,33 +393,5 @@ impl Refusal {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// RFC 9457 section 3.1.
-    #[test]
-    fn a_problem_says_what_helps_and_nothing_else() {
-        let refusal = Refusal::new(Code::UpstreamTimeout, "say \"when\"");
-        let expected =
-            r#"{"type":"urn:ifmatch:problem:upstream-timeout","title":"The upstream did not answer in time","#;
-        let expected = format!(r#"{expected}"status":504,"detail":"say \"when\"","code":"upstream-timeout"}}"#);
-        assert_eq!(refusal.problem(), expected);
-        let refusal = refusal.retry_after(Duration::from_millis(1_001)).in_doubt();
-        assert!(refusal.problem().ends_with(r#""retry_after":2,"in_doubt":true}"#), "{}", refusal.problem());
-    }
-
-    /// RFC 9110 section 10.2.3: a client that comes back at once would only be refused again.
-    #[test]
-    fn a_wait_is_at_least_a_second() {
-        let refusal = Refusal::new(Code::WriteInFlight, "").retry_after(Duration::from_millis(1));
-        assert_eq!(refusal.retry_after_seconds(), Some(1));
-        assert_eq!(Refusal::new(Code::WriteInFlight, "").retry_after_seconds(), None);
-    }
-
-    /// RFC 9209 section 2.1: `details` is a string of a structured field, which allows only visible ASCII.
-    #[test]
-    fn proxy_status_is_made_of_our_own_words() {
-        let refusal = Refusal::new(Code::StoreFull, "\r\nX: y");
-        assert_eq!(refusal.proxy_status(), "ifmatch; error=proxy_internal_error; details=\"store-full\"");
-    }
-}
+#[path = "refusal_tests.rs"]
+mod tests;

@@ -3,11 +3,14 @@
 use http::Method;
 
 use super::{
+    cause::{Reason, named_tags, shortened},
     entity_tag::EntityTag,
     policy::{GuardRules, TagSource},
-    precondition::{Combination, ConditionField, Judgement, MatchRule, Preconditions, Requirement, judge, requirement},
+    precondition::{
+        Combination, ConditionField, Judgement, MatchRule, Preconditions, Requirement, TagCondition, judge, requirement,
+    },
     refusal::{Code, Refusal},
-    validators::Representation,
+    validators::{Representation, Validators},
 };
 
 /// What happens to a write.
@@ -60,7 +63,7 @@ pub fn judge_write(
     if guard.require_methods.contains(method) {
         match requirement(guard.require, guard.allow_any, conditions, current) {
             Requirement::Satisfied => {}
-            Requirement::Missing => return Verdict::Refused(required(guard)),
+            Requirement::Missing => return Verdict::Refused(required(guard, conditions)),
             Requirement::NeedsExistence => return Verdict::AskUpstream,
         }
     }
@@ -71,7 +74,7 @@ pub fn judge_write(
             if *current == Representation::Absent
                 && let Some(name) = guard.quirks.missing_is_404 =>
         {
-            Verdict::Refused(failed(field, weak_tag, current).called(404, name))
+            Verdict::Refused(failed(conditions, field, weak_tag, current).called(404, name))
         }
         Judgement::Failed { field: ConditionField::IfMatch, .. }
             if *current == Representation::Absent
@@ -80,7 +83,7 @@ pub fn judge_write(
         {
             Verdict::Missing
         }
-        Judgement::Failed { field, weak_tag } => Verdict::Refused(failed(field, weak_tag, current)),
+        Judgement::Failed { field, weak_tag } => Verdict::Refused(failed(conditions, field, weak_tag, current)),
     }
 }
 
@@ -121,14 +124,18 @@ fn judge_requirement(guard: &GuardRules, method: &Method, conditions: &Precondit
     }
     match requirement(guard.require, guard.allow_any, conditions, &Representation::Unknown) {
         Requirement::Satisfied => Verdict::Pass,
-        Requirement::Missing => Verdict::Refused(required(guard)),
+        Requirement::Missing => Verdict::Refused(required(guard, conditions)),
         Requirement::NeedsExistence => Verdict::AskUpstream,
     }
 }
 
 /// The refusal of a write without the precondition that its route demands.
-pub fn required(guard: &GuardRules) -> Refusal {
+pub fn required(guard: &GuardRules, conditions: &Preconditions) -> Refusal {
     let any = if guard.allow_any { " (or If-Match: * for whatever is there)" } else { "" };
+    let reason = match conditions.if_match {
+        Some(TagCondition::Any) => Reason::AnyTagNotAllowed,
+        _ => Reason::NoPrecondition,
+    };
     Refusal::new(
         Code::PreconditionRequired,
         format!(
@@ -136,15 +143,23 @@ pub fn required(guard: &GuardRules) -> Refusal {
              send If-None-Match: *"
         ),
     )
+    .because(reason)
 }
 
 /// The refusal of a write whose `If-None-Match` names a tag of the current state that belongs to another
 /// variant.
-pub fn excluded() -> Refusal {
-    failed(ConditionField::IfNoneMatch, false, &Representation::Unknown)
+pub fn excluded(conditions: &Preconditions) -> Refusal {
+    failed(conditions, ConditionField::IfNoneMatch, false, &Representation::Unknown)
 }
 
-fn failed(field: ConditionField, weak_tag: bool, current: &Representation) -> Refusal {
+/// The refusal of a read whose precondition is false.
+pub fn failed_read(conditions: &Preconditions, field: ConditionField, current: &Representation) -> Refusal {
+    let detail = "the representation is not the one that the precondition names; read it again";
+    let refusal = Refusal::new(Code::PreconditionFailed, detail).because(reason(field, false, current));
+    with_tags(refusal, conditions, current)
+}
+
+fn failed(conditions: &Preconditions, field: ConditionField, weak_tag: bool, current: &Representation) -> Refusal {
     let detail = match (field, current) {
         (ConditionField::IfMatch, _) if weak_tag => {
             "If-Match holds a weak tag, which is never equal in If-Match although it names the current state: something \
@@ -168,7 +183,31 @@ fn failed(field: ConditionField, weak_tag: bool, current: &Representation) -> Re
         }
         (ConditionField::IfModifiedSince, _) => "the resource was not changed since that date",
     };
-    Refusal::new(Code::PreconditionFailed, detail)
+    let refusal = Refusal::new(Code::PreconditionFailed, detail).because(reason(field, weak_tag, current));
+    with_tags(refusal, conditions, current)
+}
+
+/// The reason why a precondition is false.
+fn reason(field: ConditionField, weak_tag: bool, current: &Representation) -> Reason {
+    match (field, current) {
+        (ConditionField::IfMatch, _) if weak_tag => Reason::WeakTag,
+        (ConditionField::IfMatch, Representation::Absent) => Reason::ResourceMissing,
+        (ConditionField::IfMatch, Representation::Present(Validators { tag: None, .. })) => Reason::NoCurrentTag,
+        (ConditionField::IfMatch, _) => Reason::StaleTag,
+        (ConditionField::IfNoneMatch, _) => Reason::ResourceExists,
+        (ConditionField::IfUnmodifiedSince, _) => Reason::ChangedSinceDate,
+        (ConditionField::IfModifiedSince, _) => Reason::UnchangedSinceDate,
+    }
+}
+
+/// Adds the tags that the verdict compared.
+fn with_tags(mut refusal: Refusal, conditions: &Preconditions, current: &Representation) -> Refusal {
+    let cause = refusal.cause_mut();
+    cause.sent_tag = named_tags(conditions);
+    if let Representation::Present(Validators { tag: Some(tag), .. }) = current {
+        cause.current_tag = Some(shortened(tag).into());
+    }
+    refusal
 }
 
 #[cfg(test)]

@@ -18,10 +18,7 @@ pub(crate) async fn send(
     entry: &mut AccessEntry,
 ) -> pingora::Result<()> {
     match answer {
-        Answer::Refused(refusal) => {
-            entry.refused = Some(refusal.code);
-            respond::refuse(session, &refusal, dialect).await
-        }
+        Answer::Refused(refusal) => respond::refuse(session, refusal, dialect, entry).await,
         Answer::Local(head, body) => {
             entry.verdict = Some("answered");
             respond::respond(session, *head, body).await

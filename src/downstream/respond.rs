@@ -38,6 +38,7 @@ use crate::{
     },
     dialect::{ErrorDocument, Incoming, native::problem},
     entropy::number_of_answer,
+    telemetry::{self, access::AccessEntry},
 };
 
 /// The largest unread request body for which the proxy keeps the connection.
@@ -58,12 +59,18 @@ const UNREAD_WRITE: Duration = Duration::from_secs(2);
 const ALLOW: &str = "GET, HEAD, OPTIONS, PUT, POST, PATCH, DELETE";
 
 /// Answers with a refusal: a document in the shape that the route's clients read, with `Proxy-Status` (RFC 9209). No
-/// cache stores it.
-pub async fn refuse(session: &mut Session, refusal: &Refusal, dialect: Dialect) -> pingora::Result<()> {
+/// cache stores it. The refusal is recorded before the client can ask about it.
+pub async fn refuse(
+    session: &mut Session,
+    mut refusal: Refusal,
+    dialect: Dialect,
+    entry: &mut AccessEntry,
+) -> pingora::Result<()> {
     let request = session.req_header();
+    telemetry::refused(entry, &mut refusal, &request.method, request.raw_path());
     let incoming = Incoming { method: &request.method, target: request.raw_path(), headers: &request.headers };
-    let (mut head, document) = head_of(dialect.grammar().refusal(incoming, refusal, number_of_answer))?;
-    describe(&mut head, refusal)?;
+    let (mut head, document) = head_of(dialect.grammar().refusal(incoming, &refusal, number_of_answer))?;
+    describe(&mut head, &refusal)?;
     for (name, value) in refusal.fields.iter().flat_map(|fields| fields.iter()) {
         head.insert_header(name.clone(), value.clone())?;
     }

@@ -180,6 +180,9 @@ impl Guard {
             return pingora::Error::e_explain(ErrorType::InternalError, "the request's route is not guarded");
         };
         let mut answer = self.answer(client, guarded, guard).await.unwrap_or_else(|answer| answer);
+        if let Answer::Refused(refusal) = &mut answer {
+            refusal.note_sent_tags(&client.head().headers);
+        }
         let request = client.head();
         if request.headers.contains_key(header::ORIGIN) {
             Box::pin(self.cors.answer_origin(request, guarded, guard, &mut answer)).await?;

@@ -6,6 +6,7 @@ use super::{answer::Answer, claim::queue::NoTurn};
 use crate::{
     body::ReceiveError,
     core::{
+        cause::Reason,
         refusal::{Code, Refusal},
         steps::Outcome,
     },
@@ -44,7 +45,7 @@ fn insecure() -> Refusal {
 /// The refusal of a request for which no server has a free connection.
 fn upstream_full() -> Refusal {
     let detail = "the upstream is at its connection limit; nothing was sent. Try again.";
-    Refusal::new(Code::Overloaded, detail).retry_after(RETRY_SOON)
+    Refusal::new(Code::Overloaded, detail).retry_after(RETRY_SOON).because(Reason::UpstreamFull)
 }
 
 /// The refusal of a write that got no response. The write is in doubt if a byte of it may have been sent.
@@ -103,13 +104,16 @@ pub(super) fn of_body(error: ReceiveError) -> Answer {
             "the body did not arrive within body_timeout of this proxy; nothing was written",
         ),
         ReceiveError::Full => {
-            Refusal::new(Code::Overloaded, "too many bodies are being received at this moment").retry_after(RETRY_SOON)
+            let detail = "too many bodies are being received at this moment";
+            Refusal::new(Code::Overloaded, detail).retry_after(RETRY_SOON).because(Reason::BodiesFull)
         }
         ReceiveError::Spool(error) => {
             if let Some(left_out) = SPOOL_FAILED.due() {
                 tracing::error!(%error, left_out, "a body cannot be spooled: see spool_dir");
             }
-            Refusal::new(Code::Overloaded, "the body cannot be kept at this moment").retry_after(RETRY_SOON)
+            Refusal::new(Code::Overloaded, "the body cannot be kept at this moment")
+                .retry_after(RETRY_SOON)
+                .because(Reason::SpoolFailed)
         }
         ReceiveError::Client(error) => return Answer::Broken(error.into_down()),
     };
@@ -149,9 +153,11 @@ pub(super) fn of_lease_store(error: &StoreError) -> Refusal {
 /// The refusal of a write that did not get its turn.
 pub(super) fn of_turn(no_turn: NoTurn) -> Refusal {
     match no_turn {
-        NoTurn::LineFull | NoTurn::TimedOut => write_in_flight(RETRY_SOON),
+        NoTurn::LineFull => write_in_flight(RETRY_SOON, Reason::LineFull),
+        NoTurn::TimedOut => write_in_flight(RETRY_SOON, Reason::WaitTooLong),
         NoTurn::AllFull => Refusal::new(Code::Overloaded, "too many writes wait at this moment; nothing was written")
-            .retry_after(RETRY_SOON),
+            .retry_after(RETRY_SOON)
+            .because(Reason::AllLinesFull),
     }
 }
 
@@ -159,41 +165,45 @@ pub(super) fn of_turn(no_turn: NoTurn) -> Refusal {
 pub(super) fn of_lease_turn(no_turn: NoTurn) -> Refusal {
     match no_turn {
         NoTurn::AllFull => {
-            Refusal::new(Code::Overloaded, "too many clients wait at this moment").retry_after(RETRY_SOON)
+            let detail = "too many clients wait at this moment";
+            Refusal::new(Code::Overloaded, detail).retry_after(RETRY_SOON).because(Reason::AllLinesFull)
         }
         NoTurn::LineFull | NoTurn::TimedOut => {
-            Refusal::new(Code::LeaseHeld, "others wait for the lease; come back later").retry_after(RETRY_SOON)
+            let detail = "others wait for the lease; come back later";
+            Refusal::new(Code::LeaseHeld, detail).retry_after(RETRY_SOON).because(Reason::LeaseAwaited)
         }
     }
 }
 
 /// The refusal of a write that meets another one.
-pub(super) fn write_in_flight(retry_after: Duration) -> Refusal {
+pub(super) fn write_in_flight(retry_after: Duration, reason: Reason) -> Refusal {
     let detail = "another write on this resource is under way or in doubt; nothing was written, send it again later";
-    Refusal::new(Code::WriteInFlight, detail).retry_after(retry_after)
+    Refusal::new(Code::WriteInFlight, detail).retry_after(retry_after).because(reason)
 }
 
 /// The refusal of a write that comes too soon after a start.
 pub(super) fn held_back(remaining: Duration) -> Refusal {
     let detail = "this proxy has just started, and writes of its predecessor may still be on their way";
-    Refusal::new(Code::WriteInFlight, detail).retry_after(remaining)
+    Refusal::new(Code::WriteInFlight, detail).retry_after(remaining).because(Reason::StartGrace)
 }
 
 /// The refusal of a write whose route has new rules since it began.
 pub(super) fn of_retired_route() -> Refusal {
     let detail = "the rules of this route have changed since the request began; nothing was written, send it again";
-    Refusal::new(Code::WriteInFlight, detail).retry_after(RETRY_SOON)
+    Refusal::new(Code::WriteInFlight, detail).retry_after(RETRY_SOON).because(Reason::RouteChanged)
 }
 
 /// The refusal of an unclaimed write for which the record has no room.
 pub(super) fn too_many_unclaimed() -> Refusal {
-    Refusal::new(Code::Overloaded, "too many writes on this resource are under way").retry_after(RETRY_SOON)
+    let detail = "too many writes on this resource are under way";
+    Refusal::new(Code::Overloaded, detail).retry_after(RETRY_SOON).because(Reason::RecordFull)
 }
 
 /// The refusal of a write whose mark has too little time left to begin.
 pub(super) fn too_late_to_begin() -> Refusal {
     Refusal::new(Code::Overloaded, "connecting to the upstream took too long; nothing was written")
         .retry_after(RETRY_SOON)
+        .because(Reason::ConnectionTooSlow)
 }
 
 /// The refusal of a request if the state of the resource stays unknown.
@@ -208,12 +218,5 @@ pub(super) fn unknown_state() -> Refusal {
 /// pass.
 pub(super) fn no_date() -> Refusal {
     Refusal::new(Code::PreconditionFailed, "the upstream sends no modification date to compare the condition with")
-}
-
-/// The refusal of a read whose precondition is false.
-pub(super) fn of_read_condition() -> Refusal {
-    Refusal::new(
-        Code::PreconditionFailed,
-        "the representation is not the one that the precondition names; read it again",
-    )
+        .because(Reason::ChangedSinceDate)
 }

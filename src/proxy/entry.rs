@@ -99,7 +99,7 @@ pub(super) async fn enter(
                 end_connection(session);
             }
             context.entry.route = route_index.and_then(|index| routes.get(index)).cloned();
-            refuse(session, context, &refusal).await?;
+            refuse(session, context, refusal).await?;
             Ok(true)
         }
         Door::Pass { route_index, upgrade } => {
@@ -211,11 +211,10 @@ fn decide(serving: &Serving, session: &Session) -> Result<Door, Refusal> {
     Ok(door::decide(&serving.table, serving.routes(), &head))
 }
 
-async fn refuse(session: &mut Session, context: &mut Context, refusal: &Refusal) -> pingora::Result<()> {
-    context.entry.refused = Some(refusal.code);
+async fn refuse(session: &mut Session, context: &mut Context, refusal: Refusal) -> pingora::Result<()> {
     let guard = context.entry.route.as_ref().and_then(|route| route.guard.as_ref());
     let dialect = guard.map_or_else(Dialect::default, |guard| guard.dialect);
-    respond::refuse(session, refusal, dialect).await
+    respond::refuse(session, refusal, dialect, &mut context.entry).await
 }
 
 /// Handles a handshake as a plain read, if the upstream has opened no tunnel. Returns false if there is none to
@@ -249,7 +248,7 @@ pub(super) async fn fail(session: &mut Session, error: &Error, context: &mut Con
         error_code = refusal.code.status().as_u16();
         // Pingora closes the connection after a failure.
         session.set_keepalive(None);
-        if refuse(session, context, &refusal).await.is_err() {
+        if refuse(session, context, refusal).await.is_err() {
             error_code = 0;
         }
     }

@@ -27,7 +27,12 @@ use super::{
 };
 use crate::{
     config::{LogForm as Form, Route, Word as _},
-    core::{address, refusal::Code, resource::ResourceKey},
+    core::{
+        address,
+        cause::{Reason, RequestId, Untagged},
+        refusal::Code,
+        resource::ResourceKey,
+    },
 };
 
 /// The facts about a finished request that do not come from its connection.
@@ -41,6 +46,10 @@ pub struct AccessEntry {
     pub verdict: Option<&'static str>,
     /// The code of the refusal, if the request was refused.
     pub refused: Option<Code>,
+    /// The reason for the refusal, if the code has several.
+    pub reason: Option<Reason>,
+    /// The id of the request, if it was refused.
+    pub request_id: Option<RequestId>,
     /// The server that received the request, the last one if there were several.
     pub server: Option<address::Address>,
     /// The notes on the request, if any are made.
@@ -57,6 +66,11 @@ impl AccessEntry {
     /// Returns the code of the refusal, else the verdict.
     pub fn decided(&self) -> Option<&'static str> {
         self.refused.map(Code::as_str).or(self.verdict)
+    }
+
+    /// Returns why the answer has no tag, if a guarded read lacks one.
+    fn untagged(&self) -> Option<Untagged> {
+        self.info.as_ref()?.untagged()
     }
 }
 
@@ -138,6 +152,15 @@ fn fields(
     if let Some(verdict) = entry.decided() {
         field("verdict", Word(verdict));
     }
+    if let Some(reason) = entry.reason {
+        field("reason", Word(reason.word()));
+    }
+    if let Some(untagged) = entry.untagged() {
+        field("untagged", Word(untagged.word()));
+    }
+    if let Some(id) = entry.request_id {
+        field("request_id", Word(&id.to_string()));
+    }
     match &entry.server {
         Some(address::Address::Tcp(address)) => field("server", Address(*address)),
         Some(unix) => field("server", Text(&unix.to_string())),
@@ -172,6 +195,9 @@ fn record(entry: &AccessEntry, exchange: &ClientExchange<'_>) {
         key = entry.key.as_ref().map(ResourceKey::as_str),
         status = exchange.status,
         verdict = entry.decided(),
+        reason = entry.reason.map(Reason::word),
+        untagged = entry.untagged().map(Untagged::word),
+        request_id = entry.request_id.map(tracing::field::display),
         server = entry.server.as_ref().map(tracing::field::display),
         milliseconds = milliseconds(entry.total),
         upstream_milliseconds = entry.upstream_time.map(milliseconds),

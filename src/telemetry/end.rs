@@ -1,8 +1,8 @@
 //! The beginning and the end of a request in telemetry.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use opentelemetry::KeyValue;
 
 use super::{
@@ -12,16 +12,48 @@ use super::{
         self, definitions as define,
         requests::{EndedRequest, known},
     },
+    refusal_log::{self, KeptRefusal, RefusedRequest},
     stream_info::StreamInfo,
     traces::{Description, Trace},
 };
-use crate::{config::Word as _, core::refusal::Code};
+use crate::{
+    config::Word as _,
+    core::{
+        cause::{Reason, RequestId},
+        refusal::{Code, Refusal},
+        resource::ResourceKey,
+    },
+    entropy::random_u64,
+};
 
 /// Begins the notes on a request with these header fields.
 pub fn begin(entry: &mut AccessEntry, headers: &HeaderMap) {
     if is_on() {
         entry.info = Some(Arc::new(StreamInfo::new(Trace::begin(headers))));
     }
+}
+
+/// Records that a request with this method and target is refused, before its client is told. The refusal gets the id of
+/// the request.
+pub fn refused(entry: &mut AccessEntry, refusal: &mut Refusal, method: &Method, target: &[u8]) {
+    // An id names a request and protects nothing. If there is no randomness, the request has none.
+    let id = random_u64().ok().map(RequestId);
+    refusal.request_id = id;
+    entry.request_id = id;
+    entry.refused = Some(refusal.code);
+    entry.reason = refusal.cause.as_ref().and_then(|cause| cause.reason);
+    let (Some(log), Some(id)) = (refusal_log::get(), id) else { return };
+    let route = entry.route.as_deref();
+    let trace_id = entry.info.as_ref().and_then(|info| info.trace_id());
+    let request = RefusedRequest {
+        method: method.as_str(),
+        path: access::path(target),
+        route: route.map(|route| route.name.as_str()),
+        policy: route.map(|route| route.policy.word()),
+        key: entry.key.as_ref().map(ResourceKey::as_str),
+        trace_id: trace_id.as_deref(),
+    };
+    log.keep(KeptRefusal::new(id, SystemTime::now(), &request, refusal));
 }
 
 /// Records the end of a request in its entry, the metrics, its span and the log.
@@ -70,6 +102,8 @@ fn describe(entry: &AccessEntry, exchange: &ClientExchange<'_>) -> Description {
     }
     attributes.extend(exchange.client.map(|client| KeyValue::new("client.address", client.ip().to_string())));
     attributes.extend(entry.decided().map(|verdict| KeyValue::new(define::VERDICT, verdict)));
+    attributes.extend(entry.reason.map(Reason::word).map(|reason| KeyValue::new(define::REASON, reason)));
+    attributes.extend(entry.request_id.map(|id| KeyValue::new("ifmatch.request.id", id.to_string())));
     // The name of a span has HTTP for an unknown method.
     let verb = if method == "_OTHER" { "HTTP" } else { method };
     let Some(route) = &entry.route else { return Description { name: verb.to_owned(), attributes, failed } };

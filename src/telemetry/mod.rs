@@ -34,12 +34,13 @@ mod lines;
 mod log_once;
 pub mod metrics;
 mod otlp;
+pub mod refusal_log;
 mod seldom;
 mod step;
 pub mod stream_info;
 pub mod traces;
 
-pub use end::{begin, end};
+pub use end::{begin, end, refused};
 pub use lines::flush;
 use otlp::Exporters;
 pub use otlp::OtlpError;
@@ -97,6 +98,9 @@ pub fn init(settings: &config::Telemetry, scraped: bool) -> Result<TelemetryEnd,
     let measures = settings.metrics && (scraped || metrics.is_some());
     if measures {
         metrics::start(resource, scraped, metrics)?;
+    }
+    if scraped {
+        refusal_log::start();
     }
     let is_on = has_access_log || scraped || measures || traces.is_some();
     if let Some(provider) = traces {

@@ -8,14 +8,14 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use super::traces::Trace;
-use crate::core::address::Address;
+use crate::core::{address::Address, cause::Untagged};
 
 /// The value for "no duration was noted".
 const NOTHING: u64 = u64::MAX;
@@ -33,6 +33,7 @@ pub struct StreamInfo {
     claim_wait_nanoseconds: AtomicU64,
     upstream_nanoseconds: AtomicU64,
     server: Mutex<Option<Address>>,
+    untagged: OnceLock<Untagged>,
 }
 
 impl StreamInfo {
@@ -43,6 +44,7 @@ impl StreamInfo {
             claim_wait_nanoseconds: AtomicU64::new(NOTHING),
             upstream_nanoseconds: AtomicU64::new(NOTHING),
             server: Mutex::default(),
+            untagged: OnceLock::new(),
         }
     }
 
@@ -57,6 +59,22 @@ impl StreamInfo {
         if server.is_some() {
             *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
         }
+    }
+
+    /// Notes why the answer has no tag.
+    pub fn got_no_tag(&self, why: Untagged) {
+        // A request has one answer.
+        let _ = self.untagged.set(why);
+    }
+
+    /// Returns why the answer has no tag, if it lacks one.
+    pub fn untagged(&self) -> Option<Untagged> {
+        self.untagged.get().copied()
+    }
+
+    /// Returns the id of the trace in hexadecimal, if there is one.
+    pub fn trace_id(&self) -> Option<String> {
+        self.trace.id()
     }
 
     /// Returns how long the request waited for its claim, if it took one.

@@ -13,6 +13,7 @@ use super::{refusals, request::Request};
 use crate::{
     config::Upstream,
     core::{
+        cause::Reason,
         lease::Standing,
         policy::GuardRules,
         record::{Availability, Snapshot},
@@ -88,7 +89,9 @@ impl Claims {
     pub(crate) fn may_write(&self, snapshot: &Snapshot) -> Result<(), Refusal> {
         self.may_begin(snapshot)?;
         match snapshot.availability() {
-            Availability::InDoubt { until } => Err(refusals::write_in_flight(snapshot.now.until(until))),
+            Availability::InDoubt { until } => {
+                Err(refusals::write_in_flight(snapshot.now.until(until), Reason::WriteInDoubt))
+            }
             Availability::Free | Availability::Busy { .. } | Availability::Orphaned => Ok(()),
         }
     }

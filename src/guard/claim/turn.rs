@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     core::{
+        cause::Reason,
         policy::GuardRules,
         record::{Availability, Revision, Snapshot},
         refusal::Refusal,
@@ -161,7 +162,7 @@ impl Claims {
     ) -> Result<(), Refusal> {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(refusals::write_in_flight(refusals::RETRY_SOON));
+            return Err(refusals::write_in_flight(refusals::RETRY_SOON, Reason::WriteInFlight));
         }
         let lasts = rules.probe_timeout.saturating_add(SIGN_GRACE);
         let put_up = standing.sign.put_up(snapshot, lasts).await.map_err(|error| refusals::of_store(&error))?;

@@ -12,12 +12,14 @@ use crate::{
     },
     store::{Records, StoreError},
 };
+use causes::Causes;
 use evidence::{selecting_number, version_tag_of};
 use issued_tags::IssuedTags;
 use principal::ReadGrants;
 use responses::{Memory, Remembered};
 use unstable_tags::UnstableTags;
 
+pub(crate) mod causes;
 pub(crate) mod collections;
 pub(crate) mod derived_tag;
 pub(crate) mod evidence;
@@ -36,6 +38,7 @@ pub(crate) struct Knowledge {
     issued: IssuedTags,
     unstable_tags: UnstableTags,
     read_grants: ReadGrants,
+    causes: Causes,
 }
 
 impl Knowledge {
@@ -47,6 +50,7 @@ impl Knowledge {
             issued: IssuedTags::new(),
             unstable_tags: UnstableTags::new(),
             read_grants: ReadGrants::new(),
+            causes: Causes::new(),
         }
     }
 

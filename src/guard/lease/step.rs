@@ -11,6 +11,7 @@ use super::{
 use crate::{
     body::Client,
     core::{
+        cause::Reason,
         lease::{Action, Command, Denied, Done, LostGrant, step},
         policy::{LeaseRules, TagSource},
         record::{Record, Snapshot},
@@ -125,7 +126,7 @@ impl Leases {
                         return Ok(Stepped { done, snapshot, waited });
                     }
                     if Instant::now() >= end {
-                        return Err(refusals::write_in_flight(refusals::RETRY_SOON).into());
+                        return Err(refusals::write_in_flight(refusals::RETRY_SOON, Reason::WriteInFlight).into());
                     }
                 }
                 Err(Denied::Held { remaining, .. })
@@ -139,7 +140,10 @@ impl Leases {
                     let change = timeout(remaining.map_or(left, |remaining| remaining.min(left)), change);
                     let _ = while_client_waits(client, unless_cancelled(request.gate(), change)).await?;
                 }
-                Err(denied) => return Err(request.grammar().lease_denied(denied).into()),
+                Err(denied) => {
+                    let refusal = request.grammar().lease_denied(denied);
+                    return Err(self.knowledge.explain_lease(request, &snapshot, refusal).into());
+                }
             }
         }
     }

@@ -7,12 +7,16 @@ use super::{Leases, fresh_id};
 use crate::{
     body::Client,
     core::{
-        lease::{Action, Done, LeaseDuration, LeaseId, Standing, Usage, field_names::FENCING_TOKEN, judge_use},
+        cause::Reason,
+        lease::{
+            Action, Done, LeaseDuration, LeaseId, Standing, Usage, UseDenied, field_names::FENCING_TOKEN, judge_use,
+        },
         policy::{LeaseRules, Require},
         precondition::{Judgement, TagCondition, judge},
         record::{Revision, Snapshot},
         refusal::Refusal,
         validators::Representation,
+        verdict::failed_read,
     },
     guard::{
         answer::Answer,
@@ -35,18 +39,22 @@ impl Leases {
     /// Returns the answer to a request that its lease forbids. Some requests are judged by a probe of the upstream
     /// first.
     pub(crate) async fn refuse_by_lease(&self, request: &Request, snapshot: &Snapshot, denied: Refusal) -> Answer {
+        let denied = self.knowledge.explain_lease(request, snapshot, denied);
         if !is_upstream_asked_first(request) {
             return denied.into();
         }
         // Boxed, so that the futures of other requests stay small.
-        let (representation, own) = match Box::pin(self.probes.probe(request, snapshot, Aim::Verdict)).await {
-            Probed::Current { representation, missing, .. } => (representation, missing),
-            Probed::Answer(exchange) => (Representation::Unknown, Some(exchange)),
+        let (representation, own, status) = match Box::pin(self.probes.probe(request, snapshot, Aim::Verdict)).await {
+            Probed::Current { representation, missing, status, .. } => (representation, missing, Some(status)),
+            Probed::Answer(exchange) => (Representation::Unknown, Some(exchange), None),
             Probed::Unreadable(_) | Probed::Refused(_) => return denied.into(),
         };
         let judged = judge(&request.method, &request.conditions, &representation, match_rule(request.rules()));
         match (judged, own) {
-            (Judgement::Failed { .. }, _) => refusals::of_read_condition().into(),
+            (Judgement::Failed { field, .. }, _) => {
+                let refusal = failed_read(&request.conditions, field, &representation);
+                self.knowledge.explain_probed(request, snapshot, refusal, status).into()
+            }
             (_, Some(exchange)) => {
                 self.probes.upstreams_own(request.rules(), *exchange).await.unwrap_or_else(|answer| answer)
             }
@@ -122,7 +130,18 @@ impl Receipt {
 fn judge_by_lease(request: &Request, snapshot: &Snapshot, usage: Usage) -> Result<Standing, Refusal> {
     let principal = Some(request.sender.principal.name());
     let standing = judge_use(snapshot, request.rules().lease.as_ref(), usage, request.sender.lease_id, principal);
-    standing.map_err(|denied| request.grammar().use_denied(denied))
+    standing.map_err(|denied| {
+        let reason = match &denied {
+            UseDenied::IdMissing | UseDenied::IdMismatch => Some(Reason::LeaseHeld),
+            UseDenied::LeaseRequired => Some(Reason::LeaseRequired),
+            UseDenied::NotPresent | UseDenied::Lost => None,
+        };
+        let refusal = request.grammar().use_denied(denied);
+        match reason {
+            Some(reason) => refusal.because(reason),
+            None => refusal,
+        }
+    })
 }
 
 /// Whether the conditions of a request are judged before the lease. In Azure all are, except `If-None-Match: *`.

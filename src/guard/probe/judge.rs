@@ -34,7 +34,7 @@ impl Probes {
         }
         match self.knowledge.judge_by_memory(request, snapshot) {
             (Verdict::Pass, tag) => Ok(Judged::by_memory(request, tag)),
-            (Verdict::Refused(refusal), _) => Err(refusal.into()),
+            (Verdict::Refused(refusal), _) => Err(self.knowledge.explain(request, snapshot, refusal).into()),
             (Verdict::Missing | Verdict::AskUpstream, _) => self.judge_by_probe(request, snapshot).await,
         }
     }
@@ -47,26 +47,31 @@ impl Probes {
         if let Probed::Current { representation, .. } = &probed
             && self.is_excluded(request, snapshot, representation, end).await?
         {
-            return Err(excluded().into());
+            let refusal = excluded(&request.conditions);
+            return Err(self.knowledge.explain(request, snapshot, refusal).into());
         }
         if let Some(open) = open
             && let Some(tag) = self.current_elsewhere(request, snapshot, open, end).await
         {
             return Ok(Judged { tag: Some(tag), before: Before::Unknown });
         }
-        let (current, rule, missing) = match probed {
-            Probed::Current { representation, rule, missing } => (representation, rule, missing),
+        let (current, rule, missing, status) = match probed {
+            Probed::Current { representation, rule, missing, status } => (representation, rule, missing, Some(status)),
             Probed::Answer(exchange) => return Err(self.upstreams_own(request.rules(), *exchange).await?),
             // The target cannot be read, and the write names a tag of a representation that was read and has changed
             // since.
             Probed::Unreadable(_) if open.is_some() && self.knowledge.was_issued(request) => {
-                (Representation::Present(Validators::default()), match_rule(request.rules()), None)
+                (Representation::Present(Validators::default()), match_rule(request.rules()), None, None)
             }
-            Probed::Unreadable(refusal) | Probed::Refused(refusal) => return Err(refusal.into()),
+            Probed::Unreadable(refusal) | Probed::Refused(refusal) => {
+                return Err(self.knowledge.explain(request, snapshot, refusal).into());
+            }
         };
         match (judge_write(request.rules(), &request.method, &request.conditions, &current, rule), missing) {
             (Verdict::Pass, _) => Ok(Judged::by_probe(current, rule)),
-            (Verdict::Refused(refusal), _) => Err(refusal.into()),
+            (Verdict::Refused(refusal), _) => {
+                Err(self.knowledge.explain_probed(request, snapshot, refusal, status).into())
+            }
             (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(request.rules(), *exchange).await?),
             (Verdict::AskUpstream, _) if request.rules().quirks.unknown_date_fails => Err(refusals::no_date().into()),
             // A probe leaves nothing unknown, and if there is no representation it brings the upstream's answer.

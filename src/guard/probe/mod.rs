@@ -75,6 +75,8 @@ pub(crate) enum Probed {
         rule: MatchRule,
         /// The upstream's own answer, if there is no representation.
         missing: Option<Box<Exchange>>,
+        /// The status of the answer.
+        status: StatusCode,
     },
     /// The upstream refuses the principal, and its answer stands.
     Answer(Box<Exchange>),
@@ -196,7 +198,7 @@ impl Probes {
             404 | 410 => {
                 let missing = Some(Box::new(exchange));
                 let rule = match_rule(request.rules());
-                return Probed::Current { representation: Representation::Absent, rule, missing };
+                return Probed::Current { representation: Representation::Absent, rule, missing, status };
             }
             401 | 403 | 407 | 429 => return Probed::Answer(Box::new(exchange)),
             504 => return Probed::Refused(timed_out()),
@@ -237,7 +239,7 @@ impl Probes {
         };
         exchange.discard().await;
         let representation = Representation::Present(Validators { tag, modified });
-        Probed::Current { representation, rule, missing: None }
+        Probed::Current { representation, rule, missing: None, status }
     }
 
     /// The tag of a response's body, which is read until `end`. The outer `None` means that the body is too large for

@@ -21,7 +21,9 @@ pub(super) fn timed_out() -> Refusal {
 
 /// The refusal if the status of the answer does not show the state of the resource.
 pub(super) fn answered(status: StatusCode) -> Refusal {
-    unreadable(&format!("it answered {}", status.as_u16()))
+    let mut refusal = unreadable(&format!("it answered {}", status.as_u16()));
+    refusal.cause_mut().probe_status = Some(status.as_u16());
+    refusal
 }
 
 /// The refusal if the state cannot be read, for this reason.

@@ -7,12 +7,14 @@ use super::{Reads, ranges::whole_or_part};
 use crate::{
     body::MemoryUse,
     core::{
+        cause::Untagged,
         coarse_tag::Spelling,
         entity_tag::EntityTag,
         policy::{GuardRules, TagSource},
         precondition::{Judgement, TagCondition, judge},
         record::Snapshot,
         validators::Representation,
+        verdict::failed_read,
     },
     guard::{
         answer::{Answer, set_tag, withhold_foreign_tag},
@@ -61,6 +63,9 @@ impl Reads {
         let shown = validators.tag.as_ref().filter(|_| snapshot.is_some());
         let is_by_date = head.status == StatusCode::NOT_MODIFIED && is_by_date(request, &spelling);
         set_tag(&mut head, shown.or(named).filter(|_| !is_by_date))?;
+        if let (StatusCode::OK, None) = (head.status, shown) {
+            self.knowledge.was_untagged(request, why_untagged(request.rules(), snapshot, &exchange, &whole));
+        }
         if let Some(snapshot) = snapshot.filter(|_| !request.rules().other_writers) {
             self.knowledge.learn_from_read(request, snapshot, &head, &validators, selecting);
         }
@@ -74,7 +79,12 @@ impl Reads {
             Judgement::NotModified if snapshot.is_some() && !names_older_state(request.rules(), snapshot, &whole) => {
                 confirm(request, &spelling, not_modified_fields(&head.headers))
             }
-            Judgement::Failed { .. } => refusals::of_read_condition().into(),
+            Judgement::Failed { field, .. } => {
+                let mut refusal = failed_read(&request.conditions, field, &current);
+                // The upstream has just let the client read it.
+                refusal.cause_mut().client_may_know = true;
+                refusal.into()
+            }
             Judgement::Pass | Judgement::NotModified | Judgement::Unknowable => {
                 return whole_or_part(request, head, whole, exchange, &current).await;
             }
@@ -84,6 +94,23 @@ impl Reads {
             BufferedBody::TooLarge(_) | BufferedBody::TooSlow(_) => exchange.discard().await,
         }
         Ok(unwanted)
+    }
+}
+
+/// Why a response has no tag.
+fn why_untagged(
+    rules: &GuardRules,
+    snapshot: Option<&Snapshot>,
+    exchange: &Exchange,
+    whole: &BufferedBody,
+) -> Untagged {
+    match (snapshot, whole) {
+        (None, _) => Untagged::NoRecord,
+        (Some(_), _) if !rules.etag.needs_body() => Untagged::NoSource,
+        (Some(_), BufferedBody::TooLarge(_)) if exchange.is_stream() => Untagged::Stream,
+        (Some(_), BufferedBody::TooLarge(_)) => Untagged::TooLarge,
+        (Some(_), BufferedBody::TooSlow(_)) => Untagged::TooSlow,
+        (Some(_), BufferedBody::Complete(_)) => Untagged::NoSource,
     }
 }
 

@@ -27,6 +27,7 @@ use crate::{
         record::{Revision, Snapshot},
         refusal::Refusal,
         validators::Representation,
+        verdict::failed_read,
     },
     upstream::{Purpose, Transport, fields::request_head},
 };
@@ -75,7 +76,10 @@ impl Reads {
             Err(denied) if is_upstream_asked_first(request) => {
                 return Err(Box::pin(self.refuse_read(request, denied)).await);
             }
-            fence => fence?,
+            fence => fence.map_err(|denied| match &snapshot {
+                Ok(snapshot) => self.knowledge.explain_lease(request, snapshot, denied),
+                Err(_) => denied,
+            })?,
         };
         self.read_resource(client, request, snapshot.ok(), (fence, Purpose::Read)).await
     }
@@ -195,7 +199,10 @@ impl Reads {
                 let spelling = self.knowledge.spelling(request.rules(), Some(snapshot));
                 Some(confirm(request, &spelling, remembered.fields.clone()))
             }
-            Judgement::Failed { .. } => Some(refusals::of_read_condition().into()),
+            Judgement::Failed { field, .. } => {
+                let refusal = failed_read(&request.conditions, field, &current);
+                Some(self.knowledge.explain(request, snapshot, refusal).into())
+            }
             Judgement::Pass | Judgement::Unknowable => None,
         }
     }

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use super::Writes;
 use crate::{
     core::{
+        cause::Reason,
         coarse_tag::Spelling,
         lease,
         record::{Availability, Revision, Snapshot},
@@ -96,7 +97,7 @@ impl Writes {
                 }
                 Marked::Full if Instant::now() < end => {}
                 Marked::Conflict(_) | Marked::Full => {
-                    return Err(refusals::write_in_flight(refusals::RETRY_SOON).into());
+                    return Err(refusals::write_in_flight(refusals::RETRY_SOON, Reason::WriteInFlight).into());
                 }
             }
         }

@@ -149,7 +149,7 @@ impl Writes {
             self.knowledge.judge_by_memory(request, &snapshot).0
         };
         match verdict {
-            Verdict::Refused(refusal) => Err(refusal.into()),
+            Verdict::Refused(refusal) => Err(self.knowledge.explain(request, &snapshot, refusal).into()),
             Verdict::Missing | Verdict::AskUpstream if by_lease.is_err() => {
                 Box::pin(self.probes.judge_by_probe(request, &snapshot)).await.map(drop)
             }
@@ -207,6 +207,9 @@ impl Writes {
             after: learned.as_ref().and_then(NewState::tag),
         });
         let settled = claim.settle_shown(outcome, kept, shown).await;
+        if let (Outcome::Applied, Some(settled)) = (outcome, &settled) {
+            self.knowledge.was_changed(request, &settled.snapshot);
+        }
         let may_end_lease = request.rules().lease.is_some() || admitted.standing == Standing::Holder;
         let has_lease = settled.as_ref().is_none_or(|settled| settled.snapshot.lease().is_some());
         if may_end_lease && !has_lease {

@@ -22,6 +22,7 @@ use super::Writes;
 use crate::{
     config::{Config, Route},
     core::{
+        cause::Reason,
         refusal::Refusal,
         resource::{KeyParts, ResourceKey},
         route::RouteTable,
@@ -127,7 +128,7 @@ impl Writes {
                 Marked::Conflict(_) => {}
             }
         }
-        Err(refusals::write_in_flight(refusals::RETRY_SOON))
+        Err(refusals::write_in_flight(refusals::RETRY_SOON, Reason::WriteInFlight))
     }
 
     /// Touches the resources that the response to a write names as changed (RFC 9111 section 4.4). This is a courtesy:

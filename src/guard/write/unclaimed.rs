@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     body::{Body, Client, MemoryUse},
-    core::{record::Availability, refusal::Refusal, steps::Outcome},
+    core::{cause::Reason, record::Availability, refusal::Refusal, steps::Outcome},
     guard::{
         answer::{Answer, withhold_foreign_tag},
         claim::{Claim, MarkKind, Marked, turn::PlaceInFront},
@@ -98,7 +98,9 @@ impl Writes {
                 Ok(Marked::Done(claim)) => return Ok(claim),
                 Ok(Marked::Full) => return Err(refusals::too_many_unclaimed()),
                 Ok(Marked::Conflict(_)) if Instant::now() < end => {}
-                Ok(Marked::Conflict(_)) => return Err(refusals::write_in_flight(refusals::RETRY_SOON)),
+                Ok(Marked::Conflict(_)) => {
+                    return Err(refusals::write_in_flight(refusals::RETRY_SOON, Reason::WriteInFlight));
+                }
                 Err(error) => return Err(refusals::of_store(&error)),
             }
         }

@@ -224,6 +224,14 @@ pub const BODY_BYTES: Metric = metric(
     &[PLACE],
     "What bodies take of max_body_memory_total and of max_spool_size",
 );
+/// The number of responses on guarded routes that got no tag.
+pub const UNTAGGED: Metric = metric(
+    "ifmatch.responses.untagged",
+    Kind::Counter,
+    "{response}",
+    &[ROUTE, REASON],
+    "Responses to reads on guarded routes that got no tag",
+);
 /// The number of connections that were closed because of their clients' behaviour.
 pub const CONNECTIONS_REFUSED: Metric = metric(
     "ifmatch.connections.refused",
@@ -267,6 +275,7 @@ pub const ALL: &[Metric] = &[
     BODY_BYTES,
     CONNECTIONS_REFUSED,
     LINES_DROPPED,
+    UNTAGGED,
 ];
 
 /// The upper bounds of the ranges of all histograms, in seconds. To those of the conventions come finer ones below, for

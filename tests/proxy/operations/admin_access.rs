@@ -116,7 +116,18 @@ async fn where_there_is_a_token_nothing_but_health_is_told_without_it() {
         assert_eq!(answer.status, 200);
         assert!(!answer.text().contains("backend:"), "{answer:?}");
     }
-    for target in ["/leases", "/metrics", "/config", "/routes", "/activity", "/doubts", "/records?key=a", "/nothing"] {
+    for target in [
+        "/leases",
+        "/metrics",
+        "/config",
+        "/routes",
+        "/activity",
+        "/doubts",
+        "/records?key=a",
+        "/refusals",
+        "/refusals/0",
+        "/nothing",
+    ] {
         let answer = look(admin, target).await;
         assert_eq!(problem(&answer, 401), "token-required");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));

@@ -106,8 +106,17 @@ async fn no_answer_and_no_line_tells_a_lease_id() {
     let (proxy, admin) = start(&without_end(&backend)).await;
     let id = acquire(proxy.addr(), "/doc", "60").await.id;
     assert_eq!(put_with(proxy.addr(), "/doc", &id, "x").await.status, 201);
-    let targets =
-        ["/leases", "/records?key=backend:/doc", "/activity", "/metrics", "/config", "/routes", "/doubts", "/"];
+    let targets = [
+        "/leases",
+        "/records?key=backend:/doc",
+        "/activity",
+        "/metrics",
+        "/config",
+        "/routes",
+        "/doubts",
+        "/refusals",
+        "/",
+    ];
     for target in targets {
         let answer = look(admin, target).await;
         assert_eq!(answer.status, 200);

@@ -15,4 +15,5 @@ mod reload;
 mod scraped;
 mod server_health;
 mod supervisor;
+mod why;
 mod worker_pool;

@@ -1,12 +1,22 @@
 //! A client of the admin listener: one request per connection.
 
-use std::{env, error::Error, fs, io, path::Path, path::PathBuf, time::Duration};
+use std::{
+    env,
+    error::Error,
+    fmt::Write as _,
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use bytes::Bytes;
+use clap::Args;
 use http::{Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::Value;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -14,6 +24,7 @@ use tokio::{
     time::timeout,
 };
 
+use super::{Exit, run::fail};
 use crate::admin::ADMIN_FIELD;
 
 /// The environment variable that holds the token if no file is given.
@@ -24,6 +35,30 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 const ANSWER_MAX: Duration = Duration::from_secs(100);
 /// The largest answer, in bytes.
 const ANSWER_BYTES: usize = 16 * 1024 * 1024;
+
+/// The characters that are percent-encoded in a query.
+const IN_QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'&').add(b'+').add(b'<').add(b'>');
+
+/// The options of every command that asks an admin listener.
+#[derive(Debug, Args)]
+pub(super) struct AdminOptions {
+    /// The admin listener: `http://host:port` or `unix:/path`.
+    #[arg(long, global = true, value_name = "URL", default_value = "http://127.0.0.1:9901")]
+    admin: String,
+    /// The file of its token; without it, the variable `IFMATCH_ADMIN_TOKEN` holds the token, if there is one.
+    #[arg(long, global = true, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Print JSON, as the admin listener returns it.
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+}
+
+impl AdminOptions {
+    /// Creates the client of the listener that the options name.
+    pub(super) fn client(&self) -> Result<AdminClient, CommandFailure> {
+        AdminClient::new(&self.admin, self.token_file.as_deref())
+    }
+}
 
 /// The address of an admin listener, and the token that it requires.
 pub(super) struct AdminClient {
@@ -55,7 +90,7 @@ pub(super) enum CommandFailure {
 
 impl AdminClient {
     /// Creates the client of a listener, with the token from a file or from the environment, if there is one.
-    pub(super) fn new(address: &str, token_file: Option<&Path>) -> Result<Self, CommandFailure> {
+    fn new(address: &str, token_file: Option<&Path>) -> Result<Self, CommandFailure> {
         let token = match token_file {
             Some(path) => {
                 let text = fs::read_to_string(path).map_err(|error| CommandFailure::Token(path.to_owned(), error))?;
@@ -160,6 +195,45 @@ where
     Ok((status, body.map_err(|error| CommandFailure::NoAnswer(Some(error)))?.to_bytes()))
 }
 
+/// Runs a command, and reports its failure.
+pub(super) fn execute_on_runtime(act: impl Future<Output = Result<(), CommandFailure>>) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&error, Exit::Runtime),
+    };
+    match runtime.block_on(act) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure @ CommandFailure::Address(_)) => fail(&failure, Exit::Usage),
+        Err(failure) => fail(&failure, Exit::Runtime),
+    }
+}
+
+/// Returns a text member of a JSON object.
+pub(super) fn text(object: &Value, member: &str) -> Option<String> {
+    Some(object.get(member)?.as_str()?.to_owned())
+}
+
+/// Returns a number member of a JSON object.
+pub(super) fn number(object: &Value, member: &str) -> Option<u64> {
+    object.get(member)?.as_u64()
+}
+
+/// Returns a target with these parameters.
+pub(super) fn query(path: &str, parameters: &[(&str, &str)]) -> String {
+    let mut target = path.to_owned();
+    for (number, (name, value)) in parameters.iter().enumerate() {
+        let before = if number == 0 { '?' } else { '&' };
+        // Writing to a string cannot fail.
+        let _ = write!(target, "{before}{name}={}", utf8_percent_encode(value, IN_QUERY));
+    }
+    target
+}
+
+/// Formats a time in whole seconds, as one word.
+pub(super) fn short(milliseconds: u64) -> String {
+    humantime::format_duration(Duration::from_secs(milliseconds / 1_000)).to_string().replace(' ', "")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,5 +249,15 @@ mod tests {
         for address in ["", "unix:", "https://a:1", "http://a:1/b", "http://a@b:1", "http://"] {
             assert_eq!(place(address), None, "{address}");
         }
+    }
+
+    #[test]
+    fn a_query_holds_any_key() {
+        assert_eq!(query("/records", &[("key", "a:/b c?d&e=f+g#h%")]), "/records?key=a:/b%20c?d%26e=f%2Bg%23h%25");
+    }
+
+    #[test]
+    fn times_are_whole_seconds_in_one_word() {
+        assert_eq!([0, 999, 61_500, 7_200_000].map(short), ["0s", "0s", "1m1s", "2h"]);
     }
 }

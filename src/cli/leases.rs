@@ -1,34 +1,24 @@
 //! `ifmatch leases`: shows and breaks leases, through the admin listener.
 
-use std::{fmt::Write as _, path::PathBuf, process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{Exit, check::table, complain, print, run::fail};
+use super::{
+    admin_client::{AdminClient, AdminOptions, CommandFailure, execute_on_runtime, number, query, short, text},
+    check::table,
+    complain, print,
+};
 
-mod client;
-
-use client::{AdminClient, CommandFailure};
-
-/// The characters that are percent-encoded in a query.
-const IN_QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'&').add(b'+').add(b'<').add(b'>');
 const HEADINGS: [&str; 7] = ["KEY", "STATE", "HOLDER", "AGE", "REMAINING", "FENCE", "CLIENT"];
 
 /// The options of `ifmatch leases`.
 #[derive(Debug, Args)]
 pub(super) struct LeasesOptions {
-    /// The admin listener: `http://host:port` or `unix:/path`.
-    #[arg(long, global = true, value_name = "URL", default_value = "http://127.0.0.1:9901")]
-    admin: String,
-    /// The file of its token; without it, the variable `IFMATCH_ADMIN_TOKEN` holds the token, if there is one.
-    #[arg(long, global = true, value_name = "FILE")]
-    token_file: Option<PathBuf>,
-    /// Print JSON, as the admin listener returns it.
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    admin: AdminOptions,
     #[command(subcommand)]
     action: LeaseCommand,
 }
@@ -72,23 +62,15 @@ enum LeaseCommand {
 }
 
 pub(super) fn execute(options: &LeasesOptions) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&error, Exit::Runtime),
-    };
-    match runtime.block_on(act(options)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure @ CommandFailure::Address(_)) => fail(&failure, Exit::Usage),
-        Err(failure) => fail(&failure, Exit::Runtime),
-    }
+    execute_on_runtime(act(options))
 }
 
 async fn act(options: &LeasesOptions) -> Result<(), CommandFailure> {
-    let client = AdminClient::new(&options.admin, options.token_file.as_deref())?;
+    let client = options.admin.client()?;
     match &options.action {
         LeaseCommand::List { prefix, state, holder } => {
             let leases = list(&client, prefix, state, holder.as_deref()).await?;
-            if options.json {
+            if options.admin.json {
                 print(json!({ "leases": leases }));
             } else {
                 print_table(&leases);
@@ -96,7 +78,7 @@ async fn act(options: &LeasesOptions) -> Result<(), CommandFailure> {
         }
         LeaseCommand::Break { key, period } => {
             let done = client.post("/leases/break", &json!({ "key": key, "period": period })).await?;
-            if options.json {
+            if options.admin.json {
                 print(done);
             } else {
                 print(broken(key, &done));
@@ -104,11 +86,11 @@ async fn act(options: &LeasesOptions) -> Result<(), CommandFailure> {
         }
         LeaseCommand::Show { key } => {
             let record = client.get(&query("/records", &[("key", key)])).await?;
-            print(if options.json { record.to_string() } else { format!("{record:#}") });
+            print(if options.admin.json { record.to_string() } else { format!("{record:#}") });
         }
         LeaseCommand::Forget { key, prefix } => {
             let done = forget(&client, key.as_deref(), prefix.as_deref()).await?;
-            if options.json {
+            if options.admin.json {
                 print(json!(done));
             } else {
                 print_forgotten(&done);
@@ -177,26 +159,6 @@ fn read<T: DeserializeOwned>(document: Value) -> Result<T, CommandFailure> {
     serde_json::from_value(document).map_err(|error| CommandFailure::NoAnswer(Some(error.into())))
 }
 
-/// Returns a text member of a JSON object.
-fn text(object: &Value, member: &str) -> Option<String> {
-    Some(object.get(member)?.as_str()?.to_owned())
-}
-
-/// Returns a number member of a JSON object.
-fn number(object: &Value, member: &str) -> Option<u64> {
-    object.get(member)?.as_u64()
-}
-
-fn query(path: &str, parameters: &[(&str, &str)]) -> String {
-    let mut target = path.to_owned();
-    for (number, (name, value)) in parameters.iter().enumerate() {
-        let before = if number == 0 { '?' } else { '&' };
-        // Writing to a string cannot fail.
-        let _ = write!(target, "{before}{name}={}", utf8_percent_encode(value, IN_QUERY));
-    }
-    target
-}
-
 fn print_table(leases: &[Value]) {
     if leases.is_empty() {
         complain("no leases");
@@ -215,11 +177,6 @@ fn print_table(leases: &[Value]) {
     }
 }
 
-/// Formats a time in whole seconds, as one word.
-fn short(milliseconds: u64) -> String {
-    humantime::format_duration(Duration::from_secs(milliseconds / 1_000)).to_string().replace(' ', "")
-}
-
 fn broken(key: &str, done: &Value) -> String {
     let remaining = done.get("lease").and_then(|lease| number(lease, "remaining_ms"));
     match remaining.filter(|remaining| *remaining > 0) {
@@ -233,20 +190,5 @@ fn print_forgotten(done: &CommandResult) {
     print(format_args!("forgotten: {} {records}", done.forgotten));
     for key in &done.busy {
         print(format_args!("a write was in flight or in doubt: {key}"));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_query_holds_any_key() {
-        assert_eq!(query("/records", &[("key", "a:/b c?d&e=f+g#h%")]), "/records?key=a:/b%20c?d%26e=f%2Bg%23h%25");
-    }
-
-    #[test]
-    fn times_are_whole_seconds_in_one_word() {
-        assert_eq!([0, 999, 61_500, 7_200_000].map(short), ["0s", "0s", "1m1s", "2h"]);
     }
 }

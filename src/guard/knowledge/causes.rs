@@ -1,0 +1,142 @@
+//! What this process knows of the causes of refusals: the last changes of resources, and why reads got no tag.
+//!
+//! # Design
+//!
+//! *What do these memories cost a request that passes?* An applied write enters its change, and a read enters something
+//! only if it gets no tag. A read with a tag touches neither.
+//!
+//! *Can a change be out of date?* It carries the version that it made. A refusal tells of it only if the record still
+//! has that version, so a later write through any proxy hides it.
+
+use http::StatusCode;
+use moka::sync::Cache;
+
+use super::Knowledge;
+use crate::{
+    core::{
+        cause::{LastChange, LeaseInTheWay, Untagged},
+        policy::ProbeAuth,
+        record::{Revision, Snapshot, VariantName},
+        refusal::{Code, Refusal},
+        resource::KeyDigest,
+        time::StoreTime,
+    },
+    guard::request::Request,
+    telemetry::{metrics, stream_info},
+};
+
+/// The number of resources in each memory. The one that was used longest ago is dropped.
+const RESOURCES_MAX: u64 = 10_000;
+
+/// The memories that only refusals read.
+pub(crate) struct Causes {
+    changes: Cache<KeyDigest, AppliedChange>,
+    /// By variant, which names the principal: only the client that got the response is told of it.
+    untagged: Cache<VariantName, Untagged>,
+}
+
+#[derive(Clone)]
+struct AppliedChange {
+    version: Revision,
+    at: StoreTime,
+    trace_id: Option<Box<str>>,
+}
+
+impl Causes {
+    /// Starts with empty memories.
+    pub(crate) fn new() -> Self {
+        Self { changes: Cache::new(RESOURCES_MAX), untagged: Cache::new(RESOURCES_MAX) }
+    }
+
+    /// Returns the last change of a resource, if the record shows that there was no later one.
+    fn last_change(&self, key: KeyDigest, snapshot: &Snapshot) -> Option<LastChange> {
+        let change = self.changes.get(&key).filter(|change| change.version == snapshot.version())?;
+        Some(LastChange { age: change.at.until(snapshot.now), trace_id: change.trace_id })
+    }
+}
+
+impl Knowledge {
+    /// Notes that a write was applied, and left this record.
+    pub(crate) fn was_changed(&self, request: &Request, settled: &Snapshot) {
+        let trace_id = stream_info::current().and_then(|info| info.trace_id()).map(Into::into);
+        let change = AppliedChange { version: settled.version(), at: settled.now, trace_id };
+        self.causes.changes.insert(request.key.digest(), change);
+    }
+
+    /// Notes and counts a read that got no tag.
+    pub(crate) fn was_untagged(&self, request: &Request, why: Untagged) {
+        self.causes.untagged.insert(request.sender.variant, why);
+        if let Some(info) = stream_info::current() {
+            info.got_no_tag(why);
+        }
+        if let Some(metrics) = metrics::get() {
+            metrics.untagged(&request.route().name, why.word());
+        }
+    }
+
+    /// Adds to the refusal of a precondition what is known of its cause.
+    pub(crate) fn explain(&self, request: &Request, snapshot: &Snapshot, mut refusal: Refusal) -> Refusal {
+        let code = refusal.code;
+        let cause = refusal.cause_mut();
+        match code {
+            Code::PreconditionFailed => cause.last_change = self.causes.last_change(request.key.digest(), snapshot),
+            Code::PreconditionRequired | Code::ValidatorUnavailable => {
+                cause.untagged = self.causes.untagged.get(&request.sender.variant);
+            }
+            _ => {}
+        }
+        cause.client_may_know = self.may_know(request, snapshot);
+        refusal
+    }
+
+    /// Like [`explain`](Self::explain), if a probe that was answered with this status decided.
+    pub(crate) fn explain_probed(
+        &self,
+        request: &Request,
+        snapshot: &Snapshot,
+        refusal: Refusal,
+        status: Option<StatusCode>,
+    ) -> Refusal {
+        let mut refusal = self.explain(request, snapshot, refusal);
+        let cause = refusal.cause_mut();
+        cause.probe_status = status.map(|status| status.as_u16());
+        // A probe with other credentials shows a state that may not be the client's.
+        cause.client_may_know &= request.rules().probe_auth == ProbeAuth::Client;
+        refusal
+    }
+
+    /// Adds to a refusal the lease that is in the way.
+    pub(crate) fn explain_lease(&self, request: &Request, snapshot: &Snapshot, mut refusal: Refusal) -> Refusal {
+        let cause = refusal.cause_mut();
+        cause.lease = LeaseInTheWay::of(snapshot);
+        cause.client_may_know = self.may_know(request, snapshot);
+        refusal
+    }
+
+    fn may_know(&self, request: &Request, snapshot: &Snapshot) -> bool {
+        self.read_grants.may_know(&request.key, request.sender.principal, snapshot.now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::core::{record::Record, resource::ResourceKey};
+
+    #[test]
+    fn a_change_is_told_until_the_record_has_another_version() {
+        let (causes, key) = (Causes::new(), ResourceKey::from_text("a").digest());
+        let at = |version, now| {
+            let record = Record::absent(Revision(version));
+            Snapshot { revision: Revision(version), record, now: StoreTime::default().plus(Duration::from_secs(now)) }
+        };
+        assert_eq!(causes.last_change(key, &at(7, 30)), None);
+        let change = AppliedChange { version: Revision(7), at: at(7, 10).now, trace_id: Some("77".into()) };
+        causes.changes.insert(key, change);
+        let told = LastChange { age: Duration::from_secs(20), trace_id: Some("77".into()) };
+        assert_eq!(causes.last_change(key, &at(7, 30)), Some(told));
+        assert_eq!(causes.last_change(key, &at(8, 30)), None);
+    }
+}

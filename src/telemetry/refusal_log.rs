@@ -1,0 +1,237 @@
+//! The last refusals of this process, for an operator who asks why a request was refused.
+//!
+//! # Design
+//!
+//! *What does it cost?* A request that is not refused does not come here. A refused one takes one lock for a push.
+//!
+//! *What is left out?* Queries, header fields and lease ids, as in the access log.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use crate::core::{
+    cause::{Cause, RequestId},
+    refusal::{Code, Refusal},
+};
+
+/// The number of refusals that are kept: some minutes of an incident.
+const ENTRIES_MAX: usize = 1_000;
+/// The bytes that they may take: 1 KiB each, which only long paths and keys exceed.
+const BYTES_MAX: usize = 1024 * 1024;
+/// The longest path and key that are kept whole, in bytes.
+const TEXT_BYTES_MAX: usize = 1024;
+
+static LOG: OnceLock<RefusalLog> = OnceLock::new();
+
+/// Starts to keep refusals.
+pub(super) fn start() {
+    // A second call finds the log started.
+    let _ = LOG.set(RefusalLog::new(ENTRIES_MAX, BYTES_MAX));
+}
+
+/// Returns the refusals of this process, if they are kept.
+pub fn get() -> Option<&'static RefusalLog> {
+    LOG.get()
+}
+
+/// A refused request: what it asked for, and where it went.
+#[derive(Clone, Copy, Debug)]
+pub struct RefusedRequest<'a> {
+    /// The method as received.
+    pub method: &'a str,
+    /// The path as received, without the query.
+    pub path: &'a [u8],
+    /// The name of the route, if the request took one.
+    pub route: Option<&'a str>,
+    /// The policy of that route.
+    pub policy: Option<&'static str>,
+    /// The key of the resource, on a guarded route.
+    pub key: Option<&'a str>,
+    /// The id of the request's trace.
+    pub trace_id: Option<&'a str>,
+}
+
+/// A refusal that is kept.
+#[derive(Clone, Debug)]
+pub struct KeptRefusal {
+    /// The id of the request.
+    pub id: RequestId,
+    /// The time of the refusal.
+    pub at: SystemTime,
+    /// The method of the request.
+    pub method: Box<str>,
+    /// The path of the request, without the query.
+    pub path: Box<str>,
+    /// The name of the route.
+    pub route: Option<Box<str>>,
+    /// The policy of the route.
+    pub policy: Option<&'static str>,
+    /// The key of the resource.
+    pub key: Option<Box<str>>,
+    /// The id of the request's trace.
+    pub trace_id: Option<Box<str>>,
+    /// The code of the refusal.
+    pub code: Code,
+    /// What to send instead.
+    pub detail: Box<str>,
+    /// The time after which a retry may succeed.
+    pub retry_after: Option<Duration>,
+    /// Whether a write was under way whose outcome cannot be known.
+    pub in_doubt: bool,
+    /// The reason and the facts behind it.
+    pub cause: Cause,
+}
+
+impl KeptRefusal {
+    /// Makes the entry of a refusal.
+    pub fn new(id: RequestId, at: SystemTime, request: &RefusedRequest<'_>, refusal: &Refusal) -> Self {
+        let mut cause = refusal.cause.as_deref().cloned().unwrap_or_default();
+        // A refused lease operation names its holder apart from the cause.
+        if let (Some(lease), Some(holder)) = (&mut cause.lease, &refusal.holder) {
+            lease.holder.get_or_insert_with(|| holder.clone());
+        }
+        Self {
+            id,
+            at,
+            method: limited(request.method.as_bytes()),
+            path: limited(request.path),
+            route: request.route.map(Into::into),
+            policy: request.policy,
+            key: request.key.map(|key| limited(key.as_bytes())),
+            trace_id: request.trace_id.map(Into::into),
+            code: refusal.code,
+            detail: refusal.detail.as_ref().into(),
+            retry_after: refusal.retry_after,
+            in_doubt: refusal.in_doubt,
+            cause,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let Cause { sent_tag, current_tag, lease, last_change, .. } = &self.cause;
+        let optional = [&self.route, &self.key, &self.trace_id, sent_tag, current_tag];
+        let of_cause = [
+            lease.as_ref().and_then(|lease| lease.holder.as_deref()),
+            last_change.as_ref().and_then(|change| change.trace_id.as_deref()),
+        ];
+        let texts = optional.into_iter().filter_map(Option::as_deref).chain(of_cause.into_iter().flatten());
+        let texts = texts.chain([&*self.method, &*self.path, &*self.detail]);
+        size_of::<Self>() + texts.map(str::len).sum::<usize>()
+    }
+}
+
+/// Returns a text as visible ASCII, cut to its limit.
+fn limited(text: &[u8]) -> Box<str> {
+    text.get(..TEXT_BYTES_MAX).unwrap_or(text).escape_ascii().to_string().into()
+}
+
+/// The last refusals, within limits.
+#[derive(Debug)]
+pub struct RefusalLog {
+    entries_max: usize,
+    bytes_max: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// The oldest first.
+    refusals: VecDeque<KeptRefusal>,
+    bytes: usize,
+}
+
+impl RefusalLog {
+    fn new(entries_max: usize, bytes_max: usize) -> Self {
+        Self { entries_max, bytes_max, kept: Mutex::default() }
+    }
+
+    /// Keeps a refusal. The oldest ones make room for it.
+    pub fn keep(&self, refusal: KeptRefusal) {
+        let mut kept = self.lock();
+        kept.bytes += refusal.bytes();
+        kept.refusals.push_back(refusal);
+        while kept.refusals.len() > self.entries_max || kept.bytes > self.bytes_max {
+            let Some(oldest) = kept.refusals.pop_front() else { break };
+            kept.bytes -= oldest.bytes();
+        }
+    }
+
+    /// Returns the refusal of the request with this id.
+    pub fn find(&self, id: RequestId) -> Option<KeptRefusal> {
+        self.lock().refusals.iter().rev().find(|refusal| refusal.id == id).cloned()
+    }
+
+    /// Returns at most `limit` of the last refusals, the latest first: those of the resource with this key, or all.
+    pub fn last(&self, key: Option<&str>, limit: usize) -> Vec<KeptRefusal> {
+        let kept = self.lock();
+        let is_wanted = |refusal: &&KeptRefusal| key.is_none() || refusal.key.as_deref() == key;
+        kept.refusals.iter().rev().filter(is_wanted).take(limit).cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(id: u64, path: &str) -> KeptRefusal {
+        let request = RefusedRequest {
+            method: "PUT",
+            path: path.as_bytes(),
+            route: Some("docs"),
+            policy: None,
+            key: Some(path),
+            trace_id: None,
+        };
+        KeptRefusal::new(RequestId(id), SystemTime::UNIX_EPOCH, &request, &Refusal::new(Code::LeaseHeld, ""))
+    }
+
+    fn ids(refusals: &[KeptRefusal]) -> Vec<u64> {
+        refusals.iter().map(|refusal| refusal.id.0).collect()
+    }
+
+    #[test]
+    fn the_oldest_refusal_goes_when_there_are_too_many() {
+        let log = RefusalLog::new(2, usize::MAX);
+        for id in 1..=3 {
+            log.keep(refused(id, "/a"));
+        }
+        assert_eq!(ids(&log.last(None, 10)), [3, 2]);
+        assert!(log.find(RequestId(1)).is_none());
+    }
+
+    #[test]
+    fn the_oldest_refusals_go_when_they_take_too_many_bytes() {
+        let log = RefusalLog::new(usize::MAX, 2 * refused(0, "/a").bytes());
+        log.keep(refused(1, "/a"));
+        log.keep(refused(2, "/a"));
+        assert_eq!(ids(&log.last(None, 10)), [2, 1]);
+        log.keep(refused(3, "/b/"));
+        assert_eq!(ids(&log.last(None, 10)), [3], "a longer one takes the room of both");
+        assert_eq!(log.lock().bytes, refused(3, "/b/").bytes());
+    }
+
+    #[test]
+    fn a_refusal_is_found_by_its_id_and_by_its_resource() {
+        let log = RefusalLog::new(10, usize::MAX);
+        for (id, path) in [(1, "/a"), (2, "/b"), (3, "/a")] {
+            log.keep(refused(id, path));
+        }
+        assert_eq!(log.find(RequestId(2)).map(|found| found.path), Some("/b".into()));
+        assert_eq!(ids(&log.last(Some("/a"), 10)), [3, 1]);
+        assert_eq!(ids(&log.last(Some("/a"), 1)), [3]);
+        assert_eq!(ids(&log.last(Some("/none"), 10)), [0; 0]);
+    }
+
+    #[test]
+    fn long_and_strange_paths_are_cut_and_escaped() {
+        assert_eq!(refused(1, &"x".repeat(5_000)).path.len(), TEXT_BYTES_MAX);
+        assert_eq!(&*limited(b"/a\x1b\xff"), "/a\\x1b\\xff");
+    }
+}
