@@ -151,6 +151,8 @@ fn explain_tells_what_a_lease_demands() {
     assert_eq!(labelled(&lines, "key"), "results:42#resize");
     assert_eq!(labelled(&lines, "lease"), "Lease-Id, always: a lease must be taken first");
     assert_eq!(labelled(&lines, "needs"), "nothing; a precondition is judged if there is one");
+    let outcome = labelled(&lines, "outcome");
+    assert!(outcome.starts_with("412 lease-id-missing: "), "{outcome}");
     let lines = explained(&["config/worker-locks.toml", "GET", "/jobs/42/resize"]);
     assert_eq!(labelled(&lines, "lease"), "", "{lines:?}");
     let lines = explained(&["config/azure-queue.toml", "GET", "/orders/messages/17"]);
@@ -212,6 +214,8 @@ fn explain_judges_by_the_fields_that_it_is_given() {
     };
     assert_eq!(outcome(&["If-Match: \"a\""]), "its preconditions are judged against the current state");
     assert!(outcome(&["If-Match: a"]).starts_with("400 malformed-precondition: "));
+    let any = outcome(&["If-Match: *"]);
+    assert!(any.starts_with("428 precondition-required: ") && any.contains("only with allow_any = true"), "{any}");
     assert!(outcome(&["X-HTTP-Method: DELETE"]).starts_with("400 method-override: "));
 }
 

@@ -64,6 +64,8 @@ enum CliCommand {
         /// The configuration.
         file: PathBuf,
     },
+    /// Print the JSON Schema of the configuration, by which editors complete and check it.
+    Schema,
     /// Show what ifmatch does: a plain backend and the proxy in one process, and a walk through both.
     Demo(DemoOptions),
     /// Make a running process load its configuration again.
@@ -152,6 +154,10 @@ pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match CommandLine::try_parse_from(arguments) {
         Ok(CommandLine { command: CliCommand::Run(options) }) => run::execute(&options),
         Ok(CommandLine { command: CliCommand::Check { file } }) => check::execute(&file),
+        Ok(CommandLine { command: CliCommand::Schema }) => {
+            print(format_args!("{:#}", config::schema()));
+            ExitCode::SUCCESS
+        }
         Ok(CommandLine { command: CliCommand::Demo(options) }) => demo::execute(&options),
         Ok(CommandLine { command: CliCommand::Reload(options) }) => reload::execute(&options),
         Ok(CommandLine { command: CliCommand::Explain(options) }) => explain::execute(&options),

@@ -1,13 +1,13 @@
 //! One guarded request, and what follows from its head alone.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderName, HeaderValue, Method, header};
-use pingora::http::RequestHeader;
+use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{knowledge::principal::Principal, probe::affinity::Affinity, refusals};
 use crate::{
-    body::Client,
+    body::{Client, content_length},
     config::{Route, Upstream},
     core::{
         client_address::ClientAddress,
@@ -107,7 +107,7 @@ impl Request {
         if conditions.restore(&rules.intermediaries) {
             show_tags(&mut head, &conditions);
         }
-        let principal = Principal::of(&head.headers, &rules.identity_headers, certificate.as_deref());
+        let principal = Principal::of(&head.headers, rules, certificate.as_deref());
         let variant = principal.variant(&key, head.raw_path(), &head.headers);
         let labelled_variant =
             if principal.signs() { principal.labelled_variant(&key, head.raw_path(), &head.headers) } else { variant };
@@ -169,6 +169,11 @@ impl Request {
     /// The upstream of the route.
     pub(crate) fn upstream(&self) -> &Arc<Upstream> {
         &self.place.route.upstream
+    }
+
+    /// Returns how long the body of this response may take to arrive.
+    pub(crate) fn wait_for_body(&self, head: &ResponseHeader) -> Duration {
+        self.rules().wait_for_body(content_length(&head.headers), self.upstream().read_timeout)
     }
 
     /// The server to probe for the resource.

@@ -35,8 +35,10 @@ use crate::{
 pub mod control;
 mod hangup;
 mod survey;
+mod watch;
 
 pub use hangup::{Hangups, reload_on_hangup};
+pub use watch::reload_on_change;
 
 use survey::Survey;
 

@@ -31,7 +31,7 @@ impl Selection {
     pub(crate) fn of(rules: &GuardRules, sent: &RequestHeader, response: &HeaderMap) -> Self {
         let is_own = |name: &HeaderName| {
             OF_THE_CLIENT.contains(name)
-                || rules.identity_headers.contains(name)
+                || rules.identifies(name)
                 // Bytes to be hashed are requested without a content coding, whatever the client accepts.
                 || rules.etag.needs_body() && *name == header::ACCEPT_ENCODING
         };

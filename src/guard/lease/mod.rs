@@ -174,7 +174,7 @@ pub(crate) fn fresh_id() -> Result<LeaseId, Refusal> {
 
 /// Returns the principal that leases of this route are bound to, if they are bound.
 pub(crate) fn bound_to(request: &Request, rules: &LeaseRules) -> Option<PrincipalName> {
-    rules.bind.then(|| request.sender.principal.name())
+    rules.bind.then(|| request.sender.principal.holder())
 }
 
 fn answer(response: Response) -> Result<Answer, Answer> {

@@ -17,7 +17,7 @@ fn client(name: &'static str, address: &str) -> Holder {
     }
     let address = address.parse::<IpAddr>().expect("an address");
     Holder {
-        principal: Principal::of(&headers, &[header::AUTHORIZATION], None),
+        principal: Principal::of(&headers, &crate::proxy::testing::guard(), None),
         address: ClientAddress::from(Some(address)),
     }
 }

@@ -120,7 +120,7 @@ impl Receipt {
 
 /// Judges a use by the lease in the snapshot. The lease itself records whether it is bound to a principal.
 fn judge_by_lease(request: &Request, snapshot: &Snapshot, usage: Usage) -> Result<Standing, Refusal> {
-    let principal = Some(request.sender.principal.name());
+    let principal = Some(request.sender.principal.holder());
     let standing = judge_use(snapshot, request.rules().lease.as_ref(), usage, request.sender.lease_id, principal);
     standing.map_err(|denied| request.grammar().use_denied(denied))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
@@ -298,6 +298,6 @@ pub(crate) fn is_selected_by_name(rules: &GuardRules, response: &HeaderMap) -> b
         name.is_empty()
             || name.eq_ignore_ascii_case(b"origin")
             || (rules.etag.needs_body() && name.eq_ignore_ascii_case(b"accept-encoding"))
-            || rules.identity_headers.iter().any(|known| name.eq_ignore_ascii_case(known.as_str().as_bytes()))
+            || HeaderName::from_bytes(name).is_ok_and(|name| rules.identifies(&name))
     })
 }

@@ -10,7 +10,7 @@ use pingora::http::ResponseHeader;
 
 use super::Reads;
 use crate::{
-    body::MemoryUse,
+    body::{MemoryUse, content_length},
     core::{
         policy::TagSource,
         range::{WantedRange, wanted},
@@ -42,7 +42,7 @@ impl Reads {
             Some(_) => relayed,
             None => self.read_all(request, relayed).await?,
         };
-        let length = content_length(&head).unwrap_or(begun.len() as u64);
+        let length = content_length(&head.headers).unwrap_or(begun.len() as u64);
         let part = match wanted(fields, length) {
             WantedRange::Whole => return Ok(Relayed { head, begun, rest }),
             WantedRange::Nothing => {
@@ -112,12 +112,7 @@ fn serves_parts(head: &ResponseHeader) -> bool {
 }
 
 fn length_of(relayed: &Relayed) -> Option<u64> {
-    if relayed.rest.is_none() { Some(relayed.begun.len() as u64) } else { content_length(&relayed.head) }
-}
-
-/// The length that a response states of its body.
-pub(crate) fn content_length(head: &ResponseHeader) -> Option<u64> {
-    head.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    if relayed.rest.is_none() { Some(relayed.begun.len() as u64) } else { content_length(&relayed.head.headers) }
 }
 
 /// Labels a head as that of a part of `length` bytes (RFC 9110 section 15.3.7).

@@ -41,10 +41,11 @@ impl Reads {
             return Answer::read_so_far(head, BufferedBody::unread(), exchange).await;
         }
         let whole = if request.rules().etag.needs_body() && head.status != StatusCode::PARTIAL_CONTENT {
+            let wait = request.wait_for_body(&head);
             let read = read_whole(
                 &mut exchange,
                 request.rules().max_hash_size_bytes,
-                request.rules().hash_wait,
+                wait,
                 self.bodies.budget_for(MemoryUse::Response),
             );
             let whole = read.await.map_err(refusals::of_read)?;

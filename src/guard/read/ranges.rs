@@ -22,9 +22,10 @@ use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{
     Reads,
-    cut::{content_length, label_part, label_unsatisfiable},
+    cut::{label_part, label_unsatisfiable},
 };
 use crate::{
+    body::content_length,
     core::{
         policy::{GuardRules, TagSource},
         precondition::{RangeCondition, range_applies},
@@ -74,7 +75,7 @@ impl Reads {
         whole: &RequestHeader,
         response: &ResponseHeader,
     ) -> Option<Box<RequestHeader>> {
-        let length = content_length(response)?;
+        let length = content_length(&response.headers)?;
         let is_too_large = names_bytes(request.rules()) && length > request.rules().max_hash_size_bytes as u64;
         let fields = &request.head.headers;
         if !is_too_large

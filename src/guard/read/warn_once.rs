@@ -45,7 +45,8 @@ impl WarnOnce {
                  source that does not need the body"
             }
             Notice::TooSlow => {
-                "did not arrive within hash_wait: raise it, or set etag to a source that does not need the body"
+                "did not arrive within hash_wait: raise it, let the backend send Content-Length, or set etag to a source \
+                 that does not need the body"
             }
             Notice::Stream => {
                 "is a stream (text/event-stream, or with trailers): if these responses need a tag, set etag to a \

@@ -6,26 +6,22 @@ use std::{fmt::Write as _, process::ExitCode, slice, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 
+mod outcome;
+
 use super::{Exit, ExplainOptions, complain, print, report};
 use crate::{
     config::{self, Config, Route, Word, guard_words},
     core::{
         client_address::ClientAddress,
-        idempotency::{key_of, missing},
-        lease::Usage,
-        policy::{Dialect, Guarantee, GuardRules, Idempotency, LeaseRules, MethodClass, ProbeAuth, Require},
-        precondition::{Preconditions, Requirement, requirement},
-        refusal::{Code, Refusal},
+        policy::{Dialect, Guarantee, GuardRules, Idempotency, LeaseRules, ProbeAuth},
         target::{NormalPath, PathParameters, normalize, split_query},
-        validators::Representation,
     },
-    dialect::{Incoming, Intent},
     routing::{
-        GuardedRequest,
         door::{Door, Head, decide},
         table::table,
     },
 };
+use outcome::outcome;
 
 /// The parts of a request that routes and policies look at.
 #[derive(Debug)]
@@ -180,125 +176,4 @@ fn clients(guard: &GuardRules) -> String {
 fn leases(rules: &LeaseRules) -> String {
     let guards = guard_words(rules.guards);
     format!(", lease.guards = {guards:?}, lease.required = {}", rules.required)
-}
-
-/// Explains what becomes of a request, and what a write needs.
-fn outcome(door: &Door, guard: Option<&GuardRules>, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
-    match door {
-        Door::Refuse { refusal, .. } => vec![("outcome", refused(refusal))],
-        Door::Pass { .. } if guard.is_some() => vec![("outcome", "it passes unjudged".to_owned())],
-        Door::Pass { .. } => vec![("outcome", "it passes as it came; nothing guards this route".to_owned())],
-        Door::Observed { would: Err(code), .. } => {
-            vec![("outcome", format!("it passes; without observe: {} {}", code.status().as_u16(), code.as_str()))]
-        }
-        Door::Guarded(guarded) | Door::Handshake(guarded) | Door::Observed { would: Ok(guarded), .. } => match guard {
-            Some(guard) if guard.quirks.is_closed_list => operation(guarded, guard, request),
-            Some(guard) => judged(guarded, guard, &request.headers),
-            None => Vec::new(),
-        },
-    }
-}
-
-/// Explains what becomes of a request in a dialect that is a list of operations: it is one of them, or it is refused.
-fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
-    let incoming = Incoming { method: &guarded.method, target: request.target.as_bytes(), headers: &request.headers };
-    let call = match guard.dialect.grammar().read(incoming, guard, guarded.is_lease) {
-        Ok(call) => call,
-        Err(refusal) => {
-            let error = guard.dialect.grammar().refusal(incoming, &refusal, || [0; 16]);
-            return vec![("outcome", format!("{} {}: {}", error.status.as_u16(), error.code, refusal.detail))];
-        }
-    };
-    let mut lines: Vec<_> = call.operation.map(|name| ("operation", name.to_owned())).into_iter().collect();
-    if call.intent == Intent::Lease {
-        lines.push(("outcome", "the lease is judged after the backend has been asked for the resource".to_owned()));
-        return lines;
-    }
-    let usage = usage(guarded, guard.class_of(&guarded.method));
-    if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage)) {
-        lines.push(("lease", lease_needs(guard, rules)));
-    }
-    let outcome = if call.conditions.is_empty() { "" } else { ", if its conditions are true" };
-    if let Some(sent) = call.forwarded {
-        let target = String::from_utf8_lossy(&sent.target).into_owned();
-        lines.push(("outcome", format!("the backend gets {} {target}{outcome}", sent.method)));
-    }
-    lines
-}
-
-fn judged(request: &GuardedRequest, guard: &GuardRules, headers: &HeaderMap) -> Vec<(&'static str, String)> {
-    let class = guard.class_of(&request.method);
-    let kind = match class {
-        MethodClass::Read => "a read",
-        MethodClass::UnclaimedWrite => "a write that runs beside others",
-        _ => "a write",
-    };
-    if class == MethodClass::Unjudged {
-        return vec![("outcome", "it passes unjudged; ifmatch adds its fields to what the upstream allows".to_owned())];
-    }
-    let mut lines = vec![("method", format!("{} is {kind}", request.method))];
-    if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage(request, class))) {
-        lines.push(("lease", lease_needs(guard, rules)));
-    }
-    if class == MethodClass::Read {
-        lines.push(("outcome", "it is answered with a tag, or with 304 or 412 by its preconditions".to_owned()));
-        return lines;
-    }
-    let require = if guard.require_methods.contains(&request.method) { guard.require } else { Require::Never };
-    lines.push(("needs", needs(require, guard.allow_any).to_owned()));
-    if !guard.also_changes.is_empty() {
-        let paths = guard.also_changes.iter().map(|template| template.pattern().to_string()).collect::<Vec<_>>();
-        lines.push(("also changes", paths.join(", ")));
-    }
-    let outcome = match Preconditions::parse(headers) {
-        Err(malformed) => refused(&Refusal::new(Code::MalformedPrecondition, malformed.to_string())),
-        Ok(conditions) => match requirement(require, guard.allow_any, &conditions, &Representation::Unknown) {
-            Requirement::Missing => refused(&Refusal::new(Code::PreconditionRequired, "the request has none of these")),
-            Requirement::NeedsExistence => "the current state of the resource decides if that is enough".to_owned(),
-            Requirement::Satisfied if conditions.is_empty() => "it passes without a precondition".to_owned(),
-            Requirement::Satisfied => "its preconditions are judged against the current state".to_owned(),
-        },
-    };
-    let outcome = lacks_key(guard, headers).unwrap_or(outcome);
-    let outcome = if guard.observe { format!("it passes; without observe: {outcome}") } else { outcome };
-    lines.push(("outcome", outcome));
-    lines
-}
-
-/// Returns the refusal of a write whose key is required but missing, or cannot be read.
-fn lacks_key(guard: &GuardRules, headers: &HeaderMap) -> Option<String> {
-    match key_of(headers, guard.quirks.idempotency_fields) {
-        _ if guard.idempotency == Idempotency::Off => None,
-        Ok(None) if guard.idempotency == Idempotency::Required => Some(refused(&missing())),
-        Ok(_) => None,
-        Err(malformed) => Some(refused(&Refusal::new(Code::MalformedRequest, malformed.to_string()))),
-    }
-}
-
-/// Returns what a request does to its resource, as far as leases are concerned.
-fn usage(request: &GuardedRequest, class: MethodClass) -> Usage {
-    match class {
-        MethodClass::Read => Usage::Read,
-        _ if request.method == Method::DELETE => Usage::Delete,
-        _ => Usage::Write,
-    }
-}
-
-fn lease_needs(guard: &GuardRules, rules: &LeaseRules) -> String {
-    let when = if rules.required { ", always: a lease must be taken first" } else { " while the resource is leased" };
-    format!("{}{when}", guard.dialect.grammar().lease_field())
-}
-
-fn needs(require: Require, allow_any: bool) -> &'static str {
-    match (require, allow_any) {
-        (Require::Never, _) => "nothing; a precondition is judged if there is one",
-        (Require::Existing, false) => "If-Match with the current tag if the resource exists, nothing to create it",
-        (Require::Existing, true) => "If-Match with the current tag or * if the resource exists, nothing to create it",
-        (Require::Always, false) => "If-Match with the current tag, or If-None-Match: * to create",
-        (Require::Always, true) => "If-Match with the current tag or *, or If-None-Match: * to create",
-    }
-}
-
-fn refused(refusal: &Refusal) -> String {
-    format!("{} {}: {}", refusal.code.status().as_u16(), refusal.code.as_str(), refusal.detail)
 }
