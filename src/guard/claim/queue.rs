@@ -80,15 +80,11 @@ pub(crate) struct Turn {
     front: Option<OwnedSemaphorePermit>,
     _claim: Option<OwnedSemaphorePermit>,
     place: LinePlace,
-    came_after_others: bool,
+    /// Whether others had their turn during the wait for this one.
+    pub(crate) came_after_others: bool,
 }
 
 impl Turn {
-    /// Whether others had their turn during the wait for this one.
-    pub(crate) const fn came_after_others(&self) -> bool {
-        self.came_after_others
-    }
-
     /// Lets the next member come to the front.
     pub(crate) fn step_aside(&mut self) {
         self.front = None;

@@ -91,14 +91,14 @@ struct Named {
 
 /// Returns the name of a write that came with a key, on a route that heeds keys.
 pub(crate) fn name_of(received: &RequestHeader, request: &Request) -> Result<Option<KeyName>, Refusal> {
-    if request.rules().idempotency == Idempotency::Off {
+    if request.rules.idempotency == Idempotency::Off {
         return Ok(None);
     }
-    let key = key_of(&received.headers, request.rules().quirks.idempotency_fields)
+    let key = key_of(&received.headers, request.rules.quirks.idempotency_fields)
         .map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string()))?;
     match key {
         Some(key) => Ok(Some(hashed(request, &key))),
-        None if request.rules().idempotency == Idempotency::Required => Err(missing()),
+        None if request.rules.idempotency == Idempotency::Required => Err(missing()),
         None => Ok(None),
     }
 }
@@ -131,7 +131,7 @@ impl Writes {
             fingerprint,
             answered: None,
             has_ended: false,
-            replay_for: request.rules().idempotency_ttl,
+            replay_for: request.rules.idempotency_ttl,
             late_write_window: request.upstream().late_write_window,
         })))
     }
