@@ -21,7 +21,7 @@ use crate::{
         steps::touch,
         time::StoreTime,
     },
-    store::{Incarnation, StoreError, Updated},
+    store::{Incarnation, Scanned, StoreError, Updated},
 };
 
 /// Why a lease was not broken.
@@ -56,11 +56,7 @@ impl Guard {
     }
 
     /// Returns the next records of the store, in its own order ([`Store::scan`](crate::store::Store::scan)).
-    pub async fn page(
-        &self,
-        after: Option<&ResourceKey>,
-        limit: usize,
-    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+    pub async fn page(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
         self.knowledge.records.scan(after, limit).await
     }
 

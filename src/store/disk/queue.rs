@@ -36,7 +36,7 @@ pub(super) struct Words {
 
 /// A future commit, or one that was tried.
 #[derive(Debug, Default)]
-pub(super) struct Commit {
+pub struct Commit {
     is_made: OnceLock<bool>,
     ended: Notify,
 }

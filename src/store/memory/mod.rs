@@ -39,7 +39,7 @@ use room::{RecordPlaces, RoomAccount};
 use weight::MemoryEntry;
 use weight::weight;
 
-use super::{Counts, Incarnation, Store, StoreError, Swapped};
+use super::{Counts, Incarnation, Scanned, Store, StoreError, Swapped};
 use crate::{
     clock::Clock,
     core::{
@@ -135,13 +135,8 @@ impl<J: Journal> MemoryStore<J> {
         store
     }
 
-    /// The journal that receives all changes.
-    pub(super) fn journal(&self) -> &J {
-        &self.journal
-    }
-
     /// Whether no write is in flight or in doubt.
-    pub(super) fn has_no_pending_writes(&self) -> bool {
+    fn has_no_pending_writes(&self) -> bool {
         let now = self.clock.now();
         self.shards.iter().all(|shard| self.ended(shard).has_no_pending_writes(now))
     }
@@ -281,11 +276,7 @@ impl<J: Journal> Store for MemoryStore<J> {
         }
     }
 
-    async fn scan(
-        &self,
-        after: Option<&ResourceKey>,
-        limit: usize,
-    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+    async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
         let first = after.map_or(0, |key| usize::from(key.bucket() % SHARDS));
         let mut found = Vec::new();
         for (number, shard) in self.shards.iter().enumerate().skip(first) {
@@ -298,9 +289,12 @@ impl<J: Journal> Store for MemoryStore<J> {
         Ok(found)
     }
 
-    /// Always succeeds: changes in memory cannot fail, and need not be durable.
     async fn try_out(&self) -> Result<(), StoreError> {
-        Ok(())
+        if self.journal.try_out().await { Ok(()) } else { Err(StoreError::Unavailable) }
+    }
+
+    async fn close(&self) {
+        self.journal.close(self.has_no_pending_writes()).await;
     }
 
     fn count(&self) -> Option<Counts> {
