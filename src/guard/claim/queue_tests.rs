@@ -49,7 +49,7 @@ async fn turns_come_in_the_order_of_arrival() {
         let (queues, order) = (queues.clone(), order.clone());
         waiting.push(tokio::spawn(async move {
             let turn = queues.turn(&key(), member, 10, soon()).await.ok().unwrap();
-            order.lock().unwrap().push(number);
+            order.lock().push(number);
             drop(turn);
         }));
         yield_now().await;
@@ -58,7 +58,7 @@ async fn turns_come_in_the_order_of_arrival() {
     for waiter in waiting {
         waiter.await.unwrap();
     }
-    assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(*order.lock(), [0, 1, 2, 3, 4, 5]);
     assert!(queues.lines(&key()).is_empty(), "an empty line is gone");
 }
 

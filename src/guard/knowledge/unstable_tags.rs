@@ -4,10 +4,10 @@
 use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Mutex, PoisonError},
 };
 
 use http::StatusCode;
+use parking_lot::Mutex;
 use pingora::http::ResponseHeader;
 
 use super::{Knowledge, responses::selecting_fields};
@@ -57,7 +57,7 @@ impl UnstableTags {
     fn see(&self, variant: u64, touched: Revision, tag: &EntityTag) -> u8 {
         let slot = usize::try_from(variant % SLOTS as u64).ok().and_then(|index| self.seen.get(index));
         let Some(slot) = slot else { return 0 };
-        let mut seen = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = slot.lock();
         let tag = hash_of(tag);
         let changes = match *seen {
             LastTag { variant: of, touched: at, .. } if (of, at) != (variant, touched) => 0,
@@ -70,7 +70,7 @@ impl UnstableTags {
 
     /// Counts a change on a route, and returns the number so far.
     fn count(&self, route: &str) -> u64 {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         let count = counts.entry(route.to_owned()).or_default();
         *count += 1;
         *count

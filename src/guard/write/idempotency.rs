@@ -6,13 +6,14 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use moka::{Expiry, policy::EvictionPolicy, sync::Cache};
+use parking_lot::Mutex;
 use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::Writes;
@@ -106,7 +107,7 @@ pub(crate) fn name_of(received: &RequestHeader, request: &Request) -> Result<Opt
 impl Writes {
     /// Whether a write may be a retry. If so, no precondition is judged until this is certain.
     pub(crate) fn may_be_retry(&self, name: Option<&KeyName>) -> bool {
-        name.is_some_and(|name| self.replays.first(name, &self.replays.in_flight()).is_some())
+        name.is_some_and(|name| self.replays.first(name, &self.replays.in_flight.lock()).is_some())
     }
 
     /// Begins a write whose body has arrived. A retry gets its answer instead, or is refused.
@@ -119,7 +120,7 @@ impl Writes {
     ) -> Result<KeyedWrite, Answer> {
         let Some(name) = name else { return Ok(KeyedWrite(None)) };
         let fingerprint = Fingerprint::of(received.raw_path(), &received.headers, &body.digest());
-        let mut in_flight = self.replays.in_flight();
+        let mut in_flight = self.replays.in_flight.lock();
         if let Some(first) = self.replays.first(&name, &in_flight) {
             drop(in_flight);
             return Err(replay(recognise(first, fingerprint)?)?);
@@ -147,10 +148,6 @@ impl Replays {
         let ended = Cache::builder().max_capacity(MEMORY_BYTES_MAX).weigher(weight);
         let ended = ended.eviction_policy(EvictionPolicy::lru()).expire_after(AtItsEnd).build();
         Self { in_flight: Mutex::default(), ended }
-    }
-
-    fn in_flight(&self) -> MutexGuard<'_, HashMap<KeyName, Fingerprint>> {
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the first write of this name, and its progress.
@@ -204,7 +201,7 @@ impl Named {
             // All of its answer was lost, except for its status.
             (End::Success(status), None) => Some((Some(Success::of(status, &HeaderMap::new(), None)), self.replay_for)),
         };
-        let mut in_flight = self.replays.in_flight();
+        let mut in_flight = self.replays.in_flight.lock();
         if let Some((success, ttl)) = ended {
             let ended = EndedWrite { fingerprint: self.fingerprint, success, until: Instant::now() + ttl };
             self.replays.ended.insert(self.name, Arc::new(ended));

@@ -2,12 +2,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
@@ -100,7 +101,7 @@ impl FrameWatch {
             let changed = self.changed.notified();
             let now = Instant::now();
             let (excess, within) = {
-                let seen = self.seen();
+                let seen = self.seen.lock();
                 (seen.excess, seen.within)
             };
             if let Some(excess) = excess {
@@ -141,7 +142,7 @@ impl FrameWatch {
 
     /// Counts received frames.
     fn receive(&self, mut bytes: &[u8]) {
-        let mut seen = self.seen();
+        let mut seen = self.seen.lock();
         let seen = &mut *seen;
         let mut tells = false;
         while let Some(frame) = seen.scan.next(&mut bytes) {
@@ -168,17 +169,12 @@ impl FrameWatch {
             self.changed.notify_one();
         }
     }
-
-    fn seen(&self) -> MutexGuard<'_, FrameCounts> {
-        // Nothing under this lock panics.
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Tap for Arc<FrameWatch> {
     fn may_read(&self) -> bool {
         // After an excess nothing more is read; the wait for the end of the connection has been signalled.
-        self.seen().excess.is_none()
+        self.seen.lock().excess.is_none()
     }
 
     fn received(&mut self, bytes: &mut [u8]) {

@@ -18,13 +18,14 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 mod journal;
@@ -129,7 +130,7 @@ impl<J: Journal> MemoryStore<J> {
         for (key, record) in kept {
             let revision = store.next_revision();
             if let Some(shard) = store.shard(&key) {
-                shard.lock().put(&key, MemoryEntry { revision, record: record.resolved(revision), since });
+                shard.records.lock().put(&key, MemoryEntry { revision, record: record.resolved(revision), since });
             }
         }
         store
@@ -143,14 +144,14 @@ impl<J: Journal> MemoryStore<J> {
 
     /// Locks the records of a shard, and first completes all changes whose outcome is known.
     fn ended<'a>(&self, shard: &'a Shard<J>) -> MutexGuard<'a, RecordTable<J>> {
-        let mut records = shard.lock();
+        let mut records = shard.records.lock();
         self.account.give(records.end_all_awaited());
         records
     }
 
     /// Like [`Self::ended`], but for one record only.
     fn ended_at<'a>(&self, shard: &'a Shard<J>, key: &ResourceKey) -> MutexGuard<'a, RecordTable<J>> {
-        let mut records = shard.lock();
+        let mut records = shard.records.lock();
         if let Some(places) = records.end_awaited(key) {
             self.account.give(places);
         }
@@ -223,7 +224,7 @@ impl<J: Journal> MemoryStore<J> {
         let now = self.clock.now();
         for offset in 0..SHARDS {
             let Some(shard) = self.shards.get(usize::from(first.wrapping_add(offset) % SHARDS)) else { continue };
-            let mut records = shard.lock();
+            let mut records = shard.records.lock();
             records.rest(now);
             if let Some(places) = records.forget_oldest(&self.journal) {
                 self.account.give(places);
@@ -234,12 +235,7 @@ impl<J: Journal> MemoryStore<J> {
     }
 }
 
-impl<J: Journal> Shard<J> {
-    /// A panic under the lock cannot leave a half-made change behind: each change is one insertion or removal.
-    fn lock(&self) -> MutexGuard<'_, RecordTable<J>> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl<J: Journal> Shard<J> {}
 
 #[async_trait]
 impl<J: Journal> Store for MemoryStore<J> {
@@ -333,7 +329,7 @@ impl<J: Journal> Store for MemoryStore<J> {
             let next = Record { version: Stamp::Itself, ..before.record };
             if let Swapped::Done(snapshot) = self.swap(&none, before.revision, next).await? {
                 for shard in &self.shards {
-                    shard.lock().raise_floors(snapshot.revision);
+                    shard.records.lock().raise_floors(snapshot.revision);
                     shard.change.notify_waiters();
                 }
                 return Ok(());
