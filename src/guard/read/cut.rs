@@ -70,13 +70,8 @@ impl Reads {
         let Relayed { head, begun, rest } = relayed;
         let Some(mut exchange) = rest else { return Ok(Relayed { head, begun, rest: None }) };
         let wait = request.upstream().timeout;
-        let read = read_whole(
-            &mut exchange,
-            request.rules.max_hash_size_bytes,
-            wait,
-            self.bodies.budget_for(MemoryUse::Response),
-        )
-        .await;
+        let budget = self.bodies.budget_for(MemoryUse::Response);
+        let read = read_whole(&mut exchange, request.rules.max_hash_size_bytes, wait, budget).await;
         match read.map_err(refusals::of_read)? {
             // Bytes that were read before belong to a body that an earlier read gave up as too large.
             BufferedBody::Complete(whole) if begun.is_empty() => {

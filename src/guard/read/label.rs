@@ -41,13 +41,10 @@ impl Reads {
             return Answer::read_so_far(head, BufferedBody::unread(), exchange).await;
         }
         let whole = if request.rules.etag.needs_body() && head.status != StatusCode::PARTIAL_CONTENT {
-            let read = read_whole(
-                &mut exchange,
-                request.rules.max_hash_size_bytes,
-                request.rules.hash_wait,
-                self.bodies.budget_for(MemoryUse::Response),
-            );
-            let whole = read.await.map_err(refusals::of_read)?;
+            let GuardRules { max_hash_size_bytes, hash_wait, .. } = *request.rules;
+            let budget = self.bodies.budget_for(MemoryUse::Response);
+            let read = read_whole(&mut exchange, max_hash_size_bytes, hash_wait, budget).await;
+            let whole = read.map_err(refusals::of_read)?;
             self.warn_once.tell_of(&request.route, &request.rules, &exchange, &whole);
             whole
         } else {

@@ -183,14 +183,8 @@ impl Writes {
         attempt.answered(status);
         let outcome = Outcome::of_status(status);
         let upstream = request.upstream();
-        let Ok(whole) = read_whole(
-            &mut exchange,
-            request.rules.max_hash_size_bytes,
-            upstream.timeout,
-            self.bodies.budget_for(MemoryUse::Response),
-        )
-        .await
-        else {
+        let (max_bytes, budget) = (request.rules.max_hash_size_bytes, self.bodies.budget_for(MemoryUse::Response));
+        let Ok(whole) = read_whole(&mut exchange, max_bytes, upstream.timeout, budget).await else {
             claim.settle(outcome, None).await;
             return Err(refusals::of_lost_response(status.as_u16(), outcome, upstream.late_write_window).into());
         };

@@ -59,13 +59,8 @@ impl Writes {
         drop(pass);
         // A replay also carries the body if it is short and arrives at once.
         let begun = if attempt.is_named() {
-            let read = read_whole(
-                &mut exchange,
-                BODY_BYTES_MAX,
-                request.rules.hash_wait,
-                self.bodies.budget_for(MemoryUse::Response),
-            )
-            .await;
+            let budget = self.bodies.budget_for(MemoryUse::Response);
+            let read = read_whole(&mut exchange, BODY_BYTES_MAX, request.rules.hash_wait, budget).await;
             read.map_err(|_failure| {
                 refusals::of_lost_response(status.as_u16(), outcome, request.upstream().late_write_window)
             })?
