@@ -1,6 +1,6 @@
 //! One guarded request, and what follows from its head alone.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 use http::{HeaderName, HeaderValue, Method, header};
 use pingora::http::RequestHeader;
@@ -32,12 +32,8 @@ const CONDITIONS: [HeaderName; 5] =
 
 /// A guarded request with parsed preconditions.
 pub(crate) struct Request {
-    /// The route of the request, which enforces its guard.
-    pub(crate) route: Arc<Route>,
-    /// The rules of the route.
-    pub(crate) rules: Arc<GuardRules>,
-    /// The gate that writes on the route go through.
-    pub(crate) gate: Arc<Gate>,
+    /// The route of the request, whose parts are read as the request's own.
+    place: GuardedRoute,
     /// The resource that the request acts on.
     pub(crate) key: ResourceKey,
     /// The method that the request is judged by.
@@ -52,6 +48,24 @@ pub(crate) struct Request {
     pub(crate) sender: Sender,
     /// The servers that the request has dealt with.
     pub(crate) affinity: Affinity,
+}
+
+/// A route that enforces its guard.
+pub(crate) struct GuardedRoute {
+    /// The route.
+    pub(crate) route: Arc<Route>,
+    /// The rules of the route.
+    pub(crate) rules: Arc<GuardRules>,
+    /// The gate that writes on the route go through.
+    pub(crate) gate: Arc<Gate>,
+}
+
+impl Deref for Request {
+    type Target = GuardedRoute;
+
+    fn deref(&self) -> &GuardedRoute {
+        &self.place
+    }
 }
 
 /// The sender of a request.
@@ -91,9 +105,7 @@ impl Request {
         let labelled_variant =
             if principal.signs() { principal.labelled_variant(&key, head.raw_path(), &head.headers) } else { variant };
         Ok(Self {
-            route: Arc::clone(&guarded.route),
-            rules: Arc::clone(rules),
-            gate,
+            place: GuardedRoute { route: Arc::clone(&guarded.route), rules: Arc::clone(rules), gate },
             key,
             method: guarded.method.clone(),
             head,
