@@ -3,12 +3,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
@@ -152,7 +153,7 @@ impl Gate {
     }
 
     fn doubt(&self) -> Option<Instant> {
-        let until = *self.in_doubt_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = *self.in_doubt_until.lock();
         until.filter(|until| Instant::now() < *until)
     }
 }
@@ -168,7 +169,7 @@ impl Drop for Pass {
     fn drop(&mut self) {
         if let Some(late_write_window) = self.late_write_window {
             let until = Instant::now() + late_write_window;
-            let mut in_doubt = self.gate.in_doubt_until.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut in_doubt = self.gate.in_doubt_until.lock();
             *in_doubt = Some(in_doubt.map_or(until, |before| before.max(until)));
         }
     }

@@ -22,7 +22,7 @@ use crate::{
         time::StoreTime,
     },
     store::{
-        Incarnation, Store, StoreError, Swapped,
+        Incarnation, Scanned, Store, StoreError, Swapped,
         memory::{MemoryStore, Room},
     },
 };
@@ -193,11 +193,7 @@ impl Store for FaultyStore {
         self.carry_out(self.inner.swap(key, expected, next)).await
     }
 
-    async fn scan(
-        &self,
-        after: Option<&ResourceKey>,
-        limit: usize,
-    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+    async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
         self.carry_out(self.inner.scan(after, limit)).await
     }
 

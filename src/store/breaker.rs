@@ -30,7 +30,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{Counts, Incarnation, Store, StoreError, Swapped};
+use super::{Counts, Incarnation, Scanned, Store, StoreError, Swapped};
 use crate::core::{
     record::{Record, Revision, Snapshot},
     resource::ResourceKey,
@@ -120,11 +120,7 @@ impl Store for Breaker {
         self.inner.swap(key, expected, next).await
     }
 
-    async fn scan(
-        &self,
-        after: Option<&ResourceKey>,
-        limit: usize,
-    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+    async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
         self.inner.scan(after, limit).await
     }
 
@@ -206,11 +202,7 @@ mod tests {
             self.answer(self.inner.swap(key, expected, next)).await
         }
 
-        async fn scan(
-            &self,
-            after: Option<&ResourceKey>,
-            limit: usize,
-        ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+        async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
             self.inner.scan(after, limit).await
         }
 

@@ -54,6 +54,9 @@ impl fmt::Display for Incarnation {
     }
 }
 
+/// A page of a scan: records with their resources, in the order of the keys.
+pub type Scanned = Vec<(ResourceKey, Snapshot)>;
+
 /// The result of a swap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Swapped {
@@ -103,8 +106,7 @@ pub trait Store: Send + Sync {
     /// Returns up to `limit` records after that of `after`, or from the first record on. The order is the store's own.
     /// Fewer than `limit` records mean the end. A record that is added or forgotten meanwhile may be missing or
     /// present.
-    async fn scan(&self, after: Option<&ResourceKey>, limit: usize)
-    -> Result<Vec<(ResourceKey, Snapshot)>, StoreError>;
+    async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError>;
 
     /// Waits until the record has another revision than `seen`. May return early; the caller reads again and bounds
     /// the wait.

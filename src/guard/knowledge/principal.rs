@@ -8,7 +8,7 @@ use moka::sync::Cache;
 use crate::core::{
     credentials::{signer, signer_of},
     lease::PrincipalName,
-    parts_hash::PartsHasher,
+    parts_hash::{PartsHasher, half},
     policy::GuardRules,
     record::VariantName,
     resource::{KeyDigest, ResourceKey},
@@ -142,12 +142,6 @@ fn variant(principal: [u8; 16], key: &ResourceKey, target: &[u8], headers: &Head
     // length, and none of the others contains the zero octet between them.
     let parts = [&principal, &key.digest(), target, b"\0", field(header::HOST), b"\0", field(header::ORIGIN)];
     VariantName(half(&blake3::hash(&parts.concat())))
-}
-
-fn half(hash: &blake3::Hash) -> [u8; 16] {
-    let mut half = [0; 16];
-    half.iter_mut().zip(hash.as_bytes()).for_each(|(to, from)| *to = *from);
-    half
 }
 
 /// The resources that the upstream has let each principal read, and the time until which that counts.

@@ -1,9 +1,8 @@
 //! Warnings that a route's configuration does not suit its responses. Each is logged once per route, with a remedy.
 
-use std::{
-    collections::HashSet,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashSet;
+
+use parking_lot::Mutex;
 
 use crate::{
     config::Route,
@@ -61,6 +60,6 @@ impl WarnOnce {
 
     fn is_new(&self, route: &str, notice: Notice) -> bool {
         // A panic under the lock leaves the set intact.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((route.to_owned(), notice))
+        self.0.lock().insert((route.to_owned(), notice))
     }
 }

@@ -8,7 +8,14 @@ use super::{
     testing::{BOOT, Disk, REGION_BYTES, ROOM, Random, free, leased, place},
     *,
 };
-use crate::clock::BootClock;
+use crate::{
+    clock::BootClock,
+    core::{
+        record::{Record, Revision},
+        resource::ResourceKey,
+    },
+    store::{Store as _, StoreError, Swapped},
+};
 
 /// Opens a store on this disk that forgets idle records with the next swaps in their shard.
 async fn begin(disk: &Disk) -> DiskStore {

@@ -13,7 +13,7 @@ use crate::{
         record::{Revision, Snapshot},
         resource::ResourceKey,
     },
-    entropy::random_u64,
+    entropy::jittered,
     store::{StoreError, labels::is_older},
 };
 
@@ -144,10 +144,4 @@ impl EtcdShared {
         }
         Ok(answer.response.succeeded())
     }
-}
-
-/// Varies a wait a little, so that processes that were started together drift apart.
-fn jittered(wait: Duration) -> Duration {
-    let share = random_u64().map_or(0, |number| u32::try_from(number % 512).unwrap_or_default());
-    wait * (768 + share) / 1024
 }

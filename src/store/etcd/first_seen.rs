@@ -4,12 +4,10 @@
 //! later than the time when it first saw the record. Counted from then, nothing ends early, and everything ends as late
 //! as the reader was. All reads must count from the same time, or the end would never come.
 
-use std::{
-    num::NonZeroUsize,
-    sync::{Mutex, PoisonError},
-};
+use std::num::NonZeroUsize;
 
 use lru::LruCache;
+use parking_lot::Mutex;
 
 use crate::core::{
     record::{Record, Revision},
@@ -36,7 +34,7 @@ impl FirstSeen {
 
     /// Returns the time that moments count from, in the record with this revision, which was seen `now`.
     pub(super) fn base(&self, key: &ResourceKey, revision: Revision, now: StoreTime) -> StoreTime {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         match seen.get(key) {
             Some((known, base)) if *known == revision => now.min(*base),
             _ => now,
@@ -46,7 +44,7 @@ impl FirstSeen {
     /// Remembers the time that moments were counted from. Of two times for one revision the earlier stays, because both
     /// are after the time of writing.
     pub(super) fn note(&self, key: &ResourceKey, revision: Revision, base: StoreTime, record: &Record) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         match seen.get_mut(key) {
             // A later answer has overtaken this one.
             Some((known, _)) if *known > revision => {}
@@ -62,7 +60,7 @@ impl FirstSeen {
 
     /// Forgets a record that no longer exists.
     pub(super) fn forget(&self, key: &ResourceKey) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).pop(key);
+        self.seen.lock().pop(key);
     }
 }
 

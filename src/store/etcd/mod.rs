@@ -43,7 +43,7 @@ use tokio::{
 };
 
 use super::{
-    Incarnation, OpenError, Store, StoreError, Swapped,
+    Incarnation, OpenError, Scanned, Store, StoreError, Swapped,
     encoding::{self, Label},
     labels::Labels,
 };
@@ -259,11 +259,7 @@ impl Store for EtcdStore {
         self.shared.swap(key, expected, next).await
     }
 
-    async fn scan(
-        &self,
-        after: Option<&ResourceKey>,
-        limit: usize,
-    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+    async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
         let (mut found, mut after) = (Vec::new(), after.cloned());
         loop {
             let KeyPage { records, last } = self.shared.page(after.as_ref(), limit - found.len()).await?;

@@ -3,13 +3,11 @@
 use std::{
     fs,
     path::PathBuf,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use redis::{
     Client, ClientTlsConfig, Cmd, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisError, ScriptInvocation,
     TlsCertificates,
@@ -20,6 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     config,
+    counted::Counted,
     store::{OpenError, StoreError, health::EngineHealth, secret},
 };
 
@@ -50,9 +49,6 @@ struct RedisConnection {
     /// The number of operations that wait for an answer.
     in_flight: AtomicUsize,
 }
-
-/// An operation that counts as in flight until this is dropped.
-struct Flight<'a>(&'a RedisConnection);
 
 /// The answer to a request.
 pub(super) struct RedisReply<T> {
@@ -117,13 +113,13 @@ impl RedisClient {
         let mut is_repeated = false;
         let in_flight = |connection: &&RedisConnection| connection.in_flight.load(Ordering::Relaxed);
         let Some(shared) = self.connections.iter().min_by_key(in_flight) else { return Err(StoreError::Unavailable) };
-        let _flight = Flight::on(shared);
+        let _in_flight = Counted::up_to(usize::MAX, &shared.in_flight);
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(StoreError::Unavailable);
             }
-            let (number, mut connection) = shared.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let (number, mut connection) = shared.current.lock().clone();
             match timeout(left.min(self.timeout / ATTEMPTS), question.put_to(&mut connection)).await {
                 Ok(Ok(reply)) => {
                     self.health.answers();
@@ -141,25 +137,12 @@ impl RedisClient {
     /// Replaces the connection with this number, unless that was already done. It may lead to a server that is no
     /// longer the primary, or to none.
     fn replace(&self, shared: &RedisConnection, number: u64) {
-        let mut current = shared.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = shared.current.lock();
         if current.0 == number
             && let Ok(connection) = connection(&self.client, self.timeout)
         {
             *current = (number + 1, connection);
         }
-    }
-}
-
-impl<'a> Flight<'a> {
-    fn on(connection: &'a RedisConnection) -> Self {
-        connection.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self(connection)
-    }
-}
-
-impl Drop for Flight<'_> {
-    fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

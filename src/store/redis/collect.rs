@@ -10,7 +10,7 @@ use super::{
     RedisShared,
     reply::{AGED, FORGET},
 };
-use crate::{core::resource::ResourceKey, entropy::random_u64, store::StoreError};
+use crate::{core::resource::ResourceKey, entropy::jittered, store::StoreError};
 
 /// The number of idle resources that one request returns.
 const PAGE: usize = 500;
@@ -113,10 +113,4 @@ impl RedisShared {
         script.arg(key.bucket()).arg(key.as_str()).arg(idle_milliseconds);
         Ok(self.engine.run(&script).await?.reply)
     }
-}
-
-/// Varies a wait a little, so that processes that were started together drift apart.
-fn jittered(wait: Duration) -> Duration {
-    let share = random_u64().map_or(0, |number| u32::try_from(number % 512).unwrap_or_default());
-    wait * (768 + share) / 1024
 }

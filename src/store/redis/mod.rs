@@ -37,7 +37,8 @@ use self::{
     waiters::Waiters,
 };
 use super::{
-    Incarnation, OpenError, Store, StoreError, Swapped, encoding, encoding::Label, epoch::Epoch, labels::Labels,
+    Incarnation, OpenError, Scanned, Store, StoreError, Swapped, encoding, encoding::Label, epoch::Epoch,
+    labels::Labels,
 };
 use crate::{
     config,
@@ -213,7 +214,7 @@ impl RedisShared {
     }
 
     /// Reads the records of these resources. Absent records are left out, and so are damaged ones, which are logged.
-    async fn records(&self, resources: &[ResourceKey]) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+    async fn records(&self, resources: &[ResourceKey]) -> Result<Scanned, StoreError> {
         let reached = self.epoch.reached()?;
         let mut script = PAGE.key(&self.keys.counter);
         for resource in resources {
@@ -267,11 +268,7 @@ impl Store for RedisStore {
         self.shared.swap(key, expected, next).await
     }
 
-    async fn scan(
-        &self,
-        after: Option<&ResourceKey>,
-        limit: usize,
-    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+    async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
         let (mut found, mut after) = (Vec::new(), after.cloned());
         loop {
             let wanted = limit - found.len();

@@ -3,11 +3,12 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::core::resource::ResourceKey;
@@ -30,7 +31,7 @@ pub(super) struct KeyWaiter<'a> {
 
 impl Waiters {
     pub(super) fn join<'a>(&'a self, key: &'a ResourceKey) -> KeyWaiter<'a> {
-        let change = Arc::clone(self.lock().entry(key.clone()).or_default());
+        let change = Arc::clone(self.waiting.lock().entry(key.clone()).or_default());
         self.has_come.store(true, Ordering::Relaxed);
         self.arrived.notify_waiters();
         KeyWaiter { waiters: self, key, change }
@@ -40,7 +41,7 @@ impl Waiters {
     pub(super) async fn arrival(&self) {
         loop {
             let arrived = self.arrived.notified();
-            if !self.lock().is_empty() {
+            if !self.waiting.lock().is_empty() {
                 return;
             }
             arrived.await;
@@ -49,24 +50,19 @@ impl Waiters {
 
     /// Whether a caller waits now, or has come since the last call of this function.
     pub(super) fn were_there(&self) -> bool {
-        self.has_come.swap(false, Ordering::Relaxed) || !self.lock().is_empty()
+        self.has_come.swap(false, Ordering::Relaxed) || !self.waiting.lock().is_empty()
     }
 
     /// Wakes the callers that wait for a resource.
     pub(super) fn wake(&self, key: &ResourceKey) {
-        if let Some(change) = self.lock().get(key) {
+        if let Some(change) = self.waiting.lock().get(key) {
             change.notify_waiters();
         }
     }
 
     /// Wakes all callers, because changes may have been missed.
     pub(super) fn wake_all(&self) {
-        self.lock().values().for_each(|change| change.notify_waiters());
-    }
-
-    /// A panic under the lock cannot leave a half-made change behind: each change is one insertion or removal.
-    fn lock(&self) -> MutexGuard<'_, HashMap<ResourceKey, Arc<Notify>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock().values().for_each(|change| change.notify_waiters());
     }
 }
 
@@ -79,7 +75,7 @@ impl KeyWaiter<'_> {
 
 impl Drop for KeyWaiter<'_> {
     fn drop(&mut self) {
-        let mut waiting = self.waiters.lock();
+        let mut waiting = self.waiters.waiting.lock();
         // Only the map and this waiter hold it: no other caller waits.
         if Arc::strong_count(&self.change) <= 2 {
             waiting.remove(self.key);
@@ -103,8 +99,8 @@ mod tests {
                 changes.1.await;
             }
             drop(one);
-            assert_eq!(waiters.lock().len(), 1);
+            assert_eq!(waiters.waiting.lock().len(), 1);
         }
-        assert_eq!(waiters.lock().len(), 0);
+        assert_eq!(waiters.waiting.lock().len(), 0);
     }
 }
