@@ -232,4 +232,15 @@ mod tests {
         gate.quiet().await;
         assert_eq!(begin.elapsed(), LATE_WRITE_WINDOW);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_of_several_doubts_counts() {
+        let gate = Arc::new(Gate::default());
+        let begin = Instant::now();
+        for late_write_window in [LATE_WRITE_WINDOW, LATE_WRITE_WINDOW / 5] {
+            drop(gate.enter_unmarked(late_write_window).await.unwrap());
+        }
+        gate.quiet().await;
+        assert_eq!(begin.elapsed(), LATE_WRITE_WINDOW);
+    }
 }

@@ -259,8 +259,16 @@ mod lease_clock_tests;
 #[cfg(test)]
 mod lost_grant_tests;
 #[cfg(test)]
+mod memory_tests;
+#[cfg(test)]
+mod probe_tests;
+#[cfg(test)]
+mod reload_tests;
+#[cfg(test)]
 mod start_tests;
 #[cfg(test)]
 mod store_cost_tests;
 #[cfg(test)]
 mod store_failure_tests;
+#[cfg(test)]
+mod turn_tests;

@@ -11,6 +11,7 @@ use std::{
 use async_trait::async_trait;
 
 mod fixture;
+mod transport;
 
 pub(super) use fixture::{Fixture, Response};
 
@@ -153,6 +154,12 @@ impl FaultyStore {
     /// Returns the record, whatever else fails.
     pub(super) async fn look(&self, key: &ResourceKey) -> Snapshot {
         self.inner.read(key).await.unwrap()
+    }
+
+    /// Replaces the record like another process, whatever else fails.
+    pub(super) async fn put(&self, key: &ResourceKey, next: Record) {
+        let revision = self.look(key).await.revision;
+        assert!(matches!(self.inner.swap(key, revision, next).await, Ok(Swapped::Done(_))));
     }
 
     async fn carry_out<T>(&self, operation: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {

@@ -266,6 +266,18 @@ mod tests {
         assert!(matches!(breaker.swap(&key(), found.revision, absent).await, Ok(Swapped::Done(_))));
     }
 
+    /// A full store lets swaps wait in vain, and still answers reads.
+    #[tokio::test(start_paused = true)]
+    async fn a_swap_that_fails_keeps_no_read_away() {
+        let store = Failing::new();
+        let breaker = Breaker::new(Arc::<Failing>::clone(&store), LIMIT);
+        store.fail(Some(LIMIT));
+        let swapped = breaker.swap(&key(), Revision(0), Record::absent(Revision(0))).await;
+        assert_eq!(swapped, Err(StoreError::Unavailable));
+        store.fail(None);
+        assert!(breaker.read(&key()).await.is_ok());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn what_fails_at_once_keeps_nobody_waiting() {
         let store = Failing::new();

@@ -118,6 +118,16 @@ async fn a_wait_ends_in_time_and_leaves_the_line() {
     assert!(queues.turn(&key(), Member::Claim, 0, soon()).await.is_ok());
 }
 
+/// Only those that wait now count in the total of all lines.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_gave_up_makes_room_for_another() {
+    let queues = Arc::new(Queues::new(1));
+    let _first = claim(&queues).await;
+    for _ in 0..2 {
+        assert_eq!(queues.turn(&key(), Member::Claim, 10, soon()).await.err(), Some(NoTurn::TimedOut));
+    }
+}
+
 /// A member that gives up leaves the others in their places. The line goes with the last member.
 #[tokio::test(start_paused = true)]
 async fn a_line_stays_while_anybody_is_in_it() {
