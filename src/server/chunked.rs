@@ -64,7 +64,7 @@ pub(super) fn unwatch(stream: Stream) -> Stream {
     }
     match stream.into_any().downcast::<Chunked>() {
         Ok(chunked) => chunked.stream,
-        Err(_other) => unreachable!("the type was just checked"),
+        Err(_other) => unreachable!("the type was checked above"),
     }
 }
 
