@@ -18,6 +18,7 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod edit_lock;
 mod guard_an_api;
 mod lesson;
 mod pages;
