@@ -7,6 +7,7 @@
 //! | `LANGUAGE FILE` | in a tutorial, the file is written; `ifmatch.toml` is looked at too |
 //! | `toml` | `ifmatch check` accepts it without a warning |
 //! | `log` | the log of ifmatch must hold each line |
+//! | `python` | in the guides to Azure and S3, it is run with the real SDK |
 
 #![allow(
     clippy::unwrap_used,
@@ -18,9 +19,13 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod configurations;
 mod edit_lock;
 mod guard_an_api;
 mod lesson;
 mod pages;
+mod references;
+mod roll_out;
+mod sdk;
 #[path = "../proxy/support/mod.rs"]
 mod support;
