@@ -26,9 +26,8 @@ use crate::{
 };
 
 /// The pages whose blocks are tried.
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 10] = [
     "README.md",
-    "docs/code.md",
     "docs/commands.md",
     "docs/configuration.md",
     "docs/leases.md",

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, path::Path};
 
 use crate::pages::{read, root};
 
-/// Places are named on the page about the code, and on the first page of the crate's documentation.
+/// Places are named on the page for contributors, and on the first page of the crate's documentation.
 #[test]
 fn places_in_the_code_exist() {
-    for document in ["docs/code.md", "src/lib.rs"].map(read) {
+    for document in ["CONTRIBUTING.md", "src/lib.rs"].map(read) {
         let quoted = document.split('`').skip(1).step_by(2);
         let is_source = |text: &str| Path::new(text).extension().is_some_and(|extension| extension == "rs");
         let places = quoted.filter(|text| !text.starts_with('/') && (text.ends_with('/') || is_source(text)));
