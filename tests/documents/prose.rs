@@ -1,6 +1,9 @@
 //! English: phrases that no document has, each with its replacement, and the longest sentence.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use syn::{
@@ -10,8 +13,8 @@ use syn::{
 
 use crate::pages::{Page, all, read, sources};
 
-/// Phrases, in lower case, and what to write instead.
-const PHRASES: &str = include_str!("phrases.txt");
+/// The phrases of `phrases.txt`.
+static PHRASES: LazyLock<Vec<Phrase>> = LazyLock::new(phrases);
 /// The longest sentence, in words.
 const MAX_WORDS: usize = 35;
 
@@ -22,7 +25,7 @@ struct Phrase {
 }
 
 fn phrases() -> Vec<Phrase> {
-    let lines = PHRASES.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines = include_str!("phrases.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let phrase = |line: &'static str| {
         let (words, instead) = line.split_once(" => ").unwrap_or_else(|| panic!("{line:?} has no replacement"));
         Phrase { words: words.split_whitespace().collect(), instead }
@@ -72,11 +75,11 @@ fn has(words: &[String], phrase: &Phrase) -> bool {
 
 /// All that is wrong with a page.
 fn problems(page: &Path, text: &str) -> Vec<String> {
-    let (phrases, mut problems) = (phrases(), Vec::new());
+    let mut problems = Vec::new();
     for passage in passages(text) {
         for sentence in sentences(&passage) {
             let words = words(sentence);
-            for phrase in phrases.iter().filter(|phrase| has(&words, phrase)) {
+            for phrase in PHRASES.iter().filter(|phrase| has(&words, phrase)) {
                 let found = phrase.words.join(" ");
                 problems.push(format!("{}: {found:?}: write {}: {sentence:?}", page.display(), phrase.instead));
             }
@@ -147,7 +150,7 @@ fn documents_read_well() {
 
 #[test]
 fn each_phrase_is_found() {
-    for phrase in phrases() {
+    for phrase in PHRASES.iter() {
         let text = format!("A line with\n\n* **{}** in it.\n", phrase.words.join("\n"));
         assert!(!problems(Path::new("page.md"), &text).is_empty(), "{text}");
     }
