@@ -9,7 +9,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test explore mutants lint fmt bench bench-leases bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash differential histories setup-build setup-browser setup-engines setup-languages setup-test setup-bench
+.PHONY: help run test explore mutants lint fmt book bench bench-leases bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash differential histories setup-build setup-browser setup-engines setup-languages setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -31,15 +31,26 @@ mutants: setup-build setup-test ## Break the code in each place of the list, and
 simulate: setup-build ## Run the production guard through every schedule of two requests, and 2,000,000 random ones (hours; docs/simulation.md)
 	SIMULATE=full $(CARGO) test --locked --profile simulation --test simulation -- --nocapture --test-threads=1
 
-lint: setup-build ## Check the format, the lints and the documentation, warnings denied
+lint: setup-build ## Check the format, the lints, the documentation and its English, warnings denied
 	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@$(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps
+	$(CARGO) test --locked --test documents -- links prose
 
 fmt: ## Format the code
 	$(CARGO) fmt --all
+
+# Pages link to files beside docs/, so these are put beside the built pages. Markdown among them is not rendered.
+book: MDBOOK := 0.4.52
+book: setup-build ## Build the documents as a website, target/book/docs/index.html
+	@mdbook --version 2>/dev/null | grep -qx 'mdbook v$(MDBOOK)' || \
+		$(CARGO) install --locked mdbook --version $(MDBOOK) --no-default-features --features search
+	mdbook build
+	@cp -r *.md config deploy target/book/ && mkdir -p target/book/fuzz && cp fuzz/README.md target/book/fuzz/
+	@find target/book/docs -name '*.html' -exec \
+		sed -i -E 's#(href="(\.\./)+(fuzz/)?[A-Z]+)\.html#\1.md#g' {} +
 
 bench: setup-build setup-bench ## Measure what a request costs, beside nginx, HAProxy, Redis and etcd (15 minutes; docs/benchmarks.md)
 	$(CARGO) build --release --locked --bin ifmatch --example bare_pingora --example lease_load --example store_load

@@ -211,7 +211,7 @@ pub enum Progress {
 pub fn recognise(first: (Fingerprint, Progress), further: Fingerprint) -> Result<Success, Refusal> {
     let (fingerprint, progress) = first;
     if fingerprint != further {
-        let detail = "this idempotency key was just used for another write: send a retry exactly like the first \
+        let detail = "this idempotency key was used for another write: send a retry exactly like the first \
                       attempt, with the same body, target and header fields, and any other write with a new key";
         return Err(Refusal::new(Code::IdempotencyMismatch, detail));
     }

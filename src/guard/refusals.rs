@@ -169,13 +169,13 @@ pub(super) fn of_lease_turn(no_turn: NoTurn) -> Refusal {
 
 /// The refusal of a write that meets another one.
 pub(super) fn write_in_flight(retry_after: Duration) -> Refusal {
-    let detail = "another write on this resource is under way or in doubt; nothing was written, send it again later";
+    let detail = "another write on this resource is in flight or in doubt; nothing was written, send it again later";
     Refusal::new(Code::WriteInFlight, detail).retry_after(retry_after)
 }
 
 /// The refusal of a write that comes too soon after a start.
 pub(super) fn held_back(remaining: Duration) -> Refusal {
-    let detail = "this proxy has just started, and writes of its predecessor may still be on their way";
+    let detail = "this proxy was started moments ago, and writes of its predecessor may still be in flight";
     Refusal::new(Code::WriteInFlight, detail).retry_after(remaining)
 }
 
@@ -187,7 +187,7 @@ pub(super) fn of_retired_route() -> Refusal {
 
 /// The refusal of an unclaimed write for which the record has no room.
 pub(super) fn too_many_unclaimed() -> Refusal {
-    Refusal::new(Code::Overloaded, "too many writes on this resource are under way").retry_after(RETRY_SOON)
+    Refusal::new(Code::Overloaded, "too many writes on this resource are in flight").retry_after(RETRY_SOON)
 }
 
 /// The refusal of a write whose mark has too little time left to begin.
@@ -212,8 +212,5 @@ pub(super) fn no_date() -> Refusal {
 
 /// The refusal of a read whose precondition is false.
 pub(super) fn of_read_condition() -> Refusal {
-    Refusal::new(
-        Code::PreconditionFailed,
-        "the representation is not the one that the precondition names; read it again",
-    )
+    Refusal::new(Code::PreconditionFailed, "the representation differs from that of the precondition; read it again")
 }

@@ -46,7 +46,7 @@ pub(super) fn unwatch(stream: Stream) -> Stream {
     }
     match stream.into_any().downcast::<Tapped<ChunkScan>>() {
         Ok(tapped) => tapped.stream,
-        Err(_other) => unreachable!("the type was just checked"),
+        Err(_other) => unreachable!("the type was checked above"),
     }
 }
 

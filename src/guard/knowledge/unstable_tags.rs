@@ -124,8 +124,8 @@ fn remedy(rules: &GuardRules) -> &'static str {
     match (&rules.etag, rules.other_writers) {
         (TagSource::Content, _) => {
             "if the body contains the time of its creation, name that member in ignore_json, or take the tag from a \
-             field that changes with the resource (etag = \"json:/pointer\" or \"header:NAME\"); if others write too, \
-             set other_writers = true"
+             field that changes with the resource (etag = \"json:/pointer\" or \"header:NAME\"). If there are other \
+             writers, set other_writers = true"
         }
         (_, false) => {
             "take the tag from a source that changes only with the resource; if others write, set other_writers = true"
