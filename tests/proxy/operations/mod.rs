@@ -9,6 +9,7 @@ mod collected;
 mod console;
 mod draining;
 pub mod example_files;
+mod health_command;
 mod lifecycle;
 mod observe;
 mod reload;
