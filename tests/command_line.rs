@@ -1,6 +1,6 @@
 //! The commands that only look at a configuration, `check` and `explain`, and the exit codes (DESIGN, section 9).
 
-#![allow(clippy::expect_used, reason = "a test may stop at the first surprise")]
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may stop at the first surprise")]
 
 use std::{
     fs,
@@ -102,9 +102,16 @@ fn a_command_line_that_cannot_be_understood_ends_with_64() {
 
 #[test]
 fn version_and_help_succeed() {
-    let version = ifmatch(&["--version"]);
+    let version = ifmatch(&["-V"]);
     assert_eq!(version.status.code(), Some(0));
     assert_eq!(text(&version.stdout), concat!("ifmatch ", env!("CARGO_PKG_VERSION"), "\n"));
+    let version = ifmatch(&["--version"]);
+    assert_eq!(version.status.code(), Some(0));
+    let printed = text(&version.stdout);
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines[0], concat!("ifmatch ", env!("CARGO_PKG_VERSION")));
+    assert!(lines[1].starts_with("commit: "), "{printed}");
+    assert_eq!(lines[2..], ["stores: memory, disk, etcd, redis"]);
     assert_eq!(ifmatch(&["--help"]).status.code(), Some(0));
 }
 

@@ -25,23 +25,23 @@ use crate::{
     telemetry::metrics::store::{FULL, UNAVAILABLE},
 };
 
-mod breaker;
 pub mod census;
 pub mod disk;
 pub mod encoding;
-mod epoch;
-pub mod etcd;
-mod health;
-mod labels;
 pub mod memory;
 mod open;
 mod records;
-pub mod redis;
-mod secret;
+#[cfg(feature = "shared-stores")]
+mod shared;
+#[cfg(not(feature = "shared-stores"))]
+#[path = "without_shared.rs"]
+mod shared;
 
-pub use open::{Left, OpenError, Opened, open};
+pub use open::{Left, OpenError, Opened, PASSWORD_VARIABLE, open};
 pub use records::{Records, Updated};
-pub use secret::PASSWORD_VARIABLE;
+pub use shared::SHARED_KINDS;
+#[cfg(feature = "shared-stores")]
+pub use shared::{etcd, redis};
 
 /// The number that distinguishes the versions of one store from those of any other. It is drawn at random at the
 /// store's first start.

@@ -42,7 +42,7 @@ fn the_linter_of_dockerfiles_finds_no_fault() {
 #[test]
 fn the_program_runs_in_the_image_with_nothing_else_in_it() {
     let root = image();
-    let version = output(&mut run(&root, &["--version"]));
+    let version = output(&mut run(&root, &["-V"]));
     assert_eq!(version, concat!("ifmatch ", env!("CARGO_PKG_VERSION"), "\n"));
     let shells = ["bin/sh", "usr/bin/env"].map(|path| root.path().join(path).exists());
     assert_eq!(shells, [false; 2], "an image without a shell");

@@ -7,11 +7,13 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{Exit, check::table, complain, print, run::fail};
-
-mod client;
-
-use client::{AdminClient, CommandFailure};
+use super::{
+    Exit,
+    admin_client::{AdminClient, CommandFailure, DEFAULT_ADDRESS},
+    check::table,
+    complain, help, print,
+    run::fail,
+};
 
 /// The characters that are percent-encoded in a query.
 const IN_QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'&').add(b'+').add(b'<').add(b'>');
@@ -21,7 +23,7 @@ const HEADINGS: [&str; 7] = ["KEY", "STATE", "HOLDER", "AGE", "REMAINING", "FENC
 #[derive(Debug, Args)]
 pub(super) struct LeasesOptions {
     /// The admin listener: `http://host:port` or `unix:/path`.
-    #[arg(long, global = true, value_name = "URL", default_value = "http://127.0.0.1:9901")]
+    #[arg(long, global = true, value_name = "URL", default_value = DEFAULT_ADDRESS)]
     admin: String,
     /// The file of its token; without it, the variable `IFMATCH_ADMIN_TOKEN` holds the token, if there is one.
     #[arg(long, global = true, value_name = "FILE")]
@@ -36,6 +38,7 @@ pub(super) struct LeasesOptions {
 #[derive(Debug, Subcommand)]
 enum LeaseCommand {
     /// List leases.
+    #[command(after_help = help::LEASES_LIST)]
     List {
         /// Only leases of resources whose keys begin with this.
         #[arg(long, value_name = "PREFIX", default_value = "")]
@@ -48,6 +51,7 @@ enum LeaseCommand {
         holder: Option<String>,
     },
     /// Break the lease of a resource: its holder can write no more.
+    #[command(after_help = help::LEASES_BREAK)]
     Break {
         /// The key of the resource, as `list` shows it.
         key: String,
@@ -56,11 +60,13 @@ enum LeaseCommand {
         period: String,
     },
     /// Show everything that is known of a resource.
+    #[command(after_help = help::LEASES_SHOW)]
     Show {
         /// The key of the resource.
         key: String,
     },
     /// Forget what is known of a resource, or of all under a prefix, after the backend was edited by hand.
+    #[command(after_help = help::LEASES_FORGET)]
     Forget {
         /// The key of the resource.
         #[arg(required_unless_present = "prefix", conflicts_with = "prefix")]

@@ -14,7 +14,7 @@ use crate::{
         resource::ResourceKey,
     },
     entropy::jittered,
-    store::{StoreError, labels::is_older},
+    store::{StoreError, shared::labels::is_older},
 };
 
 /// The number of records that one request reads. Together they have a few hundred KiB.

@@ -42,11 +42,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{
-    Incarnation, OpenError, Scanned, Store, StoreError, Swapped,
-    encoding::{self, Label},
-    labels::Labels,
-};
+use super::labels::Labels;
 use crate::{
     clock::Clock,
     config,
@@ -56,6 +52,10 @@ use crate::{
         time::StoreTime,
     },
     entropy::random_u64,
+    store::{
+        Incarnation, OpenError, Store, StoreError, Swapped,
+        encoding::{self, Label},
+    },
 };
 use batch::Answered;
 use batch::Swaps;

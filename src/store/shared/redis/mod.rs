@@ -36,10 +36,7 @@ use self::{
     reply::{CLOCK, PAGE, PageReply, READ, Reply, SWAP, moment, split},
     waiters::Waiters,
 };
-use super::{
-    Incarnation, OpenError, Scanned, Store, StoreError, Swapped, encoding, encoding::Label, epoch::Epoch,
-    labels::Labels,
-};
+use super::{epoch::Epoch, labels::Labels};
 use crate::{
     config,
     core::{
@@ -48,6 +45,7 @@ use crate::{
         time::StoreTime,
     },
     entropy::random_u64,
+    store::{Incarnation, OpenError, Store, StoreError, Swapped, encoding, encoding::Label},
 };
 
 /// The longest wait before the record is read again, in case the notification is lost.

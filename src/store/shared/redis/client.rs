@@ -19,7 +19,10 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::{
     config,
     counted::Counted,
-    store::{OpenError, StoreError, health::EngineHealth, secret},
+    store::{
+        OpenError, StoreError,
+        shared::{health::EngineHealth, secret},
+    },
 };
 
 /// The number of attempts that one operation has time for. The last one is often cut short.

@@ -8,7 +8,10 @@ use tokio::time::{Instant, sleep, timeout};
 use super::txn;
 use crate::{
     config,
-    store::{OpenError, StoreError, epoch::Epoch, health::EngineHealth, secret},
+    store::{
+        OpenError, StoreError,
+        shared::{epoch::Epoch, health::EngineHealth, secret},
+    },
 };
 
 /// The interval between keep-alive pings. Servers close connections that ping more often than every five seconds.

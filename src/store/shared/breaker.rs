@@ -30,11 +30,13 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{Counts, Incarnation, Scanned, Store, StoreError, Swapped};
-use crate::core::{
-    record::{Record, Revision, Snapshot},
-    resource::ResourceKey,
-    time::StoreTime,
+use crate::{
+    core::{
+        record::{Record, Revision, Snapshot},
+        resource::ResourceKey,
+        time::StoreTime,
+    },
+    store::{Counts, Incarnation, Scanned, Store, StoreError, Swapped},
 };
 
 /// The pause between two trials. It is the longest delay of recovery beyond the trial itself, and a negligible load.

@@ -2,11 +2,10 @@
 
 use std::{env, fs};
 
-use super::OpenError;
-use crate::config::Login;
-
-/// The environment variable that holds the password if no file does.
-pub const PASSWORD_VARIABLE: &str = "IFMATCH_STORE_PASSWORD";
+use crate::{
+    config::Login,
+    store::{OpenError, PASSWORD_VARIABLE},
+};
 
 /// Returns the password of a login, without the line ending that editors append.
 pub(super) fn password(login: &Login) -> Result<String, OpenError> {

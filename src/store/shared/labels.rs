@@ -5,8 +5,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::encoding::Label;
-use crate::entropy::random_u64;
+use crate::{entropy::random_u64, store::encoding::Label};
 
 /// A source of labels that are all different.
 pub(super) struct Labels {

@@ -3,8 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::StoreError;
-use crate::core::record::Revision;
+use crate::{core::record::Revision, store::StoreError};
 
 /// The greatest revision that this process has seen, and whether a smaller one followed.
 #[derive(Default)]
