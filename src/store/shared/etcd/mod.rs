@@ -53,7 +53,7 @@ use crate::{
     },
     entropy::random_u64,
     store::{
-        Incarnation, OpenError, Store, StoreError, Swapped,
+        Incarnation, OpenError, Scanned, Store, StoreError, Swapped,
         encoding::{self, Label},
     },
 };

@@ -45,7 +45,7 @@ use crate::{
         time::StoreTime,
     },
     entropy::random_u64,
-    store::{Incarnation, OpenError, Store, StoreError, Swapped, encoding, encoding::Label},
+    store::{Incarnation, OpenError, Scanned, Store, StoreError, Swapped, encoding, encoding::Label},
 };
 
 /// The longest wait before the record is read again, in case the notification is lost.
