@@ -1,15 +1,12 @@
 //! The console of the admin listener in a real browser (docs/admin.md). What a person does there stands in
 //! `tests/console/console.cjs`.
 
-use std::{net::SocketAddr, path::Path, process::Command};
-
-use tokio::task::spawn_blocking;
+use std::net::SocketAddr;
 
 use crate::support::{
     admin::{ask, start, start_with, without_end},
     backend::Backend,
-    chromium::Pages,
-    clients,
+    chromium::{Pages, drive},
     leases::{Grant, acquire, lease, put_with, view},
     proxy::Proxy,
     raw::put_if_match,
@@ -17,16 +14,7 @@ use crate::support::{
 
 /// One visit; gives back what was seen, line by line.
 async fn visit(admin: SocketAddr, word: &str, argument: &str) -> Vec<String> {
-    let mut command = Command::new("node");
-    let package = clients::node_package("playwright-core");
-    command.env("NODE_PATH", package.parent().expect("packages lie in a directory"));
-    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/console/console.cjs"));
-    command.args([&format!("http://{admin}/"), word, argument]);
-    let output = spawn_blocking(move || command.output()).await.expect("no panic").expect("the script runs");
-    let mut said: Vec<String> = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said.pop().as_deref(), Some("finished"), "{word} {argument}: {said:?}\n{complaint}");
-    said
+    drive("console/console.cjs", &[&format!("http://{admin}/"), word, argument]).await
 }
 
 /// Who reads the page needs nothing else, and it asks before it breaks.
