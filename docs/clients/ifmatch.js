@@ -96,7 +96,8 @@ export function guardedFetch({ maxWaitMs = 60_000, maxKept = 100 } = {}) {
     const base = given ? { tag: given.headers.get('ETag'), copy: copies.get(given) ?? null } : kept.get(url);
     if (create) headers.set('If-None-Match', '*');
     else if (base?.tag && !headers.has('If-Match') && !headers.has('If-None-Match')) headers.set('If-Match', base.tag);
-    if (!PROOFS.some(name => headers.has(name))) throw new TypeError(`${method} ${url}: no ETag of it is known; read it`);
+    const isProven = PROOFS.some(name => headers.has(name));
+    if (!isProven) throw new TypeError(`${method} ${url}: no ETag of it is known; read it`);
     return write(request, create ? null : base);
   };
 }

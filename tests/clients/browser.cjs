@@ -56,7 +56,10 @@ const stories = {
     await tab.goto(wait === undefined ? page : `${page}&wait=${wait}`);
     await tab.waitForFunction(() => window.write !== undefined);
     return async (call, init, onCurrent) => {
-      const run = ([call, init, onCurrent]) => window[call](onCurrent ? { ...init, base: window.conflict.current } : init);
+      const run = ([call, init, onCurrent]) => {
+        const base = onCurrent ? window.conflict.current : undefined;
+        return window[call]({ ...init, base });
+      };
       console.log(`${name}: ${await tab.evaluate(run, [call, init, onCurrent])}`);
     };
   }
