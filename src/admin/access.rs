@@ -25,8 +25,9 @@ pub const ADMIN_FIELD: HeaderName = HeaderName::from_static("ifmatch-admin");
 /// The field in which browsers classify the page that sent a request (Fetch Metadata).
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The paths that probes request, beside `OPTIONS /`, which HAProxy sends unless it is told otherwise. Probes have no token and call the listener what they like: some send no Host, others
-/// the address of a machine. A client that does not use its name learns only yes or no.
+/// The paths that probes request, beside `OPTIONS /`, the default of `option httpchk`. Probes have no token and call the
+/// listener what they like: some send no Host, others the address of a machine. A client that does not use its name
+/// learns only yes or no.
 const HEALTH: [&str; 4] = ["/livez", "/readyz", "/readyz/reads", "/readyz/writes"];
 
 /// The only other path that needs no token: the page holds no data until it gets one.
@@ -172,7 +173,7 @@ mod tests {
         }
     }
 
-    /// HAProxy's `option httpchk` without a path.
+    /// `option httpchk` without a path.
     #[test]
     fn options_of_the_root_is_a_probe_and_no_other_method_there() {
         let (access, root) = (access("192.0.2.7:9901"), Uri::from_static("/"));

@@ -50,7 +50,7 @@ fn every_configuration_file_is_valid() {
     assert!(found.len() >= 19, "they were found: {found:?}");
 }
 
-/// Those of a ConfigMap, too.
+/// Those of a `ConfigMap`, too.
 #[test]
 fn every_configuration_in_a_manifest_is_valid() {
     let mut found = 0;

@@ -1,4 +1,4 @@
-//! The real HAProxy, whose plain health check asks the admin listener.
+//! The real `haproxy`, whose plain health check asks the admin listener.
 
 use std::{
     fs,

@@ -36,8 +36,8 @@ pub fn run(root: &TempDir, arguments: &[&str]) -> Command {
 pub fn complete(root: &TempDir, names: &[(&str, SocketAddr)]) {
     fs::create_dir(root.path().join("dev")).expect("a directory");
     fs::write(root.path().join("dev/null"), "").expect("a file");
-    let hosts: String = names.iter().map(|(name, addr)| format!("{} {name}\n", addr.ip())).collect();
-    fs::write(root.path().join("etc/hosts"), hosts).expect("a file");
+    let hosts: Vec<String> = names.iter().map(|(name, addr)| format!("{} {name}\n", addr.ip())).collect();
+    fs::write(root.path().join("etc/hosts"), hosts.concat()).expect("a file");
 }
 
 #[test]

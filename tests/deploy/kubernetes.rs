@@ -29,7 +29,7 @@ fn loaded(text: &str) -> Config {
     loaded.config
 }
 
-/// The configuration in a ConfigMap.
+/// The configuration in a `ConfigMap`.
 fn carried(documents: &[Value]) -> &str {
     of_kind(documents, "ConfigMap")["data"]["ifmatch.toml"].as_str().expect("a file")
 }
@@ -103,7 +103,7 @@ fn a_gateway_of_several_replicas_shares_its_store() {
     is_asked_for_its_health(workload, &config);
 }
 
-/// The generated name of the ConfigMap ends with a hash, so a changed configuration is another template of the pods.
+/// The generated name of the `ConfigMap` ends with a hash, so a changed configuration is another template of the pods.
 #[test]
 fn a_changed_configuration_replaces_the_replicas_of_a_gateway() {
     let (found, gateway) = (documents("kustomization.yaml"), documents("gateway.yaml"));
