@@ -1,6 +1,6 @@
 //! The container image: its steps taken without the engine.
 
-use std::{fs, process::Command};
+use std::{fs, net::SocketAddr, process::Command};
 
 use rustix::process::geteuid;
 use tempfile::TempDir;
@@ -11,14 +11,14 @@ use super::{
 };
 
 /// The root of the image, as the last step of its Dockerfile makes it.
-fn image() -> TempDir {
+pub fn image() -> TempDir {
     let root = tempfile::tempdir().expect("a directory");
     output(Command::new(file("deploy/docker/image-root")).arg(env!("CARGO_BIN_EXE_ifmatch")).arg(root.path()));
     root
 }
 
 /// The program in the image: as the user that the image names, or as whoever runs this test, who may become nobody else.
-fn run(root: &TempDir, arguments: &[&str]) -> Command {
+pub fn run(root: &TempDir, arguments: &[&str]) -> Command {
     let mut command = if geteuid().is_root() {
         let mut chroot = Command::new("/usr/sbin/chroot");
         chroot.arg("--userspec=65532:65532");
@@ -30,6 +30,14 @@ fn run(root: &TempDir, arguments: &[&str]) -> Command {
     };
     command.arg(root.path()).arg("/ifmatch").args(arguments).env_clear();
     command
+}
+
+/// Adds to the image's root what every engine brings along, and the names of other containers.
+pub fn complete(root: &TempDir, names: &[(&str, SocketAddr)]) {
+    fs::create_dir(root.path().join("dev")).expect("a directory");
+    fs::write(root.path().join("dev/null"), "").expect("a file");
+    let hosts: Vec<String> = names.iter().map(|(name, addr)| format!("{} {name}\n", addr.ip())).collect();
+    fs::write(root.path().join("etc/hosts"), hosts.concat()).expect("a file");
 }
 
 #[test]
@@ -54,10 +62,7 @@ async fn the_proxy_in_the_image_finds_a_backend_by_its_name() {
     let backend = Backend::start().await;
     backend.put("/document", "found");
     let root = image();
-    // Every engine brings it along.
-    fs::create_dir(root.path().join("dev")).expect("a directory");
-    fs::write(root.path().join("dev/null"), "").expect("a file");
-    fs::write(root.path().join("etc/hosts"), "127.0.0.1 backend\n").expect("a file");
+    complete(&root, &[("backend", backend.addr())]);
     let listen = ports::free();
     let configuration = format!(
         "server.listen = [\"{listen}\"]\n[upstreams.backend]\nservers = [\"backend:{}\"]\n\
