@@ -3,6 +3,7 @@
 mod admin_listener;
 mod check;
 mod demo;
+mod doctor;
 mod explain;
 mod leases;
 mod reload;
@@ -18,7 +19,7 @@ use std::{
 
 use clap::{Args, Parser, Subcommand};
 
-use self::leases::LeasesOptions;
+use self::{doctor::DoctorOptions, leases::LeasesOptions};
 use crate::{
     config::{self, Loaded, Problems, Word},
     core::policy::Policy,
@@ -70,6 +71,8 @@ enum CliCommand {
     Reload(ReloadOptions),
     /// Show which route a request takes and why, what its resource key is, and what a write needs.
     Explain(ExplainOptions),
+    /// Try whether the tag of a resource survives the way to the client and back, and tell which key mends what does not.
+    Doctor(DoctorOptions),
     /// See and break leases, and forget what is known of resources, through the admin listener of a running ifmatch.
     Leases(LeasesOptions),
 }
@@ -155,6 +158,7 @@ pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(CommandLine { command: CliCommand::Demo(options) }) => demo::execute(&options),
         Ok(CommandLine { command: CliCommand::Reload(options) }) => reload::execute(&options),
         Ok(CommandLine { command: CliCommand::Explain(options) }) => explain::execute(&options),
+        Ok(CommandLine { command: CliCommand::Doctor(options) }) => doctor::execute(&options),
         Ok(CommandLine { command: CliCommand::Leases(options) }) => leases::execute(&options),
         Err(answer) => {
             // Help and version are errors to clap, and a closed pipe is no failure.
