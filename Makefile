@@ -9,7 +9,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test explore mutants lint fmt bench bench-leases bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash differential histories setup-build setup-browser setup-engines setup-languages setup-test setup-bench
+.PHONY: help run test explore mutants lint fmt bench bench-leases bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash differential histories setup-build setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -98,11 +98,15 @@ setup-build: ## Install what the build needs and is missing (Debian packages)
 	@.ci/install cc=build-essential cmake=cmake protoc=protobuf-compiler
 	@[ -e /usr/include/google/protobuf/descriptor.proto ] || .ci/install protobuf=libprotobuf-dev
 
-setup-test: setup-browser setup-engines setup-languages ## Install what the tests need and is missing (Debian packages, PyPI, npm)
+setup-test: setup-browser setup-engines setup-gateways setup-languages ## Install what the tests need and is missing (Debian packages, PyPI, npm)
 	@.ci/install curl=curl nginx=nginx apache2=apache2-bin python3=python3 promtool=prometheus systemd-analyze=systemd
 	@nginx -V 2>&1 | grep -q -- --with-http_dav_module || \
 		{ echo 'this nginx has no dav module, which the tests write through; Debian builds it in' >&2; exit 1; }
 	@.ci/clients
+
+# What stands in front of ifmatch in the tests of `ifmatch doctor`.
+setup-gateways:
+	@.ci/install haproxy=haproxy varnishd=varnish caddy=caddy
 
 setup-engines:
 	@.ci/install etcd=etcd-server etcdctl=etcd-client redis-server=redis-server redis-cli=redis-tools openssl=openssl

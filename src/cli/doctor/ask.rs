@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::{
     client::{DoctorClient, DoctorFailure},
     conditions::ConditionalAnswers,
-    received::Received,
+    received::ReceivedAnswer,
     tags::{CodedAnswers, PlainAnswers},
     writes::{RefusedAnswers, WriteAnswers},
 };
@@ -22,14 +22,14 @@ const PAUSE: Duration = Duration::from_millis(1_100);
 /// How often two writes may fall into different seconds before `doctor` gives up.
 const ATTEMPTS: usize = 3;
 
-type Fields<'a> = &'a [(HeaderName, HeaderValue)];
+type WithFields<'a> = &'a [(HeaderName, HeaderValue)];
 
 /// Sends a GET with these fields, and without content coding unless they ask for one.
-pub(super) async fn get(client: &DoctorClient, fields: Fields<'_>) -> Result<Received, DoctorFailure> {
+pub(super) async fn get(client: &DoctorClient, fields: WithFields<'_>) -> Result<ReceivedAnswer, DoctorFailure> {
     client.send(Method::GET, &with_identity(fields), Bytes::new()).await
 }
 
-fn with_identity(fields: Fields<'_>) -> Vec<(HeaderName, HeaderValue)> {
+fn with_identity(fields: WithFields<'_>) -> Vec<(HeaderName, HeaderValue)> {
     let identity = (header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     std::iter::once(identity).chain(fields.iter().cloned()).collect()
 }
@@ -39,7 +39,7 @@ fn no_cache() -> (HeaderName, HeaderValue) {
 }
 
 /// Sends the reads without conditions that follow a first one.
-pub(super) async fn plain(client: &DoctorClient, read: Received) -> Result<PlainAnswers, DoctorFailure> {
+pub(super) async fn plain(client: &DoctorClient, read: ReceivedAnswer) -> Result<PlainAnswers, DoctorFailure> {
     sleep(PAUSE).await;
     Ok(PlainAnswers {
         read,
@@ -75,9 +75,10 @@ pub(super) async fn conditional(
             none_match("list", &list).await?,
             none_match("weak", &weak).await?,
         ],
-        wrong_range: match body.is_empty() {
-            true => None,
-            false => Some(get(client, &[first_byte, (header::IF_RANGE, WRONG_TAG)]).await?),
+        wrong_range: if body.is_empty() {
+            None
+        } else {
+            Some(get(client, &[first_byte, (header::IF_RANGE, WRONG_TAG)]).await?)
         },
     })
 }
@@ -119,7 +120,7 @@ pub(super) async fn accepted(client: &DoctorClient) -> Result<WriteAnswers, Doct
 
 async fn write_twice(client: &DoctorClient) -> Result<WriteAnswers, DoctorFailure> {
     sleep(PAUSE).await;
-    let tag = |read: &Received| read.tag().map(|tag| tag.to_header_value());
+    let tag = |read: &ReceivedAnswer| read.tag().map(|tag| tag.to_header_value());
     let before = current(client).await?;
     let first_write = put(client, &before, tag(&before)).await?;
     let first_read = current(client).await?;
@@ -131,13 +132,17 @@ async fn write_twice(client: &DoctorClient) -> Result<WriteAnswers, DoctorFailur
 }
 
 /// Reads the bytes that the next write puts back.
-async fn current(client: &DoctorClient) -> Result<Received, DoctorFailure> {
+async fn current(client: &DoctorClient) -> Result<ReceivedAnswer, DoctorFailure> {
     let read = get(client, &[no_cache()]).await?;
     if read.status == StatusCode::OK { Ok(read) } else { Err(DoctorFailure::Gone(read.status)) }
 }
 
 /// Puts back what was read.
-async fn put(client: &DoctorClient, read: &Received, if_match: Option<HeaderValue>) -> Result<Received, DoctorFailure> {
+async fn put(
+    client: &DoctorClient,
+    read: &ReceivedAnswer,
+    if_match: Option<HeaderValue>,
+) -> Result<ReceivedAnswer, DoctorFailure> {
     let mut fields = Vec::new();
     fields.extend(read.fields.get(header::CONTENT_TYPE).map(|value| (header::CONTENT_TYPE, value.clone())));
     fields.extend(if_match.map(|value| (header::IF_MATCH, value)));

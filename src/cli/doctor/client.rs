@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use super::received::Received;
+use super::received::ReceivedAnswer;
 use crate::tls::system_authorities;
 
 /// The largest body that is read, in bytes.
@@ -75,13 +75,13 @@ impl DoctorClient {
         method: Method,
         fields: &[(HeaderName, HeaderValue)],
         body: Bytes,
-    ) -> Result<Received, DoctorFailure> {
+    ) -> Result<ReceivedAnswer, DoctorFailure> {
         let request = self.request(method, fields, body).map_err(|error| self.no_answer(error))?;
         let answered = timeout(self.patience, self.exchange(request)).await;
         answered.map_err(|_elapsed| DoctorFailure::Late(self.uri.clone(), self.patience))?
     }
 
-    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Received, DoctorFailure> {
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<ReceivedAnswer, DoctorFailure> {
         let (host, port) = &self.address;
         let unreachable = |error| DoctorFailure::Unreachable(format!("{host}:{port}"), error);
         let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(unreachable)?;
@@ -94,7 +94,7 @@ impl DoctorClient {
         }
     }
 
-    async fn speak<S>(&self, stream: S, request: Request<Full<Bytes>>) -> Result<Received, DoctorFailure>
+    async fn speak<S>(&self, stream: S, request: Request<Full<Bytes>>) -> Result<ReceivedAnswer, DoctorFailure>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -105,7 +105,7 @@ impl DoctorClient {
         let response = sender.send_request(request).await.map_err(|error| self.no_answer(error))?;
         let (head, body) = response.into_parts();
         let body = Limited::new(body, BODY_BYTES).collect().await.map_err(|error| self.no_answer(error))?;
-        Ok(Received { status: head.status, fields: head.headers, body: body.to_bytes() })
+        Ok(ReceivedAnswer { status: head.status, fields: head.headers, body: body.to_bytes() })
     }
 
     fn no_answer(&self, error: impl Into<Box<dyn Error + Send + Sync>>) -> DoctorFailure {

@@ -2,21 +2,21 @@
 
 use http::StatusCode;
 
-use super::{finding::Finding, received::Received};
+use super::{finding::Finding, received::ReceivedAnswer};
 
 /// Answers to reads with conditions. The tag is the one that a GET showed.
 #[derive(Clone, Debug)]
 pub(super) struct ConditionalAnswers {
     /// To If-Match with a tag that no state has.
-    pub(super) wrong_match: Received,
+    pub(super) wrong_match: ReceivedAnswer,
     /// To If-Match with the tag.
-    pub(super) own_match: Received,
+    pub(super) own_match: ReceivedAnswer,
     /// To If-Match with another tag and the tag.
-    pub(super) list_match: Received,
+    pub(super) list_match: ReceivedAnswer,
     /// To If-None-Match with the tag, with the form of the field.
-    pub(super) none_match: [(&'static str, Received); 3],
+    pub(super) none_match: [(&'static str, ReceivedAnswer); 3],
     /// To Range and If-Range with a tag that no state has. Absent if the body is empty.
-    pub(super) wrong_range: Option<Received>,
+    pub(super) wrong_range: Option<ReceivedAnswer>,
 }
 
 impl ConditionalAnswers {
@@ -27,7 +27,7 @@ impl ConditionalAnswers {
 }
 
 /// Judges the answers to conditions. `read` is the answer to a read without any.
-pub(super) fn judge(read: &Received, answers: &ConditionalAnswers) -> Vec<Finding> {
+pub(super) fn judge(read: &ReceivedAnswer, answers: &ConditionalAnswers) -> Vec<Finding> {
     let mut findings = vec![if_match(read, answers)];
     findings.extend(if_match_list(answers));
     findings.push(if_none_match(answers));
@@ -35,7 +35,7 @@ pub(super) fn judge(read: &Received, answers: &ConditionalAnswers) -> Vec<Findin
     findings
 }
 
-fn if_match(read: &Received, answers: &ConditionalAnswers) -> Finding {
+fn if_match(read: &ReceivedAnswer, answers: &ConditionalAnswers) -> Finding {
     const CHECK: &str = "If-Match";
     if answers.judges() {
         return match answers.own_match.status {
@@ -45,14 +45,14 @@ fn if_match(read: &Received, answers: &ConditionalAnswers) -> Finding {
             status if read.tag().is_some_and(|tag| tag.is_weak()) => Finding::problem(
                 CHECK,
                 format!("The tag is weak, and a read that sends it back is answered {}.", status.as_u16()),
-                "Set accept_weak_own = true if a gateway in front of ifmatch makes the tag weak, or compare = \"opaque\" if \
-                 the backend does.",
+                "Set accept_weak_own = true if a gateway in front of ifmatch makes the tag weak, or compare = \
+                 \"opaque\" if the backend does.",
             ),
             status => Finding::problem(
                 CHECK,
                 format!("A read that sends the tag back is answered {}.", status.as_u16()),
-                "Run doctor against each hop behind this one: one of them changes ETag or If-Match, or a cache shows an \
-                 old tag.",
+                "Run doctor against each hop behind this one: one of them changes ETag or If-Match, or a cache shows \
+                 an old tag.",
             ),
         };
     }
@@ -60,8 +60,9 @@ fn if_match(read: &Received, answers: &ConditionalAnswers) -> Finding {
     let sentence = format!("A read with a wrong tag is answered {status}, not 412.");
     let is_cached = answers.wrong_match.cached_by().is_some();
     if read.names_ifmatch() && answers.wrong_match.status.is_success() && !is_cached {
-        let remedy = "Let the gateway in front of ifmatch pass If-Match on (nginx: remove proxy_set_header If-Match \"\"). If \
-                      none removes it, the route is not guarded: set policy = \"optimistic\" and observe = false.";
+        let remedy = "Let the gateway in front of ifmatch pass If-Match on (nginx: remove proxy_set_header If-Match \
+                      \"\"). If none removes it, the route is not guarded: set policy = \
+                        \"optimistic\" and observe = false.";
         return Finding::problem(CHECK, sentence, remedy);
     }
     Finding::note(CHECK, sentence, "Run doctor with --write: writes show whether If-Match arrives.")
@@ -94,7 +95,7 @@ fn if_none_match(answers: &ConditionalAnswers) -> Finding {
     )
 }
 
-fn if_range(wrong_range: &Received) -> Finding {
+fn if_range(wrong_range: &ReceivedAnswer) -> Finding {
     const CHECK: &str = "If-Range";
     if wrong_range.status == StatusCode::PARTIAL_CONTENT {
         return Finding::problem(
@@ -116,7 +117,7 @@ mod tests {
         *,
     };
 
-    fn status(status: u16) -> Received {
+    fn status(status: u16) -> ReceivedAnswer {
         received(status, &[], "")
     }
 
@@ -130,7 +131,7 @@ mod tests {
         }
     }
 
-    fn read(fields: &[(&str, &str)]) -> Received {
+    fn read(fields: &[(&str, &str)]) -> ReceivedAnswer {
         received(200, fields, "x")
     }
 

@@ -2,7 +2,7 @@
 
 use http::header;
 
-use super::{finding::Finding, received::Received, tags::PlainAnswers};
+use super::{finding::Finding, received::ReceivedAnswer, tags::PlainAnswers};
 
 /// Judges whether the answers are fresh, and whether their dates can tell two states apart.
 pub(super) fn judge(answers: &PlainAnswers) -> Vec<Finding> {
@@ -15,11 +15,11 @@ fn cache(answers: &PlainAnswers) -> Finding {
         return Finding::problem(
             CHECK,
             format!("A cache answers even reads with Cache-Control: no-cache ({field})."),
-            "Let the cache pass these paths (Varnish: return (pass)). Behind ifmatch it makes ifmatch judge by old tags; in \
-             front of it, a client whose write was refused reads the old tag again.",
+            "Let the cache pass these paths (Varnish: return (pass)). Behind ifmatch it makes ifmatch judge by old \
+             tags; in front of it, a client whose write was refused reads the old tag again.",
         );
     }
-    match [&answers.read, &answers.again, &answers.head].into_iter().find_map(Received::cached_by) {
+    match [&answers.read, &answers.again, &answers.head].into_iter().find_map(ReceivedAnswer::cached_by) {
         Some(field) => Finding::note(
             CHECK,
             format!("A cache answers reads ({field}), but not those with Cache-Control: no-cache."),
@@ -32,7 +32,7 @@ fn cache(answers: &PlainAnswers) -> Finding {
 fn date(answers: &PlainAnswers) -> Finding {
     const CHECK: &str = "Last-Modified";
     const REMEDY: &str = "Let clients send If-Match, not If-Unmodified-Since.";
-    let modified = |received: &Received| received.date(header::LAST_MODIFIED);
+    let modified = |received: &ReceivedAnswer| received.date(header::LAST_MODIFIED);
     let PlainAnswers { read, again, .. } = answers;
     let (Some(changed), Some(now)) = (modified(read), read.date(header::DATE)) else {
         return Finding::ok(CHECK, "The answer has no two dates to compare.");

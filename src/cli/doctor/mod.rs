@@ -20,7 +20,7 @@ use http::StatusCode;
 use self::{
     client::{DoctorClient, DoctorFailure},
     finding::Finding,
-    received::Received,
+    received::ReceivedAnswer,
 };
 use super::{Exit, print, run::fail};
 
@@ -32,7 +32,7 @@ const CODINGS: [&str; 2] = ["gzip", "br"];
 pub(super) struct DoctorOptions {
     /// The URL of a resource that exists, as its clients write it.
     url: String,
-    /// Try writes as well: put back the bytes that were read, with If-Match. Use a resource that nobody edits meanwhile.
+    /// Try writes as well: put back the bytes that were read. Use a resource that nobody edits meanwhile.
     #[arg(long)]
     write: bool,
     /// A header field of each request, 'Name: value'; may be given several times.
@@ -87,7 +87,7 @@ async fn examine(client: &DoctorClient, write: bool) -> Result<Vec<Finding>, Doc
     Ok(findings)
 }
 
-async fn try_writes(client: &DoctorClient, fresh: &Received) -> Result<Vec<Finding>, DoctorFailure> {
+async fn try_writes(client: &DoctorClient, fresh: &ReceivedAnswer) -> Result<Vec<Finding>, DoctorFailure> {
     if let Some(obstacle) = obstacle(fresh) {
         return Ok(vec![obstacle]);
     }
@@ -101,13 +101,13 @@ async fn try_writes(client: &DoctorClient, fresh: &Received) -> Result<Vec<Findi
     Ok(findings)
 }
 
-fn unreadable(read: &Received) -> Finding {
+fn unreadable(read: &ReceivedAnswer) -> Finding {
     let sentence = format!("A read is answered {}, not 200.", read.status.as_u16());
     Finding::problem("read", sentence, "Give the URL of a resource that exists, and credentials with -H.")
 }
 
 /// Returns the reason why nothing may be written back.
-fn obstacle(fresh: &Received) -> Option<Finding> {
+fn obstacle(fresh: &ReceivedAnswer) -> Option<Finding> {
     const CHECK: &str = "writes";
     let note = |sentence, remedy| Some(Finding::note(CHECK, sentence, remedy));
     if fresh.cached_by().is_some() {

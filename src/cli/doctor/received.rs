@@ -8,15 +8,18 @@ use crate::core::{entity_tag::EntityTag, http_date::HttpDate};
 /// The name under which ifmatch stands in `Via` and `Proxy-Status`.
 const PSEUDONYM: &str = "ifmatch";
 
+/// Whether the value of a field says that a cache gave the answer.
+type SaysCached = fn(&str) -> bool;
+
 /// One answer.
 #[derive(Clone, Debug)]
-pub(super) struct Received {
+pub(super) struct ReceivedAnswer {
     pub(super) status: StatusCode,
     pub(super) fields: HeaderMap,
     pub(super) body: Bytes,
 }
 
-impl Received {
+impl ReceivedAnswer {
     /// Returns the tag that a client can send back: that of `ETag`, else that of another field.
     pub(super) fn tag(&self) -> Option<EntityTag> {
         self.entity_tag().or_else(|| self.mirrored_tag().map(|(_, tag)| tag))
@@ -48,9 +51,9 @@ impl Received {
 
     /// Returns the name of the field by which a cache says that it gave the answer.
     pub(super) fn cached_by(&self) -> Option<&'static str> {
-        let has = |name, says: fn(&str) -> bool| self.texts(name).any(says);
+        let has = |name, says: SaysCached| self.texts(name).any(says);
         let is_hit = |value: &str| value.to_ascii_lowercase().contains("hit");
-        let says: [(&str, fn(&str) -> bool); 5] = [
+        let says: [(&str, SaysCached); 5] = [
             ("Age", |value| value.trim().parse::<u64>().is_ok_and(|age| age > 0)),
             // Varnish writes a second number: that of the request which brought the answer into the cache.
             ("X-Varnish", |value| value.split_whitespace().count() > 1),
@@ -79,20 +82,20 @@ pub(super) fn shown(tag: &EntityTag) -> String {
 }
 
 #[cfg(test)]
-pub(super) fn received(status: u16, fields: &[(&str, &str)], body: &str) -> Received {
+pub(super) fn received(status: u16, fields: &[(&str, &str)], body: &str) -> ReceivedAnswer {
     let mut map = HeaderMap::new();
     for (name, value) in fields {
         map.append(name.parse::<HeaderName>().expect("a name"), value.parse().expect("a value"));
     }
     let status = StatusCode::from_u16(status).expect("a status");
-    Received { status, fields: map, body: Bytes::copy_from_slice(body.as_bytes()) }
+    ReceivedAnswer { status, fields: map, body: Bytes::copy_from_slice(body.as_bytes()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn with(fields: &[(&str, &str)]) -> Received {
+    fn with(fields: &[(&str, &str)]) -> ReceivedAnswer {
         received(200, fields, "")
     }
 

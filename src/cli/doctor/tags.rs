@@ -4,7 +4,7 @@ use http::header;
 
 use super::{
     finding::Finding,
-    received::{Received, shown},
+    received::{ReceivedAnswer, shown},
 };
 use crate::core::entity_tag::EntityTag;
 
@@ -12,21 +12,25 @@ use crate::core::entity_tag::EntityTag;
 #[derive(Clone, Debug)]
 pub(super) struct PlainAnswers {
     /// To a GET.
-    pub(super) read: Received,
+    pub(super) read: ReceivedAnswer,
     /// To the same GET, more than a second later.
-    pub(super) again: Received,
+    pub(super) again: ReceivedAnswer,
     /// To a HEAD.
-    pub(super) head: Received,
+    pub(super) head: ReceivedAnswer,
     /// To a GET with `Cache-Control: no-cache`.
-    pub(super) fresh: Received,
+    pub(super) fresh: ReceivedAnswer,
 }
 
 /// Judges the tag, and its way without compression.
 pub(super) fn judge(answers: &PlainAnswers) -> Vec<Finding> {
-    vec![way(&answers.read), tag(&answers.read), stability(answers), head(answers)]
+    let mut findings = vec![way(&answers.read), tag(&answers.read)];
+    if answers.read.tag().is_some() {
+        findings.extend([stability(answers), head(answers)]);
+    }
+    findings
 }
 
-fn way(read: &Received) -> Finding {
+fn way(read: &ReceivedAnswer) -> Finding {
     const CHECK: &str = "way";
     if read.names_ifmatch() {
         return Finding::ok(CHECK, "The answer came through ifmatch.");
@@ -38,7 +42,7 @@ fn way(read: &Received) -> Finding {
     )
 }
 
-fn tag(read: &Received) -> Finding {
+fn tag(read: &ReceivedAnswer) -> Finding {
     const CHECK: &str = "tag";
     if let Some(tag) = read.entity_tag() {
         let kind = if tag.is_weak() { "weak" } else { "strong" };
@@ -56,8 +60,8 @@ fn tag(read: &Received) -> Finding {
         return Finding::problem(CHECK, sentence, "Set etag = \"content\": ifmatch then makes the tag.");
     }
     let remedy = if read.names_ifmatch() {
-        "If a gateway in front of ifmatch removes ETag, set mirror_header = \"X-ETag\", and let clients read that field. \
-         If ifmatch gave no tag, raise max_hash_size or hash_wait, or guard the route."
+        "If a gateway in front of ifmatch removes ETag, set mirror_header = \"X-ETag\", and let clients read that \
+         field. If ifmatch gave no tag, raise max_hash_size or hash_wait, or guard the route."
     } else {
         "Put ifmatch in front of the backend with etag = \"content\": it makes a tag of each body."
     };
@@ -78,8 +82,8 @@ fn stability(answers: &PlainAnswers) -> Finding {
         (false, false) => Finding::problem(
             CHECK,
             "Two reads a second apart have different bytes and different tags.",
-            "If nobody wrote meanwhile, the body says when it was made: set ignore_json to the members that change, with \
-             etag = \"content\".",
+            "If nobody wrote meanwhile, the body says when it was made: set ignore_json to the members that change, \
+             with etag = \"content\".",
         ),
         (false, true) if read.names_ifmatch() => Finding::note(
             CHECK,
@@ -108,7 +112,7 @@ fn head(answers: &PlainAnswers) -> Finding {
     Finding::problem(CHECK, sentence, "Let clients take the tag from GET, or set etag = \"content\".")
 }
 
-fn tag_text(received: &Received) -> String {
+fn tag_text(received: &ReceivedAnswer) -> String {
     received.tag().as_ref().map_or_else(|| "none".to_owned(), shown)
 }
 
@@ -116,9 +120,9 @@ fn tag_text(received: &Received) -> String {
 #[derive(Clone, Debug)]
 pub(super) struct CodedAnswers {
     pub(super) coding: &'static str,
-    pub(super) read: Received,
+    pub(super) read: ReceivedAnswer,
     /// Absent if the answer has no tag.
-    pub(super) sent_back: Option<Received>,
+    pub(super) sent_back: Option<ReceivedAnswer>,
 }
 
 /// Judges the tag that comes with a content coding. `judges` says whether anything on the way judges If-Match of reads.
@@ -154,8 +158,8 @@ fn change(plain: &EntityTag, tag: &EntityTag) -> (String, String) {
         let weak = if tag.is_weak() { " Set accept_weak_own = true as well." } else { "" };
         return (format!("has the suffix {suffix}"), format!("Set etag_suffixes = [\"{suffix}\"].{weak}"));
     }
-    let remedy = "Set etag = \"content\": a tag of any coding of the current state then passes. Compress nothing in front \
-                  of ifmatch if the gateway that compresses makes tags of its own.";
+    let remedy = "Set etag = \"content\": a tag of any coding of the current state then passes. Compress nothing in \
+                  front of ifmatch if the gateway that compresses makes tags of its own.";
     (format!("is another one, {}", shown(tag)), remedy.to_owned())
 }
 
@@ -171,11 +175,11 @@ mod tests {
 
     const IFMATCH: (&str, &str) = ("Via", "1.1 ifmatch");
 
-    fn read(tag: &str, body: &str) -> Received {
+    fn read(tag: &str, body: &str) -> ReceivedAnswer {
         received(200, &[("ETag", tag), IFMATCH], body)
     }
 
-    fn answers(read: Received, again: Received, head: Received) -> PlainAnswers {
+    fn answers(read: ReceivedAnswer, again: ReceivedAnswer, head: ReceivedAnswer) -> PlainAnswers {
         PlainAnswers { fresh: again.clone(), read, again, head }
     }
 
@@ -187,6 +191,13 @@ mod tests {
         assert_eq!(summary(&findings), ok);
         assert_eq!(findings[1].sentence, "The answer has the strong tag \"a\".");
         assert_eq!(tag(&read("W/\"a\"", "x")).sentence, "The answer has the weak tag W/\"a\".");
+    }
+
+    #[test]
+    fn without_a_tag_nothing_more_is_said_of_it() {
+        let bare = received(200, &[IFMATCH], "x");
+        let findings = judge(&answers(bare.clone(), bare.clone(), bare));
+        assert_eq!(summary(&findings), [("way", Severity::Ok), ("tag", Severity::Problem)]);
     }
 
     #[test]
@@ -210,7 +221,7 @@ mod tests {
 
     #[test]
     fn bytes_and_tags_change_together() {
-        let of = |first: Received, second: Received| {
+        let of = |first: ReceivedAnswer, second: ReceivedAnswer| {
             let finding = stability(&answers(first, second.clone(), second));
             (finding.severity, finding.remedy.unwrap_or_default())
         };

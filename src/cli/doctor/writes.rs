@@ -4,7 +4,7 @@ use http::{StatusCode, header};
 
 use super::{
     finding::Finding,
-    received::{Received, shown},
+    received::{ReceivedAnswer, shown},
 };
 
 const WRONG: &str = "wrong tag";
@@ -13,9 +13,9 @@ const WRONG: &str = "wrong tag";
 #[derive(Clone, Debug)]
 pub(super) struct RefusedAnswers {
     /// To a PUT with If-Match and a tag that no state has.
-    pub(super) wrong_match: Received,
+    pub(super) wrong_match: ReceivedAnswer,
     /// To a PUT without a condition. Absent if nothing judges the first one.
-    pub(super) unconditional: Option<Received>,
+    pub(super) unconditional: Option<ReceivedAnswer>,
 }
 
 /// Judges writes that must be refused.
@@ -25,7 +25,7 @@ pub(super) fn refused(answers: &RefusedAnswers) -> Vec<Finding> {
     findings
 }
 
-fn wrong_match(answer: &Received) -> Finding {
+fn wrong_match(answer: &ReceivedAnswer) -> Finding {
     let status = answer.status.as_u16();
     match answer.status {
         StatusCode::PRECONDITION_FAILED => Finding::ok(WRONG, "A write with a wrong tag is answered 412."),
@@ -37,8 +37,8 @@ fn wrong_match(answer: &Received) -> Finding {
         success if success.is_success() => Finding::problem(
             WRONG,
             format!("A write with a wrong tag is answered {status}: it was applied."),
-            "Put ifmatch with policy = \"optimistic\" in front of the backend. If it is there, a gateway removes If-Match, or \
-             the route has observe = true or require = \"never\".",
+            "Put ifmatch with policy = \"optimistic\" in front of the backend. If it is there, set observe = false and \
+             require = \"always\", and let gateways pass If-Match on.",
         ),
         _ => Finding::note(
             WRONG,
@@ -48,7 +48,7 @@ fn wrong_match(answer: &Received) -> Finding {
     }
 }
 
-fn unconditional(answer: &Received) -> Finding {
+fn unconditional(answer: &ReceivedAnswer) -> Finding {
     const CHECK: &str = "no condition";
     let status = answer.status.as_u16();
     if answer.status.is_success() {
@@ -66,20 +66,20 @@ fn unconditional(answer: &Received) -> Finding {
 #[derive(Clone, Debug)]
 pub(super) struct WriteAnswers {
     /// To a read, more than a second after any write of `doctor`.
-    pub(super) before: Received,
-    pub(super) first_write: Received,
+    pub(super) before: ReceivedAnswer,
+    pub(super) first_write: ReceivedAnswer,
     /// To a read directly after the first write.
-    pub(super) first_read: Received,
-    pub(super) second_write: Received,
-    pub(super) second_read: Received,
+    pub(super) first_read: ReceivedAnswer,
+    pub(super) second_write: ReceivedAnswer,
+    pub(super) second_read: ReceivedAnswer,
     /// To a read more than a second later.
-    pub(super) settled: Received,
+    pub(super) settled: ReceivedAnswer,
 }
 
 impl WriteAnswers {
     /// Whether the server applied both writes within one second of its clock.
     pub(super) fn share_a_second(&self) -> bool {
-        let date = |answer: &Received| answer.date(header::DATE);
+        let date = |answer: &ReceivedAnswer| answer.date(header::DATE);
         date(&self.first_write).is_some() && date(&self.first_write) == date(&self.second_write)
     }
 
@@ -102,7 +102,7 @@ pub(super) fn accepted(answers: &WriteAnswers) -> Vec<Finding> {
     findings
 }
 
-fn write(answer: &Received) -> Finding {
+fn write(answer: &ReceivedAnswer) -> Finding {
     const CHECK: &str = "right tag";
     let status = answer.status.as_u16();
     match answer.status {
@@ -112,7 +112,8 @@ fn write(answer: &Received) -> Finding {
         StatusCode::PRECONDITION_FAILED => Finding::problem(
             CHECK,
             "A write with the tag that was read is answered 412.",
-            "If the tag is weak or has a suffix, set accept_weak_own or etag_suffixes; else let no cache answer the read.",
+            "If the tag is weak or has a suffix, set accept_weak_own or etag_suffixes; else let no \
+             cache answer the read.",
         ),
         _ => Finding::problem(
             CHECK,
@@ -128,8 +129,8 @@ fn told_tag(answers: &WriteAnswers) -> Finding {
         return Finding::note(
             CHECK,
             "The answer to a write has no tag.",
-            "Clients must read before their next write. Set on_write = \"probe\" and etag_after_write = \"always\" to spare \
-             them that.",
+            "Clients must read before their next write. Set on_write = \"probe\" and etag_after_write = \"always\" to \
+             spare them that.",
         );
     };
     if answers.lagged() || answers.first_read.tag().as_ref() == Some(&told) {
@@ -139,7 +140,8 @@ fn told_tag(answers: &WriteAnswers) -> Finding {
     Finding::problem(
         CHECK,
         format!("The answer to a write has the tag {}, and the read after it {read}.", shown(&told)),
-        "Set etag = \"content\". If the backend changes the resource after its answer, let clients read before each write.",
+        "Set etag = \"content\". If the backend changes the resource after its answer, let clients \
+         read before each write.",
     )
 }
 
@@ -149,8 +151,8 @@ fn read_after_write(answers: &WriteAnswers) -> Finding {
         return Finding::problem(
             CHECK,
             "A read directly after a write shows the state before it; a second later it shows the new one.",
-            "Let ifmatch's upstream name the server that takes the writes, not a replica: ifmatch needs a read that follows \
-             a write to show it.",
+            "Let ifmatch's upstream name the server that takes the writes, not a replica: ifmatch needs a read that \
+             follows a write to show it.",
         );
     }
     if let Some(field) = answers.first_read.cached_by() {
@@ -162,7 +164,7 @@ fn read_after_write(answers: &WriteAnswers) -> Finding {
 
 fn two_writes(answers: &WriteAnswers) -> Finding {
     const CHECK: &str = "two writes";
-    let [before, first, second] = [&answers.before, &answers.first_read, &answers.second_read].map(Received::tag);
+    let [before, first, second] = [&answers.before, &answers.first_read, &answers.second_read].map(ReceivedAnswer::tag);
     if !answers.second_write.status.is_success() {
         let status = answers.second_write.status.as_u16();
         let sentence = format!("A second write with the tag read after the first is answered {status}.");
@@ -200,7 +202,7 @@ mod tests {
     const LATER: (&str, &str) = ("Date", "Sun, 06 Nov 1994 12:00:01 GMT");
     const IFMATCH: (&str, &str) = ("Via", "1.1 ifmatch");
 
-    fn read(tag: &str) -> Received {
+    fn read(tag: &str) -> ReceivedAnswer {
         received(200, &[("ETag", tag), IFMATCH], "x")
     }
 
