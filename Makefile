@@ -12,7 +12,7 @@ OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist test explore mutants lint fmt book bench bench-leases bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash differential histories setup-build setup-compilers setup-packages setup-browser setup-engines setup-languages setup-test setup-bench
+.PHONY: help run dist test explore mutants lint fmt book bench bench-leases bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash differential histories setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -122,8 +122,8 @@ setup-build: setup-compilers ## Install what the build needs and is missing (Deb
 	@.ci/install protoc=protobuf-compiler
 	@[ -e /usr/include/google/protobuf/descriptor.proto ] || .ci/install protobuf=libprotobuf-dev
 
-setup-test: setup-browser setup-engines setup-languages setup-packages ## Install what the tests need and is missing (Debian packages, PyPI, npm)
-	@.ci/install curl=curl nginx=nginx haproxy=haproxy apache2=apache2-bin python3=python3 promtool=prometheus systemd-analyze=systemd groff=groff-base
+setup-test: setup-browser setup-engines setup-gateways setup-languages setup-packages ## Install what the tests need and is missing (Debian packages, PyPI, npm)
+	@.ci/install curl=curl nginx=nginx apache2=apache2-bin python3=python3 promtool=prometheus systemd-analyze=systemd groff=groff-base
 	@nginx -V 2>&1 | grep -q -- --with-http_dav_module || \
 		{ echo 'this nginx has no dav module, which the tests write through; Debian builds it in' >&2; exit 1; }
 	@.ci/clients
@@ -131,6 +131,10 @@ setup-test: setup-browser setup-engines setup-languages setup-packages ## Instal
 # Compilers bring along the rest: objcopy, and the tools that make Debian packages.
 setup-packages:
 	@.ci/install python3=python3
+
+# What stands in front of ifmatch in the tests of `ifmatch doctor`.
+setup-gateways:
+	@.ci/install haproxy=haproxy varnishd=varnish caddy=caddy
 
 setup-engines:
 	@.ci/install etcd=etcd-server etcdctl=etcd-client redis-server=redis-server redis-cli=redis-tools openssl=openssl

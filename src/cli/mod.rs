@@ -4,6 +4,7 @@ mod admin_client;
 mod admin_listener;
 mod check;
 mod demo;
+mod doctor;
 mod explain;
 mod health;
 mod help;
@@ -23,7 +24,7 @@ use std::{
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use self::{health::HealthOptions, leases::LeasesOptions};
+use self::{doctor::DoctorOptions, health::HealthOptions, leases::LeasesOptions};
 use crate::{
     config::{self, Loaded, Problems, Word},
     core::policy::Policy,
@@ -72,6 +73,7 @@ enum CliCommand {
         file: PathBuf,
     },
     /// Print the JSON Schema of the configuration, by which editors complete and check it.
+    #[command(after_help = help::SCHEMA)]
     Schema,
     /// Show what ifmatch does: a plain backend and the proxy in one process, and a walk through both.
     #[command(after_help = help::DEMO)]
@@ -82,6 +84,9 @@ enum CliCommand {
     /// Show which route a request takes and why, what its resource key is, and what a write needs.
     #[command(after_help = help::EXPLAIN)]
     Explain(ExplainOptions),
+    /// Try whether the tag of a resource survives the way to the client and back, and tell which key mends what does not.
+    #[command(after_help = help::DOCTOR)]
+    Doctor(DoctorOptions),
     /// See and break leases, and forget what is known of resources, through the admin listener of a running ifmatch.
     #[command(after_help = help::LEASES)]
     Leases(LeasesOptions),
@@ -183,6 +188,7 @@ pub fn execute(arguments: impl IntoIterator<Item = OsString>, commit: Option<&st
         Ok(CommandLine { command: CliCommand::Demo(options) }) => demo::execute(&options),
         Ok(CommandLine { command: CliCommand::Reload(options) }) => reload::execute(&options),
         Ok(CommandLine { command: CliCommand::Explain(options) }) => explain::execute(&options),
+        Ok(CommandLine { command: CliCommand::Doctor(options) }) => doctor::execute(&options),
         Ok(CommandLine { command: CliCommand::Leases(options) }) => leases::execute(&options),
         Ok(CommandLine { command: CliCommand::Health(options) }) => health::execute(&options),
         Ok(CommandLine { command: CliCommand::Manual { directory } }) => {
