@@ -76,6 +76,18 @@ Example: after a restored backup
 
 Read on: docs/admin.md";
 
+pub(super) const SCHEMA: &str = "\
+Example: complete and check the file in an editor
+  ifmatch schema > ifmatch.schema.json
+
+Read on: config/ifmatch.toml (every key)";
+
+pub(super) const DOCTOR: &str = "\
+Example:
+  ifmatch doctor https://example.com/documents/1
+
+Read on: docs/how-to/doctor.md";
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -115,15 +127,3 @@ mod tests {
         }
     }
 }
-
-pub(super) const SCHEMA: &str = "\
-Example: complete and check the file in an editor
-  ifmatch schema > ifmatch.schema.json
-
-Read on: config/ifmatch.toml (every key)";
-
-pub(super) const DOCTOR: &str = "\
-Example:
-  ifmatch doctor https://example.com/documents/1
-
-Read on: docs/how-to/doctor.md";

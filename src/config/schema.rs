@@ -93,7 +93,7 @@ fn resolved(schema: &Value, place: &str) -> Option<String> {
     loop {
         let within = schema.pointer(&place)?;
         if let Some(reference) = within.get("$ref").and_then(Value::as_str) {
-            place = reference.trim_start_matches('#').to_owned();
+            reference.trim_start_matches('#').clone_into(&mut place);
         } else if within.get("items").is_some() {
             place += "/items";
         } else {

@@ -1,6 +1,6 @@
 //! Reloads when the configuration file changes (`server.watch`).
 //!
-//! *Why does it look at the file instead of asking the system for events?* A file in a Kubernetes ConfigMap is a link to a
+//! *Why does it look at the file instead of asking the system for events?* A file in a Kubernetes `ConfigMap` is a link to a
 //! link that is replaced, and on a network file system no event comes. A look once a second costs one system call.
 
 use std::{iter, path::PathBuf, sync::Arc, time::Duration};
