@@ -204,11 +204,12 @@ async fn a_change_waits_for_the_one_before_it() {
     let (resource, now) = (key("a"), store.now().await.unwrap());
     let seen = store.read(&resource).await.unwrap().revision;
     let mut swaps = [(); 2].map(|()| Box::pin(store.swap(&resource, seen, leased(now))));
-    let platter = disk.platter();
-    for swap in &mut swaps {
-        assert_eq!(swap.now_or_never(), None, "the disk does nothing meanwhile");
+    {
+        let _platter = disk.platter();
+        for swap in &mut swaps {
+            assert_eq!(swap.now_or_never(), None, "the disk does nothing meanwhile");
+        }
     }
-    drop(platter);
     let [first, second] = swaps;
     assert!(matches!(first.await, Ok(Swapped::Done(_))));
     assert!(matches!(second.await, Ok(Swapped::Conflict(_))));
@@ -222,11 +223,12 @@ async fn a_refused_grant_leaves_a_record_as_absent_as_any_other() {
     let (resource, now) = (key("a"), store.now().await.unwrap());
     let seen = store.read(&resource).await.unwrap().revision;
     let mut granting = Box::pin(store.swap(&resource, seen, leased(now)));
-    let mut platter = disk.platter();
-    platter.power = Some(0);
-    assert_eq!((&mut granting).now_or_never(), None);
-    assert_eq!(store.raise_floors().now_or_never(), Some(Ok(())), "it needs no disk");
-    drop(platter);
+    {
+        disk.platter().power = Some(0);
+        let _platter = disk.platter();
+        assert_eq!((&mut granting).now_or_never(), None);
+        assert_eq!(store.raise_floors().now_or_never(), Some(Ok(())), "it needs no disk");
+    }
     assert_eq!(granting.await, Err(StoreError::Unavailable));
     let (refused, absent) = (store.read(&resource).await.unwrap(), store.read(&key("b")).await.unwrap());
     assert_eq!((refused.revision, refused.record), (absent.revision, absent.record));
