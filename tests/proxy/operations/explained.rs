@@ -26,19 +26,12 @@ const FORETOLD: [&str; 10] = [
 ];
 
 fn route(random: &mut Rng) -> String {
-    let mut lines = String::new();
     let pessimistic = random.bool();
-    let mut add = |line: &str| lines += &format!("{line}\n");
-    add(if pessimistic { "policy = \"pessimistic\"" } else { "policy = \"optimistic\"" });
-    let sources = [
-        "etag = \"content\"",
-        "etag = \"version\"\nother_writers = false",
-        "etag = \"upstream\"",
-        "etag = \"delegate\"",
-    ];
-    add(random.choice(sources).expect("one"));
-    let require = random.choice(["never", "existing", "always"]).expect("one");
-    add(&format!("require = \"{require}\""));
+    let mut lines = vec![if pessimistic { "policy = \"pessimistic\"" } else { "policy = \"optimistic\"" }.to_owned()];
+    let sources = ["\"content\"", "\"version\"\nother_writers = false", "\"upstream\"", "\"delegate\""];
+    lines.push(format!("etag = {}", random.choice(sources).expect("one")));
+    lines.push(format!("require = \"{}\"", random.choice(["never", "existing", "always"]).expect("one")));
+    lines.push(format!("idempotency = \"{}\"", random.choice(["off", "accept", "required"]).expect("one")));
     let some = [
         "allow_any = true",
         "require_methods = [\"PUT\", \"POST\"]",
@@ -46,20 +39,15 @@ fn route(random: &mut Rng) -> String {
         "safe_methods = [\"REPORT\"]",
         "method_override = \"judge\"",
         "path_params = \"keep\"",
-        "idempotency = \"accept\"",
     ];
-    some.iter().filter(|_| random.bool()).for_each(|line| add(line));
-    if !lines.contains("idempotency") && random.bool() {
-        lines += "idempotency = \"required\"\n";
-    }
-    if !pessimistic && random.u8(..4) == 0 {
-        lines += "observe = true\n";
-    }
+    lines.extend(some.iter().filter(|_| random.bool()).map(|&line| line.to_owned()));
     if pessimistic {
         let guards = random.choice(["[\"write\"]", "[\"read\", \"write\"]", "[\"delete\"]"]).expect("one");
-        lines += &format!("[routes.lease]\nguards = {guards}\nrequired = {}\nauth = \"none\"\n", random.bool());
+        lines.push(format!("[routes.lease]\nguards = {guards}\nrequired = {}\nauth = \"none\"", random.bool()));
+    } else if random.u8(..4) == 0 {
+        lines.push("observe = true".to_owned());
     }
-    lines
+    lines.join("\n") + "\n"
 }
 
 struct Sent {
