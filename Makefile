@@ -8,16 +8,25 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 # An exploration is too slow unoptimised, and needs nothing but the core: so the crate alone is built anew.
 OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 
+# What `ifmatch --version` says of its source; an archive of the source has no commit.
+COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
+
 .DEFAULT_GOAL := help
-.PHONY: help run test explore mutants lint fmt bench bench-leases bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash differential histories setup-build setup-browser setup-engines setup-languages setup-test setup-bench
+.PHONY: help run dist test explore mutants lint fmt book bench bench-leases bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash differential histories setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
 		printf '  make %-14s %s\n' "$$target" "$$does"; done
 
-run: setup-build ## Build, and start the demo; UPSTREAM=http://host:port guards that server instead
-	@$(CARGO) build --release --locked
-	@.ci/foreground target/release/ifmatch $(if $(UPSTREAM),run --upstream '$(UPSTREAM)' --policy optimistic,demo)
+run: setup-compilers ## Build, and start the demo; UPSTREAM=http://host:port guards that server instead
+	@[ -e target/demo/ifmatch ] || echo 'building a demo: 3 to 4 minutes on two cores, once'
+	@IFMATCH_COMMIT=$(COMMIT) $(CARGO) build --profile demo --no-default-features --locked
+	@.ci/foreground target/demo/ifmatch $(if $(UPSTREAM),run --upstream '$(UPSTREAM)' --policy optimistic,demo)
+
+dist: setup-build setup-packages ## Build the packages: .deb, .tar.gz, line tables, bill of materials, checksums (10 minutes; target/dist)
+	IFMATCH_COMMIT=$(COMMIT) $(CARGO) build --release --locked
+	deploy/packages/build target/release/ifmatch target/dist
+	@ls -l target/dist
 
 test: setup-build setup-test ## Run all tests
 	$(CARGO) test --locked
@@ -31,15 +40,26 @@ mutants: setup-build setup-test ## Break the code in each place of the list, and
 simulate: setup-build ## Run the production guard through every schedule of two requests, and 2,000,000 random ones (hours; docs/simulation.md)
 	SIMULATE=full $(CARGO) test --locked --profile simulation --test simulation -- --nocapture --test-threads=1
 
-lint: setup-build ## Check the format, the lints and the documentation, warnings denied
+lint: setup-build ## Check the format, the lints, the documentation and its English, warnings denied
 	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@$(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps
+	$(CARGO) test --locked --test documents -- links prose
 
 fmt: ## Format the code
 	$(CARGO) fmt --all
+
+# Pages link to files beside docs/, so these are put beside the built pages. Markdown among them is not rendered.
+book: MDBOOK := 0.4.52
+book: setup-build ## Build the documents as a website, target/book/docs/index.html
+	@mdbook --version 2>/dev/null | grep -qx 'mdbook v$(MDBOOK)' || \
+		$(CARGO) install --locked mdbook --version $(MDBOOK) --no-default-features --features search
+	mdbook build
+	@cp -r *.md config deploy target/book/ && mkdir -p target/book/fuzz && cp fuzz/README.md target/book/fuzz/
+	@find target/book/docs -name '*.html' -exec \
+		sed -i -E 's#(href="(\.\./)+(fuzz/)?[A-Z]+)\.html#\1.md#g' {} +
 
 bench: setup-build setup-bench ## Measure what a request costs, beside nginx, HAProxy, Redis and etcd (15 minutes; docs/benchmarks.md)
 	$(CARGO) build --release --locked --bin ifmatch --example bare_pingora --example lease_load --example store_load
@@ -93,16 +113,28 @@ bare-machine: ## Do all that a newcomer does on a Debian with make and Rust alon
 bench-core: setup-build ## Measure the core and the store alone
 	$(CARGO) bench --locked
 
-setup-build: ## Install what the build needs and is missing (Debian packages)
+# The demo has no store that several proxies share, and so no protocol of etcd to compile.
+setup-compilers:
 	@command -v $(CARGO) >/dev/null || { echo 'cargo is missing: install Rust, see https://rustup.rs' >&2; exit 1; }
-	@.ci/install cc=build-essential cmake=cmake protoc=protobuf-compiler
+	@.ci/install cc=build-essential cmake=cmake
+
+setup-build: setup-compilers ## Install what the build needs and is missing (Debian packages)
+	@.ci/install protoc=protobuf-compiler
 	@[ -e /usr/include/google/protobuf/descriptor.proto ] || .ci/install protobuf=libprotobuf-dev
 
-setup-test: setup-browser setup-engines setup-languages ## Install what the tests need and is missing (Debian packages, PyPI, npm)
-	@.ci/install curl=curl nginx=nginx apache2=apache2-bin python3=python3 promtool=prometheus systemd-analyze=systemd
+setup-test: setup-browser setup-engines setup-gateways setup-languages setup-packages ## Install what the tests need and is missing (Debian packages, PyPI, npm)
+	@.ci/install curl=curl nginx=nginx apache2=apache2-bin python3=python3 promtool=prometheus systemd-analyze=systemd groff=groff-base
 	@nginx -V 2>&1 | grep -q -- --with-http_dav_module || \
 		{ echo 'this nginx has no dav module, which the tests write through; Debian builds it in' >&2; exit 1; }
 	@.ci/clients
+
+# Compilers bring along the rest: objcopy, and the tools that make Debian packages.
+setup-packages:
+	@.ci/install python3=python3
+
+# What stands in front of ifmatch in the tests of `ifmatch doctor`.
+setup-gateways:
+	@.ci/install haproxy=haproxy varnishd=varnish caddy=caddy
 
 setup-engines:
 	@.ci/install etcd=etcd-server etcdctl=etcd-client redis-server=redis-server redis-cli=redis-tools openssl=openssl

@@ -110,6 +110,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod core;
+mod counted;
 pub mod dialect;
 pub mod downstream;
 pub mod drain;

@@ -6,5 +6,5 @@ use std::{env, process::ExitCode};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    ifmatch::cli::execute(env::args_os())
+    ifmatch::cli::execute(env::args_os(), option_env!("IFMATCH_COMMIT"))
 }

@@ -1,6 +1,6 @@
 //! The commands that only look at a configuration, `check` and `explain`, and the exit codes (DESIGN, section 9).
 
-#![allow(clippy::expect_used, reason = "a test may stop at the first surprise")]
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may stop at the first surprise")]
 
 use std::{
     fs,
@@ -102,9 +102,16 @@ fn a_command_line_that_cannot_be_understood_ends_with_64() {
 
 #[test]
 fn version_and_help_succeed() {
-    let version = ifmatch(&["--version"]);
+    let version = ifmatch(&["-V"]);
     assert_eq!(version.status.code(), Some(0));
     assert_eq!(text(&version.stdout), concat!("ifmatch ", env!("CARGO_PKG_VERSION"), "\n"));
+    let version = ifmatch(&["--version"]);
+    assert_eq!(version.status.code(), Some(0));
+    let printed = text(&version.stdout);
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines[0], concat!("ifmatch ", env!("CARGO_PKG_VERSION")));
+    assert!(lines[1].starts_with("commit: "), "{printed}");
+    assert_eq!(lines[2..], ["stores: memory, disk, etcd, redis"]);
     assert_eq!(ifmatch(&["--help"]).status.code(), Some(0));
 }
 
@@ -151,6 +158,8 @@ fn explain_tells_what_a_lease_demands() {
     assert_eq!(labelled(&lines, "key"), "results:42#resize");
     assert_eq!(labelled(&lines, "lease"), "Lease-Id, always: a lease must be taken first");
     assert_eq!(labelled(&lines, "needs"), "nothing; a precondition is judged if there is one");
+    let outcome = labelled(&lines, "outcome");
+    assert!(outcome.starts_with("412 lease-id-missing: "), "{outcome}");
     let lines = explained(&["config/worker-locks.toml", "GET", "/jobs/42/resize"]);
     assert_eq!(labelled(&lines, "lease"), "", "{lines:?}");
     let lines = explained(&["config/azure-queue.toml", "GET", "/orders/messages/17"]);
@@ -212,6 +221,8 @@ fn explain_judges_by_the_fields_that_it_is_given() {
     };
     assert_eq!(outcome(&["If-Match: \"a\""]), "its preconditions are judged against the current state");
     assert!(outcome(&["If-Match: a"]).starts_with("400 malformed-precondition: "));
+    let any = outcome(&["If-Match: *"]);
+    assert!(any.starts_with("428 precondition-required: ") && any.contains("only with allow_any = true"), "{any}");
     assert!(outcome(&["X-HTTP-Method: DELETE"]).starts_with("400 method-override: "));
 }
 

@@ -1,7 +1,7 @@
 """What the stores can do beside their engines, what a guarded request costs on each of them, and what it asks of them.
 
 The engines are an etcd of one member and two Redis, started here with their data in the run's directory: one Redis keeps
-everything in memory, the other has each change on the disk before it answers, as the README advises.
+everything in memory, the other has each change on the disk before it answers, as docs/stores.md advises.
 """
 
 import re

@@ -25,8 +25,9 @@ pub const ADMIN_FIELD: HeaderName = HeaderName::from_static("ifmatch-admin");
 /// The field in which browsers classify the page that sent a request (Fetch Metadata).
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The paths that probes request. Probes have no token and call the listener what they like: some send no Host, others
-/// the address of a machine. A client that does not use its name learns only yes or no.
+/// The paths that probes request, beside `OPTIONS /`, the default of `option httpchk`. Probes have no token and call the
+/// listener what they like: some send no Host, others the address of a machine. A client that does not use its name
+/// learns only yes or no.
 const HEALTH: [&str; 4] = ["/livez", "/readyz", "/readyz/reads", "/readyz/writes"];
 
 /// The only other path that needs no token: the page holds no data until it gets one.
@@ -56,7 +57,8 @@ impl Access {
 
     /// Lets a request in, or returns the reason for refusing it.
     pub(super) fn judge(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), AdminProblem> {
-        if method.is_safe() && HEALTH.contains(&uri.path()) {
+        let is_default_check = method == Method::OPTIONS && uri.path() == PAGE;
+        if is_default_check || method.is_safe() && HEALTH.contains(&uri.path()) {
             return Ok(());
         }
         let host = host(uri, headers).filter(|host| self.is_known(host.host()));
@@ -168,6 +170,16 @@ mod tests {
                 assert_eq!(access.judge(&method, &uri, &strange).is_ok(), judged, "{method} {path}");
             }
             assert!(!access.is_known_as(&uri, &strange) && !access.is_known_as(&uri, &HeaderMap::new()));
+        }
+    }
+
+    /// `option httpchk` without a path.
+    #[test]
+    fn options_of_the_root_is_a_probe_and_no_other_method_there() {
+        let (access, root) = (access("192.0.2.7:9901"), Uri::from_static("/"));
+        assert!(access.judge(&Method::OPTIONS, &root, &HeaderMap::new()).is_ok());
+        for method in [Method::GET, Method::HEAD, Method::POST] {
+            assert!(access.judge(&method, &root, &HeaderMap::new()).is_err(), "{method}");
         }
     }
 

@@ -115,8 +115,8 @@ pub async fn serve(
 
 fn router(admin: Arc<AdminListener>) -> Router {
     Router::new()
-        .route("/", get(console::page))
-        // Balancers also send OPTIONS.
+        // Balancers also send OPTIONS, HAProxy for this path.
+        .route("/", get(console::page).options(health::reads))
         .route("/livez", get(health::alive).options(health::alive))
         .route("/readyz", get(health::reads).options(health::reads))
         .route("/readyz/reads", get(health::reads).options(health::reads))

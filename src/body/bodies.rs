@@ -10,7 +10,8 @@ use super::{Body, BodyBudget, BodyLimits, Client, MemoryUse, ReceiveError, conte
 #[derive(Clone, Debug)]
 pub struct Bodies {
     limits: BodyLimits,
-    budget: Arc<BodyBudget>,
+    /// Returns the totals of all bodies.
+    pub(crate) budget: Arc<BodyBudget>,
 }
 
 impl Bodies {
@@ -23,11 +24,6 @@ impl Bodies {
     #[must_use]
     pub fn with_limits(&self, limits: BodyLimits) -> Self {
         Self { limits, budget: Arc::clone(&self.budget) }
-    }
-
-    /// Returns the totals of all bodies.
-    pub const fn budget(&self) -> &Arc<BodyBudget> {
-        &self.budget
     }
 
     /// Returns the totals, together with this use of them.

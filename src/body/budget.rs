@@ -13,9 +13,11 @@
 //! most, and a body takes it only a few times.
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
+
+use parking_lot::Mutex;
 
 use crate::telemetry::metrics::Gauged;
 
@@ -87,7 +89,7 @@ impl BodyBudget {
 
     /// Holds `to` instead of `from`, if the total and the parts kept for others allow it.
     fn change_memory(&self, from: (BudgetPart, u64), to: (BudgetPart, u64)) -> bool {
-        let mut memory = self.lock();
+        let mut memory = self.memory.lock();
         let mut held = *memory;
         for (place, part) in held.iter_mut().zip(BudgetPart::ALL) {
             *place -= if part == from.0 { from.1 } else { 0 };
@@ -106,17 +108,12 @@ impl BodyBudget {
         }
         fits
     }
-
-    /// Locks the numbers. A panic under the lock leaves all of them unchanged.
-    fn lock(&self) -> MutexGuard<'_, [u64; 4]> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Gauged for BodyBudget {
     fn body_bytes(&self) -> (u64, u64) {
         let spooled = self.total.1.saturating_sub(self.spool_free_bytes.load(Ordering::Relaxed));
-        (self.lock().iter().sum(), spooled)
+        (self.memory.lock().iter().sum(), spooled)
     }
 }
 

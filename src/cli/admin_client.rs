@@ -27,6 +27,9 @@ use tokio::{
 use super::{Exit, run::fail};
 use crate::admin::ADMIN_FIELD;
 
+/// Where the commands look for the admin listener if they are told nothing else.
+pub(super) const DEFAULT_ADDRESS: &str = "http://127.0.0.1:9901";
+
 /// The environment variable that holds the token if no file is given.
 const TOKEN_VARIABLE: &str = "IFMATCH_ADMIN_TOKEN";
 /// How long it may take to connect.
@@ -90,7 +93,7 @@ pub(super) enum CommandFailure {
 
 impl AdminClient {
     /// Creates the client of a listener, with the token from a file or from the environment, if there is one.
-    fn new(address: &str, token_file: Option<&Path>) -> Result<Self, CommandFailure> {
+    pub(super) fn new(address: &str, token_file: Option<&Path>) -> Result<Self, CommandFailure> {
         let token = match token_file {
             Some(path) => {
                 let text = fs::read_to_string(path).map_err(|error| CommandFailure::Token(path.to_owned(), error))?;
@@ -112,6 +115,25 @@ impl AdminClient {
     }
 
     async fn ask(&self, method: Method, target: &str, document: Option<&Value>) -> Result<Value, CommandFailure> {
+        let (status, document) = self.answer(method, target, document).await?;
+        if status == StatusCode::OK && !document.is_null() {
+            return Ok(document);
+        }
+        let text = |member: &str| document.get(member).and_then(Value::as_str).map(str::to_owned);
+        let code = text("code").unwrap_or_else(|| status.to_string());
+        Err(CommandFailure::Refused {
+            code,
+            detail: text("detail").unwrap_or_else(|| "is this an admin listener?".to_owned()),
+        })
+    }
+
+    /// Sends a request and returns the status and the JSON of the answer, which is null if the answer has none.
+    pub(super) async fn answer(
+        &self,
+        method: Method,
+        target: &str,
+        document: Option<&Value>,
+    ) -> Result<(StatusCode, Value), CommandFailure> {
         let request =
             self.request(method, target, document).map_err(|error| CommandFailure::NoAnswer(Some(error.into())))?;
         let answered = async {
@@ -122,16 +144,7 @@ impl AdminClient {
         };
         let (status, body) =
             timeout(ANSWER_MAX, answered).await.map_err(|_elapsed| CommandFailure::NoAnswer(None))??;
-        let document: Value = serde_json::from_slice(&body).unwrap_or_default();
-        if status == StatusCode::OK && !document.is_null() {
-            return Ok(document);
-        }
-        let text = |member: &str| document.get(member).and_then(Value::as_str).map(str::to_owned);
-        let code = text("code").unwrap_or_else(|| status.to_string());
-        Err(CommandFailure::Refused {
-            code,
-            detail: text("detail").unwrap_or_else(|| "is this an admin listener?".to_owned()),
-        })
+        Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
     }
 
     async fn reach<S>(&self, connection: impl Future<Output = io::Result<S>>) -> Result<S, CommandFailure> {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     admin_client::{AdminClient, AdminOptions, CommandFailure, execute_on_runtime, number, query, short, text},
     check::table,
-    complain, print,
+    complain, help, print,
 };
 
 const HEADINGS: [&str; 7] = ["KEY", "STATE", "HOLDER", "AGE", "REMAINING", "FENCE", "CLIENT"];
@@ -26,6 +26,7 @@ pub(super) struct LeasesOptions {
 #[derive(Debug, Subcommand)]
 enum LeaseCommand {
     /// List leases.
+    #[command(after_help = help::LEASES_LIST)]
     List {
         /// Only leases of resources whose keys begin with this.
         #[arg(long, value_name = "PREFIX", default_value = "")]
@@ -38,6 +39,7 @@ enum LeaseCommand {
         holder: Option<String>,
     },
     /// Break the lease of a resource: its holder can write no more.
+    #[command(after_help = help::LEASES_BREAK)]
     Break {
         /// The key of the resource, as `list` shows it.
         key: String,
@@ -46,11 +48,13 @@ enum LeaseCommand {
         period: String,
     },
     /// Show everything that is known of a resource.
+    #[command(after_help = help::LEASES_SHOW)]
     Show {
         /// The key of the resource.
         key: String,
     },
     /// Forget what is known of a resource, or of all under a prefix, after the backend was edited by hand.
+    #[command(after_help = help::LEASES_FORGET)]
     Forget {
         /// The key of the resource.
         #[arg(required_unless_present = "prefix", conflicts_with = "prefix")]

@@ -4,10 +4,15 @@ mod admin_client;
 mod admin_listener;
 mod check;
 mod demo;
+mod doctor;
 mod explain;
+mod health;
+mod help;
 mod leases;
+mod manual;
 mod reload;
 mod run;
+mod version;
 mod why;
 
 use std::{
@@ -18,9 +23,9 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use self::{leases::LeasesOptions, why::WhyOptions};
+use self::{doctor::DoctorOptions, health::HealthOptions, leases::LeasesOptions, why::WhyOptions};
 use crate::{
     config::{self, Loaded, Problems, Word},
     core::policy::Policy,
@@ -51,7 +56,7 @@ impl From<Exit> for ExitCode {
 
 /// A reverse proxy that stops lost updates.
 #[derive(Debug, Parser)]
-#[command(name = "ifmatch", version, about, arg_required_else_help = true)]
+#[command(name = "ifmatch", version, about, arg_required_else_help = true, after_help = help::IFMATCH)]
 struct CommandLine {
     #[command(subcommand)]
     command: CliCommand,
@@ -60,22 +65,44 @@ struct CommandLine {
 #[derive(Debug, Subcommand)]
 enum CliCommand {
     /// Serve with a configuration, or in front of one server without a configuration.
+    #[command(after_help = help::RUN)]
     Run(RunOptions),
     /// Check a configuration: report all of its problems, or print its routes.
+    #[command(after_help = help::CHECK)]
     Check {
         /// The configuration.
         file: PathBuf,
     },
+    /// Print the JSON Schema of the configuration, by which editors complete and check it.
+    #[command(after_help = help::SCHEMA)]
+    Schema,
     /// Show what ifmatch does: a plain backend and the proxy in one process, and a walk through both.
+    #[command(after_help = help::DEMO)]
     Demo(DemoOptions),
     /// Make a running process load its configuration again.
+    #[command(after_help = help::RELOAD)]
     Reload(ReloadOptions),
     /// Show which route a request takes and why, what its resource key is, and what a write needs.
+    #[command(after_help = help::EXPLAIN)]
     Explain(ExplainOptions),
+    /// Try whether the tag of a resource survives the way to the client and back, and tell which key mends what does not.
+    #[command(after_help = help::DOCTOR)]
+    Doctor(DoctorOptions),
     /// See and break leases, and forget what is known of resources, through the admin listener of a running ifmatch.
+    #[command(after_help = help::LEASES)]
     Leases(LeasesOptions),
     /// Tell why a request was refused, or list the last refusals, through the admin listener of a running ifmatch.
+    #[command(after_help = help::WHY)]
     Why(WhyOptions),
+    /// Ask a running ifmatch whether it lives: exit code 0 if it does, else 1.
+    #[command(after_help = help::HEALTH)]
+    Health(HealthOptions),
+    /// Write the manual pages and the completions of shells into a directory, for packages.
+    #[command(hide = true)]
+    Manual {
+        /// The directory; it is made if it is missing.
+        directory: PathBuf,
+    },
 }
 
 /// The options of `ifmatch run`.
@@ -151,16 +178,27 @@ fn policy(word: &str) -> Result<Policy, String> {
     Policy::of(word).ok_or_else(|| format!("it is one of {}", words.join(", ")))
 }
 
-/// Runs the command that the arguments name; the first argument is the name of the program.
-pub fn execute(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match CommandLine::try_parse_from(arguments) {
+/// Runs the command that the arguments name; the first argument is the name of the program. The commit is the one that
+/// the program was built from, if the build knew it.
+pub fn execute(arguments: impl IntoIterator<Item = OsString>, commit: Option<&str>) -> ExitCode {
+    let command = CommandLine::command().long_version(version::long(commit));
+    match command.try_get_matches_from(arguments).and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(CommandLine { command: CliCommand::Run(options) }) => run::execute(&options),
         Ok(CommandLine { command: CliCommand::Check { file } }) => check::execute(&file),
+        Ok(CommandLine { command: CliCommand::Schema }) => {
+            print(format_args!("{:#}", config::schema()));
+            ExitCode::SUCCESS
+        }
         Ok(CommandLine { command: CliCommand::Demo(options) }) => demo::execute(&options),
         Ok(CommandLine { command: CliCommand::Reload(options) }) => reload::execute(&options),
         Ok(CommandLine { command: CliCommand::Explain(options) }) => explain::execute(&options),
+        Ok(CommandLine { command: CliCommand::Doctor(options) }) => doctor::execute(&options),
         Ok(CommandLine { command: CliCommand::Leases(options) }) => leases::execute(&options),
         Ok(CommandLine { command: CliCommand::Why(options) }) => why::execute(&options),
+        Ok(CommandLine { command: CliCommand::Health(options) }) => health::execute(&options),
+        Ok(CommandLine { command: CliCommand::Manual { directory } }) => {
+            manual::execute(CommandLine::command(), &directory)
+        }
         Err(answer) => {
             // Help and version are errors to clap, and a closed pipe is no failure.
             let _ = answer.print();
@@ -187,8 +225,6 @@ pub fn report(problems: &Problems) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[derive(Debug, Parser)]

@@ -149,6 +149,7 @@ fn serve(
         let file = file.map(Path::to_owned);
         let reloader = Arc::new(Reloader::new(Arc::clone(&live), store_for_reloads, listeners.tls(), file));
         tokio::spawn(reload::reload_on_hangup(hangups, Arc::clone(&reloader)));
+        tokio::spawn(reload::reload_on_change(Arc::clone(&reloader)));
         if let Some(control) = control {
             tokio::spawn(control::serve(control, reloader));
         }

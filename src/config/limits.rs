@@ -38,7 +38,7 @@ const fn hours(count: u64) -> Duration {
 /// 0 stands for one thread per core.
 pub(super) const THREADS: Limit<usize> = limit("threads", 0, 0, 1024);
 pub(super) const MAX_BODY_MEMORY: Limit<u64> = limit("max_body_memory", MIB, 0, GIB);
-pub(super) const MAX_MAX_BODY_MEMORY_TOTAL: Limit<u64> = limit("max_body_memory_total", 256 * MIB, MIB, TIB);
+pub(super) const MAX_BODY_MEMORY_TOTAL: Limit<u64> = limit("max_body_memory_total", 256 * MIB, MIB, TIB);
 pub(super) const MAX_BODY_SIZE: Limit<u64> = limit("max_body_size", GIB, 0, TIB);
 pub(super) const MAX_SPOOL_SIZE: Limit<u64> = limit("max_spool_size", 10 * GIB, 0, 1024 * TIB);
 pub(super) const BODY_TIMEOUT: Limit<Duration> = limit("body_timeout", seconds(60), seconds(1), hours(24));
@@ -66,7 +66,8 @@ pub(super) const OTLP_TIMEOUT: Limit<Duration> = limit("otlp.timeout", seconds(1
 
 pub(super) const CONNECT_TIMEOUT: Limit<Duration> = limit("connect_timeout", seconds(1), ms(10), seconds(300));
 pub(super) const UPSTREAM_TIMEOUT: Limit<Duration> = limit("timeout", seconds(30), ms(10), hours(24));
-pub(super) const LATE_WRITE_WINDOW: Limit<Duration> = limit("late_write_window", seconds(5), ZERO, hours(1));
+/// If the key is absent, the value of `timeout` applies.
+pub(super) const LATE_WRITE_WINDOW: Limit<Duration> = limit("late_write_window", seconds(30), ZERO, hours(1));
 pub(super) const REUSE_IDLE_WRITES: Limit<Duration> = limit("reuse_idle_writes", seconds(1), ZERO, hours(1));
 
 pub(super) const WEIGHT: Limit<usize> = limit("weights", 1, 1, 100);
@@ -84,6 +85,8 @@ pub(super) const HEALTHY_AFTER: Limit<usize> = limit("health.healthy_after", 2, 
 pub(super) const UNHEALTHY_AFTER: Limit<usize> = limit("health.unhealthy_after", 3, 1, 100);
 
 pub(super) const MAX_HASH_SIZE: Limit<u64> = limit("max_hash_size", MIB, KIB, 256 * MIB);
+/// If the key is absent, a body of known length has the time of `read_timeout`, and any other has the default of
+/// [`GuardRules`](crate::core::policy::GuardRules).
 pub(super) const HASH_WAIT: Limit<Duration> = limit("hash_wait", ms(50), ZERO, seconds(60));
 pub(super) const IDENTITY_TTL: Limit<Duration> = limit("identity_ttl", seconds(600), ZERO, hours(24 * 7));
 pub(super) const CLAIM_MAX_WAIT: Limit<Duration> = limit("claim.max_wait", seconds(30), ZERO, hours(1));

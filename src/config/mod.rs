@@ -4,12 +4,14 @@
 //! that a file can break.
 
 mod change;
+mod environment;
 mod limits;
 mod problem;
 mod raw;
 mod read;
 #[cfg(test)]
 mod reference;
+mod schema;
 mod section;
 mod start;
 mod telemetry;
@@ -17,12 +19,15 @@ mod units;
 mod upstream;
 mod validate;
 mod words;
+mod written;
 
-use std::{fs, io, path::Path, path::PathBuf, sync::Arc, time::Duration};
+use std::{env, fs, io, path::Path, path::PathBuf, sync::Arc, time::Duration};
 
 pub use change::{ReloadPlan, plan};
+use environment::Lookup;
 use problem::Source;
 pub use problem::{Problem, Problems};
+pub use schema::schema;
 pub use start::from_upstream;
 pub use telemetry::{LogForm, LogLevel, Otlp, OtlpProtocol, Signal, Telemetry};
 pub use units::{show_duration, show_size};
@@ -65,13 +70,28 @@ pub fn load(path: &Path) -> Result<Loaded, Problems> {
     parse(&name, &text)
 }
 
-/// Reads and checks a text, and reports its problems under `name`. The error holds every problem of the text.
+/// Reads and checks a text, and reports its problems under `name`. The error holds every problem of the text. A value
+/// can take variables from the environment of the process: `${NAME}`.
 pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
+    parse_with(name, text, &|variable| env::var(variable).ok())
+}
+
+fn parse_with(name: &str, text: &str, environment: Lookup<'_>) -> Result<Loaded, Problems> {
     let source = Source { name, text };
-    let (file, written, problems) = read::read(source);
-    match file {
+    let read::Reading { file, written, problems, replaced, of_variables } = read::read(source, environment);
+    let checked = match file {
         Some(file) => validate::validate(source, &file, &written, problems),
         None => Err(Problems::new(problems)),
+    };
+    let shown = |problem: Problem| problem.hiding(source, &replaced);
+    match checked {
+        Ok(loaded) if of_variables.is_empty() => {
+            Ok(Loaded { warnings: loaded.warnings.into_iter().filter_map(shown).collect(), ..loaded })
+        }
+        checked => {
+            let others = checked.err().into_iter().flat_map(|problems| problems.0).filter_map(shown);
+            Err(Problems::new(of_variables.into_iter().chain(others).collect()))
+        }
     }
 }
 
@@ -133,6 +153,8 @@ pub struct Server {
     pub shutdown_timeout: Duration,
     /// The socket on which `ifmatch reload` requests a reload.
     pub control_socket: Option<PathBuf>,
+    /// Whether the process loads its file again if the file changes.
+    pub watch: bool,
     /// The TLS settings of the listeners that speak TLS.
     pub tls: ServerTls,
 }

@@ -11,6 +11,17 @@ pub(super) struct Source<'a> {
     pub(super) text: &'a str,
 }
 
+/// One text of the file whose variables were replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Replaced {
+    /// The position of the text.
+    pub(super) span: Range<usize>,
+    /// The text as the file has it.
+    pub(super) written: String,
+    /// The text with the values of its variables; `None` if one of them has no value.
+    pub(super) value: Option<String>,
+}
+
 /// One problem, with a hint that helps to solve it. It prints as
 ///
 /// ```text
@@ -48,6 +59,27 @@ impl Problem {
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(without_passwords(&hint.into())), ..self }
+    }
+
+    /// Returns this problem without the values that came from the environment. A problem with such a value itself names
+    /// the variables alone, because any other message could show a part of the value. `None` stands for a problem with a
+    /// text that has no value.
+    pub(super) fn hiding(self, source: Source<'_>, replaced: &[Replaced]) -> Option<Self> {
+        let is_here = |each: &&Replaced| {
+            let place = source.place(each.span.clone());
+            self.place.as_ref().is_some_and(|own| (own.line, own.column) == (place.line, place.column))
+        };
+        if let Some(Replaced { written, value, .. }) = replaced.iter().find(is_here) {
+            value.as_ref()?;
+            let message = format!("the value of {written:?} is not valid here");
+            let hint = "write the value itself in its place to see the reason".to_owned();
+            return Some(Self { message, hint: Some(hint), ..self });
+        }
+        let hidden = |text: String| {
+            let values = replaced.iter().filter_map(|each| Some((each.value.as_ref()?, &each.written)));
+            values.fold(text, |text, (value, written)| text.replace(&format!("{value:?}"), &format!("{written:?}")))
+        };
+        Some(Self { message: hidden(self.message), hint: self.hint.map(hidden), ..self })
     }
 
     /// Returns the message alone.
@@ -135,7 +167,7 @@ impl fmt::Display for Problem {
 
 /// All problems of a configuration, in the order of its text; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub struct Problems(Vec<Problem>);
+pub struct Problems(pub(super) Vec<Problem>);
 
 impl Problems {
     /// Sorts the problems by their place in the text, and drops repetitions.

@@ -7,43 +7,74 @@ use serde::Deserialize as _;
 use toml::de::DeTable;
 
 use super::{
-    problem::{Problem, Source},
+    environment::{Lookup, Replacement},
+    problem::{Problem, Replaced, Source},
     raw::File,
     section::{Reader, WrittenKeys, clean, wrong_value},
 };
 
-/// Returns what could be read of a text, the keys of the text, and the problems. After a syntax error nothing is read:
-/// the problems that follow from it would only hide it.
-pub(super) fn read(source: Source<'_>) -> (Option<File>, WrittenKeys, Vec<Problem>) {
+/// A text that was read.
+pub(super) struct Reading {
+    /// The parts that could be read; `None` after an error of syntax.
+    pub(super) file: Option<File>,
+    /// The keys of the text.
+    pub(super) written: WrittenKeys,
+    /// The problems so far.
+    pub(super) problems: Vec<Problem>,
+    /// The texts with variables of the environment.
+    pub(super) replaced: Vec<Replaced>,
+    /// The problems with these variables.
+    pub(super) of_variables: Vec<Problem>,
+}
+
+/// Reads a text. After a syntax error nothing is read: the problems that follow from it would only hide it.
+pub(super) fn read(source: Source<'_>, environment: Lookup<'_>) -> Reading {
     let (mut tree, errors) = DeTable::parse_recoverable(source.text);
     let mut reader = Reader { source, written: WrittenKeys::default(), problems: Vec::new() };
     if !errors.is_empty() {
         let syntax = |error: &toml::de::Error| source.problem(error.span().unwrap_or_default(), error.message());
-        return (None, reader.written, errors.iter().map(syntax).collect());
+        let problems = errors.iter().map(syntax).collect();
+        return Reading {
+            file: None,
+            written: reader.written,
+            problems,
+            replaced: Vec::new(),
+            of_variables: Vec::new(),
+        };
     }
+    let mut variables = Replacement { source, lookup: environment, replaced: Vec::new(), problems: Vec::new() };
+    variables.table(tree.get_mut());
     clean::<File>(&mut reader, tree.get_mut(), &[]);
     let file = File::deserialize(toml::de::Deserializer::from(tree));
     let file = file.map_err(|error| reader.problems.push(wrong_value(source, "the file", &error))).ok();
-    (file, reader.written, reader.problems)
+    Reading {
+        file,
+        written: reader.written,
+        problems: reader.problems,
+        replaced: variables.replaced,
+        of_variables: variables.problems,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use toml::Spanned;
 
     use super::*;
 
     fn problems(text: &str) -> Vec<String> {
-        let (_, _, problems) = read(Source { name: "f", text });
-        problems.iter().map(|problem| problem.message().to_owned()).collect()
+        read(Source { name: "f", text }, &|_| None)
+            .problems
+            .iter()
+            .map(|problem| problem.message().to_owned())
+            .collect()
     }
 
     #[test]
     fn reads_what_is_right_beside_what_is_wrong() {
         let text = "[server]\nthreads = 3\nmax_body_size = 7\n[[routes]]\npath = \"/a\"\nclaim = { max_wait = 1 }";
-        let (file, written, problems) = read(Source { name: "f", text });
+        let Reading { file, written, problems, .. } = read(Source { name: "f", text }, &|_| None);
         let file = file.expect("the rest of the file is read");
-        assert_eq!(file.server.threads.map(Spanned::into_inner), Some(3));
+        assert_eq!(file.server.threads.map(|threads| *threads.get_ref()), Some(3));
         assert_eq!(problems.len(), 2);
         assert!(written.unreadable(&["routes", "0", "claim", "max_wait"]));
         assert!(!written.unreadable(&["routes", "0", "path"]));

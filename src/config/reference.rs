@@ -10,8 +10,13 @@ const REFERENCE: &str = include_str!("../../config/ifmatch.toml");
 
 /// Keys without a default. Some belong to store kinds that are not the default, others to lists that are empty by
 /// default. The reference shows them as `# key = value`.
-const WITHOUT_DEFAULT: [&str; 4] =
-    ["server.control_socket", "store.path", "server.tls.certificates.cert", "server.tls.certificates.key"];
+const WITHOUT_DEFAULT: [&str; 5] = [
+    "routes.hash_wait",
+    "server.control_socket",
+    "store.path",
+    "server.tls.certificates.cert",
+    "server.tls.certificates.key",
+];
 
 /// Returns whether a line shows a default: `#key = value`.
 fn shows_default(line: &str) -> bool {
@@ -94,7 +99,7 @@ fn names_the_range_of_every_number() {
     }
     let sizes = [
         limit::MAX_BODY_MEMORY,
-        limit::MAX_MAX_BODY_MEMORY_TOTAL,
+        limit::MAX_BODY_MEMORY_TOTAL,
         limit::MAX_BODY_SIZE,
         limit::MAX_SPOOL_SIZE,
         limit::MAX_HASH_SIZE,
@@ -142,8 +147,9 @@ fn names_range<T: PartialEq + std::fmt::Debug>(limit: &Limit<T>, read: fn(&str) 
     // The keys of `lease` and `health` have their own lines. Other keys are shown in the line of their table.
     let in_table = ["lease.", "health."].iter().find_map(|table| limit.key.strip_prefix(table));
     let key = in_table.unwrap_or(limit.key.split('.').next().unwrap_or_default());
-    let shown = format!("#{key} = ");
-    let comments = REFERENCE.split("\n\n").filter(|part| part.contains(&shown)).map(|part| part.replace("\n# ", " "));
+    let shown = [format!("#{key} = "), format!("# {key} = ")];
+    let is_shown = |part: &&str| shown.iter().any(|shown| part.contains(shown));
+    let comments = REFERENCE.split("\n\n").filter(is_shown).map(|part| part.replace("\n# ", " "));
     let ranges = comments.flat_map(|comment| {
         let words = comment.split_whitespace().map(|word| word.trim_matches(['"', ',', '.', ';', ':']).to_owned());
         let words = words.collect::<Vec<_>>();

@@ -3,7 +3,7 @@
 use http::Uri;
 use toml::Value;
 
-use super::{Loaded, parse, problem::Problem, problem::Problems, words::Word};
+use super::{Loaded, parse, problem::Problem, problem::Problems, validate::host_and_port, words::Word};
 use crate::core::policy::Policy;
 
 /// The source name in reports of command-line problems.
@@ -35,7 +35,7 @@ fn server(url: &str) -> Result<String, Problem> {
     let problem = |what: &str| Problem::of_source(SOURCE, format!("--upstream {url:?} {what}")).hint(HINT);
     let with_scheme = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
     let parsed = with_scheme.parse::<Uri>().map_err(|error| problem(&format!("is not a URL: {error}")))?;
-    let (before, port) = match parsed.scheme_str() {
+    let (before, default_port) = match parsed.scheme_str() {
         Some("http") => ("", 80),
         Some("https") => ("https://", 443),
         _ => return Err(problem("is neither http nor https")),
@@ -43,11 +43,16 @@ fn server(url: &str) -> Result<String, Problem> {
     if parsed.path_and_query().is_some_and(|target| target != "/") {
         return Err(problem("has a path, but requests are forwarded with their own path"));
     }
-    if parsed.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+    let authority = parsed.authority().filter(|authority| !authority.host().is_empty());
+    let authority = authority.ok_or_else(|| problem("names no host"))?;
+    if authority.as_str().contains('@') {
         return Err(problem("holds a user or a password"));
     }
-    let host = parsed.host().filter(|host| !host.is_empty()).ok_or_else(|| problem("names no host"))?;
-    Ok(format!("{before}{host}:{}", parsed.port_u16().unwrap_or(port)))
+    if authority.as_str() == authority.host() {
+        return Ok(format!("{before}{authority}:{default_port}"));
+    }
+    host_and_port(authority.as_str()).map_err(problem)?;
+    Ok(format!("{before}{authority}"))
 }
 
 #[cfg(test)]
@@ -106,7 +111,17 @@ mod tests {
 
     #[test]
     fn a_url_that_is_no_server_is_refused() {
-        for url in ["https://example.com/base", "http://127.0.0.1:9000/base", "http://", "ftp://x", "a b", ""] {
+        for url in [
+            "https://example.com/base",
+            "http://127.0.0.1:9000/base",
+            "http://",
+            "ftp://x",
+            "a b",
+            "",
+            "foo:bar",
+            "foo:",
+            "foo:99999",
+        ] {
             let problems = from_upstream(url, Policy::Optimistic, &[]).expect_err(url);
             assert!(problems.to_string().starts_with("command line: --upstream"), "{problems}");
         }

@@ -169,7 +169,7 @@ fn the_table_is_told_as_it_is() {
             FieldWriter::Hop => "each hop",
         };
         let remover = match field.remover {
-            Remover::Nobody => "nobody",
+            Remover::Nobody => "no server",
             Remover::Verdict => "the guard, once it is judged",
             Remover::Guard => "the guard",
             Remover::Proxy => "ifmatch",

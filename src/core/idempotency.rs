@@ -145,11 +145,8 @@ impl Fingerprint {
     /// the date of its request, so in a signed request the fields of the attempt count as well.
     pub fn of(target: &[u8], headers: &HeaderMap, body: &blake3::Hash) -> Self {
         let mut hasher = PartsHasher::default();
-        let mut add = |part: &[u8]| {
-            hasher.add(part);
-        };
-        add(target);
-        add(body.as_bytes());
+        hasher.add(target);
+        hasher.add(body.as_bytes());
         let is_signed = signer(headers).is_some();
         let counts = |name: &&HeaderName| {
             !ends_at_hop(name) && !FRAMING.contains(name) && (is_signed || !OF_THE_ATTEMPT.contains(name))
@@ -158,8 +155,8 @@ impl Fingerprint {
         names.sort_unstable_by_key(|name| name.as_str());
         for name in names {
             for value in headers.get_all(name) {
-                add(name.as_str().as_bytes());
-                add(value.as_bytes());
+                hasher.add(name.as_str().as_bytes());
+                hasher.add(value.as_bytes());
             }
         }
         Self(hasher.hash())
@@ -214,7 +211,7 @@ pub enum Progress {
 pub fn recognise(first: (Fingerprint, Progress), further: Fingerprint) -> Result<Success, Refusal> {
     let (fingerprint, progress) = first;
     if fingerprint != further {
-        let detail = "this idempotency key was just used for another write: send a retry exactly like the first \
+        let detail = "this idempotency key was used for another write: send a retry exactly like the first \
                       attempt, with the same body, target and header fields, and any other write with a new key";
         return Err(Refusal::new(Code::IdempotencyMismatch, detail));
     }

@@ -10,12 +10,7 @@ const VARIANT_DIGITS: usize = 8;
 
 /// The tag of a representation with these bytes: 128 bits of their hash, as 32 hexadecimal digits.
 pub fn content_tag(hash: &blake3::Hash) -> Option<EntityTag> {
-    let bytes = hash.as_bytes().iter().take(16);
-    let digits = bytes.fold(Vec::with_capacity(CONTENT_DIGITS), |mut digits, byte| {
-        push_hexadecimal(&mut digits, u64::from(*byte), 2);
-        digits
-    });
-    EntityTag::strong(digits).ok()
+    EntityTag::strong(hash.to_hex().get(..CONTENT_DIGITS)?).ok()
 }
 
 /// The tag of a variant with these bytes: the content tag of the bytes, `-`, and the number of the variant.
@@ -38,11 +33,7 @@ pub fn bytes_of_content_tag(opaque: &[u8]) -> Option<&[u8]> {
 
 /// The tag of a version: `<incarnation>-<version>-<variant>`, of which `If-Match` compares the first two parts.
 pub fn version_tag(incarnation: u64, version: Revision, variant: u32) -> Option<EntityTag> {
-    let mut text = Vec::with_capacity(16 + 1 + 20 + 1 + 8);
-    push_hexadecimal(&mut text, incarnation, 16);
-    text.push(b'-');
-    push_decimal(&mut text, version.0);
-    text.push(b'-');
+    let mut text = version_prefix(incarnation, version);
     push_hexadecimal(&mut text, u64::from(variant), 8);
     EntityTag::strong(text).ok()
 }
@@ -57,12 +48,17 @@ pub fn is_version_tag(incarnation: u64, tag: &EntityTag) -> bool {
 
 /// Whether a tag belongs to a variant of this version.
 pub fn is_tag_of_version(incarnation: u64, version: Revision, tag: &EntityTag) -> bool {
-    let mut prefix = Vec::with_capacity(16 + 1 + 20 + 1);
-    push_hexadecimal(&mut prefix, incarnation, 16);
-    prefix.push(b'-');
-    push_decimal(&mut prefix, version.0);
-    prefix.push(b'-');
-    tag.opaque().starts_with(&prefix)
+    tag.opaque().starts_with(&version_prefix(incarnation, version))
+}
+
+/// The beginning of the tags of a version, up to the variant.
+fn version_prefix(incarnation: u64, version: Revision) -> Vec<u8> {
+    let mut text = Vec::with_capacity(16 + 1 + 20 + 1 + VARIANT_DIGITS);
+    push_hexadecimal(&mut text, incarnation, 16);
+    text.push(b'-');
+    push_decimal(&mut text, version.0);
+    text.push(b'-');
+    text
 }
 
 fn push_hexadecimal(text: &mut Vec<u8>, number: u64, digits: u32) {

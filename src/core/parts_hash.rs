@@ -19,10 +19,13 @@ impl PartsHasher {
 
     /// The first half of that hash, enough for a name that no attacker can find a second input for.
     pub fn half(&self) -> [u8; 16] {
-        let mut half = [0; 16];
-        half.iter_mut().zip(self.hash()).for_each(|(to, from)| *to = from);
-        half
+        half(&self.0.finalize())
     }
+}
+
+/// The first half of a hash.
+pub fn half(hash: &blake3::Hash) -> [u8; 16] {
+    hash.as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{HeaderName, Method};
+use http::{HeaderName, Method, header};
 
 use super::json::JsonPointer;
 use super::quirks::Quirks;
@@ -270,10 +270,13 @@ pub struct GuardRules {
     pub observe: bool,
     /// The largest body that a content tag is computed from, in bytes.
     pub max_hash_size_bytes: usize,
-    /// How long a body may take to arrive before the response is sent without a content tag.
-    pub hash_wait: Duration,
+    /// How long a body may take to arrive before the response is sent without a content tag; `None` if the route does
+    /// not say.
+    pub hash_wait: Option<Duration>,
     /// The request fields whose values make up a principal.
     pub identity_headers: Vec<HeaderName>,
+    /// The cookies that are part of a principal; if empty, the whole Cookie field is, but not for leases.
+    pub identity_cookies: Vec<String>,
     /// How long a principal gets answers from memory after the backend has let it read the resource.
     pub identity_ttl: Duration,
     /// How long a write waits for the claim.
@@ -317,10 +320,27 @@ pub enum MethodClass {
     NotSupported,
 }
 
+/// How long a body of unknown length may take to arrive before the response is sent without a tag of it. It is less than
+/// people notice, and more than most backends need for a page.
+const WAIT_FOR_UNKNOWN_LENGTH: Duration = Duration::from_millis(50);
+
 impl GuardRules {
     /// Whether the backend makes the tags, and may give one tag to two states.
     pub const fn has_coarse_tags(&self) -> bool {
         !self.unique_tags && self.etag.is_backends()
+    }
+
+    /// Returns whether all of a field is part of a principal.
+    pub fn identifies(&self, name: &HeaderName) -> bool {
+        self.identity_headers.contains(name) && (*name != header::COOKIE || self.identity_cookies.is_empty())
+    }
+
+    /// Returns how long the body of a response may take to arrive before the response is sent without a tag of its body.
+    /// A body with a stated length of at most `max_hash_size` is known to end, so it has the upstream's `read_timeout`.
+    pub fn wait_for_body(&self, stated_length_bytes: Option<u64>, read_timeout: Duration) -> Duration {
+        let fits = |bytes| usize::try_from(bytes).is_ok_and(|bytes| bytes <= self.max_hash_size_bytes);
+        let default = if stated_length_bytes.is_some_and(fits) { read_timeout } else { WAIT_FOR_UNKNOWN_LENGTH };
+        self.hash_wait.unwrap_or(default)
     }
 
     /// The class of a method on this route.
@@ -333,6 +353,25 @@ impl GuardRules {
             _ if self.safe_methods.contains(method) => MethodClass::Read,
             _ if self.append_methods.contains(method) => MethodClass::UnclaimedWrite,
             _ => MethodClass::Write,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proxy::testing::guard;
+
+    #[test]
+    fn a_body_that_is_known_to_end_is_waited_for() {
+        let rules = GuardRules { max_hash_size_bytes: 1000, hash_wait: None, ..guard() };
+        let upstream = Duration::from_secs(30);
+        for (length, waits) in
+            [(None, WAIT_FOR_UNKNOWN_LENGTH), (Some(1001), WAIT_FOR_UNKNOWN_LENGTH), (Some(1000), upstream)]
+        {
+            assert_eq!(rules.wait_for_body(length, upstream), waits, "{length:?}");
+            let said = GuardRules { hash_wait: Some(Duration::ZERO), ..rules.clone() };
+            assert_eq!(said.wait_for_body(length, upstream), Duration::ZERO, "{length:?}");
         }
     }
 }

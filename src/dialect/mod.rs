@@ -183,8 +183,6 @@ pub struct Defaults {
     pub probes_after_write: bool,
     /// Whether `etag_after_write` is `"always"` for version tags.
     pub version_after_write: bool,
-    /// `lease.bind`.
-    pub bind: bool,
     /// `lease.client_break`.
     pub client_break: bool,
     /// `lease.infinite`.

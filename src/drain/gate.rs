@@ -3,12 +3,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
@@ -152,7 +153,7 @@ impl Gate {
     }
 
     fn doubt(&self) -> Option<Instant> {
-        let until = *self.in_doubt_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = *self.in_doubt_until.lock();
         until.filter(|until| Instant::now() < *until)
     }
 }
@@ -168,7 +169,7 @@ impl Drop for Pass {
     fn drop(&mut self) {
         if let Some(late_write_window) = self.late_write_window {
             let until = Instant::now() + late_write_window;
-            let mut in_doubt = self.gate.in_doubt_until.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut in_doubt = self.gate.in_doubt_until.lock();
             *in_doubt = Some(in_doubt.map_or(until, |before| before.max(until)));
         }
     }
@@ -228,6 +229,17 @@ mod tests {
         assert!(gate.is_quiet());
         drop(gate.enter_unmarked(LATE_WRITE_WINDOW).await.unwrap());
         let begin = Instant::now();
+        gate.quiet().await;
+        assert_eq!(begin.elapsed(), LATE_WRITE_WINDOW);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_of_several_doubts_counts() {
+        let gate = Arc::new(Gate::default());
+        let begin = Instant::now();
+        for late_write_window in [LATE_WRITE_WINDOW, LATE_WRITE_WINDOW / 5] {
+            drop(gate.enter_unmarked(late_write_window).await.unwrap());
+        }
         gate.quiet().await;
         assert_eq!(begin.elapsed(), LATE_WRITE_WINDOW);
     }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use http::Method;
+use tokio::time::timeout;
 
 use super::testing::Fixture;
 use crate::{
@@ -15,7 +16,6 @@ use crate::{
         steps::{add_unclaimed, claim},
     },
     proxy::testing::guard,
-    store::Store as _,
 };
 
 const LATE_WRITE_WINDOW: Duration = Duration::from_secs(77);
@@ -26,13 +26,18 @@ fn versions() -> GuardRules {
 
 /// Leaves the mark of another process, past its deadline.
 async fn leave_mark(fixture: &Fixture, key: &str, is_claim: bool) {
+    mark(fixture, key, is_claim, Duration::from_millis(1)).await;
+    fixture.store.pass(1);
+}
+
+/// Makes the mark of another process, with a deadline after this time.
+async fn mark(fixture: &Fixture, key: &str, is_claim: bool, lives: Duration) {
     let key = ResourceKey::from_text(key);
     let snapshot = fixture.store.look(&key).await;
-    let deadline = snapshot.now.plus(Duration::from_millis(1));
+    let deadline = snapshot.now.plus(lives);
     let mark = Mark { owner: 99, nonce: 1, deadline, late_write_window: LATE_WRITE_WINDOW, leaves_lease: true };
     let marked = if is_claim { claim(&snapshot, mark) } else { add_unclaimed(&snapshot, mark) };
-    fixture.store.swap(&key, snapshot.revision, marked.expect("nothing is in the way")).await.unwrap();
-    fixture.store.pass(1);
+    fixture.store.put(&key, marked.expect("nothing is in the way")).await;
 }
 
 /// Rule 7: the `late_write_window` in the mark counts, and not that of the taker.
@@ -49,6 +54,18 @@ async fn a_write_waits_for_as_long_as_that_of_the_dead_owner_may_come_late() {
         fixture.store.pass(1);
         assert_eq!(fixture.send(Method::PUT, "", "after it").await.status, 204);
     }
+}
+
+/// The owner has died, and nothing changes the record.
+#[tokio::test]
+async fn a_write_that_waits_wakes_at_the_deadline_of_a_dead_owner() {
+    let fixture = Fixture::with(versions()).await;
+    mark(&fixture, "doc", true, Duration::from_millis(50)).await;
+    fixture.store.run(100);
+    let waiting = fixture.send(Method::PUT, "", "over it");
+    // The write itself would wait for 30 seconds.
+    let refused = timeout(Duration::from_secs(10), waiting).await.expect("it wakes");
+    assert_eq!((refused.status, refused.field("retry-after")), (409, Some("77")), "{}", refused.body);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
+use tokio::time::timeout;
 
 use super::testing::{Fault, Fixture, Response, When};
 use crate::{
@@ -18,7 +19,11 @@ const DOC: &str = "doc";
 
 /// A pessimistic route with leases of at least one second.
 async fn start() -> Fixture {
-    let rules = LeaseRules { min: Duration::from_secs(1), max_per_principal: 1000, max_per_address: 1000, ..rules() };
+    start_with(LeaseRules { min: Duration::from_secs(1), max_per_principal: 1000, max_per_address: 1000, ..rules() })
+        .await
+}
+
+async fn start_with(rules: LeaseRules) -> Fixture {
     let (etag, require) = (TagSource::Version, Require::Never);
     Fixture::with(GuardRules { etag, other_writers: false, require, lease: Some(rules), ..guard() }).await
 }
@@ -117,6 +122,18 @@ async fn a_jump_ahead_ends_leases_and_takes_nothing_from_a_holder_that_nobody_ov
     assert_refused(&holder.renew(&fixture).await, 409, "lease-not-present");
 }
 
+/// Rule 10: the holder could not know of the write.
+#[tokio::test]
+async fn a_lease_that_has_ended_is_lost_to_a_write_by_somebody_else() {
+    let fixture = start().await;
+    let holder = Holder::of(&acquire(&fixture, 60).await);
+    fixture.store.pass(60_000);
+    assert_eq!(fixture.send(Method::PUT, "", "two").await.status, 204);
+    assert_refused(&holder.renew(&fixture).await, 409, "lease-not-present");
+    assert_refused(&holder.put(&fixture, "late").await, 412, "lease-not-present");
+    assert_eq!(fixture.content().await, "two");
+}
+
 /// A failover can bring the clock of another machine. A grant stays a grant, and a lease can only become longer.
 #[tokio::test]
 async fn a_jump_back_gives_no_lease_to_two() {
@@ -135,6 +152,16 @@ async fn a_jump_back_gives_no_lease_to_two() {
     fixture.store.pass(60_000);
     let third = Holder::of(&acquire(&fixture, 60).await);
     assert_overtaken(&fixture, &second, &third).await;
+}
+
+/// The clock stands still, so the lease does not end.
+#[tokio::test]
+async fn a_client_waits_for_a_lease_no_longer_than_the_route_allows() {
+    let fixture = start_with(LeaseRules { max_wait: Duration::from_millis(50), ..rules() }).await;
+    Holder::of(&acquire(&fixture, 60).await);
+    let waiting = fixture.lease(DOC, Method::POST, "Lease-Duration: 60\r\nPrefer: wait=60\r\n");
+    let waited = timeout(Duration::from_secs(10), waiting).await.expect("the wait ends");
+    assert_refused(&waited, 409, "lease-held");
 }
 
 /// A waiter measures with its own clock and then asks the store. It comes too early if that clock is slow, late if it

@@ -42,6 +42,27 @@ async fn until_free(fixture: &Fixture, case: &str) {
     timeout(Duration::from_secs(10), freed).await.unwrap_or_else(|_| panic!("{case}: the lease stands"));
 }
 
+/// The client has repeated its request through another process before the grant is taken back.
+#[tokio::test]
+async fn a_lost_grant_that_its_holder_has_learned_of_stands() {
+    let (fixture, key) = (start().await, ResourceKey::from_text("doc"));
+    fixture.store.fail(Fault::AnswerLost, When::From(1));
+    assert_eq!(acquire(&fixture, ID).await.status, 503);
+    // A repeated acquisition puts the same lease into the record again, and tells the client of it.
+    let granted = fixture.store.look(&key).await;
+    fixture.store.put(&key, granted.record.resolved(granted.revision)).await;
+    fixture.store.fail(Fault::Unavailable, When::Never);
+    let looked_for = async {
+        while fixture.store.asked().reads == 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), looked_for).await.expect("the grant is looked for");
+    // A late attempt to take the grant back comes with the same look.
+    sleep(Duration::from_millis(50)).await;
+    assert!(is_leased(&fixture).await, "its holder works under it");
+}
+
 /// Either the proxy made the id, which the client never received, or the client chose it.
 /// Rule 15: no lease stands whose id nobody has.
 #[tokio::test]

@@ -13,10 +13,10 @@ use pingora::ErrorType;
 use crate::{
     body::{Bodies, BodyBudget, BodyLimits, Client},
     box_future::box_future,
-    config::{self, Config, Route},
+    config::{self, Config},
     core::{policy::GuardRules, time::StoreTime},
     dialect::{Call, Incoming, Intent},
-    drain::{Gate, Gates, new_gates},
+    drain::{Gates, new_gates},
     routing::GuardedRequest,
     store::{Records, Store},
     telemetry::{activity::Activity, metrics::watch},
@@ -48,7 +48,7 @@ use knowledge::Knowledge;
 use lease::{Leases, usage::is_free_to_append};
 use probe::Probes;
 use read::Reads;
-use request::{Received, Request, name_resource, replace_head};
+use request::Request;
 use write::Writes;
 
 /// The handler of guarded requests under one configuration.
@@ -91,7 +91,7 @@ impl Guard {
         let knowledge = Arc::new(Knowledge::new(records.clone()));
         let claims = Arc::new(Claims::new(records, owner, server.max_claim_waiters, held_until));
         let probes = Arc::new(Probes::new(Arc::clone(&knowledge), Arc::clone(&exchanger), budget));
-        let cors = Cors::new(Arc::clone(&exchanger), Arc::clone(probes.origins()), bodies.clone());
+        let cors = Cors::new(Arc::clone(&exchanger), Arc::clone(&probes.origins), bodies.clone());
         let leases = Leases::new(Arc::clone(&knowledge), probes, Arc::clone(&claims), server.max_claim_waiters);
         let leases = Arc::new(leases);
         Self {
@@ -111,7 +111,7 @@ impl Guard {
     /// requests. So requests that they handle at the same time see each other.
     #[must_use]
     pub fn renewed(&self, config: &Config, gates: Gates) -> Self {
-        let bodies = self.writes.bodies().with_limits(body_limits(&config.server));
+        let bodies = self.writes.bodies.with_limits(body_limits(&config.server));
         Self {
             knowledge: Arc::clone(&self.knowledge),
             claims: Arc::clone(&self.claims),
@@ -138,7 +138,7 @@ impl Guard {
     #[must_use]
     pub fn signing_with(self, signer: Option<Signer>) -> Self {
         if let Some(signer) = signer {
-            self.leases.probes().sign_with(signer);
+            self.leases.probes.sign_with(signer);
         }
         self
     }
@@ -150,9 +150,9 @@ impl Guard {
 
     /// Shows in the metrics what the requests of all generations hold and wait for.
     pub fn show(&self) {
-        watch(self.claims.queues());
-        watch(self.leases.queues());
-        watch(self.writes.bodies().budget());
+        watch(&self.claims.queues);
+        watch(&self.leases.queues);
+        watch(&self.writes.bodies.budget);
         watch(self.upstreams());
     }
 
@@ -160,12 +160,6 @@ impl Guard {
     pub(crate) const fn gates(&self) -> &Gates {
         &self.gates
     }
-
-    /// Returns the route of a request, and the gate of that route.
-    fn place(&self, guarded: &GuardedRequest) -> (Arc<Route>, Arc<Gate>) {
-        (Arc::clone(&guarded.route), self.gates.get(guarded.route_index).cloned().unwrap_or_default())
-    }
-
     /// Handles one request and returns the answer for its client. An error means that no answer can be given.
     pub fn handle<'a>(
         &'a self,
@@ -218,7 +212,7 @@ impl Guard {
         intent: Intent,
         is_lease: bool,
     ) -> Result<Answer, Answer> {
-        match (intent, &request.rules().lease) {
+        match (intent, &request.rules.lease) {
             (Intent::Preflight, _) => Box::pin(self.cors.preflight(client, request, is_lease)).await,
             (Intent::Lease, Some(rules)) => Box::pin(self.leases.lease(client, request, rules)).await,
             (Intent::Read, _) if !request.is_get_or_head() => {
@@ -245,14 +239,8 @@ impl Guard {
         rules: &Arc<GuardRules>,
         call: Call,
     ) -> pingora::Result<Request> {
-        let mut head = client.head().clone();
-        if let Some(forwarded) = call.forwarded {
-            replace_head(&mut head, forwarded)?;
-        }
-        name_resource(&mut head, guarded)?;
-        let received = Received::of(client, head, guarded.client);
-        let (key, method) = (guarded.key.clone(), guarded.method.clone());
-        Ok(Request::new(self.place(guarded), rules, key, method, received, call.conditions, call.lease_id))
+        let gate = self.gates.get(guarded.route_index).cloned().unwrap_or_default();
+        Request::new(client, guarded, (rules, gate), call)
     }
 }
 
@@ -274,8 +262,16 @@ mod lease_clock_tests;
 #[cfg(test)]
 mod lost_grant_tests;
 #[cfg(test)]
+mod memory_tests;
+#[cfg(test)]
+mod probe_tests;
+#[cfg(test)]
+mod reload_tests;
+#[cfg(test)]
 mod start_tests;
 #[cfg(test)]
 mod store_cost_tests;
 #[cfg(test)]
 mod store_failure_tests;
+#[cfg(test)]
+mod turn_tests;

@@ -21,7 +21,7 @@ use crate::{
         steps::touch,
         time::StoreTime,
     },
-    store::{Incarnation, StoreError, Updated},
+    store::{Incarnation, Scanned, StoreError, Updated},
 };
 
 /// Why a lease was not broken.
@@ -52,21 +52,17 @@ impl Guard {
 
     /// Checks that the store would make a change durable now.
     pub async fn try_out(&self) -> Result<(), StoreError> {
-        self.knowledge.records().try_out().await
+        self.knowledge.records.try_out().await
     }
 
     /// Returns the next records of the store, in its own order ([`Store::scan`](crate::store::Store::scan)).
-    pub async fn page(
-        &self,
-        after: Option<&ResourceKey>,
-        limit: usize,
-    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
-        self.knowledge.records().scan(after, limit).await
+    pub async fn page(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
+        self.knowledge.records.scan(after, limit).await
     }
 
     /// The first part of every version tag of the store.
     pub fn incarnation(&self) -> Incarnation {
-        self.knowledge.records().incarnation()
+        self.knowledge.records.incarnation()
     }
 
     /// Returns how much longer guarded writes and grants are held back after the start.
@@ -82,7 +78,7 @@ impl Guard {
             remaining = Some(left);
             Some(record)
         };
-        let Updated { snapshot, is_changed } = self.knowledge.records().update(key, None, step).await?;
+        let Updated { snapshot, is_changed } = self.knowledge.records.update(key, None, step).await?;
         match remaining.filter(|_| is_changed) {
             None => return Err(NotBroken::NoLease),
             Some(Duration::ZERO) => self.leases.free_place(key),
@@ -98,13 +94,13 @@ impl Guard {
             was_busy = before.availability() != Availability::Free;
             Some(touch(before))
         };
-        let snapshot = self.knowledge.records().update(key, None, step).await?.snapshot;
+        let snapshot = self.knowledge.records.update(key, None, step).await?.snapshot;
         Ok(Forgotten { snapshot, was_busy })
     }
 
     /// Forgets what is known of every resource that has no record.
     pub async fn forget_absent(&self) -> Result<(), StoreError> {
-        self.knowledge.records().raise_floors().await
+        self.knowledge.records.raise_floors().await
     }
 
     /// Forgets which clients the upstream has let read which resources. The proxy then asks the upstream about each

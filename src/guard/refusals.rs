@@ -177,13 +177,13 @@ pub(super) fn of_lease_turn(no_turn: NoTurn) -> Refusal {
 
 /// The refusal of a write that meets another one.
 pub(super) fn write_in_flight(retry_after: Duration, reason: Reason) -> Refusal {
-    let detail = "another write on this resource is under way or in doubt; nothing was written, send it again later";
+    let detail = "another write on this resource is in flight or in doubt; nothing was written, send it again later";
     Refusal::new(Code::WriteInFlight, detail).retry_after(retry_after).because(reason)
 }
 
 /// The refusal of a write that comes too soon after a start.
 pub(super) fn held_back(remaining: Duration) -> Refusal {
-    let detail = "this proxy has just started, and writes of its predecessor may still be on their way";
+    let detail = "this proxy was started moments ago, and writes of its predecessor may still be in flight";
     Refusal::new(Code::WriteInFlight, detail).retry_after(remaining).because(Reason::StartGrace)
 }
 
@@ -195,7 +195,7 @@ pub(super) fn of_retired_route() -> Refusal {
 
 /// The refusal of an unclaimed write for which the record has no room.
 pub(super) fn too_many_unclaimed() -> Refusal {
-    let detail = "too many writes on this resource are under way";
+    let detail = "too many writes on this resource are in flight";
     Refusal::new(Code::Overloaded, detail).retry_after(RETRY_SOON).because(Reason::RecordFull)
 }
 

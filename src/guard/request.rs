@@ -1,13 +1,13 @@
 //! One guarded request, and what follows from its head alone.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use http::{HeaderName, HeaderValue, Method, header};
-use pingora::http::RequestHeader;
+use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{knowledge::principal::Principal, probe::affinity::Affinity, refusals};
 use crate::{
-    body::Client,
+    body::{Client, content_length},
     config::{Route, Upstream},
     core::{
         client_address::ClientAddress,
@@ -20,7 +20,7 @@ use crate::{
         resource::ResourceKey,
         target::split_query,
     },
-    dialect::{ForwardedHead, Grammar},
+    dialect::{Call, ForwardedHead, Grammar},
     drain::{Gate, Pass},
     routing::GuardedRequest,
     upstream::{Choice, fields::FieldsOfHead as _},
@@ -32,7 +32,7 @@ const CONDITIONS: [HeaderName; 5] =
 
 /// A guarded request with parsed preconditions.
 pub(crate) struct Request {
-    /// The route of the request, with its rules and its gate.
+    /// The route of the request, whose parts are read as the request's own.
     place: GuardedRoute,
     /// The resource that the request acts on.
     pub(crate) key: ResourceKey,
@@ -51,11 +51,21 @@ pub(crate) struct Request {
 }
 
 /// A route that enforces its guard.
-struct GuardedRoute {
-    route: Arc<Route>,
-    rules: Arc<GuardRules>,
+pub(crate) struct GuardedRoute {
+    /// The route.
+    pub(crate) route: Arc<Route>,
+    /// The rules of the route.
+    pub(crate) rules: Arc<GuardRules>,
     /// The gate that writes on the route go through.
-    gate: Arc<Gate>,
+    pub(crate) gate: Arc<Gate>,
+}
+
+impl Deref for Request {
+    type Target = GuardedRoute;
+
+    fn deref(&self) -> &GuardedRoute {
+        &self.place
+    }
 }
 
 /// The sender of a request.
@@ -72,75 +82,43 @@ pub(crate) struct Sender {
     pub(crate) labelled_variant: VariantName,
 }
 
-/// A request as it was received.
-pub(crate) struct Received {
-    /// The head of the request.
-    pub(crate) head: RequestHeader,
-    /// Whether content follows the head.
-    pub(crate) has_content: bool,
-    /// The hash of the certificate that the client has proved to own.
-    pub(crate) certificate: Option<Vec<u8>>,
-    /// The address of the client.
-    pub(crate) address: ClientAddress,
-}
-
-impl Received {
-    /// Wraps the request of a client, with `head` as its head.
-    pub(crate) fn of(client: &mut dyn Client, head: RequestHeader, address: ClientAddress) -> Self {
-        let certificate = client.certificate().map(<[u8]>::to_vec);
-        Self { head, has_content: client.has_content(), certificate, address }
-    }
-}
-
 impl Request {
-    /// Creates the request from the findings of the door.
+    /// Creates the request from the findings of the door and of the dialect.
     pub(crate) fn new(
-        (route, gate): (Arc<Route>, Arc<Gate>),
-        rules: &Arc<GuardRules>,
-        key: ResourceKey,
-        method: Method,
-        received: Received,
-        mut conditions: Preconditions,
-        lease_id: Option<LeaseId>,
-    ) -> Self {
-        let Received { mut head, has_content, certificate, address } = received;
+        client: &mut dyn Client,
+        guarded: &GuardedRequest,
+        (rules, gate): (&Arc<GuardRules>, Arc<Gate>),
+        call: Call,
+    ) -> pingora::Result<Self> {
+        let Call { mut conditions, lease_id, forwarded, .. } = call;
+        let mut head = client.head().clone();
+        if let Some(forwarded) = forwarded {
+            replace_head(&mut head, forwarded)?;
+        }
+        name_resource(&mut head, guarded)?;
         if conditions.restore(&rules.intermediaries) {
             show_tags(&mut head, &conditions);
         }
-        let principal = Principal::of(&head.headers, &rules.identity_headers, certificate.as_deref());
+        let (key, address) = (guarded.key.clone(), guarded.client);
+        let principal = Principal::of(&head.headers, rules, client.certificate());
         let variant = principal.variant(&key, head.raw_path(), &head.headers);
         let labelled_variant =
             if principal.signs() { principal.labelled_variant(&key, head.raw_path(), &head.headers) } else { variant };
-        Self {
-            place: GuardedRoute { route, rules: Arc::clone(rules), gate },
+        Ok(Self {
+            place: GuardedRoute { route: Arc::clone(&guarded.route), rules: Arc::clone(rules), gate },
             key,
-            method,
+            method: guarded.method.clone(),
             head,
-            has_content,
+            has_content: client.has_content(),
             conditions,
             sender: Sender { principal, address, lease_id, variant, labelled_variant },
             affinity: Affinity::default(),
-        }
-    }
-
-    /// The route of the request.
-    pub(crate) const fn route(&self) -> &Arc<Route> {
-        &self.place.route
-    }
-
-    /// The rules of the route.
-    pub(crate) const fn rules(&self) -> &Arc<GuardRules> {
-        &self.place.rules
+        })
     }
 
     /// How its client speaks.
     pub(crate) fn grammar(&self) -> &'static dyn Grammar {
-        self.place.rules.dialect.grammar()
-    }
-
-    /// The gate of the route.
-    pub(crate) const fn gate(&self) -> &Arc<Gate> {
-        &self.place.gate
+        self.rules.dialect.grammar()
     }
 
     /// Whether the method is GET or HEAD, which select a representation.
@@ -158,17 +136,22 @@ impl Request {
     /// target: it names the operation and the right to it.
     pub(crate) fn target(&self) -> TargetName {
         let target = self.head.raw_path();
-        TargetName::of(if self.rules().quirks.query_names_target { target } else { split_query(target).0 })
+        TargetName::of(if self.rules.quirks.query_names_target { target } else { split_query(target).0 })
     }
 
     /// Goes through the gate of the route, for a write. Fails if the route has been replaced.
     pub(crate) async fn pass(&self) -> Result<Pass, Refusal> {
-        self.place.gate.enter().await.map_err(|_retired| refusals::of_retired_route())
+        self.gate.enter().await.map_err(|_retired| refusals::of_retired_route())
     }
 
     /// The upstream of the route.
     pub(crate) fn upstream(&self) -> &Arc<Upstream> {
-        &self.place.route.upstream
+        &self.route.upstream
+    }
+
+    /// Returns how long the body of this response may take to arrive.
+    pub(crate) fn wait_for_body(&self, head: &ResponseHeader) -> Duration {
+        self.rules.wait_for_body(content_length(&head.headers), self.upstream().read_timeout)
     }
 
     /// The server to probe for the resource.
@@ -200,7 +183,7 @@ pub(crate) fn name_resource(head: &mut RequestHeader, guarded: &GuardedRequest) 
 }
 
 /// Makes a head the one that the upstream is to get.
-pub(crate) fn replace_head(head: &mut RequestHeader, forwarded: ForwardedHead) -> pingora::Result<()> {
+fn replace_head(head: &mut RequestHeader, forwarded: ForwardedHead) -> pingora::Result<()> {
     head.set_method(forwarded.method);
     head.set_raw_path(&forwarded.target)?;
     let received: Vec<_> = head.headers.keys().cloned().collect();

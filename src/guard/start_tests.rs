@@ -33,6 +33,15 @@ async fn a_read_carries_no_tag_while_writes_are_held_back() {
 }
 
 #[tokio::test]
+async fn a_write_beside_others_is_held_back_too() {
+    let fixture = started(TagSource::Version).await;
+    let refused = fixture.send(Method::POST, "", "two").await;
+    assert_eq!((refused.status, refused.field("retry-after"), fixture.writes()), (409, Some("30"), 0));
+    fixture.store.pass(30_000);
+    assert_eq!(fixture.send(Method::POST, "", "two").await.status, 204);
+}
+
+#[tokio::test]
 async fn what_a_read_has_shown_before_a_late_write_is_not_confirmed_after_it() {
     let tag_of_one = Fixture::new(TagSource::Content).await.tag().await;
     let fixture = started(TagSource::Content).await;

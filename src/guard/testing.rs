@@ -11,6 +11,7 @@ use std::{
 use async_trait::async_trait;
 
 mod fixture;
+mod transport;
 
 pub(super) use fixture::{Fixture, Response};
 
@@ -22,7 +23,7 @@ use crate::{
         time::StoreTime,
     },
     store::{
-        Incarnation, Store, StoreError, Swapped,
+        Incarnation, Scanned, Store, StoreError, Swapped,
         memory::{MemoryStore, Room},
     },
 };
@@ -155,6 +156,12 @@ impl FaultyStore {
         self.inner.read(key).await.unwrap()
     }
 
+    /// Replaces the record like another process, whatever else fails.
+    pub(super) async fn put(&self, key: &ResourceKey, next: Record) {
+        let revision = self.look(key).await.revision;
+        assert!(matches!(self.inner.swap(key, revision, next).await, Ok(Swapped::Done(_))));
+    }
+
     async fn carry_out<T>(&self, operation: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         let number = self.operations.fetch_add(1, Ordering::Relaxed);
         let (fault, when) = *self.plan.lock().unwrap();
@@ -193,11 +200,7 @@ impl Store for FaultyStore {
         self.carry_out(self.inner.swap(key, expected, next)).await
     }
 
-    async fn scan(
-        &self,
-        after: Option<&ResourceKey>,
-        limit: usize,
-    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+    async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
         self.carry_out(self.inner.scan(after, limit)).await
     }
 

@@ -6,13 +6,14 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use http::{HeaderMap, Method, StatusCode};
 use moka::sync::Cache;
+use parking_lot::Mutex;
 
 use crate::{
     config::Route,
@@ -90,7 +91,7 @@ impl Observer {
         if let Some(metrics) = metrics::get() {
             metrics.observed(&route.name, verdict);
         }
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         let count = counts.entry((route.name.clone(), verdict)).or_default();
         *count += 1;
         tracing::info!(target: "ifmatch::observe", route = %route.name, %method, would = verdict, count = *count);
@@ -100,7 +101,7 @@ impl Observer {
 impl ObservedResource {
     /// Returns the current representation, or `Unknown` if a write began or ended since it was seen.
     fn current(&self, events: u64) -> Representation {
-        match &*self.last.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &*self.last.lock() {
             Some((at, validators)) if *at == events => Representation::Present(validators.clone()),
             _ => Representation::Unknown,
         }
@@ -116,7 +117,7 @@ impl Observation {
         }
         if let (Some(at), StatusCode::OK) = (self.reads_at, status) {
             let (validators, _) = Validators::from_headers(headers);
-            *self.seen.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, validators));
+            *self.seen.last.lock() = Some((at, validators));
         }
     }
 

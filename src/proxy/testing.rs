@@ -63,7 +63,8 @@ pub(crate) fn guard() -> GuardRules {
         guarantee: Guarantee::Store,
         observe: false,
         max_hash_size_bytes: 1 << 20,
-        hash_wait: Duration::from_millis(50),
+        hash_wait: None,
+        identity_cookies: Vec::new(),
         identity_headers: vec![HeaderName::from_static("authorization")],
         identity_ttl: Duration::from_secs(600),
         claim_max_wait: Duration::from_secs(30),
@@ -142,6 +143,7 @@ pub(crate) fn config(routes: Vec<Route>) -> Config {
             max_connections: 1000,
             max_connections_per_client: 100,
             shutdown_timeout: Duration::from_secs(10),
+            watch: false,
             control_socket: None,
             tls: ServerTls {
                 certificates: Vec::new(),

@@ -35,8 +35,10 @@ use crate::{
 pub mod control;
 mod hangup;
 mod survey;
+mod watch;
 
 pub use hangup::{Hangups, reload_on_hangup};
+pub use watch::reload_on_change;
 
 use survey::Survey;
 
@@ -99,7 +101,7 @@ pub enum NotReloaded {
     #[error("leases live on routes {}: wait for their end, or force the reload; their holders then lose them", counts(.0))]
     Leased(Vec<(String, usize)>),
     /// The store did not answer the query for writes and leases.
-    #[error("the store cannot report what is under way")]
+    #[error("the store cannot report the writes in flight")]
     Store(#[from] StoreError),
 }
 
@@ -161,7 +163,7 @@ impl Reloader {
         let waited = config.server.shutdown_timeout;
         if !closed.places.is_empty() {
             let routes: Vec<_> = closed.to_settle().map(|(route, _)| route.name.as_str()).collect();
-            tracing::info!(routes = routes.join(", "), at_most = ?waited, "new writes wait until those under way have ended");
+            tracing::info!(routes = routes.join(", "), at_most = ?waited, "new writes wait until those in flight have ended");
         }
         let settled = async {
             for (_, gate) in closed.to_settle() {

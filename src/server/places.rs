@@ -17,11 +17,13 @@ use std::{
     net::{IpAddr, Ipv6Addr},
     os::fd::RawFd,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 use super::descriptors::DescriptorPlan;
 use crate::{
@@ -132,7 +134,7 @@ impl ConnectionPlaces {
         if let Some(metrics) = metrics::get() {
             metrics.connection_refused(reason);
         }
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
             *told = Some(Instant::now());
             let client = client.map(tracing::field::display);
@@ -155,7 +157,7 @@ impl ConnectionPlaces {
         }
         let mut place = ConnectionPlace { places: Arc::clone(self), address, client: None };
         if let Some(network) = counted.map(network) {
-            let mut by_client = self.by_client();
+            let mut by_client = self.by_client.lock();
             let client = by_client.entry(network).or_default();
             if client.connections.load(Ordering::Relaxed) >= self.max_per_client {
                 return Err(ConnectionRefused::ClientFull);
@@ -174,11 +176,6 @@ impl ConnectionPlaces {
         if by_client.get(&network).map(counts) == Some([0, 0]) {
             by_client.remove(&network);
         }
-    }
-
-    fn by_client(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<ClientCount>>> {
-        // A panic leaves no count half changed.
-        self.by_client.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -208,7 +205,7 @@ impl Drop for RequestPlace {
         let Some((network, client)) = &self.client else { return };
         let was_last = client.requests.fetch_sub(1, Ordering::Relaxed) == 1;
         if was_last && client.connections.load(Ordering::Relaxed) == 0 {
-            ConnectionPlaces::forget_gone(*network, &mut self.places.by_client());
+            ConnectionPlaces::forget_gone(*network, &mut self.places.by_client.lock());
         }
     }
 }
@@ -217,7 +214,7 @@ impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         self.places.open.fetch_sub(1, Ordering::Relaxed);
         let Some((network, client)) = &self.client else { return };
-        let mut by_client = self.places.by_client();
+        let mut by_client = self.places.by_client.lock();
         client.connections.fetch_sub(1, Ordering::Relaxed);
         ConnectionPlaces::forget_gone(*network, &mut by_client);
     }

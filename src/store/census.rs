@@ -1,9 +1,11 @@
 //! The count of a store's records, for the metrics.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 use super::Store;
 use crate::{
@@ -28,7 +30,7 @@ struct Census {
 
 impl Gauged for Census {
     fn counts(&self) -> Option<Counts> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if last.is_none_or(|(at, _)| at.elapsed() >= GOOD_FOR)
             && let Some(counts) = self.store.count()
         {
@@ -48,7 +50,7 @@ pub async fn count_records(store: Arc<dyn Store>) {
     }
     loop {
         let counts = scan(&*census.store).await;
-        *census.last.lock().unwrap_or_else(PoisonError::into_inner) = counts.map(|counts| (Instant::now(), counts));
+        *census.last.lock() = counts.map(|counts| (Instant::now(), counts));
         tokio::time::sleep(SCANNED_EVERY).await;
     }
 }

@@ -25,23 +25,23 @@ use crate::{
     telemetry::metrics::store::{FULL, UNAVAILABLE},
 };
 
-mod breaker;
 pub mod census;
 pub mod disk;
 pub mod encoding;
-mod epoch;
-pub mod etcd;
-mod health;
-mod labels;
 pub mod memory;
 mod open;
 mod records;
-pub mod redis;
-mod secret;
+#[cfg(feature = "shared-stores")]
+mod shared;
+#[cfg(not(feature = "shared-stores"))]
+#[path = "without_shared.rs"]
+mod shared;
 
-pub use open::{Left, OpenError, Opened, open};
+pub use open::{Left, OpenError, Opened, PASSWORD_VARIABLE, open};
 pub use records::{Records, Updated};
-pub use secret::PASSWORD_VARIABLE;
+pub use shared::SHARED_KINDS;
+#[cfg(feature = "shared-stores")]
+pub use shared::{etcd, redis};
 
 /// The number that distinguishes the versions of one store from those of any other. It is drawn at random at the
 /// store's first start.
@@ -53,6 +53,9 @@ impl fmt::Display for Incarnation {
         write!(formatter, "{:016x}", self.0)
     }
 }
+
+/// A page of a scan: records with their resources, in the order of the keys.
+pub type Scanned = Vec<(ResourceKey, Snapshot)>;
 
 /// The result of a swap.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,8 +106,7 @@ pub trait Store: Send + Sync {
     /// Returns up to `limit` records after that of `after`, or from the first record on. The order is the store's own.
     /// Fewer than `limit` records mean the end. A record that is added or forgotten meanwhile may be missing or
     /// present.
-    async fn scan(&self, after: Option<&ResourceKey>, limit: usize)
-    -> Result<Vec<(ResourceKey, Snapshot)>, StoreError>;
+    async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError>;
 
     /// Waits until the record has another revision than `seen`. May return early; the caller reads again and bounds
     /// the wait.

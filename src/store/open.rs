@@ -4,18 +4,18 @@ use std::{error::Error, io, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
     Incarnation, Store,
-    breaker::Breaker,
     disk::{DiskError, DiskStore},
-    etcd::EtcdStore,
     memory::{MemoryStore, Room},
-    redis::RedisStore,
-    secret::PASSWORD_VARIABLE,
+    shared,
 };
 use crate::{
     clock::BootClock,
     config::{self, Config, StoreKind, Upstream},
     entropy::random_u64,
 };
+
+/// The environment variable that holds the store's password if no file does.
+pub const PASSWORD_VARIABLE: &str = "IFMATCH_STORE_PASSWORD";
 
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +48,9 @@ pub enum OpenError {
     /// The value of this key was not written by this program.
     #[error("the store's value of {0} was not written by ifmatch")]
     Damaged(String),
+    /// The program was built without stores of this kind.
+    #[error("this build of ifmatch has no {0} store: `ifmatch --version` lists its stores, `make dist` builds all")]
+    NotInBuild(&'static str),
 }
 
 /// A store that is ready for use.
@@ -93,7 +96,6 @@ pub async fn open(settings: &config::StoreSettings) -> Result<Opened, OpenError>
     let (clock, idle_ttl) = (Arc::new(BootClock), settings.idle_ttl);
     let room = Room { records: settings.capacity, bytes: settings.max_bytes };
     let clean = |store: Arc<dyn Store>| Opened { store, left: Left::InOrder };
-    let elsewhere = |store: Arc<dyn Store>| clean(Arc::new(Breaker::new(store, settings.timeout)));
     Ok(match &settings.kind {
         StoreKind::Memory => {
             let incarnation = Incarnation(random_u64()?);
@@ -104,7 +106,7 @@ pub async fn open(settings: &config::StoreSettings) -> Result<Opened, OpenError>
             Opened { store: Arc::new(store), left }
         }
         // The store holds the marks of a dead process, with their deadlines, so nothing needs to be held back.
-        StoreKind::Etcd(etcd) => elsewhere(Arc::new(EtcdStore::connect(etcd, settings, clock).await?)),
-        StoreKind::Redis(redis) => elsewhere(Arc::new(RedisStore::connect(redis, settings).await?)),
+        StoreKind::Etcd(etcd) => clean(shared::etcd(etcd, settings, clock).await?),
+        StoreKind::Redis(redis) => clean(shared::redis(redis, settings).await?),
     })
 }

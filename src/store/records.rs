@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Incarnation, Store, StoreError, Swapped};
+use super::{Incarnation, Scanned, Store, StoreError, Swapped};
 use crate::{
     core::{
         record::{Record, Revision, Snapshot},
@@ -90,11 +90,7 @@ impl Records {
     }
 
     /// Returns the next records, in the store's own order ([`Store::scan`]).
-    pub async fn scan(
-        &self,
-        after: Option<&ResourceKey>,
-        limit: usize,
-    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+    pub async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
         in_time(self.timeout, self.store.scan(after, limit)).await
     }
 

@@ -60,7 +60,7 @@ pub enum Meaning {
     Passed,
     /// The proxy answered the request without refusing it: from memory, or as an operation on a lease.
     Local,
-    /// The proxy or the upstream answered with 412: another client came first.
+    /// The proxy or the upstream answered with 412 because another client came first. A lease has a code of its own.
     Conflict,
     /// The proxy refused the request for another reason.
     Refused,
@@ -81,7 +81,7 @@ impl Meaning {
     fn of(entry: &AccessEntry, status: u16) -> Self {
         match (status, entry.verdict) {
             (0 | 500.., _) => Self::Failed,
-            (412, _) => Self::Conflict,
+            (412, _) if entry.refused.is_none_or(|code| code == Code::PreconditionFailed) => Self::Conflict,
             _ if entry.refused.is_some() => Self::Refused,
             (_, Some("answered" | "not-modified" | "replayed")) => Self::Local,
             _ => Self::Passed,
@@ -115,7 +115,7 @@ impl Tally {
 pub struct Hot {
     /// The key of the resource.
     pub key: ResourceKey,
-    /// The number of requests that were answered with 412.
+    /// The number of requests that were [conflicts](Meaning::Conflict).
     pub conflicts: u64,
     /// The number of writes that waited for the claim.
     pub waits: u64,
@@ -153,6 +153,7 @@ impl Activity {
     /// Counts a finished request with the status of its answer, 0 if it had none.
     pub fn ended(&self, entry: &AccessEntry, status: u16) {
         let outcome = entry.refused.map(Code::as_str).or(entry.verdict).unwrap_or("failed");
+        let meaning = Meaning::of(entry, status);
         let route = entry.route.as_deref().map_or("", |route| route.name.as_str());
         if let Some(tallies) = self.tallies.get(own_number() % TALLIES) {
             let mut tallies = lock(tallies);
@@ -160,10 +161,10 @@ impl Activity {
                 tallies.insert(route.into(), Tally::default());
             }
             if let Some(tally) = tallies.get_mut(route) {
-                tally.add(outcome, Meaning::of(entry, status));
+                tally.add(outcome, meaning);
             }
         }
-        if let (412, Some(key)) = (status, &entry.key) {
+        if let (Meaning::Conflict, Some(key)) = (meaning, &entry.key) {
             self.heat(key, |heat| heat.conflicts += 1);
         }
     }
@@ -294,6 +295,19 @@ mod tests {
         let outcomes = BTreeMap::from([("failed", 1), ("passed", 2), ("precondition-failed", 1)]);
         let expected = Tally { outcomes, meanings: [1, 0, 1, 0, 2] };
         assert_eq!(activity.routes(), BTreeMap::from([(String::new(), expected)]));
+    }
+
+    #[test]
+    fn a_refusal_for_a_lease_is_no_conflict() {
+        let refused = |code, status| {
+            let entry = AccessEntry { refused: Some(code), ..AccessEntry::default() };
+            Meaning::of(&entry, status)
+        };
+        let of_leases = [Code::LeaseIdMissing, Code::LeaseIdMismatchOnUse, Code::LeaseNotPresentOnUse, Code::LeaseLost];
+        assert_eq!(of_leases.map(|code| refused(code, 412)), [Meaning::Refused; 4]);
+        assert_eq!(refused(Code::LeaseHeld, 409), Meaning::Refused);
+        assert_eq!(refused(Code::PreconditionFailed, 412), Meaning::Conflict);
+        assert_eq!(Meaning::of(&AccessEntry::default(), 412), Meaning::Conflict, "the backend's own");
     }
 
     #[test]

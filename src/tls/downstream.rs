@@ -6,10 +6,11 @@
 //! end with it, so a client authority that was removed can no longer be used. Open connections continue.
 
 use std::{
-    sync::{Arc, PoisonError, RwLock, RwLockWriteGuard},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
+use parking_lot::RwLock;
 use rustls::ServerConfig;
 
 use super::{
@@ -53,7 +54,7 @@ impl Downstream {
     /// leaves everything unchanged.
     pub fn replace(&self, settings: &ServerTls) -> Result<(), FileError> {
         let next = CertificateState::load(settings.clone())?;
-        *self.write() = next;
+        *self.0.write() = next;
         Ok(())
     }
 
@@ -72,7 +73,7 @@ impl Downstream {
     fn look(&self) {
         let (settings, read) = self.read(|state| (state.settings.clone(), state.read.clone()));
         let now = FileStamp::of(settings.files());
-        let seen = std::mem::replace(&mut self.write().seen, now.clone());
+        let seen = std::mem::replace(&mut self.0.write().seen, now.clone());
         if now == read || now != seen {
             return;
         }
@@ -80,7 +81,7 @@ impl Downstream {
             Ok(()) => tracing::info!("certificates have changed: new connections use the new ones"),
             Err(error) => {
                 tracing::error!(%error, hint = error.hint(), "changed certificates cannot be used: the old ones stay");
-                self.write().read = now;
+                self.0.write().read = now;
             }
         }
     }
@@ -95,12 +96,8 @@ impl Downstream {
         self.read(|state| state.settings.handshake_timeout)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, CertificateState> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn read<T>(&self, of: impl FnOnce(&CertificateState) -> T) -> T {
-        of(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        of(&self.0.read())
     }
 }
 

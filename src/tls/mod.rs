@@ -12,7 +12,7 @@ mod downstream;
 mod files;
 mod server;
 mod settings;
-mod stamp;
+pub(crate) mod stamp;
 mod upstream;
 
 pub use downstream::Downstream;

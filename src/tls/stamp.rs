@@ -8,13 +8,13 @@ use std::{
 
 /// The state of some files. If two stamps are equal, nothing was written in between. A link counts as its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FileStamp(Vec<Option<FileState>>);
+pub(crate) struct FileStamp(Vec<Option<FileState>>);
 
 /// The state of one file: its device and inode, its modification time, and its length.
 type FileState = (u64, u64, i64, i64, u64);
 
 impl FileStamp {
-    pub(super) fn of<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Self {
+    pub(crate) fn of<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Self {
         Self(files.map(|file| state(file)).collect())
     }
 }

@@ -76,17 +76,14 @@ impl UpstreamTls {
 
 fn pool(name: Option<&str>, authorities: &[CertificateDer<'static>], identity: Option<&Pair>) -> u64 {
     let mut hasher = PartsHasher::default();
-    let mut add = |part: &[u8]| {
-        hasher.add(part);
-    };
-    add(name.unwrap_or_default().as_bytes());
+    hasher.add(name.unwrap_or_default().as_bytes());
     for authority in authorities {
-        add(authority);
+        hasher.add(authority);
     }
     // The empty separator between authorities and certificates cannot be a certificate.
-    add(b"");
+    hasher.add(b"");
     for certificate in identity.into_iter().flat_map(Pair::chain) {
-        add(certificate);
+        hasher.add(certificate);
     }
     hasher.hash().iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

@@ -189,6 +189,31 @@ async fn a_read_that_a_pooled_connection_swallowed_is_sent_again() {
     assert_eq!(collect(&mut exchange).await.unwrap(), b"again");
 }
 
+/// Both pooled connections are dead: the one that the read is sent on first, and the one that is left in the pool.
+#[tokio::test]
+async fn a_read_is_sent_again_on_a_fresh_connection_even_if_another_is_pooled() {
+    let (listener, server) = listen().await;
+    tokio::spawn(async move {
+        let mut pooled = [listener.accept().await.unwrap().0, listener.accept().await.unwrap().0];
+        for stream in &mut pooled {
+            read_request(stream).await.unwrap();
+            stream.write_all(NO_CONTENT).await.unwrap();
+        }
+        for mut stream in pooled {
+            tokio::spawn(async move { read_request(&mut stream).await.map(|_| ()) });
+        }
+        let (mut fresh, _) = listener.accept().await.unwrap();
+        read_request(&mut fresh).await.unwrap();
+        fresh.write_all(NO_CONTENT).await.unwrap();
+    });
+    let (exchanger, upstream, none) = (Exchanger::new(), Arc::new(upstream(&[&server])), Body::empty());
+    let read = || exchanger.read(&upstream, Choice::Turn, head(Method::GET, &none), &none);
+    let (first, second) = tokio::join!(read(), read());
+    first.unwrap().finish().await;
+    second.unwrap().finish().await;
+    assert_eq!(read().await.unwrap().head().status, 204);
+}
+
 /// Rule 6: the upstream would answer a second copy with 200.
 #[tokio::test]
 async fn a_write_that_a_pooled_connection_swallowed_is_never_sent_again() {

@@ -13,6 +13,7 @@ use super::{assert_none, sources};
 const ROOMS: &[&str] = &[
     "box_future",
     "patience",
+    "counted",
     "core",
     "clock",
     "entropy",

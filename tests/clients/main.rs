@@ -1,4 +1,5 @@
-//! Every program in docs/clients.md, run as it stands there: many at once against one proxy with the real nginx behind it.
+//! Every program in docs/clients.md, run as it stands there: many at once against one proxy with the real nginx behind it;
+//! and the client for pages in a real browser.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,6 +11,7 @@
     reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
+mod browser;
 mod counter;
 mod document;
 mod lease;

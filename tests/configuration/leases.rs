@@ -36,7 +36,7 @@ fn what_is_not_said_about_leases_has_its_default() {
         prefix: "/.leases".to_owned(),
         guards: LeaseGuards::Write,
         auth: LeaseAuth::Probe,
-        bind: true,
+        bind: false,
         acquire_on_read: false,
         client_break: false,
         absent: AbsentLease::Refuse,
@@ -57,7 +57,7 @@ fn what_is_not_said_about_leases_has_its_default() {
 
 #[test]
 fn what_is_said_about_leases_is_what_they_are() {
-    let text = "[routes.lease]\nprefix = \"/locks/v1\"\nguards = [\"write\", \"read\"]\nauth = \"none\"\nbind = false\n\
+    let text = "[routes.lease]\nprefix = \"/locks/v1\"\nguards = [\"write\", \"read\"]\nauth = \"none\"\nbind = true\n\
                 acquire_on_read = true\nclient_break = true\nabsent = \"allow\"\nremember_time = \"0s\"\nmax_per_principal = 7\nmax_per_address = 8\n\
                 default = \"2s\"\nmin = \"1s\"\nmax = \"3s\"\ninfinite = true\nrequired = true\nmax_wait = \"4s\"\n\
                 max_waiters = 5\nmax_hold_time = \"6s\"";
@@ -65,7 +65,7 @@ fn what_is_said_about_leases_is_what_they_are() {
         prefix: "/locks/v1".to_owned(),
         guards: LeaseGuards::ReadAndWrite,
         auth: LeaseAuth::None,
-        bind: false,
+        bind: true,
         acquire_on_read: true,
         client_break: true,
         absent: AbsentLease::Allow,

@@ -259,13 +259,13 @@ fn what_is_not_said_has_its_default() {
     let route = &config.routes[0];
     assert_eq!(route.host.to_string(), "*");
     assert_eq!(route.upstream.identity, "docs");
-    assert_eq!(route.upstream.late_write_window, Duration::from_secs(5));
+    assert_eq!(route.upstream.late_write_window, Duration::from_secs(30));
     let guard = route.guard.as_ref().expect("an optimistic route is guarded");
     assert_eq!((&guard.etag, guard.require, guard.on_write), (&TagSource::Content, Require::Always, OnWrite::Probe));
     assert_eq!(guard.require_methods, ["PUT", "PATCH", "DELETE"]);
     assert_eq!(guard.append_methods, ["POST"]);
     assert_eq!(guard.identity_headers, ["authorization", "cookie", "x-api-key", "api-key"]);
-    assert_eq!((guard.max_hash_size_bytes, guard.hash_wait), (1 << 20, Duration::from_millis(50)));
+    assert_eq!((guard.max_hash_size_bytes, guard.hash_wait), (1 << 20, None));
     assert_eq!((guard.claim_max_wait, guard.claim_max_waiters), (Duration::from_secs(30), 64));
     assert_eq!(guard.probe_timeout, Duration::from_secs(5));
 }
@@ -321,7 +321,7 @@ fn a_route_goes_before_the_defaults_key_by_key() {
     let config = config(&text);
     let guard = config.routes[0].guard.as_ref().expect("an optimistic route is guarded");
     assert_eq!(config.routes[0].upstream.name, "docs");
-    assert_eq!((guard.require, guard.hash_wait), (Require::Never, Duration::from_millis(7)));
+    assert_eq!((guard.require, guard.hash_wait), (Require::Never, Some(Duration::from_millis(7))));
     assert_eq!((guard.claim_max_wait, guard.claim_max_waiters), (Duration::from_secs(1), 3));
     assert_eq!((config.routes[1].policy, config.routes[1].upstream.name.as_str()), (Policy::LastWriterWins, "files"));
     assert!(config.routes[1].guard.is_none());

@@ -20,12 +20,14 @@ fn differ_in(what: &str) -> Vec<String> {
 #[test]
 fn routes_of_one_key_that_do_not_agree_on_leases_are_told_of() {
     let also = |lines: &str| format!("{}\n{lines}", LEASED.replace("/leased", "/also"));
+    let bound = format!("{LEASED}\nlease.bind = true");
     for (first, second, what) in [
         (LEASED, PLAIN.to_owned(), "policy"),
         (PLAIN, LEASED.to_owned(), "policy"),
         (LEASED, also("lease.guards = [\"read\", \"write\"]"), "lease.guards"),
-        (LEASED, also("lease.required = true\nlease.bind = false"), "lease.required, lease.bind"),
-        (LEASED, also("identity_headers = [\"X-Tenant\"]"), "identity_headers"),
+        (LEASED, also("lease.required = true\nlease.bind = true"), "lease.required, lease.bind"),
+        (&bound, also("lease.bind = true\nidentity_headers = [\"X-Tenant\"]"), "identity_headers"),
+        (&bound, also("lease.bind = true\nidentity_cookies = [\"session\"]"), "identity_cookies"),
     ] {
         assert_eq!(warnings(&two(first, &second)), differ_in(what), "{second}");
     }

@@ -3,12 +3,15 @@
 //   node console.cjs URL break KEY     breaks a lease, and waits until it is gone
 //   node console.cjs URL keep KEY      asks for it, and decides otherwise
 //   node console.cjs URL see TEXT      waits until a text is shown
+//   node console.cjs URL history NAME  waits until the history of a tile has a bar
 //   node console.cjs URL login TOKEN   gives a token first, then waits for a lease
 //   node console.cjs URL rebound       opens the same listener under a name of its own
+//   node console.cjs URL inspect KEY   looks at it on a telephone and on a desk, light and dark, with axe-core
 //
 // It says what it saw, and "finished" at its end.
 'use strict';
 const assert = require('node:assert/strict');
+const fs = require('node:fs');
 const { chromium } = require('playwright-core');
 
 const [, , url, word, argument] = process.argv;
@@ -36,6 +39,12 @@ const visits = {
   async see(page) {
     await page.getByText(argument).first().waitFor();
   },
+  async history(page) {
+    const tile = page.locator('.tile').filter({ hasText: argument });
+    await tile.locator('.history i:not([style*="height: 0%"])').first().waitFor({ state: 'attached' });
+    const label = await tile.getByRole('img').getAttribute('aria-label');
+    assert.match(label, /^Conflicts of the last \d+ rounds: at most [\d.]+ per second$/);
+  },
   async login(page) {
     await page.getByRole('textbox', { name: 'Token' }).fill(argument);
     await page.getByRole('button', { name: 'Continue' }).click();
@@ -56,6 +65,58 @@ async function visit(browser) {
   assert.deepEqual(complaints, []);
 }
 
+/* Runs in the page. Contrast of graphics by WCAG 2.2, 1.4.11; axe-core looks at that of text alone. */
+function lowContrasts() {
+  const channels = colour => colour.match(/[\d.]+/g).slice(0, 3).map(value => value / 255);
+  const linear = value => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+  const weigh = (sum, value, at) => sum + value * [0.2126, 0.7152, 0.0722][at];
+  const luminance = colour => channels(colour).map(linear).reduce(weigh, 0);
+  const background = element => getComputedStyle(element).backgroundColor;
+  const contrast = (one, other) => {
+    const [dark, light] = [luminance(background(one)), luminance(background(other))].sort((a, b) => a - b);
+    return (light + 0.05) / (dark + 0.05);
+  };
+  const graphics = [...document.querySelectorAll('.bar i, .left i, .history i, .legend i')];
+  const within = element => (element.closest('.bar, .left') ?? element.closest('.tile, section'));
+  const low = graphics.filter(element => contrast(element, within(element)) < 3).map(element => element.outerHTML);
+  return { number: graphics.length, low: [...new Set(low)] };
+}
+
+async function inspectAt(browser, width, colorScheme) {
+  const context = await browser.newContext({ viewport: { width, height: 844 }, colorScheme });
+  const page = await context.newPage();
+  await page.goto(url);
+  const row = page.getByRole('row').filter({ hasText: argument });
+  const button = row.getByRole('button');
+  await button.waitFor();
+  await page.getByText(/rates of the last/).waitFor();
+  await page.evaluate(fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8'));
+  const findings = async () => {
+    const { violations } = await page.evaluate(() => axe.run());
+    return violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`);
+  };
+  assert.deepEqual(await findings(), []);
+  for (const part of [button, row.getByText('no end')]) {
+    const { x, width: own } = await part.boundingBox();
+    assert.ok(x >= 0 && own > 0 && x + own <= width, `from ${x} to ${x + own} of ${width}`);
+  }
+  const overflows = () => [document.documentElement, ...document.querySelectorAll('.scroll')]
+    .filter(element => element.scrollWidth > element.clientWidth).map(element => element.outerHTML);
+  assert.deepEqual(await page.evaluate(overflows), [], 'all of it is on the screen');
+  const { number, low } = await page.evaluate(lowContrasts);
+  assert.deepEqual(low, []);
+  await button.click();
+  assert.deepEqual(await findings(), [], 'and in the dialog');
+  await context.close();
+  console.log(`${width} ${colorScheme}: ${number > 100 ? 'graphics and no finding' : 'no graphics'}`);
+}
+
+async function inspect(browser) {
+  for (const width of [390, 1280]) {
+    for (const colorScheme of ['light', 'dark']) await inspectAt(browser, width, colorScheme);
+  }
+}
+
 async function visitUnderAnotherName(browser) {
   const page = await browser.newPage();
   const answer = await page.goto(url.replace('127.0.0.1', 'rebound.example'));
@@ -69,7 +130,8 @@ async function visitUnderAnotherName(browser) {
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--host-resolver-rules=MAP rebound.example 127.0.0.1'],
   });
   try {
-    await (word === 'rebound' ? visitUnderAnotherName(browser) : visit(browser));
+    const others = { inspect, rebound: visitUnderAnotherName };
+    await (others[word] ?? visit)(browser);
   } finally {
     await browser.close();
   }

@@ -1,13 +1,21 @@
 //! The composition of containers: its configuration with the real backend and the real engine, as processes.
 
-use std::fs;
+use std::{
+    fs, iter,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+};
+
+use serde_json::Value;
+use tempfile::{TempDir, tempdir};
 
 use super::{
     file,
+    image::{complete, image, run},
     support::{
+        child::Child,
         engines::Etcd,
         nginx::Nginx,
-        proxy::Proxy,
+        ports,
         raw::{get, put, send},
     },
     yaml,
@@ -32,19 +40,69 @@ fn the_composition_names_what_is_there() {
     assert!(context.join(build["dockerfile"].as_str().expect("a file")).is_file());
 }
 
-/// Two proxies with the configuration of the composition guard one backend.
+/// One of the composition's proxies: in its image, with its configuration and its environment. Names lead to this
+/// machine, and only ports differ.
+struct Container {
+    process: Child,
+    listen: SocketAddr,
+    admin: SocketAddr,
+    _directories: [TempDir; 2],
+}
+
+/// The loopback address of a port that is free on all addresses of this machine, since the containers listen on all.
+fn free() -> SocketAddr {
+    let mut ports = iter::repeat_with(|| ports::free().port());
+    let port = ports.find(|port| TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).is_ok());
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port.expect("it looks until it finds one")))
+}
+
+impl Container {
+    async fn start(service: &Value, backend: SocketAddr, etcd: SocketAddr) -> Self {
+        let (root, log, listen, admin) = (image(), tempdir().expect("a directory"), free(), free());
+        complete(&root, &[("backend", backend), ("etcd", etcd)]);
+        let mut text = fs::read_to_string(file("deploy/docker/ifmatch.toml")).expect("the configuration");
+        for (from, to) in [
+            ("0.0.0.0:8080", format!("0.0.0.0:{}", listen.port())),
+            ("0.0.0.0:9901", format!("0.0.0.0:{}", admin.port())),
+            ("backend:9000", format!("backend:{}", backend.port())),
+            ("etcd:2379", format!("etcd:{}", etcd.port())),
+        ] {
+            assert_eq!(text.matches(from).count(), 1, "{from}");
+            text = text.replace(from, &to);
+        }
+        fs::write(root.path().join("etc/ifmatch/ifmatch.toml"), text).expect("a file");
+        // The command of the Dockerfile; the service names no other.
+        assert_eq!(service.get("command"), None);
+        let mut command = run(&root, &["run", "/etc/ifmatch/ifmatch.toml"]);
+        command.env("IFMATCH_ADMIN_TOKEN", token(service));
+        let mut process = Child::spawn("the container", &mut command, log.path().join("log"));
+        process.accepts(listen).await.unwrap_or_else(|status| panic!("it ended: {status}\n{}", process.log()));
+        Self { process, listen, admin, _directories: [root, log] }
+    }
+}
+
+/// The token that a service has where the user sets none.
+fn token(service: &Value) -> &str {
+    let environment = service["environment"].as_object().expect("variables");
+    assert_eq!(environment.keys().collect::<Vec<_>>(), ["IFMATCH_ADMIN_TOKEN"]);
+    let value = environment["IFMATCH_ADMIN_TOKEN"].as_str().expect("a text");
+    value.strip_prefix("${IFMATCH_ADMIN_TOKEN:-").and_then(|rest| rest.strip_suffix('}')).expect("a default")
+}
+
+/// Two proxies guard one backend, and each has its admin listener behind the token.
 #[tokio::test]
-async fn a_lease_that_is_taken_at_one_proxy_is_kept_at_the_other() {
+async fn the_containers_start_and_a_lease_that_is_taken_at_one_is_kept_at_the_other() {
     let (nginx, etcd) = (Nginx::start().await, Etcd::start().await);
-    let text = fs::read_to_string(file("deploy/docker/ifmatch.toml")).expect("the configuration");
-    let text = text.replace("backend:9000", &nginx.addr().to_string());
-    let text = text.replace("http://etcd:2379", &etcd.endpoint());
-    let text =
-        text.replace("listen = [\"0.0.0.0:8080\"]", "{listen}").replace("[admin]\nlisten = \"0.0.0.0:9901\"\n", "");
-    let (first, second) = (Proxy::start(&text).await, Proxy::start(&text).await);
-    let granted = send(first.addr(), "POST", "/.leases/jobs/7", &[("Lease-Duration", "30")], "").await;
+    let services = &yaml(&file("deploy/docker/compose.yaml"))["services"];
+    let first = Container::start(&services["ifmatch"], nginx.addr(), etcd.addr()).await;
+    let second = Container::start(&services["second"], nginx.addr(), etcd.addr()).await;
+    let granted = send(first.listen, "POST", "/.leases/jobs/7", &[("Lease-Duration", "30")], "").await;
     assert_eq!(granted.status, 201);
-    let refused = put(second.addr(), "/jobs/7", &[], "another").await;
+    let refused = put(second.listen, "/jobs/7", &[], "another").await;
     refused.refused(412, "lease-id-missing");
-    assert_eq!(get(second.addr(), "/jobs/7").await.status, 404, "nothing was written");
+    assert_eq!(get(second.listen, "/jobs/7").await.status, 404, "nothing was written");
+    let bearer = format!("Bearer {}", token(&services["second"]));
+    let fields = [("Host", "localhost"), ("Authorization", bearer.as_str())];
+    assert_eq!(send(second.admin, "GET", "/leases", &fields, "").await.status, 200);
+    assert_eq!(send(second.admin, "GET", "/leases", &fields[..1], "").await.status, 401);
 }

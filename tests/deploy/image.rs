@@ -1,6 +1,6 @@
 //! The container image: its steps taken without the engine.
 
-use std::{fs, process::Command};
+use std::{fs, net::SocketAddr, process::Command};
 
 use rustix::process::geteuid;
 use tempfile::TempDir;
@@ -11,14 +11,14 @@ use super::{
 };
 
 /// The root of the image, as the last step of its Dockerfile makes it.
-fn image() -> TempDir {
+pub fn image() -> TempDir {
     let root = tempfile::tempdir().expect("a directory");
     output(Command::new(file("deploy/docker/image-root")).arg(env!("CARGO_BIN_EXE_ifmatch")).arg(root.path()));
     root
 }
 
 /// The program in the image: as the user that the image names, or as whoever runs this test, who may become nobody else.
-fn run(root: &TempDir, arguments: &[&str]) -> Command {
+pub fn run(root: &TempDir, arguments: &[&str]) -> Command {
     let mut command = if geteuid().is_root() {
         let mut chroot = Command::new("/usr/sbin/chroot");
         chroot.arg("--userspec=65532:65532");
@@ -32,6 +32,14 @@ fn run(root: &TempDir, arguments: &[&str]) -> Command {
     command
 }
 
+/// Adds to the image's root what every engine brings along, and the names of other containers.
+pub fn complete(root: &TempDir, names: &[(&str, SocketAddr)]) {
+    fs::create_dir(root.path().join("dev")).expect("a directory");
+    fs::write(root.path().join("dev/null"), "").expect("a file");
+    let hosts: Vec<String> = names.iter().map(|(name, addr)| format!("{} {name}\n", addr.ip())).collect();
+    fs::write(root.path().join("etc/hosts"), hosts.concat()).expect("a file");
+}
+
 #[test]
 fn the_linter_of_dockerfiles_finds_no_fault() {
     let linter = node_package("dockerfile-utils").join("bin/dockerfile-utils");
@@ -42,7 +50,7 @@ fn the_linter_of_dockerfiles_finds_no_fault() {
 #[test]
 fn the_program_runs_in_the_image_with_nothing_else_in_it() {
     let root = image();
-    let version = output(&mut run(&root, &["--version"]));
+    let version = output(&mut run(&root, &["-V"]));
     assert_eq!(version, concat!("ifmatch ", env!("CARGO_PKG_VERSION"), "\n"));
     let shells = ["bin/sh", "usr/bin/env"].map(|path| root.path().join(path).exists());
     assert_eq!(shells, [false; 2], "an image without a shell");
@@ -54,10 +62,7 @@ async fn the_proxy_in_the_image_finds_a_backend_by_its_name() {
     let backend = Backend::start().await;
     backend.put("/document", "found");
     let root = image();
-    // Every engine brings it along.
-    fs::create_dir(root.path().join("dev")).expect("a directory");
-    fs::write(root.path().join("dev/null"), "").expect("a file");
-    fs::write(root.path().join("etc/hosts"), "127.0.0.1 backend\n").expect("a file");
+    complete(&root, &[("backend", backend.addr())]);
     let listen = ports::free();
     let configuration = format!(
         "server.listen = [\"{listen}\"]\n[upstreams.backend]\nservers = [\"backend:{}\"]\n\

@@ -16,8 +16,11 @@ use std::{
 };
 
 mod compose;
+mod configurations;
+mod haproxy;
 mod image;
 mod kubernetes;
+mod kubernetes_access;
 mod observability;
 #[path = "../proxy/support/mod.rs"]
 mod support;

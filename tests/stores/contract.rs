@@ -220,6 +220,8 @@ pub async fn what_is_not_idle_is_not_forgotten<F: Fixture>() {
         ("lease", Record { lease: full.lease.clone(), ..idle() }),
     ];
     for (name, record) in parts.clone() {
+        // It has been idle before.
+        put(&*store, name, idle()).await;
         put(&*store, name, record).await;
     }
     fixture.collect().await;

@@ -6,12 +6,12 @@ use futures_util::future::join_all;
 use ifmatch::{
     clock::BootClock,
     config::{self, StoreKind},
-    core::record::{Revision, Snapshot},
+    core::record::{Record, Revision, Snapshot},
     store::{OpenError, Store, StoreError, Swapped, etcd::EtcdStore},
 };
 
 use crate::{
-    contract::{Fixture, idle, key, leased, put},
+    contract::{Fixture, busy, idle, key, leased, put, read},
     engines::{self, cluster::EtcdCluster},
     failures::{OnEngine, TIMEOUT},
     relay::Relay,
@@ -172,6 +172,27 @@ async fn swaps_that_travel_together_succeed_and_fail_each_by_itself() {
 
 /// The first attempt at all of them is carried out, and nobody hears of it. Before the second comes, others have changed
 /// one of the records.
+/// All records are found to be idle, and the last one is claimed before its turn to be forgotten comes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_that_has_changed_since_it_was_found_is_not_forgotten() {
+    const RECORDS: usize = 300;
+    let fixture = Etcd::start(1_000).await;
+    let store = &*fixture.store;
+    let keys: Vec<_> = (0..RECORDS).map(|number| key(&format!("{number:03}"))).collect();
+    for swapped in join_all(keys.iter().map(|key| store.swap(key, Revision::default(), idle()))).await {
+        done(swapped);
+    }
+    let claimed = Record { claim: busy(store.now().await.unwrap()).claim, ..idle() };
+    let (forgotten, ()) = tokio::join!(store.collect(Duration::ZERO), async {
+        // They are forgotten in the order of their keys, with a pause after each.
+        let first_is_gone = async { while store.scan(None, 1).await.unwrap()[0].0 == keys[0] {} };
+        within("the first record to be forgotten", first_is_gone).await;
+        put(store, "299", claimed).await;
+    });
+    assert_eq!(forgotten, Ok(RECORDS - 1));
+    assert!(read(store, "299").await.record.claim.is_some());
+}
+
 // One thread: no sender runs before all swaps wait for one, so that they go together.
 #[tokio::test]
 async fn swaps_whose_common_answer_is_late_are_done_once_each() {

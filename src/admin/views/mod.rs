@@ -66,6 +66,7 @@ fn server(server: &Server) -> Value {
             .chain(server.trusted_proxies.over_unix.then(|| "unix".to_owned())).collect::<Vec<_>>(),
         "underscores": server.underscores.word(),
         "control_socket": server.control_socket,
+        "watch": server.watch,
         "tls": handshakes(&server.tls),
     })
 }
@@ -200,7 +201,8 @@ fn guard(guard: &GuardRules) -> Value {
         "guarantee": guard.guarantee.word(),
         "observe": guard.observe,
         "max_hash_size": show_size(guard.max_hash_size_bytes as u64),
-        "hash_wait": show_duration(guard.hash_wait),
+        "hash_wait": guard.hash_wait.map(show_duration),
+        "identity_cookies": guard.identity_cookies,
         "identity_headers": names(&guard.identity_headers),
         "identity_ttl": show_duration(guard.identity_ttl),
         "claim": { "max_wait": show_duration(guard.claim_max_wait), "max_waiters": guard.claim_max_waiters },

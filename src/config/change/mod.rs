@@ -137,6 +137,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         max_connections_per_client,
         shutdown_timeout: _,
         control_socket,
+        watch: _,
         tls: _,
         trusted_proxies: _,
         underscores: _,

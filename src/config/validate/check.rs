@@ -8,10 +8,10 @@ use toml::Spanned;
 use crate::config::{
     limits::Limit,
     problem::{Problem, Source},
-    raw::{Number, Text, Texts},
     section::WrittenKeys,
     units::{self, DURATION_HINT, SIZE_HINT},
     words::{Word, similar},
+    written::{DurationForm, Number, SizeForm, Text, Texts, WordForm, Written},
 };
 
 /// The file under check, with the problems and warnings so far.
@@ -43,18 +43,22 @@ impl Check<'_> {
         self.problems.push(Problem::of_source(self.source.name, message).hint(hint));
     }
 
-    pub(super) fn duration(&mut self, value: Option<&Text>, limit: Limit<Duration>) -> Duration {
+    pub(super) fn duration(
+        &mut self,
+        value: Option<&Written<String, DurationForm>>,
+        limit: Limit<Duration>,
+    ) -> Duration {
         let parsed = self.parsed(value, limit.key, "duration", DURATION_HINT, units::duration);
         self.within(parsed, limit, units::show_duration)
     }
 
-    pub(super) fn bytes(&mut self, value: Option<&Text>, limit: Limit<u64>) -> u64 {
+    pub(super) fn bytes(&mut self, value: Option<&Written<String, SizeForm>>, limit: Limit<u64>) -> u64 {
         let parsed = self.parsed(value, limit.key, "size", SIZE_HINT, units::size);
         self.within(parsed, limit, units::show_size)
     }
 
     /// Reads the size of data that is held in memory.
-    pub(super) fn memory(&mut self, value: Option<&Text>, limit: Limit<u64>) -> usize {
+    pub(super) fn memory(&mut self, value: Option<&Written<String, SizeForm>>, limit: Limit<u64>) -> usize {
         // On a machine whose address space is smaller than the value, the value means all that it can address.
         usize::try_from(self.bytes(value, limit)).unwrap_or(usize::MAX)
     }
@@ -72,7 +76,7 @@ impl Check<'_> {
     }
 
     /// Reads a word of a closed set.
-    pub(super) fn word<T: Word>(&mut self, key: &str, value: Option<&Text>) -> Option<T> {
+    pub(super) fn word<T: Word>(&mut self, key: &str, value: Option<&Written<String, WordForm<T>>>) -> Option<T> {
         let value = value?;
         let word = value.get_ref();
         let found = T::of(word);
@@ -126,10 +130,10 @@ impl Check<'_> {
     }
 
     /// Reads each element of a list, and reports repetitions.
-    pub(super) fn each<T: PartialEq>(
+    pub(super) fn each<T: PartialEq, F>(
         &mut self,
-        list: &Texts,
-        mut read: impl FnMut(&mut Self, &Text) -> Option<T>,
+        list: &Written<Vec<Written<String, F>>>,
+        mut read: impl FnMut(&mut Self, &Written<String, F>) -> Option<T>,
     ) -> Vec<T> {
         let mut found = Vec::new();
         for text in list.get_ref() {
@@ -144,9 +148,9 @@ impl Check<'_> {
         found
     }
 
-    fn parsed<T>(
+    fn parsed<T, F>(
         &mut self,
-        value: Option<&Text>,
+        value: Option<&Written<String, F>>,
         key: &str,
         what: &str,
         hint: &str,

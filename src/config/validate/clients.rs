@@ -1,6 +1,7 @@
 //! The keys of a route whose clients were made for a storage service.
 
 use super::{check::Check, keys::RouteKeys};
+use crate::config::written::Written;
 use crate::{
     config::Word,
     core::policy::{GuardRules, ProbeAuth, Require, TagSource},
@@ -15,7 +16,7 @@ pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: Rout
     if !guard.etag.is_upstreams_own() {
         const HINT: &str = "S3 clients sign their conditional fields, which other tag sources would have to remove; S3 \
                             servers send their own tags";
-        let span = keys.get(|raw| raw.etag.as_ref()).unwrap_or(dialect).span();
+        let span = keys.get(|raw| raw.etag.as_ref()).map_or_else(|| dialect.span(), Written::span);
         let message = format!("dialect = {name:?} needs etag = \"upstream\" or \"delegate\"");
         check.hinted(span, message, HINT);
     }
@@ -24,7 +25,7 @@ pub(super) fn signed_requests_stay_as_they_are(check: &mut Check<'_>, keys: Rout
     if guard.probe_auth == ProbeAuth::Client && probes {
         const HINT: &str = "a client's signature covers only its own request; write probe_auth = \"sigv4\" for the \
                             proxy's own credentials, or \"none\" if everyone may read";
-        let span = keys.get(|raw| raw.probe_auth.as_ref()).unwrap_or(dialect).span();
+        let span = keys.get(|raw| raw.probe_auth.as_ref()).map_or_else(|| dialect.span(), Written::span);
         check.hinted(span, format!("dialect = {name:?} cannot probe with the client's credentials"), HINT);
     }
 }

@@ -9,10 +9,7 @@ use super::{
     lease, tags,
 };
 use crate::{
-    config::{
-        Word, limits,
-        raw::{Flag, Texts},
-    },
+    config::{Word, limits, raw::Texts, written::Written},
     core::policy::{
         Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth, Require,
         TagAfterWrite, TagSource,
@@ -83,7 +80,8 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
         guarantee: check.word("guarantee", keys.get(|raw| raw.guarantee.as_ref())).unwrap_or(Guarantee::Store),
         observe: keys.get(|raw| raw.observe.as_ref()).is_some_and(|flag| *flag.get_ref()),
         max_hash_size_bytes: check.memory(keys.get(|raw| raw.max_hash_size.as_ref()), limits::MAX_HASH_SIZE),
-        hash_wait: check.duration(keys.get(|raw| raw.hash_wait.as_ref()), limits::HASH_WAIT),
+        hash_wait: keys.get(|raw| raw.hash_wait.as_ref()).map(|text| check.duration(Some(text), limits::HASH_WAIT)),
+        identity_cookies: identity_cookies(check, keys.get(|raw| raw.identity_cookies.as_ref())),
         identity_headers: identity_headers
             .map_or_else(|| IDENTITY_HEADERS.to_vec(), |names| check.header_names("identity_headers", names)),
         identity_ttl: check.duration(keys.get(|raw| raw.identity_ttl.as_ref()), limits::IDENTITY_TTL),
@@ -113,9 +111,9 @@ fn suits_dialect(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy, gua
         check.hinted(dialect.span(), message, hint);
     }
     let own = [
-        ("safe_methods", keys.own.safe_methods.as_ref().map(Texts::span)),
-        ("append_methods", keys.own.append_methods.as_ref().map(Texts::span)),
-        ("websocket", keys.own.websocket.as_ref().map(Flag::span)),
+        ("safe_methods", keys.own.safe_methods.as_ref().map(Written::span)),
+        ("append_methods", keys.own.append_methods.as_ref().map(Written::span)),
+        ("websocket", keys.own.websocket.as_ref().map(Written::span)),
     ];
     for (key, span) in own {
         if let Some(span) = span.filter(|_| demands.idle_keys.contains(&key)) {
@@ -170,4 +168,17 @@ fn refuse_methods(check: &mut Check<'_>, list: Option<&Texts>, wrong: impl Fn(&s
             check.problem(text.span(), message);
         }
     }
+}
+
+fn identity_cookies(check: &mut Check<'_>, names: Option<&Texts>) -> Vec<String> {
+    let Some(names) = names else { return Vec::new() };
+    check.each(names, |check, text| {
+        let name = text.get_ref();
+        // The name of a cookie is a token (RFC 6265 section 4.1.1), like the name of a field.
+        let is_token = HeaderName::from_bytes(name.as_bytes()).is_ok();
+        if !is_token {
+            check.problem(text.span(), format!("identity_cookies: {name:?} is not the name of a cookie"));
+        }
+        is_token.then(|| name.clone())
+    })
 }

@@ -6,9 +6,10 @@ use super::{check::Check, keys::RouteKeys};
 use crate::{
     config::{
         limits::{self, Limit},
-        raw::{Flag, Lease, Number, Text, Texts},
+        raw::{Flag, Lease, Text, Texts, Time},
         units::show_duration,
         words::{Word, guard_words},
+        written::Written,
     },
     core::{
         policy::{AbsentLease, Dialect, LeaseAuth, LeaseGuards, LeaseRules},
@@ -45,7 +46,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialec
         prefix: prefix(check, lease(keys, |raw| raw.prefix.as_ref())),
         guards: guards(check, lease(keys, |raw| raw.guards.as_ref())),
         auth: check.word("lease.auth", lease(keys, |raw| raw.auth.as_ref())).unwrap_or(LeaseAuth::Probe),
-        bind: flag(|raw| raw.bind.as_ref(), defaults.bind),
+        bind: flag(|raw| raw.bind.as_ref(), false),
         acquire_on_read: flag(|raw| raw.acquire_on_read.as_ref(), false),
         client_break: flag(|raw| raw.client_break.as_ref(), defaults.client_break),
         absent: check.word("lease.absent", lease(keys, |raw| raw.absent.as_ref())).unwrap_or(AbsentLease::Refuse),
@@ -114,7 +115,7 @@ fn quoted(words: &[&str]) -> String {
 }
 
 /// Reads a duration that `Lease-Duration` can express.
-fn whole_seconds(check: &mut Check<'_>, value: Option<&Text>, limit: Limit<Duration>) -> Duration {
+fn whole_seconds(check: &mut Check<'_>, value: Option<&Time>, limit: Limit<Duration>) -> Duration {
     let duration = check.duration(value, limit);
     match value {
         Some(value) if duration.subsec_nanos() != 0 => {
@@ -151,10 +152,10 @@ fn keep_to_dialect(check: &mut Check<'_>, keys: RouteKeys<'_>, rules: &LeaseRule
     const NO_READ: &str = "leave it out, or write dialect = \"native\"";
     let (name, demands, own) = (dialect.word(), dialect.grammar().demands(), &keys.own.lease);
     let written = [
-        ("prefix", own.prefix.as_ref().map(Text::span)),
-        ("default", own.default.as_ref().map(Text::span)),
-        ("max_wait", own.max_wait.as_ref().map(Text::span)),
-        ("max_waiters", own.max_waiters.as_ref().map(Number::span)),
+        ("prefix", own.prefix.as_ref().map(Written::span)),
+        ("default", own.default.as_ref().map(Written::span)),
+        ("max_wait", own.max_wait.as_ref().map(Written::span)),
+        ("max_waiters", own.max_waiters.as_ref().map(Written::span)),
     ];
     for (key, span) in written {
         let idle = demands.idle_lease_keys.iter().find(|(idle, _)| *idle == key);

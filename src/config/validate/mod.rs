@@ -31,6 +31,7 @@ use super::{
     section::WrittenKeys,
 };
 use check::Check;
+pub(super) use upstreams::host_and_port;
 
 /// Checks the parts of a file that could be read. `problems` are the problems found while reading it.
 pub(super) fn validate(

@@ -2,8 +2,6 @@
 
 use std::{ops::Range, sync::Arc};
 
-use toml::Spanned;
-
 use super::{
     check::Check,
     guard::{self, guard},
@@ -17,6 +15,7 @@ use crate::{
         raw::{self, File, Text},
         section::field_names,
         words::{Word, similar},
+        written::Written,
     },
     core::{
         policy::{GuardRules, Policy},
@@ -54,11 +53,11 @@ pub(super) fn routes(check: &mut Check<'_>, file: &File, upstreams: &NamedUpstre
     routes
 }
 
-fn refuse_shared_names(check: &mut Check<'_>, routes: &[Spanned<raw::Route>]) {
+fn refuse_shared_names(check: &mut Check<'_>, routes: &[raw::Written<raw::Route>]) {
     let mut seen: Vec<(String, bool, usize)> = Vec::new();
     for route in routes {
         let (name, given) = (name(route.get_ref()), route.get_ref().name.as_ref());
-        let span = given.map_or(route.span(), Text::span);
+        let span = given.map_or(route.span(), Written::span);
         // Two unnamed routes with equal default names match the same requests, and `overlap` reports that.
         let same =
             |(other, other_given, _): &&(String, bool, usize)| *other == name && (*other_given || given.is_some());
@@ -143,7 +142,7 @@ fn route(
         beside_guarded: false,
         reads_may_be_leased: false,
     });
-    let guarantee = keys.get(|raw| raw.guarantee.as_ref()).map(Text::span);
+    let guarantee = keys.get(|raw| raw.guarantee.as_ref()).map(Written::span);
     Some(Placed { name: name(keys.own), host, path, span: path_text?.span(), touches, guarantee, route })
 }
 
@@ -155,7 +154,7 @@ struct RouteHeading {
 
 impl RouteHeading {
     /// Reports a missing key. A key of the route or of `[defaults]` that could not be read has already been reported.
-    fn required<'t>(&self, check: &mut Check<'_>, key: &str, value: Option<&'t Text>, hint: &str) -> Option<&'t Text> {
+    fn required<'t, T>(&self, check: &mut Check<'_>, key: &str, value: Option<&'t T>, hint: &str) -> Option<&'t T> {
         let unreadable = |path: &[&str]| check.written.unreadable(path);
         let reported =
             unreadable(&["routes", &self.index, key]) || unreadable(&["defaults", key]) || unreadable(&["defaults"]);
@@ -209,6 +208,7 @@ fn key(check: &mut Check<'_>, keys: RouteKeys<'_>, guarded: bool, path: &PathPat
     let names = path.names().collect::<Vec<_>>();
     match keys.get(|raw| raw.key.as_ref()) {
         Some(text) if guarded => pattern(check, text, KeyTemplate::parse(text.get_ref(), &names)),
-        _ => KeyTemplate::parse(DEFAULT_KEY, &names).ok(),
+        // Without a name in reach, {path} is the whole path, even if a capture has that name.
+        _ => KeyTemplate::parse(DEFAULT_KEY, &[]).ok(),
     }
 }

@@ -9,6 +9,7 @@ use super::{
     tls,
     upstreams::host_and_port,
 };
+use crate::config::written::Written;
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 const DEFAULT_SPOOL_DIR: &str = "/var/tmp";
@@ -21,8 +22,7 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
             threads => threads,
         },
         max_body_memory_bytes: check.memory(raw.max_body_memory.as_ref(), limits::MAX_BODY_MEMORY),
-        max_body_memory_total_bytes: check
-            .memory(raw.max_body_memory_total.as_ref(), limits::MAX_MAX_BODY_MEMORY_TOTAL),
+        max_body_memory_total_bytes: check.memory(raw.max_body_memory_total.as_ref(), limits::MAX_BODY_MEMORY_TOTAL),
         max_body_size_bytes: check.bytes(raw.max_body_size.as_ref(), limits::MAX_BODY_SIZE),
         max_spool_size_bytes: check.bytes(raw.max_spool_size.as_ref(), limits::MAX_SPOOL_SIZE),
         body_timeout: check.duration(raw.body_timeout.as_ref(), limits::BODY_TIMEOUT),
@@ -40,6 +40,7 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
             .count(raw.max_connections_per_client.as_ref(), limits::CONNECTIONS_PER_CLIENT),
         shutdown_timeout: check.duration(raw.shutdown_timeout.as_ref(), limits::SHUTDOWN_TIMEOUT),
         control_socket: raw.control_socket.as_ref().map(|value| control_socket(check, value)),
+        watch: raw.watch.as_ref().is_some_and(|flag| *flag.get_ref()),
         tls: tls::server(check, &raw.tls),
     };
     tls::refuse_missing(check, raw, &server);
@@ -50,7 +51,7 @@ pub(super) fn server(check: &mut Check<'_>, raw: &raw::Server) -> Server {
 /// Reports a total that is below the limit for one request: every request of that size would be refused.
 fn totals(check: &mut Check<'_>, raw: &raw::Server, server: &Server) {
     if server.max_body_memory_bytes > server.max_body_memory_total_bytes
-        && let Some(span) = raw.max_body_memory.as_ref().or(raw.max_body_memory_total.as_ref()).map(Text::span)
+        && let Some(span) = raw.max_body_memory.as_ref().or(raw.max_body_memory_total.as_ref()).map(Written::span)
     {
         let one = show_size(server.max_body_memory_bytes as u64);
         let all = show_size(server.max_body_memory_total_bytes as u64);
@@ -60,7 +61,7 @@ fn totals(check: &mut Check<'_>, raw: &raw::Server, server: &Server) {
         );
     }
     if server.max_body_size_bytes > server.max_spool_size_bytes
-        && let Some(span) = raw.max_body_size.as_ref().or(raw.max_spool_size.as_ref()).map(Text::span)
+        && let Some(span) = raw.max_body_size.as_ref().or(raw.max_spool_size.as_ref()).map(Written::span)
     {
         let (one, all) = (show_size(server.max_body_size_bytes), show_size(server.max_spool_size_bytes));
         check.problem(span, format!("max_body_size is {one} for one request, and max_spool_size {all} for all"));

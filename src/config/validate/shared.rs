@@ -8,6 +8,7 @@ use super::{
     super::{Etcd, Login, Redis, Tls, raw, raw::Text, words::StoreWord},
     check::Check,
 };
+use crate::config::written::Written;
 
 const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:2379";
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
@@ -31,12 +32,13 @@ pub(super) fn refuse_unused(check: &mut Check<'_>, raw: &raw::Store, kind: Store
         let written: Vec<&str> = list.get_ref().iter().map(|text| text.get_ref().as_str()).collect();
         written != [DEFAULT_ENDPOINT]
     });
-    let other_than =
-        |value: &Option<Text>, default: &str| value.as_ref().filter(|text| text.get_ref() != default).map(Text::span);
+    let other_than = |value: &Option<Text>, default: &str| {
+        value.as_ref().filter(|text| text.get_ref() != default).map(Written::span)
+    };
     let tls = [&raw.tls.ca, &raw.tls.cert, &raw.tls.key].into_iter().find_map(|value| other_than(value, ""));
     let is_shared = matches!(kind, StoreWord::Etcd | StoreWord::Redis);
     let keys: [(&str, Option<Range<usize>>, bool, &str); 6] = [
-        ("endpoints", endpoints.map(raw::Texts::span), kind == StoreWord::Etcd, "etcd"),
+        ("endpoints", endpoints.map(Written::span), kind == StoreWord::Etcd, "etcd"),
         ("url", other_than(&raw.url, DEFAULT_URL), kind == StoreWord::Redis, "redis"),
         ("prefix", other_than(&raw.prefix, DEFAULT_PREFIX), is_shared, "etcd"),
         ("user", other_than(&raw.user, ""), is_shared, "etcd"),
@@ -150,7 +152,7 @@ pub(super) fn client_tls(
     }
     let identity = certificate.zip(key);
     let tls = (ca.is_some() || identity.is_some()).then_some(Tls { ca, identity });
-    let span = [&raw.ca, &raw.cert].into_iter().flatten().map(Text::span).next();
+    let span = [&raw.ca, &raw.cert].into_iter().flatten().map(Written::span).next();
     if let Some(((message, hint), span)) = unused.zip(span).filter(|_| tls.is_some()) {
         check.hinted(span, message, hint);
     }

@@ -4,13 +4,13 @@
 use std::{path::PathBuf, sync::Arc, time::SystemTime};
 
 use rustls::pki_types::ServerName;
-use toml::Spanned;
 
 use super::{check::Check, shared};
 use crate::{
     config::{
         Listen, Server, limits,
         raw::{self, Text},
+        written::Written,
     },
     tls::{
         CertificateFiles, ClientAuth, FileError, Pair, ServerTls, UpstreamTls, Validity, authorities,
@@ -49,7 +49,7 @@ pub(super) fn refuse_missing(check: &mut Check<'_>, raw: &raw::Server, server: &
     }
 }
 
-fn certificate(check: &mut Check<'_>, spanned: &Spanned<raw::Certificate>) -> Option<CertificateFiles> {
+fn certificate(check: &mut Check<'_>, spanned: &raw::Written<raw::Certificate>) -> Option<CertificateFiles> {
     let raw = spanned.get_ref();
     let (Some(cert), Some(key)) = (&raw.cert, &raw.key) else {
         let hint = "write { cert = \"/etc/...\", key = \"/etc/...\" }";
@@ -136,7 +136,7 @@ fn identity(check: &mut Check<'_>, tls: &raw::UpstreamTls) -> Option<Pair> {
             pair(check, (cert, &certificate), (key, &key_file), "replace the file, and reload the configuration")
         }
         (cert, _, Some(_), None) | (_, cert, None, Some(_)) => {
-            let span = cert.as_ref().map(Text::span).unwrap_or_default();
+            let span = cert.as_ref().map(Written::span).unwrap_or_default();
             check.hinted(span, "tls.cert and tls.key belong together", "write both, or neither");
             None
         }

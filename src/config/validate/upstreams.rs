@@ -3,7 +3,6 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use http::uri::Authority;
-use toml::Spanned;
 
 use super::{
     super::{
@@ -21,7 +20,7 @@ use super::{
 /// All upstreams of the file, by name.
 pub(super) type NamedUpstreams = BTreeMap<String, Arc<Upstream>>;
 
-pub(super) fn upstreams(check: &mut Check<'_>, raw: &BTreeMap<Text, Spanned<raw::Upstream>>) -> NamedUpstreams {
+pub(super) fn upstreams(check: &mut Check<'_>, raw: &BTreeMap<Text, raw::Written<raw::Upstream>>) -> NamedUpstreams {
     if raw.is_empty() && !check.written.unreadable(&["upstreams"]) {
         const HINT: &str = "write [upstreams.NAME] and below it servers = [\"127.0.0.1:9000\"]";
         check.whole("there is no upstream", HINT);
@@ -32,7 +31,7 @@ pub(super) fn upstreams(check: &mut Check<'_>, raw: &BTreeMap<Text, Spanned<raw:
     upstreams
 }
 
-fn upstream(check: &mut Check<'_>, name: &Text, spanned: &Spanned<raw::Upstream>) -> Upstream {
+fn upstream(check: &mut Check<'_>, name: &Text, spanned: &raw::Written<raw::Upstream>) -> Upstream {
     let raw = spanned.get_ref();
     check.name("the upstream's name", name);
     if let Some(identity) = &raw.identity {
@@ -55,7 +54,7 @@ fn upstream(check: &mut Check<'_>, name: &Text, spanned: &Spanned<raw::Upstream>
         timeout,
         read_timeout: check.duration(raw.read_timeout.as_ref(), or_timeout(limits::READ_TIMEOUT)),
         write_timeout: check.duration(raw.write_timeout.as_ref(), or_timeout(limits::WRITE_TIMEOUT)),
-        late_write_window: check.duration(raw.late_write_window.as_ref(), limits::LATE_WRITE_WINDOW),
+        late_write_window: check.duration(raw.late_write_window.as_ref(), or_timeout(limits::LATE_WRITE_WINDOW)),
         reuse_idle_writes: check.duration(raw.reuse_idle_writes.as_ref(), limits::REUSE_IDLE_WRITES),
         connections: balancing::connections(check, raw),
         health: balancing::health(check, &raw.health),
@@ -64,7 +63,7 @@ fn upstream(check: &mut Check<'_>, name: &Text, spanned: &Spanned<raw::Upstream>
     }
 }
 
-fn servers(check: &mut Check<'_>, name: &Text, spanned: &Spanned<raw::Upstream>) -> Vec<String> {
+fn servers(check: &mut Check<'_>, name: &Text, spanned: &raw::Written<raw::Upstream>) -> Vec<String> {
     const HINT: &str = r#"write servers = ["127.0.0.1:9000"]"#;
     let message = |what| format!("upstream {:?} has no {what}", name.get_ref());
     let Some(list) = &spanned.get_ref().servers else {
@@ -118,7 +117,7 @@ fn address_of(server: &str) -> String {
 }
 
 /// Returns the port of a `host:port`, or the problem with it.
-pub(super) fn host_and_port(address: &str) -> Result<u16, &'static str> {
+pub(in crate::config) fn host_and_port(address: &str) -> Result<u16, &'static str> {
     if address.contains('@') {
         return Err("holds a user or a password");
     }
@@ -135,7 +134,7 @@ pub(super) fn host_and_port(address: &str) -> Result<u16, &'static str> {
 /// Reports two names for one server: they would give one resource two keys, and so two claims.
 fn refuse_shared_servers(
     check: &mut Check<'_>,
-    raw: &BTreeMap<Text, Spanned<raw::Upstream>>,
+    raw: &BTreeMap<Text, raw::Written<raw::Upstream>>,
     upstreams: &NamedUpstreams,
 ) {
     let addresses = ServerPlaces::of(upstreams.values().map(|upstream| &**upstream));
@@ -144,7 +143,7 @@ fn refuse_shared_servers(
     in_file_order.sort_by_key(|(name, _)| name.span().start);
     for (name, table) in in_file_order {
         let Some(upstream) = upstreams.get(name.get_ref()) else { continue };
-        for text in table.get_ref().servers.iter().flat_map(Spanned::get_ref) {
+        for text in table.get_ref().servers.iter().flat_map(raw::Written::get_ref) {
             let written = text.get_ref();
             let address =
                 if written.starts_with("unix:") { written.clone() } else { address_of(written).to_ascii_lowercase() };

@@ -1,6 +1,9 @@
 //! The name of the target that a lease was acquired by, and that a deletion removes.
 
-use crate::core::target::{PathParameters, normalize, split_query};
+use crate::core::{
+    parts_hash::half,
+    target::{PathParameters, normalize, split_query},
+};
 
 /// The first half of the hash of a target whose path is in normal form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -19,9 +22,7 @@ impl TargetName {
             // No path in normal form contains a question mark.
             hasher.update(b"?").update(query);
         }
-        let mut name = [0; 16];
-        name.iter_mut().zip(hasher.finalize().as_bytes()).for_each(|(to, from)| *to = *from);
-        Self(name)
+        Self(half(&hasher.finalize()))
     }
 }
 

@@ -8,6 +8,8 @@ use std::{
 
 use thiserror::Error;
 
+use super::parts_hash::half;
+
 mod meeting;
 mod origin;
 mod template;
@@ -45,8 +47,7 @@ impl ResourceKey {
 
     fn new(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
-        let mut digest = KeyDigest::default();
-        digest.iter_mut().zip(blake3::hash(text.as_bytes()).as_bytes()).for_each(|(to, from)| *to = *from);
+        let digest = half(&blake3::hash(text.as_bytes()));
         Self { text, digest }
     }
 

@@ -119,11 +119,11 @@ fn checked_literal(text: &str) -> Result<TemplatePart, PatternProblem> {
 
 fn parse_placeholder(name: &str, path_names: &[&str]) -> Result<TemplatePart, PatternProblem> {
     match name.split_once('.') {
-        None if name == "host" => Ok(TemplatePart::Host),
-        None if name == "path" => Ok(TemplatePart::Path),
         None if path_names.contains(&name) => {
             Ok(TemplatePart::Capture { name: name.to_owned(), maybe_rest: path_names.last() == Some(&name) })
         }
+        None if name == "host" => Ok(TemplatePart::Host),
+        None if name == "path" => Ok(TemplatePart::Path),
         Some(("query", parameter)) if !parameter.is_empty() => Ok(TemplatePart::Query(parameter.to_owned())),
         Some(("header", field)) => match HeaderName::try_from(field) {
             Ok(field) => Ok(TemplatePart::Header(field)),

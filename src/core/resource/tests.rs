@@ -38,6 +38,7 @@ fn a_key_is_the_identity_and_what_the_template_makes_of_the_request() {
         ("/documents/{id}", "{path}", "/documents//%34%32/?x=1", "docs:/documents/42"),
         ("/jobs/{resource}/{stage}", "{resource}#{stage}", "/jobs/a%23/b", "docs:a%23#b"),
         ("/{*rest}", "{host}{path}", "/a", "docs:example.com/a"),
+        ("/hosts/{host}/{*path}", "{host}#{path}", "/hosts/h/a/b", "docs:h#a/b"),
         ("/files/{*rest}", "/files/{rest}", "/files/a/b", "docs:/files/a/b"),
         ("/api/{tenant}/{id}", "/{tenant}/{id}", "/api/t@1/%c3%a9", "docs:/t@1/%C3%A9"),
         ("/get", "/documents/{query.id}", "/get?id=t%401", "docs:/documents/t@1"),

@@ -1,6 +1,6 @@
 //! The path of a route: literal segments, `{name}` for one segment, and `{*name}` for the rest.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use super::{
     super::target::{NormalPath, PathParameters, normal_segment},
@@ -34,6 +34,9 @@ pub struct PathPattern {
 impl PathPattern {
     /// The pattern that a configuration spells.
     pub fn parse(spelled: &str) -> Result<Self, PatternProblem> {
+        if let Some(problem) = other_spelling(spelled) {
+            return Err(problem);
+        }
         let Some(relative) = spelled.strip_prefix('/') else {
             return Err(PatternProblem::new("a path begins with \"/\"").hint(format!("write \"/{spelled}\"")));
         };
@@ -150,17 +153,36 @@ fn parse_segment(part: &str) -> Result<Segment, PatternProblem> {
     Ok(Segment::Literal(literal.map_err(|ambiguity| PatternProblem::new(ambiguity.to_string()))?.into_owned()))
 }
 
-/// Checks the name of a capture. `host` and `path` have their own meanings in key templates.
+/// Returns the problem with a path that is spelled as other routers spell theirs: `/docs/:id`, `/docs/*`, `^/docs/.*$`.
+/// Read as literal text, such a path would match no request.
+fn other_spelling(spelled: &str) -> Option<PatternProblem> {
+    let inner = spelled.strip_prefix('^').unwrap_or(spelled);
+    let inner = inner.strip_suffix('$').unwrap_or(inner);
+    let translated = inner.split('/').map(translated_segment).collect::<Vec<_>>().join("/");
+    let what = if inner != spelled {
+        "a path is no regular expression"
+    } else if translated != inner {
+        "a path spells its captures as {name} and {*rest}"
+    } else {
+        return None;
+    };
+    Some(PatternProblem::new(what).hint(format!("write {translated:?}")))
+}
+
+fn translated_segment(part: &str) -> Cow<'_, str> {
+    match part.strip_prefix(':') {
+        Some(name) if !name.is_empty() => Cow::Owned(format!("{{{name}}}")),
+        _ if matches!(part, "*" | "**" | ".*" | "(.*)") => Cow::Borrowed("{*rest}"),
+        _ => Cow::Borrowed(part),
+    }
+}
+
+/// Checks the name of a capture.
 fn checked_name(name: &str) -> Result<String, PatternProblem> {
     let is_word = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'_';
     if name.is_empty() || !name.bytes().all(is_word) {
         return Err(PatternProblem::new("the name of a capture is made of letters, digits and \"_\"")
             .hint("write \"{id}\", or \"{*rest}\" for all that follows"));
-    }
-    if matches!(name, "host" | "path") {
-        return Err(
-            PatternProblem::new(format!("{{{name}}} means the whole {name} in a key")).hint("choose another name")
-        );
     }
     Ok(name.to_owned())
 }
@@ -223,7 +245,8 @@ mod tests {
             ("/{}", "the name of a capture is made of letters, digits and \"_\""),
             ("/{a.b}", "the name of a capture is made of letters, digits and \"_\""),
             ("/{**rest}", "the name of a capture is made of letters, digits and \"_\""),
-            ("/{path}", "{path} means the whole path in a key"),
+            ("/:id", "a path spells its captures as {name} and {*rest}"),
+            ("^/documents/.*$", "a path is no regular expression"),
             ("/{id}/{id}", "the name \"id\" is used twice"),
             ("/{*rest}/a", "nothing can follow {*rest}"),
             ("/a b", "the path holds a space; encode it as %20"),
@@ -231,6 +254,23 @@ mod tests {
         ];
         for (spelled, message) in cases {
             assert_eq!(PathPattern::parse(spelled).unwrap_err().message, message, "{spelled:?}");
+        }
+    }
+
+    #[test]
+    fn the_spelling_of_another_router_is_translated() {
+        for (spelled, meant) in [
+            ("/users/:user/posts/:id", "/users/{user}/posts/{id}"),
+            ("/static/*", "/static/{*rest}"),
+            ("/static/**", "/static/{*rest}"),
+            ("^/static/.*$", "/static/{*rest}"),
+            ("^/users/(.*)", "/users/{*rest}"),
+            ("/users$", "/users"),
+        ] {
+            assert_eq!(PathPattern::parse(spelled).unwrap_err().hint.unwrap(), format!("write {meant:?}"), "{spelled}");
+        }
+        for literal in ["/users/a:b", "/a*b", "/%3Aid", "/a$b", "/users/%24"] {
+            assert!(PathPattern::parse(literal).is_ok(), "{literal}");
         }
     }
 

@@ -81,7 +81,7 @@ pub enum AmbiguousTarget {
     #[error("the path is not UTF-8; encode its names as UTF-8")]
     NotUtf8,
     /// `..` that leads above the root.
-    #[error("the path leads above the root; send the path that is meant")]
+    #[error("the path leads above the root; send the path that you intend")]
     AboveRoot,
     /// `..` after a doubled slash.
     #[error("the path holds \"..\" after \"//\", which servers read in two ways; send the path that it leads to")]

@@ -46,7 +46,6 @@ static DEFAULTS: Defaults = Defaults {
     probes_after_write: true,
     // There are no other writers, so the version belongs to this write, and the bytes need not be compared.
     version_after_write: true,
-    bind: false,
     client_break: true,
     infinite: true,
 };

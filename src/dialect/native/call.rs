@@ -38,7 +38,6 @@ pub static DEFAULTS: Defaults = Defaults {
     unique_tags: false,
     probes_after_write: false,
     version_after_write: false,
-    bind: true,
     client_break: false,
     infinite: false,
 };

@@ -37,7 +37,7 @@ pub fn read(
         Method::DELETE => end(headers, rules)?,
         _ => return Err(Refusal::new(Code::MethodNotAllowed, "a lease takes GET, POST, PUT, PATCH and DELETE")),
     };
-    let wait = wait(headers).filter(|_| *method == Method::POST).map(|wait| wait.min(rules.max_wait));
+    let wait = wait(headers).filter(|_| *method == Method::POST);
     Ok(LeaseOperation::Step { action, wait })
 }
 

@@ -24,7 +24,8 @@ use crate::{
 /// Makes the marks of this process.
 pub(crate) struct Marker {
     records: Records,
-    owner: u64,
+    /// The process in whose name the marks are made.
+    pub(crate) owner: u64,
     next_nonce: AtomicU64,
 }
 
@@ -91,11 +92,6 @@ impl Marker {
     /// Creates a marker for the process `owner`, a random number.
     pub(crate) const fn new(records: Records, owner: u64) -> Self {
         Self { records, owner, next_nonce: AtomicU64::new(0) }
-    }
-
-    /// The process in whose name the marks are made.
-    pub(crate) const fn owner(&self) -> u64 {
-        self.owner
     }
 
     /// Marks a resource whose record was read as `snapshot`.

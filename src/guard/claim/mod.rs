@@ -43,7 +43,8 @@ const DEADLINE_GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct Claims {
     records: Records,
     marker: Marker,
-    queues: Arc<Queues>,
+    /// The lines of waiting writes.
+    pub(crate) queues: Arc<Queues>,
     /// The time until which guarded writes and grants are held back after the start.
     held_until: StoreTime,
     /// The place where waits are noted for an operator.
@@ -64,14 +65,9 @@ impl Claims {
         let _ = self.activity.set(activity);
     }
 
-    /// The lines of waiting writes.
-    pub(crate) const fn queues(&self) -> &Arc<Queues> {
-        &self.queues
-    }
-
     /// The process in whose name marks are made.
     pub(crate) const fn owner(&self) -> u64 {
-        self.marker.owner()
+        self.marker.owner
     }
 
     /// Returns how much longer guarded writes and grants are held back after the start.
@@ -106,12 +102,9 @@ impl Claims {
         standing: Standing,
     ) -> Result<Marked, StoreError> {
         let intent = MarkIntent {
-            kind,
-            since,
-            deadline: deadline(snapshot.now, request.upstream(), request.rules()),
             leaves_lease: standing.leaves_lease(),
             removes: (request.method == Method::DELETE).then(|| request.target()),
-            late_write_window: request.upstream().late_write_window,
+            ..intent(request, kind, snapshot.now, since)
         };
         self.marker.mark(&request.key, snapshot, intent).await
     }
@@ -123,16 +116,7 @@ impl Claims {
         key: &ResourceKey,
         (snapshot, since): (&Snapshot, Instant),
     ) -> Result<Marked, StoreError> {
-        let intent = MarkIntent {
-            kind: MarkKind::Unclaimed,
-            since,
-            deadline: deadline(snapshot.now, request.upstream(), request.rules()),
-            // An ended lease on a touched resource is not this writer's.
-            leaves_lease: false,
-            removes: None,
-            late_write_window: request.upstream().late_write_window,
-        };
-        self.marker.mark(key, snapshot, intent).await
+        self.marker.mark(key, snapshot, intent(request, MarkKind::Unclaimed, snapshot.now, since)).await
     }
 
     /// Waits in front, until `end`, for a change of a record that other writes keep busy. If the owner of a mark is
@@ -149,7 +133,7 @@ impl Claims {
             let taken = self.take_over_dead(&request.key, Some(snapshot.clone())).await;
             return taken.map(drop).map_err(|error| refusals::of_store(&error));
         }
-        self.wait_in_front(snapshot, request.rules(), standing, end).await
+        self.wait_in_front(snapshot, &request.rules, standing, end).await
     }
 
     /// Makes doubts of the marks that dead owners have left in a record. Returns the record without them. `snapshot` is
@@ -168,6 +152,13 @@ impl Claims {
         }
         Ok(snapshot)
     }
+}
+
+/// Returns the intent of a mark on a resource that is not the writer's own: an ended lease on it belongs to others.
+fn intent(request: &Request, kind: MarkKind, now: StoreTime, since: Instant) -> MarkIntent {
+    let upstream = request.upstream();
+    let (deadline, late_write_window) = (deadline(now, upstream, &request.rules), upstream.late_write_window);
+    MarkIntent { kind, since, deadline, leaves_lease: false, removes: None, late_write_window }
 }
 
 /// Returns the time by which the owner of a mark made now must be dead: after all that it may wait for.

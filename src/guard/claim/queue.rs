@@ -19,17 +19,18 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout_at},
 };
 
-use crate::{core::resource::ResourceKey, telemetry::metrics::Gauged};
+use crate::{core::resource::ResourceKey, counted::Counted, telemetry::metrics::Gauged};
 
 /// A power of two, far above the number of threads, so that two threads rarely meet at one lock.
 const SHARDS: usize = 64;
@@ -80,15 +81,11 @@ pub(crate) struct Turn {
     front: Option<OwnedSemaphorePermit>,
     _claim: Option<OwnedSemaphorePermit>,
     place: LinePlace,
-    came_after_others: bool,
+    /// Whether others had their turn during the wait for this one.
+    pub(crate) came_after_others: bool,
 }
 
 impl Turn {
-    /// Whether others had their turn during the wait for this one.
-    pub(crate) const fn came_after_others(&self) -> bool {
-        self.came_after_others
-    }
-
     /// Lets the next member come to the front.
     pub(crate) fn step_aside(&mut self) {
         self.front = None;
@@ -150,7 +147,7 @@ impl Queues {
         if let Ok(permit) = Arc::clone(&semaphore).try_acquire_owned() {
             return Ok((permit, false));
         }
-        let _waiter = self.count()?;
+        let _waiter = Counted::up_to(self.waiters_max, &self.waiters).ok_or(NoTurn::AllFull)?;
         // The semaphores of a line are never closed.
         let permit = timeout_at(end, semaphore.acquire_owned()).await.ok().and_then(Result::ok);
         permit.map(|permit| (permit, true)).ok_or(NoTurn::TimedOut)
@@ -185,17 +182,11 @@ impl Queues {
         }
     }
 
-    fn count(&self) -> Result<QueueWaiter<'_>, NoTurn> {
-        let waiter = QueueWaiter(&self.waiters);
-        let before = self.waiters.fetch_add(1, Ordering::Relaxed);
-        if before >= self.waiters_max { Err(NoTurn::AllFull) } else { Ok(waiter) }
-    }
-
     fn lines(&self, key: &ResourceKey) -> MutexGuard<'_, HashMap<ResourceKey, TurnLine>> {
         let shard = usize::from(key.bucket()) % SHARDS;
         // A panic under the lock leaves every line whole: each change is one step.
         #[expect(clippy::indexing_slicing, reason = "the remainder is smaller than the number of shards")]
-        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard].lock()
     }
 }
 
@@ -217,15 +208,6 @@ impl Gauged for Queues {
     fn waiters(&self) -> (u64, u64) {
         let waiters = u64::try_from(self.waiters.load(Ordering::Relaxed)).unwrap_or(u64::MAX);
         if self.is_for_leases { (0, waiters) } else { (waiters, 0) }
-    }
-}
-
-/// One member that waits, as part of the total.
-struct QueueWaiter<'a>(&'a AtomicUsize);
-
-impl Drop for QueueWaiter<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -49,7 +49,7 @@ async fn turns_come_in_the_order_of_arrival() {
         let (queues, order) = (queues.clone(), order.clone());
         waiting.push(tokio::spawn(async move {
             let turn = queues.turn(&key(), member, 10, soon()).await.ok().unwrap();
-            order.lock().unwrap().push(number);
+            order.lock().push(number);
             drop(turn);
         }));
         yield_now().await;
@@ -58,7 +58,7 @@ async fn turns_come_in_the_order_of_arrival() {
     for waiter in waiting {
         waiter.await.unwrap();
     }
-    assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(*order.lock(), [0, 1, 2, 3, 4, 5]);
     assert!(queues.lines(&key()).is_empty(), "an empty line is gone");
 }
 
@@ -67,7 +67,7 @@ async fn what_passes_runs_beside_a_claim_that_has_stepped_aside() {
     let queues = Arc::new(Queues::new(10));
     let mut in_flight = claim(&queues).await;
     in_flight.step_aside();
-    assert!(!pass(&queues).await.came_after_others());
+    assert!(!pass(&queues).await.came_after_others);
     assert!(!queues.has_line(&key()), "a member that has stepped aside no longer stands in the line");
 }
 
@@ -84,9 +84,9 @@ async fn nobody_gets_past_a_claim_that_waits() {
     drop(in_flight);
     let mut next = next.await.unwrap();
     settle_down().await;
-    assert!(next.came_after_others() && !later.is_finished(), "it stands in front until its mark is there");
+    assert!(next.came_after_others && !later.is_finished(), "it stands in front until its mark is there");
     next.step_aside();
-    assert!(later.await.unwrap().came_after_others());
+    assert!(later.await.unwrap().came_after_others);
 }
 
 #[tokio::test]
@@ -116,6 +116,16 @@ async fn a_wait_ends_in_time_and_leaves_the_line() {
     assert_eq!(queues.turn(&key(), Member::Claim, 1, soon()).await.err(), Some(NoTurn::TimedOut));
     drop(first);
     assert!(queues.turn(&key(), Member::Claim, 0, soon()).await.is_ok());
+}
+
+/// Only those that wait now count in the total of all lines.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_gave_up_makes_room_for_another() {
+    let queues = Arc::new(Queues::new(1));
+    let _first = claim(&queues).await;
+    for _ in 0..2 {
+        assert_eq!(queues.turn(&key(), Member::Claim, 10, soon()).await.err(), Some(NoTurn::TimedOut));
+    }
 }
 
 /// A member that gives up leaves the others in their places. The line goes with the last member.

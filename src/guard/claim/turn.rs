@@ -59,7 +59,7 @@ struct Sign {
 impl PlaceInFront {
     /// Whether others had their turn during the wait for this one.
     pub(crate) const fn came_after_others(&self) -> bool {
-        self.turn.came_after_others()
+        self.turn.came_after_others
     }
 
     /// Lets the next member come to the front: the mark is in the record, and has taken the sign's place.
@@ -85,7 +85,7 @@ impl Claims {
         end: Instant,
     ) -> Result<PlaceInFront, Refusal> {
         self.let_waiting_pass(request, touched, end).await?;
-        let line_max = request.rules().claim_max_waiters;
+        let line_max = request.rules.claim_max_waiters;
         self.stand(&request.key, Member::Claim, line_max, end).await.map_err(refusals::of_turn)
     }
 
@@ -130,7 +130,7 @@ impl Claims {
             records: self.records.clone(),
             queues: Arc::clone(&self.queues),
             key: key.clone(),
-            owner: self.marker.owner(),
+            owner: self.marker.owner,
             is_up: false,
         };
         PlaceInFront { turn, sign }
@@ -145,7 +145,7 @@ impl Claims {
                 if !standing.is_behind(&snapshot) {
                     break;
                 }
-                self.wait_in_front(&snapshot, request.rules(), &mut standing, end).await?;
+                self.wait_in_front(&snapshot, &request.rules, &mut standing, end).await?;
             }
         }
         Ok(())

@@ -70,7 +70,7 @@ impl Knowledge {
             info.got_no_tag(why);
         }
         if let Some(metrics) = metrics::get() {
-            metrics.untagged(&request.route().name, why.word());
+            metrics.untagged(&request.route.name, why.word());
         }
     }
 
@@ -101,7 +101,7 @@ impl Knowledge {
         let cause = refusal.cause_mut();
         cause.probe_status = status.map(|status| status.as_u16());
         // A probe with other credentials shows a state that may not be the client's.
-        cause.client_may_know &= request.rules().probe_auth == ProbeAuth::Client;
+        cause.client_may_know &= request.rules.probe_auth == ProbeAuth::Client;
         refusal
     }
 

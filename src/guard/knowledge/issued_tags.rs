@@ -9,11 +9,13 @@
 //! *Why is a tag known only for the principal that got it?* A query may hold credentials, and a probe of the upstream
 //! repeats the query.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 use super::{principal::Principal, selection::Selection};
 use crate::{
-    core::{entity_tag::EntityTag, record::Revision, resource::ResourceKey},
+    core::{entity_tag::EntityTag, parts_hash::half, record::Revision, resource::ResourceKey},
     guard::request::Request,
 };
 
@@ -58,7 +60,7 @@ impl IssuedTags {
         }
         let name = name(request.sender.principal, &request.key, tag);
         let Some(slot) = self.slot(name) else { return };
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = slot.lock();
         let is_there =
             slot.as_ref().is_some_and(|one| one.name == name && one.version == version && *one.selection == selection);
         if !is_there {
@@ -78,7 +80,7 @@ impl IssuedTags {
 
     fn latest(&self, request: &Request, tag: &EntityTag) -> Option<(Revision, Arc<Selection>)> {
         let name = name(request.sender.principal, &request.key, tag);
-        let slot = self.slot(name)?.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = self.slot(name)?.lock();
         let issued = slot.as_ref().filter(|one| one.name == name)?;
         Some((issued.version, Arc::clone(&issued.selection)))
     }
@@ -91,9 +93,6 @@ impl IssuedTags {
 }
 
 fn name(principal: Principal, key: &ResourceKey, tag: &EntityTag) -> IssuedName {
-    let mut name = [0; 16];
     let tag = tag.to_header_value();
-    let hash = blake3::hash(&[&principal.name()[..], key.as_str().as_bytes(), b" ", tag.as_bytes()].concat());
-    name.iter_mut().zip(hash.as_bytes()).for_each(|(to, from)| *to = *from);
-    name
+    half(&blake3::hash(&[&principal.name()[..], key.as_str().as_bytes(), b" ", tag.as_bytes()].concat()))
 }

@@ -31,20 +31,20 @@ impl Knowledge {
         selecting: Option<&[(HeaderName, Vec<HeaderValue>)]>,
     ) -> Validators {
         // All variants share the version.
-        let selection = (request.rules().etag != TagSource::Version)
-            .then(|| Selection::of(request.rules(), &request.head, &head.headers));
-        let spelling = self.spelling(request.rules(), snapshot);
+        let selection = (request.rules.etag != TagSource::Version)
+            .then(|| Selection::of(&request.rules, &request.head, &head.headers));
+        let spelling = self.spelling(&request.rules, snapshot);
         let version_tag = || self.version_tag(request, snapshot?, selecting.unwrap_or_default());
-        let tag = match (&request.rules().etag, whole) {
+        let tag = match (&request.rules.etag, whole) {
             (TagSource::Upstream | TagSource::Delegate | TagSource::Header(_), _) => {
                 stated_tag(request, &head.headers).and_then(|tag| spelling.issued(&tag))
             }
             (TagSource::Version, _) => version_tag(),
             (TagSource::Content | TagSource::Json(_), BufferedBody::Complete(body)) => {
-                tag_of(request.rules(), body, selection.as_ref().and_then(|selection| selection.number(request)))
+                tag_of(&request.rules, body, selection.as_ref().and_then(|selection| selection.number(request)))
                     .and_then(|tag| spelling.issued(&tag))
             }
-            (TagSource::Content | TagSource::Json(_), _) if !request.rules().other_writers => version_tag(),
+            (TagSource::Content | TagSource::Json(_), _) if !request.rules.other_writers => version_tag(),
             (TagSource::Content | TagSource::Json(_), _) => None,
         };
         if let (Some(tag), Some(snapshot), Some(selection)) = (&tag, snapshot, selection) {
@@ -70,7 +70,7 @@ impl Knowledge {
             && is_shareable(&head.headers);
         let (Some(selecting), Some(_), true) = (selecting, &validators.tag, may_remember) else { return };
         let earlier = self.remembered(request, snapshot);
-        if earlier.is_some_and(|earlier| earlier.is_as_good(validators, snapshot.now, request.rules())) {
+        if earlier.is_some_and(|earlier| earlier.is_as_good(validators, snapshot.now, &request.rules)) {
             return;
         }
         let remembered = Remembered {
@@ -78,7 +78,7 @@ impl Knowledge {
             selecting,
             validators: validators.clone(),
             fields: not_modified_fields(&head.headers),
-            until: snapshot.now.plus(request.rules().identity_ttl),
+            until: snapshot.now.plus(request.rules.identity_ttl),
         };
         self.memory.remember(request.sender.variant, remembered);
     }

@@ -33,7 +33,8 @@ pub(crate) mod unstable_tags;
 
 /// The records of the store and the memory of this process. All generations of the configuration share them.
 pub(crate) struct Knowledge {
-    records: Records,
+    /// The records of the store.
+    pub(crate) records: Records,
     memory: Memory,
     issued: IssuedTags,
     unstable_tags: UnstableTags,
@@ -52,11 +53,6 @@ impl Knowledge {
             read_grants: ReadGrants::new(),
             causes: Causes::new(),
         }
-    }
-
-    /// The records of the store.
-    pub(crate) const fn records(&self) -> &Records {
-        &self.records
     }
 
     /// Reads the record of a resource.
@@ -106,12 +102,7 @@ impl Knowledge {
 
     /// Remembers that the upstream lets the sender of a request read the resource.
     pub(crate) fn was_let_read(&self, request: &Request, snapshot: &Snapshot) {
-        self.read_grants.was_let_read(
-            &request.key,
-            request.sender.principal,
-            snapshot.now,
-            request.rules().identity_ttl,
-        );
+        self.read_grants.was_let_read(&request.key, request.sender.principal, snapshot.now, request.rules.identity_ttl);
     }
 
     /// Forgets which principals may read which resources. The upstream is then asked again for each client.

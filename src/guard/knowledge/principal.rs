@@ -8,7 +8,8 @@ use moka::sync::Cache;
 use crate::core::{
     credentials::{signer, signer_of},
     lease::PrincipalName,
-    parts_hash::PartsHasher,
+    parts_hash::{PartsHasher, half},
+    policy::GuardRules,
     record::VariantName,
     resource::{KeyDigest, ResourceKey},
     time::StoreTime,
@@ -30,26 +31,51 @@ pub(crate) struct Principal {
     /// Like `whole`, but for a client that signs each request anew: of a signature only the signer's name counts.
     /// This hash proves nothing, and only labels what the backend has shown.
     signer: [u8; 16],
+    /// Like `signer`, but without cookies that the route does not name: a page's analytics may change those at any time.
+    holder: [u8; 16],
 }
+
+/// The cookies that are part of an identity.
+#[derive(Clone, Copy)]
+enum Cookies<'a> {
+    /// The whole field.
+    All,
+    /// Those with these names.
+    Named(&'a [String]),
+    /// None of them.
+    Without,
+}
+
+/// The hash of an identity without any credentials.
+const ANONYMOUS: [u8; 16] = [0; 16];
 
 impl Principal {
     /// The principal behind a request. The client may have proved that it holds a certificate.
-    pub(crate) fn of(headers: &HeaderMap, identity_headers: &[HeaderName], certificate: Option<&[u8]>) -> Self {
-        let is_anonymous = certificate.is_none() && !headers.keys().any(|name| identity_headers.contains(name));
-        let whole = if is_anonymous { [0; 16] } else { identity(headers, identity_headers, certificate, false) };
-        let signs = signer(headers).is_some() && identity_headers.contains(&header::AUTHORIZATION);
-        let signer = if signs { identity(headers, identity_headers, certificate, true) } else { whole };
-        Self { whole, signer }
+    pub(crate) fn of(headers: &HeaderMap, rules: &GuardRules, certificate: Option<&[u8]>) -> Self {
+        let identity = |signs, cookies| identity(headers, &rules.identity_headers, certificate, signs, cookies);
+        let names = rules.identity_cookies.as_slice();
+        let cookies = if names.is_empty() { Cookies::All } else { Cookies::Named(names) };
+        let whole = identity(false, cookies);
+        let signs = signer(headers).is_some() && rules.identity_headers.contains(&header::AUTHORIZATION);
+        let signer = if signs { identity(true, cookies) } else { whole };
+        let has_others = names.is_empty() && headers.contains_key(header::COOKIE);
+        let holder = if has_others { identity(signs, Cookies::Without) } else { signer };
+        Self { whole, signer, holder }
     }
 
     /// Whether this is the principal of all clients without credentials.
     pub(crate) fn is_anonymous(&self) -> bool {
-        self.whole == [0; 16]
+        self.whole == ANONYMOUS
+    }
+
+    /// The name of a client with all its credentials.
+    pub(crate) fn name(self) -> [u8; 16] {
+        self.whole
     }
 
     /// The name that leases are bound to.
-    pub(crate) fn name(self) -> PrincipalName {
-        self.whole
+    pub(crate) fn holder(self) -> PrincipalName {
+        self.holder
     }
 
     /// The name of the variant that a request of this principal selects, before `Vary` counts.
@@ -76,19 +102,38 @@ fn identity(
     identity_headers: &[HeaderName],
     certificate: Option<&[u8]>,
     by_name: bool,
+    cookies: Cookies<'_>,
 ) -> [u8; 16] {
-    let mut hasher = PartsHasher::default();
+    let (mut hasher, mut is_anonymous) = (PartsHasher::default(), true);
+    let mut add = |name: &[u8], value: &[u8]| {
+        is_anonymous = false;
+        hasher.add(name).add(value);
+    };
     for name in identity_headers {
-        for value in headers.get_all(name) {
-            hasher.add(name.as_str().as_bytes());
-            let signer = (by_name && *name == header::AUTHORIZATION).then(|| signer_of(value.as_bytes())).flatten();
-            hasher.add(signer.unwrap_or(value.as_bytes()));
+        let values = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+        match cookies {
+            Cookies::Without if *name == header::COOKIE => {}
+            Cookies::Named(names) if *name == header::COOKIE => {
+                values.flat_map(|value| named_cookies(value, names)).for_each(|cookie| add(b"cookie", cookie));
+            }
+            _ if by_name && *name == header::AUTHORIZATION => {
+                values.for_each(|value| add(name.as_str().as_bytes(), signer_of(value).unwrap_or(value)));
+            }
+            _ => values.for_each(|value| add(name.as_str().as_bytes(), value)),
         }
     }
     if let Some(certificate) = certificate {
-        hasher.add(CERTIFICATE).add(certificate);
+        add(CERTIFICATE, certificate);
     }
-    hasher.half()
+    if is_anonymous { ANONYMOUS } else { hasher.half() }
+}
+
+/// Returns the cookies with these names in a Cookie field (RFC 6265 section 4.2.1), each with its value.
+fn named_cookies<'a>(field: &'a [u8], names: &[String]) -> impl Iterator<Item = &'a [u8]> {
+    field.split(|&octet| octet == b';').map(<[u8]>::trim_ascii).filter(move |cookie| {
+        let name = cookie.split(|&octet| octet == b'=').next().unwrap_or_default();
+        names.iter().any(|each| each.as_bytes() == name)
+    })
 }
 
 fn variant(principal: [u8; 16], key: &ResourceKey, target: &[u8], headers: &HeaderMap) -> VariantName {
@@ -97,12 +142,6 @@ fn variant(principal: [u8; 16], key: &ResourceKey, target: &[u8], headers: &Head
     // length, and none of the others contains the zero octet between them.
     let parts = [&principal, &key.digest(), target, b"\0", field(header::HOST), b"\0", field(header::ORIGIN)];
     VariantName(half(&blake3::hash(&parts.concat())))
-}
-
-fn half(hash: &blake3::Hash) -> [u8; 16] {
-    let mut half = [0; 16];
-    half.iter_mut().zip(hash.as_bytes()).for_each(|(to, from)| *to = *from);
-    half
 }
 
 /// The resources that the upstream has let each principal read, and the time until which that counts.
@@ -139,24 +178,31 @@ impl ReadGrants {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proxy::testing::guard;
 
-    const IDENTITY: [HeaderName; 2] = [header::AUTHORIZATION, header::COOKIE];
+    fn rules(cookies: &[&str]) -> GuardRules {
+        GuardRules {
+            identity_headers: vec![header::AUTHORIZATION, header::COOKIE],
+            identity_cookies: cookies.iter().map(|&name| name.to_owned()).collect(),
+            ..guard()
+        }
+    }
 
     fn principal(fields: &[(HeaderName, &'static str)]) -> Principal {
         let headers = fields.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
-        Principal::of(&headers, &IDENTITY, None)
+        Principal::of(&headers, &rules(&[]), None)
     }
 
     #[test]
     fn another_certificate_is_another_principal() {
         let of = |certificate: Option<&[u8]>| {
             let headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static("alice"))]);
-            Principal::of(&headers, &IDENTITY, certificate)
+            Principal::of(&headers, &rules(&[]), certificate)
         };
         assert_eq!(of(Some(b"one")), of(Some(b"one")));
         assert_ne!(of(Some(b"one")), of(Some(b"two")));
         assert_ne!(of(Some(b"one")), of(None));
-        assert_ne!(Principal::of(&HeaderMap::new(), &IDENTITY, Some(b"one")), principal(&[]));
+        assert_ne!(Principal::of(&HeaderMap::new(), &rules(&[]), Some(b"one")), principal(&[]));
     }
 
     #[test]
@@ -167,6 +213,25 @@ mod tests {
         assert_ne!(alice, principal(&[(header::AUTHORIZATION, "bob")]));
         assert_ne!(alice, principal(&[(header::COOKIE, "alice")]));
         assert_eq!(alice, principal(&[(header::AUTHORIZATION, "alice"), (header::ACCEPT, "text/plain")]));
+    }
+
+    /// DESIGN, section 8: a page's analytics must not cost an editor the lease.
+    #[test]
+    fn a_lease_is_bound_to_no_cookie_that_is_not_named() {
+        let of = |cookies: &[&str], field: &'static str| {
+            let fields = [(header::AUTHORIZATION, "alice"), (header::COOKIE, field)];
+            let fields = fields.map(|(name, value)| (name, HeaderValue::from_static(value)));
+            Principal::of(&HeaderMap::from_iter(fields), &rules(cookies), None)
+        };
+        assert_eq!(of(&[], "analytics=1").holder(), of(&[], "analytics=2").holder());
+        assert_ne!(of(&[], "analytics=1"), of(&[], "analytics=2"), "what is told from memory goes by the whole field");
+        let named = |field| of(&["session"], field);
+        assert_eq!(named("session=a; analytics=1"), named("analytics=2;session=a"));
+        assert_ne!(named("session=a").holder(), named("session=b").holder());
+        assert_ne!(named("session=a"), named("sessions=a"));
+        assert_ne!(named("session=a").holder(), named("analytics=1").holder());
+        let headers = HeaderMap::from_iter([(header::COOKIE, HeaderValue::from_static("analytics=1"))]);
+        assert!(Principal::of(&headers, &rules(&["session"]), None).is_anonymous());
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl Selection {
     pub(crate) fn of(rules: &GuardRules, sent: &RequestHeader, response: &HeaderMap) -> Self {
         let is_own = |name: &HeaderName| {
             OF_THE_CLIENT.contains(name)
-                || rules.identity_headers.contains(name)
+                || rules.identifies(name)
                 // Bytes to be hashed are requested without a content coding, whatever the client accepts.
                 || rules.etag.needs_body() && *name == header::ACCEPT_ENCODING
         };
@@ -53,16 +53,13 @@ impl Selection {
             return None;
         }
         let mut hasher = PartsHasher::default();
-        let mut update = |part: &[u8]| {
-            hasher.add(part);
-        };
-        update(path);
-        update(query.unwrap_or_default());
+        hasher.add(path);
+        hasher.add(query.unwrap_or_default());
         for (name, values) in &self.fields {
-            update(name.as_str().as_bytes());
-            update(&(values.len() as u64).to_le_bytes());
+            hasher.add(name.as_str().as_bytes());
+            hasher.add(&(values.len() as u64).to_le_bytes());
             for value in values {
-                update(value.as_bytes());
+                hasher.add(value.as_bytes());
             }
         }
         let [a, b, c, d, ..] = hasher.hash();

@@ -4,10 +4,10 @@
 use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Mutex, PoisonError},
 };
 
 use http::StatusCode;
+use parking_lot::Mutex;
 use pingora::http::ResponseHeader;
 
 use super::{Knowledge, responses::selecting_fields};
@@ -57,7 +57,7 @@ impl UnstableTags {
     fn see(&self, variant: u64, touched: Revision, tag: &EntityTag) -> u8 {
         let slot = usize::try_from(variant % SLOTS as u64).ok().and_then(|index| self.seen.get(index));
         let Some(slot) = slot else { return 0 };
-        let mut seen = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = slot.lock();
         let tag = hash_of(tag);
         let changes = match *seen {
             LastTag { variant: of, touched: at, .. } if (of, at) != (variant, touched) => 0,
@@ -70,7 +70,7 @@ impl UnstableTags {
 
     /// Counts a change on a route, and returns the number so far.
     fn count(&self, route: &str) -> u64 {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         let count = counts.entry(route.to_owned()).or_default();
         *count += 1;
         *count
@@ -88,7 +88,7 @@ impl Knowledge {
         tag: Option<&EntityTag>,
     ) {
         let is_seen =
-            head.status == StatusCode::OK && request.is_named_by_head() && request.rules().etag != TagSource::Version;
+            head.status == StatusCode::OK && request.is_named_by_head() && request.rules.etag != TagSource::Version;
         let (Some(snapshot), Some(tag), true) =
             (snapshot.filter(|snapshot| snapshot.has_no_pending_writes()), tag, is_seen)
         else {
@@ -98,15 +98,15 @@ impl Knowledge {
         // A backend may answer HEAD and GET with different tags, each consistently.
         let variant = hash_of(&(request.sender.variant, selecting, &request.method));
         let changes = self.unstable_tags.see(variant, snapshot.touched(), tag);
-        let enough = if request.rules().other_writers { CHANGES_BESIDE_OTHERS } else { 1 };
+        let enough = if request.rules.other_writers { CHANGES_BESIDE_OTHERS } else { 1 };
         // A write may have begun after the record was read and before the backend was asked.
         if changes < enough || !Box::pin(self.is_untouched(request, snapshot)).await {
             return;
         }
         if let Some(metrics) = metrics::get() {
-            metrics.flapped(&request.route().name);
+            metrics.flapped(&request.route.name);
         }
-        let (route, count) = (&request.route().name, self.unstable_tags.count(&request.route().name));
+        let (route, count) = (&request.route.name, self.unstable_tags.count(&request.route.name));
         if count > 1 {
             tracing::debug!(%route, key = %request.key, count, "a tag changed again with no write between two reads");
             return;
@@ -115,7 +115,7 @@ impl Knowledge {
             %route,
             key = %request.key,
             "two reads gave different tags although no write came between, so clients are refused for no reason: {}",
-            remedy(request.rules())
+            remedy(&request.rules)
         );
     }
 }
@@ -124,8 +124,8 @@ fn remedy(rules: &GuardRules) -> &'static str {
     match (&rules.etag, rules.other_writers) {
         (TagSource::Content, _) => {
             "if the body contains the time of its creation, name that member in ignore_json, or take the tag from a \
-             field that changes with the resource (etag = \"json:/pointer\" or \"header:NAME\"); if others write too, \
-             set other_writers = true"
+             field that changes with the resource (etag = \"json:/pointer\" or \"header:NAME\"). If there are other \
+             writers, set other_writers = true"
         }
         (_, false) => {
             "take the tag from a source that changes only with the resource; if others write, set other_writers = true"

@@ -60,9 +60,11 @@ impl ProbedState {
 /// configuration share it.
 pub(crate) struct Leases {
     knowledge: Arc<Knowledge>,
-    probes: Arc<Probes>,
+    /// The probes of the upstream.
+    pub(crate) probes: Arc<Probes>,
     claims: Arc<Claims>,
-    queues: Arc<Queues>,
+    /// The lines of clients that wait for a lease.
+    pub(crate) queues: Arc<Queues>,
     quota: LeaseQuota,
 }
 
@@ -76,16 +78,6 @@ impl Leases {
     /// Returns the rooms under the leases, which writes and reads share.
     pub(crate) fn rooms(&self) -> (Arc<Knowledge>, Arc<Probes>, Arc<Claims>) {
         (Arc::clone(&self.knowledge), Arc::clone(&self.probes), Arc::clone(&self.claims))
-    }
-
-    /// Returns the probes of the upstream.
-    pub(crate) const fn probes(&self) -> &Arc<Probes> {
-        &self.probes
-    }
-
-    /// Returns the lines of clients that wait for a lease.
-    pub(crate) const fn queues(&self) -> &Arc<Queues> {
-        &self.queues
     }
 
     /// Frees the place that the lease of a resource took in its holder's quota. The lease has ended.
@@ -108,7 +100,7 @@ impl Leases {
         let (received, grammar) = (client.head(), request.grammar());
         let incoming = Incoming { method: &request.method, target: received.raw_path(), headers: &received.headers };
         let operation = grammar.lease(incoming, rules, fresh_id)?;
-        let always_labelled = request.rules().quirks.lease_answers_have_validators;
+        let always_labelled = request.rules.quirks.lease_answers_have_validators;
         let acquires = matches!(operation, LeaseOperation::Step { action: Action::Acquire(_), .. });
         let is_presence_needed = (acquires || always_labelled) && rules.absent == AbsentLease::Refuse;
         let needs = Needs { presence: is_presence_needed, tag: acquires || always_labelled };
@@ -151,13 +143,13 @@ impl Leases {
             Probed::Current { representation: Representation::Absent, missing: Some(missing), .. }
                 if needs.presence =>
             {
-                Err(self.probes.upstreams_own(request.rules(), *missing).await?)
+                Err(self.probes.upstreams_own(&request.rules, *missing).await?)
             }
             Probed::Current { representation: Representation::Present(validators), .. } => {
                 Ok(Some(ProbedState { validators, touched: snapshot.touched() }))
             }
             Probed::Answer(exchange) if rules.auth == LeaseAuth::Probe => {
-                Err(self.probes.upstreams_own(request.rules(), *exchange).await?)
+                Err(self.probes.upstreams_own(&request.rules, *exchange).await?)
             }
             Probed::Current { .. } | Probed::Answer(_) => Ok(None),
             Probed::Unreadable(refusal) | Probed::Refused(refusal) => Err(refusal.into()),
@@ -174,7 +166,7 @@ pub(crate) fn fresh_id() -> Result<LeaseId, Refusal> {
 
 /// Returns the principal that leases of this route are bound to, if they are bound.
 pub(crate) fn bound_to(request: &Request, rules: &LeaseRules) -> Option<PrincipalName> {
-    rules.bind.then(|| request.sender.principal.name())
+    rules.bind.then(|| request.sender.principal.holder())
 }
 
 fn answer(response: Response) -> Result<Answer, Answer> {

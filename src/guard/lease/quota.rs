@@ -8,10 +8,9 @@
 //!
 //! *Why are clients without credentials not one principal?* Any of them could use up the leases of all others.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{HashMap, HashSet};
+
+use parking_lot::Mutex;
 
 use crate::{
     core::{client_address::ClientAddress, resource::ResourceKey, time::StoreTime},
@@ -112,7 +111,7 @@ impl LeaseQuota {
         now: StoreTime,
         most: Most,
     ) -> Result<Reservation<'_>, QuotaExceeded> {
-        let mut places = self.lock();
+        let mut places = self.0.lock();
         let limits = [(most.per_principal, QuotaExceeded::Principal), (most.per_address, QuotaExceeded::Address)];
         for (account, (most, no_place)) in holder.accounts().into_iter().zip(limits) {
             if places.others(account, key) < most {
@@ -131,7 +130,7 @@ impl LeaseQuota {
 
     /// Counts the lease of a resource for the client that was granted it.
     pub(crate) fn hold(&self, holder: Holder, key: &ResourceKey, now: StoreTime, end: Option<StoreTime>) {
-        let mut places = self.lock();
+        let mut places = self.0.lock();
         if places.leases.len() >= places.sweep_at.max(SWEEP_MIN) {
             let all = places.leases.keys().cloned().collect();
             places.forget_ended(&all, now);
@@ -149,7 +148,7 @@ impl LeaseQuota {
 
     /// Notes that the lease of a resource ends at another moment, if this process granted it.
     pub(crate) fn change_end(&self, key: &ResourceKey, end: Option<StoreTime>) {
-        let mut places = self.lock();
+        let mut places = self.0.lock();
         if let Some(lease) = places.leases.get_mut(key) {
             lease.1 = end;
             let holder = lease.0;
@@ -159,11 +158,7 @@ impl LeaseQuota {
 
     /// Notes that the lease of a resource has ended.
     pub(crate) fn free(&self, key: &ResourceKey) {
-        self.lock().free(key);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QuotaPlaces> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().free(key);
     }
 }
 
@@ -220,7 +215,7 @@ impl QuotaPlaces {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.lease_quota.lock().change(self.holder, |held| held.reserved -= 1);
+        self.lease_quota.0.lock().change(self.holder, |held| held.reserved -= 1);
     }
 }
 

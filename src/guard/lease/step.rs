@@ -62,7 +62,7 @@ impl Leases {
             Some(end) => {
                 // The client whose turn it is counts as a waiter too: it waits for the lease itself.
                 let turn = self.queues.turn(&request.key, Member::Passing, rules.max_waiters - 1, end);
-                let turn = unless_cancelled(request.gate(), turn);
+                let turn = unless_cancelled(&request.gate, turn);
                 match while_client_waits(client, turn).await?.unwrap_or(Err(NoTurn::TimedOut)) {
                     Ok(turn) => Some(turn),
                     Err(no_turn) => return Err(self.refuse_turn(request, rules, action, no_turn).await.into()),
@@ -71,7 +71,7 @@ impl Leases {
             None => None,
         };
         let target = request.target();
-        let (mut waited, end) = (false, patience.unwrap_or(now + request.rules().claim_max_wait));
+        let (mut waited, end) = (false, patience.unwrap_or(now + request.rules.claim_max_wait));
         // The place in the line of writes. A client that waits for the lease itself gives it up.
         let mut standing: Option<PlaceInFront> = None;
         loop {
@@ -121,7 +121,7 @@ impl Leases {
                         self.note_lease(request, &snapshot, done);
                         span.set("ifmatch.lease.event", done.word());
                         if let Some(metrics) = metrics::get() {
-                            metrics.lease(&request.route().name, done.word());
+                            metrics.lease(&request.route.name, done.word());
                         }
                         return Ok(Stepped { done, snapshot, waited });
                     }
@@ -130,15 +130,15 @@ impl Leases {
                     }
                 }
                 Err(Denied::Held { remaining, .. })
-                    if patience.is_some_and(|end| Instant::now() < end) && !request.gate().has_cancelled_waiters() =>
+                    if patience.is_some_and(|end| Instant::now() < end) && !request.gate.has_cancelled_waiters() =>
                 {
                     drop((pass, standing.take()));
                     waited = true;
                     let left = patience.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()));
-                    let change = self.knowledge.records().changed(&request.key, snapshot.revision);
+                    let change = self.knowledge.records.changed(&request.key, snapshot.revision);
                     // Expiry does not change the record, so the wait has to end with the lease.
                     let change = timeout(remaining.map_or(left, |remaining| remaining.min(left)), change);
-                    let _ = while_client_waits(client, unless_cancelled(request.gate(), change)).await?;
+                    let _ = while_client_waits(client, unless_cancelled(&request.gate, change)).await?;
                 }
                 Err(denied) => {
                     let refusal = request.grammar().lease_denied(denied);
@@ -158,11 +158,11 @@ impl Leases {
         done: Done,
     ) -> Result<Swapped, StoreError> {
         let (Action::Acquire(wanted), Done::Acquired { id, duration, is_new: true }) = (action, done) else {
-            return self.knowledge.records().swap(&request.key, snapshot.revision, record).await;
+            return self.knowledge.records.swap(&request.key, snapshot.revision, record).await;
         };
         let grant = LostGrant { id, is_known: wanted.proposed.is_some() };
         let tried = Tried::Grant(grant, duration);
-        PendingMark::new(self.knowledge.records(), &request.key, tried, snapshot).make(record).await
+        PendingMark::new(&self.knowledge.records, &request.key, tried, snapshot).make(record).await
     }
 
     /// Judges the preconditions of a lease operation, which demand that the resource has not changed.
@@ -170,7 +170,7 @@ impl Leases {
         if request.conditions.is_empty() {
             return Ok(());
         }
-        if request.rules().etag == TagSource::Delegate {
+        if request.rules.etag == TagSource::Delegate {
             // The upstream never sees a lease operation, so it cannot judge the conditions itself.
             return self.probes.judge_by_probe(request, snapshot).await.map(drop);
         }

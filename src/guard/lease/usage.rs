@@ -49,14 +49,14 @@ impl Leases {
             Probed::Answer(exchange) => (Representation::Unknown, Some(exchange), None),
             Probed::Unreadable(_) | Probed::Refused(_) => return denied.into(),
         };
-        let judged = judge(&request.method, &request.conditions, &representation, match_rule(request.rules()));
+        let judged = judge(&request.method, &request.conditions, &representation, match_rule(&request.rules));
         match (judged, own) {
             (Judgement::Failed { field, .. }, _) => {
                 let refusal = failed_read(&request.conditions, field, &representation);
                 self.knowledge.explain_probed(request, snapshot, refusal, status).into()
             }
             (_, Some(exchange)) => {
-                self.probes.upstreams_own(request.rules(), *exchange).await.unwrap_or_else(|answer| answer)
+                self.probes.upstreams_own(&request.rules, *exchange).await.unwrap_or_else(|answer| answer)
             }
             _ => denied.into(),
         }
@@ -69,7 +69,7 @@ impl Leases {
         client: &mut dyn Client,
         request: &Request,
     ) -> Result<Option<Receipt>, Answer> {
-        let Some(rules) = request.rules().lease.as_ref().filter(|_| request.method == Method::GET) else {
+        let Some(rules) = request.rules.lease.as_ref().filter(|_| request.method == Method::GET) else {
             return Ok(None);
         };
         let wanted = request.grammar().lease_on_read(&request.head.headers, rules, fresh_id)?;
@@ -83,7 +83,7 @@ impl Leases {
 
     /// Releases the lease of a read that failed. If the release fails too, the lease expires by itself.
     pub(crate) async fn return_receipt(&self, client: &mut dyn Client, request: &Request, receipt: &Receipt) {
-        let Some(rules) = &request.rules().lease else { return };
+        let Some(rules) = &request.rules.lease else { return };
         let _ = self.take_step(client, request, rules, Action::Release { id: receipt.id }, None).await;
     }
 }
@@ -101,7 +101,7 @@ pub(crate) fn judge_read_by_lease(
     snapshot: Result<&Snapshot, &StoreError>,
 ) -> Result<Option<Revision>, Refusal> {
     let guards_reads = |rules: &LeaseRules| rules.guards.covers(Usage::Read);
-    let may_be_leased = request.route().reads_may_be_leased || request.rules().lease.as_ref().is_some_and(guards_reads);
+    let may_be_leased = request.route.reads_may_be_leased || request.rules.lease.as_ref().is_some_and(guards_reads);
     let snapshot = match snapshot {
         Ok(snapshot) => snapshot,
         Err(error) if may_be_leased || request.sender.lease_id.is_some() => return Err(refusals::of_store(error)),
@@ -128,8 +128,8 @@ impl Receipt {
 
 /// Judges a use by the lease in the snapshot. The lease itself records whether it is bound to a principal.
 fn judge_by_lease(request: &Request, snapshot: &Snapshot, usage: Usage) -> Result<Standing, Refusal> {
-    let principal = Some(request.sender.principal.name());
-    let standing = judge_use(snapshot, request.rules().lease.as_ref(), usage, request.sender.lease_id, principal);
+    let principal = Some(request.sender.principal.holder());
+    let standing = judge_use(snapshot, request.rules.lease.as_ref(), usage, request.sender.lease_id, principal);
     standing.map_err(|denied| {
         let reason = match &denied {
             UseDenied::IdMissing | UseDenied::IdMismatch => Some(Reason::LeaseHeld),
@@ -147,7 +147,7 @@ fn judge_by_lease(request: &Request, snapshot: &Snapshot, usage: Usage) -> Resul
 /// Whether the conditions of a request are judged before the lease. In Azure all are, except `If-None-Match: *`.
 pub(crate) fn conditions_go_first(request: &Request) -> bool {
     let conditions = &request.conditions;
-    request.rules().quirks.conditions_before_lease
+    request.rules.quirks.conditions_before_lease
         && !conditions.is_empty()
         && conditions.if_none_match != Some(TagCondition::Any)
 }
@@ -157,7 +157,7 @@ pub(crate) fn conditions_go_first(request: &Request) -> bool {
 /// has no lease.
 pub(crate) fn is_upstream_asked_first(request: &Request) -> bool {
     let is_removed = request.method == Method::DELETE;
-    let names_lease = request.rules().quirks.conditions_before_lease && request.sender.lease_id.is_some();
+    let names_lease = request.rules.quirks.conditions_before_lease && request.sender.lease_id.is_some();
     names_lease && (request.is_get_or_head() || is_removed) || request.is_get_or_head() && conditions_go_first(request)
 }
 
@@ -172,9 +172,9 @@ pub(crate) fn send_fence(head: &mut RequestHeader, standing: Standing, fence: Re
 /// Whether an appending write has nothing to judge, and so runs beside other writes.
 pub(crate) fn is_free_to_append(request: &Request) -> bool {
     let is_required =
-        request.rules().require != Require::Never && request.rules().require_methods.contains(&request.method);
+        request.rules.require != Require::Never && request.rules.require_methods.contains(&request.method);
     request.conditions.is_empty()
         && !is_required
         && request.sender.lease_id.is_none()
-        && !request.rules().lease.as_ref().is_some_and(|rules: &LeaseRules| rules.required)
+        && !request.rules.lease.as_ref().is_some_and(|rules: &LeaseRules| rules.required)
 }

@@ -41,7 +41,7 @@ impl Probes {
 
     /// Like [`Probes::judge`], but always asks the upstream.
     pub(crate) async fn judge_by_probe(&self, request: &Request, snapshot: &Snapshot) -> Result<Judged, Answer> {
-        let end = Instant::now() + request.rules().probe_timeout;
+        let end = Instant::now() + request.rules.probe_timeout;
         let probed = self.probe_until(request, snapshot, (Aim::Verdict, None), end).await;
         let open = OpenQuestion::after(request, &probed);
         if let Probed::Current { representation, .. } = &probed
@@ -57,23 +57,23 @@ impl Probes {
         }
         let (current, rule, missing, status) = match probed {
             Probed::Current { representation, rule, missing, status } => (representation, rule, missing, Some(status)),
-            Probed::Answer(exchange) => return Err(self.upstreams_own(request.rules(), *exchange).await?),
+            Probed::Answer(exchange) => return Err(self.upstreams_own(&request.rules, *exchange).await?),
             // The target cannot be read, and the write names a tag of a representation that was read and has changed
             // since.
             Probed::Unreadable(_) if open.is_some() && self.knowledge.was_issued(request) => {
-                (Representation::Present(Validators::default()), match_rule(request.rules()), None, None)
+                (Representation::Present(Validators::default()), match_rule(&request.rules), None, None)
             }
             Probed::Unreadable(refusal) | Probed::Refused(refusal) => {
                 return Err(self.knowledge.explain(request, snapshot, refusal).into());
             }
         };
-        match (judge_write(request.rules(), &request.method, &request.conditions, &current, rule), missing) {
+        match (judge_write(&request.rules, &request.method, &request.conditions, &current, rule), missing) {
             (Verdict::Pass, _) => Ok(Judged::by_probe(current, rule)),
             (Verdict::Refused(refusal), _) => {
                 Err(self.knowledge.explain_probed(request, snapshot, refusal, status).into())
             }
-            (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(request.rules(), *exchange).await?),
-            (Verdict::AskUpstream, _) if request.rules().quirks.unknown_date_fails => Err(refusals::no_date().into()),
+            (Verdict::Missing, Some(exchange)) => Err(self.upstreams_own(&request.rules, *exchange).await?),
+            (Verdict::AskUpstream, _) if request.rules.quirks.unknown_date_fails => Err(refusals::no_date().into()),
             // A probe leaves nothing unknown, and if there is no representation it brings the upstream's answer.
             (Verdict::Missing | Verdict::AskUpstream, _) => Err(refusals::unknown_state().into()),
         }
@@ -85,7 +85,7 @@ impl Judged {
     /// that tag was the current one.
     fn by_memory(request: &Request, tag: Option<EntityTag>) -> Self {
         let named = match &request.conditions.if_match {
-            Some(TagCondition::Tags(tags)) if request.rules().etag == TagSource::Delegate && tags.len() == 1 => {
+            Some(TagCondition::Tags(tags)) if request.rules.etag == TagSource::Delegate && tags.len() == 1 => {
                 tags.first()
             }
             _ => None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
@@ -50,7 +50,8 @@ pub(crate) struct Asked {
 pub(crate) struct Probes {
     knowledge: Arc<Knowledge>,
     exchanger: Arc<dyn Transport>,
-    origins: Arc<Origins>,
+    /// The grants of the upstreams to pages of other origins.
+    pub(crate) origins: Arc<Origins>,
     budget: Arc<BodyBudget>,
     /// The proxy's own credentials.
     signer: ArcSwapOption<Signer>,
@@ -105,14 +106,9 @@ impl Probes {
         Self { knowledge, exchanger, origins: Arc::new(Origins::new()), budget, signer: ArcSwapOption::empty() }
     }
 
-    /// The grants of the upstreams to pages of other origins.
-    pub(crate) const fn origins(&self) -> &Arc<Origins> {
-        &self.origins
-    }
-
     /// Probes the resource of a write, whose record was read as `snapshot`.
     pub(crate) async fn probe(&self, request: &Request, snapshot: &Snapshot, aim: Aim) -> Probed {
-        self.probe_until(request, snapshot, (aim, None), Instant::now() + request.rules().probe_timeout).await
+        self.probe_until(request, snapshot, (aim, None), Instant::now() + request.rules.probe_timeout).await
     }
 
     /// Like [`Probes::probe`], but until `end`, and for another variant of the resource if `asked` has a selection.
@@ -127,7 +123,7 @@ impl Probes {
         let probed = self.probe_upstream(request, snapshot, asked, end).await;
         step.set("ifmatch.probe.found", probed.word());
         if let Some(metrics) = metrics::get() {
-            metrics.probed(&request.route().name, probed.word());
+            metrics.probed(&request.route.name, probed.word());
         }
         probed
     }
@@ -139,7 +135,7 @@ impl Probes {
         (aim, selection): (Aim, Option<&Selection>),
         end: Instant,
     ) -> Probed {
-        let needs_body = request.rules().etag.needs_body();
+        let needs_body = request.rules.etag.needs_body();
         let method = if needs_body { Method::GET } else { Method::HEAD };
         let mut asked = timeout_at(end, self.ask(request, method, needs_body, selection)).await;
         if let Ok(Ok(asked_for)) = &asked
@@ -179,7 +175,7 @@ impl Probes {
             Failure::NotSent { .. } | Failure::Abandoned { .. } => unreadable("it gave no answer"),
         })?;
         request.affinity.asked(exchange.server());
-        let selection = Selection::of(request.rules(), &sent, &exchange.head().headers);
+        let selection = Selection::of(&request.rules, &sent, &exchange.head().headers);
         Ok(Asked { exchange, selection })
     }
 
@@ -192,12 +188,12 @@ impl Probes {
     ) -> Probed {
         let head = exchange.head();
         let status = head.status;
-        self.origins.learn(request.route(), &request.head.headers, head);
+        self.origins.learn(&request.route, &request.head.headers, head);
         match status.as_u16() {
             200 | 203 | 204 => {}
             404 | 410 => {
                 let missing = Some(Box::new(exchange));
-                let rule = match_rule(request.rules());
+                let rule = match_rule(&request.rules);
                 return Probed::Current { representation: Representation::Absent, rule, missing, status };
             }
             401 | 403 | 407 | 429 => return Probed::Answer(Box::new(exchange)),
@@ -206,15 +202,15 @@ impl Probes {
             _ => return Probed::Refused(answered(status)),
         }
         // A probe without the client's credentials shows only what the proxy may read.
-        if request.rules().probe_auth == ProbeAuth::Client {
+        if request.rules.probe_auth == ProbeAuth::Client {
             self.knowledge.was_let_read(request, snapshot);
         }
         let modified = Modified::from_headers(&head.headers);
         let version = || self.knowledge.version_tag(request, snapshot, &[]);
-        let spelling = self.knowledge.spelling(request.rules(), Some(snapshot));
+        let spelling = self.knowledge.spelling(&request.rules, Some(snapshot));
         let issued = |tag: EntityTag| spelling.issued(&tag);
-        let mut rule = match_rule(request.rules());
-        let tag = match &request.rules().etag {
+        let mut rule = match_rule(&request.rules);
+        let tag = match &request.rules.etag {
             TagSource::Upstream | TagSource::Delegate | TagSource::Header(_) => {
                 stated_tag(request, &head.headers).and_then(issued)
             }
@@ -223,10 +219,10 @@ impl Probes {
             // The head alone shows whether there is a representation.
             TagSource::Content | TagSource::Json(_) if !names_tags(&request.conditions) && aim == Aim::Verdict => None,
             TagSource::Content | TagSource::Json(_) => {
-                match self.tag_of_probed(request.rules(), &mut exchange, selection.number(request), end).await {
+                match self.tag_of_probed(&request.rules, &mut exchange, selection.number(request), end).await {
                     Ok(Some(tag)) => tag.and_then(issued),
                     // Readers of a body of this size got a version tag.
-                    Ok(None) if !request.rules().other_writers => {
+                    Ok(None) if !request.rules.other_writers => {
                         rule = MatchRule::Version;
                         version()
                     }
@@ -300,6 +296,6 @@ pub(crate) fn is_selected_by_name(rules: &GuardRules, response: &HeaderMap) -> b
         name.is_empty()
             || name.eq_ignore_ascii_case(b"origin")
             || (rules.etag.needs_body() && name.eq_ignore_ascii_case(b"accept-encoding"))
-            || rules.identity_headers.iter().any(|known| name.eq_ignore_ascii_case(known.as_str().as_bytes()))
+            || HeaderName::from_bytes(name).is_ok_and(|name| rules.identifies(&name))
     })
 }

@@ -10,7 +10,7 @@ use pingora::http::ResponseHeader;
 
 use super::Reads;
 use crate::{
-    body::MemoryUse,
+    body::{MemoryUse, content_length},
     core::{
         policy::TagSource,
         range::{WantedRange, wanted},
@@ -42,7 +42,7 @@ impl Reads {
             Some(_) => relayed,
             None => self.read_all(request, relayed).await?,
         };
-        let length = content_length(&head).unwrap_or(begun.len() as u64);
+        let length = content_length(&head.headers).unwrap_or(begun.len() as u64);
         let part = match wanted(fields, length) {
             WantedRange::Whole => return Ok(Relayed { head, begun, rest }),
             WantedRange::Nothing => {
@@ -59,7 +59,7 @@ impl Reads {
             return Ok(Relayed { head, begun, rest });
         }
         let Relayed { head, begun, rest } = self.read_all(request, Relayed { head, begun, rest }).await?;
-        if request.rules().etag == TagSource::Version && !self.is_settled(request, &head).await {
+        if request.rules.etag == TagSource::Version && !self.is_settled(request, &head).await {
             return Err(busy().into());
         }
         Ok(Relayed { head, begun: begun.part(part), rest })
@@ -70,13 +70,8 @@ impl Reads {
         let Relayed { head, begun, rest } = relayed;
         let Some(mut exchange) = rest else { return Ok(Relayed { head, begun, rest: None }) };
         let wait = request.upstream().timeout;
-        let read = read_whole(
-            &mut exchange,
-            request.rules().max_hash_size_bytes,
-            wait,
-            self.bodies.budget_for(MemoryUse::Response),
-        )
-        .await;
+        let budget = self.bodies.budget_for(MemoryUse::Response);
+        let read = read_whole(&mut exchange, request.rules.max_hash_size_bytes, wait, budget).await;
         match read.map_err(refusals::of_read)? {
             // Bytes that were read before belong to a body that an earlier read gave up as too large.
             BufferedBody::Complete(whole) if begun.is_empty() => {
@@ -84,7 +79,7 @@ impl Reads {
                 Ok(Relayed { head, begun: whole, rest: None })
             }
             // The proxy did not request the part because of a write, and soon will.
-            _ if request.rules().etag == TagSource::Version && serves_parts(&head) => Err(busy().into()),
+            _ if request.rules.etag == TagSource::Version && serves_parts(&head) => Err(busy().into()),
             BufferedBody::Complete(_) | BufferedBody::TooLarge(_) | BufferedBody::TooSlow(_) => {
                 let detail = "The server behind this proxy serves no parts, and the blob is too large to cut one from \
                               (max_hash_size).";
@@ -112,12 +107,7 @@ fn serves_parts(head: &ResponseHeader) -> bool {
 }
 
 fn length_of(relayed: &Relayed) -> Option<u64> {
-    if relayed.rest.is_none() { Some(relayed.begun.len() as u64) } else { content_length(&relayed.head) }
-}
-
-/// The length that a response states of its body.
-pub(crate) fn content_length(head: &ResponseHeader) -> Option<u64> {
-    head.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    if relayed.rest.is_none() { Some(relayed.begun.len() as u64) } else { content_length(&relayed.head.headers) }
 }
 
 /// Labels a head as that of a part of `length` bytes (RFC 9110 section 15.3.7).

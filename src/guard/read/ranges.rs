@@ -22,9 +22,10 @@ use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::{
     Reads,
-    cut::{content_length, label_part, label_unsatisfiable},
+    cut::{label_part, label_unsatisfiable},
 };
 use crate::{
+    body::content_length,
     core::{
         policy::{GuardRules, TagSource},
         precondition::{RangeCondition, range_applies},
@@ -74,15 +75,15 @@ impl Reads {
         whole: &RequestHeader,
         response: &ResponseHeader,
     ) -> Option<Box<RequestHeader>> {
-        let length = content_length(response)?;
-        let is_too_large = names_bytes(request.rules()) && length > request.rules().max_hash_size_bytes as u64;
+        let length = content_length(&response.headers)?;
+        let is_too_large = names_bytes(&request.rules) && length > request.rules.max_hash_size_bytes as u64;
         let fields = &request.head.headers;
         if !is_too_large
             || request.method != Method::GET
             || response.status != StatusCode::OK
             || wanted(fields, length) == WantedRange::Whole
             // The version tag is that of a state that is about to change.
-            || !request.rules().other_writers && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
+            || !request.rules.other_writers && snapshot.is_some_and(|snapshot| !snapshot.has_no_pending_writes())
         {
             return None;
         }
@@ -110,21 +111,21 @@ impl Reads {
         snapshot: Option<&Snapshot>,
         response: &ResponseHeader,
     ) -> bool {
-        match (&request.rules().etag, response.status) {
+        match (&request.rules.etag, response.status) {
             (TagSource::Upstream | TagSource::Delegate, StatusCode::PARTIAL_CONTENT)
-                if request.rules().has_coarse_tags() =>
+                if request.rules.has_coarse_tags() =>
             {
                 self.was_touched(request, snapshot).await
             }
             (TagSource::Upstream | TagSource::Delegate, _) => false,
             (TagSource::Header(field), StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE) => {
                 let modified = Modified::from_headers(&response.headers);
-                let spelling = self.knowledge.spelling(request.rules(), snapshot);
+                let spelling = self.knowledge.spelling(&request.rules, snapshot);
                 let tag = tag_from_field(&response.headers, field).and_then(|tag| spelling.issued(&tag));
                 !range_applies(&request.conditions, &Representation::Present(Validators { tag, modified }))
-                    || request.rules().has_coarse_tags() && self.was_touched(request, snapshot).await
+                    || request.rules.has_coarse_tags() && self.was_touched(request, snapshot).await
             }
-            (_, StatusCode::PARTIAL_CONTENT) if !request.rules().other_writers => {
+            (_, StatusCode::PARTIAL_CONTENT) if !request.rules.other_writers => {
                 self.was_touched(request, snapshot).await
             }
             _ => false,
@@ -150,7 +151,7 @@ pub(crate) async fn whole_or_part(
     current: &Representation,
 ) -> Result<Answer, Answer> {
     let BufferedBody::Complete(mut body) = whole else { return Answer::read_so_far(head, whole, exchange).await };
-    if !names_bytes(request.rules()) || !request.is_named_by_head() || head.status != StatusCode::OK {
+    if !names_bytes(&request.rules) || !request.is_named_by_head() || head.status != StatusCode::OK {
         return Answer::read_so_far(head, BufferedBody::Complete(body), exchange).await;
     }
     head.insert_header(header::ACCEPT_RANGES, "bytes")?;

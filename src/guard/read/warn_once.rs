@@ -1,9 +1,8 @@
 //! Warnings that a route's configuration does not suit its responses. Each is logged once per route, with a remedy.
 
-use std::{
-    collections::HashSet,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashSet;
+
+use parking_lot::Mutex;
 
 use crate::{
     config::Route,
@@ -45,7 +44,8 @@ impl WarnOnce {
                  source that does not need the body"
             }
             Notice::TooSlow => {
-                "did not arrive within hash_wait: raise it, or set etag to a source that does not need the body"
+                "did not arrive within hash_wait: raise it, let the backend send Content-Length, or set etag to a source \
+                 that does not need the body"
             }
             Notice::Stream => {
                 "is a stream (text/event-stream, or with trailers): if these responses need a tag, set etag to a \
@@ -60,6 +60,6 @@ impl WarnOnce {
 
     fn is_new(&self, route: &str, notice: Notice) -> bool {
         // A panic under the lock leaves the set intact.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((route.to_owned(), notice))
+        self.0.lock().insert((route.to_owned(), notice))
     }
 }

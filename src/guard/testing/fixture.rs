@@ -16,38 +16,56 @@ use tokio::{
     sync::Mutex,
 };
 
-use super::{Asked, Fault, FaultyStore, When};
+use super::{Asked, Fault, FaultyStore, When, transport::NotingTransport};
 use crate::{
-    config::Route,
+    config::Config,
     core::{
         client_address::ClientAddress,
         policy::{Dialect, GuardRules, TagSource},
         resource::ResourceKey,
     },
     downstream::relay,
+    drain::{Gate, new_gates},
     guard::Guard,
     proxy::testing::{config, guard, route},
     routing::GuardedRequest,
     store::Store as _,
     telemetry::access::AccessEntry,
+    upstream::Upstreams,
 };
 
 /// The path of the lease operations on `/doc`.
 const LEASE: &str = "/.leases/doc";
 
+/// Returns the whole answer to a read with this head, which is in lower case.
+type AnswerRead = fn(&str) -> String;
+
 /// A backend with one resource, which holds `one`.
 struct Backend {
     content: Mutex<Vec<u8>>,
     writes: AtomicUsize,
+    /// The heads of all reads, in lower case.
+    reads: Mutex<Vec<String>>,
+    /// The answer to reads, if it is not the content.
+    answer_read: Mutex<Option<AnswerRead>>,
 }
 
 impl Backend {
     async fn serve(self: Arc<Self>, mut stream: TcpStream) {
-        while let Some((method, body)) = read_request(&mut stream).await {
+        while let Some((head, body)) = read_request(&mut stream).await {
             let mut content = self.content.lock().await;
-            let answer = if method == "GET" || method == "HEAD" {
-                let sent = if method == "GET" { content.clone() } else { Vec::new() };
-                [format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", content.len()).as_bytes(), &sent].concat()
+            let is_get = head.starts_with("get ");
+            let answer = if is_get || head.starts_with("head ") {
+                let answer = self.answer_read.lock().await.map_or_else(
+                    || {
+                        let content = String::from_utf8_lossy(&content);
+                        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{content}", content.len())
+                    },
+                    |answer_read| answer_read(&head),
+                );
+                self.reads.lock().await.push(head);
+                let length = if is_get { answer.len() } else { answer.find("\r\n\r\n").expect("a head") + 4 };
+                answer.into_bytes()[..length].to_vec()
             } else {
                 self.writes.fetch_add(1, Ordering::Relaxed);
                 *content = body;
@@ -59,7 +77,7 @@ impl Backend {
     }
 }
 
-/// Returns the method and the body of the next request, or `None` at the end of the connection.
+/// Returns the head of the next request in lower case, and its body. Returns `None` at the end of the connection.
 async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -69,14 +87,15 @@ async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body).await.ok()?;
-    Some((head.split(' ').next()?.to_ascii_uppercase(), body))
+    Some((head, body))
 }
 
 /// A guard in front of a backend, on a store that fails on demand.
 pub(crate) struct Fixture {
     pub(crate) store: Arc<FaultyStore>,
     guards: Guard,
-    route: Arc<Route>,
+    transport: Arc<NotingTransport>,
+    config: Config,
     backend: Arc<Backend>,
 }
 
@@ -112,7 +131,12 @@ impl Fixture {
     /// Creates the guard of a process that has just started, and holds writes back for the time `hold`.
     pub(crate) async fn held_back(guard: GuardRules, hold: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let backend = Arc::new(Backend { content: Mutex::new(b"one".to_vec()), writes: AtomicUsize::new(0) });
+        let backend = Arc::new(Backend {
+            content: Mutex::new(b"one".to_vec()),
+            writes: AtomicUsize::new(0),
+            reads: Mutex::default(),
+            answer_read: Mutex::default(),
+        });
         let route = route("/doc", Some(guard), &[listener.local_addr().unwrap()]);
         let mut config = config(vec![route]);
         config.store.timeout = Duration::from_millis(20);
@@ -124,12 +148,45 @@ impl Fixture {
         });
         let store = Arc::new(FaultyStore::new());
         let held_until = store.now().await.unwrap().plus(hold);
-        let guards = Guard::new(&config, Arc::default(), Arc::<FaultyStore>::clone(&store), 1, held_until);
-        Self { store, guards, route: Arc::clone(&config.routes[0]), backend }
+        let upstreams = Arc::<Upstreams>::default();
+        let transport = Arc::new(NotingTransport::to(Arc::clone(&upstreams)));
+        let way = (upstreams, Arc::<NotingTransport>::clone(&transport) as _);
+        let guards = Guard::over(way, &config, Arc::<FaultyStore>::clone(&store), 1, held_until);
+        Self { store, guards, transport, config, backend }
+    }
+
+    /// Turns to the next generation, of the same configuration.
+    pub(crate) fn reload(&mut self) {
+        self.guards = self.guards.renewed(&self.config, new_gates(self.config.routes.len()));
+    }
+
+    /// The gate of the route.
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.guards.gates()[0]
+    }
+
+    /// Returns for each read the only server that it may go to, if there is such a one.
+    pub(crate) fn read_from(&self) -> Vec<Option<usize>> {
+        self.transport.read_from()
+    }
+
+    /// Answers reads in this way from now on.
+    pub(crate) async fn answer_reads(&self, answer_read: AnswerRead) {
+        *self.backend.answer_read.lock().await = Some(answer_read);
+    }
+
+    /// Returns the heads of all reads that the backend has received, in lower case.
+    pub(crate) async fn reads(&self) -> Vec<String> {
+        self.backend.reads.lock().await.clone()
+    }
+
+    /// Like [`send`](Self::send), but for the resource with this key.
+    pub(crate) async fn send_to(&self, resource: &str, method: Method, fields: &str, body: &str) -> Response {
+        self.exchange(resource, "/doc", method, fields, body).await
     }
 
     pub(crate) async fn send(&self, method: Method, fields: &str, body: &str) -> Response {
-        self.exchange("doc", "/doc", method, fields, body).await
+        self.send_to("doc", method, fields, body).await
     }
 
     /// Sends an operation on the lease of a resource, in the native dialect.
@@ -167,7 +224,7 @@ impl Fixture {
         client.write_all(head.as_bytes()).await.unwrap();
         let mut session = Session::new_h1(Box::new(server));
         assert!(session.read_request().await.unwrap());
-        let (route, key) = (Arc::clone(&self.route), ResourceKey::from_text(resource));
+        let (route, key) = (Arc::clone(&self.config.routes[0]), ResourceKey::from_text(resource));
         let dialect = route.guard.as_ref().map_or_else(Dialect::default, |guard| guard.dialect);
         let request = GuardedRequest {
             route,

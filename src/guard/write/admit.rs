@@ -89,7 +89,7 @@ impl Writes {
             let marked = self.claims.mark(request, (&snapshot, since), MarkKind::Claim, right).await;
             match marked.map_err(|error| refusals::of_store(&error))? {
                 Marked::Done(claim) => {
-                    let spelling = self.knowledge.spelling(request.rules(), Some(&snapshot));
+                    let spelling = self.knowledge.spelling(&request.rules, Some(&snapshot));
                     return Ok(Admitted { claim, judged, spelling, standing: right, fence: snapshot.fence() });
                 }
                 Marked::Conflict(current) if Instant::now() < end => {
@@ -109,7 +109,7 @@ impl Writes {
         let Some(Early { mut snapshot, mut since }) = early else { return Ok(None) };
         if snapshot.record.has_moments() || since.elapsed() > EARLY_AGE_MAX {
             since = Instant::now();
-            snapshot.now = self.knowledge.records().now().await.map_err(|error| refusals::of_store(&error))?;
+            snapshot.now = self.knowledge.records.now().await.map_err(|error| refusals::of_store(&error))?;
         }
         Ok((snapshot.availability() == Availability::Free).then_some(Early { snapshot, since }))
     }

@@ -6,13 +6,14 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use moka::{Expiry, policy::EvictionPolicy, sync::Cache};
+use parking_lot::Mutex;
 use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::Writes;
@@ -91,14 +92,14 @@ struct Named {
 
 /// Returns the name of a write that came with a key, on a route that heeds keys.
 pub(crate) fn name_of(received: &RequestHeader, request: &Request) -> Result<Option<KeyName>, Refusal> {
-    if request.rules().idempotency == Idempotency::Off {
+    if request.rules.idempotency == Idempotency::Off {
         return Ok(None);
     }
-    let key = key_of(&received.headers, request.rules().quirks.idempotency_fields)
+    let key = key_of(&received.headers, request.rules.quirks.idempotency_fields)
         .map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string()))?;
     match key {
         Some(key) => Ok(Some(hashed(request, &key))),
-        None if request.rules().idempotency == Idempotency::Required => Err(missing()),
+        None if request.rules.idempotency == Idempotency::Required => Err(missing()),
         None => Ok(None),
     }
 }
@@ -106,7 +107,7 @@ pub(crate) fn name_of(received: &RequestHeader, request: &Request) -> Result<Opt
 impl Writes {
     /// Whether a write may be a retry. If so, no precondition is judged until this is certain.
     pub(crate) fn may_be_retry(&self, name: Option<&KeyName>) -> bool {
-        name.is_some_and(|name| self.replays.first(name, &self.replays.in_flight()).is_some())
+        name.is_some_and(|name| self.replays.first(name, &self.replays.in_flight.lock()).is_some())
     }
 
     /// Begins a write whose body has arrived. A retry gets its answer instead, or is refused.
@@ -119,7 +120,7 @@ impl Writes {
     ) -> Result<KeyedWrite, Answer> {
         let Some(name) = name else { return Ok(KeyedWrite(None)) };
         let fingerprint = Fingerprint::of(received.raw_path(), &received.headers, &body.digest());
-        let mut in_flight = self.replays.in_flight();
+        let mut in_flight = self.replays.in_flight.lock();
         if let Some(first) = self.replays.first(&name, &in_flight) {
             drop(in_flight);
             return Err(replay(recognise(first, fingerprint)?)?);
@@ -131,7 +132,7 @@ impl Writes {
             fingerprint,
             answered: None,
             has_ended: false,
-            replay_for: request.rules().idempotency_ttl,
+            replay_for: request.rules.idempotency_ttl,
             late_write_window: request.upstream().late_write_window,
         })))
     }
@@ -147,10 +148,6 @@ impl Replays {
         let ended = Cache::builder().max_capacity(MEMORY_BYTES_MAX).weigher(weight);
         let ended = ended.eviction_policy(EvictionPolicy::lru()).expire_after(AtItsEnd).build();
         Self { in_flight: Mutex::default(), ended }
-    }
-
-    fn in_flight(&self) -> MutexGuard<'_, HashMap<KeyName, Fingerprint>> {
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the first write of this name, and its progress.
@@ -204,7 +201,7 @@ impl Named {
             // All of its answer was lost, except for its status.
             (End::Success(status), None) => Some((Some(Success::of(status, &HeaderMap::new(), None)), self.replay_for)),
         };
-        let mut in_flight = self.replays.in_flight();
+        let mut in_flight = self.replays.in_flight.lock();
         if let Some((success, ttl)) = ended {
             let ended = EndedWrite { fingerprint: self.fingerprint, success, until: Instant::now() + ttl };
             self.replays.ended.insert(self.name, Arc::new(ended));

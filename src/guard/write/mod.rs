@@ -58,7 +58,8 @@ pub(crate) struct Writes {
     exchanger: Arc<dyn Transport>,
     replays: Arc<Replays>,
     related: Related,
-    bodies: Bodies,
+    /// The budgets of bodies.
+    pub(crate) bodies: Bodies,
 }
 
 impl Writes {
@@ -67,11 +68,6 @@ impl Writes {
         let (knowledge, probes, claims) = leases.rooms();
         let (replays, related) = (Arc::new(Replays::new()), Related::new(config));
         Self { knowledge, probes, claims, leases, exchanger, replays, related, bodies }
-    }
-
-    /// The budgets of bodies.
-    pub(crate) const fn bodies(&self) -> &Bodies {
-        &self.bodies
     }
 
     /// Returns the writes of another configuration. Both recognise retries of each other's writes.
@@ -116,7 +112,7 @@ impl Writes {
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Answer> {
         let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        let end = Instant::now() + request.rules().claim_max_wait;
+        let end = Instant::now() + request.rules.claim_max_wait;
         let step = Step::begin("claim");
         let touched = self.touched(request);
         let mut standing = self.claims.stand_to_claim(request, &touched, end).await?;
@@ -187,21 +183,15 @@ impl Writes {
         attempt.answered(status);
         let outcome = Outcome::of_status(status);
         let upstream = request.upstream();
-        let Ok(whole) = read_whole(
-            &mut exchange,
-            request.rules().max_hash_size_bytes,
-            upstream.timeout,
-            self.bodies.budget_for(MemoryUse::Response),
-        )
-        .await
-        else {
+        let (max_bytes, budget) = (request.rules.max_hash_size_bytes, self.bodies.budget_for(MemoryUse::Response));
+        let Ok(whole) = read_whole(&mut exchange, max_bytes, upstream.timeout, budget).await else {
             claim.settle(outcome, None).await;
             return Err(refusals::of_lost_response(status.as_u16(), outcome, upstream.late_write_window).into());
         };
         let may_learn = outcome == Outcome::Applied && matches!(whole, BufferedBody::Complete(_));
         let learned = if may_learn { self.new_state(request, exchange.head(), body).await } else { None };
         let kept = learned.as_ref().and_then(|learned| learned.to_keep(request));
-        let shown = request.rules().has_coarse_tags().then(|| Shown {
+        let shown = request.rules.has_coarse_tags().then(|| Shown {
             target: ShortName::of_target(request.head.raw_path()),
             before: admitted.judged.before,
             after: learned.as_ref().and_then(NewState::tag),
@@ -210,7 +200,7 @@ impl Writes {
         if let (Outcome::Applied, Some(settled)) = (outcome, &settled) {
             self.knowledge.was_changed(request, &settled.snapshot);
         }
-        let may_end_lease = request.rules().lease.is_some() || admitted.standing == Standing::Holder;
+        let may_end_lease = request.rules.lease.is_some() || admitted.standing == Standing::Holder;
         let has_lease = settled.as_ref().is_none_or(|settled| settled.snapshot.lease().is_some());
         if may_end_lease && !has_lease {
             self.leases.free_place(&request.key);
@@ -222,15 +212,15 @@ impl Writes {
                 self.tag_after_write(request, learned, settled.as_ref())
             }
             Outcome::Applied if request.method == Method::DELETE => None,
-            _ if request.rules().etag.is_upstreams_own() => {
+            _ if request.rules.etag.is_upstreams_own() => {
                 let spelling =
-                    self.knowledge.spelling(request.rules(), settled.as_ref().map(|settled| &settled.snapshot));
+                    self.knowledge.spelling(&request.rules, settled.as_ref().map(|settled| &settled.snapshot));
                 Validators::from_headers(&answer.headers).0.tag.and_then(|tag| spelling.issued(&tag))
             }
             _ => None,
         };
         set_tag(&mut answer, tag.as_ref())?;
-        if let (true, Some(modified)) = (request.rules().quirks.date_after_write, modified) {
+        if let (true, Some(modified)) = (request.rules.quirks.date_after_write, modified) {
             answer.insert_header(header::LAST_MODIFIED, modified.date.to_string())?;
         }
         Answer::read_so_far(answer, whole, exchange).await

@@ -56,7 +56,7 @@ impl NewState {
     pub(crate) fn to_keep(&self, request: &Request) -> Option<Known> {
         let known = || Known { variant: request.sender.variant, representation: self.representation.clone() };
         let is_present = self.representation != Representation::Absent;
-        (self.may_keep && is_present && !request.rules().other_writers).then(known)
+        (self.may_keep && is_present && !request.rules.other_writers).then(known)
     }
 }
 
@@ -87,7 +87,7 @@ impl Writes {
                 });
             }
         }
-        if request.rules().on_write == OnWrite::Omit || request.method == Method::DELETE {
+        if request.rules.on_write == OnWrite::Omit || request.method == Method::DELETE {
             return None;
         }
         self.read_again(request, body).await
@@ -97,15 +97,15 @@ impl Writes {
     /// the bytes that a PUT sent.
     async fn read_again(&self, request: &Request, body: &Body) -> Option<NewState> {
         let must_be_verbatim =
-            request.method == Method::PUT && request.rules().tag_after_write == TagAfterWrite::Verbatim;
-        let needs_body = must_be_verbatim || request.rules().etag.needs_body();
-        let end = Instant::now() + request.rules().probe_timeout;
+            request.method == Method::PUT && request.rules.tag_after_write == TagAfterWrite::Verbatim;
+        let needs_body = must_be_verbatim || request.rules.etag.needs_body();
+        let end = Instant::now() + request.rules.probe_timeout;
         let method = if needs_body { Method::GET } else { Method::HEAD };
         let asked = timeout_at(end, self.probes.ask(request, method, needs_body, None)).await.ok()?.ok()?;
         let (mut exchange, selection) = (asked.exchange, asked.selection);
         let status = exchange.head().status;
         let may_keep =
-            is_shareable(&exchange.head().headers) && is_selected_by_name(request.rules(), &exchange.head().headers);
+            is_shareable(&exchange.head().headers) && is_selected_by_name(&request.rules, &exchange.head().headers);
         if matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE) {
             return Some(NewState {
                 representation: Representation::Absent,
@@ -121,7 +121,7 @@ impl Writes {
         let tag_read = stated_tag(request, &exchange.head().headers);
         let wait = end.saturating_duration_since(Instant::now());
         let Tagged::Whole { tag, digest } =
-            self.probes.tag_body(request.rules(), &mut exchange, selection.number(request), wait).await.ok()?
+            self.probes.tag_body(&request.rules, &mut exchange, selection.number(request), wait).await.ok()?
         else {
             return None;
         };
@@ -144,9 +144,9 @@ impl Writes {
         // If the write could not be settled, the record has it as a doubt, and the answer carries no tag (rule 12).
         let settled = settled.filter(|settled| settled.undisturbed)?;
         let may_answer = learned.as_ref().is_some_and(|learned| learned.may_answer);
-        if request.rules().etag == TagSource::Version {
+        if request.rules.etag == TagSource::Version {
             let is_present = learned.as_ref().is_none_or(|learned| learned.representation != Representation::Absent);
-            let is_wanted = may_answer || request.rules().tag_after_write == TagAfterWrite::Always;
+            let is_wanted = may_answer || request.rules.tag_after_write == TagAfterWrite::Always;
             let tag = self.knowledge.version_tag(request, &settled.snapshot, &[]);
             return tag.filter(|_| is_wanted && is_present);
         }
@@ -155,7 +155,7 @@ impl Writes {
             Representation::Present(validators) if may_answer => validators.tag,
             _ => None,
         };
-        let tag = self.knowledge.spelling(request.rules(), Some(&settled.snapshot)).issued(&tag?);
+        let tag = self.knowledge.spelling(&request.rules, Some(&settled.snapshot)).issued(&tag?);
         if let (Some(tag), Some(selection)) = (&tag, selection) {
             self.knowledge.was_given_out(request, tag, &settled.snapshot, selection);
         }

@@ -57,7 +57,7 @@ pub(crate) fn forward_conditions(
     request: &Request,
     admitted: &Admitted,
 ) -> pingora::Result<()> {
-    if !request.rules().etag.is_upstreams_own() {
+    if !request.rules.etag.is_upstreams_own() {
         remove_conditions(head);
         return Ok(());
     }

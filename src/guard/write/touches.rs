@@ -73,7 +73,7 @@ impl Related {
         let Ok(path) = normalize(path, PathParameters::Keep) else { return Vec::new() };
         let host = host(request);
         let Some(found) = self.table.find(host, &path) else { return Vec::new() };
-        let paths = request.rules().also_changes.iter().filter_map(|template| template.path(&found.captures));
+        let paths = request.rules.also_changes.iter().filter_map(|template| template.path(&found.captures));
         let keys = paths.filter_map(|path| self.key(host, path.as_str().as_bytes(), &request.head.headers));
         others(request, keys)
     }
@@ -85,7 +85,7 @@ impl Related {
         let target = client_target(request);
         let target = String::from_utf8_lossy(&target);
         let targets = references.filter_map(|reference| {
-            let led_back = reference_to_client(reference, request.route(), host(request));
+            let led_back = reference_to_client(reference, &request.route, host(request));
             same_origin_target(led_back.as_deref().unwrap_or(reference), host(request), &target)
         });
         others(request, targets.filter_map(|target| self.key(host(request), target.as_bytes(), &request.head.headers)))
@@ -95,7 +95,7 @@ impl Related {
 impl Writes {
     /// Returns the resources that the route lists as touched by the write.
     pub(crate) fn touched(&self, request: &Request) -> Vec<ResourceKey> {
-        if request.rules().also_changes.is_empty() { Vec::new() } else { self.related.touched(request) }
+        if request.rules.also_changes.is_empty() { Vec::new() } else { self.related.touched(request) }
     }
 
     /// Marks the touched resources, and ties these marks to the claim. If that fails, nothing is sent.
@@ -145,7 +145,7 @@ impl Writes {
     }
 
     async fn touch_one(&self, key: &ResourceKey) -> Result<(), StoreError> {
-        self.knowledge.records().update(key, None, |snapshot| Some(touch(snapshot))).await.map(drop)
+        self.knowledge.records.update(key, None, |snapshot| Some(touch(snapshot))).await.map(drop)
     }
 }
 
@@ -161,7 +161,7 @@ fn host(request: &Request) -> &str {
 
 /// The target by which the client knows the resource.
 fn client_target(request: &Request) -> Cow<'_, [u8]> {
-    let (mapping, target) = (&request.route().mapping, request.head.raw_path());
+    let (mapping, target) = (&request.route.mapping, request.head.raw_path());
     let mapped = (!mapping.is_identity()).then(|| mapping.to_client(target)).flatten();
     mapped.map_or(Cow::Borrowed(target), Cow::Owned)
 }

@@ -37,11 +37,11 @@ impl Writes {
 
     async fn append(&self, request: &Request, body: &Body, attempt: &mut KeyedWrite) -> Result<Answer, Answer> {
         let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
-        if !request.rules().etag.is_upstreams_own() {
+        if !request.rules.etag.is_upstreams_own() {
             // The preconditions that could not be read and are ignored (RFC 9110 section 13.1).
             remove_conditions(&mut head);
         }
-        let end = Instant::now() + request.rules().claim_max_wait;
+        let end = Instant::now() + request.rules.claim_max_wait;
         let touched = self.touched(request);
         let mut standing = self.claims.stand_to_append(request, &touched, end).await?;
         let pass = request.pass().await?;
@@ -59,13 +59,8 @@ impl Writes {
         drop(pass);
         // A replay also carries the body if it is short and arrives at once.
         let begun = if attempt.is_named() {
-            let read = read_whole(
-                &mut exchange,
-                BODY_BYTES_MAX,
-                request.rules().hash_wait,
-                self.bodies.budget_for(MemoryUse::Response),
-            )
-            .await;
+            let (wait, budget) = (request.wait_for_body(exchange.head()), self.bodies.budget_for(MemoryUse::Response));
+            let read = read_whole(&mut exchange, BODY_BYTES_MAX, wait, budget).await;
             read.map_err(|_failure| {
                 refusals::of_lost_response(status.as_u16(), outcome, request.upstream().late_write_window)
             })?
@@ -73,8 +68,8 @@ impl Writes {
             BufferedBody::unread()
         };
         let mut answer = response_head(exchange.take_head());
-        let spelling = self.knowledge.spelling(request.rules(), settled.as_ref().map(|settled| &settled.snapshot));
-        withhold_foreign_tag(&mut answer, request.rules(), &spelling)?;
+        let spelling = self.knowledge.spelling(&request.rules, settled.as_ref().map(|settled| &settled.snapshot));
+        withhold_foreign_tag(&mut answer, &request.rules, &spelling)?;
         Answer::read_so_far(answer, begun, exchange).await
     }
 

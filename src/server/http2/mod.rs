@@ -27,12 +27,12 @@ use pingora::{
 use pingora_runtime::current_handle;
 use tokio::{sync::Notify, time::timeout};
 
-use super::{connections::Connections, places::ConnectionPlace};
+use super::{connections::Connections, places::ConnectionPlace, tapped::Tapped};
 use crate::downstream::unread::UNREAD;
 
 mod watched;
 
-use watched::{ConnectionEnd, FrameWatch, WatchedStream};
+use watched::{ConnectionEnd, FrameWatch};
 
 /// The number of concurrent requests on one HTTP/2 connection (RFC 9113 section 6.5.2 recommends at least 100).
 const STREAMS: u32 = 128;
@@ -82,7 +82,7 @@ pub(super) async fn serve<A>(
         socket_digest: stream.get_socket_digest(),
     });
     let watch = Arc::new(FrameWatch::new());
-    let stream: Stream = Box::new(WatchedStream { stream, watch: Arc::clone(&watch) });
+    let stream: Stream = Box::new(Tapped { stream, tap: Arc::clone(&watch) });
     let handshake = handshake(stream, Some(options(connections.heads.bytes_max)));
     let Ok(Ok(mut connection)) = timeout(connections.heads.time_max, handshake).await else { return };
     let running = Arc::new(Running::default());

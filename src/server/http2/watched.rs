@@ -1,23 +1,15 @@
 //! The stream below an HTTP/2 connection. It watches what the client sends, and ends a connection that sends too much.
 
 use std::{
-    io,
-    pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::{Context, Poll, ready},
     time::Duration,
 };
 
-use async_trait::async_trait;
-use pingora::protocols::{
-    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream, TimingDigest,
-    UniqueID, UniqueIDType, raw_connect::ProxyDigest, tls::SslDigest,
-};
+use parking_lot::Mutex;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::Notify,
     time::{Instant, sleep_until},
 };
@@ -25,6 +17,7 @@ use tokio::{
 use crate::{
     core::http2_frames::{Excess, FrameBudget, FrameScan},
     downstream::unread::Unread,
+    server::tapped::Tap,
 };
 
 /// The number of response bytes that may wait for a client that does not read.
@@ -108,7 +101,7 @@ impl FrameWatch {
             let changed = self.changed.notified();
             let now = Instant::now();
             let (excess, within) = {
-                let seen = self.seen();
+                let seen = self.seen.lock();
                 (seen.excess, seen.within)
             };
             if let Some(excess) = excess {
@@ -149,7 +142,7 @@ impl FrameWatch {
 
     /// Counts received frames.
     fn receive(&self, mut bytes: &[u8]) {
-        let mut seen = self.seen();
+        let mut seen = self.seen.lock();
         let seen = &mut *seen;
         let mut tells = false;
         while let Some(frame) = seen.scan.next(&mut bytes) {
@@ -176,112 +169,22 @@ impl FrameWatch {
             self.changed.notify_one();
         }
     }
-
-    fn seen(&self) -> MutexGuard<'_, FrameCounts> {
-        // Nothing under this lock panics.
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// A stream whose frames are counted. After too many of them, nothing more is read from it.
-#[derive(Debug)]
-pub(super) struct WatchedStream {
-    pub(super) stream: Stream,
-    pub(super) watch: Arc<FrameWatch>,
-}
+impl Tap for Arc<FrameWatch> {
+    fn may_read(&self) -> bool {
+        // After an excess nothing more is read; the wait for the end of the connection has been signalled.
+        self.seen.lock().excess.is_none()
+    }
 
-impl AsyncRead for WatchedStream {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.watch.seen().excess.is_some() {
-            // The wait for the end of the connection has been signalled.
-            return Poll::Pending;
-        }
-        let before = bytes.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, bytes))?;
-        self.watch.receive(bytes.filled().get(before..).unwrap_or_default());
-        Poll::Ready(Ok(()))
+    fn received(&mut self, bytes: &mut [u8]) {
+        self.receive(bytes);
+    }
+
+    fn wrote(&mut self, bytes: usize) {
+        self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
-
-impl WatchedStream {
-    fn wrote(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(Ok(count)) = written {
-            self.watch.written_bytes.fetch_add(count as u64, Ordering::Relaxed);
-        }
-        written
-    }
-}
-
-impl AsyncWrite for WatchedStream {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.wrote(written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.wrote(written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
-
-#[async_trait]
-impl Shutdown for WatchedStream {
-    async fn shutdown(&mut self) {
-        self.stream.shutdown().await;
-    }
-}
-
-impl UniqueID for WatchedStream {
-    fn id(&self) -> UniqueIDType {
-        self.stream.id()
-    }
-}
-
-impl Ssl for WatchedStream {
-    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
-        self.stream.get_ssl_digest()
-    }
-
-    fn selected_alpn_proto(&self) -> Option<ALPN> {
-        self.stream.selected_alpn_proto()
-    }
-}
-
-impl GetTimingDigest for WatchedStream {
-    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
-        self.stream.get_timing_digest()
-    }
-}
-
-impl GetProxyDigest for WatchedStream {
-    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
-        self.stream.get_proxy_digest()
-    }
-}
-
-impl GetSocketDigest for WatchedStream {
-    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
-        self.stream.get_socket_digest()
-    }
-}
-
-impl Peek for WatchedStream {}
 
 #[cfg(test)]
 #[path = "watched_tests.rs"]

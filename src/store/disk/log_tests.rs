@@ -141,6 +141,26 @@ fn a_header_that_was_not_written_here_is_refused() {
     assert_eq!(what, "it has 8191 bytes instead of 8192");
 }
 
+/// The other region has a valid frame of a commit that failed, because only its sync did. A commit that would fit into
+/// the first region must not go there: a reader would find the failed one to be the last.
+#[test]
+fn a_beginning_that_failed_is_made_again() {
+    let text = "x".repeat(100);
+    for before in 1..20 {
+        let (disk, mut log) = begin();
+        for _ in 0..before {
+            grant(&mut log, "a", &text).unwrap();
+        }
+        disk.platter().power = Some(1);
+        assert!(grant(&mut log, "failed", &"x".repeat(600)).is_err(), "its write succeeds, and its sync does not");
+        disk.platter().power = None;
+        grant(&mut log, "b", "two").unwrap();
+        let bytes = disk.platter().synced.clone();
+        let found = read(&bytes).unwrap_or_else(|error| panic!("{before} before: {error}"));
+        assert_eq!(found.leases, [("a", text.as_str()), ("b", "two")].into(), "{before} before");
+    }
+}
+
 /// Commits may fail in any step and continue. Whatever was confirmed is present, whenever the power fails.
 #[test]
 fn what_failed_is_made_good_by_what_follows() {

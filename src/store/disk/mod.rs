@@ -28,20 +28,11 @@
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
-use async_trait::async_trait;
-
 use super::{
-    Counts, Incarnation, Left, Store, StoreError, Swapped,
+    Left,
     memory::{Inheritance, MemoryStore, Room},
 };
-use crate::{
-    clock::Clock,
-    core::{
-        record::{Record, Revision, Snapshot},
-        resource::ResourceKey,
-        time::StoreTime,
-    },
-};
+use crate::clock::Clock;
 
 mod file;
 mod frame;
@@ -52,15 +43,12 @@ mod writer;
 use file::Contents;
 pub use file::DiskError;
 use log::Log;
-use writer::DiskWriter;
+pub use writer::DiskWriter;
 
 /// Records in memory, with leases on disk.
-pub struct DiskStore {
-    memory: MemoryStore<DiskWriter>,
-    clock: Arc<dyn Clock>,
-}
+pub type DiskStore = MemoryStore<DiskWriter>;
 
-impl DiskStore {
+impl MemoryStore<DiskWriter> {
     /// Opens the store in this file, which is created if it does not exist. Also returns how its last user left it.
     pub async fn open(
         path: &Path,
@@ -78,63 +66,11 @@ impl DiskStore {
     async fn begin(log: Log, contents: Contents, clock: Arc<dyn Clock>, limits: (Room, Duration)) -> io::Result<Self> {
         let Contents { incarnation, reserved, records, .. } = contents;
         let writer = DiskWriter::start(log, reserved.0)?;
-        if !writer.begin().is_made().await {
+        if !writer.reserve_next().is_made().await {
             return Err(io::Error::other("it cannot be written"));
         }
         let inheritance = Inheritance { revision: reserved, records };
-        let memory = MemoryStore::inheriting(inheritance, writer, Arc::clone(&clock), incarnation, limits);
-        Ok(Self { memory, clock })
-    }
-}
-
-#[async_trait]
-impl Store for DiskStore {
-    fn incarnation(&self) -> Incarnation {
-        self.memory.incarnation()
-    }
-
-    async fn now(&self) -> Result<StoreTime, StoreError> {
-        Ok(self.clock.now())
-    }
-
-    async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
-        self.memory.read(key).await
-    }
-
-    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
-        self.memory.swap(key, expected, next).await
-    }
-
-    async fn scan(
-        &self,
-        after: Option<&ResourceKey>,
-        limit: usize,
-    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
-        self.memory.scan(after, limit).await
-    }
-
-    async fn changed(&self, key: &ResourceKey, seen: Revision) {
-        self.memory.changed(key, seen).await;
-    }
-
-    async fn raise_floors(&self) -> Result<(), StoreError> {
-        self.memory.raise_floors().await
-    }
-
-    fn count(&self) -> Option<Counts> {
-        self.memory.count()
-    }
-
-    async fn try_out(&self) -> Result<(), StoreError> {
-        if self.memory.journal().try_out().is_made().await { Ok(()) } else { Err(StoreError::Unavailable) }
-    }
-
-    async fn close(&self) {
-        if self.memory.has_no_pending_writes() {
-            self.memory.journal().give_back().is_made().await;
-        } else {
-            tracing::warn!("the process ends with writes in flight or in doubt: the next start waits for them");
-        }
+        Ok(Self::inheriting(inheritance, writer, clock, incarnation, limits))
     }
 }
 

@@ -8,10 +8,11 @@
 
 use std::{
     mem,
-    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
 
 use super::frame::Entries;
@@ -36,7 +37,7 @@ pub(super) struct Words {
 
 /// A future commit, or one that was tried.
 #[derive(Debug, Default)]
-pub(super) struct Commit {
+pub struct Commit {
     is_made: OnceLock<bool>,
     ended: Notify,
 }
@@ -119,7 +120,7 @@ impl CommitQueue {
     }
 
     fn put(&self, callers: usize, add: impl FnOnce(&mut Words)) -> Arc<Commit> {
-        let mut next = self.lock();
+        let mut next = self.next.lock();
         if next.is_closed {
             // The queue must not grow forever if no writer empties it.
             next.commit.end(false);
@@ -144,26 +145,25 @@ impl CommitQueue {
 
     /// The number of callers that already wait for the next commit.
     pub(super) fn callers(&self) -> usize {
-        self.lock().callers
+        self.next.lock().callers
     }
 
     /// Waits for the expected number of callers, but at most for `patience`. Then waits until there is something to
     /// write, but at most for `pause` if that is given. Returns `None` once the queue is closed and empty.
     pub(super) fn take(&self, expected: usize, patience: Duration, pause: Option<Duration>) -> Option<TakenCommit> {
-        let mut next = self.lock();
+        let mut next = self.next.lock();
         // One caller already means that there is something to write.
         if expected > 1 {
             next.awaited = AwaitedCommit::Callers(expected);
             let is_early = |next: &mut Next| next.callers < expected && !next.is_closed;
-            let waited = self.came.wait_timeout_while(next, patience, is_early);
-            next = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.came.wait_while_for(&mut next, is_early, patience);
         }
         next.awaited = AwaitedCommit::Anything;
         let is_idle = |next: &mut Next| next.words.is_none() && !next.is_closed;
-        next = match pause {
-            Some(pause) => self.came.wait_timeout_while(next, pause, is_idle).unwrap_or_else(PoisonError::into_inner).0,
-            None => self.came.wait_while(next, is_idle).unwrap_or_else(PoisonError::into_inner),
-        };
+        match pause {
+            Some(pause) => drop(self.came.wait_while_for(&mut next, is_idle, pause)),
+            None => self.came.wait_while(&mut next, is_idle),
+        }
         next.awaited = AwaitedCommit::Nothing;
         let is_over = next.is_closed && next.words.is_none();
         let words = (!is_over).then(|| next.words.take().unwrap_or_default())?;
@@ -173,16 +173,11 @@ impl CommitQueue {
 
     /// Ends the waiting on both sides.
     pub(super) fn close(&self) {
-        let mut next = self.lock();
+        let mut next = self.next.lock();
         next.is_closed = true;
         next.commit.end(false);
         drop(next);
         self.came.notify_one();
-    }
-
-    /// Locks the queue, even after a panic under the lock: that leaves each word either added or not.
-    fn lock(&self) -> MutexGuard<'_, Next> {
-        self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,13 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::FutureExt as _;
+
 use super::{
     file::read,
     log::new,
     testing::{BOOT, Disk, REGION_BYTES, ROOM, Random, free, leased, place},
     *,
 };
-use crate::clock::BootClock;
+use crate::{
+    clock::BootClock,
+    core::{
+        record::{Record, Revision},
+        resource::ResourceKey,
+    },
+    store::{Store as _, StoreError, Swapped},
+};
 
 /// Opens a store on this disk that forgets idle records with the next swaps in their shard.
 async fn begin(disk: &Disk) -> DiskStore {
@@ -185,6 +194,44 @@ async fn no_more_revisions_are_given_than_are_reserved() {
     assert_eq!(given, contents.reserved);
     disk.platter().power = None;
     assert!(matches!(put(&store, "a", free()).await, Ok(Swapped::Done(_))), "more can be reserved again");
+}
+
+/// Rule 7: of two changes of the same state, one is made, although neither has been written when both begin.
+#[tokio::test]
+async fn a_change_waits_for_the_one_before_it() {
+    let disk = empty_disk();
+    let store = begin(&disk).await;
+    let (resource, now) = (key("a"), store.now().await.unwrap());
+    let seen = store.read(&resource).await.unwrap().revision;
+    let mut swaps = [(); 2].map(|()| Box::pin(store.swap(&resource, seen, leased(now))));
+    {
+        let _platter = disk.platter();
+        for swap in &mut swaps {
+            assert_eq!(swap.now_or_never(), None, "the disk does nothing meanwhile");
+        }
+    }
+    let [first, second] = swaps;
+    assert!(matches!(first.await, Ok(Swapped::Done(_))));
+    assert!(matches!(second.await, Ok(Swapped::Conflict(_))));
+}
+
+/// The floors rise while a grant waits for the disk, which then refuses it.
+#[tokio::test]
+async fn a_refused_grant_leaves_a_record_as_absent_as_any_other() {
+    let disk = empty_disk();
+    let store = begin(&disk).await;
+    let (resource, now) = (key("a"), store.now().await.unwrap());
+    let seen = store.read(&resource).await.unwrap().revision;
+    let mut granting = Box::pin(store.swap(&resource, seen, leased(now)));
+    {
+        disk.platter().power = Some(0);
+        let _platter = disk.platter();
+        assert_eq!((&mut granting).now_or_never(), None);
+        assert_eq!(store.raise_floors().now_or_never(), Some(Ok(())), "it needs no disk");
+    }
+    assert_eq!(granting.await, Err(StoreError::Unavailable));
+    let (refused, absent) = (store.read(&resource).await.unwrap(), store.read(&key("b")).await.unwrap());
+    assert_eq!((refused.revision, refused.record), (absent.revision, absent.record));
 }
 
 #[tokio::test]

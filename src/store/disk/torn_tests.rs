@@ -8,7 +8,14 @@ use super::{
     testing::{BOOT, Disk, REGION_BYTES, ROOM, Random, free, leased, place},
     *,
 };
-use crate::{clock::BootClock, core::record::Stamp};
+use crate::{
+    clock::BootClock,
+    core::{
+        record::{Revision, Stamp},
+        resource::ResourceKey,
+    },
+    store::{Incarnation, Store as _, Swapped},
+};
 
 /// A number of operations that the power never lasts for.
 const OPERATIONS_MAX: usize = 1_000;

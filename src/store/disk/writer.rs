@@ -34,7 +34,7 @@ const RESERVED_AT_ONCE: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A handle of the writer.
-pub(super) struct DiskWriter {
+pub struct DiskWriter {
     queue: Arc<CommitQueue>,
     /// The last revision that is reserved in the file.
     reserved: Arc<AtomicU64>,
@@ -81,22 +81,8 @@ impl DiskWriter {
         Ok(Self { queue, reserved, requested })
     }
 
-    /// Requests a commit that reserves the first revisions, and marks the file as in use.
-    pub(super) fn begin(&self) -> Arc<Commit> {
-        self.reserve_next()
-    }
-
-    /// Requests a commit that marks the file as left in good order.
-    pub(super) fn give_back(&self) -> Arc<Commit> {
-        self.queue.ask(|words| words.gives_back = true)
-    }
-
-    /// Requests a commit that leaves room for more, although there is nothing to write.
-    pub(super) fn try_out(&self) -> Arc<Commit> {
-        self.queue.ask(|words| words.tries = true)
-    }
-
-    fn reserve_next(&self) -> Arc<Commit> {
+    /// Requests a commit that reserves the next revisions, and marks the file as in use.
+    pub(super) fn reserve_next(&self) -> Arc<Commit> {
         let next = self.requested.fetch_add(RESERVED_AT_ONCE, Ordering::Relaxed) + RESERVED_AT_ONCE;
         self.queue.ask(|words| words.reserve = words.reserve.max(next))
     }
@@ -151,6 +137,18 @@ impl Journal for DiskWriter {
     }
 
     /// Notes a forgotten lease. Most records have none, and so nothing in the file to remove.
+    async fn try_out(&self) -> bool {
+        self.queue.ask(|words| words.tries = true).is_made().await
+    }
+
+    async fn close(&self, has_no_pending_writes: bool) {
+        if has_no_pending_writes {
+            self.queue.ask(|words| words.gives_back = true).is_made().await;
+        } else {
+            tracing::warn!("the process ends with writes in flight or in doubt: the next start waits for them");
+        }
+    }
+
     fn forgotten(&self, key: &ResourceKey, record: &Record) {
         if record.lease.is_some() {
             self.queue.note(|words| words.forgotten.push(key.as_str(), None));

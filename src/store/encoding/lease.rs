@@ -25,12 +25,13 @@ pub(super) struct WrittenLease {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     principal: Option<String>,
     remember_time_ms: u64,
-    guards: WrittenGuards,
+    #[serde(with = "WrittenGuards")]
+    guards: LeaseGuards,
     target: String,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[serde(remote = "LeaseGuards", rename_all = "snake_case", deny_unknown_fields)]
 enum WrittenGuards {
     Write,
     ReadAndWrite,
@@ -64,11 +65,7 @@ impl WrittenLease {
             holder: lease.holder.as_ref().map(|holder| holder.as_str().to_owned()),
             principal: lease.principal.map(hex),
             remember_time_ms: milliseconds(lease.remember_time),
-            guards: match lease.guards {
-                LeaseGuards::Write => WrittenGuards::Write,
-                LeaseGuards::ReadAndWrite => WrittenGuards::ReadAndWrite,
-                LeaseGuards::Delete => WrittenGuards::Delete,
-            },
+            guards: lease.guards,
             target: hex(lease.target.0),
         }
     }
@@ -91,11 +88,7 @@ impl WrittenLease {
             holder: holder.transpose()?,
             principal: self.principal.as_deref().map(name).transpose()?,
             remember_time: Duration::from_millis(self.remember_time_ms),
-            guards: match self.guards {
-                WrittenGuards::Write => LeaseGuards::Write,
-                WrittenGuards::ReadAndWrite => LeaseGuards::ReadAndWrite,
-                WrittenGuards::Delete => LeaseGuards::Delete,
-            },
+            guards: self.guards,
             target: TargetName(name(&self.target)?),
         })
     }

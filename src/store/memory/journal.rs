@@ -23,6 +23,12 @@ pub trait Journal: Send + Sync {
     /// Waits until the outcome is known.
     fn ended(entry: &Self::Entry) -> impl Future<Output = ()> + Send;
 
+    /// Returns whether a change that must be written down could be, now.
+    fn try_out(&self) -> impl Future<Output = bool> + Send;
+
+    /// Ends the journal, after the last change.
+    fn close(&self, has_no_pending_writes: bool) -> impl Future<Output = ()> + Send;
+
     /// Reports that an idle record was forgotten.
     fn forgotten(&self, key: &ResourceKey, record: &Record);
 }
@@ -49,6 +55,13 @@ impl Journal for NoJournal {
     async fn ended(entry: &Infallible) {
         match *entry {}
     }
+
+    /// Changes in memory cannot fail, and need not be durable.
+    async fn try_out(&self) -> bool {
+        true
+    }
+
+    async fn close(&self, _has_no_pending_writes: bool) {}
 
     fn forgotten(&self, _key: &ResourceKey, _record: &Record) {}
 }

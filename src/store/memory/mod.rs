@@ -18,13 +18,14 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 mod journal;
@@ -39,7 +40,7 @@ use room::{RecordPlaces, RoomAccount};
 use weight::MemoryEntry;
 use weight::weight;
 
-use super::{Counts, Incarnation, Store, StoreError, Swapped};
+use super::{Counts, Incarnation, Scanned, Store, StoreError, Swapped};
 use crate::{
     clock::Clock,
     core::{
@@ -129,33 +130,28 @@ impl<J: Journal> MemoryStore<J> {
         for (key, record) in kept {
             let revision = store.next_revision();
             if let Some(shard) = store.shard(&key) {
-                shard.lock().put(&key, MemoryEntry { revision, record: record.resolved(revision), since });
+                shard.records.lock().put(&key, MemoryEntry { revision, record: record.resolved(revision), since });
             }
         }
         store
     }
 
-    /// The journal that receives all changes.
-    pub(super) fn journal(&self) -> &J {
-        &self.journal
-    }
-
     /// Whether no write is in flight or in doubt.
-    pub(super) fn has_no_pending_writes(&self) -> bool {
+    fn has_no_pending_writes(&self) -> bool {
         let now = self.clock.now();
         self.shards.iter().all(|shard| self.ended(shard).has_no_pending_writes(now))
     }
 
     /// Locks the records of a shard, and first completes all changes whose outcome is known.
     fn ended<'a>(&self, shard: &'a Shard<J>) -> MutexGuard<'a, RecordTable<J>> {
-        let mut records = shard.lock();
+        let mut records = shard.records.lock();
         self.account.give(records.end_all_awaited());
         records
     }
 
     /// Like [`Self::ended`], but for one record only.
     fn ended_at<'a>(&self, shard: &'a Shard<J>, key: &ResourceKey) -> MutexGuard<'a, RecordTable<J>> {
-        let mut records = shard.lock();
+        let mut records = shard.records.lock();
         if let Some(places) = records.end_awaited(key) {
             self.account.give(places);
         }
@@ -228,7 +224,7 @@ impl<J: Journal> MemoryStore<J> {
         let now = self.clock.now();
         for offset in 0..SHARDS {
             let Some(shard) = self.shards.get(usize::from(first.wrapping_add(offset) % SHARDS)) else { continue };
-            let mut records = shard.lock();
+            let mut records = shard.records.lock();
             records.rest(now);
             if let Some(places) = records.forget_oldest(&self.journal) {
                 self.account.give(places);
@@ -239,12 +235,7 @@ impl<J: Journal> MemoryStore<J> {
     }
 }
 
-impl<J: Journal> Shard<J> {
-    /// A panic under the lock cannot leave a half-made change behind: each change is one insertion or removal.
-    fn lock(&self) -> MutexGuard<'_, RecordTable<J>> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl<J: Journal> Shard<J> {}
 
 #[async_trait]
 impl<J: Journal> Store for MemoryStore<J> {
@@ -281,11 +272,7 @@ impl<J: Journal> Store for MemoryStore<J> {
         }
     }
 
-    async fn scan(
-        &self,
-        after: Option<&ResourceKey>,
-        limit: usize,
-    ) -> Result<Vec<(ResourceKey, Snapshot)>, StoreError> {
+    async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
         let first = after.map_or(0, |key| usize::from(key.bucket() % SHARDS));
         let mut found = Vec::new();
         for (number, shard) in self.shards.iter().enumerate().skip(first) {
@@ -298,9 +285,12 @@ impl<J: Journal> Store for MemoryStore<J> {
         Ok(found)
     }
 
-    /// Always succeeds: changes in memory cannot fail, and need not be durable.
     async fn try_out(&self) -> Result<(), StoreError> {
-        Ok(())
+        if self.journal.try_out().await { Ok(()) } else { Err(StoreError::Unavailable) }
+    }
+
+    async fn close(&self) {
+        self.journal.close(self.has_no_pending_writes()).await;
     }
 
     fn count(&self) -> Option<Counts> {
@@ -339,7 +329,7 @@ impl<J: Journal> Store for MemoryStore<J> {
             let next = Record { version: Stamp::Itself, ..before.record };
             if let Swapped::Done(snapshot) = self.swap(&none, before.revision, next).await? {
                 for shard in &self.shards {
-                    shard.lock().raise_floors(snapshot.revision);
+                    shard.records.lock().raise_floors(snapshot.revision);
                     shard.change.notify_waiters();
                 }
                 return Ok(());

@@ -8,7 +8,7 @@ use std::{
 use lru::LruCache;
 
 use super::{
-    super::Counts,
+    super::{Counts, Scanned},
     journal::Journal,
     room::RecordPlaces,
     weight::{MemoryEntry, weight},
@@ -147,12 +147,7 @@ impl<J: Journal> RecordTable<J> {
     }
 
     /// Returns the first records after that of `after`, in the order of their keys.
-    pub(super) fn page(
-        &self,
-        after: Option<&ResourceKey>,
-        limit: usize,
-        now: StoreTime,
-    ) -> Vec<(ResourceKey, Snapshot)> {
+    pub(super) fn page(&self, after: Option<&ResourceKey>, limit: usize, now: StoreTime) -> Scanned {
         let entries = self.busy.iter().chain(self.idle.iter());
         let mut page: Vec<_> = entries.filter(|(key, _)| after.is_none_or(|after| after < *key)).collect();
         page.sort_unstable_by_key(|(key, _)| *key);

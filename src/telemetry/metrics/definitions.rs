@@ -107,7 +107,7 @@ pub const UPSTREAM_ACTIVE: Metric = metric(
     Kind::Gauge,
     "{request}",
     &[UPSTREAM, SERVER, PORT],
-    "Exchanges that are under way with a server",
+    "Exchanges in flight with a server",
 );
 /// The number of requests that wait for servers.
 pub const UPSTREAM_WAITERS: Metric = metric(

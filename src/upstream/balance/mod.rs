@@ -14,9 +14,10 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, PoisonError, RwLock, Weak},
+    sync::{Arc, Weak},
 };
 
+use parking_lot::RwLock;
 use tokio::runtime::Handle;
 
 use crate::{
@@ -73,7 +74,7 @@ impl Upstreams {
     /// Returns the servers of an upstream.
     pub(crate) fn of(&self, upstream: &Arc<Upstream>) -> Arc<UpstreamServers> {
         let address = Arc::as_ptr(upstream).addr();
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         if let Some((_, servers)) = known.get(&address) {
             return Arc::clone(servers);
         }
@@ -83,7 +84,7 @@ impl Upstreams {
 
     fn make(&self, upstream: &Arc<Upstream>) -> Arc<UpstreamServers> {
         let address = Arc::as_ptr(upstream).addr();
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         if let Some((_, servers)) = known.get(&address) {
             return Arc::clone(servers);
         }
@@ -110,7 +111,7 @@ impl Upstreams {
 
     /// Returns the state of every server, sorted by name.
     pub fn states(&self) -> Vec<ServerState> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         let in_use = known.values().filter(|(upstream, _)| upstream.strong_count() > 0);
         let mut states = in_use.flat_map(|(_, servers)| servers.states()).collect::<Vec<_>>();
         drop(known);

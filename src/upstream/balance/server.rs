@@ -13,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::config::ConnectionLimits;
+use crate::{config::ConnectionLimits, counted::Counted};
 
 /// How long a server that could not be connected to comes after all others. Long enough that a lost server costs few
 /// requests a second attempt, and short enough that a recovered one soon gets its share.
@@ -115,29 +115,13 @@ impl UpstreamServer {
         if let Ok(slot) = self.try_slot() {
             return Ok(slot);
         }
-        let waiter = SlotWaiter::of(self, limits.queue_max_waiters).ok_or(Full)?;
+        let waiter = Counted::up_to(limits.queue_max_waiters, &self.waiting).ok_or(Full)?;
         let permit = timeout(limits.queue_max_wait, Arc::clone(&self.slots).acquire_owned()).await;
         drop(waiter);
         match permit {
             Ok(Ok(permit)) => Ok(Slot(permit)),
             Ok(Err(_)) | Err(_) => Err(Full),
         }
-    }
-}
-
-/// A request that waits for a slot.
-struct SlotWaiter<'a>(&'a AtomicUsize);
-
-impl<'a> SlotWaiter<'a> {
-    fn of(server: &'a UpstreamServer, max: usize) -> Option<Self> {
-        let waiter = Self(&server.waiting);
-        (server.waiting.fetch_add(1, Ordering::Relaxed) < max).then_some(waiter)
-    }
-}
-
-impl Drop for SlotWaiter<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

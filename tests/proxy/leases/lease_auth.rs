@@ -78,8 +78,8 @@ async fn as_client(addr: SocketAddr, name: &str, method: &str, target: &str, id:
 }
 
 #[tokio::test]
-async fn a_lease_is_of_no_use_to_another_principal() {
-    let (backend, proxy) = start(|setup| setup).await;
+async fn a_bound_lease_is_of_no_use_to_another_principal() {
+    let (backend, proxy) = start(|setup| setup.route("lease.bind = true")).await;
     let addr = proxy.addr();
     let granted = lease(addr, "POST", DOC, &[("Authorization", "ann")]).await;
     let id = Grant::of(&granted).id;
@@ -92,11 +92,13 @@ async fn a_lease_is_of_no_use_to_another_principal() {
     assert_eq!(backend.content(DOC).as_deref(), Some("one"));
     assert_eq!(as_client(addr, "ann", "PUT", DOC, &id).await.status, 204);
     assert_eq!(as_client(addr, "ann", "PUT", "/.leases/doc", &id).await.status, 200);
+    let other_cookie = [("Authorization", "ann"), ("Cookie", "analytics=2"), ("Lease-Id", id.as_str())];
+    assert_eq!(put(addr, DOC, &other_cookie, "three").await.status, 204);
 }
 
 #[tokio::test]
-async fn the_id_is_enough_where_leases_are_not_bound() {
-    let (_backend, proxy) = start(|setup| setup.route("lease.bind = false")).await;
+async fn the_id_alone_proves_a_lease() {
+    let (_backend, proxy) = start(|setup| setup).await;
     let granted = lease(proxy.addr(), "POST", DOC, &[("Authorization", "ann")]).await;
     let id = Grant::of(&granted).id;
     assert_eq!(as_client(proxy.addr(), "bob", "PUT", DOC, &id).await.status, 204);

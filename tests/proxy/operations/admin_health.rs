@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::support::{
-    admin::{ask, look, start, start_with},
+    admin::{ask, look, start, start_with, without_end},
     backend::{Answer, Backend},
     engines,
+    leases::acquire,
     proxy::Proxy,
-    raw::{get, put_if_match, send},
+    raw::{get, put, put_if_match, send},
     wait::{DEADLINE, until, within},
 };
 
@@ -205,6 +206,22 @@ async fn outcomes_and_hot_resources_are_counted() {
     // On a busy machine one that nobody was before may take a millisecond too.
     assert!(hot[0]["waits"].as_u64().is_some_and(|waits| waits >= 1), "{hot}");
     assert!(hot[0]["longest_wait_ms"].as_u64().is_some_and(|wait| wait >= waited_ms), "{waited_ms} ms: {hot}");
+}
+
+/// A lease that another client holds is no conflict of versions.
+#[tokio::test]
+async fn a_refusal_for_a_lease_is_told_apart_from_conflicts() {
+    let backend = Backend::start().await;
+    let (proxy, admin) = start(&without_end(&backend)).await;
+    let addr = proxy.addr();
+    acquire(addr, "/doc", "infinite").await;
+    put(addr, "/doc", &[], "two").await.refused(412, "lease-id-missing");
+    put_if_match(addr, "/free", "\"stale\"", "x").await.refused(412, "precondition-failed");
+    let activity = activity_after(admin, 3).await;
+    let route = &activity["routes"][0];
+    assert_eq!((&route["conflicts"], &route["refused"]), (&json!(1), &json!(1)), "{activity}");
+    let hot: Vec<&Value> = activity["hot"].as_array().expect("a list").iter().map(|hot| &hot["key"]).collect();
+    assert_eq!(hot, ["backend:/free"]);
 }
 
 #[tokio::test]

@@ -178,8 +178,8 @@ async fn metrics_count_what_was_decided_and_what_was_asked() {
 async fn logs_arrive_with_their_fields_and_without_secrets() {
     let (collector, backend) = (Collector::start().await, Backend::start().await);
     backend.put("/doc", "one");
-    let route = "policy = \"pessimistic\"\nlease.bind = false";
-    let proxy = told(&collector, &backend, route, "sampling = 1\nlog = \"json\"").await;
+    let route = "policy = \"pessimistic\"";
+    let proxy = told(&collector, &backend, route, "sampling = 1\nlog_format = \"json\"").await;
     let lease = acquire(proxy.addr(), "/doc", "30").await.id;
     let fields = [("Lease-Id", lease.as_str()), ("Authorization", "Bearer secret-credential")];
     send(proxy.addr(), "PUT", "/doc?sig=secret-signature", &fields, "two").await;

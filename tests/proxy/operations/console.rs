@@ -1,32 +1,20 @@
 //! The console of the admin listener in a real browser (docs/admin.md). What a person does there stands in
 //! `tests/console/console.cjs`.
 
-use std::{net::SocketAddr, path::Path, process::Command};
-
-use tokio::task::spawn_blocking;
+use std::net::SocketAddr;
 
 use crate::support::{
     admin::{ask, start, start_with, without_end},
     backend::Backend,
-    chromium::Pages,
-    clients,
+    chromium::{Pages, drive},
     leases::{Grant, acquire, lease, put_with, view},
     proxy::Proxy,
-    raw::put_if_match,
+    raw::{put, put_if_match, send},
 };
 
 /// One visit; gives back what was seen, line by line.
 async fn visit(admin: SocketAddr, word: &str, argument: &str) -> Vec<String> {
-    let mut command = Command::new("node");
-    let package = clients::node_package("playwright-core");
-    command.env("NODE_PATH", package.parent().expect("packages lie in a directory"));
-    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/console/console.cjs"));
-    command.args([&format!("http://{admin}/"), word, argument]);
-    let output = spawn_blocking(move || command.output()).await.expect("no panic").expect("the script runs");
-    let mut said: Vec<String> = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said.pop().as_deref(), Some("finished"), "{word} {argument}: {said:?}\n{complaint}");
-    said
+    drive("console/console.cjs", &[&format!("http://{admin}/"), word, argument]).await
 }
 
 /// Who reads the page needs nothing else, and it asks before it breaks.
@@ -54,6 +42,34 @@ async fn the_console_shows_what_clients_fight_over() {
     visit(admin, "see", "No lease is held").await;
     put_if_match(proxy.addr(), "/contended", "\"stale\"", "x").await.refused(412, "precondition-failed");
     visit(admin, "see", "backend:/contended").await;
+}
+
+/// On a telephone as on a desk, light and dark: an operator can break a lease, and whoever sees little can read it.
+#[tokio::test]
+async fn the_console_can_be_read_and_used_at_every_width_and_in_both_schemes() {
+    let backend = Backend::start().await;
+    let (proxy, admin) = start(&without_end(&backend)).await;
+    let (addr, key) = (proxy.addr(), "/documents/of/the/second/department/a-rather-long-name-of-a-report");
+    let fields = [("Lease-Duration", "infinite"), ("Lease-Holder", "the desk of somebody with a name")];
+    let grant = Grant::of(&lease(addr, "POST", key, &fields).await);
+    assert_eq!(put_with(addr, key, &grant.id, "one").await.status, 201);
+    put(addr, key, &[], "two").await.refused(412, "lease-id-missing");
+    put_if_match(addr, "/contended", "\"stale\"", "x").await.refused(412, "precondition-failed");
+    send(addr, "PATCH", "/contended", &[("X-HTTP-Method-Override", "PUT")], "x").await.refused(400, "method-override");
+    let seen = visit(admin, "inspect", key).await;
+    let expected = ["390 light", "390 dark", "1280 light", "1280 dark"];
+    assert_eq!(seen, expected.map(|place| format!("{place}: graphics and no finding")));
+}
+
+#[tokio::test]
+async fn the_console_draws_the_conflicts_of_the_last_rounds() {
+    let backend = Backend::start().await;
+    let (proxy, admin) = start(&Proxy::to(backend.addr())).await;
+    let visit = tokio::spawn(async move { visit(admin, "history", "Conflicts").await });
+    while !visit.is_finished() {
+        put_if_match(proxy.addr(), "/contended", "\"stale\"", "x").await.refused(412, "precondition-failed");
+    }
+    assert_eq!(visit.await.expect("no panic"), [""; 0]);
 }
 
 #[tokio::test]

@@ -9,6 +9,8 @@ mod collected;
 mod console;
 mod draining;
 pub mod example_files;
+mod explained;
+mod health_command;
 mod lifecycle;
 mod observe;
 mod reload;

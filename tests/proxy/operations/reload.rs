@@ -99,6 +99,25 @@ async fn a_hangup_reloads_and_tells_the_log_what_has_changed() {
     assert_eq!(put(proxy.addr(), "/new", &[], "y").await.status, 204);
 }
 
+/// `server.watch`: a change of the file is enough. A bad file changes nothing, and is mended like any other.
+#[tokio::test]
+async fn a_watched_file_is_loaded_when_it_changes() {
+    let backend = Backend::start().await;
+    backend.put("/doc", "one");
+    let with = |require: &str| {
+        let setup = Proxy::to(backend.addr()).server("watch = true");
+        setup.route(&format!("{GUARDED}\nrequire = \"{require}\"")).configuration()
+    };
+    let proxy = Proxy::start(&with("always")).await;
+    put(proxy.addr(), "/doc", &[], "two").await.refused(428, "precondition-required");
+    proxy.rewrite(&with("sometimes"));
+    until("the refusal", || proxy.log().contains("require cannot be \"sometimes\"")).await;
+    put(proxy.addr(), "/doc", &[], "two").await.refused(428, "precondition-required");
+    proxy.rewrite(&with("never"));
+    until("the reload", || proxy.log().contains("reloaded: routes changed")).await;
+    assert_eq!(put(proxy.addr(), "/doc", &[], "two").await.status, 204);
+}
+
 #[tokio::test]
 async fn a_bad_file_is_refused_with_all_its_problems_and_the_old_one_stays() {
     let (backend, proxy) = start(GUARDED).await;

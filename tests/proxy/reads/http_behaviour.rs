@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 use crate::support::{backend::Backend, child::Child, clients, proxy::Proxy, wait::until_some};
 
 /// Tests that a client's conditional requests are answered well, and that pass with tags of the upstream's own where
-/// every writer comes through the proxy. Without a proxy in front none of them does; the README lists them.
+/// every writer comes through the proxy. Without a proxy in front none of them does; `docs/verification.md` lists them.
 const CONDITIONAL: [&str; 7] = [
     "conditional-304-etag",
     "conditional-etag-precedence",

@@ -1,7 +1,7 @@
 //! Bodies that are too large or too slow for a tag of their bytes, and those that have no end. P22: a proxy that
 //! buffers kills streams.
 
-use std::{env, net::SocketAddr};
+use std::{env, net::SocketAddr, time::Duration};
 
 use tokio::task::JoinSet;
 
@@ -74,6 +74,21 @@ async fn p22_a_slow_body_is_sent_on_after_hash_wait_and_the_log_says_once_what_t
         assert_eq!(client.read_bytes(HALF).await, [b'y'; HALF]);
     }
     assert_eq!(told(&proxy, "within hash_wait:"), 1, "{}", proxy.log());
+}
+
+/// A JSON backend that takes 80 ms for a body is common. If the length of the body is known, the tag is worth the wait.
+#[tokio::test]
+async fn a_body_of_known_length_gets_its_tag_however_slowly_it_comes() {
+    let backend = Backend::start().await;
+    let proxy = setup(&backend, "").start().await;
+    let (mut client, mut held) = begin(&backend, proxy.addr(), &[]).await;
+    held.send_bytes(format!("{KNOWN}\r\n\r\n{}", "x".repeat(HALF))).await;
+    // Longer than a body of unknown length may take.
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    held.send_bytes("y".repeat(HALF)).await;
+    let (status, fields) = client.read_head().await;
+    assert_eq!((status, fields.get("etag").is_some()), (200, true), "{fields:?}");
+    assert_eq!(client.read_bytes(2 * HALF).await.len(), 2 * HALF);
 }
 
 /// The first byte of what is a stream by its head waits for nothing.

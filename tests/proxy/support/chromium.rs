@@ -1,8 +1,10 @@
 //! The real Chromium, without a window: what a page of another origin really gets to see.
 
-use std::{io::ErrorKind, process::Command};
+use std::{io::ErrorKind, path::Path, process::Command};
 
-use super::{backend::Answer, backend::Backend};
+use tokio::task::spawn_blocking;
+
+use super::{backend::Answer, backend::Backend, clients::node_package};
 
 /// The page's own time in which it must have come to its end, in milliseconds. It stands still while requests are
 /// under way, so a slow machine is given as long as it needs.
@@ -48,6 +50,21 @@ const say = (...words) => said.textContent += words.join(' ') + '\\n';
     }
 }
 
+/// Runs a script of `tests/` that does in Chromium what a person does; gives back what it has said, line by line. Its
+/// last line is "finished".
+pub async fn drive(script: &str, arguments: &[&str]) -> Vec<String> {
+    let mut command = Command::new("timeout");
+    let package = node_package("playwright-core");
+    command.env("NODE_PATH", package.parent().expect("packages lie in a directory"));
+    command.args([PATIENCE, "node"]).arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(script));
+    command.args(arguments);
+    let output = spawn_blocking(move || command.output()).await.expect("no panic").expect("the script runs");
+    let mut said: Vec<String> = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said.pop().as_deref(), Some("finished"), "{script} {arguments:?}: {said:?}\n{complaint}");
+    said
+}
+
 /// The document of a page when it has come to its end.
 async fn visit(url: String) -> String {
     let profile = tempfile::tempdir().expect("a temporary directory");
@@ -57,7 +74,7 @@ async fn visit(url: String) -> String {
     command.args(["--no-sandbox", "--no-first-run", "--disable-background-networking", "--disable-component-update"]);
     command.arg(format!("--user-data-dir={}", profile.path().display()));
     command.arg(format!("--virtual-time-budget={VIRTUAL_MILLISECONDS}")).arg(url);
-    let output = tokio::task::spawn_blocking(move || command.output()).await.expect("no panic");
+    let output = spawn_blocking(move || command.output()).await.expect("no panic");
     let output = output.unwrap_or_else(|error| match error.kind() {
         ErrorKind::NotFound => panic!("timeout (coreutils) is missing"),
         _ => panic!("chromium cannot be run: {error}"),

@@ -19,6 +19,7 @@
 //! * [`raw`] and [`h2c`] are clients that can do what no decent client does.
 //! * [`backend`] is an HTTP/1.1 server whose every step a test can order; [`nginx`] is the real one.
 //! * [`leases`] are operations on leases, in the native dialect.
+//! * [`document`] takes documents apart, and runs what they show.
 //! * [`admin`] speaks to the admin listener of a proxy.
 //! * [`azure`] are requests in the azure dialect.
 //! * [`engines`] are the real servers of stores that proxies share.
@@ -39,6 +40,7 @@ pub mod chromium;
 pub mod clients;
 pub mod collector;
 pub mod curl;
+pub mod document;
 #[path = "../../engines/mod.rs"]
 pub mod engines;
 pub mod frames;

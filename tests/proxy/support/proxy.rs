@@ -96,6 +96,11 @@ impl Proxy {
         std::fs::write(self.directory.path().join("ifmatch.toml"), configuration).expect("a file");
     }
 
+    /// The path of its file.
+    pub fn file(&self) -> PathBuf {
+        self.directory.path().join("ifmatch.toml")
+    }
+
     /// Runs `ifmatch reload` against its control socket, which its configuration names as `{control}`.
     pub async fn reload(&self, arguments: &[&str]) -> Reload {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ifmatch"));

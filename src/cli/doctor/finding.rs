@@ -1,0 +1,106 @@
+//! Findings, and the text that reports them.
+
+use std::fmt;
+
+use crate::cli::check::table;
+
+const HEADINGS: [&str; 3] = ["CHECK", "RESULT", "FOUND"];
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Severity {
+    /// As it must be.
+    Ok,
+    /// No update is lost or refused by it.
+    Note,
+    /// An update can be lost, or a client that is right is refused.
+    Problem,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Ok => "ok",
+            Self::Note => "note",
+            Self::Problem => "problem",
+        })
+    }
+}
+
+/// The result of one check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) check: &'static str,
+    pub(super) severity: Severity,
+    pub(super) sentence: String,
+    /// What to change.
+    pub(super) remedy: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn ok(check: &'static str, sentence: impl Into<String>) -> Self {
+        Self { check, severity: Severity::Ok, sentence: sentence.into(), remedy: None }
+    }
+
+    pub(super) fn note(check: &'static str, sentence: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { check, severity: Severity::Note, sentence: sentence.into(), remedy: Some(remedy.into()) }
+    }
+
+    pub(super) fn problem(check: &'static str, sentence: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { check, severity: Severity::Problem, sentence: sentence.into(), remedy: Some(remedy.into()) }
+    }
+}
+
+/// Returns a table of all findings, then the remedy of each that has one, problems first.
+pub(super) fn report(findings: &[Finding]) -> Vec<String> {
+    let row = |finding: &Finding| [finding.check.to_owned(), finding.severity.to_string(), finding.sentence.clone()];
+    let mut lines = table(&HEADINGS.map(str::to_owned), &findings.iter().map(row).collect::<Vec<_>>());
+    for severity in [Severity::Problem, Severity::Note] {
+        for finding in findings.iter().filter(|finding| finding.severity == severity) {
+            if let Some(remedy) = &finding.remedy {
+                lines.extend([String::new(), format!("{severity}: {}", finding.check), format!("  {remedy}")]);
+            }
+        }
+    }
+    lines
+}
+
+/// Whether one of the findings is a problem.
+pub(super) fn has_problem(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.severity == Severity::Problem)
+}
+
+/// Returns check and severity of each finding.
+#[cfg(test)]
+pub(super) fn summary(findings: &[Finding]) -> Vec<(&'static str, Severity)> {
+    findings.iter().map(|finding| (finding.check, finding.severity)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remedies_follow_the_table_and_problems_come_first() {
+        let findings = [
+            Finding::ok("a", "Fine."),
+            Finding::note("b", "So so.", "Look."),
+            Finding::problem("long", "Bad.", "Mend."),
+        ];
+        let expected = [
+            "CHECK  RESULT   FOUND",
+            "a      ok       Fine.",
+            "b      note     So so.",
+            "long   problem  Bad.",
+            "",
+            "problem: long",
+            "  Mend.",
+            "",
+            "note: b",
+            "  Look.",
+        ];
+        assert_eq!(report(&findings), expected);
+        assert!(has_problem(&findings));
+        assert!(!has_problem(&findings[..2]));
+    }
+}

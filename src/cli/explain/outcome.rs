@@ -1,0 +1,184 @@
+//! The fate of a request, as far as the configuration and the request alone decide it. The functions that judge a request
+//! which comes over the network judge it here too, with nothing known of the resource.
+
+use http::{HeaderMap, Method};
+
+use super::ExplainedRequest;
+use crate::{
+    core::{
+        idempotency::{key_of, missing},
+        lease::{Usage, UseDenied},
+        policy::{GuardRules, Idempotency, LeaseRules, MethodClass, Require, TagSource},
+        precondition::{Requirement, TagCondition, requirement},
+        refusal::{Code, Refusal},
+        validators::Representation,
+        verdict::required,
+    },
+    dialect::{Call, Incoming, Intent},
+    routing::{GuardedRequest, door::Door},
+};
+
+/// Explains what becomes of a request, and what a write needs.
+pub(super) fn outcome(
+    door: &Door,
+    guard: Option<&GuardRules>,
+    request: &ExplainedRequest,
+) -> Vec<(&'static str, String)> {
+    match door {
+        Door::Refuse { refusal, .. } => vec![("outcome", refused(refusal))],
+        Door::Pass { .. } if guard.is_some() => vec![("outcome", "it passes unjudged".to_owned())],
+        Door::Pass { .. } => vec![("outcome", "it passes as it came; nothing guards this route".to_owned())],
+        Door::Observed { would: Err(code), .. } => {
+            vec![("outcome", format!("it passes; without observe: {} {}", code.status().as_u16(), code.as_str()))]
+        }
+        Door::Guarded(guarded) | Door::Handshake(guarded) | Door::Observed { would: Ok(guarded), .. } => match guard {
+            Some(guard) if guard.quirks.is_closed_list => operation(guarded, guard, request),
+            Some(guard) => judged(guarded, guard, request),
+            None => Vec::new(),
+        },
+    }
+}
+
+/// Explains what becomes of a request in a dialect that is a list of operations: it is one of them, or it is refused.
+fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
+    let incoming = Incoming { method: &guarded.method, target: request.target.as_bytes(), headers: &request.headers };
+    let call = match guard.dialect.grammar().read(incoming, guard, guarded.is_lease) {
+        Ok(call) => call,
+        Err(refusal) => {
+            let error = guard.dialect.grammar().refusal(incoming, &refusal, || [0; 16]);
+            return vec![("outcome", format!("{} {}: {}", error.status.as_u16(), error.code, refusal.detail))];
+        }
+    };
+    let mut lines: Vec<_> = call.operation.map(|name| ("operation", name.to_owned())).into_iter().collect();
+    if call.intent == Intent::Lease {
+        lines.push(("outcome", "the lease is judged after the backend has been asked for the resource".to_owned()));
+        return lines;
+    }
+    let usage = usage(guarded, guard.class_of(&guarded.method));
+    if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage)) {
+        lines.push(("lease", lease_needs(guard, rules)));
+    }
+    let outcome = if call.conditions.is_empty() { "" } else { ", if its conditions are true" };
+    if let Some(sent) = call.forwarded {
+        let target = String::from_utf8_lossy(&sent.target).into_owned();
+        lines.push(("outcome", format!("the backend gets {} {target}{outcome}", sent.method)));
+    }
+    lines
+}
+
+fn judged(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
+    let class = guard.class_of(&guarded.method);
+    if class == MethodClass::Unjudged {
+        return vec![("outcome", "it passes unjudged; ifmatch adds its fields to what the upstream allows".to_owned())];
+    }
+    let kind = match class {
+        MethodClass::Read => "a read",
+        MethodClass::UnclaimedWrite => "a write that runs beside others",
+        _ => "a write",
+    };
+    let mut lines = vec![("method", format!("{} is {kind}", guarded.method))];
+    if let Some(rules) = guard.lease.as_ref().filter(|rules| rules.guards.covers(usage(guarded, class))) {
+        lines.push(("lease", lease_needs(guard, rules)));
+    }
+    if class != MethodClass::Read {
+        lines.push(("needs", needs(demand(guarded, guard), guard.allow_any).to_owned()));
+        if !guard.also_changes.is_empty() {
+            let paths = guard.also_changes.iter().map(|template| template.pattern().to_string()).collect::<Vec<_>>();
+            lines.push(("also changes", paths.join(", ")));
+        }
+    }
+    let incoming = Incoming { method: &guarded.method, target: request.target.as_bytes(), headers: &request.headers };
+    let outcome = verdict(guarded, guard, incoming).unwrap_or_else(|(refusal, remedy)| {
+        let error = guard.dialect.grammar().refusal(incoming, &refusal, || [0; 16]);
+        format!("{} {}: {}{remedy}", error.status.as_u16(), error.code, refusal.detail)
+    });
+    let outcome = if guard.observe { format!("it passes; without observe: {outcome}") } else { outcome };
+    lines.push(("outcome", outcome));
+    lines
+}
+
+/// A refusal, and what the operator could change for the request to pass; empty if nothing.
+type RefusedWith = (Refusal, &'static str);
+
+/// Judges in the order in which the guard does: the form of the request, its idempotency key, its lease, its
+/// preconditions.
+fn verdict(guarded: &GuardedRequest, guard: &GuardRules, incoming: Incoming<'_>) -> Result<String, RefusedWith> {
+    let plain = |refusal| (refusal, "");
+    let call = guard.dialect.grammar().read(incoming, guard, guarded.is_lease).map_err(plain)?;
+    if call.intent == Intent::Lease {
+        return Ok("the state of the lease decides".to_owned());
+    }
+    let class = guard.class_of(&guarded.method);
+    if class != MethodClass::Read {
+        lacks_key(guard, incoming.headers).map_or(Ok(()), Err).map_err(plain)?;
+    }
+    lacks_lease(guarded, guard, &call).map_or(Ok(()), Err).map_err(plain)?;
+    if call.lease_id.is_some() {
+        return Ok("its lease is judged against the current state, and then its preconditions".to_owned());
+    }
+    if class == MethodClass::Read {
+        return Ok("it is answered with a tag, or with 304 or 412 by its preconditions".to_owned());
+    }
+    let conditions = &call.conditions;
+    let passes = match requirement(demand(guarded, guard), guard.allow_any, conditions, &Representation::Unknown) {
+        Requirement::Missing if conditions.if_match == Some(TagCondition::Any) => {
+            return Err((required(guard, conditions), " (If-Match: * is enough only with allow_any = true)"));
+        }
+        Requirement::Missing => return Err(plain(required(guard, conditions))),
+        Requirement::NeedsExistence => "the current state of the resource decides if that is enough",
+        Requirement::Satisfied if conditions.is_empty() => "it passes without a precondition",
+        Requirement::Satisfied if guard.etag == TagSource::Delegate => "the backend judges its preconditions",
+        Requirement::Satisfied => "its preconditions are judged against the current state",
+    };
+    Ok(passes.to_owned())
+}
+
+/// Returns what the route demands of this write.
+fn demand(guarded: &GuardedRequest, guard: &GuardRules) -> Require {
+    if guard.require_methods.contains(&guarded.method) { guard.require } else { Require::Never }
+}
+
+/// Returns the refusal of a request without a lease id, if the route demands one even while the lease is free.
+fn lacks_lease(guarded: &GuardedRequest, guard: &GuardRules, call: &Call) -> Option<Refusal> {
+    let usage = usage(guarded, guard.class_of(&guarded.method));
+    let demands = guard.lease.as_ref().is_some_and(|rules| rules.required && rules.guards.covers(usage));
+    (demands && call.lease_id.is_none()).then(|| guard.dialect.grammar().use_denied(UseDenied::LeaseRequired))
+}
+
+/// Returns the refusal of a write whose key is required but missing, or cannot be read.
+fn lacks_key(guard: &GuardRules, headers: &HeaderMap) -> Option<Refusal> {
+    match key_of(headers, guard.quirks.idempotency_fields) {
+        _ if guard.idempotency == Idempotency::Off => None,
+        Ok(None) if guard.idempotency == Idempotency::Required => Some(missing()),
+        Ok(_) => None,
+        Err(malformed) => Some(Refusal::new(Code::MalformedRequest, malformed.to_string())),
+    }
+}
+
+/// Returns what a request does to its resource, as far as leases are concerned.
+fn usage(request: &GuardedRequest, class: MethodClass) -> Usage {
+    match class {
+        MethodClass::Read => Usage::Read,
+        _ if request.method == Method::DELETE => Usage::Delete,
+        _ => Usage::Write,
+    }
+}
+
+fn lease_needs(guard: &GuardRules, rules: &LeaseRules) -> String {
+    let when = if rules.required { ", always: a lease must be taken first" } else { " while the resource is leased" };
+    format!("{}{when}", guard.dialect.grammar().lease_field())
+}
+
+fn needs(require: Require, allow_any: bool) -> &'static str {
+    match (require, allow_any) {
+        (Require::Never, _) => "nothing; a precondition is judged if there is one",
+        (Require::Existing, false) => "If-Match with the current tag if the resource exists, nothing to create it",
+        (Require::Existing, true) => "If-Match with the current tag or * if the resource exists, nothing to create it",
+        (Require::Always, false) => "If-Match with the current tag, or If-None-Match: * to create",
+        (Require::Always, true) => "If-Match with the current tag or *, or If-None-Match: * to create",
+    }
+}
+
+fn refused(refusal: &Refusal) -> String {
+    format!("{} {}: {}", refusal.code.status().as_u16(), refusal.code.as_str(), refusal.detail)
+}

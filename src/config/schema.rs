@@ -1,0 +1,167 @@
+//! The JSON Schema of the configuration, for editors: the shape comes from the mirror that reads files, and the
+//! descriptions and defaults come from `config/ifmatch.toml`.
+
+use schemars::SchemaGenerator;
+use serde_json::{Map, Value};
+
+use super::raw::File;
+
+/// The users' reference.
+const REFERENCE: &str = include_str!("../../config/ifmatch.toml");
+
+/// Returns the schema (JSON Schema, draft 2020-12).
+pub fn schema() -> Value {
+    let mut schema = Value::from(SchemaGenerator::default().into_root_schema_for::<File>());
+    without_null(&mut schema);
+    for entry in entries(REFERENCE) {
+        let Some(property) = property(&mut schema, &entry.path) else { continue };
+        property.insert("description".to_owned(), entry.description.into());
+        if let Some(default) = entry.default {
+            property.insert("default".to_owned(), default);
+        }
+    }
+    if let Some(root) = schema.as_object_mut() {
+        root.insert("title".to_owned(), "The configuration of ifmatch".into());
+    }
+    schema
+}
+
+/// A key of the reference with its comment.
+#[derive(Debug, PartialEq)]
+struct Entry {
+    /// The tables and the key: a list of tables is one step, and so is a table whose name is the user's.
+    path: Vec<String>,
+    description: String,
+    default: Option<Value>,
+}
+
+fn entries(reference: &str) -> Vec<Entry> {
+    let (mut entries, mut table, mut comment) = (Vec::new(), Vec::new(), Vec::new());
+    for line in reference.lines() {
+        if let Some(heading) = line.strip_prefix('[') {
+            table = heading.trim_matches(['[', ']']).split('.').map(str::to_owned).collect();
+            comment.clear();
+        } else if let Some((key, default)) = key_and_default(line) {
+            let path = table.iter().cloned().chain([key.to_owned()]).collect();
+            entries.push(Entry { path, description: comment.join("\n"), default });
+            comment.clear();
+        } else if let Some(text) = line.strip_prefix("# ") {
+            comment.push(text);
+        } else {
+            comment.clear();
+        }
+    }
+    entries
+}
+
+/// Returns the key that a line shows: `#key = value` shows its default, `# key = value` and `key = value` an example.
+fn key_and_default(line: &str) -> Option<(&str, Option<Value>)> {
+    let shown = line.strip_prefix('#');
+    let (key, _) = shown.unwrap_or(line).trim_start().split_once(" = ")?;
+    let is_key = |each: char| each.is_ascii_lowercase() || each.is_ascii_digit() || each == '_';
+    if key.is_empty() || !key.chars().all(is_key) {
+        return None;
+    }
+    let default = shown.filter(|line| !line.starts_with(' ')).and_then(|line| line.parse::<toml::Table>().ok());
+    let default = default.and_then(|table| serde_json::to_value(table.get(key)?).ok());
+    Some((key, default))
+}
+
+/// Returns the schema of a property, through references to shared definitions.
+fn property<'a>(schema: &'a mut Value, path: &[String]) -> Option<&'a mut Map<String, Value>> {
+    let mut place = String::new();
+    for step in path {
+        place = resolved(schema, &place)?;
+        let within = schema.pointer(&place)?;
+        place += match () {
+            () if within.pointer(&format!("/properties/{step}")).is_some() => format!("/properties/{step}"),
+            () if within.pointer(&format!("/items/properties/{step}")).is_some() => format!("/items/properties/{step}"),
+            // The name of an upstream.
+            () if within.get("additionalProperties").is_some_and(Value::is_object) => {
+                "/additionalProperties".to_owned()
+            }
+            () => return None,
+        }
+        .as_str();
+    }
+    schema.pointer_mut(&place)?.as_object_mut()
+}
+
+/// Returns where the schema at a place is defined: behind references, and for lists at the schema of their elements.
+fn resolved(schema: &Value, place: &str) -> Option<String> {
+    let mut place = place.to_owned();
+    loop {
+        let within = schema.pointer(&place)?;
+        if let Some(reference) = within.get("$ref").and_then(Value::as_str) {
+            reference.trim_start_matches('#').clone_into(&mut place);
+        } else if within.get("items").is_some() {
+            place += "/items";
+        } else {
+            return Some(place);
+        }
+    }
+}
+
+/// Removes null from all types: TOML has no null, and a key that is absent is allowed anyway.
+fn without_null(schema: &mut Value) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(without_null),
+        Value::Object(object) => {
+            object.values_mut().for_each(without_null);
+            if let Some(Value::Array(types)) = object.get_mut("type") {
+                types.retain(|each| each != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    object.insert("type".to_owned(), only);
+                }
+            }
+            if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
+                choices.retain(|each| each.get("type").is_none_or(|kind| kind != "null"));
+                if let [Value::Object(only)] = choices.as_slice() {
+                    let only = only.clone();
+                    object.remove("anyOf");
+                    object.extend(only);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(path: &str) -> Map<String, Value> {
+        let path: Vec<String> = path.split(' ').map(str::to_owned).collect();
+        property(&mut schema(), &path).unwrap_or_else(|| panic!("{path:?} is not in the schema")).clone()
+    }
+
+    #[test]
+    fn every_key_of_the_reference_is_described() {
+        let found = entries(REFERENCE);
+        assert!(found.len() > 100, "only {} keys", found.len());
+        let mut schema = schema();
+        for entry in found {
+            // The keys of a table in an example have the comment of that table.
+            if entry.path.iter().any(|step| step == "certificates") || entry.description.is_empty() {
+                continue;
+            }
+            let property = property(&mut schema, &entry.path).unwrap_or_else(|| panic!("{entry:?}"));
+            assert_eq!(property.get("description"), Some(&Value::from(entry.description)));
+        }
+    }
+
+    #[test]
+    fn a_key_has_its_type_its_words_and_its_default() {
+        assert_eq!(at("server threads").get("type"), Some(&"integer".into()));
+        assert_eq!(at("routes other_writers").get("type"), Some(&"boolean".into()));
+        assert_eq!(at("upstreams docs timeout").get("default"), Some(&"30s".into()));
+        let policy = at("routes policy");
+        assert_eq!(
+            policy.get("anyOf").and_then(|any| any.pointer("/0/enum")),
+            Some(&["last-writer-wins", "optimistic", "pessimistic"].as_slice().into())
+        );
+        assert_eq!(schema().pointer("/additionalProperties"), Some(&false.into()));
+    }
+}

@@ -1,0 +1,68 @@
+//! Tests of turns beside another process, which has signed the record because its write waits (DESIGN, section 3, rule
+//! 16).
+
+use std::time::Duration;
+
+use http::Method;
+
+use super::testing::{Fixture, Response};
+use crate::{
+    core::{
+        lease::testing::rules,
+        policy::{GuardRules, LeaseAuth, LeaseRules, Require, TagSource},
+        resource::ResourceKey,
+        route::{PathPattern, TouchTemplate},
+        waiting::sign,
+    },
+    proxy::testing::guard,
+};
+
+async fn start() -> Fixture {
+    let path = PathPattern::parse("/doc").unwrap();
+    Fixture::with(GuardRules {
+        etag: TagSource::Version,
+        other_writers: false,
+        require: Require::Never,
+        claim_max_wait: Duration::from_millis(50),
+        // The path of the fixture's requests has a key other than that of the requests.
+        also_changes: vec![TouchTemplate::parse("/doc", &path).unwrap()],
+        lease: Some(LeaseRules { auth: LeaseAuth::None, ..rules() }),
+        ..guard()
+    })
+    .await
+}
+
+/// Signs a record for another process.
+async fn wait_elsewhere(fixture: &Fixture, key: &str) {
+    let key = ResourceKey::from_text(key);
+    let snapshot = fixture.store.look(&key).await;
+    let until = snapshot.now.plus(Duration::from_secs(60));
+    fixture.store.put(&key, sign(&snapshot, 99, until).expect("there is room")).await;
+}
+
+fn assert_waited(refused: &Response) {
+    assert_eq!(refused.status, 409, "{}", refused.body);
+    assert!(refused.body.contains("\"code\":\"write-in-flight\""), "{}", refused.body);
+}
+
+#[tokio::test]
+async fn a_write_waits_for_the_turn_of_another_process() {
+    // The resource itself, and one that the write changes too.
+    for key in ["doc", "backend:/doc"] {
+        let fixture = start().await;
+        wait_elsewhere(&fixture, key).await;
+        assert_waited(&fixture.send(Method::PUT, "", "two").await);
+        assert_eq!(fixture.writes(), 0, "{key}");
+        fixture.store.pass(60_000);
+        assert_eq!(fixture.send(Method::PUT, "", "two").await.status, 204, "{key}: the other process is gone");
+    }
+}
+
+#[tokio::test]
+async fn a_grant_waits_for_the_turn_of_another_process() {
+    let fixture = start().await;
+    wait_elsewhere(&fixture, "doc").await;
+    assert_waited(&fixture.lease("doc", Method::POST, "").await);
+    fixture.store.pass(60_000);
+    assert_eq!(fixture.lease("doc", Method::POST, "").await.status, 201, "the other process is gone");
+}

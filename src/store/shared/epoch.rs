@@ -1,0 +1,65 @@
+//! Detects an engine that has lost acknowledged writes, through a failover, a restored backup or a deleted database.
+//! The sign is a revision that goes back.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::{core::record::Revision, store::StoreError};
+
+/// The greatest revision that this process has seen, and whether a smaller one followed.
+#[derive(Default)]
+pub(super) struct Epoch {
+    greatest: AtomicU64,
+    is_over: AtomicBool,
+}
+
+impl Epoch {
+    /// Returns the revision that the engine must have reached, for [`Epoch::accept`]. The caller takes it before it
+    /// sends the request, because answers may overtake each other.
+    pub(super) fn reached(&self) -> Result<Revision, StoreError> {
+        if self.is_over.load(Ordering::Relaxed) {
+            return Err(StoreError::Unavailable);
+        }
+        Ok(Revision(self.greatest.load(Ordering::Acquire)))
+    }
+
+    /// Notes the engine's revision from an answer. Once a revision is smaller than what was `reached` before the
+    /// request, every operation fails.
+    pub(super) fn accept(&self, reached: Revision, current: Revision) -> Result<(), StoreError> {
+        if current >= reached {
+            self.greatest.fetch_max(current.0, Ordering::AcqRel);
+            return Ok(());
+        }
+        if !self.is_over.swap(true, Ordering::Relaxed) {
+            tracing::error!(
+                seen = reached.0,
+                found = current.0,
+                "the store has lost acknowledged writes: its revisions have gone back. Guarded writes are refused \
+                 until the store's `incarnation` key is deleted and this process is restarted"
+            );
+        }
+        Err(StoreError::Unavailable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_may_overtake_each_other() {
+        let epoch = Epoch::default();
+        let reached = epoch.reached().unwrap();
+        assert_eq!(epoch.accept(reached, Revision(5)), Ok(()));
+        assert_eq!(epoch.accept(reached, Revision(4)), Ok(()));
+        assert_eq!(epoch.reached(), Ok(Revision(5)));
+    }
+
+    #[test]
+    fn a_store_that_went_back_is_trusted_no_longer() {
+        let epoch = Epoch::default();
+        epoch.accept(Revision(0), Revision(5)).unwrap();
+        let reached = epoch.reached().unwrap();
+        assert_eq!(epoch.accept(reached, Revision(4)), Err(StoreError::Unavailable));
+        assert_eq!(epoch.reached(), Err(StoreError::Unavailable));
+    }
+}

@@ -1,0 +1,283 @@
+//! The etcd store: shared by any number of processes. It survives the loss of a minority of etcd's members.
+//!
+//! # Design
+//!
+//! *Why do records use etcd's revisions?* They grow with every change of any key, and none ever comes back. A record
+//! that refers to its own revision is resolved when it is read, so one transaction is enough for a swap.
+//!
+//! *Why may a transaction be sent again if no answer came?* It compares the expected revision, so at most one of its
+//! copies is carried out. If a copy comes too late, the label in the record shows that an earlier copy was carried out.
+//! If others have changed the record since, neither can be determined, and the swap fails without a verdict.
+//!
+//! *Why do swaps travel together?* See the module `batch`. All swaps that one transaction carries out share one
+//! revision.
+//!
+//! *Why no keys with etcd's own leases?* They vanish without raising a floor, and take with them data that must be
+//! remembered.
+//!
+//! *Why does each process measure time by its own clock?* See the module `first_seen`. A date in the record would end a
+//! lease early on any machine whose clock is ahead.
+
+mod batch;
+mod client;
+mod collect;
+mod first_seen;
+mod floors;
+mod keys;
+mod txn;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use etcd_client::WatchOptions;
+use tokio::{
+    sync::Notify,
+    task::AbortHandle,
+    time::{sleep, timeout},
+};
+
+use super::labels::Labels;
+use crate::{
+    clock::Clock,
+    config,
+    core::{
+        record::{Record, Revision, Snapshot},
+        resource::ResourceKey,
+        time::StoreTime,
+    },
+    entropy::random_u64,
+    store::{
+        Incarnation, OpenError, Scanned, Store, StoreError, Swapped,
+        encoding::{self, Label},
+    },
+};
+use batch::Answered;
+use batch::Swaps;
+use client::EtcdClient;
+use collect::KeyPage;
+use first_seen::FirstSeen;
+use keys::EtcdKeys;
+use txn::FoundKey;
+use txn::SwapAnswer;
+
+/// The longest wait before the record is read again. It bounds the cost of a watch that was lost unnoticed.
+const WATCH_MAX: Duration = Duration::from_secs(5);
+
+/// The pause after a wait that could not begin.
+const WATCH_FAILED_PAUSE: Duration = Duration::from_millis(100);
+
+/// Records in etcd.
+pub struct EtcdStore {
+    shared: Arc<EtcdShared>,
+    collector: AbortHandle,
+}
+
+struct EtcdShared {
+    engine: Arc<EtcdClient>,
+    swaps: Swaps,
+    keys: EtcdKeys,
+    clock: Arc<dyn Clock>,
+    incarnation: Incarnation,
+    sights: FirstSeen,
+    capacity: usize,
+    idle_ttl: Duration,
+    /// The number of records at the last count, updated by those that this process has created and forgotten since.
+    records: AtomicUsize,
+    /// Notified when a swap was refused for lack of room.
+    is_full: Notify,
+    labels: Labels,
+}
+
+impl EtcdStore {
+    /// Connects to the store in this etcd. The first process to start draws its incarnation.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be reached, or a file that it requires cannot be read.
+    pub async fn connect(
+        settings: &config::Etcd,
+        common: &config::StoreSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OpenError> {
+        let engine = Arc::new(EtcdClient::connect(settings, common.timeout).await?);
+        let keys = EtcdKeys::new(&settings.prefix);
+        let incarnation = incarnation(&engine, &keys).await?;
+        let shared = Arc::new(EtcdShared {
+            swaps: Swaps::start(&engine, common.timeout),
+            engine,
+            keys,
+            clock,
+            incarnation,
+            sights: FirstSeen::new(common.capacity),
+            capacity: common.capacity,
+            idle_ttl: common.idle_ttl,
+            records: AtomicUsize::new(0),
+            is_full: Notify::new(),
+            labels: Labels::new()?,
+        });
+        shared.count().await.map_err(|_unavailable| OpenError::Silent)?;
+        let collector = tokio::spawn(collect::run(Arc::clone(&shared))).abort_handle();
+        Ok(Self { shared, collector })
+    }
+
+    /// Forgets the idle records that were not written for `idle_ttl`, and returns their number.
+    pub async fn collect(&self, idle_ttl: Duration) -> Result<usize, StoreError> {
+        self.shared.collect(idle_ttl, usize::MAX).await
+    }
+}
+
+impl Drop for EtcdStore {
+    fn drop(&mut self) {
+        self.collector.abort();
+    }
+}
+
+/// Returns the incarnation of this store. The first process draws it.
+async fn incarnation(engine: &EtcdClient, keys: &EtcdKeys) -> Result<Incarnation, OpenError> {
+    let drawn = Incarnation(random_u64()?);
+    let answer = engine.ask(txn::put_first(&keys.incarnation(), &drawn.to_string())).await;
+    let answer = answer.map_err(|_unavailable| OpenError::Silent)?;
+    let kept = txn::last_get(&answer.response);
+    let text = kept.and_then(|got| got.kvs().first().and_then(|pair| pair.value_str().ok().map(str::to_owned)));
+    let number = text.and_then(|text| u64::from_str_radix(&text, 16).ok());
+    number.map(Incarnation).ok_or_else(|| OpenError::Damaged(keys.incarnation()))
+}
+
+impl EtcdShared {
+    /// Decodes what was found. Its moments count from the time when this process first saw it.
+    fn snapshot(&self, key: &ResourceKey, found: &FoundKey) -> Result<(Snapshot, Option<Label>), StoreError> {
+        let now = self.clock.now();
+        let Some((revision, text)) = &found.record else {
+            self.sights.forget(key);
+            return Ok((Snapshot { revision: found.floor, record: Record::absent(found.floor), now }, None));
+        };
+        self.decoded(key, *revision, text, now)
+    }
+
+    fn decoded(
+        &self,
+        key: &ResourceKey,
+        revision: Revision,
+        text: &[u8],
+        now: StoreTime,
+    ) -> Result<(Snapshot, Option<Label>), StoreError> {
+        let base = self.sights.base(key, revision, now);
+        let (record, label) = encoding::decode_labelled(text, base).map_err(|error| {
+            tracing::error!(?key, %error, "writes to this resource are refused");
+            StoreError::Unavailable
+        })?;
+        self.sights.note(key, revision, base, &record);
+        Ok((Snapshot { revision, record: record.resolved(revision), now }, label))
+    }
+
+    async fn look(&self, key: &ResourceKey) -> Result<FoundKey, StoreError> {
+        let answer = self.engine.ask(txn::look(&self.keys, key)).await?;
+        txn::found(&answer.response).ok_or(StoreError::Unavailable)
+    }
+
+    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
+        // Taken before the swap is sent, so that no reader counts from an earlier time.
+        let base = self.clock.now();
+        let label = self.labels.next();
+        let text = encoding::encode_labelled(&next, base, Some(label.clone()));
+        let may_create = self.records.load(Ordering::Relaxed) < self.capacity;
+        let swap = txn::swap(&self.keys, key, expected, &text, may_create);
+        let Answered { response, at, is_repeated } = self.swaps.carry_out(key, swap, text.len()).await?;
+        match txn::swap_answer(&response, at, may_create).ok_or(StoreError::Unavailable)? {
+            SwapAnswer::Put { revision, is_new } => {
+                self.records.fetch_add(usize::from(is_new), Ordering::Relaxed);
+                Ok(Swapped::Done(self.put(key, revision, next, base)))
+            }
+            SwapAnswer::NoRoom => {
+                self.is_full.notify_one();
+                Err(StoreError::Full)
+            }
+            SwapAnswer::Other(found) => {
+                let (snapshot, written) = self.snapshot(key, &found)?;
+                match written {
+                    Some(written) if written == label => {
+                        Ok(Swapped::Done(self.put(key, snapshot.revision, next, base)))
+                    }
+                    _ if is_repeated => Err(StoreError::Unavailable),
+                    _ => Ok(Swapped::Conflict(snapshot)),
+                }
+            }
+        }
+    }
+
+    /// Returns the record that this process has put. Its moments stay unchanged, because the time of the swap is known
+    /// here.
+    fn put(&self, key: &ResourceKey, revision: Revision, record: Record, base: StoreTime) -> Snapshot {
+        self.sights.note(key, revision, base, &record);
+        Snapshot { revision, record: record.resolved(revision), now: self.clock.now() }
+    }
+
+    /// Waits for an event on the key of the record, if the record has this revision.
+    async fn changed(&self, key: &ResourceKey, seen: Revision) -> Option<()> {
+        let found = self.look(key).await.ok()?;
+        if found.record.as_ref().map_or(found.floor, |(revision, _)| *revision) != seen {
+            return Some(());
+        }
+        // The watch does not start at the record's own revision, because etcd may have compacted it since.
+        let Revision(at) = found.at;
+        let from = WatchOptions::new().with_start_revision(i64::try_from(at).ok()?.checked_add(1)?);
+        let mut events = self.engine.watch().watch(self.keys.record(key), Some(from)).await.ok()?;
+        loop {
+            let message = events.message().await.ok()??;
+            if message.canceled() {
+                return None;
+            }
+            if !message.events().is_empty() {
+                return Some(());
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for EtcdStore {
+    fn incarnation(&self) -> Incarnation {
+        self.shared.incarnation
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        Ok(self.shared.clock.now())
+    }
+
+    async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
+        let found = self.shared.look(key).await?;
+        self.shared.snapshot(key, &found).map(|(snapshot, _)| snapshot)
+    }
+
+    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
+        self.shared.swap(key, expected, next).await
+    }
+
+    async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
+        let (mut found, mut after) = (Vec::new(), after.cloned());
+        loop {
+            let KeyPage { records, last } = self.shared.page(after.as_ref(), limit - found.len()).await?;
+            found.extend(records.into_iter().map(|(key, snapshot, _)| (key, snapshot)));
+            if found.len() == limit || last.is_none() {
+                return Ok(found);
+            }
+            after = last;
+        }
+    }
+
+    async fn changed(&self, key: &ResourceKey, seen: Revision) {
+        if let Ok(None) = timeout(WATCH_MAX, self.shared.changed(key, seen)).await {
+            sleep(WATCH_FAILED_PAUSE).await;
+        }
+    }
+
+    async fn raise_floors(&self) -> Result<(), StoreError> {
+        self.shared.raise_floors().await
+    }
+}

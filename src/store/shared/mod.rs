@@ -1,0 +1,37 @@
+//! The stores that several proxies share, and what they have in common. The feature `shared-stores` compiles them in.
+
+mod breaker;
+mod epoch;
+pub mod etcd;
+mod health;
+mod labels;
+pub mod redis;
+mod secret;
+
+use std::sync::Arc;
+
+use self::{breaker::Breaker, etcd::EtcdStore, redis::RedisStore};
+use super::{OpenError, Store};
+use crate::{
+    clock::Clock,
+    config::{self, StoreSettings},
+};
+
+/// The kinds of shared stores in this build, as `store.kind` names them.
+pub const SHARED_KINDS: &[&str] = &["etcd", "redis"];
+
+/// Opens a store in etcd. Its background tasks run on the runtime of the caller.
+pub(super) async fn etcd(
+    etcd: &config::Etcd,
+    settings: &StoreSettings,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn Store>, OpenError> {
+    let store = EtcdStore::connect(etcd, settings, clock).await?;
+    Ok(Arc::new(Breaker::new(Arc::new(store), settings.timeout)))
+}
+
+/// Opens a store in Redis. Its background tasks run on the runtime of the caller.
+pub(super) async fn redis(redis: &config::Redis, settings: &StoreSettings) -> Result<Arc<dyn Store>, OpenError> {
+    let store = RedisStore::connect(redis, settings).await?;
+    Ok(Arc::new(Breaker::new(Arc::new(store), settings.timeout)))
+}

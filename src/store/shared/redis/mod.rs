@@ -1,0 +1,295 @@
+//! The Redis store: shared by any number of processes, fast, and as durable as that Redis is set up to be.
+//!
+//! # Design
+//!
+//! *What does it promise?* It promises the same as every store, as long as one server keeps all acknowledged writes. A
+//! failover may lose the last writes, and with them a claim, a lease or a fence. Two writers may then believe that they
+//! hold the same right. Therefore a route with `guarantee = "safety"` is refused on this store. The store detects a
+//! loss if it can: each answer carries the revision counter. Once the counter goes back, all operations fail (module
+//! `epoch`).
+//!
+//! *Why scripts?* A swap looks at a record and a floor, and changes up to four keys. A script is the only way to do so
+//! atomically in one round trip.
+//!
+//! *Whose time is it?* It is the server's time, read in the same script: one clock for all processes. It is a wall
+//! clock, and a step of it moves every end.
+//!
+//! *Why is each change published?* So that waiting callers need not poll. A process listens while a caller waits in it,
+//! and a little longer. Notifications may be lost, so a wait ends after a second, and the record is read again.
+
+mod client;
+mod collect;
+mod floors;
+mod keys;
+mod reply;
+mod waiters;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use redis::ScriptInvocation;
+use tokio::{sync::Notify, task::AbortHandle, time::timeout};
+
+use self::{
+    client::RedisClient,
+    keys::RedisKeys,
+    reply::{CLOCK, PAGE, PageReply, READ, Reply, SWAP, moment, split},
+    waiters::Waiters,
+};
+use super::{epoch::Epoch, labels::Labels};
+use crate::{
+    config,
+    core::{
+        record::{Record, Revision, Snapshot},
+        resource::ResourceKey,
+        time::StoreTime,
+    },
+    entropy::random_u64,
+    store::{Incarnation, OpenError, Scanned, Store, StoreError, Swapped, encoding, encoding::Label},
+};
+
+/// The longest wait before the record is read again, in case the notification is lost.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// Records in Redis.
+pub struct RedisStore {
+    shared: Arc<RedisShared>,
+    background: [AbortHandle; 2],
+}
+
+struct RedisShared {
+    engine: RedisClient,
+    keys: RedisKeys,
+    incarnation: Incarnation,
+    capacity: usize,
+    idle_ttl: Duration,
+    epoch: Epoch,
+    labels: Labels,
+    waiters: Waiters,
+    /// Notified when a swap was refused for lack of room.
+    is_full: Notify,
+}
+
+/// The result of a script: what it did, and what it found.
+struct ScriptResult {
+    did: String,
+    /// The record with its revision, or if it is absent, the floor.
+    snapshot: Snapshot,
+    label: Option<Label>,
+    /// The revision counter.
+    counter: Revision,
+    is_repeated: bool,
+}
+
+impl RedisStore {
+    /// Connects to the store in this Redis. The first process to start draws its incarnation.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be reached, or a file that it requires cannot be read.
+    pub async fn connect(settings: &config::Redis, common: &config::StoreSettings) -> Result<Self, OpenError> {
+        let engine = RedisClient::new(settings, common.timeout)?;
+        let keys = RedisKeys::new(&settings.prefix);
+        let incarnation = incarnation(&engine, &keys).await?;
+        let shared = Arc::new(RedisShared {
+            engine,
+            keys,
+            incarnation,
+            capacity: common.capacity,
+            idle_ttl: common.idle_ttl,
+            epoch: Epoch::default(),
+            labels: Labels::new()?,
+            waiters: Waiters::default(),
+            is_full: Notify::new(),
+        });
+        shared.warn_of_eviction().await;
+        let background = [
+            tokio::spawn(collect::run(Arc::clone(&shared))).abort_handle(),
+            tokio::spawn(collect::listen(Arc::clone(&shared))).abort_handle(),
+        ];
+        Ok(Self { shared, background })
+    }
+
+    /// Forgets the records that have been idle for `idle_ttl`, and returns their number.
+    pub async fn collect(&self, idle_ttl: Duration) -> Result<usize, StoreError> {
+        self.shared.collect(idle_ttl, usize::MAX).await
+    }
+}
+
+impl Drop for RedisStore {
+    fn drop(&mut self) {
+        self.background.iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// Returns the incarnation of this store. The first process draws it.
+async fn incarnation(engine: &RedisClient, keys: &RedisKeys) -> Result<Incarnation, OpenError> {
+    let drawn = Incarnation(random_u64()?);
+    let silent = |_unavailable| OpenError::Silent;
+    let mut put = redis::cmd("SET");
+    put.arg(&keys.incarnation).arg(drawn.to_string()).arg("NX");
+    engine.send::<Option<String>>(&put).await.map_err(silent)?;
+    let kept: Option<String> = engine.send(redis::cmd("GET").arg(&keys.incarnation)).await.map_err(silent)?;
+    let number = kept.and_then(|text| u64::from_str_radix(&text, 16).ok());
+    number.map(Incarnation).ok_or_else(|| OpenError::Damaged(keys.incarnation.clone()))
+}
+
+impl RedisShared {
+    /// Warns if Redis evicts keys, because it would forget records in use. Logs nothing if Redis does not report its
+    /// policy.
+    async fn warn_of_eviction(&self) {
+        let mut question = redis::cmd("CONFIG");
+        question.arg("GET").arg("maxmemory-policy");
+        let answer = timeout(WAIT_MAX, self.engine.send::<Vec<String>>(&question)).await;
+        if let Ok(Ok(answer)) = answer
+            && let Some(policy) = answer.get(1)
+            && policy.starts_with("allkeys-")
+        {
+            tracing::warn!(
+                policy,
+                "this Redis evicts keys when its memory is full, including records in use: set maxmemory-policy to \
+                 noeviction"
+            );
+        }
+    }
+
+    /// Runs a script about one record.
+    async fn ask(&self, key: &ResourceKey, script: &ScriptInvocation<'_>) -> Result<ScriptResult, StoreError> {
+        let reached = self.epoch.reached()?;
+        let answer = self.engine.run::<Reply>(script).await?;
+        let (did, kept, floor, counter, seconds, microseconds) = answer.reply;
+        let (floor, counter) = (Revision(floor), Revision(counter));
+        self.epoch.accept(reached, counter)?;
+        let now = moment(seconds, microseconds);
+        let (snapshot, label) = match kept {
+            Some(kept) => decoded(key, &kept, now)?,
+            None => (Snapshot { revision: floor, record: Record::absent(floor), now }, None),
+        };
+        Ok(ScriptResult { did, snapshot, label, counter, is_repeated: answer.is_repeated })
+    }
+
+    async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
+        let keys = &self.keys;
+        let mut script = READ.key(keys.record(key));
+        script.key(&keys.floors).key(&keys.counter).arg(key.bucket());
+        Ok(self.ask(key, &script).await?.snapshot)
+    }
+
+    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
+        let label = self.labels.next();
+        let text = encoding::encode_labelled(&next, StoreTime::default(), Some(label.clone()));
+        let idle_from = next.idle_from().map(|from| from.milliseconds().to_string()).unwrap_or_default();
+        let keys = &self.keys;
+        let mut script = SWAP.key(keys.record(key));
+        script.key(&keys.floors).key(&keys.counter).key(&keys.records).key(&keys.idle);
+        script.arg(key.bucket()).arg(expected.0).arg(text).arg(idle_from).arg(key.as_str());
+        script.arg(self.capacity).arg(&keys.channel);
+        let found = self.ask(key, &script).await?;
+        match found.did.as_str() {
+            "done" => {
+                let (revision, now) = (found.counter, found.snapshot.now);
+                Ok(Swapped::Done(Snapshot { revision, record: next.resolved(revision), now }))
+            }
+            // An earlier attempt was carried out, and its answer was lost.
+            "conflict" if found.label.as_ref() == Some(&label) => Ok(Swapped::Done(found.snapshot)),
+            // An earlier attempt may have been carried out before others changed the record: that cannot be determined.
+            "conflict" if found.is_repeated => Err(StoreError::Unavailable),
+            "conflict" => Ok(Swapped::Conflict(found.snapshot)),
+            "full" => {
+                self.is_full.notify_one();
+                Err(StoreError::Full)
+            }
+            _ => Err(StoreError::Unavailable),
+        }
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        let reached = self.epoch.reached()?;
+        let (_, _, _, counter, seconds, microseconds) =
+            self.engine.run::<Reply>(&CLOCK.key(&self.keys.counter)).await?.reply;
+        self.epoch.accept(reached, Revision(counter))?;
+        Ok(moment(seconds, microseconds))
+    }
+
+    /// Reads the records of these resources. Absent records are left out, and so are damaged ones, which are logged.
+    async fn records(&self, resources: &[ResourceKey]) -> Result<Scanned, StoreError> {
+        let reached = self.epoch.reached()?;
+        let mut script = PAGE.key(&self.keys.counter);
+        for resource in resources {
+            script.key(self.keys.record(resource));
+        }
+        let (kept, counter, seconds, microseconds) = self.engine.run::<PageReply>(&script).await?.reply;
+        self.epoch.accept(reached, Revision(counter))?;
+        let now = moment(seconds, microseconds);
+        let record = |(key, kept): (&ResourceKey, Option<Vec<u8>>)| {
+            let (snapshot, _) = decoded(key, &kept?, now).ok()?;
+            Some((key.clone(), snapshot))
+        };
+        Ok(resources.iter().zip(kept).filter_map(record).collect())
+    }
+
+    /// Returns at most `limit` resources that have a record, after `after`.
+    async fn resources(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Vec<ResourceKey>, StoreError> {
+        let start = after.map_or_else(|| "-".to_owned(), |after| format!("({after}"));
+        let mut question = redis::cmd("ZRANGEBYLEX");
+        question.arg(&self.keys.records).arg(start).arg("+").arg("LIMIT").arg(0).arg(limit);
+        let names: Vec<String> = self.engine.send(&question).await?;
+        Ok(names.iter().map(|name| ResourceKey::from_text(name)).collect())
+    }
+}
+
+fn decoded(key: &ResourceKey, kept: &[u8], now: StoreTime) -> Result<(Snapshot, Option<Label>), StoreError> {
+    let damaged = |what: &dyn std::fmt::Display| {
+        tracing::error!(?key, error = %what, "writes to this resource are refused");
+        StoreError::Unavailable
+    };
+    let (revision, text) = split(kept).ok_or_else(|| damaged(&"a record in the store has no revision"))?;
+    let (record, label) = encoding::decode_labelled(text, StoreTime::default()).map_err(|error| damaged(&error))?;
+    Ok((Snapshot { revision, record: record.resolved(revision), now }, label))
+}
+
+#[async_trait]
+impl Store for RedisStore {
+    fn incarnation(&self) -> Incarnation {
+        self.shared.incarnation
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        self.shared.now().await
+    }
+
+    async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
+        self.shared.read(key).await
+    }
+
+    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
+        self.shared.swap(key, expected, next).await
+    }
+
+    async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
+        let (mut found, mut after) = (Vec::new(), after.cloned());
+        loop {
+            let wanted = limit - found.len();
+            let resources = self.shared.resources(after.as_ref(), wanted).await?;
+            found.extend(self.shared.records(&resources).await?);
+            if found.len() == limit || resources.len() < wanted {
+                return Ok(found);
+            }
+            after = resources.last().cloned();
+        }
+    }
+
+    async fn changed(&self, key: &ResourceKey, seen: Revision) {
+        let waiter = self.shared.waiters.join(key);
+        let change = waiter.change();
+        // The record may have changed before this caller was waiting. If the read fails, the wait is the pause before
+        // the next one.
+        if !self.shared.read(key).await.is_ok_and(|current| current.revision != seen) {
+            let _ = timeout(WAIT_MAX, change).await;
+        }
+    }
+
+    async fn raise_floors(&self) -> Result<(), StoreError> {
+        self.shared.raise_floors().await
+    }
+}

@@ -1,0 +1,142 @@
+//! Backends behind ifmatch, and without it.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    diagnosis::{Diagnosis, without},
+    support::{
+        backend::{
+            Answer, Backend,
+            style::{Named, Shown, Style, Tags},
+        },
+        ports,
+        proxy::Proxy,
+    },
+};
+
+fn url(addr: SocketAddr) -> String {
+    format!("http://{addr}/doc")
+}
+
+/// A backend whose tags are modification times in seconds.
+async fn coarse() -> Backend {
+    let named = |target: &str| Named { own: target.to_owned(), whole: None };
+    let backend = Backend::in_style(Style { tags: Tags::Seconds, shown: Shown::Entity, tells: false, named }).await;
+    backend.put("/doc", "one");
+    backend
+}
+
+/// A backend that shows a write only half a second after it.
+async fn lagging() -> Backend {
+    const LAG: Duration = Duration::from_millis(500);
+    let backend = Backend::start().await;
+    // The number of writes, and when the last one came.
+    let writes = Arc::new(Mutex::new((0, None::<Instant>)));
+    let noted = Arc::clone(&writes);
+    backend.always("PUT", "/doc", move |_| {
+        let mut writes = noted.lock().expect("nobody panics with it");
+        *writes = (writes.0 + 1, Some(Instant::now()));
+        Answer::status(204)
+    });
+    backend.always_where(
+        |request| request.method != "PUT",
+        move |_| {
+            let (count, last) = *writes.lock().expect("nobody panics with it");
+            let shown = if last.is_some_and(|last| last.elapsed() < LAG) { count - 1 } else { count };
+            Answer::status(200).header("ETag", &format!("\"state-{shown}\"")).body("one")
+        },
+    );
+    backend
+}
+
+#[tokio::test]
+async fn tags_in_seconds_are_coarse_if_they_are_said_to_be_unique() {
+    let backend = coarse().await;
+    let route = "etag = \"upstream\"\non_write = \"probe\"\netag_after_write = \"always\"";
+    let wrong = Proxy::to(backend.addr()).route(&format!("{route}\nunique_tags = true")).start().await;
+    let diagnosis = Diagnosis::of(&[&url(wrong.addr()), "--write"]).await;
+    diagnosis.reads_and_writes(&[("two writes", "problem")]);
+    diagnosis.mends("problem", "two writes", "unique_tags = false");
+
+    let right = Proxy::to(backend.addr()).route(route).start().await;
+    Diagnosis::of(&[&url(right.addr()), "--write"]).await.reads_and_writes(&[]);
+}
+
+#[tokio::test]
+async fn a_backend_that_judges_nothing_applies_a_wrong_tag() {
+    let backend = coarse().await;
+    let diagnosis = Diagnosis::of(&[&url(backend.addr()), "--write"]).await;
+    diagnosis.checked(
+        &without(&["If-Match list", "no condition"], true),
+        &[
+            ("way", "note"),
+            ("If-Match", "note"),
+            ("If-None-Match", "note"),
+            ("wrong tag", "problem"),
+            ("tag in the answer", "note"),
+            ("two writes", "note"),
+        ],
+    );
+    diagnosis.mends("problem", "wrong tag", "policy = \"optimistic\"");
+}
+
+#[tokio::test]
+async fn a_backend_that_lags_is_found() {
+    let backend = lagging().await;
+    let diagnosis = Diagnosis::of(&[&url(backend.addr()), "--write"]).await;
+    diagnosis.checked(
+        &without(&["If-Match list", "no condition", "two writes"], true),
+        &[
+            ("way", "note"),
+            ("If-Match", "note"),
+            ("If-None-Match", "note"),
+            ("wrong tag", "problem"),
+            ("tag in the answer", "note"),
+            ("read after write", "problem"),
+        ],
+    );
+    diagnosis.mends("problem", "read after write", "not a replica");
+}
+
+#[tokio::test]
+async fn a_body_with_a_time_in_it_has_no_stable_tag() {
+    let started = Instant::now();
+    let backend = Backend::start().await;
+    backend.always("*", "/doc", move |_| {
+        let now = started.elapsed().as_nanos();
+        let json = format!("{{\"generated_at\":{now},\"title\":\"one\"}}");
+        Answer::status(200).header("Content-Type", "application/json").body(json)
+    });
+    let proxy = Proxy::to(backend.addr()).start().await;
+    let diagnosis = Diagnosis::of(&[&url(proxy.addr())]).await;
+    diagnosis.mends("problem", "stability", "ignore_json");
+
+    let mended = Proxy::to(backend.addr()).route("ignore_json = [\"/generated_at\"]").start().await;
+    Diagnosis::of(&[&url(mended.addr())]).await.reads(&[("stability", "note")]);
+}
+
+#[tokio::test]
+async fn a_resource_that_does_not_exist_is_a_problem() {
+    let backend = Backend::start().await;
+    Diagnosis::of(&[&url(backend.addr())]).await.checked(&["read"], &[("read", "problem")]);
+}
+
+#[tokio::test]
+async fn wrong_words_end_with_64_and_a_server_that_is_not_there_with_1() {
+    let nobody = url(ports::free());
+    let nobody = nobody.as_str();
+    for (arguments, code) in [
+        (&["ftp://a.example/"][..], 64),
+        (&[nobody, "-H", "If-Match: *"][..], 64),
+        (&[nobody, "-H", "Authorization"][..], 64),
+        (&[nobody, "--timeout", "soon"][..], 64),
+        (&[nobody][..], 1),
+    ] {
+        let diagnosis = Diagnosis::of(arguments).await;
+        assert_eq!(diagnosis.code, Some(code), "{arguments:?}: {}", diagnosis.text);
+    }
+}
