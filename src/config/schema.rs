@@ -45,7 +45,7 @@ fn entries(reference: &str) -> Vec<Entry> {
             let path = table.iter().cloned().chain([key.to_owned()]).collect();
             entries.push(Entry { path, description: comment.join("\n"), default });
             comment.clear();
-        } else if let Some(text) = line.strip_prefix("# ") {
+        } else if let Some(text) = line.strip_prefix("# ").filter(|text| !text.starts_with('[')) {
             comment.push(text);
         } else {
             comment.clear();

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use super::{file, kubernetes::documents, output};
+use super::{file, kubernetes::documents, output, support::clients::python};
 
 /// The directories with configurations of ifmatch.
 const DIRECTORIES: [&str; 3] = ["config", "deploy", "benches"];
@@ -42,12 +42,78 @@ fn check(name: &str, text: &str) {
 #[test]
 fn every_configuration_file_is_valid() {
     let found: Vec<PathBuf> = DIRECTORIES.iter().flat_map(|directory| files(&file(directory), ".toml")).collect();
+    let schema = Schema::print();
     for path in &found {
         let text = fs::read_to_string(path).expect("a file");
         let text = PLACES.iter().fold(text, |text, (place, value)| text.replace(place, value));
         check(&path.display().to_string(), &text);
+        assert_eq!(schema.errors(&text), "", "{}", path.display());
     }
     assert!(found.len() >= 19, "they were found: {found:?}");
+}
+
+/// The file with all defaults written out has every key.
+#[test]
+fn every_key_is_in_the_schema() {
+    let text = fs::read_to_string(file("config/ifmatch.toml")).expect("a file");
+    let is_key = |each: char| each.is_ascii_lowercase() || each.is_ascii_digit() || each == '_';
+    let uncommented = |line: &str| match line.strip_prefix('#') {
+        Some(shown) if shown.split_once(" = ").is_some_and(|(key, _)| !key.is_empty() && key.chars().all(is_key)) => {
+            shown.to_owned()
+        }
+        _ => line.to_owned(),
+    };
+    let text = text.lines().map(uncommented).collect::<Vec<_>>().join("\n");
+    let text = text.replace("client_ca = \"\"", "client_ca = \"/a\"");
+    assert_eq!(Schema::print().errors(&text), "");
+}
+
+#[test]
+fn the_schema_refuses_what_check_refuses() {
+    let schema = Schema::print();
+    for (wrong, told) in [
+        ("[server]\ntreads = 4", "treads"),
+        ("[server]\nthreads = \"four\"", "four"),
+        ("[server]\nbody_timeout = \"5 parsecs per\"", "parsecs"),
+        ("[server]\nmax_body_size = \"10\"", "10"),
+        ("[defaults]\npolicy = \"optimstic\"", "optimstic"),
+        ("[defaults]\netag = \"headers:x\"", "headers:x"),
+        ("[upstreams.a]\nhealth = { chek = \"off\" }", "chek"),
+    ] {
+        let errors = schema.errors(wrong);
+        assert!(errors.contains(told), "{wrong}: {errors:?}");
+    }
+    for right in [
+        "[defaults]\netag = \"header:X-Version\"",
+        "[server]\nbody_timeout = \"${TIMEOUT}\"",
+        "[server]\nbody_timeout = \"1h 30m\"",
+    ] {
+        assert_eq!(schema.errors(right), "", "{right}");
+    }
+}
+
+/// The JSON Schema of the configuration, and a validator as editors have one.
+struct Schema(tempfile::TempDir);
+
+impl Schema {
+    fn print() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let schema = output(Command::new(env!("CARGO_BIN_EXE_ifmatch")).arg("schema"));
+        fs::write(directory.path().join("schema.json"), schema).expect("a file");
+        Self(directory)
+    }
+
+    /// Returns the errors of a text, one a line.
+    fn errors(&self, text: &str) -> String {
+        const SCRIPT: &str = "import json, sys, tomllib, jsonschema\n\
+                              validator = jsonschema.Draft202012Validator(json.load(open(sys.argv[1])))\n\
+                              validator.check_schema(validator.schema)\n\
+                              for error in validator.iter_errors(tomllib.load(open(sys.argv[2], 'rb'))):\n\
+                              \x20   print(error.json_path, error.message)\n";
+        let file = self.0.path().join("ifmatch.toml");
+        fs::write(&file, text).expect("a file");
+        output(python().args(["-c", SCRIPT]).arg(self.0.path().join("schema.json")).arg(file))
+    }
 }
 
 /// Those of a `ConfigMap`, too.

@@ -169,7 +169,7 @@ fn names_what_exists(command: &str) {
 async fn the_doubt_that_is_shown_is_the_one_that_clients_get() {
     let backend = Backend::start().await;
     backend.always("PUT", "/notes/1", |_| Answer::never());
-    let proxy = Proxy::to(backend.addr()).upstream("timeout = \"200ms\"").start().await;
+    let proxy = Proxy::to(backend.addr()).upstream("timeout = \"200ms\"\nlate_write_window = \"30s\"").start().await;
     let doubt = send(proxy.addr(), "PUT", "/notes/1", &[("If-None-Match", "*")], "milk").await;
     assert_eq!(doubt.status, 504);
     let shown = pages_with("json");

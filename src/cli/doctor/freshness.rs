@@ -45,7 +45,7 @@ fn date(answers: &PlainAnswers) -> Finding {
         return Finding::note(CHECK, sentence, format!("Set the clock that is wrong. {REMEDY}"));
     }
     if changed == now {
-        let sentence = "Last-Modified is the very second of Date: it cannot tell two writes of that second apart.";
+        let sentence = "Last-Modified is the same second as Date: it cannot tell two writes of that second apart.";
         return Finding::note(CHECK, sentence, REMEDY);
     }
     Finding::ok(CHECK, "Last-Modified is earlier than Date.")

@@ -32,7 +32,7 @@ const CODINGS: [&str; 2] = ["gzip", "br"];
 pub(super) struct DoctorOptions {
     /// The URL of a resource that exists, as its clients write it.
     url: String,
-    /// Try writes as well: put back the bytes that were read. Use a resource that nobody edits meanwhile.
+    /// Try writes as well: put back the bytes that were read. Use a resource without other writers.
     #[arg(long)]
     write: bool,
     /// A header field of each request, 'Name: value'; may be given several times.

@@ -82,7 +82,7 @@ fn stability(answers: &PlainAnswers) -> Finding {
         (false, false) => Finding::problem(
             CHECK,
             "Two reads a second apart have different bytes and different tags.",
-            "If nobody wrote meanwhile, the body says when it was made: set ignore_json to the members that change, \
+            "If no client wrote meanwhile, the body says when it was made: set ignore_json to the members that change, \
              with etag = \"content\".",
         ),
         (false, true) if read.names_ifmatch() => Finding::note(

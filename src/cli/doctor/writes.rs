@@ -118,7 +118,7 @@ fn write(answer: &ReceivedAnswer) -> Finding {
         _ => Finding::problem(
             CHECK,
             format!("A write with the tag that was read is answered {status}."),
-            "Look for this status in the access log of each hop: the one that gives it must let the write pass.",
+            "Look for this status in the access log of each hop: the hop that answers with it must let the write pass.",
         ),
     }
 }
