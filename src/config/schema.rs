@@ -13,7 +13,8 @@ const REFERENCE: &str = include_str!("../../config/ifmatch.toml");
 pub fn schema() -> Value {
     let mut schema = Value::from(SchemaGenerator::default().into_root_schema_for::<File>());
     without_null(&mut schema);
-    for entry in entries(REFERENCE) {
+    // A key of a later example has no comment of its own.
+    for entry in entries(REFERENCE).into_iter().filter(|entry| !entry.description.is_empty()) {
         let Some(property) = property(&mut schema, &entry.path) else { continue };
         property.insert("description".to_owned(), entry.description.into());
         if let Some(default) = entry.default {
@@ -57,14 +58,12 @@ fn entries(reference: &str) -> Vec<Entry> {
 /// Returns the key that a line shows: `#key = value` shows its default, `# key = value` and `key = value` an example.
 fn key_and_default(line: &str) -> Option<(&str, Option<Value>)> {
     let shown = line.strip_prefix('#');
-    let (key, _) = shown.unwrap_or(line).trim_start().split_once(" = ")?;
-    let is_key = |each: char| each.is_ascii_lowercase() || each.is_ascii_digit() || each == '_';
-    if key.is_empty() || !key.chars().all(is_key) {
-        return None;
-    }
-    let default = shown.filter(|line| !line.starts_with(' ')).and_then(|line| line.parse::<toml::Table>().ok());
-    let default = default.and_then(|table| serde_json::to_value(table.get(key)?).ok());
-    Some((key, default))
+    let entry = shown.unwrap_or(line).trim_start();
+    let (key, _) = entry.split_once(" = ")?;
+    // A sentence of a comment can begin like an entry.
+    let value = entry.parse::<toml::Table>().ok()?.remove(key)?;
+    let is_default = shown.is_some_and(|line| !line.starts_with(' '));
+    Some((key, serde_json::to_value(value).ok().filter(|_| is_default)))
 }
 
 /// Returns the schema of a property, through references to shared definitions.
@@ -143,8 +142,8 @@ mod tests {
         assert!(found.len() > 100, "only {} keys", found.len());
         let mut schema = schema();
         for entry in found {
-            // The keys of a table in an example have the comment of that table.
-            if entry.path.iter().any(|step| step == "certificates") || entry.description.is_empty() {
+            // A key of a later example has no comment of its own.
+            if entry.description.is_empty() {
                 continue;
             }
             let property = property(&mut schema, &entry.path).unwrap_or_else(|| panic!("{entry:?}"));

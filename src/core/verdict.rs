@@ -154,7 +154,7 @@ pub fn excluded(conditions: &Preconditions) -> Refusal {
 
 /// The refusal of a read whose precondition is false.
 pub fn failed_read(conditions: &Preconditions, field: ConditionField, current: &Representation) -> Refusal {
-    let detail = "the representation is not the one that the precondition names; read it again";
+    let detail = "the representation differs from that of the precondition; read it again";
     let refusal = Refusal::new(Code::PreconditionFailed, detail).because(reason(field, false, current));
     with_tags(refusal, conditions, current)
 }

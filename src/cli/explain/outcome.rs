@@ -88,7 +88,8 @@ fn judged(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedReque
         }
     }
     let incoming = Incoming { method: &guarded.method, target: request.target.as_bytes(), headers: &request.headers };
-    let outcome = verdict(guarded, guard, incoming).unwrap_or_else(|(refusal, remedy)| {
+    let outcome = verdict(guarded, guard, incoming).unwrap_or_else(|refused| {
+        let (refusal, remedy) = *refused;
         let error = guard.dialect.grammar().refusal(incoming, &refusal, || [0; 16]);
         format!("{} {}: {}{remedy}", error.status.as_u16(), error.code, refusal.detail)
     });
@@ -98,12 +99,12 @@ fn judged(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedReque
 }
 
 /// A refusal, and what the operator could change for the request to pass; empty if nothing.
-type RefusedWith = (Refusal, &'static str);
+type RefusedWith = Box<(Refusal, &'static str)>;
 
 /// Judges in the order in which the guard does: the form of the request, its idempotency key, its lease, its
 /// preconditions.
 fn verdict(guarded: &GuardedRequest, guard: &GuardRules, incoming: Incoming<'_>) -> Result<String, RefusedWith> {
-    let plain = |refusal| (refusal, "");
+    let plain = |refusal| Box::new((refusal, ""));
     let call = guard.dialect.grammar().read(incoming, guard, guarded.is_lease).map_err(plain)?;
     if call.intent == Intent::Lease {
         return Ok("the state of the lease decides".to_owned());
@@ -122,7 +123,7 @@ fn verdict(guarded: &GuardedRequest, guard: &GuardRules, incoming: Incoming<'_>)
     let conditions = &call.conditions;
     let passes = match requirement(demand(guarded, guard), guard.allow_any, conditions, &Representation::Unknown) {
         Requirement::Missing if conditions.if_match == Some(TagCondition::Any) => {
-            return Err((required(guard, conditions), " (If-Match: * is enough only with allow_any = true)"));
+            return Err(Box::new((required(guard, conditions), " (If-Match: * is enough only with allow_any = true)")));
         }
         Requirement::Missing => return Err(plain(required(guard, conditions))),
         Requirement::NeedsExistence => "the current state of the resource decides if that is enough",

@@ -33,6 +33,9 @@ const ROOM: usize = 2;
 /// The share of a region, as a divisor, that is spare room. It is less than the free part of a region that was just
 /// started.
 const SPARE_PART: usize = 4;
+/// The part of a region that only changes to leases which are there already may use, if the disk has no room for larger
+/// regions: one sixteenth.
+const RENEWALS_PART: usize = 16;
 
 /// The medium of the log. Its bytes are those of the last [`Medium::replace`], changed by each write since.
 pub(super) trait Medium: Send {
@@ -217,7 +220,8 @@ impl Log {
     fn commit_before(&mut self, spare: usize, changes: &Entries, reserved: u64, in_use: bool) -> Result<(), NotMade> {
         let numbers = Numbers { sequence: self.last.sequence + 1, reserved, in_use, boot: self.boot };
         let bytes = frame::encode(numbers, changes).map_err(io::Error::other)?;
-        if self.is_half_begun || bytes.len() + spare > self.end.region_bytes - self.end.position {
+        let kept = spare.max(self.end.region_bytes / RENEWALS_PART);
+        if self.is_half_begun || bytes.len() + kept > self.end.region_bytes - self.end.position {
             return self.begin_anew(changes, numbers, spare);
         }
         self.medium.write_at(self.end.offset(), &bytes)?;
@@ -234,7 +238,10 @@ impl Log {
         self.medium.read_at(NextFrame { position: 0, ..self.end }.offset(), &mut bytes)?;
         let replayed = replay(&bytes).filter(|(_, last)| *last == Some((self.last, self.end.position)));
         let (mut leases, _) = replayed.ok_or_else(|| io::Error::other("the log is damaged"))?;
+        let before = leases.len();
         changes.iter().for_each(|(key, text)| change(&mut leases, key, text));
+        // A renewed lease can be longer than before by some digits, so further leases leave room for that.
+        let spare = if leases.len() > before { spare.max(self.end.region_bytes / RENEWALS_PART) } else { spare };
         let mut everything = Entries::default();
         for (key, text) in leases {
             everything.push(key, Some(text));

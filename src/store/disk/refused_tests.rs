@@ -290,7 +290,8 @@ async fn a_full_disk_refuses_more_leases_and_takes_back_those_that_there_are() {
     assert_eq!(refused, StoreError::Unavailable);
     assert!(granted.len() >= 2, "{granted:?}");
     for name in &granted {
-        assert!(matches!(put(&store, name, leased(now.plus(Duration::from_secs(1)))).await, Ok(Swapped::Done(_))));
+        let renewed = put(&store, name, leased(now.plus(Duration::from_secs(1)))).await;
+        assert!(matches!(renewed, Ok(Swapped::Done(_))), "{name} of {granted:?}: {renewed:?}");
     }
     let given_back = granted.pop().unwrap();
     assert!(matches!(put(&store, &given_back, free()).await, Ok(Swapped::Done(_))));

@@ -18,7 +18,7 @@ fn keys(page: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn leases_are_listed_with_what_their_holders_say_of_themselves() {
     let backend = Backend::start().await;
-    let (proxy, admin) = start(&without_end(&backend)).await;
+    let (proxy, admin) = start(&without_end(&backend).route("lease.bind = true")).await;
     let addr = proxy.addr();
     let fields = [("Lease-Duration", "60"), ("Lease-Holder", "ann's desk"), ("Authorization", "ann")];
     assert_eq!(lease(addr, "POST", "/a", &fields).await.status, 201);

@@ -145,7 +145,8 @@ async fn a_lease_is_bound_to_the_certificate_of_its_holder() {
     let backend = Backend::start().await;
     backend.put(DOC, "one");
     let certificates = [office.issue(&[NAME])];
-    let secure = Secure::start(leasing(&backend), &certificates, &clients(&office, "required")).await;
+    let setup = leasing(&backend).route("lease.bind = true");
+    let secure = Secure::start(setup, &certificates, &clients(&office, "required")).await;
     let (ann, bob) = (office.issue(&["ann"]), office.issue(&["bob"]));
     for protocol in ["--http1.1", "--http2"] {
         let curl = |method, client| Curl::new(method).trust(&office.ca()).arg(protocol).identity(client);
