@@ -172,7 +172,7 @@ pub struct Cause {
     pub client_may_know: bool,
 }
 
-/// Returns a tag in its quotes, with at most [`TAG_CHARACTERS`] characters.
+/// Returns a tag in its quotes, with at most 16 characters.
 pub fn shortened(tag: &EntityTag) -> String {
     let text = String::from_utf8_lossy(tag.opaque());
     let (weak, more) =
