@@ -141,6 +141,24 @@ fn is_for_users(page: &Page) -> bool {
     page.path == Path::new("README.md") || page.path.starts_with("docs")
 }
 
+/// The comments of the configuration's reference, without the entries between them. A line of a table is a passage.
+fn reference() -> String {
+    let text = read(Path::new("config/ifmatch.toml"));
+    let comment = |line: &str| match line.strip_prefix("# ") {
+        None => String::new(),
+        Some(row) if row.starts_with("  ") && !row.starts_with("   ") => format!("\n{}", row.trim_start()),
+        Some(text) => text.trim_start_matches([' ', '-']).to_owned(),
+    };
+    text.lines().map(comment).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_reference_reads_well() {
+    let problems = problems(Path::new("config/ifmatch.toml"), &reference());
+    assert!(reference().len() > 30_000, "the comments are not found");
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+}
+
 #[test]
 fn documents_read_well() {
     let pages = all().into_iter().filter(is_for_users);
