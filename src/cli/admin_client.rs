@@ -89,6 +89,8 @@ pub(super) enum CommandFailure {
     NoAnswer(#[source] Option<Box<dyn Error + Send + Sync>>),
     #[error("{code}: {detail}")]
     Refused { code: String, detail: String },
+    #[error("{0}")]
+    Unhealthy(&'static str),
 }
 
 impl AdminClient {

@@ -8,10 +8,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{
-    Exit,
-    admin_client::{AdminClient, CommandFailure, DEFAULT_ADDRESS},
-    complain, print,
-    run::fail,
+    admin_client::{AdminClient, CommandFailure, DEFAULT_ADDRESS, execute_on_runtime},
+    print,
 };
 
 /// How long the answer may take. Supervisors that ask every few seconds give a check about as long.
@@ -29,24 +27,11 @@ pub(super) struct HealthOptions {
 }
 
 pub(super) fn execute(options: &HealthOptions) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&error, Exit::Runtime),
-    };
-    match runtime.block_on(ask(options)) {
-        Ok((status, document)) => match verdict(options.ready, status, &document) {
-            Ok(healthy) => {
-                print(healthy);
-                ExitCode::SUCCESS
-            }
-            Err(reason) => {
-                complain(format_args!("ifmatch: {reason}"));
-                Exit::Runtime.into()
-            }
-        },
-        Err(failure @ CommandFailure::Address(_)) => fail(&failure, Exit::Usage),
-        Err(failure) => fail(&failure, Exit::Runtime),
-    }
+    execute_on_runtime(async {
+        let (status, document) = ask(options).await?;
+        print(verdict(options.ready, status, &document).map_err(CommandFailure::Unhealthy)?);
+        Ok(())
+    })
 }
 
 async fn ask(options: &HealthOptions) -> Result<(StatusCode, Value), CommandFailure> {

@@ -44,10 +44,7 @@ fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRe
     let incoming = Incoming { method: &guarded.method, target: request.target.as_bytes(), headers: &request.headers };
     let call = match guard.dialect.grammar().read(incoming, guard, guarded.is_lease) {
         Ok(call) => call,
-        Err(refusal) => {
-            let error = guard.dialect.grammar().refusal(incoming, &refusal, || [0; 16]);
-            return vec![("outcome", format!("{} {}: {}", error.status.as_u16(), error.code, refusal.detail))];
-        }
+        Err(refusal) => return vec![("outcome", refused_in(guard, incoming, &refusal))],
     };
     let mut lines: Vec<_> = call.operation.map(|name| ("operation", name.to_owned())).into_iter().collect();
     if call.intent == Intent::Lease {
@@ -90,8 +87,7 @@ fn judged(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedReque
     let incoming = Incoming { method: &guarded.method, target: request.target.as_bytes(), headers: &request.headers };
     let outcome = verdict(guarded, guard, incoming).unwrap_or_else(|refused| {
         let (refusal, remedy) = *refused;
-        let error = guard.dialect.grammar().refusal(incoming, &refusal, || [0; 16]);
-        format!("{} {}: {}{remedy}", error.status.as_u16(), error.code, refusal.detail)
+        refused_in(guard, incoming, &refusal) + remedy
     });
     let outcome = if guard.observe { format!("it passes; without observe: {outcome}") } else { outcome };
     lines.push(("outcome", outcome));
@@ -182,4 +178,10 @@ fn needs(require: Require, allow_any: bool) -> &'static str {
 
 fn refused(refusal: &Refusal) -> String {
     format!("{} {}: {}", refusal.code.status().as_u16(), refusal.code.as_str(), refusal.detail)
+}
+
+/// Returns a refusal as the clients of the route's dialect get it.
+fn refused_in(guard: &GuardRules, incoming: Incoming<'_>, refusal: &Refusal) -> String {
+    let error = guard.dialect.grammar().refusal(incoming, refusal, || [0; 16]);
+    format!("{} {}: {}", error.status.as_u16(), error.code, refusal.detail)
 }

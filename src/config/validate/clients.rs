@@ -1,9 +1,8 @@
 //! The keys of a route whose clients were made for a storage service.
 
 use super::{check::Check, keys::RouteKeys};
-use crate::config::written::Written;
 use crate::{
-    config::Word,
+    config::{Word, written::Written},
     core::policy::{GuardRules, ProbeAuth, Require, TagSource},
 };
 

@@ -3,13 +3,12 @@
 use std::{path::PathBuf, thread};
 
 use super::{
-    super::{Listen, Server, limits, raw, raw::Text, units::show_size},
+    super::{Listen, Server, limits, raw, raw::Text, units::show_size, written::Written},
     balancing,
     check::Check,
     tls,
     upstreams::host_and_port,
 };
-use crate::config::written::Written;
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 const DEFAULT_SPOOL_DIR: &str = "/var/tmp";

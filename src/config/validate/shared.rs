@@ -5,10 +5,9 @@ use std::{ops::Range, path::PathBuf};
 use http::Uri;
 
 use super::{
-    super::{Etcd, Login, Redis, Tls, raw, raw::Text, words::StoreWord},
+    super::{Etcd, Login, Redis, Tls, raw, raw::Text, words::StoreWord, written::Written},
     check::Check,
 };
-use crate::config::written::Written;
 
 const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:2379";
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";

@@ -220,7 +220,7 @@ impl Log {
     fn commit_before(&mut self, spare: usize, changes: &Entries, reserved: u64, in_use: bool) -> Result<(), NotMade> {
         let numbers = Numbers { sequence: self.last.sequence + 1, reserved, in_use, boot: self.boot };
         let bytes = frame::encode(numbers, changes).map_err(io::Error::other)?;
-        let kept = spare.max(self.end.region_bytes / RENEWALS_PART);
+        let kept = spare.max(self.end.room_for_renewals());
         if self.is_half_begun || bytes.len() + kept > self.end.region_bytes - self.end.position {
             return self.begin_anew(changes, numbers, spare);
         }
@@ -241,7 +241,7 @@ impl Log {
         let before = leases.len();
         changes.iter().for_each(|(key, text)| change(&mut leases, key, text));
         // A renewed lease can be longer than before by some digits, so further leases leave room for that.
-        let spare = if leases.len() > before { spare.max(self.end.region_bytes / RENEWALS_PART) } else { spare };
+        let spare = if leases.len() > before { spare.max(self.end.room_for_renewals()) } else { spare };
         let mut everything = Entries::default();
         for (key, text) in leases {
             everything.push(key, Some(text));
@@ -275,6 +275,11 @@ impl Log {
 }
 
 impl NextFrame {
+    /// The bytes that further leases leave to those that are there already.
+    fn room_for_renewals(&self) -> usize {
+        self.region_bytes / RENEWALS_PART
+    }
+
     fn offset(&self) -> u64 {
         (HEADER_BYTES + self.region * self.region_bytes + self.position) as u64
     }
