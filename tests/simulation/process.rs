@@ -1,8 +1,9 @@
 //! A process: a configuration, its own guard, and the store as the process reaches it.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::Duration,
 };
 
@@ -68,6 +69,7 @@ impl Cellar {
         let disk = (keeping == Keeping::Disk).then(|| {
             let directory = tempfile::tempdir_in(memory_directory()).unwrap();
             let path = directory.path().join("leases");
+            fs::write(&path, &*SMALL_FILE).unwrap();
             (directory, path)
         });
         let mut cellar = Self { keeping, remembers, store: memory(remembers, world, 1), disk, starts: 1 };
@@ -91,7 +93,7 @@ impl Cellar {
                 // The dead process held the file; the new process finds only what that had written.
                 let (directory, path) = self.disk.as_mut().unwrap();
                 let next = directory.path().join(format!("leases{}", self.starts));
-                std::fs::copy(&*path, &next).unwrap();
+                fs::copy(&*path, &next).unwrap();
                 *path = next;
                 return self.open(world);
             }
@@ -109,6 +111,25 @@ impl Cellar {
         left
     }
 }
+
+/// The size of a region in [`SMALL_FILE`]: no run fills it.
+const REGION_BYTES: usize = 64 << 10;
+
+/// A new file of a store on disk, with small regions: most of the time of a run would pass with the usual ones, of
+/// megabytes.
+static SMALL_FILE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let directory = tempfile::tempdir_in(memory_directory()).unwrap();
+    let path = directory.path().join("leases");
+    let clock = Arc::new(VirtualClock(Instant::now()));
+    drop(complete(DiskStore::open(&path, clock, ALL.room, ALL.idle_ttl)).unwrap());
+    let mut bytes = fs::read(&path).unwrap();
+    // The header: what the file is and its incarnation, the size of a region, a checksum.
+    bytes[20..28].copy_from_slice(&(REGION_BYTES as u64).to_le_bytes());
+    let sum = crc32fast::hash(&bytes[..28]);
+    bytes[28..32].copy_from_slice(&sum.to_le_bytes());
+    bytes.truncate(4_096 + 2 * REGION_BYTES);
+    bytes
+});
 
 /// Returns a directory whose syncs cost nothing, if there is one: the schedule decides what survives.
 pub fn memory_directory() -> PathBuf {
