@@ -19,8 +19,8 @@ const HEADINGS: [&str; 6] = ["TIME", "ID", "REQUEST", "STATUS", "CODE", "REASON"
 pub(super) struct WhyOptions {
     #[command(flatten)]
     admin: AdminOptions,
-    /// The id of the request: `request_id` in the access log, or `instance` in the answer. Without it, list the last
-    /// refusals.
+    /// The id of the request: `request_id` in the access log, or `instance`, `x-amz-request-id` or `x-ms-request-id` in
+    /// the answer. Without it, list the last refusals.
     #[arg(conflicts_with = "key")]
     id: Option<String>,
     /// List only the last refusals of the resource with this key, as the access log shows it.

@@ -307,9 +307,9 @@ pub trait Grammar: Sync {
         LEASE_ID.title
     }
 
-    /// Returns the document that reports a refusal. The number of the answer, if it has one, is made from `random`.
-    fn refusal(&self, request: Incoming<'_>, refusal: &Refusal, random: Random) -> ErrorDocument {
-        let _ = (request, random);
+    /// Returns the document that reports a refusal, with the id of the refused request.
+    fn refusal(&self, request: Incoming<'_>, refusal: &Refusal) -> ErrorDocument {
+        let _ = request;
         native::problem(refusal)
     }
 

@@ -7,7 +7,7 @@ use http::{HeaderName, Method};
 
 use crate::{
     core::{lease::LeaseId, policy::GuardRules, precondition::Preconditions, quirks::Quirks, refusal::Refusal},
-    dialect::{Call, ErrorDocument, Grammar, Incoming, Intent, Random, native},
+    dialect::{Call, ErrorDocument, Grammar, Incoming, Intent, native},
 };
 
 const TOY_LEASE: HeaderName = HeaderName::from_static("toy-lease");
@@ -40,7 +40,7 @@ impl Grammar for Toy {
         "Toy-Lease"
     }
 
-    fn refusal(&self, _request: Incoming<'_>, refusal: &Refusal, _random: Random) -> ErrorDocument {
+    fn refusal(&self, _request: Incoming<'_>, refusal: &Refusal) -> ErrorDocument {
         let (status, code) = (refusal.code.status(), refusal.code.as_str());
         ErrorDocument { status, code, content_type: "text/plain", fields: Vec::new(), body: refusal.detail.to_string() }
     }

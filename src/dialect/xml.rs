@@ -25,8 +25,8 @@ fn escaped(text: &str) -> String {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
-            '\t' | '\n' | '\r' => escaped.push(' '),
-            control if control.is_control() => {}
+            '\t' | '\r' => escaped.push(' '),
+            control if control.is_control() && control != '\n' => {}
             other => escaped.push(other),
         }
     }
@@ -49,6 +49,6 @@ mod tests {
     #[test]
     fn a_text_cannot_end_its_element() {
         let document = error(&[("Message", "</Message>&\u{0}\r\n]]>")]);
-        assert!(document.ends_with("<Message>&lt;/Message&gt;&amp;  ]]&gt;</Message></Error>"), "{document}");
+        assert!(document.ends_with("<Message>&lt;/Message&gt;&amp; \n]]&gt;</Message></Error>"), "{document}");
     }
 }

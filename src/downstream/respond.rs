@@ -37,7 +37,6 @@ use crate::{
         refusal::{Code, Refusal},
     },
     dialect::{ErrorDocument, Incoming, native::problem},
-    entropy::number_of_answer,
     telemetry::{self, access::AccessEntry},
 };
 
@@ -69,7 +68,7 @@ pub async fn refuse(
     let request = session.req_header();
     telemetry::refused(entry, &mut refusal, &request.method, request.raw_path());
     let incoming = Incoming { method: &request.method, target: request.raw_path(), headers: &request.headers };
-    let (mut head, document) = head_of(dialect.grammar().refusal(incoming, &refusal, number_of_answer))?;
+    let (mut head, document) = head_of(dialect.grammar().refusal(incoming, &refusal))?;
     describe(&mut head, &refusal)?;
     for (name, value) in refusal.fields.iter().flat_map(|fields| fields.iter()) {
         head.insert_header(name.clone(), value.clone())?;

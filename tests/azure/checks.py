@@ -21,7 +21,7 @@ def check(what, *values):
 
 
 def refused(what, status, code, call, *arguments, kind=HttpResponseError, **options):
-    """The call ends in the exception that Azure's service leads to."""
+    """The call ends in the exception that Azure's service leads to, which is returned."""
     try:
         answer = call(*arguments, **options)
     except HttpResponseError as error:
@@ -29,5 +29,6 @@ def refused(what, status, code, call, *arguments, kind=HttpResponseError, **opti
         check(what, (error.status_code, code_seen), (status, code))
         if not isinstance(error, kind):
             sys.exit(f"FAILED {what}: {type(error).__name__} is no {kind.__name__}")
+        return error
     else:
         sys.exit(f"FAILED {what}: it succeeds with {answer!r}")

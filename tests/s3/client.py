@@ -5,6 +5,7 @@ An outcome is the status, and the code of the error if there is one.
     client.py ENDPOINT prepare          makes the bucket
     client.py ENDPOINT cycle            creates, reads, changes and deletes an object under conditions
     client.py ENDPOINT race             20 writers at once, with one tag
+    client.py ENDPOINT ids              the ids of two refusals, by method
 """
 
 import json
@@ -134,13 +135,25 @@ def race(client, endpoint):
     return {"outcomes": outcomes, "content": client.get_object(Bucket=BUCKET, Key=name)["Body"].read().decode()}
 
 
+def ids(client, endpoint):
+    """The id by which the library calls a refusal, whose answer has a body or none."""
+
+    def refused(call, **parameters):
+        try:
+            call(Bucket=BUCKET, Key="object", IfMatch='"stale"', **parameters)
+        except ClientError as error:
+            return error.response["ResponseMetadata"]["RequestId"]
+
+    return {"PUT": refused(client.put_object, Body=b"two"), "HEAD": refused(client.head_object)}
+
+
 def main():
     endpoint, what = sys.argv[1:]
     client = connect(endpoint)
     if what == "prepare":
         client.create_bucket(Bucket=BUCKET)
     else:
-        print(json.dumps({"cycle": cycle, "race": race}[what](client, endpoint)))
+        print(json.dumps({"cycle": cycle, "race": race, "ids": ids}[what](client, endpoint)))
 
 
 main()

@@ -182,6 +182,6 @@ fn refused(refusal: &Refusal) -> String {
 
 /// Returns a refusal as the clients of the route's dialect get it.
 fn refused_in(guard: &GuardRules, incoming: Incoming<'_>, refusal: &Refusal) -> String {
-    let error = guard.dialect.grammar().refusal(incoming, refusal, || [0; 16]);
+    let error = guard.dialect.grammar().refusal(incoming, refusal);
     format!("{} {}: {}", error.status.as_u16(), error.code, refusal.detail)
 }

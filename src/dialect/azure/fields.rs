@@ -1,7 +1,6 @@
 //! The fields that answers get.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use uuid::Builder;
 
 use super::{CLIENT_REQUEST_ID, DEFAULT_VERSION, LEASE_DURATION, LEASE_STATE, LEASE_STATUS, REQUEST_ID, VERSION};
 use crate::core::{
@@ -12,14 +11,13 @@ use crate::core::{
 /// The maximum length of a request id that a client chooses.
 const CLIENT_REQUEST_ID_MAX_BYTES: usize = 1024;
 
-/// Returns the fields of every answer: the version of the interface, the number of the request (made from `random`),
-/// and the request id that the client chose.
-pub fn common_fields(request: &HeaderMap, random: [u8; 16]) -> Vec<(HeaderName, HeaderValue)> {
-    let number = Builder::from_random_bytes(random).into_uuid().to_string();
+/// Returns the fields of every answer: the version of the interface, the id of the request, and the id that the client
+/// chose.
+pub fn common_fields(request: &HeaderMap, id: Option<String>) -> Vec<(HeaderName, HeaderValue)> {
     let version = request.get(VERSION).cloned().unwrap_or(DEFAULT_VERSION);
     let mut fields = vec![(VERSION, version)];
-    // The text of a UUID is always a valid value.
-    fields.extend(HeaderValue::try_from(number).ok().map(|number| (REQUEST_ID, number)));
+    // The text of an id is always a valid value.
+    fields.extend(id.and_then(|id| HeaderValue::try_from(id).ok()).map(|id| (REQUEST_ID, id)));
     let echoed = request.get(CLIENT_REQUEST_ID).filter(|id| id.len() <= CLIENT_REQUEST_ID_MAX_BYTES);
     fields.extend(echoed.map(|id| (CLIENT_REQUEST_ID, id.clone())));
     fields
@@ -56,7 +54,7 @@ mod tests {
 
     fn told(request: &[(HeaderName, &str)]) -> Vec<(String, String)> {
         let request = request.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-        texts(&common_fields(&request, [0; 16]))
+        texts(&common_fields(&request, Some("a1".to_owned())))
     }
 
     fn texts(fields: &[(HeaderName, HeaderValue)]) -> Vec<(String, String)> {
@@ -69,13 +67,13 @@ mod tests {
 
     #[test]
     fn an_answer_repeats_what_the_client_says_of_itself() {
-        let number = pair("x-ms-request-id", "00000000-0000-4000-8000-000000000000");
-        assert_eq!(told(&[]), [pair("x-ms-version", "2021-12-02"), number.clone()]);
+        let own = pair("x-ms-request-id", "a1");
+        assert_eq!(told(&[]), [pair("x-ms-version", "2021-12-02"), own.clone()]);
         let request = [(VERSION, "2024-11-04"), (CLIENT_REQUEST_ID, "mine")];
-        let expected = [pair("x-ms-version", "2024-11-04"), number.clone(), pair("x-ms-client-request-id", "mine")];
+        let expected = [pair("x-ms-version", "2024-11-04"), own.clone(), pair("x-ms-client-request-id", "mine")];
         assert_eq!(told(&request), expected);
         let long = "a".repeat(CLIENT_REQUEST_ID_MAX_BYTES + 1);
-        assert_eq!(told(&[(CLIENT_REQUEST_ID, &long)]), [pair("x-ms-version", "2021-12-02"), number]);
+        assert_eq!(told(&[(CLIENT_REQUEST_ID, &long)]), [pair("x-ms-version", "2021-12-02"), own]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use uuid::Builder;
 
 use super::{
     AskedOperation, AzureOperation, BlobCall, CLIENT_REQUEST_ID, ERROR_CODE, action, common_fields, done, error_of,
@@ -141,10 +142,12 @@ impl Grammar for Azure {
         "x-ms-lease-id"
     }
 
-    fn refusal(&self, request: Incoming<'_>, refusal: &Refusal, random: Random) -> ErrorDocument {
+    fn refusal(&self, request: Incoming<'_>, refusal: &Refusal) -> ErrorDocument {
         let error = error_of(refusal, AskedOperation::of(request.method, request.target, request.headers));
-        let mut document = error.document(&refusal.detail);
-        document.fields.extend(common_fields(request.headers, random()));
+        let id = refusal.request_id.map(|id| id.to_string());
+        let last_line = id.as_ref().map(|id| format!("\nRequestId:{id}")).unwrap_or_default();
+        let mut document = error.document(&[&*refusal.detail, &last_line].concat());
+        document.fields.extend(common_fields(request.headers, id));
         document
     }
 
@@ -154,7 +157,8 @@ impl Grammar for Azure {
     }
 
     fn answer_fields(&self, request: &HeaderMap, random: Random) -> Vec<(HeaderName, HeaderValue)> {
-        common_fields(request, random())
+        // Only refusals are kept under an id.
+        common_fields(request, Some(Builder::from_random_bytes(random()).into_uuid().to_string()))
     }
 
     fn not_modified_fields(&self) -> Vec<(HeaderName, HeaderValue)> {
@@ -163,5 +167,33 @@ impl Grammar for Azure {
 
     fn state_fields(&self, snapshot: &Snapshot) -> Vec<(HeaderName, HeaderValue)> {
         lease_fields(snapshot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+    use crate::{
+        core::{cause::RequestId, refusal::Code},
+        dialect::azure::REQUEST_ID,
+    };
+
+    #[test]
+    fn a_refusal_tells_its_id_in_a_field_and_in_the_last_line_of_its_message() {
+        let headers = HeaderMap::new();
+        let request = Incoming { method: &Method::PUT, target: b"/c/b", headers: &headers };
+        let mut refusal = Refusal::new(Code::LeaseIdMissing, "Leased.");
+        let told = |refusal: &Refusal| {
+            let ErrorDocument { fields, body, .. } = Azure.refusal(request, refusal);
+            let id = fields.into_iter().find(|(name, _)| *name == REQUEST_ID).map(|(_, id)| id);
+            let message = body.split("<Message>").nth(1).and_then(|rest| rest.split("</Message>").next());
+            (id, message.map(str::to_owned))
+        };
+        assert_eq!(told(&refusal), (None, Some("Leased.".to_owned())));
+        refusal.request_id = Some(RequestId(0xa1));
+        let id = HeaderValue::from_static("00000000000000a1");
+        assert_eq!(told(&refusal), (Some(id), Some("Leased.\nRequestId:00000000000000a1".to_owned())));
     }
 }

@@ -1,15 +1,18 @@
 //! The grammar of S3: its differences from plain HTTP.
 
-use http::HeaderName;
+use http::{HeaderName, HeaderValue};
 
 use super::{error_of, object_of, quoted, refuse_unguardable};
 use crate::{
     core::{idempotency::IDEMPOTENCY_KEY, policy::GuardRules, quirks::Quirks, refusal::Refusal},
-    dialect::{Call, Defaults, Demands, ErrorDocument, Grammar, Incoming, Random, native, xml},
+    dialect::{Call, Defaults, Demands, ErrorDocument, Grammar, Incoming, native, xml},
 };
 
 /// The field with the id that the SDKs give to each operation, and repeat when they retry it.
 const AMZ_SDK_INVOCATION_ID: HeaderName = HeaderName::from_static("amz-sdk-invocation-id");
+
+/// The field with the id that S3 gives to each request.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
 static IDEMPOTENCY_FIELDS: [HeaderName; 2] = [IDEMPOTENCY_KEY, AMZ_SDK_INVOCATION_ID];
 
@@ -49,13 +52,41 @@ impl Grammar for S3 {
         native::call(Incoming { headers: &headers, ..request }, rules, is_lease)
     }
 
-    fn refusal(&self, _request: Incoming<'_>, refusal: &Refusal, _random: Random) -> ErrorDocument {
+    fn refusal(&self, _request: Incoming<'_>, refusal: &Refusal) -> ErrorDocument {
         let (status, code) = error_of(refusal);
-        let body = xml::error(&[("Code", code), ("Message", &refusal.detail)]);
-        ErrorDocument { status, code, content_type: xml::CONTENT_TYPE, fields: Vec::new(), body }
+        let id = refusal.request_id.map(|id| id.to_string());
+        let mut elements = vec![("Code", code), ("Message", &*refusal.detail)];
+        elements.extend(id.as_deref().map(|id| ("RequestId", id)));
+        let body = xml::error(&elements);
+        // SDKs read the id from the field, which the answer to a HEAD has too.
+        let fields = id.and_then(|id| HeaderValue::try_from(id).ok()).map(|id| (REQUEST_ID, id));
+        ErrorDocument { status, code, content_type: xml::CONTENT_TYPE, fields: fields.into_iter().collect(), body }
     }
 
     fn probe_target(&self, target: &[u8]) -> Vec<u8> {
         object_of(target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, Method};
+
+    use super::*;
+    use crate::core::{cause::RequestId, refusal::Code};
+
+    #[test]
+    fn a_refusal_tells_its_id_in_a_field_and_in_an_element() {
+        let headers = HeaderMap::new();
+        let request = Incoming { method: &Method::PUT, target: b"/b/k", headers: &headers };
+        let mut refusal = Refusal::new(Code::NotSupported, "No.");
+        let unnamed = S3.refusal(request, &refusal);
+        assert_eq!(unnamed.fields, []);
+        assert!(unnamed.body.ends_with("<Message>No.</Message></Error>"), "{}", unnamed.body);
+        refusal.request_id = Some(RequestId(0xa1));
+        let named = S3.refusal(request, &refusal);
+        assert_eq!(named.fields, [(REQUEST_ID, HeaderValue::from_static("00000000000000a1"))]);
+        let end = "<Message>No.</Message><RequestId>00000000000000a1</RequestId></Error>";
+        assert!(named.body.ends_with(end), "{}", named.body);
     }
 }

@@ -9,7 +9,7 @@ use tokio::task::spawn_blocking;
 
 use crate::{
     operations::example_files::start_in_front_of,
-    support::{clients, nginx::Nginx, proxy::Proxy},
+    support::{admin, azure::BLOBS, clients, nginx::Nginx, proxy::Proxy},
 };
 
 /// As the files say that an nginx should be.
@@ -23,15 +23,16 @@ fn script(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/azure").join(name)
 }
 
-/// Runs a script to its end; all that it checks must hold.
-async fn passes(mut command: Command, name: &str, addr: SocketAddr) {
+/// Runs a script to its end; all that it checks must hold. Returns what it prints.
+async fn passes(mut command: Command, name: &str, addr: SocketAddr) -> String {
     command.arg(script(name)).arg(format!("http://{addr}"));
     let output = spawn_blocking(move || command.output()).await.expect("no panic").expect("the script runs");
-    let said = String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let complaint = String::from_utf8_lossy(&output.stderr);
     // A script whose last promise is forgotten ends well too.
     let finished = output.status.success() && said.ends_with("\nfinished\n");
     assert!(finished, "{name}, {}:\n{said}{complaint}", output.status);
+    said
 }
 
 fn python() -> Command {
@@ -88,6 +89,16 @@ async fn the_pessimistic_walk_through_goes_as_it_is_written() {
     passes(python(), "pessimistic.py", proxy.addr()).await;
     let writes = nginx.access_lines().await.into_iter().filter(|line| line.starts_with("PUT")).count();
     assert_eq!(writes, 3, "the write without the lease does not reach nginx");
+}
+
+/// `ifmatch why` knows a refusal by the id that the SDK shows.
+#[tokio::test]
+async fn the_sdk_for_python_shows_the_id_that_a_refusal_is_kept_by() {
+    let nginx = Nginx::start().await;
+    let (proxy, admin) = admin::start(&Proxy::to(nginx.addr()).route(BLOBS)).await;
+    let said = passes(python(), "ids.py", proxy.addr()).await;
+    let id = said.lines().nth_back(1).expect("an id");
+    assert_eq!(admin::ask(admin, &format!("/refusals/{id}")).await["code"], "lease-id-missing");
 }
 
 /// The promise itself, as the SDK's users know it.

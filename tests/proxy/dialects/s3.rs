@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
 use crate::support::{
+    admin,
     backend::{Answer, Backend, Validators},
     child::Child,
     clients, ports,
@@ -135,6 +136,20 @@ async fn of_twenty_writers_with_one_tag_one_succeeds_and_without_the_proxy_all_d
     let succeeded = succeeded(&with);
     assert_eq!((succeeded.len(), refused), (1, 19), "{with}");
     assert_eq!(with["content"], succeeded[0].to_string());
+}
+
+/// `ifmatch why` knows each refusal by the id that the library shows.
+#[tokio::test]
+async fn boto3_shows_the_id_that_a_refusal_is_kept_by() {
+    let backend = Backend::with(Validators::Tags).await;
+    backend.put("/bucket/object", "one");
+    let (proxy, admin) = admin::start(&Proxy::to(backend.addr()).route(ROUTE)).await;
+    let ids = boto3(proxy.addr(), "ids").await;
+    for method in ["PUT", "HEAD"] {
+        let id = ids[method].as_str().expect("an id");
+        let kept = admin::ask(admin, &format!("/refusals/{id}")).await;
+        assert_eq!((&kept["method"], &kept["code"]), (&method.into(), &"precondition-failed".into()), "{kept}");
+    }
 }
 
 #[track_caller]
