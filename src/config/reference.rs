@@ -4,9 +4,14 @@ use std::collections::BTreeSet;
 
 use serde::de::DeserializeOwned;
 
-use super::{Loaded, limits as limit, limits::Limit, parse, raw, section::field_names, units};
-
-const REFERENCE: &str = include_str!("../../config/ifmatch.toml");
+use super::{
+    Loaded, limits as limit,
+    limits::Limit,
+    parse, raw,
+    schema::{REFERENCE, key_and_default},
+    section::field_names,
+    units,
+};
 
 /// Keys without a default. Some belong to store kinds that are not the default, others to lists that are empty by
 /// default. The reference shows them as `# key = value`.
@@ -18,15 +23,9 @@ const WITHOUT_DEFAULT: [&str; 5] = [
     "server.tls.certificates.key",
 ];
 
-/// Returns whether a line shows a default: `#key = value`.
-fn shows_default(line: &str) -> bool {
-    line.strip_prefix('#').and_then(|line| line.split_once(" = ")).is_some_and(|(key, _)| {
-        !key.is_empty() && key.chars().all(|each| each.is_ascii_lowercase() || each.is_ascii_digit() || each == '_')
-    })
-}
-
 /// The file with all defaults written out.
 fn uncommented() -> String {
+    let shows_default = |line: &str| matches!(key_and_default(line), Some((_, Some(_))));
     let lines = REFERENCE.lines();
     lines.map(|line| if shows_default(line) { &line[1..] } else { line }).collect::<Vec<_>>().join("\n")
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::raw::File;
 
 /// The users' reference.
-const REFERENCE: &str = include_str!("../../config/ifmatch.toml");
+pub(super) const REFERENCE: &str = include_str!("../../config/ifmatch.toml");
 
 /// Returns the schema (JSON Schema, draft 2020-12).
 pub fn schema() -> Value {
@@ -56,7 +56,7 @@ fn entries(reference: &str) -> Vec<Entry> {
 }
 
 /// Returns the key that a line shows: `#key = value` shows its default, `# key = value` and `key = value` an example.
-fn key_and_default(line: &str) -> Option<(&str, Option<Value>)> {
+pub(super) fn key_and_default(line: &str) -> Option<(&str, Option<Value>)> {
     let shown = line.strip_prefix('#');
     let entry = shown.unwrap_or(line).trim_start();
     let (key, _) = entry.split_once(" = ")?;
