@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs};
 
 use serde_json::Value;
 
-use super::{PACKAGES, file};
+use super::{PACKAGES, clients::python, file, output};
 
 /// The crates of Cargo.lock: name, version and checksum.
 fn locked() -> BTreeSet<(String, String, String)> {
@@ -38,6 +38,26 @@ fn it_lists_the_crates_of_the_build_as_they_are_locked() {
     for name in ["criterion", "proptest", "rcgen", "ureq", "ifmatch"] {
         assert!(!names.contains(name), "{name} is not compiled into ifmatch");
     }
+}
+
+/// By that schema any text is a licence, so the expressions are read too.
+#[test]
+fn it_is_valid_by_the_schema_of_its_version() {
+    const SCRIPT: &str = "import json, sys\n\
+                          from cyclonedx.schema import SchemaVersion\n\
+                          from cyclonedx.spdx import is_expression\n\
+                          from cyclonedx.validation.json import JsonStrictValidator\n\
+                          text = open(sys.argv[1]).read()\n\
+                          bill = json.loads(text)\n\
+                          validator = JsonStrictValidator(SchemaVersion.from_version(bill['specVersion']))\n\
+                          for error in validator.validate_str(text, all_errors=True) or []:\n\
+                          \x20   print(error.data.json_path, error.data.message)\n\
+                          for part in bill['components']:\n\
+                          \x20   for licence in part['licenses']:\n\
+                          \x20       if not is_expression(licence['expression']):\n\
+                          \x20           print(part['name'], licence)\n";
+    let errors = output(python().args(["-c", SCRIPT]).arg(PACKAGES.join("ifmatch.cdx.json")));
+    assert_eq!(errors, "");
 }
 
 #[test]

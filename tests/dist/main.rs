@@ -6,7 +6,9 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     missing_docs,
-    reason = "a test stops at the first surprise"
+    unreachable_pub,
+    dead_code,
+    reason = "a test stops at the first surprise, and nothing outside this binary can name its parts"
 )]
 
 use std::{
@@ -17,6 +19,8 @@ use std::{
 };
 
 mod bill;
+#[path = "../proxy/support/clients.rs"]
+mod clients;
 mod installed;
 mod shells;
 
