@@ -1,7 +1,5 @@
 //! Random numbers from the operating system, for values that must not be guessed or repeated.
 
-use std::time::Duration;
-
 /// Returns unpredictable bytes.
 ///
 /// # Errors
@@ -26,10 +24,4 @@ pub fn number_of_answer() -> [u8; 16] {
 /// The operating system has none to give, which happens before its generator is seeded.
 pub fn random_u64() -> Result<u64, getrandom::Error> {
     getrandom::u64()
-}
-
-/// Varies a wait a little, so that processes that were started together drift apart.
-pub(crate) fn jittered(wait: Duration) -> Duration {
-    let share = random_u64().map_or(0, |number| u32::try_from(number % 512).unwrap_or_default());
-    wait * (768 + share) / 1024
 }

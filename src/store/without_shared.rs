@@ -1,6 +1,9 @@
 //! Stands in for the shared stores in a build without them, such as that of the demo.
 
-use std::sync::Arc;
+use std::{
+    future::{Ready, ready},
+    sync::Arc,
+};
 
 use super::{OpenError, Store};
 use crate::{
@@ -11,10 +14,12 @@ use crate::{
 /// The kinds of shared stores in this build.
 pub const SHARED_KINDS: &[&str] = &[];
 
-pub(super) async fn etcd(_: &config::Etcd, _: &StoreSettings, _: Arc<dyn Clock>) -> Result<Arc<dyn Store>, OpenError> {
-    Err(OpenError::NotInBuild("etcd"))
+type NotOpened = Ready<Result<Arc<dyn Store>, OpenError>>;
+
+pub(super) fn etcd(_: &config::Etcd, _: &StoreSettings, _: Arc<dyn Clock>) -> NotOpened {
+    ready(Err(OpenError::NotInBuild("etcd")))
 }
 
-pub(super) async fn redis(_: &config::Redis, _: &StoreSettings) -> Result<Arc<dyn Store>, OpenError> {
-    Err(OpenError::NotInBuild("redis"))
+pub(super) fn redis(_: &config::Redis, _: &StoreSettings) -> NotOpened {
+    ready(Err(OpenError::NotInBuild("redis")))
 }

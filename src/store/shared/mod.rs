@@ -8,13 +8,14 @@ mod labels;
 pub mod redis;
 mod secret;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use self::{breaker::Breaker, etcd::EtcdStore, redis::RedisStore};
 use super::{OpenError, Store};
 use crate::{
     clock::Clock,
     config::{self, StoreSettings},
+    entropy::random_u64,
 };
 
 /// The kinds of shared stores in this build, as `store.kind` names them.
@@ -34,4 +35,10 @@ pub(super) async fn etcd(
 pub(super) async fn redis(redis: &config::Redis, settings: &StoreSettings) -> Result<Arc<dyn Store>, OpenError> {
     let store = RedisStore::connect(redis, settings).await?;
     Ok(Arc::new(Breaker::new(Arc::new(store), settings.timeout)))
+}
+
+/// Varies a wait a little, so that processes that were started together drift apart.
+fn jittered(wait: Duration) -> Duration {
+    let share = random_u64().map_or(0, |number| u32::try_from(number % 512).unwrap_or_default());
+    wait * (768 + share) / 1024
 }

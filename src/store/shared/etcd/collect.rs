@@ -13,8 +13,10 @@ use crate::{
         record::{Revision, Snapshot},
         resource::ResourceKey,
     },
-    entropy::jittered,
-    store::{StoreError, shared::labels::is_older},
+    store::{
+        StoreError,
+        shared::{jittered, labels::is_older},
+    },
 };
 
 /// The number of records that one request reads. Together they have a few hundred KiB.

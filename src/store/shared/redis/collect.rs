@@ -10,7 +10,10 @@ use super::{
     RedisShared,
     reply::{AGED, FORGET},
 };
-use crate::{core::resource::ResourceKey, entropy::jittered, store::StoreError};
+use crate::{
+    core::resource::ResourceKey,
+    store::{StoreError, shared::jittered},
+};
 
 /// The number of idle resources that one request returns.
 const PAGE: usize = 500;
