@@ -139,7 +139,7 @@ setup-gateways:
 	@.ci/install haproxy=haproxy varnishd=varnish caddy=caddy
 
 setup-engines:
-	@.ci/install etcd=etcd-server etcdctl=etcd-client redis-server=redis-server redis-cli=redis-tools openssl=openssl
+	@.ci/install etcd=etcd-server etcdctl=etcd-client pg_ctlcluster=postgresql psql=postgresql-client redis-server=redis-server redis-cli=redis-tools openssl=openssl
 
 # What the programs of docs/clients.md are written for, beside what the other tests need.
 setup-languages:

@@ -111,7 +111,7 @@ fn version_and_help_succeed() {
     let lines: Vec<&str> = printed.lines().collect();
     assert_eq!(lines[0], concat!("ifmatch ", env!("CARGO_PKG_VERSION")));
     assert!(lines[1].starts_with("commit: "), "{printed}");
-    assert_eq!(lines[2..], ["stores: memory, disk, etcd, redis"]);
+    assert_eq!(lines[2..], ["stores: memory, disk, etcd, postgres, redis"]);
     assert_eq!(ifmatch(&["--help"]).status.code(), Some(0));
 }
 

@@ -134,6 +134,7 @@ pub(super) fn kind(kind: &StoreKind) -> &'static str {
         StoreKind::Memory => "memory",
         StoreKind::Disk { .. } => "disk",
         StoreKind::Etcd(_) => "etcd",
+        StoreKind::Postgres(_) => "postgres",
         StoreKind::Redis(_) => "redis",
     }
 }

@@ -106,7 +106,7 @@ fn warn_of_others(config: &Config, listeners: &Listeners) {
     if listeners.are_inherited() && matches!(config.store.kind, StoreKind::Memory | StoreKind::Disk { .. }) {
         tracing::warn!(
             "the sockets were handed over: with this store no other process may serve them at the same time, because \
-             neither process sees the other's writes; hand over only while both run with etcd or redis"
+             neither process sees the other's writes; hand over only while both run with etcd, postgres or redis"
         );
     }
 }
@@ -125,6 +125,10 @@ fn promise(kind: &StoreKind) -> &'static str {
         StoreKind::Etcd(_) => {
             "etcd: shared by all proxies; linearizable, and nothing is lost while most of its members live; \
              without most of them guarded writes are refused"
+        }
+        StoreKind::Postgres(_) => {
+            "postgres: shared by all proxies; what it acknowledges survives the end of the server, \
+             and with a synchronous standby the loss of the server"
         }
         StoreKind::Redis(_) => {
             "redis: shared by all proxies, and as durable as that Redis; a failover may lose the last writes, \

@@ -202,6 +202,8 @@ pub enum StoreKind {
     },
     /// An etcd cluster.
     Etcd(Etcd),
+    /// A PostgreSQL server, or several of which one takes writes.
+    Postgres(Postgres),
     /// A Redis server.
     Redis(Redis),
 }
@@ -216,6 +218,28 @@ pub struct Etcd {
     /// The user to log in as.
     pub login: Option<Login>,
     /// The certificates of both sides, if the URLs are `https`.
+    pub tls: Option<Tls>,
+}
+
+/// The user of PostgreSQL if the configuration names none.
+pub const POSTGRES_USER: &str = "ifmatch";
+
+/// The connection to PostgreSQL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Postgres {
+    /// The URL, without a password.
+    pub url: String,
+    /// The hosts and ports in the URL; never empty.
+    pub hosts: Vec<(String, u16)>,
+    /// The name of the database.
+    pub database: String,
+    /// Whether connections use TLS.
+    pub is_secure: bool,
+    /// The schema of the tables, a plain identifier.
+    pub schema: String,
+    /// The user to log in as; [`POSTGRES_USER`] without a password if there is none.
+    pub login: Option<Login>,
+    /// The certificates of both sides, if connections use TLS.
     pub tls: Option<Tls>,
 }
 

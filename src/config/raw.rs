@@ -106,6 +106,7 @@ pub(super) struct Store {
     pub(super) endpoints: Option<Texts>,
     pub(super) url: Option<Text>,
     pub(super) prefix: Option<Text>,
+    pub(super) schema: Option<Text>,
     pub(super) user: Option<Text>,
     pub(super) password_file: Option<Text>,
     pub(super) tls: Tls,

@@ -215,13 +215,20 @@ pub(super) enum StoreWord {
     Disk,
     /// An etcd cluster.
     Etcd,
+    /// A PostgreSQL server.
+    Postgres,
     /// A Redis server.
     Redis,
 }
 
 impl Word for StoreWord {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("memory", Self::Memory), ("disk", Self::Disk), ("etcd", Self::Etcd), ("redis", Self::Redis)];
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("memory", Self::Memory),
+        ("disk", Self::Disk),
+        ("etcd", Self::Etcd),
+        ("postgres", Self::Postgres),
+        ("redis", Self::Redis),
+    ];
 }
 
 /// Returns the known word that was probably meant: at most one in three of its letters differs (one is always allowed).

@@ -41,7 +41,7 @@ pub use open::{Left, OpenError, Opened, PASSWORD_VARIABLE, open};
 pub use records::{Records, Updated};
 pub use shared::SHARED_KINDS;
 #[cfg(feature = "shared-stores")]
-pub use shared::{etcd, redis};
+pub use shared::{etcd, postgres, redis};
 
 /// The number that distinguishes the versions of one store from those of any other. It is drawn at random at the
 /// store's first start.

@@ -107,6 +107,7 @@ pub async fn open(settings: &config::StoreSettings) -> Result<Opened, OpenError>
         }
         // The store holds the marks of a dead process, with their deadlines, so nothing needs to be held back.
         StoreKind::Etcd(etcd) => clean(shared::etcd(etcd, settings, clock).await?),
+        StoreKind::Postgres(postgres) => clean(shared::postgres(postgres, settings).await?),
         StoreKind::Redis(redis) => clean(shared::redis(redis, settings).await?),
     })
 }

@@ -23,3 +23,7 @@ pub(super) fn etcd(_: &config::Etcd, _: &StoreSettings, _: Arc<dyn Clock>) -> No
 pub(super) fn redis(_: &config::Redis, _: &StoreSettings) -> NotOpened {
     ready(Err(OpenError::NotInBuild("redis")))
 }
+
+pub(super) fn postgres(_: &config::Postgres, _: &StoreSettings) -> NotOpened {
+    ready(Err(OpenError::NotInBuild("postgres")))
+}

@@ -6,8 +6,11 @@
 //!   watches its files.
 //! * [`UpstreamTls`] holds the TLS settings for connections to upstreams.
 //!
+//! * [`client`] makes the settings of this program's own connections to stores and servers.
+//!
 //! Nothing here depends on HTTP.
 
+mod client;
 mod downstream;
 mod files;
 mod server;
@@ -15,6 +18,7 @@ mod settings;
 pub(crate) mod stamp;
 mod upstream;
 
+pub use client::client;
 pub use downstream::Downstream;
 pub use files::{FileError, Pair, Validity, authorities, system_authorities};
 pub use settings::{CertificateFiles, ClientAuth, ServerTls};

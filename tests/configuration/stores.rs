@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ifmatch::config::{Etcd, Login, Redis, StoreKind, Tls};
+use ifmatch::config::{Etcd, Login, Postgres, Redis, StoreKind, Tls};
 
 use super::{BASE, config, problems};
 
@@ -49,10 +49,30 @@ fn what_is_said_about_redis_is_what_it_is() {
     assert_eq!(engine(lines), StoreKind::Redis(redis));
 }
 
+#[test]
+fn the_keys_of_postgresql_are_read() {
+    let lines = "kind = \"postgres\"\nurl = \"postgres://a,b:6000/app?sslmode=verify-full\"\nschema = \"one\"\n\
+                 user = \"proxy\"\ntls = { ca = \"/etc/ca\" }";
+    let postgres = Postgres {
+        url: "postgres://a,b:6000/app?sslmode=verify-full".to_owned(),
+        hosts: vec![("a".to_owned(), 5_432), ("b".to_owned(), 6_000)],
+        database: "app".to_owned(),
+        is_secure: true,
+        schema: "one".to_owned(),
+        login: Some(Login { user: "proxy".to_owned(), password_file: None }),
+        tls: Some(Tls { ca: Some(PathBuf::from("/etc/ca")), identity: None }),
+    };
+    assert_eq!(engine(lines), StoreKind::Postgres(postgres));
+}
+
 /// A password in a file that everybody reads is a mistake, and telling of it must not show it.
 #[test]
 fn a_password_in_a_url_is_refused_and_not_shown() {
-    for line in ["redis\"\nurl = \"redis://:hunter2#@r\"", "etcd\"\nendpoints = [\"http://u:hunter2@e:2379\"]"] {
+    for line in [
+        "redis\"\nurl = \"redis://:hunter2#@r\"",
+        "postgres\"\nurl = \"postgres://u:hunter2@h/d\"",
+        "etcd\"\nendpoints = [\"http://u:hunter2@e:2379\"]",
+    ] {
         let text = format!("{BASE}[store]\nkind = \"{line}\n");
         let shown = ifmatch::config::parse("test.toml", &text).expect_err("it is refused").to_string();
         assert!(shown.contains("of the store holds a user or a password") && !shown.contains("hunter2"), "{shown}");
@@ -66,7 +86,12 @@ fn a_route_that_demands_safety_needs_a_store_that_gives_it() {
         |store: &str, route: &str| problems(&format!("{BASE}guarantee = \"safety\"\n{route}\n[store]\n{store}\n"));
     let redis = "route \"documents\" demands safety: a failover of Redis may lose what it has acknowledged";
     assert_eq!(problems("kind = \"redis\"", ""), [redis]);
-    for store in ["kind = \"etcd\"", "kind = \"disk\"\npath = \"/x\"", "kind = \"memory\""] {
+    for store in [
+        "kind = \"etcd\"",
+        "kind = \"postgres\"\nurl = \"postgres://h/d\"",
+        "kind = \"disk\"\npath = \"/x\"",
+        "kind = \"memory\"",
+    ] {
         assert!(problems(store, "").is_empty(), "{store}");
     }
     let leases =
@@ -115,6 +140,17 @@ fn each_mistake_about_a_store_is_named() {
         ("kind = \"redis\"\nurl = \"http://r\"", "url \"http://r\" is not a Redis URL".to_owned()),
         ("kind = \"redis\"\nurl = \"redis://r/x\"", "url \"redis://r/x\" is not a Redis URL".to_owned()),
         ("kind = \"redis\"\nprefix = \"a}b\"", "prefix \"a}b\" cannot be a prefix of keys".to_owned()),
+        ("kind = \"postgres\"", "kind = \"postgres\" needs a url".to_owned()),
+        (
+            "kind = \"postgres\"\nurl = \"postgres://h/d?sslmode=require\"",
+            "url \"postgres://h/d?sslmode=require\" is not a PostgreSQL URL".to_owned(),
+        ),
+        (
+            "kind = \"postgres\"\nurl = \"postgres://h/d\"\nschema = \"A-b\"",
+            "schema \"A-b\" cannot be the name of a schema".to_owned(),
+        ),
+        ("kind = \"postgres\"\nurl = \"postgres://h/d\"\nprefix = \"mine\"", unused("prefix")),
+        ("schema = \"mine\"", unused("schema")),
         ("tls = { crt = \"/etc/cert\" }", "unknown key `crt`".to_owned()),
     ] {
         assert_eq!(problems(&format!("{BASE}[store]\n{lines}\n")), [expected], "{lines}");

@@ -12,6 +12,9 @@ use tempfile::TempDir;
 use super::{child::Child, ports, wait::until};
 
 pub mod cluster;
+pub mod postgres;
+
+use postgres::Postgres;
 
 /// The password of secured engines.
 pub const PASSWORD: &str = "correct horse battery staple";
@@ -156,8 +159,17 @@ impl Server {
         if !with_data {
             std::fs::remove_dir_all(self.directory.path().join("data")).expect("its data");
         }
-        let child = spawn(self.command, self.directory.path(), self.addrs).await;
-        self.child = child.unwrap_or_else(|status| panic!("it ended when it was started again: {status}"));
+        for attempt in 1..=ATTEMPTS {
+            match spawn(self.command, self.directory.path(), self.addrs).await {
+                Ok(child) => {
+                    self.child = child;
+                    return;
+                }
+                // A process of the killed server may still hold what the new one needs.
+                Err(_) if attempt < ATTEMPTS => {}
+                Err(status) => panic!("it ended when it was started again: {status}"),
+            }
+        }
     }
 }
 
@@ -172,11 +184,18 @@ async fn spawn(
     assert!(found.status.success(), "{name} is not installed: run `make setup-test`");
     let mut child = Child::spawn(&name, &mut command, directory.join("log"));
     child.accepts(addrs[0]).await?;
-    if name == "etcd" {
-        // It accepts connections before its member has a leader, itself.
-        until("etcd to be ready", || child.log().contains("serving client traffic")).await;
+    // Some accept connections before they can serve them.
+    let readiness = [("etcd", "serving client traffic"), ("postgres", "ready to accept connections")];
+    if let Some((_, line)) = readiness.into_iter().find(|(server, _)| is_of(&command, server)) {
+        until("the server to be ready", || child.log().contains(line)).await;
     }
     Ok(child)
+}
+
+/// Whether a command starts this server, itself or as another user.
+fn is_of(command: &Command, server: &str) -> bool {
+    let mut words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.any(|word| Path::new(word).file_name().is_some_and(|name| name == server))
 }
 
 fn etcd(directory: &Path, clients: SocketAddr, peers: SocketAddr) -> Command {
@@ -241,19 +260,22 @@ fn output(name: &str, command: &mut Command) -> String {
 /// One of the engines that proxies share.
 pub enum Engine {
     Etcd(Etcd),
+    Postgres(Postgres),
     Redis(Redis),
 }
 
 impl Engine {
     /// One of each kind.
-    pub async fn all() -> [Self; 2] {
-        [Self::Etcd(Etcd::start().await), Self::Redis(Redis::start().await)]
+    pub async fn all() -> [Self; 3] {
+        let (etcd, postgres) = (Etcd::start().await, Postgres::start().await);
+        [Self::Etcd(etcd), Self::Postgres(postgres), Self::Redis(Redis::start().await)]
     }
 
     /// Its `kind` in `[store]`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Etcd(_) => "etcd",
+            Self::Postgres(_) => "postgres",
             Self::Redis(_) => "redis",
         }
     }
@@ -262,6 +284,7 @@ impl Engine {
     pub fn store(&self) -> String {
         match self {
             Self::Etcd(etcd) => format!("kind = \"etcd\"\nendpoints = [\"{}\"]", etcd.endpoint()),
+            Self::Postgres(postgres) => format!("kind = \"postgres\"\nurl = \"{}\"", postgres.url()),
             Self::Redis(redis) => format!("kind = \"redis\"\nurl = \"{}\"", redis.url()),
         }
     }
@@ -270,6 +293,7 @@ impl Engine {
     pub fn signal(&self, name: &str) {
         match self {
             Self::Etcd(etcd) => etcd.signal(name),
+            Self::Postgres(postgres) => postgres.signal(name),
             Self::Redis(redis) => redis.signal(name),
         }
     }
@@ -278,6 +302,7 @@ impl Engine {
     pub async fn restart(&mut self) {
         match self {
             Self::Etcd(etcd) => etcd.restart().await,
+            Self::Postgres(postgres) => postgres.restart().await,
             Self::Redis(redis) => redis.restart().await,
         }
     }

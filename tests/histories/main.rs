@@ -47,7 +47,7 @@ use self::{
     run::{Verdict, run},
 };
 use support::{
-    engines::{Engine, Etcd, Redis, cluster::EtcdCluster},
+    engines::{Engine, Etcd, Redis, cluster::EtcdCluster, postgres::Postgres},
     random::Random,
 };
 
@@ -57,7 +57,7 @@ const DISTURBANCES: usize = 8;
 /// The default number of operations of each generated configuration (`IFMATCH_OPERATIONS`), and the default number of
 /// configurations (`IFMATCH_CONFIGURATIONS`): one for each kind of store.
 const OPERATIONS: usize = 300;
-const CONFIGURATIONS: usize = 3;
+const CONFIGURATIONS: usize = 4;
 
 /// The number of writers of one resource at each of two proxies; `make histories` has 16 at each of 4.
 const WRITERS: usize = 4;
@@ -83,6 +83,11 @@ async fn assert_no_anomalies(plan: Plan) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn histories_over_etcd_keep_the_promise() {
     assert_no_anomalies(Plan::guarded(Engine::Etcd(Etcd::start().await), disturbances())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn histories_over_postgresql_keep_the_promise() {
+    assert_no_anomalies(Plan::guarded(Engine::Postgres(Postgres::start().await), disturbances())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

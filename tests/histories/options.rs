@@ -21,10 +21,12 @@ pub enum Keeping {
     /// Two proxies.
     Etcd,
     /// Two proxies.
+    Postgres,
+    /// Two proxies.
     Redis,
 }
 
-pub const KEEPINGS: [Keeping; 3] = [Keeping::Disk, Keeping::Etcd, Keeping::Redis];
+pub const KEEPINGS: [Keeping; 4] = [Keeping::Disk, Keeping::Etcd, Keeping::Postgres, Keeping::Redis];
 
 /// The source of tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::{
     board::Manner,
     options::{Keeping, Options, Source},
     support::{
-        engines::{Engine, Etcd, Redis, cluster::EtcdCluster},
+        engines::{Engine, Etcd, Redis, cluster::EtcdCluster, postgres::Postgres},
         random::Random,
     },
 };
@@ -71,6 +71,7 @@ impl Plan {
                 (None, Some(directory), store)
             }
             Keeping::Etcd => with_engine(Engine::Etcd(Etcd::start().await)),
+            Keeping::Postgres => with_engine(Engine::Postgres(Postgres::start().await)),
             Keeping::Redis => with_engine(Engine::Redis(Redis::start().await)),
         };
         Self {

@@ -22,6 +22,7 @@ mod failures;
 mod memory;
 #[path = "../proxy/support/ports.rs"]
 mod ports;
+mod postgres;
 mod redis;
 mod relay;
 mod secured;

@@ -5,13 +5,16 @@ use std::{io::Write, path::PathBuf, sync::Arc, time::Duration};
 use ifmatch::{
     clock::BootClock,
     config::{self, Login, StoreKind, Tls},
-    store::{OpenError, Store, etcd::EtcdStore, redis::RedisStore},
+    store::{OpenError, Store, etcd::EtcdStore, postgres::PostgresStore, redis::RedisStore},
 };
 use tempfile::NamedTempFile;
 
 use crate::{
     contract::{idle, put},
-    engines::{Etcd, PASSWORD, Redis},
+    engines::{
+        Etcd, PASSWORD, Redis,
+        postgres::{Postgres, USER},
+    },
 };
 
 fn password(text: &str) -> NamedTempFile {
@@ -63,6 +66,23 @@ async fn etcd_over_tls_with_a_user() {
     assert!(matches!(wrong, OpenError::Engine(_)), "{wrong:?}");
     assert!(!format!("{wrong:?}").contains("wrong\""), "{wrong:?}");
     assert!(connect(None, "root", PASSWORD).await.is_err(), "nobody vouches for its certificate");
+}
+
+#[tokio::test]
+async fn postgres_over_tls_with_a_password() {
+    let engine = Postgres::start_secured().await;
+    let connect = async |tls, is_secure, password: &str| {
+        let (login, settings) = (self::password(password), crate::postgres::settings(engine.addr()));
+        let postgres = config::Postgres { login: Some(self::login(USER, &login)), tls, is_secure, ..settings };
+        PostgresStore::connect(&postgres, &self::settings(StoreKind::Postgres(postgres.clone()))).await
+    };
+    let tls = || Some(trusting(engine.certificate()));
+    works(connect(tls(), true, PASSWORD).await.expect("it may")).await;
+    let wrong = connect(tls(), true, "wrong").await.err().expect("a wrong password");
+    assert!(matches!(wrong, OpenError::Engine(_)), "{wrong:?}");
+    assert!(!format!("{wrong:?}").contains("wrong\""), "{wrong:?}");
+    assert!(connect(None, true, PASSWORD).await.is_err(), "its authority is unknown");
+    assert!(connect(None, false, PASSWORD).await.is_err(), "it takes nothing but TLS");
 }
 
 #[tokio::test]

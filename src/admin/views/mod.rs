@@ -122,6 +122,10 @@ fn store(store: &StoreSettings) -> Value {
             json!({ "endpoints": etcd.endpoints, "prefix": etcd.prefix, "tls": etcd.tls.as_ref().map(tls) }),
             user(&etcd.login),
         ),
+        StoreKind::Postgres(postgres) => joined(
+            json!({ "url": postgres.url, "schema": postgres.schema, "tls": postgres.tls.as_ref().map(tls) }),
+            user(&postgres.login),
+        ),
         StoreKind::Redis(redis) => joined(
             json!({ "url": redis.url, "prefix": redis.prefix, "tls": redis.tls.as_ref().map(tls) }),
             user(&redis.login),
@@ -261,7 +265,7 @@ mod tests {
         let keys = keys.map(|(key, _)| key).filter(|key| is_name(key)).collect::<BTreeSet<_>>();
         assert!(keys.len() > 60, "the reference is read: {keys:?}");
         // Keys of other kinds of store, and of health checks that are off.
-        let elsewhere = ["endpoints", "url", "user", "password_file"];
+        let elsewhere = ["endpoints", "url", "schema", "user", "password_file"];
         let elsewhere = [&elsewhere[..], &["interval", "status", "healthy_after", "unhealthy_after"]].concat();
         let missing = keys.into_iter().filter(|key| !shown.contains(*key) && !elsewhere.contains(key));
         assert_eq!(missing.collect::<Vec<_>>(), [""; 0]);

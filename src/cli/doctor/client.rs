@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri,
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustls::{ClientConfig, RootCertStore, crypto::ring, pki_types::ServerName};
+use rustls::pki_types::ServerName;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -16,7 +16,7 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 
 use super::received::ReceivedAnswer;
-use crate::tls::system_authorities;
+use crate::tls;
 
 /// The largest body that is read, in bytes.
 const BODY_BYTES: usize = 16 * 1024 * 1024;
@@ -133,14 +133,8 @@ impl DoctorClient {
 
 /// Checks servers by the authorities of the operating system.
 fn connector() -> TlsConnector {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(system_authorities());
     #[allow(clippy::expect_used, reason = "ring supports the versions that are safe by default")]
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("ring has TLS 1.2 and 1.3")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let mut config = tls::client(tls::system_authorities(), None).expect("ring has TLS 1.2 and 1.3");
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     TlsConnector::from(Arc::new(config))
 }

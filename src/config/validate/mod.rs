@@ -13,6 +13,7 @@ mod keys;
 mod lease;
 mod one_key;
 mod overlap;
+mod postgres;
 mod prefixes;
 mod routes;
 mod server;

@@ -1,4 +1,4 @@
-//! The keys of the stores that several proxies share (etcd and Redis), and of client certificates.
+//! The keys of the stores that several proxies share, and of client certificates.
 
 use std::{ops::Range, path::PathBuf};
 
@@ -12,6 +12,7 @@ use super::{
 const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:2379";
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 const DEFAULT_PREFIX: &str = "ifmatch";
+pub(super) const DEFAULT_SCHEMA: &str = "ifmatch";
 
 pub(super) fn etcd(check: &mut Check<'_>, raw: &raw::Store) -> Etcd {
     let endpoints = endpoints(check, raw);
@@ -35,11 +36,14 @@ pub(super) fn refuse_unused(check: &mut Check<'_>, raw: &raw::Store, kind: Store
         value.as_ref().filter(|text| text.get_ref() != default).map(Written::span)
     };
     let tls = [&raw.tls.ca, &raw.tls.cert, &raw.tls.key].into_iter().find_map(|value| other_than(value, ""));
-    let is_shared = matches!(kind, StoreWord::Etcd | StoreWord::Redis);
-    let keys: [(&str, Option<Range<usize>>, bool, &str); 6] = [
+    let has_prefix = matches!(kind, StoreWord::Etcd | StoreWord::Redis);
+    let has_url = matches!(kind, StoreWord::Postgres | StoreWord::Redis);
+    let is_shared = has_prefix || has_url;
+    let keys: [(&str, Option<Range<usize>>, bool, &str); 7] = [
         ("endpoints", endpoints.map(Written::span), kind == StoreWord::Etcd, "etcd"),
-        ("url", other_than(&raw.url, DEFAULT_URL), kind == StoreWord::Redis, "redis"),
-        ("prefix", other_than(&raw.prefix, DEFAULT_PREFIX), is_shared, "etcd"),
+        ("url", other_than(&raw.url, DEFAULT_URL), has_url, "redis"),
+        ("prefix", other_than(&raw.prefix, DEFAULT_PREFIX), has_prefix, "etcd"),
+        ("schema", other_than(&raw.schema, DEFAULT_SCHEMA), kind == StoreWord::Postgres, "postgres"),
         ("user", other_than(&raw.user, ""), is_shared, "etcd"),
         ("password_file", other_than(&raw.password_file, ""), is_shared, "etcd"),
         ("tls", tls, is_shared, "etcd"),
@@ -116,7 +120,7 @@ fn prefix(check: &mut Check<'_>, value: Option<&Text>) -> String {
     prefix.clone()
 }
 
-fn login(check: &mut Check<'_>, raw: &raw::Store) -> Option<Login> {
+pub(super) fn login(check: &mut Check<'_>, raw: &raw::Store) -> Option<Login> {
     let password_file = path(check, "password_file", raw.password_file.as_ref());
     let user = raw.user.as_ref().filter(|user| !user.get_ref().is_empty());
     match (user, &raw.password_file) {
@@ -129,8 +133,11 @@ fn login(check: &mut Check<'_>, raw: &raw::Store) -> Option<Login> {
     }
 }
 
-fn tls(check: &mut Check<'_>, raw: &raw::Store, is_secure: bool) -> Option<Tls> {
-    let unused = ("tls is set, but the store is reached without it", "begin its URLs with https:// or rediss://");
+pub(super) fn tls(check: &mut Check<'_>, raw: &raw::Store, is_secure: bool) -> Option<Tls> {
+    let unused = (
+        "tls is set, but the store is reached without it",
+        "use https://, rediss:// or ?sslmode=verify-full in its URL",
+    );
     client_tls(check, "tls", &raw.tls, (!is_secure).then_some(unused))
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{check::Check, keys::Placed, shared};
+use super::{check::Check, keys::Placed, postgres, shared};
 use crate::{
     config::{StoreKind, StoreSettings, limits, raw, words::StoreWord},
     core::policy::Guarantee,
@@ -25,16 +25,17 @@ fn kind(check: &mut Check<'_>, raw: &raw::Store) -> StoreKind {
         let message = "path is the file of the disk store, but this is another kind".to_owned();
         check.hinted(path.span(), message, "write kind = \"disk\", or leave path out".to_owned());
     }
-    if let (Some(size), StoreWord::Etcd | StoreWord::Redis) = (&raw.max_size, word)
+    if let (Some(size), StoreWord::Etcd | StoreWord::Postgres | StoreWord::Redis) = (&raw.max_size, word)
         && check.bytes(Some(size), limits::STORE_MAX_SIZE) != limits::STORE_MAX_SIZE.default
     {
         let message = "max_size limits the memory of records in this process, but this kind keeps them elsewhere";
-        check.hinted(size.span(), message, "leave it out, and limit what etcd or Redis may take there");
+        check.hinted(size.span(), message, "leave it out, and limit the space of that engine");
     }
     shared::refuse_unused(check, raw, word);
     match word {
         StoreWord::Memory => StoreKind::Memory,
         StoreWord::Etcd => StoreKind::Etcd(shared::etcd(check, raw)),
+        StoreWord::Postgres => StoreKind::Postgres(postgres::postgres(check, raw)),
         StoreWord::Redis => StoreKind::Redis(shared::redis(check, raw)),
         StoreWord::Disk => StoreKind::Disk { path: file(check, raw) },
     }
@@ -52,11 +53,15 @@ pub(super) fn refuse_weak(check: &mut Check<'_>, store: &StoreSettings, routes: 
         let why = match &store.kind {
             StoreKind::Redis(_) => "a failover of Redis may lose what it has acknowledged",
             StoreKind::Memory if is_infinite => "in memory even an infinite lease ends with the process",
-            StoreKind::Memory | StoreKind::Disk { .. } | StoreKind::Etcd(_) => continue,
+            StoreKind::Memory | StoreKind::Disk { .. } | StoreKind::Etcd(_) | StoreKind::Postgres(_) => continue,
         };
         if guard.guarantee == Guarantee::Safety {
             let message = format!("route {:?} demands safety: {why}", placed.name);
-            check.hinted(span, message, "use kind = \"etcd\" or \"disk\" in [store], or leave guarantee out");
+            check.hinted(
+                span,
+                message,
+                "use kind = \"etcd\", \"postgres\" or \"disk\" in [store], or leave guarantee out",
+            );
         }
     }
 }

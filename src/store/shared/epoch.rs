@@ -22,11 +22,17 @@ impl Epoch {
         Ok(Revision(self.greatest.load(Ordering::Acquire)))
     }
 
-    /// Notes the engine's revision from an answer. Once a revision is smaller than what was `reached` before the
+    /// Notes the engine's revision from an answer, which is one that it has committed. Once a revision is smaller than what was `reached` before the
     /// request, every operation fails.
     pub(super) fn accept(&self, reached: Revision, current: Revision) -> Result<(), StoreError> {
+        self.accept_seen(reached, current, current)
+    }
+
+    /// Like [`Epoch::accept`], for an engine whose revision may belong to a change that is not committed yet: a crash
+    /// takes that back. So only the revision that was `seen` in the answer must be reached from now on.
+    pub(super) fn accept_seen(&self, reached: Revision, current: Revision, seen: Revision) -> Result<(), StoreError> {
         if current >= reached {
-            self.greatest.fetch_max(current.0, Ordering::AcqRel);
+            self.greatest.fetch_max(seen.0, Ordering::AcqRel);
             return Ok(());
         }
         if !self.is_over.swap(true, Ordering::Relaxed) {
@@ -52,6 +58,16 @@ mod tests {
         assert_eq!(epoch.accept(reached, Revision(5)), Ok(()));
         assert_eq!(epoch.accept(reached, Revision(4)), Ok(()));
         assert_eq!(epoch.reached(), Ok(Revision(5)));
+    }
+
+    /// A crash takes back the number of a change that was not committed.
+    #[test]
+    fn only_what_was_seen_must_be_reached_again() {
+        let epoch = Epoch::default();
+        assert_eq!(epoch.accept_seen(Revision(0), Revision(7), Revision(5)), Ok(()));
+        assert_eq!(epoch.reached(), Ok(Revision(5)));
+        assert_eq!(epoch.accept_seen(Revision(5), Revision(6), Revision(6)), Ok(()));
+        assert_eq!(epoch.accept_seen(Revision(6), Revision(5), Revision(5)), Err(StoreError::Unavailable));
     }
 
     #[test]

@@ -1,16 +1,19 @@
 //! The stores that several proxies share, and what they have in common. The feature `shared-stores` compiles them in.
 
+mod batch;
 mod breaker;
 mod epoch;
 pub mod etcd;
 mod health;
 mod labels;
+pub mod postgres;
 pub mod redis;
 mod secret;
+mod waiters;
 
 use std::{sync::Arc, time::Duration};
 
-use self::{breaker::Breaker, etcd::EtcdStore, redis::RedisStore};
+use self::{breaker::Breaker, etcd::EtcdStore, postgres::PostgresStore, redis::RedisStore};
 use super::{OpenError, Store};
 use crate::{
     clock::Clock,
@@ -19,7 +22,7 @@ use crate::{
 };
 
 /// The kinds of shared stores in this build, as `store.kind` names them.
-pub const SHARED_KINDS: &[&str] = &["etcd", "redis"];
+pub const SHARED_KINDS: &[&str] = &["etcd", "postgres", "redis"];
 
 /// Opens a store in etcd. Its background tasks run on the runtime of the caller.
 pub(super) async fn etcd(
@@ -28,6 +31,15 @@ pub(super) async fn etcd(
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Store>, OpenError> {
     let store = EtcdStore::connect(etcd, settings, clock).await?;
+    Ok(Arc::new(Breaker::new(Arc::new(store), settings.timeout)))
+}
+
+/// Opens a store in PostgreSQL. Its background tasks run on the runtime of the caller.
+pub(super) async fn postgres(
+    postgres: &config::Postgres,
+    settings: &StoreSettings,
+) -> Result<Arc<dyn Store>, OpenError> {
+    let store = PostgresStore::connect(postgres, settings).await?;
     Ok(Arc::new(Breaker::new(Arc::new(store), settings.timeout)))
 }
 

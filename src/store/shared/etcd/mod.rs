@@ -9,7 +9,7 @@
 //! copies is carried out. If a copy comes too late, the label in the record shows that an earlier copy was carried out.
 //! If others have changed the record since, neither can be determined, and the swap fails without a verdict.
 //!
-//! *Why do swaps travel together?* See the module `batch`. All swaps that one transaction carries out share one
+//! *Why do swaps travel together?* See the module `shared::batch`. All swaps that one transaction carries out share one
 //! revision.
 //!
 //! *Why no keys with etcd's own leases?* They vanish without raising a floor, and take with them data that must be
@@ -18,7 +18,6 @@
 //! *Why does each process measure time by its own clock?* See the module `first_seen`. A date in the record would end a
 //! lease early on any machine whose clock is ahead.
 
-mod batch;
 mod client;
 mod collect;
 mod first_seen;
@@ -35,14 +34,17 @@ use std::{
 };
 
 use async_trait::async_trait;
-use etcd_client::WatchOptions;
+use etcd_client::{Txn, TxnResponse, WatchOptions};
 use tokio::{
     sync::Notify,
     task::AbortHandle,
     time::{sleep, timeout},
 };
 
-use super::labels::Labels;
+use super::{
+    batch::{Carrier, Swaps},
+    labels::Labels,
+};
 use crate::{
     clock::Clock,
     config,
@@ -57,9 +59,7 @@ use crate::{
         encoding::{self, Label},
     },
 };
-use batch::Answered;
-use batch::Swaps;
-use client::EtcdClient;
+use client::{EtcdClient, TransactionReply};
 use collect::KeyPage;
 use first_seen::FirstSeen;
 use keys::EtcdKeys;
@@ -80,7 +80,7 @@ pub struct EtcdStore {
 
 struct EtcdShared {
     engine: Arc<EtcdClient>,
-    swaps: Swaps,
+    swaps: Swaps<EtcdClient>,
     keys: EtcdKeys,
     clock: Arc<dyn Clock>,
     incarnation: Incarnation,
@@ -147,6 +147,30 @@ async fn incarnation(engine: &EtcdClient, keys: &EtcdKeys) -> Result<Incarnation
     let text = kept.and_then(|got| got.kvs().first().and_then(|pair| pair.value_str().ok().map(str::to_owned)));
     let number = text.and_then(|text| u64::from_str_radix(&text, 16).ok());
     number.map(Incarnation).ok_or_else(|| OpenError::Damaged(keys.incarnation()))
+}
+
+/// The answer to the transaction of one swap.
+struct Answered {
+    response: TxnResponse,
+    /// The store's revision at that time. If the record was put, this is its revision.
+    at: Revision,
+    /// Whether an earlier attempt got no answer. It may have been carried out before this one or after it.
+    is_repeated: bool,
+}
+
+#[async_trait]
+impl Carrier for EtcdClient {
+    type Swap = Txn;
+    type Answer = Answered;
+
+    async fn carry_out(&self, mut swaps: Vec<Txn>) -> Result<Vec<Answered>, StoreError> {
+        let is_alone = swaps.len() == 1;
+        let question = if is_alone { swaps.pop().unwrap_or_default() } else { txn::together(swaps) };
+        let TransactionReply { response, is_repeated } = self.ask(question).await?;
+        let at = txn::revision_of(&response).unwrap_or_default();
+        let responses = if is_alone { vec![response] } else { txn::each(&response) };
+        Ok(responses.into_iter().map(|response| Answered { response, at, is_repeated }).collect())
+    }
 }
 
 impl EtcdShared {

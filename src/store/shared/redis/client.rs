@@ -7,21 +7,28 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
 use parking_lot::Mutex;
 use redis::{
-    Client, ClientTlsConfig, Cmd, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisError, ScriptInvocation,
-    TlsCertificates,
-    aio::{ConnectionManager, ConnectionManagerConfig, PubSub},
+    Client, ClientTlsConfig, Cmd, ConnectionInfo, FromRedisValue, IntoConnectionInfo, Msg, RedisError,
+    ScriptInvocation, TlsCertificates,
+    aio::{ConnectionManager, ConnectionManagerConfig},
     io::tcp::TcpSettings,
 };
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     config,
+    core::resource::ResourceKey,
     counted::Counted,
     store::{
         OpenError, StoreError,
-        shared::{health::EngineHealth, secret},
+        shared::{
+            health::EngineHealth,
+            secret,
+            waiters::{Announces, Changes},
+        },
     },
 };
 
@@ -41,6 +48,8 @@ const CONNECTIONS: usize = 2;
 /// A client of one Redis.
 pub(super) struct RedisClient {
     client: Client,
+    /// The channel on which the keys of changed resources are published.
+    channel: String,
     connections: [RedisConnection; CONNECTIONS],
     timeout: Duration,
     health: EngineHealth,
@@ -77,14 +86,14 @@ impl RedisCommand<'_> {
 
 impl RedisClient {
     /// Creates a client that is not connected yet.
-    pub(super) fn new(settings: &config::Redis, limit: Duration) -> Result<Self, OpenError> {
+    pub(super) fn new(settings: &config::Redis, limit: Duration, channel: &str) -> Result<Self, OpenError> {
         let client = client(settings, limit)?;
         let first = || {
             let current = Mutex::new((0, connection(&client, limit).map_err(unusable)?));
             Ok::<_, OpenError>(RedisConnection { current, in_flight: AtomicUsize::new(0) })
         };
         let connections = [first()?, first()?];
-        Ok(Self { client, connections, timeout: limit, health: EngineHealth::of("Redis") })
+        Ok(Self { client, channel: channel.to_owned(), connections, timeout: limit, health: EngineHealth::of("Redis") })
     }
 
     /// Runs a script, and repeats it if no answer comes. The script must be safe to run twice.
@@ -98,16 +107,6 @@ impl RedisClient {
     /// Sends a command, and repeats it if no answer comes. The command must be safe to send twice.
     pub(super) async fn send<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         Ok(self.ask(RedisCommand::Command(command)).await?.reply)
-    }
-
-    /// Opens a separate connection for notifications.
-    pub(super) async fn listen(&self, channel: &str) -> Option<PubSub> {
-        let connected = async {
-            let mut notifications = self.client.get_async_pubsub().await?;
-            notifications.subscribe(channel).await?;
-            Ok::<_, RedisError>(notifications)
-        };
-        timeout(self.timeout, connected).await.ok()?.ok()
     }
 
     async fn ask<T: FromRedisValue>(&self, question: RedisCommand<'_>) -> Result<RedisReply<T>, StoreError> {
@@ -146,6 +145,20 @@ impl RedisClient {
         {
             *current = (number + 1, connection);
         }
+    }
+}
+
+#[async_trait]
+impl Announces for RedisClient {
+    async fn listen(&self) -> Option<Changes> {
+        let connected = async {
+            let mut notifications = self.client.get_async_pubsub().await?;
+            notifications.subscribe(&self.channel).await?;
+            Ok::<_, RedisError>(notifications)
+        };
+        let notifications = timeout(self.timeout, connected).await.ok()?.ok()?;
+        let resource = |message: Msg| Some(ResourceKey::from_text(&message.get_payload::<String>().ok()?));
+        Some(Box::pin(notifications.into_on_message().map(resource)))
     }
 }
 

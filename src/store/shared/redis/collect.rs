@@ -1,10 +1,8 @@
-//! The background tasks of a process: it forgets idle records, and listens for changes.
+//! Forgets idle records in the background.
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::StreamExt as _;
-use redis::aio::PubSub;
-use tokio::time::{interval, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::{
     RedisShared,
@@ -31,13 +29,6 @@ const FULL_PAUSE: Duration = Duration::from_secs(1);
 /// The number of passes within an `idle_ttl`.
 const PASSES: u32 = 8;
 
-/// The time without waiting callers after which the process stops listening. Without listeners, a change costs Redis
-/// and all processes less. The process listens on for this long because a caller often waits again.
-const LISTEN_ON: Duration = Duration::from_secs(10);
-
-/// The pause before the process listens again after it lost the connection.
-const LISTEN_PAUSE: Duration = Duration::from_millis(200);
-
 /// Collects forever.
 pub(super) async fn run(shared: Arc<RedisShared>) {
     loop {
@@ -54,39 +45,7 @@ pub(super) async fn run(shared: Arc<RedisShared>) {
     }
 }
 
-/// Wakes the callers that wait for a change, forever. Listens only while there are any.
-pub(super) async fn listen(shared: Arc<RedisShared>) {
-    loop {
-        shared.waiters.arrival().await;
-        if let Some(notifications) = shared.engine.listen(&shared.keys.channel).await {
-            // Changes may have been missed until now, and will be missed from the end on.
-            shared.waiters.wake_all();
-            shared.wake_waiters(notifications).await;
-            shared.waiters.wake_all();
-        }
-        sleep(LISTEN_PAUSE).await;
-    }
-}
-
 impl RedisShared {
-    /// Wakes waiting callers, until the connection is lost, or no caller has waited for a while.
-    async fn wake_waiters(&self, notifications: PubSub) {
-        let (mut messages, mut looks) = (notifications.into_on_message(), interval(LISTEN_ON));
-        loop {
-            tokio::select! {
-                message = messages.next() => {
-                    let Some(message) = message else { return };
-                    if let Ok(resource) = message.get_payload::<String>() {
-                        self.waiters.wake(&ResourceKey::from_text(&resource));
-                    }
-                }
-                _ = looks.tick() => if !self.waiters.were_there() {
-                    return;
-                },
-            }
-        }
-    }
-
     /// Forgets at most `most` of the records that have been idle for `idle_ttl`, and returns their number.
     pub(super) async fn collect(&self, idle_ttl: Duration, most: usize) -> Result<usize, StoreError> {
         let idle_milliseconds = u64::try_from(idle_ttl.as_millis()).unwrap_or(u64::MAX);

@@ -22,7 +22,6 @@ mod collect;
 mod floors;
 mod keys;
 mod reply;
-mod waiters;
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,9 +33,8 @@ use self::{
     client::RedisClient,
     keys::RedisKeys,
     reply::{CLOCK, PAGE, PageReply, READ, Reply, SWAP, moment, split},
-    waiters::Waiters,
 };
-use super::{epoch::Epoch, labels::Labels};
+use super::{epoch::Epoch, labels::Labels, waiters::Waiters};
 use crate::{
     config,
     core::{
@@ -48,8 +46,8 @@ use crate::{
     store::{Incarnation, OpenError, Scanned, Store, StoreError, Swapped, encoding, encoding::Label},
 };
 
-/// The longest wait before the record is read again, in case the notification is lost.
-const WAIT_MAX: Duration = Duration::from_secs(1);
+/// The time for the question whether Redis evicts keys, at the start.
+const POLICY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Records in Redis.
 pub struct RedisStore {
@@ -88,8 +86,8 @@ impl RedisStore {
     ///
     /// The store cannot be reached, or a file that it requires cannot be read.
     pub async fn connect(settings: &config::Redis, common: &config::StoreSettings) -> Result<Self, OpenError> {
-        let engine = RedisClient::new(settings, common.timeout)?;
         let keys = RedisKeys::new(&settings.prefix);
+        let engine = RedisClient::new(settings, common.timeout, &keys.channel)?;
         let incarnation = incarnation(&engine, &keys).await?;
         let shared = Arc::new(RedisShared {
             engine,
@@ -105,7 +103,11 @@ impl RedisStore {
         shared.warn_of_eviction().await;
         let background = [
             tokio::spawn(collect::run(Arc::clone(&shared))).abort_handle(),
-            tokio::spawn(collect::listen(Arc::clone(&shared))).abort_handle(),
+            tokio::spawn({
+                let shared = Arc::clone(&shared);
+                async move { shared.waiters.listen_to(&shared.engine).await }
+            })
+            .abort_handle(),
         ];
         Ok(Self { shared, background })
     }
@@ -140,7 +142,7 @@ impl RedisShared {
     async fn warn_of_eviction(&self) {
         let mut question = redis::cmd("CONFIG");
         question.arg("GET").arg("maxmemory-policy");
-        let answer = timeout(WAIT_MAX, self.engine.send::<Vec<String>>(&question)).await;
+        let answer = timeout(POLICY_TIMEOUT, self.engine.send::<Vec<String>>(&question)).await;
         if let Ok(Ok(answer)) = answer
             && let Some(policy) = answer.get(1)
             && policy.starts_with("allkeys-")
@@ -280,13 +282,8 @@ impl Store for RedisStore {
     }
 
     async fn changed(&self, key: &ResourceKey, seen: Revision) {
-        let waiter = self.shared.waiters.join(key);
-        let change = waiter.change();
-        // The record may have changed before this caller was waiting. If the read fails, the wait is the pause before
-        // the next one.
-        if !self.shared.read(key).await.is_ok_and(|current| current.revision != seen) {
-            let _ = timeout(WAIT_MAX, change).await;
-        }
+        let is_same = async { !self.shared.read(key).await.is_ok_and(|current| current.revision != seen) };
+        self.shared.waiters.wait(key, is_same).await;
     }
 
     async fn raise_floors(&self) -> Result<(), StoreError> {

@@ -1,9 +1,9 @@
-//! Batches of swaps for etcd: those of one process that came while others were on their way.
+//! Batches of swaps for an engine: those of one process that came while others were on their way.
 //!
 //! # Design
 //!
-//! *Why batches?* A transaction costs etcd about three times the CPU time of a put, however small it is. One with many
-//! swaps costs little more.
+//! *Why batches?* A transaction costs an engine several times as much as a change within one, and waits for the disk
+//! once. One with many swaps costs little more than one with a single swap.
 //!
 //! *Does a swap wait for others?* No. If a sender is free, the swap goes at once, alone if no other has come. Swaps
 //! that come while all senders wait for answers go with the next free sender.
@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use etcd_client::{Txn, TxnResponse};
+use async_trait::async_trait;
 use tokio::{
     sync::{
         Mutex,
@@ -29,14 +29,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::{client::EtcdClient, txn};
-use crate::{
-    core::{record::Revision, resource::ResourceKey},
-    store::StoreError,
-};
+use crate::{core::resource::ResourceKey, store::StoreError};
 
-/// The number of transactions in flight. With fewer, a distant etcd is not kept busy. With more, batches are small.
-const SENDERS: usize = 4;
+/// The number of transactions in flight. With fewer, a distant engine is not kept busy. With more, batches are small.
+pub(super) const SENDERS: usize = 4;
 
 /// The most swaps in one transaction. By default etcd accepts 128 operations, including nested ones.
 const BATCH_MAX: usize = 64;
@@ -47,40 +43,48 @@ const BATCH_BYTES_MAX: usize = 512 * 1024;
 /// The most swaps that wait for a sender. Further callers wait until there is room in the queue.
 const WAITING_MAX: usize = 1_024;
 
+/// Carries swaps to an engine.
+#[async_trait]
+pub(super) trait Carrier: Send + Sync + 'static {
+    /// A swap of one record.
+    type Swap: Send;
+    /// What the engine answers to one swap.
+    type Answer: Send;
+
+    /// Carries out swaps of different records in one transaction. Returns their answers in the same order.
+    async fn carry_out(&self, swaps: Vec<Self::Swap>) -> Result<Vec<Self::Answer>, StoreError>;
+}
+
 /// The queue and the senders for all swaps of this process.
-pub(super) struct Swaps {
-    waiting: Sender<Job>,
+pub(super) struct Swaps<C: Carrier> {
+    waiting: Sender<Job<C>>,
     timeout: Duration,
     senders: Vec<AbortHandle>,
 }
 
-/// The answer to the transaction of one swap.
-pub(super) struct Answered {
-    pub(super) response: TxnResponse,
-    /// The store's revision at that time. If the record was put, this is its revision.
-    pub(super) at: Revision,
-    /// Whether an earlier attempt got no answer. It may have been carried out before this one or after it.
-    pub(super) is_repeated: bool,
-}
-
-struct Job {
+struct Job<C: Carrier> {
     key: ResourceKey,
-    swap: Txn,
+    swap: C::Swap,
     bytes: usize,
-    answer: oneshot::Sender<Result<Answered, StoreError>>,
+    answer: oneshot::Sender<Result<C::Answer, StoreError>>,
 }
 
-impl Swaps {
+impl<C: Carrier> Swaps<C> {
     /// Starts the senders, which end when this is dropped.
-    pub(super) fn start(engine: &Arc<EtcdClient>, timeout: Duration) -> Self {
+    pub(super) fn start(engine: &Arc<C>, timeout: Duration) -> Self {
         let (waiting, queue) = channel(WAITING_MAX);
         let queue = Arc::new(Mutex::new(queue));
         let sender = |_| tokio::spawn(send_all(Arc::clone(engine), Arc::clone(&queue))).abort_handle();
         Self { waiting, timeout, senders: (0..SENDERS).map(sender).collect() }
     }
 
-    /// Carries out the transaction of a swap on this resource. The record has this many bytes.
-    pub(super) async fn carry_out(&self, key: &ResourceKey, swap: Txn, bytes: usize) -> Result<Answered, StoreError> {
+    /// Carries out a swap of the record of this resource. The new record has this many bytes.
+    pub(super) async fn carry_out(
+        &self,
+        key: &ResourceKey,
+        swap: C::Swap,
+        bytes: usize,
+    ) -> Result<C::Answer, StoreError> {
         let (answer, answered) = oneshot::channel();
         let job = Job { key: key.clone(), swap, bytes, answer };
         let carried_out = async {
@@ -92,14 +96,14 @@ impl Swaps {
     }
 }
 
-impl Drop for Swaps {
+impl<C: Carrier> Drop for Swaps<C> {
     fn drop(&mut self) {
         self.senders.iter().for_each(AbortHandle::abort);
     }
 }
 
 /// Sends all waiting swaps, and then those that have come meanwhile, forever.
-async fn send_all(engine: Arc<EtcdClient>, queue: Arc<Mutex<Receiver<Job>>>) {
+async fn send_all<C: Carrier>(engine: Arc<C>, queue: Arc<Mutex<Receiver<Job<C>>>>) {
     let mut left = VecDeque::new();
     loop {
         if left.is_empty() {
@@ -110,12 +114,15 @@ async fn send_all(engine: Arc<EtcdClient>, queue: Arc<Mutex<Receiver<Job>>>) {
             left.extend(come);
         }
         let batch = next_batch(&mut left);
-        send(&engine, batch).await;
+        if !batch.is_empty() {
+            send(&*engine, batch).await;
+        }
     }
 }
 
-/// Takes the swaps that may go together: a transaction puts no key twice. Drops the swaps whose callers have gone.
-fn next_batch(left: &mut VecDeque<Job>) -> Vec<Job> {
+/// Takes the swaps that may go together: a transaction changes no record twice. Drops the swaps whose callers have
+/// gone.
+fn next_batch<C: Carrier>(left: &mut VecDeque<Job<C>>) -> Vec<Job<C>> {
     let (mut keys, mut bytes) = (HashSet::new(), 0);
     let (mut batch, mut later) = (Vec::new(), VecDeque::new());
     for job in left.drain(..).filter(|job| !job.answer.is_closed()) {
@@ -131,30 +138,12 @@ fn next_batch(left: &mut VecDeque<Job>) -> Vec<Job> {
     batch
 }
 
-async fn send(engine: &EtcdClient, batch: Vec<Job>) {
-    let (mut swaps, waiting): (Vec<Txn>, Vec<_>) = batch.into_iter().map(|job| (job.swap, job.answer)).unzip();
-    let is_alone = swaps.len() == 1;
-    let Some(question) = (if is_alone { swaps.pop() } else { (!swaps.is_empty()).then(|| txn::together(swaps)) })
-    else {
-        return;
-    };
-    let answered = engine.ask(question).await;
-    let mut responses = match &answered {
-        Ok(answer) if is_alone => vec![answer.response.clone()],
-        Ok(answer) => txn::each(&answer.response),
-        Err(_) => Vec::new(),
-    }
-    .into_iter();
+async fn send<C: Carrier>(engine: &C, batch: Vec<Job<C>>) {
+    let (swaps, waiting): (Vec<_>, Vec<_>) = batch.into_iter().map(|job| (job.swap, job.answer)).unzip();
+    let mut answers = engine.carry_out(swaps).await.unwrap_or_default().into_iter();
     for waiter in waiting {
-        let answer = match (&answered, responses.next()) {
-            (Ok(whole), Some(response)) => {
-                let at = txn::revision_of(&whole.response).unwrap_or_default();
-                Ok(Answered { response, at, is_repeated: whole.is_repeated })
-            }
-            _ => Err(StoreError::Unavailable),
-        };
         // A caller that has gone needs no answer.
-        let _ = waiter.send(answer);
+        let _ = waiter.send(answers.next().ok_or(StoreError::Unavailable));
     }
 }
 
@@ -162,18 +151,30 @@ async fn send(engine: &EtcdClient, batch: Vec<Job>) {
 mod tests {
     use super::*;
 
-    type Answers = Vec<oneshot::Receiver<Result<Answered, StoreError>>>;
+    struct NoEngine;
+
+    #[async_trait]
+    impl Carrier for NoEngine {
+        type Swap = ();
+        type Answer = ();
+
+        async fn carry_out(&self, _swaps: Vec<()>) -> Result<Vec<()>, StoreError> {
+            Err(StoreError::Unavailable)
+        }
+    }
+
+    type Answers = Vec<oneshot::Receiver<Result<(), StoreError>>>;
 
     /// Creates swaps of these resources, with records of this many bytes.
-    fn jobs(swaps: &[(&str, usize)]) -> (VecDeque<Job>, Answers) {
+    fn jobs(swaps: &[(&str, usize)]) -> (VecDeque<Job<NoEngine>>, Answers) {
         let job = |&(key, bytes): &(&str, usize)| {
             let (answer, answered) = oneshot::channel();
-            (Job { key: ResourceKey::from_text(key), swap: Txn::new(), bytes, answer }, answered)
+            (Job { key: ResourceKey::from_text(key), swap: (), bytes, answer }, answered)
         };
         swaps.iter().map(job).unzip()
     }
 
-    fn taken(left: &mut VecDeque<Job>) -> Vec<String> {
+    fn taken(left: &mut VecDeque<Job<NoEngine>>) -> Vec<String> {
         next_batch(left).iter().map(|job| job.key.as_str().to_owned()).collect()
     }
 

@@ -1,0 +1,188 @@
+//! The connections to PostgreSQL, and the attempts before it counts as unavailable.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures_util::stream::unfold;
+use tokio::{
+    sync::Mutex,
+    time::{Instant, sleep, timeout},
+};
+use tokio_postgres::{Row, error::SqlState, types::ToSql};
+
+use super::{
+    session::{PostgresAccess, Session, Unfit, unusable},
+    statements::{Ask, Prepared, StatementTexts},
+};
+use crate::{
+    config,
+    core::resource::ResourceKey,
+    counted::Counted,
+    store::{
+        OpenError, StoreError,
+        shared::{
+            batch::SENDERS,
+            health::EngineHealth,
+            waiters::{Announces, Changes},
+        },
+    },
+};
+
+/// The number of attempts that one operation has time for. The last one is often cut short.
+const ATTEMPTS: u32 = 3;
+
+/// The pause between two attempts, as a divisor of the operation's time. It is short, but does not flood a server that
+/// is down.
+const PAUSES: u32 = 40;
+
+/// The number of the lock that the processes take in turn while they make the tables: any number will do.
+const SCHEMA_LOCK: i64 = 0x69_66_6d_61_74_63_68;
+
+/// A client of one PostgreSQL. A connection carries out one statement after the other, so there is one for each batch of
+/// swaps that is under way. A statement takes the connection with fewer statements in flight.
+pub(super) struct PostgresClient {
+    access: PostgresAccess,
+    texts: StatementTexts,
+    /// The channel on which the keys of changed resources are announced.
+    pub(super) channel: String,
+    connections: [ConnectionSlot; SENDERS],
+    timeout: Duration,
+    health: EngineHealth,
+}
+
+/// A connection, which is opened when it is needed.
+#[derive(Default)]
+struct ConnectionSlot {
+    current: Mutex<Option<Arc<Open>>>,
+    /// The number of statements that wait for an answer.
+    in_flight: AtomicUsize,
+}
+
+struct Open {
+    session: Session,
+    prepared: Prepared,
+}
+
+/// The answer to a statement.
+pub(super) struct PostgresReply {
+    pub(super) rows: Vec<Row>,
+    /// Whether an earlier attempt got no answer. It may have been carried out before this one or after it.
+    pub(super) is_repeated: bool,
+}
+
+impl PostgresClient {
+    /// Connects, and makes the tables that are missing. Also returns the incarnation of the store, which is `drawn` if
+    /// it has none yet.
+    pub(super) async fn connect(
+        settings: &config::Postgres,
+        limit: Duration,
+        drawn: &str,
+    ) -> Result<(Self, String), OpenError> {
+        let access = PostgresAccess::new(settings, limit)?;
+        let texts = StatementTexts::of(&settings.schema);
+        let first = async {
+            let Session { client, .. } = &access.open().await?;
+            let last = format!("{}.floors", texts.schema);
+            let found = client.query_one("SELECT to_regclass($1)::text", &[&last]).await?;
+            if found.try_get::<_, Option<&str>>(0)?.is_none() {
+                // Two processes that make the same table at once would both fail.
+                let lock = format!("BEGIN; SELECT pg_advisory_xact_lock({SCHEMA_LOCK});");
+                client.batch_execute(&format!("{lock} {} COMMIT", texts.tables)).await?;
+            }
+            client.execute(&texts.draw, &[&drawn]).await?;
+            Ok::<String, Unfit>(client.query_one(&texts.incarnation, &[]).await?.try_get(0)?)
+        };
+        let kept = timeout(limit, first).await.map_err(|_elapsed| OpenError::Silent)?.map_err(unusable)?;
+        let client = Self {
+            access,
+            texts,
+            channel: format!("ifmatch.{}", settings.schema),
+            connections: Default::default(),
+            timeout: limit,
+            health: EngineHealth::of("PostgreSQL"),
+        };
+        Ok((client, kept))
+    }
+
+    /// Carries out a statement, and repeats it if no answer comes. The statement must be safe to send twice.
+    pub(super) async fn ask(&self, ask: Ask, values: &[&(dyn ToSql + Sync)]) -> Result<PostgresReply, StoreError> {
+        // A part of the time is left to the caller.
+        let end = Instant::now() + self.timeout * 9 / 10;
+        let mut is_repeated = false;
+        let in_flight = |slot: &&ConnectionSlot| slot.in_flight.load(Ordering::Relaxed);
+        let Some(slot) = self.connections.iter().min_by_key(in_flight) else { return Err(StoreError::Unavailable) };
+        let _in_flight = Counted::up_to(usize::MAX, &slot.in_flight);
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(StoreError::Unavailable);
+            }
+            match timeout(left.min(self.timeout / ATTEMPTS), self.try_once(slot, ask, values)).await {
+                Ok(Ok(rows)) => {
+                    self.health.answers();
+                    return Ok(PostgresReply { rows, is_repeated });
+                }
+                Ok(Err(error)) => {
+                    // What the server has refused, it has not carried out.
+                    let refused = error.downcast_ref().and_then(tokio_postgres::Error::code);
+                    is_repeated |= refused.is_none();
+                    if refused == Some(&SqlState::T_R_DEADLOCK_DETECTED) {
+                        continue;
+                    }
+                    self.health.fails(&error);
+                }
+                Err(elapsed) => {
+                    is_repeated = true;
+                    self.health.fails(&elapsed);
+                }
+            }
+            *slot.current.lock().await = None;
+            sleep(self.timeout / PAUSES).await;
+        }
+    }
+
+    async fn try_once(
+        &self,
+        slot: &ConnectionSlot,
+        ask: Ask,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Unfit> {
+        let open = self.open(slot).await?;
+        let statement = open.prepared.statement(ask).ok_or("it is not prepared")?;
+        Ok(open.session.client.query(statement, values).await?)
+    }
+
+    /// Returns the connection of a slot. It is opened if there is none, or the server has closed it.
+    async fn open(&self, slot: &ConnectionSlot) -> Result<Arc<Open>, Unfit> {
+        let mut current = slot.current.lock().await;
+        if let Some(open) = current.as_ref().filter(|open| !open.session.client.is_closed()) {
+            return Ok(Arc::clone(open));
+        }
+        let session = self.access.open().await?;
+        let prepared = self.texts.prepare(&session.client).await?;
+        Ok(Arc::clone(current.insert(Arc::new(Open { session, prepared }))))
+    }
+}
+
+#[async_trait]
+impl Announces for PostgresClient {
+    async fn listen(&self) -> Option<Changes> {
+        let listening = async {
+            let (session, notifications) = self.access.connect().await?;
+            session.client.batch_execute(&format!("LISTEN \"{}\"", self.channel)).await?;
+            Ok::<_, tokio_postgres::Error>((session, notifications))
+        };
+        let open = timeout(self.timeout, listening).await.ok()?.ok()?;
+        Some(Box::pin(unfold(open, async |(session, mut notifications)| {
+            let notification = notifications.recv().await?;
+            let key = Some(notification.payload()).filter(|key| !key.is_empty()).map(ResourceKey::from_text);
+            Some((key, (session, notifications)))
+        })))
+    }
+}

@@ -1,0 +1,267 @@
+//! The PostgreSQL store: shared by any number of processes, as durable as the database that is there already.
+//!
+//! # Design
+//!
+//! *What does it promise?* What this PostgreSQL acknowledges, it keeps: a connection is refused if `synchronous_commit`
+//! or `fsync` is off, or if the server is a standby. With a synchronous standby the loss of a server loses nothing.
+//! Without one, a failover may lose the last writes. The store detects that if it can: each answer carries the last
+//! number of the sequence, and once that is smaller than a revision seen before, all operations fail (module `epoch`).
+//!
+//! *Why a sequence?* A rollback returns none of its numbers, and no lock is held until the end of a transaction. Two
+//! swaps of different records may end in another order than their revisions have. No two revisions of one record do,
+//! since each is drawn while the record is locked.
+//!
+//! *Why is a floor locked while a record is made?* A statement reads a floor as it was when the statement began. The
+//! lock returns its last state, and keeps it until the record is there.
+//!
+//! *Whose time is it?* It is the server's time, `clock_timestamp()`: one clock for all processes. It is a wall clock,
+//! and a step of it moves every end.
+//!
+//! *Why is each change announced?* So that waiting callers need not poll. Notifications may be lost, so a wait ends
+//! after a second, and the record is read again.
+
+mod client;
+mod collect;
+mod rows;
+mod session;
+mod statements;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::{sync::Notify, task::AbortHandle};
+use tokio_postgres::types::ToSql;
+
+use self::{
+    client::PostgresClient,
+    rows::{FoundRow, Moment, SwapOutcome, decoded, moment, signed},
+    session::unusable,
+    statements::Ask,
+};
+use super::{
+    batch::{Carrier, Swaps},
+    epoch::Epoch,
+    labels::Labels,
+    waiters::Waiters,
+};
+use crate::{
+    config,
+    core::{
+        record::{Record, Revision, Snapshot},
+        resource::{KeyDigest, ResourceKey},
+        time::StoreTime,
+    },
+    entropy::random_u64,
+    store::{Incarnation, OpenError, Scanned, Store, StoreError, Swapped, encoding, encoding::Label},
+};
+
+/// Records in PostgreSQL.
+pub struct PostgresStore {
+    shared: Arc<PostgresShared>,
+    background: [AbortHandle; 2],
+}
+
+struct PostgresShared {
+    engine: Arc<PostgresClient>,
+    swaps: Swaps<PostgresClient>,
+    incarnation: Incarnation,
+    capacity: usize,
+    idle_ttl: Duration,
+    epoch: Epoch,
+    labels: Labels,
+    waiters: Waiters,
+    /// The number of records at the last count, updated by those that this process has created and forgotten since.
+    records: AtomicUsize,
+    /// Notified when a swap was refused for lack of room.
+    is_full: Notify,
+}
+
+/// A swap of one record.
+struct Swap {
+    digest: KeyDigest,
+    key: String,
+    bucket: u16,
+    expected: Revision,
+    record: String,
+    idle_from: Option<StoreTime>,
+    may_create: bool,
+}
+
+impl PostgresStore {
+    /// Connects to the store in this PostgreSQL, and makes its tables if they are missing. The first process to start
+    /// draws the incarnation.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be reached, it may lose what it acknowledges, or a file that it requires cannot be read.
+    pub async fn connect(settings: &config::Postgres, common: &config::StoreSettings) -> Result<Self, OpenError> {
+        let drawn = Incarnation(random_u64()?);
+        let (engine, kept) = PostgresClient::connect(settings, common.timeout, &drawn.to_string()).await?;
+        let incarnation = u64::from_str_radix(&kept, 16).map(Incarnation);
+        let engine = Arc::new(engine);
+        let shared = Arc::new(PostgresShared {
+            swaps: Swaps::start(&engine, common.timeout),
+            engine,
+            incarnation: incarnation.map_err(|_foreign| OpenError::Damaged("store.incarnation".to_owned()))?,
+            capacity: common.capacity,
+            idle_ttl: common.idle_ttl,
+            epoch: Epoch::default(),
+            labels: Labels::new()?,
+            waiters: Waiters::default(),
+            records: AtomicUsize::new(0),
+            is_full: Notify::new(),
+        });
+        shared.count().await.map_err(unusable)?;
+        let background = [
+            tokio::spawn(collect::run(Arc::clone(&shared))).abort_handle(),
+            tokio::spawn({
+                let shared = Arc::clone(&shared);
+                async move { shared.waiters.listen_to(&*shared.engine).await }
+            })
+            .abort_handle(),
+        ];
+        Ok(Self { shared, background })
+    }
+
+    /// Forgets the records that have been idle for `idle_ttl`, and returns their number.
+    pub async fn collect(&self, idle_ttl: Duration) -> Result<usize, StoreError> {
+        self.shared.collect(idle_ttl, usize::MAX).await
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.background.iter().for_each(AbortHandle::abort);
+    }
+}
+
+#[async_trait]
+impl Carrier for PostgresClient {
+    type Swap = Swap;
+    type Answer = SwapOutcome;
+
+    async fn carry_out(&self, swaps: Vec<Swap>) -> Result<Vec<SwapOutcome>, StoreError> {
+        let digests: Vec<&[u8]> = swaps.iter().map(|swap| swap.digest.as_slice()).collect();
+        let keys: Vec<&str> = swaps.iter().map(|swap| swap.key.as_str()).collect();
+        let buckets: Vec<i32> = swaps.iter().map(|swap| i32::from(swap.bucket)).collect();
+        let expected: Vec<i64> = swaps.iter().map(|swap| signed(swap.expected.0)).collect();
+        let records: Vec<&str> = swaps.iter().map(|swap| swap.record.as_str()).collect();
+        let idle: Vec<Option<i64>> =
+            swaps.iter().map(|swap| swap.idle_from.map(|from| signed(from.milliseconds()))).collect();
+        let may_create: Vec<bool> = swaps.iter().map(|swap| swap.may_create).collect();
+        let values: [&(dyn ToSql + Sync); 8] =
+            [&digests, &keys, &buckets, &expected, &records, &idle, &may_create, &self.channel];
+        let reply = self.ask(Ask::Swap, &values).await?;
+        let outcome = |row| SwapOutcome::read(row, reply.is_repeated);
+        reply.rows.iter().map(outcome).collect::<Option<_>>().ok_or(StoreError::Unavailable)
+    }
+}
+
+impl PostgresShared {
+    /// Notes the time of an answer. Fails if the store has lost a revision that was seen before.
+    fn accept(&self, reached: Revision, at: Moment, seen: Revision) -> Result<StoreTime, StoreError> {
+        self.epoch.accept_seen(reached, at.last, seen)?;
+        Ok(at.now)
+    }
+
+    async fn read(&self, key: &ResourceKey) -> Result<(Snapshot, Option<Label>), StoreError> {
+        let reached = self.epoch.reached()?;
+        let (digest, bucket) = (key.digest(), i32::from(key.bucket()));
+        let reply = self.engine.ask(Ask::Read, &[&digest.as_slice(), &bucket]).await?;
+        let row = reply.rows.first().ok_or(StoreError::Unavailable)?;
+        let FoundRow { record, floor, at } = FoundRow::read(row).ok_or(StoreError::Unavailable)?;
+        let now = self.accept(reached, at, record.map_or(floor, |(revision, _)| revision))?;
+        match record {
+            Some((revision, text)) => decoded(key, revision, text, now),
+            None => Ok((Snapshot { revision: floor, record: Record::absent(floor), now }, None)),
+        }
+    }
+
+    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
+        let label = self.labels.next();
+        let record = encoding::encode_labelled(&next, StoreTime::default(), Some(label.clone()));
+        let (bytes, may_create) = (record.len(), self.records.load(Ordering::Relaxed) < self.capacity);
+        let swap = Swap {
+            digest: key.digest(),
+            key: key.as_str().to_owned(),
+            bucket: key.bucket(),
+            expected,
+            record,
+            idle_from: next.idle_from(),
+            may_create,
+        };
+        let reached = self.epoch.reached()?;
+        let answer = self.swaps.carry_out(key, swap, bytes).await?;
+        let now = self.accept(reached, answer.at, answer.revision.unwrap_or_default())?;
+        if let Some(revision) = answer.revision {
+            self.records.fetch_add(usize::from(answer.is_new), Ordering::Relaxed);
+            return Ok(Swapped::Done(Snapshot { revision, record: next.resolved(revision), now }));
+        }
+        if answer.was_absent && !may_create {
+            self.is_full.notify_one();
+            return Err(StoreError::Full);
+        }
+        match self.read(key).await? {
+            // An earlier attempt was carried out, and its answer was lost.
+            (snapshot, Some(written)) if written == label => Ok(Swapped::Done(snapshot)),
+            // An earlier attempt may have been carried out before others changed the record: that cannot be determined.
+            _ if answer.is_repeated => Err(StoreError::Unavailable),
+            (snapshot, _) => Ok(Swapped::Conflict(snapshot)),
+        }
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        let reached = self.epoch.reached()?;
+        let reply = self.engine.ask(Ask::Clock, &[]).await?;
+        let at = reply.rows.first().and_then(|row| moment(row, 0)).ok_or(StoreError::Unavailable)?;
+        self.accept(reached, at, Revision::default())
+    }
+
+    /// Gives every absent record a later revision, one range of buckets at a time.
+    async fn raise_floors(&self) -> Result<(), StoreError> {
+        /// The number of buckets in one statement, which takes some milliseconds.
+        const RANGE: u16 = 1_024;
+        for first in (0..=u16::MAX).step_by(usize::from(RANGE)) {
+            self.engine.ask(Ask::Raise, &[&i32::from(first), &i32::from(first + (RANGE - 1))]).await?;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    fn incarnation(&self) -> Incarnation {
+        self.shared.incarnation
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        self.shared.now().await
+    }
+
+    async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
+        Ok(self.shared.read(key).await?.0)
+    }
+
+    async fn swap(&self, key: &ResourceKey, expected: Revision, next: Record) -> Result<Swapped, StoreError> {
+        self.shared.swap(key, expected, next).await
+    }
+
+    async fn scan(&self, after: Option<&ResourceKey>, limit: usize) -> Result<Scanned, StoreError> {
+        self.shared.scan(after, limit).await
+    }
+
+    async fn changed(&self, key: &ResourceKey, seen: Revision) {
+        let is_same = async { !self.shared.read(key).await.is_ok_and(|(current, _)| current.revision != seen) };
+        self.shared.waiters.wait(key, is_same).await;
+    }
+
+    async fn raise_floors(&self) -> Result<(), StoreError> {
+        self.shared.raise_floors().await
+    }
+}
