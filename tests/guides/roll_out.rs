@@ -37,6 +37,7 @@ async fn each_stage_answers_as_its_row_says() {
         let nginx = Nginx::start().await;
         let file = file.text.replace("listen = [\"127.0.0.1:8080\"]", "{listen}");
         let file = file.replace("127.0.0.1:9000", &nginx.addr().to_string());
+        let file = file.replace("/run/ifmatch/control.sock", "{control}");
         // The metrics are looked at by tests of their own.
         let proxy = Proxy::start(&file.replace("[admin]\nlisten = \"127.0.0.1:9901\"\n", "")).await;
         let found = answers(&proxy).await.map(|status| match status {
@@ -44,6 +45,7 @@ async fn each_stage_answers_as_its_row_says() {
             refused => refused.to_string(),
         });
         assert_eq!(found, stage[..], "stage {}", number + 1);
+        assert_eq!(put(proxy.addr(), "/login", &[], "not guarded").await.status, 201, "stage {}", number + 1);
         if number == 0 {
             let lines = of_kind("log").flat_map(|block| block.text.lines());
             for line in lines {

@@ -35,11 +35,15 @@ async fn proxy_of(file: &str, server: SocketAddr) -> Proxy {
 
 /// What the program of a page prints, which speaks to this proxy.
 async fn printed_by_program_of(path: &str, proxy: SocketAddr) -> String {
+    printed_by(&only_block(path, "python").replace("127.0.0.1:8080", &proxy.to_string())).await
+}
+
+/// What a Python program prints.
+async fn printed_by(program: &str) -> String {
     let mut python = clients::python();
-    python.args(["-B", "-c", &only_block(path, "python").replace("127.0.0.1:8080", &proxy.to_string())]);
-    python.envs(CREDENTIALS);
+    python.args(["-B", "-c", program]).envs(CREDENTIALS);
     let output = spawn_blocking(move || python.output()).await.expect("no panic").expect("python runs");
-    assert!(output.status.success(), "{path}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
@@ -48,6 +52,16 @@ async fn the_program_for_azure_is_refused_as_its_comment_says() {
     let nginx = Nginx::start().await;
     let proxy = proxy_of(&page("config/azure-blob-pessimistic.toml").text, nginx.addr()).await;
     assert_eq!(printed_by_program_of("docs/how-to/azure.md", proxy.addr()).await, "ConditionNotMet\n");
+    assert_eq!(std::fs::read_to_string(nginx.root().join("photos/cat.jpg")).expect("the blob"), "four");
+}
+
+/// Of an address of 127.0.0.1 or localhost, the SDK can take the container for an account. It would then lease another
+/// blob. The servers of these tests have other addresses.
+#[tokio::test]
+async fn the_program_for_azure_addresses_the_blob_that_is_named() {
+    let program = only_block("docs/how-to/azure.md", "python");
+    let (client, _) = program.split_once("\netag = ").expect("the first request");
+    assert_eq!(printed_by(&format!("{client}\nprint(blob.url)")).await, "http://127.0.0.1:8080/photos/cat.jpg\n");
 }
 
 #[tokio::test]
