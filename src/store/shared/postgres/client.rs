@@ -123,39 +123,34 @@ impl PostgresClient {
             if left.is_zero() {
                 return Err(StoreError::Unavailable);
             }
-            match timeout(left.min(self.timeout / ATTEMPTS), self.try_once(slot, ask, values)).await {
+            let mut is_sent = false;
+            let attempt = async {
+                let open = self.open(slot).await?;
+                let statement = open.prepared.statement(ask).ok_or("it is not prepared")?;
+                is_sent = true;
+                Ok::<_, Unfit>(open.session.client.query(statement, values).await?)
+            };
+            match timeout(left.min(self.timeout / ATTEMPTS), attempt).await {
                 Ok(Ok(rows)) => {
                     self.health.answers();
                     return Ok(PostgresReply { rows, is_repeated });
                 }
                 Ok(Err(error)) => {
-                    // What the server has refused, it has not carried out.
-                    let refused = error.downcast_ref().and_then(tokio_postgres::Error::code);
-                    is_repeated |= refused.is_none();
-                    if refused == Some(&SqlState::T_R_DEADLOCK_DETECTED) {
+                    let code = error.downcast_ref().and_then(tokio_postgres::Error::code);
+                    is_repeated |= is_sent && !code.is_some_and(is_rolled_back);
+                    if code == Some(&SqlState::T_R_DEADLOCK_DETECTED) {
                         continue;
                     }
                     self.health.fails(&error);
                 }
                 Err(elapsed) => {
-                    is_repeated = true;
+                    is_repeated |= is_sent;
                     self.health.fails(&elapsed);
                 }
             }
             *slot.current.lock().await = None;
             sleep(self.timeout / PAUSES).await;
         }
-    }
-
-    async fn try_once(
-        &self,
-        slot: &ConnectionSlot,
-        ask: Ask,
-        values: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, Unfit> {
-        let open = self.open(slot).await?;
-        let statement = open.prepared.statement(ask).ok_or("it is not prepared")?;
-        Ok(open.session.client.query(statement, values).await?)
     }
 
     /// Returns the connection of a slot. It is opened if there is none, or the server has closed it.
@@ -168,6 +163,14 @@ impl PostgresClient {
         let prepared = self.texts.prepare(&session.client).await?;
         Ok(Arc::clone(current.insert(Arc::new(Open { session, prepared }))))
     }
+}
+
+/// Whether an error proves that the statement was not carried out. A server that ends may have committed it before.
+fn is_rolled_back(code: &SqlState) -> bool {
+    let is_of = |class| code.code().starts_with(class);
+    [&SqlState::T_R_DEADLOCK_DETECTED, &SqlState::T_R_SERIALIZATION_FAILURE].contains(&code)
+        || is_of("25")
+        || is_of("42")
 }
 
 #[async_trait]

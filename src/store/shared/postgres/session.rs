@@ -21,9 +21,11 @@ use crate::{
     tls,
 };
 
-/// Settings of each session. Statements are planned once, by their keys: tables without statistics, which are new,
-/// would otherwise be read from end to end. None takes as long as its compilation would.
-const OPTIONS: &str = "-c jit=off -c enable_seqscan=off -c plan_cache_mode=force_generic_plan";
+/// Settings of each session. Statements see each other's effects as soon as they are committed. They are planned once,
+/// by their keys: tables without statistics, which are new, would otherwise be read from end to end. None takes as long
+/// as its compilation would.
+const OPTIONS: &str = "-c default_transaction_isolation=read\\ committed -c jit=off -c enable_seqscan=off \
+                       -c plan_cache_mode=force_generic_plan";
 
 /// The most notifications that wait for their receiver, which takes each at once.
 const NOTIFICATIONS_MAX: usize = 1_024;
@@ -53,7 +55,10 @@ impl PostgresAccess {
         for (host, port) in &settings.hosts {
             config.host(host).port(*port);
         }
-        config.dbname(&settings.database).application_name("ifmatch").options(OPTIONS);
+        config.dbname(&settings.database).application_name("ifmatch");
+        // A statement that waits for a lock ends with its caller. The wait for a synchronous standby has no limit: if
+        // it ended, the server would acknowledge a change that it can still lose.
+        config.options(format!("{OPTIONS} -c statement_timeout={}", limit.as_millis()));
         config.connect_timeout(limit).tcp_user_timeout(limit).keepalives_idle(limit);
         // Of several hosts, the one that takes writes.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
