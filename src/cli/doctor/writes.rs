@@ -181,7 +181,7 @@ fn two_writes(answers: &WriteAnswers) -> Finding {
         return Finding::note(CHECK, sentence, "Keep unique_tags = false.");
     }
     let sentence = "Two writes within a second have one tag: it is coarse.";
-    let remedy = "Set unique_tags = false, or etag = \"content\": two states then never have one tag.";
+    let remedy = "Set unique_tags = false, or etag = \"content\", by which only equal bytes have one tag.";
     if answers.second_read.names_ifmatch() {
         return Finding::problem(CHECK, sentence, remedy);
     }
