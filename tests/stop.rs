@@ -185,3 +185,13 @@ fn the_demo_walks_to_its_end() {
     let statuses: Vec<&str> = walk.lines().filter_map(|line| line.strip_prefix("HTTP/1.1 ")?.get(..3)).collect();
     assert_eq!(statuses, ["201", "412", "200", "204", "412", "428", "200"]);
 }
+
+/// Either this test holds port 8080 while the demo starts, or another process does.
+#[test]
+fn the_demo_names_another_port_if_its_own_is_in_use() {
+    let _taken = TcpListener::bind("127.0.0.1:8080");
+    let output = Command::new(env!("CARGO_BIN_EXE_ifmatch")).args(["demo", "--once"]).output().expect("it starts");
+    let walk = String::from_utf8(output.stdout).expect("text");
+    assert!(walk.contains("Port 8080 cannot be used: this demo listens on port "), "{walk}");
+    assert!(!walk.contains("http://127.0.0.1:8080"), "{walk}");
+}

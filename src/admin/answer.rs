@@ -77,6 +77,11 @@ impl From<StoreError> for AdminProblem {
             StoreError::Unavailable => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "the store does not answer; try again")
             }
+            StoreError::LostWrites => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "store-unavailable",
+                "the store has lost acknowledged writes: delete its incarnation key, and restart this process",
+            ),
         }
     }
 }

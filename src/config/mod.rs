@@ -34,6 +34,7 @@ pub use units::{show_duration, show_size};
 pub use upstream::{
     Balance, ConnectionLimits, Forwarded, HashBy, HealthCheck, HealthProbe, HostHeader, TrustedProxies,
 };
+pub(crate) use validate::lease::DEFAULT_PREFIX as DEFAULT_LEASE_PREFIX;
 pub use words::{Word, guard_words};
 
 use crate::tls::ServerTls;

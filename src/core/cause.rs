@@ -42,7 +42,7 @@ impl fmt::Display for RequestId {
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $value:ident = $word:literal,)* }) => {
         $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name { $($(#[$doc])* $value,)* }
 
         impl $name {
@@ -121,6 +121,30 @@ words! {
         NoSource = "no-source",
         /// The record of the resource cannot be used: the store does not answer, or the proxy has just started.
         NoRecord = "no-record",
+    }
+}
+
+impl Untagged {
+    /// The reason and the remedy, as the end of a sentence that says that a resource has no tag.
+    pub const fn because(self) -> &'static str {
+        match self {
+            Self::TooLarge => {
+                "its body is larger than max_hash_size (or than the room in max_body_memory_total): raise that limit, \
+                 or set etag to a source that does not need the body"
+            }
+            Self::TooSlow => {
+                "its body did not arrive within hash_wait: raise it, let the backend send Content-Length, or set etag \
+                 to a source that does not need the body"
+            }
+            Self::Stream => {
+                "its body is a stream (text/event-stream, or with trailers): if these responses need a tag, set etag \
+                 to a source that does not need the body"
+            }
+            Self::NoSource => "the backend's response did not have the source of the route's tags (etag)",
+            Self::NoRecord => {
+                "the store did not answer, or the proxy had started moments before: read the resource again"
+            }
+        }
     }
 }
 

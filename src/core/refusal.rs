@@ -25,6 +25,8 @@ pub enum Code {
     MalformedRequest,
     /// No route matches.
     NoRoute,
+    /// The resource to lease does not exist.
+    LeaseTargetMissing,
     /// TRACE and CONNECT.
     MethodNotAllowed,
     /// The request head did not arrive in time.
@@ -87,7 +89,7 @@ pub enum Code {
     IdempotencyInFlight,
     /// Another write came with this idempotency key.
     IdempotencyMismatch,
-    /// The store does not answer.
+    /// The store does not answer, or has lost acknowledged writes.
     StoreUnavailable,
     /// The store has no room for another busy record.
     StoreFull,
@@ -113,6 +115,7 @@ impl Code {
                 Facts("malformed-request", 400, "The request cannot be read", "http_request_error")
             }
             Self::NoRoute => Facts("no-route", 404, "No route matches this target", "destination_not_found"),
+            Self::LeaseTargetMissing => Facts("lease-target-missing", 404, "There is nothing to lease", DENIED),
             Self::MethodNotAllowed => Facts("method-not-allowed", 405, "The method is not allowed", DENIED),
             Self::HeaderTimeout => Facts("header-timeout", 408, "The request head did not arrive in time", DENIED),
             Self::HeaderTooLarge => Facts("header-too-large", 431, "The request head is too large", DENIED),
@@ -173,7 +176,7 @@ impl Code {
                 Facts("idempotency-mismatch", 422, "The idempotency key was used for another write", DENIED)
             }
             Self::StoreUnavailable => {
-                Facts("store-unavailable", 503, "The store does not answer", "proxy_internal_error")
+                Facts("store-unavailable", 503, "The store cannot be used", "proxy_internal_error")
             }
             Self::StoreFull => Facts("store-full", 503, "The store has no room", "proxy_internal_error"),
             Self::Overloaded => Facts("overloaded", 503, "A limit of the proxy is reached", "proxy_internal_error"),

@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::{
-    cause::{Reason, named_tags, shortened},
+    cause::{Reason, Untagged, named_tags, shortened},
     entity_tag::EntityTag,
     policy::{GuardRules, TagSource},
     precondition::{
@@ -144,6 +144,15 @@ pub fn required(guard: &GuardRules, conditions: &Preconditions) -> Refusal {
         ),
     )
     .because(reason)
+}
+
+/// Adds to the refusal of a write why the client got no tag when it last read or wrote the resource.
+pub fn untagged(mut refusal: Refusal, why: Untagged) -> Refusal {
+    refusal.cause_mut().untagged = Some(why);
+    if refusal.code == Code::PreconditionRequired {
+        refusal.detail = format!("there was no ETag to send in If-Match, because {}", why.because()).into();
+    }
+    refusal
 }
 
 /// The refusal of a write whose `If-None-Match` names a tag of the current state that belongs to another

@@ -168,3 +168,11 @@ fn what_needs_no_knowledge_needs_no_memory() {
     let guard = guard(Require::Never);
     assert_eq!(judge_from_memory(&guard, &Method::PUT, &conditions(&[]), &[]).0, Verdict::Pass);
 }
+
+#[test]
+fn a_demand_that_no_tag_can_meet_names_the_reason() {
+    let told = |code| untagged(Refusal::new(code, "read it"), Untagged::TooLarge);
+    let demanded = told(Code::PreconditionRequired);
+    assert!(demanded.detail.contains("larger than max_hash_size"), "{}", demanded.detail);
+    assert_eq!(told(Code::ValidatorUnavailable).detail, "read it", "it has a reason of its own");
+}

@@ -17,6 +17,8 @@
 //! *Why does a sign belong to a process and not to a write?* A process needs one at a time, for the first write in its
 //! line. If that write gives up, the next one has the place.
 
+use std::time::Duration;
+
 use super::{
     record::{Record, Snapshot, WaitingSign},
     time::StoreTime,
@@ -36,6 +38,13 @@ impl Snapshot {
     /// The time until which the sign of this process counts, if there is one.
     pub fn is_signed_by(&self, owner: u64) -> Option<StoreTime> {
         self.waiting().find(|waiting| waiting.owner == owner).map(|waiting| waiting.until)
+    }
+
+    /// The time for which writes of processes other than `owner` may still be in flight. The mark of a dead process
+    /// stays for as long.
+    pub fn held_by_others(&self, owner: u64) -> Duration {
+        let others = self.record.marks().filter(|mark| mark.owner != owner);
+        others.map(|mark| self.now.until(mark.deadline)).max().unwrap_or_default()
     }
 
     /// Whether processes other than `owner` are involved in what a write would wait for. Only then is a sign of use.
@@ -82,8 +91,6 @@ fn living(snapshot: &Snapshot) -> Record {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::core::{
         record::{Mark, Revision},

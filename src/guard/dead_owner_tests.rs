@@ -68,6 +68,20 @@ async fn a_write_that_waits_wakes_at_the_deadline_of_a_dead_owner() {
     assert_eq!((refused.status, refused.field("retry-after")), (409, Some("77")), "{}", refused.body);
 }
 
+/// Retries before the deadline of a dead owner are in vain. The owner may be alive, so the client need not stay away for
+/// longer than it has waited.
+#[tokio::test]
+async fn a_write_that_waited_in_vain_is_told_to_stay_away_for_as_long_again() {
+    for (lives, stays_away) in [(60_000, "3"), (2_500, "1")] {
+        let rules = GuardRules { claim_max_wait: Duration::from_millis(2_100), ..versions() };
+        let fixture = Fixture::with(rules).await;
+        mark(&fixture, "doc", true, Duration::from_millis(lives)).await;
+        fixture.store.pass(lives.min(2_000));
+        let refused = fixture.send(Method::PUT, "", "over it").await;
+        assert_eq!((refused.status, refused.field("retry-after")), (409, Some(stays_away)), "{}", refused.body);
+    }
+}
+
 #[tokio::test]
 async fn what_is_touched_beside_a_dead_owners_mark_is_in_doubt_for_as_long() {
     // The path of the fixture's requests has a key other than that of the requests.

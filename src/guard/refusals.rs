@@ -130,6 +130,7 @@ pub(super) fn of_store(error: &StoreError) -> Refusal {
             (Code::StoreFull, "too many resources are being written at this moment; nothing was written")
         }
         StoreError::Unavailable => (Code::StoreUnavailable, "the store does not answer; nothing was written"),
+        StoreError::LostWrites => return of_lost_writes("nothing was written"),
     };
     Refusal::new(code, detail).retry_after(RETRY_SOON)
 }
@@ -146,8 +147,20 @@ pub(super) fn of_lease_store(error: &StoreError) -> Refusal {
             "the store did not confirm it: no lease was granted, and a held lease may or may not have changed; send \
              it again",
         ),
+        StoreError::LostWrites => return of_lost_writes("no lease was granted"),
     };
     Refusal::new(code, detail).retry_after(RETRY_SOON)
+}
+
+/// The refusal of a request because the store can no longer be trusted. Time does not change that.
+fn of_lost_writes(outcome: &str) -> Refusal {
+    Refusal::new(
+        Code::StoreUnavailable,
+        format!(
+            "the store has lost writes that it had acknowledged; {outcome}. An operator must delete the store's \
+             incarnation key and restart this proxy"
+        ),
+    )
 }
 
 /// The refusal of a write that did not get its turn.

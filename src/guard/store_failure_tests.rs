@@ -27,6 +27,20 @@ async fn operations_of_a_write(etag: TagSource) -> u64 {
     fixture.store.operations()
 }
 
+/// Only an operator can help, so the client is not told to come back.
+#[tokio::test]
+async fn a_store_that_has_lost_writes_is_told_apart_from_one_that_does_not_answer() {
+    let fixture = Fixture::new(TagSource::Content).await;
+    let tag = fixture.tag().await;
+    for (fault, retries) in [(Fault::Unavailable, true), (Fault::LostWrites, false)] {
+        fixture.store.fail(fault, When::From(0));
+        let response = fixture.put(&tag, "two").await;
+        assert_eq!((response.status, response.field("retry-after").is_some()), (503, retries), "{fault:?}");
+        assert_eq!(response.body.contains("has lost writes"), !retries, "{fault:?}: {}", response.body);
+    }
+    assert_eq!(fixture.writes(), 0);
+}
+
 /// Whichever operation fails, and however, there are two outcomes. Either no byte was sent and the client gets 503, or
 /// the write was sent once and the client gets the upstream's answer. The answer has no tag if the record could not be
 /// settled. Afterwards no write overwrites the applied one.

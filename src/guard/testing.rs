@@ -70,6 +70,8 @@ impl Clock for TestClock {
 pub(super) enum Fault {
     /// The store returns that it is not available.
     Unavailable,
+    /// The store returns that it has lost acknowledged writes.
+    LostWrites,
     /// The store never answers.
     Hangs,
     /// The store carries out the operation, but its answer is lost.
@@ -173,6 +175,7 @@ impl FaultyStore {
         match fault {
             _ if !fails => operation.await,
             Fault::Unavailable => Err(StoreError::Unavailable),
+            Fault::LostWrites => Err(StoreError::LostWrites),
             Fault::Hangs => std::future::pending().await,
             Fault::AnswerLost => operation.await.and(Err(StoreError::Unavailable)),
         }

@@ -17,7 +17,7 @@ use http::{HeaderMap, HeaderName, Method, Version, header};
 
 use super::{
     GuardedRequest, method,
-    table::{TablePlace, place},
+    table::{TablePlace, place, route_without_leases},
 };
 use crate::{
     config::Route,
@@ -131,7 +131,13 @@ fn find(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Door {
             };
         }
     };
-    let no_route = || Refusal::new(Code::NoRoute, "send a request for a host and path that a route matches");
+    let no_route = || match route_without_leases(table, routes, head.host, &normal) {
+        Some(route) => {
+            let detail = format!("route {:?} offers no leases: they need policy = \"pessimistic\"", route.name);
+            Refusal::new(Code::NoRoute, detail)
+        }
+        None => Refusal::new(Code::NoRoute, "send a request for a host and path that a route matches"),
+    };
     let Some(found) = table.find(head.host, &normal) else { return refuse(None, no_route()) };
     let (route_index, route, lease) = match place(routes, found.index) {
         TablePlace::Resource(index, route) => (index, route, None),

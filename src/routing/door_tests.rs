@@ -125,6 +125,29 @@ fn a_target_takes_one_route_or_none() {
     }
 }
 
+#[test]
+fn a_lease_target_of_a_route_without_leases_is_told_the_route() {
+    let (routes, method, headers) = (routes(), Method::POST, HeaderMap::new());
+    let table = table(&routes);
+    for (target, names_route) in [
+        ("/.leases/docs/42", true),
+        ("/.leases//%64ocs/42", true),
+        ("/.leases/open/x", true),
+        ("/.leases/nothing", false),
+        ("/.leases", false),
+        ("/.leasesdocs/42", false),
+        ("/nothing", false),
+    ] {
+        let (version, host, client) = (Version::HTTP_11, "example.com", ClientAddress::Local);
+        let head = Head { method: &method, version, host, target: target.as_bytes(), headers: &headers, client };
+        let Door::Refuse { refusal, route_index: None } = decide(&table, &routes, &head) else {
+            panic!("{target} takes a route");
+        };
+        assert_eq!(refusal.code, Code::NoRoute, "{target}");
+        assert_eq!(refusal.detail.contains("offers no leases"), names_route, "{target}: {}", refusal.detail);
+    }
+}
+
 /// DESIGN, section 4: what happens to each method on a guarded route.
 #[test]
 fn a_method_is_judged_passed_or_refused() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    config::Route,
+    config::{DEFAULT_LEASE_PREFIX, Route},
     core::{
         policy::LeaseRules,
         route::{HostPattern, PathPattern, RouteTable},
@@ -48,6 +48,28 @@ pub fn place(routes: &[Arc<Route>], index: usize) -> TablePlace<'_> {
         Some((route_index, route, rules, _)) => TablePlace::Lease(route_index, route, rules),
         None => TablePlace::Nothing,
     }
+}
+
+/// The route of the resource that a lease target names, if it offers no leases. `path` takes no route itself.
+pub fn route_without_leases<'a>(
+    table: &RouteTable,
+    routes: &'a [Arc<Route>],
+    host: &str,
+    path: &NormalPath,
+) -> Option<&'a Route> {
+    let configured = leased(routes).map(|(.., prefix)| prefix.as_str().to_owned());
+    let mut prefixes = configured.chain([DEFAULT_LEASE_PREFIX.to_owned()]);
+    let resource =
+        prefixes.find_map(|prefix| path.as_str().strip_prefix(&prefix).filter(|rest| rest.starts_with('/')))?;
+    let resource = normalize(resource.as_bytes(), PathParameters::Keep).ok()?;
+    match place(routes, table.find(host, &resource)?.index) {
+        TablePlace::Resource(_, route) => Some(&**route).filter(|route| !offers_leases(route)),
+        TablePlace::Lease(..) | TablePlace::Nothing => None,
+    }
+}
+
+fn offers_leases(route: &Route) -> bool {
+    route.guard.as_ref().is_some_and(|guard| guard.lease.is_some())
 }
 
 /// The routes whose leases have their own paths, each with the prefix of those paths.

@@ -76,6 +76,9 @@ pub enum StoreError {
     /// The store could not be reached, or did not answer in time.
     #[error("the store is not available")]
     Unavailable,
+    /// The store has lost writes that it had acknowledged, and is not used any more.
+    #[error("the store has lost acknowledged writes")]
+    LostWrites,
 }
 
 impl StoreError {
@@ -83,7 +86,7 @@ impl StoreError {
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Full => FULL,
-            Self::Unavailable => UNAVAILABLE,
+            Self::Unavailable | Self::LostWrites => UNAVAILABLE,
         }
     }
 }
@@ -129,7 +132,7 @@ pub trait Store: Send + Sync {
             // If another swap came first, that change was durable. If there is no room for another record, existing
             // records can still be changed.
             Ok(_) | Err(StoreError::Full) => Ok(()),
-            Err(StoreError::Unavailable) => Err(StoreError::Unavailable),
+            Err(error @ (StoreError::Unavailable | StoreError::LostWrites)) => Err(error),
         }
     }
 

@@ -48,6 +48,15 @@ pub enum OpenError {
     /// The value of this key was not written by this program.
     #[error("the store's value of {0} was not written by ifmatch")]
     Damaged(String),
+    /// A shared store at this address cannot be used.
+    #[error("the store at {address}")]
+    Shared {
+        /// The URLs of the store.
+        address: String,
+        /// Why it cannot be used.
+        #[source]
+        error: Box<OpenError>,
+    },
     /// The program was built without stores of this kind.
     #[error("this build of ifmatch has no {0} store: `ifmatch --version` lists its stores, `make dist` builds all")]
     NotInBuild(&'static str),
@@ -91,6 +100,11 @@ impl Left {
     }
 }
 
+/// Adds the address of a shared store to the reason why it cannot be used.
+fn at(address: String, error: OpenError) -> OpenError {
+    OpenError::Shared { address, error: Box::new(error) }
+}
+
 /// Opens the configured store. Its background tasks run on the runtime of the caller.
 pub async fn open(settings: &config::StoreSettings) -> Result<Opened, OpenError> {
     let (clock, idle_ttl) = (Arc::new(BootClock), settings.idle_ttl);
@@ -106,8 +120,27 @@ pub async fn open(settings: &config::StoreSettings) -> Result<Opened, OpenError>
             Opened { store: Arc::new(store), left }
         }
         // The store holds the marks of a dead process, with their deadlines, so nothing needs to be held back.
-        StoreKind::Etcd(etcd) => clean(shared::etcd(etcd, settings, clock).await?),
-        StoreKind::Postgres(postgres) => clean(shared::postgres(postgres, settings).await?),
-        StoreKind::Redis(redis) => clean(shared::redis(redis, settings).await?),
+        StoreKind::Etcd(etcd) => {
+            clean(shared::etcd(etcd, settings, clock).await.map_err(|error| at(etcd.endpoints.join(", "), error))?)
+        }
+        StoreKind::Postgres(postgres) => {
+            clean(shared::postgres(postgres, settings).await.map_err(|error| at(postgres.url.clone(), error))?)
+        }
+        StoreKind::Redis(redis) => {
+            clean(shared::redis(redis, settings).await.map_err(|error| at(redis.url.clone(), error))?)
+        }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_store() {
+        let error = at("redis://10.0.0.1:6379".to_owned(), OpenError::Silent);
+        assert_eq!(error.to_string(), "the store at redis://10.0.0.1:6379");
+        let cause = error.source().map(ToString::to_string);
+        assert!(cause.is_some_and(|cause| cause.starts_with("the store does not answer")));
+    }
 }

@@ -253,6 +253,17 @@ async fn a_file_that_cannot_be_read_is_refused_and_not_touched() {
 }
 
 #[tokio::test]
+async fn a_missing_directory_is_named_with_the_remedy() {
+    let disk = Disk::start(10).await;
+    let missing = disk.directory.path().join("missing");
+    let error = open(missing.join("leases"), &disk.clock).await.map(drop).expect_err("no directory").to_string();
+    assert_eq!(
+        error,
+        format!("the directory {} does not exist: create it, owned by the user that runs ifmatch", missing.display())
+    );
+}
+
+#[tokio::test]
 async fn nobody_else_reads_the_file() {
     let disk = Disk::start(10).await;
     assert_eq!(std::fs::metadata(disk.path()).unwrap().permissions().mode() & 0o777, 0o600);

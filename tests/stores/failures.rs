@@ -146,6 +146,6 @@ pub async fn an_engine_that_lost_everything_is_trusted_no_longer<F: OnEngine>() 
     fixture.restart_empty().await;
     let other = within("another process to reach the engine", fixture.other()).await;
     put(&*other, "b", idle()).await;
-    assert_eq!(store.read(&key("a")).await, Err(StoreError::Unavailable));
-    assert_eq!(store.read(&key("a")).await, Err(StoreError::Unavailable));
+    assert_eq!(store.read(&key("a")).await, Err(StoreError::LostWrites));
+    assert_eq!(store.read(&key("a")).await, Err(StoreError::LostWrites));
 }

@@ -9,15 +9,16 @@ use crate::{
     config::{self, Listen, LogLevel},
     core::policy::Policy,
     proxy::Gateway,
-    server::{self, Listeners, Stop, signals},
+    server::{self, BindError, Listeners, Stop, signals},
     store, telemetry,
 };
 
 mod backend;
 mod walk;
 
-/// Any free port.
-const FREE_PORT: &str = "127.0.0.1:0";
+/// The ports that the documents name.
+const BACKEND_PORT: u16 = 9000;
+const PROXY_PORT: u16 = 8080;
 
 /// More connections than a browser and a terminal open.
 const CONNECTIONS: usize = 64;
@@ -30,9 +31,10 @@ pub(super) fn execute(options: &DemoOptions) -> ExitCode {
 }
 
 fn demonstrate(once: bool) -> Result<(), Box<dyn Error>> {
-    let backend = Listeners::bind(&[Listen::Tcp(FREE_PORT.to_owned())])?;
-    let upstream = format!("http://{}", address(&backend)?);
-    let mut config = config::from_upstream(&upstream, Policy::Optimistic, &[FREE_PORT.to_owned()])
+    let (backend, listeners) = (listen(BACKEND_PORT)?, listen(PROXY_PORT)?);
+    let (backend_address, proxy) = (address(&backend)?, address(&listeners)?);
+    let upstream = format!("http://{backend_address}");
+    let mut config = config::from_upstream(&upstream, Policy::Optimistic, &[proxy.to_string()])
         .map_err(|problems| problems.to_string())?
         .config;
     // The walk is the output; RUST_LOG=info shows the access log as well.
@@ -40,8 +42,11 @@ fn demonstrate(once: bool) -> Result<(), Box<dyn Error>> {
     // A single user need not raise the limit of open files.
     config.server.max_connections = CONNECTIONS;
     let _telemetry = telemetry::init(&config.telemetry, false)?;
-    let listeners = Listeners::bind(&config.server.listen)?;
-    let proxy = address(&listeners)?;
+    for (wanted, got) in [(BACKEND_PORT, backend_address), (PROXY_PORT, proxy)] {
+        if got.port() != wanted {
+            print(format_args!("Port {wanted} cannot be used: this demo listens on port {} in its place.", got.port()));
+        }
+    }
     print(format_args!("A backend that knows nothing of ETags: {upstream}"));
     print(format_args!("ifmatch in front of it:                http://{proxy}"));
 
@@ -68,6 +73,12 @@ fn demonstrate(once: bool) -> Result<(), Box<dyn Error>> {
     })
 }
 
+/// Listens on this port of the loopback interface, or on any free port if another process uses it.
+fn listen(port: u16) -> Result<Listeners, BindError> {
+    let bind = |port: u16| Listeners::bind(&[Listen::Tcp(format!("127.0.0.1:{port}"))]);
+    bind(port).or_else(|_in_use| bind(0))
+}
+
 fn address(listeners: &Listeners) -> Result<SocketAddr, Box<dyn Error>> {
     Ok(listeners.addresses().next().ok_or("no address to listen on")?.parse()?)
 }
@@ -76,4 +87,18 @@ fn print_outlook(proxy: SocketAddr, upstream: &str) {
     print(format_args!("\n# Continue by hand at http://{proxy}; at {upstream} nothing is checked."));
     print("# In front of your own server: ifmatch run --upstream http://127.0.0.1:9000 --policy optimistic");
     print("# Ctrl-C ends the demo.");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_in_use_is_replaced_by_a_free_one() {
+        let free = address(&listen(0).expect("a free port")).expect("its address").port();
+        let first = listen(free).expect("the port");
+        assert_eq!(address(&first).expect("its address").port(), free);
+        let second = listen(free).expect("another port");
+        assert_ne!(address(&second).expect("its address").port(), free);
+    }
 }

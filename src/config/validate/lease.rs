@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The default prefix of the lease URLs of a route.
-const DEFAULT_PREFIX: &str = "/.leases";
+pub(crate) const DEFAULT_PREFIX: &str = "/.leases";
 
 /// Returns the lease rules of a pessimistic route.
 pub(super) fn rules(check: &mut Check<'_>, keys: RouteKeys<'_>, dialect: Dialect) -> LeaseRules {

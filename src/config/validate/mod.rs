@@ -10,7 +10,7 @@ mod check;
 mod clients;
 mod guard;
 mod keys;
-mod lease;
+pub(super) mod lease;
 mod one_key;
 mod overlap;
 mod postgres;

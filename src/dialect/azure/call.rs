@@ -124,6 +124,11 @@ fn standing_for(name: &HeaderName) -> Option<HeaderName> {
     }
 }
 
+/// The refusal of an operation on a container by a route of blobs.
+const NO_CONTAINER: &str = "This path is that of a blob here, not of a container. If the URL begins with an account, \
+                            the path of the route of containers must too: path = \"/{account}/{container}\", with \
+                            lease.guards = [\"delete\"].";
+
 /// A request that the dialect serves.
 #[derive(Clone, Debug)]
 pub struct BlobCall {
@@ -150,7 +155,7 @@ impl BlobCall {
         let query = Query::read(query.unwrap_or_default())?;
         let operation = AzureOperation::of(method, &query)?;
         match (operation.is_of_container(), containers) {
-            (true, false) => return Err(not_served("containers are not served on this route (lease.guards)")),
+            (true, false) => return Err(not_served(NO_CONTAINER)),
             (false, true) => return Err(not_served("only containers are served on this route: add restype=container")),
             _ => {}
         }

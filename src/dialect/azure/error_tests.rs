@@ -19,6 +19,7 @@ fn every_refusal_has_a_name() {
         (Code::MethodOverride, "400 UnsupportedHeader"),
         (Code::MalformedRequest, "400 InvalidInput"),
         (Code::NoRoute, "404 ResourceNotFound"),
+        (Code::LeaseTargetMissing, "404 ResourceNotFound"),
         (Code::MethodNotAllowed, "405 UnsupportedHttpVerb"),
         (Code::HeaderTimeout, "408 OperationTimedOut"),
         (Code::HeaderTooLarge, "400 InvalidHeaderValue"),

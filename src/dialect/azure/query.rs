@@ -36,7 +36,7 @@ impl Query {
             match name.as_slice() {
                 b"comp" if read.lease => return Err(bad_query("comp")),
                 b"comp" if value.eq_ignore_ascii_case(b"lease") => read.lease = true,
-                b"comp" => return Err(not_served("the only comp operation served here is comp=lease")),
+                b"comp" => return Err(not_served(unserved_operation(value))),
                 b"restype" if read.container => return Err(bad_query("restype")),
                 b"restype" if value.eq_ignore_ascii_case(b"container") => read.container = true,
                 b"restype" => return Err(not_served("the only resources served here are blobs and containers")),
@@ -52,6 +52,29 @@ impl Query {
             }
         }
         Ok(read)
+    }
+}
+
+/// Names the operation that a value of `comp` stands for, and the remedy if there is one.
+fn unserved_operation(comp: &[u8]) -> &'static str {
+    match comp.to_ascii_lowercase().as_slice() {
+        b"block" | b"blocklist" => {
+            "Blocks (Put Block, Put Block List) are not served here: upload the blob in one request, by a \
+             max_single_put_size (Python) or maxSingleShotSize (Node) above its size. A stream of unknown length has \
+             to be read first."
+        }
+        b"metadata" => "Set Blob Metadata is not served here: the backend cannot store metadata.",
+        b"properties" => "Properties of a blob or of the service cannot be set or read by comp=properties here.",
+        b"tags" | b"blobs" => "Blob tags are not served here: the backend cannot store them.",
+        b"tier" => "Set Blob Tier is not served here: the backend has no tiers.",
+        b"snapshot" => "Snapshot Blob is not served here: the backend keeps only the current state.",
+        b"undelete" => "Undelete Blob is not served here: the backend keeps nothing that was deleted.",
+        b"copy" => "Copies are not served here: read the blob, and upload it under its other name.",
+        b"batch" => "Blob Batch is not served here: send each operation in a request of its own.",
+        b"list" => "Lists of blobs and containers are not served here: the client must know the names.",
+        b"acl" => "Access policies of containers are not served here.",
+        b"page" | b"pagelist" | b"appendblock" => "Page blobs and append blobs are not served here: use block blobs.",
+        _ => "This operation (comp in the query) is not served here; of those with comp, only comp=lease is.",
     }
 }
 
@@ -80,6 +103,16 @@ mod tests {
     fn what_is_not_served_is_refused() {
         for query in ["comp=block&blockid=x", "comp=metadata", "comp=", "comp", "comp=leas%65", "restype=account"] {
             assert_eq!(code(query), Some((501, "NotImplemented")), "{query}");
+        }
+        for (query, name) in [
+            ("comp=block&blockid=x", "Put Block"),
+            ("comp=BlockList", "max_single_put_size"),
+            ("restype=container&comp=list", "Lists"),
+            ("comp=metadata", "Set Blob Metadata"),
+            ("comp=new", "only comp=lease"),
+        ] {
+            let detail = Query::read(query.as_bytes()).expect_err(query).detail;
+            assert!(detail.contains(name), "{query}: {detail}");
         }
         for query in
             ["snapshot=2020", "versionid=1", "%63omp=lease", "comp%3Dlease", "x", "a=b", "deletetype=permanent"]

@@ -25,7 +25,17 @@ pub fn outcome(operation: AzureOperation, status: StatusCode, matches: bool) -> 
     let (status, code) = failure(operation, status.as_u16(), matches);
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let error = AzureError { status, code };
-    CallOutcome::Failed(error.document("The server behind this proxy has refused the request, or has failed."))
+    CallOutcome::Failed(error.document(message(code)))
+}
+
+/// Returns the message of an error: Azure's own if the backend's status has one meaning.
+fn message(code: &str) -> &'static str {
+    match code {
+        "BlobNotFound" => "The specified blob does not exist.",
+        "ContainerNotFound" => "The specified container does not exist.",
+        "ConditionNotMet" => "The condition specified using HTTP conditional header(s) is not met.",
+        _ => "The server behind this proxy has refused the request, or has failed.",
+    }
 }
 
 fn relayed(status: StatusCode) -> CallOutcome {
@@ -109,6 +119,18 @@ mod tests {
         assert_eq!(told(AzureOperation::DeleteContainer, 404, false), "404 ContainerNotFound");
         assert_eq!(told(AzureOperation::PutBlob, 409, false), "404 ContainerNotFound");
         assert_eq!(told(AzureOperation::ReadBlob, 404, true), "412 ConditionNotMet");
+    }
+
+    #[test]
+    fn what_is_missing_is_no_failure_of_the_server() {
+        let said =
+            |status, matches| match outcome(AzureOperation::ReadBlob, StatusCode::from_u16(status).unwrap(), matches) {
+                CallOutcome::Failed(error) => error.body,
+                other => panic!("{other:?}"),
+            };
+        assert!(said(404, false).contains("The specified blob does not exist."), "{}", said(404, false));
+        assert!(said(404, true).contains("is not met"), "{}", said(404, true));
+        assert!(said(500, false).contains("has failed"), "{}", said(500, false));
     }
 
     #[test]

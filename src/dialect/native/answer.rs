@@ -125,7 +125,11 @@ pub fn refuse(denied: Denied) -> Refusal {
         Denied::IdMismatch => {
             Refusal::new(Code::LeaseIdMismatch, "the lease has another id, or belongs to another client")
         }
-        Denied::NotPresent => Refusal::new(Code::LeaseNotPresent, "there is no such lease; acquire it with POST"),
+        Denied::NotPresent => Refusal::new(
+            Code::LeaseNotPresent,
+            "no lease has this id; if it was yours, it has ended, and others may have written since: acquire a new lease \
+             with POST, and read the resource again before you write",
+        ),
         Denied::Breaking => {
             Refusal::new(Code::LeaseBreaking, "the lease is being broken: finish and release it, then acquire it anew")
         }
@@ -154,9 +158,11 @@ pub fn refuse_use(denied: UseDenied) -> Refusal {
         UseDenied::IdMismatch => {
             Refusal::new(Code::LeaseIdMismatchOnUse, "another client holds the lease of the resource")
         }
-        UseDenied::NotPresent => {
-            Refusal::new(Code::LeaseNotPresentOnUse, "no lease has this id; acquire one, or send no Lease-Id")
-        }
+        UseDenied::NotPresent => Refusal::new(
+            Code::LeaseNotPresentOnUse,
+            "no lease has this id; if it was yours, it has ended, and others may have written since: acquire a new \
+             lease, and read the resource again before you write",
+        ),
         UseDenied::Lost => Refusal::new(
             Code::LeaseLost,
             "the lease has ended: acquire it anew, and read the resource before you write, as others may have written",

@@ -96,7 +96,7 @@ impl PendingMark {
             return Err(StoreError::Unavailable);
         };
         let result = self.records.swap(&self.key, expected, next).await;
-        if !matches!(result, Err(StoreError::Unavailable)) {
+        if !matches!(result, Err(StoreError::Unavailable | StoreError::LostWrites)) {
             self.before = None;
         }
         result

@@ -162,7 +162,9 @@ impl Claims {
     ) -> Result<(), Refusal> {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(refusals::write_in_flight(refusals::RETRY_SOON, Reason::WriteInFlight));
+            // The other process may be alive, so the client stays away no longer than it has waited here.
+            let rest = snapshot.held_by_others(standing.sign.owner).min(rules.claim_max_wait);
+            return Err(refusals::write_in_flight(rest.max(refusals::RETRY_SOON), Reason::WriteInFlight));
         }
         let lasts = rules.probe_timeout.saturating_add(SIGN_GRACE);
         let put_up = standing.sign.put_up(snapshot, lasts).await.map_err(|error| refusals::of_store(&error))?;

@@ -3,7 +3,7 @@
 //! # Design
 //!
 //! *What do these memories cost a request that passes?* An applied write enters its change, and a read enters something
-//! only if it gets no tag. A read with a tag touches neither.
+//! only if it gets no tag. A read with a tag only looks whether an earlier one got none.
 //!
 //! *Can a change be out of date?* It carries the version that it made. A refusal tells of it only if the record still
 //! has that version, so a later write through any proxy hides it.
@@ -11,7 +11,7 @@
 use http::StatusCode;
 use moka::sync::Cache;
 
-use super::Knowledge;
+use super::{Knowledge, warn_once::WarnOnce};
 use crate::{
     core::{
         cause::{LastChange, LeaseInTheWay, Untagged},
@@ -20,6 +20,7 @@ use crate::{
         refusal::{Code, Refusal},
         resource::KeyDigest,
         time::StoreTime,
+        verdict::untagged,
     },
     guard::request::Request,
     telemetry::{metrics, stream_info},
@@ -33,6 +34,7 @@ pub(crate) struct Causes {
     changes: Cache<KeyDigest, AppliedChange>,
     /// By variant, which names the principal: only the client that got the response is told of it.
     untagged: Cache<VariantName, Untagged>,
+    warnings: WarnOnce,
 }
 
 #[derive(Clone)]
@@ -45,7 +47,7 @@ struct AppliedChange {
 impl Causes {
     /// Starts with empty memories.
     pub(crate) fn new() -> Self {
-        Self { changes: Cache::new(RESOURCES_MAX), untagged: Cache::new(RESOURCES_MAX) }
+        Self { changes: Cache::new(RESOURCES_MAX), untagged: Cache::new(RESOURCES_MAX), warnings: WarnOnce::default() }
     }
 
     /// Returns the last change of a resource, if the record shows that there was no later one.
@@ -63,6 +65,24 @@ impl Knowledge {
         self.causes.changes.insert(request.key.digest(), change);
     }
 
+    /// Notes that the resource has a tag for this client.
+    pub(crate) fn is_tagged(&self, request: &Request) {
+        if self.causes.untagged.contains_key(&request.sender.variant) {
+            self.causes.untagged.invalidate(&request.sender.variant);
+        }
+    }
+
+    /// Logs once that the body of a response was not read to its end.
+    pub(crate) fn was_relayed(&self, request: &Request, why: Untagged) {
+        self.causes.warnings.tell_of_read(&request.route, &request.rules, why);
+    }
+
+    /// Notes that a write has left the resource without a tag, and logs it once.
+    pub(crate) fn was_left_untagged(&self, request: &Request, why: Untagged) {
+        self.causes.warnings.tell_of_write(&request.route, &request.rules, why);
+        self.causes.untagged.insert(request.sender.variant, why);
+    }
+
     /// Notes and counts a read that got no tag.
     pub(crate) fn was_untagged(&self, request: &Request, why: Untagged) {
         self.causes.untagged.insert(request.sender.variant, why);
@@ -76,16 +96,18 @@ impl Knowledge {
 
     /// Adds to the refusal of a precondition what is known of its cause.
     pub(crate) fn explain(&self, request: &Request, snapshot: &Snapshot, mut refusal: Refusal) -> Refusal {
-        let code = refusal.code;
-        let cause = refusal.cause_mut();
-        match code {
-            Code::PreconditionFailed => cause.last_change = self.causes.last_change(request.key.digest(), snapshot),
+        match refusal.code {
+            Code::PreconditionFailed => {
+                refusal.cause_mut().last_change = self.causes.last_change(request.key.digest(), snapshot);
+            }
             Code::PreconditionRequired | Code::ValidatorUnavailable => {
-                cause.untagged = self.causes.untagged.get(&request.sender.variant);
+                if let Some(why) = self.causes.untagged.get(&request.sender.variant) {
+                    refusal = untagged(refusal, why);
+                }
             }
             _ => {}
         }
-        cause.client_may_know = self.may_know(request, snapshot);
+        refusal.cause_mut().client_may_know = self.may_know(request, snapshot);
         refusal
     }
 

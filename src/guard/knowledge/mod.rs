@@ -30,6 +30,7 @@ pub(crate) mod principal;
 pub(crate) mod responses;
 pub(crate) mod selection;
 pub(crate) mod unstable_tags;
+mod warn_once;
 
 /// The records of the store and the memory of this process. All generations of the configuration share them.
 pub(crate) struct Knowledge {

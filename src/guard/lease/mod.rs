@@ -143,6 +143,10 @@ impl Leases {
             Probed::Current { representation: Representation::Absent, missing: Some(missing), .. }
                 if needs.presence =>
             {
+                if request.rules.quirks.leases_have_paths {
+                    missing.discard().await;
+                    return Err(nothing_to_lease().into());
+                }
                 Err(self.probes.upstreams_own(&request.rules, *missing).await?)
             }
             Probed::Current { representation: Representation::Present(validators), .. } => {
@@ -155,6 +159,13 @@ impl Leases {
             Probed::Unreadable(refusal) | Probed::Refused(refusal) => Err(refusal.into()),
         }
     }
+}
+
+/// The refusal of a lease of a resource that does not exist.
+fn nothing_to_lease() -> Refusal {
+    let detail = "the resource does not exist: create it first, or set lease.absent = \"allow\" on its route, which \
+                  lets clients lease what does not exist";
+    Refusal::new(Code::LeaseTargetMissing, detail)
 }
 
 /// Draws a random id for a lease.

@@ -46,7 +46,9 @@ impl Reads {
             let (wait, budget) = (request.wait_for_body(&head), self.bodies.budget_for(MemoryUse::Response));
             let read = read_whole(&mut exchange, request.rules.max_hash_size_bytes, wait, budget).await;
             let whole = read.map_err(refusals::of_read)?;
-            self.warn_once.tell_of(&request.route, &request.rules, &exchange, &whole);
+            if let Some(why) = why_incomplete(&exchange, &whole) {
+                self.knowledge.was_relayed(request, why);
+            }
             whole
         } else {
             BufferedBody::unread()
@@ -59,8 +61,12 @@ impl Reads {
         let shown = validators.tag.as_ref().filter(|_| snapshot.is_some());
         let is_by_date = head.status == StatusCode::NOT_MODIFIED && is_by_date(request, &spelling);
         set_tag(&mut head, shown.or(named).filter(|_| !is_by_date))?;
-        if let (StatusCode::OK, None) = (head.status, shown) {
-            self.knowledge.was_untagged(request, why_untagged(&request.rules, snapshot, &exchange, &whole));
+        match (head.status, shown) {
+            (StatusCode::OK, None) => {
+                self.knowledge.was_untagged(request, why_untagged(&request.rules, snapshot, &exchange, &whole));
+            }
+            (_, Some(_)) => self.knowledge.is_tagged(request),
+            _ => {}
         }
         if let Some(snapshot) = snapshot.filter(|_| !request.rules.other_writers) {
             self.knowledge.learn_from_read(request, snapshot, &head, &validators, selecting);
@@ -103,11 +109,22 @@ fn why_untagged(
     match (snapshot, whole) {
         (None, _) => Untagged::NoRecord,
         (Some(_), _) if !rules.etag.needs_body() => Untagged::NoSource,
-        (Some(_), BufferedBody::TooLarge(_)) if exchange.is_stream() => Untagged::Stream,
-        (Some(_), BufferedBody::TooLarge(_)) => Untagged::TooLarge,
-        (Some(_), BufferedBody::TooSlow(_)) => Untagged::TooSlow,
-        (Some(_), BufferedBody::Complete(_)) => Untagged::NoSource,
+        (Some(_), _) => why_incomplete(exchange, whole).unwrap_or(Untagged::NoSource),
     }
+}
+
+/// Why a body was not read to its end.
+fn why_incomplete(exchange: &Exchange, whole: &BufferedBody) -> Option<Untagged> {
+    match whole {
+        BufferedBody::Complete(_) => None,
+        BufferedBody::TooLarge(_) => Some(too_large(exchange)),
+        BufferedBody::TooSlow(_) => Some(Untagged::TooSlow),
+    }
+}
+
+/// Why a response whose body was too large to read has no tag.
+pub(crate) fn too_large(exchange: &Exchange) -> Untagged {
+    if exchange.is_stream() { Untagged::Stream } else { Untagged::TooLarge }
 }
 
 /// The 304 that confirms the client's copy.

@@ -33,12 +33,10 @@ use crate::{
 };
 use label::confirm;
 use ranges::whole_head;
-use warn_once::WarnOnce;
 
 pub(crate) mod cut;
-mod label;
+pub(crate) mod label;
 pub(crate) mod ranges;
-pub(crate) mod warn_once;
 
 /// Guarded reads under one configuration.
 pub(crate) struct Reads {
@@ -46,7 +44,6 @@ pub(crate) struct Reads {
     claims: Arc<Claims>,
     leases: Arc<Leases>,
     exchanger: Arc<dyn Transport>,
-    warn_once: WarnOnce,
     bodies: Bodies,
 }
 
@@ -54,7 +51,7 @@ impl Reads {
     /// Builds reads that are judged by `leases` and its rooms, and sent through `exchanger`.
     pub(crate) fn new(leases: Arc<Leases>, exchanger: Arc<dyn Transport>, bodies: Bodies) -> Self {
         let (knowledge, _, claims) = leases.rooms();
-        Self { knowledge, claims, leases, exchanger, warn_once: WarnOnce::default(), bodies }
+        Self { knowledge, claims, leases, exchanger, bodies }
     }
 
     /// The reads under another configuration.

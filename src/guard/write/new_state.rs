@@ -18,6 +18,7 @@ use crate::{
         claim::Settled,
         knowledge::{derived_tag::stated_tag, responses::is_shareable, selection::Selection},
         probe::{body_tag::Tagged, is_selected_by_name},
+        read::label::too_large,
         request::Request,
     },
 };
@@ -120,13 +121,19 @@ impl Writes {
         let mut validators = Validators::from_headers(&exchange.head().headers).0;
         let tag_read = stated_tag(request, &exchange.head().headers);
         let wait = end.saturating_duration_since(Instant::now());
-        let Tagged::Whole { tag, digest } =
-            self.probes.tag_body(&request.rules, &mut exchange, selection.number(request), wait).await.ok()?
-        else {
+        let tagged = self.probes.tag_body(&request.rules, &mut exchange, selection.number(request), wait).await.ok()?;
+        let Tagged::Whole { tag, digest } = tagged else {
+            // Without other writers the tag of such a body is its version.
+            if matches!(tagged, Tagged::TooLarge) && request.rules.etag.needs_body() && request.rules.other_writers {
+                self.knowledge.was_left_untagged(request, too_large(&exchange));
+            }
             return None;
         };
         exchange.finish().await;
         validators.tag = tag_read.or(tag);
+        if validators.tag.is_some() {
+            self.knowledge.is_tagged(request);
+        }
         let may_answer = !must_be_verbatim || digest == body.digest();
         let representation = Representation::Present(validators);
         Some(NewState { representation, may_answer, may_keep, selection: Some(selection) })

@@ -45,6 +45,9 @@ pub enum DiskError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// The directory of the file is missing.
+    #[error("the directory {} does not exist: create it, owned by the user that runs ifmatch", .0.display())]
+    NoDirectory(PathBuf),
     /// Others than its owner could write to the file or replace it.
     #[error("{path} {what}: anyone who can write there can give leases to anyone; {remedy}")]
     Unsafe {
@@ -95,6 +98,9 @@ pub(super) fn open(path: &Path, now: StoreTime) -> Result<(Log, Contents), DiskE
     if let Err(error) = path.symlink_metadata() {
         if error.kind() != io::ErrorKind::NotFound {
             return Err(at(error));
+        }
+        if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {
+            return Err(DiskError::NoDirectory(directory.to_owned()));
         }
         create(path, random_u64()?).map_err(at)?;
     }

@@ -17,7 +17,7 @@ impl Epoch {
     /// sends the request, because answers may overtake each other.
     pub(super) fn reached(&self) -> Result<Revision, StoreError> {
         if self.is_over.load(Ordering::Relaxed) {
-            return Err(StoreError::Unavailable);
+            return Err(StoreError::LostWrites);
         }
         Ok(Revision(self.greatest.load(Ordering::Acquire)))
     }
@@ -43,7 +43,7 @@ impl Epoch {
                  until the store's `incarnation` key is deleted and this process is restarted"
             );
         }
-        Err(StoreError::Unavailable)
+        Err(StoreError::LostWrites)
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
         let epoch = Epoch::default();
         epoch.accept(Revision(0), Revision(5)).unwrap();
         let reached = epoch.reached().unwrap();
-        assert_eq!(epoch.accept(reached, Revision(4)), Err(StoreError::Unavailable));
-        assert_eq!(epoch.reached(), Err(StoreError::Unavailable));
+        assert_eq!(epoch.accept(reached, Revision(4)), Err(StoreError::LostWrites));
+        assert_eq!(epoch.reached(), Err(StoreError::LostWrites));
     }
 }

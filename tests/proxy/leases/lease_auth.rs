@@ -63,8 +63,9 @@ async fn what_does_not_exist_is_leased_by_choice() {
             let setup = etag.clone().route(&format!("lease.auth = \"{auth}\""));
             let refusing = setup.clone().start().await;
             let refused = lease(refusing.addr(), "POST", DOC, &[]).await;
-            assert_eq!((refused.status, refused.header("lease-id")), (404, None), "{refused:?}");
-            assert!(refused.headers.contains("via"), "the upstream's own answer: {refused:?}");
+            let problem = refused.refused(404, "lease-target-missing");
+            assert!(problem.json["detail"].as_str().unwrap().contains("lease.absent = \"allow\""), "{problem:?}");
+            assert_eq!(refused.header("lease-id"), None);
             assert_eq!(view(refusing.addr(), DOC).await["state"], "available");
             let allowing = setup.route("lease.absent = \"allow\"").start().await;
             let granted = lease(allowing.addr(), "POST", DOC, &[]).await;

@@ -71,7 +71,9 @@ async fn an_id_of_no_lease_is_refused() {
     with_id(addr, "GET", IDS[0]).await.refused(412, "lease-not-present");
     let grant = acquire(addr, DOC, "30").await;
     release(addr, DOC, &grant.id).await;
-    put_with(addr, DOC, &grant.id, "two").await.refused(412, "lease-not-present");
+    let ended = put_with(addr, DOC, &grant.id, "two").await.refused(412, "lease-not-present");
+    let advice = ended.json["detail"].as_str().unwrap();
+    assert!(advice.contains("acquire a new lease, and read the resource again") && !advice.contains("no Lease-Id"));
     assert_eq!(writes(&backend), 0);
 }
 

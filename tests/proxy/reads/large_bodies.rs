@@ -9,7 +9,7 @@ use crate::support::{
     backend::{Backend, Held},
     nginx::Nginx,
     proxy::{Proxy, Setup},
-    raw::{Connection, get, send},
+    raw::{Connection, get, put, send},
     source::{self, CONTENT, CONTENT_EXCLUSIVE},
 };
 
@@ -61,6 +61,27 @@ async fn p22_a_large_body_is_sent_on_and_the_log_says_once_what_to_configure() {
         let (mut client, mut held) = begin(&backend, proxy.addr(), &[]).await;
         assert_first_bytes_pass(&mut client, &mut held, KNOWN, &"x".repeat(HALF)).await;
     }
+}
+
+/// No client could satisfy the advice to read the resource for its tag.
+#[tokio::test]
+async fn a_write_of_a_resource_that_is_too_large_for_a_tag_is_told_the_reason() {
+    let backend = Backend::start().await;
+    let proxy = setup(&backend, "max_hash_size = \"1KiB\"").start().await;
+    let addr = proxy.addr();
+    let detail = async |fields: &[(&str, &str)]| {
+        let problem = send(addr, "DELETE", "/doc", fields, "").await.refused(428, "precondition-required");
+        problem.json["detail"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(put(addr, "/doc", &[("If-None-Match", "*")], "x".repeat(2000)).await.status, 201);
+    assert_eq!(told(&proxy, "than max_hash_size"), 1, "{}", proxy.log());
+    for fields in [&[][..], &[("If-Match", "*")]] {
+        let detail = detail(fields).await;
+        assert!(detail.contains("no ETag") && detail.contains("raise that limit"), "{fields:?}: {detail}");
+    }
+    backend.put("/doc", "small");
+    assert!(get(addr, "/doc").await.header("etag").is_some());
+    assert!(detail(&[]).await.starts_with("read the resource"), "it has a tag now");
 }
 
 #[tokio::test]
