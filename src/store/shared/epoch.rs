@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(epoch.accept_seen(Revision(0), Revision(7), Revision(5)), Ok(()));
         assert_eq!(epoch.reached(), Ok(Revision(5)));
         assert_eq!(epoch.accept_seen(Revision(5), Revision(6), Revision(6)), Ok(()));
-        assert_eq!(epoch.accept_seen(Revision(6), Revision(5), Revision(5)), Err(StoreError::Unavailable));
+        assert_eq!(epoch.accept_seen(Revision(6), Revision(5), Revision(5)), Err(StoreError::LostWrites));
     }
 
     #[test]
