@@ -207,7 +207,12 @@ impl PostgresShared {
             self.is_full.notify_one();
             return Err(StoreError::Full);
         }
-        match self.read(key).await? {
+        let found = match answer.other {
+            Some((revision, Some(text))) => decoded(key, revision, &text, now)?,
+            Some((floor, None)) => (Snapshot { revision: floor, record: Record::absent(floor), now }, None),
+            None => self.read(key).await?,
+        };
+        match found {
             // An earlier attempt was carried out, and its answer was lost.
             (snapshot, Some(written)) if written == label => Ok(Swapped::Done(snapshot)),
             // An earlier attempt may have been carried out before others changed the record: that cannot be determined.

@@ -8,7 +8,8 @@ WITH swaps AS MATERIALIZED (
     FROM unnest($1::bytea[], $2::text[], $3::integer[], $4::bigint[], $5::text[], $6::bigint[], $7::boolean[])
         WITH ORDINALITY AS swap (digest, key, bucket, expected, record, idle_from, may_create, number)
 ), locked AS MATERIALIZED (
-    SELECT digest FROM {schema}.records WHERE digest IN (SELECT digest FROM swaps) ORDER BY digest FOR UPDATE
+    SELECT digest, revision, record FROM {schema}.records
+    WHERE digest IN (SELECT digest FROM swaps) ORDER BY digest FOR UPDATE
 ), changed AS (
     UPDATE {schema}.records
     SET revision = nextval('{schema}.revisions'), record = swaps.record, idle_from = swaps.idle_from
@@ -38,8 +39,13 @@ SELECT COALESCE(changed.revision, made.revision),
        {last},
        CASE WHEN changed.revision IS NOT NULL OR made.revision IS NOT NULL THEN
            pg_notify($8, CASE WHEN octet_length(key) < 8000 THEN key ELSE '' END)::text
-       END
+       END,
+       -- What is there instead. It is locked, so it is the last state.
+       CASE WHEN changed.revision IS NULL THEN locked.revision END,
+       CASE WHEN changed.revision IS NULL THEN locked.record END,
+       CASE WHEN made.revision IS NULL AND absent.revision <> expected THEN absent.revision END
 FROM swaps
+LEFT JOIN locked USING (digest)
 LEFT JOIN changed USING (digest)
 LEFT JOIN made USING (digest)
 LEFT JOIN absent USING (bucket)
