@@ -2,7 +2,10 @@
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -100,6 +103,28 @@ async fn a_backend_that_lags_is_found() {
         ],
     );
     diagnosis.mends("problem", "read after write", "not a replica");
+}
+
+/// The first two of three writes fall into different seconds, by chance.
+#[tokio::test]
+async fn tags_in_seconds_are_coarse_although_a_second_ends_between_two_writes() {
+    let backend = Backend::start().await;
+    let writes = Arc::new(AtomicUsize::new(0));
+    let second = Arc::clone(&writes);
+    backend.always("PUT", "/doc", move |_| {
+        writes.fetch_add(1, Ordering::SeqCst);
+        Answer::status(204)
+    });
+    backend.always_where(
+        |request| request.method != "PUT",
+        move |_| {
+            // The write that must be refused is the first one.
+            let second = second.load(Ordering::SeqCst).min(3);
+            Answer::status(200).header("ETag", &format!("\"second-{second}\"")).body("one")
+        },
+    );
+    let diagnosis = Diagnosis::of(&[&url(backend.addr()), "--write"]).await;
+    diagnosis.mends("note", "two writes", "unique_tags = false");
 }
 
 #[tokio::test]

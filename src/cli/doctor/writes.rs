@@ -83,6 +83,24 @@ impl WriteAnswers {
         date(&self.first_write).is_some() && date(&self.first_write) == date(&self.second_write)
     }
 
+    /// Whether the tags differ, which those of one write in each of two seconds do.
+    pub(super) fn may_be_of_two_seconds(&self) -> bool {
+        let [before, first, second] = [&self.before, &self.first_read, &self.second_read].map(ReceivedAnswer::tag);
+        self.second_write.status.is_success() && before != first && first != second
+    }
+
+    /// The last two of three writes.
+    pub(super) fn followed_by(self, third_write: ReceivedAnswer, third_read: ReceivedAnswer) -> Self {
+        Self {
+            before: self.first_read,
+            first_write: self.second_write,
+            first_read: self.second_read,
+            second_write: third_write,
+            second_read: third_read,
+            settled: self.settled,
+        }
+    }
+
     /// Whether the first read still showed the state before the first write.
     fn lagged(&self) -> bool {
         self.first_read.tag() == self.before.tag() && self.settled.tag() != self.before.tag()
