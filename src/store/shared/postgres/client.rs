@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures_util::stream::unfold;
+use futures_util::{future::try_join_all, stream::unfold};
 use tokio::{
     sync::Mutex,
     time::{Instant, sleep, timeout},
@@ -77,8 +77,8 @@ pub(super) struct PostgresReply {
 }
 
 impl PostgresClient {
-    /// Connects, and makes the tables that are missing. Also returns the incarnation of the store, which is `drawn` if
-    /// it has none yet.
+    /// Opens all connections, and makes the tables that are missing. Also returns the incarnation of the store, which is
+    /// `drawn` if it has none yet.
     pub(super) async fn connect(
         settings: &config::Postgres,
         limit: Duration,
@@ -107,6 +107,9 @@ impl PostgresClient {
             timeout: limit,
             health: EngineHealth::of("PostgreSQL"),
         };
+        // The first writes would otherwise wait for the connections, behind those of other processes.
+        let open = try_join_all(client.connections.iter().map(|slot| client.open(slot)));
+        timeout(limit, open).await.map_err(|_elapsed| OpenError::Silent)?.map_err(unusable)?;
         Ok((client, kept))
     }
 
