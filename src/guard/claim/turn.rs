@@ -191,15 +191,23 @@ impl Sign {
         if counts || !snapshot.is_shared_with_others(self.owner) {
             return Ok(Some(snapshot.revision));
         }
-        let Some(signed) = sign(snapshot, self.owner, snapshot.now.plus(lasts)) else {
-            return Ok(Some(snapshot.revision));
-        };
+        match self.swap_in(snapshot, lasts).await? {
+            None => Ok(Some(snapshot.revision)),
+            Some(Swapped::Done(signed)) => Ok(Some(signed.revision)),
+            // A busy process changes the record again before it is read again.
+            Some(Swapped::Conflict(current)) if current.is_shared_with_others(self.owner) => {
+                self.swap_in(&current, lasts).await.map(|_signed| None)
+            }
+            Some(Swapped::Conflict(_)) => Ok(None),
+        }
+    }
+
+    /// Swaps the sign in, unless the record has no room for it.
+    async fn swap_in(&mut self, snapshot: &Snapshot, lasts: Duration) -> Result<Option<Swapped>, StoreError> {
+        let Some(signed) = sign(snapshot, self.owner, snapshot.now.plus(lasts)) else { return Ok(None) };
         // The swap may take effect even if it reports a failure.
         self.is_up = true;
-        match self.records.swap(&self.key, snapshot.revision, signed).await? {
-            Swapped::Done(signed) => Ok(Some(signed.revision)),
-            Swapped::Conflict(_) => Ok(None),
-        }
+        self.records.swap(&self.key, snapshot.revision, signed).await.map(Some)
     }
 
     /// Removes the sign, unless another member of this process has come to the front and needs it.
