@@ -207,10 +207,10 @@ impl PostgresShared {
             self.is_full.notify_one();
             return Err(StoreError::Full);
         }
-        let found = match answer.other {
-            Some((revision, Some(text))) => decoded(key, revision, &text, now)?,
-            Some((floor, None)) => (Snapshot { revision: floor, record: Record::absent(floor), now }, None),
-            None => self.read(key).await?,
+        let found = match (answer.other, answer.other_text) {
+            (Some(revision), Some(text)) => decoded(key, revision, &text, now)?,
+            (Some(floor), None) => (Snapshot { revision: floor, record: Record::absent(floor), now }, None),
+            (None, _) => self.read(key).await?,
         };
         match found {
             // An earlier attempt was carried out, and its answer was lost.

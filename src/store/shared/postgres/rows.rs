@@ -38,9 +38,10 @@ pub(super) struct SwapOutcome {
     pub(super) is_new: bool,
     /// Whether the record was absent, and had the expected revision.
     pub(super) was_absent: bool,
-    /// What is there instead, if the statement could tell: the revision and the text of the record, or the revision of
-    /// an absent one.
-    pub(super) other: Option<(Revision, Option<String>)>,
+    /// The revision of what is there instead, if the statement could tell.
+    pub(super) other: Option<Revision>,
+    /// The text of the record that is there instead, unless it is absent.
+    pub(super) other_text: Option<String>,
     pub(super) at: Moment,
     /// Whether an earlier attempt got no answer. It may have been carried out before this one or after it.
     pub(super) is_repeated: bool,
@@ -67,7 +68,8 @@ impl SwapOutcome {
             revision: row.try_get::<_, Option<i64>>(0).ok()?.map(revision),
             is_new: row.try_get(1).ok()?,
             was_absent: row.try_get(2).ok()?,
-            other: other(row)?,
+            other: row.try_get::<_, Option<i64>>(6).ok()?.map(revision),
+            other_text: row.try_get(7).ok()?,
             at: moment(row, 3)?,
             is_repeated,
         })
@@ -79,13 +81,6 @@ impl<'a> PageRow<'a> {
         let key = ResourceKey::from_text(row.try_get(1).ok()?);
         Some(Self { key, revision: revision(row.try_get(2).ok()?), text: row.try_get(3).ok()?, at: moment(row, 4)? })
     }
-}
-
-/// Reads what is there in place of the expected record.
-fn other(row: &Row) -> Option<Option<(Revision, Option<String>)>> {
-    let (record, floor) = (row.try_get::<_, Option<i64>>(6).ok()?, row.try_get::<_, Option<i64>>(8).ok()?);
-    let text = row.try_get::<_, Option<String>>(7).ok()?;
-    Some(record.or(floor).map(|found| (revision(found), text)))
 }
 
 /// Reads the time and the last number of the sequence from this column and the next one.

@@ -41,9 +41,10 @@ SELECT COALESCE(changed.revision, made.revision),
            pg_notify($8, CASE WHEN octet_length(key) < 8000 THEN key ELSE '' END)::text
        END,
        -- What is there instead. It is locked, so it is the last state.
-       CASE WHEN changed.revision IS NULL THEN locked.revision END,
-       CASE WHEN changed.revision IS NULL THEN locked.record END,
-       CASE WHEN made.revision IS NULL AND absent.revision <> expected THEN absent.revision END
+       CASE WHEN changed.revision IS NULL AND made.revision IS NULL THEN
+           COALESCE(locked.revision, CASE WHEN absent.revision <> expected THEN absent.revision END)
+       END,
+       CASE WHEN changed.revision IS NULL THEN locked.record END
 FROM swaps
 LEFT JOIN locked USING (digest)
 LEFT JOIN changed USING (digest)
