@@ -149,5 +149,5 @@ setup-browser:
 	@.ci/install chromium=chromium
 
 setup-bench: ## Install what the comparison needs and is missing (Debian packages)
-	@.ci/install python3=python3 wrk=wrk haproxy=haproxy nginx=nginx redis-server=redis-server redis-cli=redis-tools etcd=etcd-server
+	@.ci/install python3=python3 wrk=wrk haproxy=haproxy nginx=nginx redis-server=redis-server redis-cli=redis-tools etcd=etcd-server pg_ctlcluster=postgresql
 	@[ -e /usr/lib/nginx/modules/ngx_http_lua_module.so ] || .ci/install nginx-lua=libnginx-mod-http-lua

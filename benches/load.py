@@ -30,6 +30,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "load"))
 sys.dont_write_bytecode = True
 import first_byte  # noqa: E402, they lie beside the other parts of this program
+import postgres  # noqa: E402
 import stores  # noqa: E402
 import wrk  # noqa: E402
 RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target")) / "release"
@@ -217,14 +218,17 @@ class Servers:
 
     def stop(self):
         for process in self.processes.values():
-            process.kill()
-            process.wait()
+            process.terminate()
+        for process in self.processes.values():
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
     def cpu_seconds(self, name):
-        """User and system time of a server, all its threads, ended ones too."""
-        stat = Path(f"/proc/{self.processes[name].pid}/stat").read_text()
-        user, system = stat.rpartition(")")[2].split()[11:13]
-        return (int(user) + int(system)) / TICKS
+        """User and system time of a server: all its threads and processes, ended ones too."""
+        return ticks_of(self.processes[name].pid) / TICKS
 
     def resident_bytes(self, name):
         """Memory of a server that is really there."""
@@ -356,16 +360,28 @@ def print_group(title, rows, times):
     sys.stdout.flush()
 
 
+def ticks_of(pid):
+    """User and system time of a process and of all that it started."""
+    try:
+        children = [int(child) for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        # It has ended meanwhile: its time is that of its parent's ended children.
+        return 0
+    return sum(map(int, stat.rpartition(")")[2].split()[11:15])) + sum(map(ticks_of, children))
+
+
 def machine():
     def version(*command):
         output = subprocess.run(command, capture_output=True, text=True, check=False)
-        return (re.search(r"\d+\.\d+\.\d+", output.stdout + output.stderr) or ["?"])[0]
+        return (re.search(r"\d+\.\d+(\.\d+)?", output.stdout + output.stderr) or ["?"])[0]
 
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     return (
         f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}; "
         f"nginx {version('nginx', '-v')}, HAProxy {version('haproxy', '-v')}, "
-        f"Redis {version('redis-server', '-v')}, etcd {version('etcd', '--version')}, wrk {version('wrk', '-v')}; "
+        f"Redis {version('redis-server', '-v')}, etcd {version('etcd', '--version')}, "
+        f"PostgreSQL {version(postgres.program('postgres'), '--version')}, wrk {version('wrk', '-v')}; "
         f"load average at the start {os.getloadavg()[0]:.1f}"
     )
 

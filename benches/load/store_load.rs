@@ -5,6 +5,7 @@
 //! store_load marks CONFIG CLIENTS SECONDS    each pair puts the mark of a write into a record and takes it out again
 //! store_load leases CONFIG CLIENTS SECONDS   each pair grants a lease and releases it
 //! store_load etcd URL CLIENTS SECONDS        a put and a delete
+//! store_load postgres URL CLIENTS SECONDS    two updates, each a transaction, and each client on a connection of its own
 //! store_load redis URL CLIENTS SECONDS       `SET NX PX` and `DEL`
 //! store_load file PATH CLIENTS SECONDS       two records written into a file of a fixed size, each together with those of
 //!                                            all other clients, and `fdatasync`
@@ -47,6 +48,7 @@ use ifmatch::{
 };
 use redis::aio::ConnectionManager;
 use tokio::{sync::oneshot, task::JoinSet};
+use tokio_postgres::{NoTls, Statement};
 
 /// Resources in all: many, and few enough for them all to be there before the time begins.
 const RESOURCES: usize = 1_024;
@@ -56,6 +58,10 @@ const RECORD: [u8; 250] = [b'x'; 250];
 
 /// Blocks of a file that are there already need no change of its metadata: the least that a sync can be.
 const FILE_BYTES: usize = 16 * 1_024 * 1_024;
+
+/// A table as light as that of the store: half of each page is free, so an update stays within its page.
+const BARE_TABLE: &str =
+    "CREATE TABLE IF NOT EXISTS bare (key text PRIMARY KEY, value bytea NOT NULL) WITH (fillfactor = 50)";
 
 /// Clients are so close together that who has not come after this long has ended.
 const BATCH_WAIT: Duration = Duration::from_millis(2);
@@ -68,6 +74,7 @@ enum Work {
     Marks(Arc<dyn Store>),
     Leases(Arc<dyn Store>, Arc<LeaseRules>),
     Etcd(Box<KvClient>),
+    Postgres(Arc<[(tokio_postgres::Client, Statement)]>),
     Redis(ConnectionManager),
     File(Sender<oneshot::Sender<()>>),
 }
@@ -75,6 +82,7 @@ enum Work {
 /// A resource, and what a store has answered about it last.
 struct Resource {
     key: ResourceKey,
+    client: usize,
     last: Option<Snapshot>,
 }
 
@@ -85,6 +93,13 @@ impl Work {
                 let options = ConnectOptions::new().with_require_leader(true);
                 let client = Client::connect([place], Some(options)).await.expect("etcd answers");
                 Self::Etcd(Box::new(client.kv_client()))
+            }
+            "postgres" => {
+                let mut connections = Vec::new();
+                for _ in 0..clients {
+                    connections.push(connected(place).await);
+                }
+                Self::Postgres(connections.into())
             }
             "redis" => {
                 let client = redis::Client::open(place).expect("a URL");
@@ -117,6 +132,11 @@ impl Work {
             resource.last = Some(store.read(&resource.key).await.expect("an answer"));
             self.pair(resource).await;
         }
+        if let Self::Postgres(connections) = self {
+            let (client, _) = &connections[resource.client];
+            let row = "INSERT INTO bare VALUES ($1, '') ON CONFLICT DO NOTHING";
+            client.execute(row, &[&resource.key.as_str()]).await.expect("there is a row");
+        }
     }
 
     async fn pair(&mut self, resource: &mut Resource) {
@@ -133,6 +153,13 @@ impl Work {
                 kv.put(resource.key.as_str(), RECORD, None).await.expect("it is put");
                 let deleted = kv.delete(resource.key.as_str(), None).await.expect("it is deleted");
                 assert_eq!(deleted.deleted(), 1);
+            }
+            Self::Postgres(connections) => {
+                let (client, update) = &connections[resource.client];
+                for _ in 0..2 {
+                    let updated = client.execute(update, &[&resource.key.as_str(), &RECORD.as_slice()]).await;
+                    assert_eq!(updated.expect("it is updated"), 1);
+                }
             }
             Self::Redis(connection) => {
                 let mut set = redis::cmd("SET");
@@ -151,6 +178,16 @@ impl Work {
             }
         }
     }
+}
+
+/// A connection to PostgreSQL, and the update of a row.
+async fn connected(url: &str) -> (tokio_postgres::Client, Statement) {
+    let config: tokio_postgres::Config = url.parse().expect("a URL");
+    let (client, connection) = config.clone().user("ifmatch").connect(NoTls).await.expect("PostgreSQL answers");
+    tokio::spawn(connection);
+    client.batch_execute(BARE_TABLE).await.expect("the table is made");
+    let update = client.prepare("UPDATE bare SET value = $2 WHERE key = $1").await;
+    (client, update.expect("there is a table"))
 }
 
 /// Writes a record for each client, syncs once, and answers them.
@@ -235,13 +272,13 @@ async fn main() {
         let mut work = work.clone();
         preparing.spawn(async move {
             let key = ResourceKey::from_text(&format!("docs:/documents/{number}"));
-            let mut resource = Resource { key, last: None };
+            let mut resource = Resource { key, client: number % clients, last: None };
             work.prepare(&mut resource).await;
-            (number % clients, resource)
+            resource
         });
     }
-    for (client, resource) in preparing.join_all().await {
-        of_clients[client].push(resource);
+    for resource in preparing.join_all().await {
+        of_clients[resource.client].push(resource);
     }
     // The first one afterwards may find caches cold.
     work.pair(&mut of_clients[0][0]).await;

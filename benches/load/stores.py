@@ -1,7 +1,7 @@
 """What the stores can do beside their engines, what a guarded request costs on each of them, and what it asks of them.
 
-The engines are an etcd of one member and two Redis, started here with their data in the run's directory: one Redis keeps
-everything in memory, the other has each change on the disk before it answers, as docs/stores.md advises.
+The engines are an etcd of one member, a PostgreSQL, and two Redis, started here with their data in the run's directory:
+one Redis keeps everything in memory, the other has each change on the disk before it answers, as docs/stores.md advises.
 """
 
 import re
@@ -11,17 +11,21 @@ import subprocess
 import sys
 import urllib.request
 
+import postgres
 import wrk
 
 KINDS = {
     "memory": "memory",
     "disk": "disk",
     "etcd": "etcd",
+    "postgres": "PostgreSQL",
     "redis": "Redis in memory",
     "redis_aof": "Redis, `appendfsync always`",
 }
-ENGINES = ("etcd", "redis", "redis_aof")
-NAMES = ["etcd", "etcd_peers", "redis_aof", *(f"stores_{kind}" for kind in KINDS)]
+ENGINES = ("etcd", "postgres", "redis", "redis_aof")
+# Those that count their calls and bytes.
+COUNTING = ("etcd", "redis", "redis_aof")
+NAMES = ["etcd", "etcd_peers", "postgres", "redis_aof", *(f"stores_{kind}" for kind in KINDS)]
 CLIENTS = (1, 16, 64)
 GOAL = 1.5
 # Pairs that store_load makes before its time begins, one of each resource.
@@ -48,7 +52,7 @@ def print_tables(servers, rounds, seconds):
 def start(servers):
     """The engines that do not run yet, and a proxy for each kind of store."""
     at = {name: f"http://127.0.0.1:{servers.ports[name]}" for name in ("etcd", "etcd_peers")}
-    for kind in ENGINES:
+    for kind in COUNTING:
         (servers.directory / f"{kind}-data").mkdir()
     servers.spawn("etcd", [
         "etcd", "--data-dir", servers.directory / "etcd-data", "--log-level", "error",
@@ -56,6 +60,7 @@ def start(servers):
         "--listen-peer-urls", at["etcd_peers"], "--initial-advertise-peer-urls", at["etcd_peers"],
         "--initial-cluster", f"default={at['etcd_peers']}",
     ])
+    servers.spawn("postgres", postgres.command(servers.directory, servers.ports["postgres"]))
     servers.spawn("redis_aof", [
         "redis-server", "--port", servers.ports["redis_aof"], "--bind", "127.0.0.1", "--save", "",
         "--dir", servers.directory / "redis_aof-data", "--appendonly", "yes", "--appendfsync", "always",
@@ -72,6 +77,7 @@ def configuration(servers, kind, user):
         "memory": [],
         "disk": ['kind = "disk"', f'path = "{servers.directory / user}.leases"'],
         "etcd": ['kind = "etcd"', f'endpoints = ["http://127.0.0.1:{servers.ports["etcd"]}"]', f'prefix = "{user}"'],
+        "postgres": ['kind = "postgres"', f'url = "{postgres.url(servers.ports["postgres"])}"', f'schema = "{user}"'],
     }.get(kind, ['kind = "redis"', f'url = "redis://{url}"', f'prefix = "{user}"'])
     text = (wrk.SCRIPT.parent / "stores.toml").read_text().replace("@STORE@", "\n".join(lines))
     text = text.replace("@PORT@", str(servers.ports[f"stores_{kind}"]))
@@ -83,7 +89,11 @@ def configuration(servers, kind, user):
 def print_swaps(servers, rounds, seconds):
     """At the store alone: pairs of swaps a second, and the engine's own."""
     work = {kind: ("leases" if kind == "disk" else "marks", configuration(servers, kind, "swaps")) for kind in KINDS}
-    floors = {"etcd": ("etcd", f"http://127.0.0.1:{servers.ports['etcd']}"), "disk": ("file", servers.directory / "file")}
+    floors = {
+        "etcd": ("etcd", f"http://127.0.0.1:{servers.ports['etcd']}"),
+        "postgres": ("postgres", postgres.url(servers.ports["postgres"])),
+        "disk": ("file", servers.directory / "file"),
+    }
     pipelined = {kind: ("redis", f"redis://127.0.0.1:{servers.ports[kind]}") for kind in ("redis", "redis_aof")}
     pairs, cpu = {}, {}
     for round_number in range(rounds):
@@ -215,7 +225,7 @@ def print_requests(servers, rounds, seconds):
     print("\n### What one of them asks of the engine, as the engine counts it\n")
     print("| | engine | calls | bytes to it | bytes from it | syncs of its log |\n|---|---|---|---|---|---|")
     for request in REQUESTS:
-        for kind in ENGINES:
+        for kind in COUNTING:
             numbers = [statistics.median(column) for column in zip(*asked[request, kind])]
             syncs = f"{numbers[3]:.2f}" if kind == "etcd" else ""
             print(f"| {request} | {KINDS[kind]} | {numbers[0]:.2f} | {numbers[1]:,.0f} | {numbers[2]:,.0f} | {syncs} |")
