@@ -67,11 +67,11 @@
 //!
 //! If the future of the write is dropped anywhere below the swap, its claim becomes a doubt (`guard/claim/mark.rs`).
 //!
-//! # The rooms
+//! # Modules
 //!
-//! Each room imports only rooms that are listed before it:
+//! Each module imports only modules that are listed before it:
 //!
-//! | room | what is in it |
+//! | module | contents |
 //! |---|---|
 //! | [`core`] | decisions: pure functions over plain data |
 //! | [`clock`], [`entropy`], [`supervisor`] | services of the machine: time, random numbers, the service manager |
@@ -90,7 +90,7 @@
 //! | [`proxy`] | pingora's hooks, and unguarded requests |
 //! | [`reload`], [`server`], [`admin`], [`cli`] | the next configuration, connections, operators, the command line |
 //!
-//! # The walls
+//! # Boundaries
 //!
 //! A test (`tests/architecture`) enforces this order, forbids circular imports between files, and checks these rules:
 //!

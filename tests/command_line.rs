@@ -236,7 +236,7 @@ fn explain_names_the_routes_that_a_more_specific_one_was_preferred_to() {
     assert_eq!(labelled(&lines, "why"), "it is more specific than \"all\" (host *, path /{*rest})");
     let lines = explained(&[&file.display().to_string(), "PUT", "/"]);
     assert_eq!(labelled(&lines, "route"), "\"all\" (host *, path /{*rest}), to upstream app");
-    assert_eq!(labelled(&lines, "outcome"), "it passes as it came; nothing guards this route");
+    assert_eq!(labelled(&lines, "outcome"), "it passes unchanged; nothing guards this route");
 }
 
 #[test]

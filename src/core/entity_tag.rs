@@ -24,7 +24,7 @@ pub struct EntityTag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedTag {
     /// The tag does not begin with a double quote.
-    #[error("an entity-tag stands in double quotes: \"abc\"")]
+    #[error("an entity-tag is enclosed in double quotes: \"abc\"")]
     Unquoted,
     /// The weakness mark is written `w/`.
     #[error("a weak entity-tag begins with an upper-case W: W/\"abc\"")]

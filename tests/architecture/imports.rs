@@ -9,7 +9,7 @@ use syn::{
 
 use super::{assert_none, sources};
 
-/// The rooms from the ground up: each imports only those before it.
+/// The modules in their order: each imports only those before it.
 const ROOMS: &[&str] = &[
     "box_future",
     "patience",

@@ -1,4 +1,4 @@
-//! The walls of the house (DESIGN, section 10), read from the source as text.
+//! The boundaries between modules (DESIGN, section 10), read from the source as text.
 //!
 //! Each rule is a row of a table below. A row that is in the way of a good change is changed with it; the reason stands
 //! in the row.

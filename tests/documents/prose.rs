@@ -16,7 +16,7 @@ use crate::pages::{Page, all, read, sources};
 /// The phrases of `phrases.txt`.
 static PHRASES: LazyLock<Vec<Phrase>> = LazyLock::new(phrases);
 /// The longest sentence, in words.
-const MAX_WORDS: usize = 30;
+const MAX_WORDS: usize = 25;
 
 /// A phrase that no document has, and its replacement.
 struct Phrase {

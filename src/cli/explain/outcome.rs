@@ -27,7 +27,7 @@ pub(super) fn outcome(
     match door {
         Door::Refuse { refusal, .. } => vec![("outcome", refused(refusal))],
         Door::Pass { .. } if guard.is_some() => vec![("outcome", "it passes unjudged".to_owned())],
-        Door::Pass { .. } => vec![("outcome", "it passes as it came; nothing guards this route".to_owned())],
+        Door::Pass { .. } => vec![("outcome", "it passes unchanged; nothing guards this route".to_owned())],
         Door::Observed { would: Err(code), .. } => {
             vec![("outcome", format!("it passes; without observe: {} {}", code.status().as_u16(), code.as_str()))]
         }

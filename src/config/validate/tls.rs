@@ -58,7 +58,7 @@ fn certificate(check: &mut Check<'_>, spanned: &raw::Written<raw::Certificate>) 
     };
     let certificate = file(check, "tls.certificates.cert", Some(cert))?;
     let key_file = file(check, "tls.certificates.key", Some(key))?;
-    let mend = "replace the file: a running ifmatch notices that by itself";
+    let mend = "replace the file: a running ifmatch loads it without a reload";
     pair(check, (cert, &certificate), (key, &key_file), mend);
     Some(CertificateFiles { certificate, key: key_file })
 }

@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn the_message_names_field_and_remedy() {
         let error = Preconditions::parse(&headers(&[(IF_NONE_MATCH, "secret")])).unwrap_err();
-        let expected = "If-None-Match cannot be read: an entity-tag stands in double quotes: \"abc\"";
+        let expected = "If-None-Match cannot be read: an entity-tag is enclosed in double quotes: \"abc\"";
         assert_eq!(error.to_string(), expected);
     }
 

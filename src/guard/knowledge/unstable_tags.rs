@@ -123,7 +123,7 @@ impl Knowledge {
 fn remedy(rules: &GuardRules) -> &'static str {
     match (&rules.etag, rules.other_writers) {
         (TagSource::Content, _) => {
-            "if the body contains the time of its creation, name that member in ignore_json, or take the tag from a \
+            "if the body contains the time of its creation, name that member in ignore_json. Or take the tag from a \
              field that changes with the resource (etag = \"json:/pointer\" or \"header:NAME\"). If there are other \
              writers, set other_writers = true"
         }

@@ -1,4 +1,4 @@
-//! Routes that only watch (DESIGN, section 5): everything passes as it came, and the log says what would have been.
+//! Routes that only watch (DESIGN, section 5): everything passes unchanged, and the log says what would have been.
 
 use crate::support::{
     backend::{Answer, Backend, Validators},
