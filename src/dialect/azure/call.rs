@@ -1,12 +1,13 @@
-//! The list of operations: each request is one of them, or is refused.
+//! A request: it is one of the operations, or is refused.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 use super::{
-    BLOB_PREFIX, BLOB_TYPE, BLOCK_BLOB, CLIENT_REQUEST_ID, DATE, DELETE_SNAPSHOTS, LEASE_ACTION, LEASE_BREAK_PERIOD,
-    LEASE_DURATION, LEASE_ID, LeaseVerb, PROPOSED_LEASE_ID, RANGE, VERSION, conditions,
+    AzureOperation, BLOB_TYPE, BLOCK_BLOB, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT, LEASE_ACTION, LEASE_ID, LeaseVerb,
+    RANGE, conditions, container_name,
+    operation::standing_for,
     query::Query,
-    refusals::{bad_field, bad_method, bad_path, missing_field, not_served, unknown_field},
+    refusals::{bad_field, bad_path, missing_field, not_served, unknown_field},
 };
 use crate::core::{
     lease::LeaseId,
@@ -14,115 +15,6 @@ use crate::core::{
     refusal::Refusal,
     target::split_query,
 };
-
-/// An operation that the dialect serves. There are no others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AzureOperation {
-    /// Get Blob and Get Blob Properties.
-    ReadBlob,
-    /// Put Blob, for a block blob.
-    PutBlob,
-    /// Delete Blob.
-    DeleteBlob,
-    /// Lease Blob.
-    LeaseBlob,
-    /// Get Container Properties.
-    ReadContainer,
-    /// Create Container.
-    CreateContainer,
-    /// Delete Container.
-    DeleteContainer,
-    /// Lease Container.
-    LeaseContainer,
-}
-
-impl AzureOperation {
-    fn of(method: &Method, query: &Query) -> Result<Self, Refusal> {
-        match (query.container, query.lease, method) {
-            (false, true, &Method::PUT) => Ok(Self::LeaseBlob),
-            (true, true, &Method::PUT) => Ok(Self::LeaseContainer),
-            (false, false, &Method::GET | &Method::HEAD) => Ok(Self::ReadBlob),
-            (false, false, &Method::PUT) => Ok(Self::PutBlob),
-            (false, false, &Method::DELETE) => Ok(Self::DeleteBlob),
-            (true, false, &Method::GET | &Method::HEAD) => Ok(Self::ReadContainer),
-            (true, false, &Method::PUT) => Ok(Self::CreateContainer),
-            (true, false, &Method::DELETE) => Ok(Self::DeleteContainer),
-            _ => Err(bad_method()),
-        }
-    }
-
-    /// All operations.
-    pub(super) const ALL: [Self; 8] = [
-        Self::ReadBlob,
-        Self::PutBlob,
-        Self::DeleteBlob,
-        Self::LeaseBlob,
-        Self::ReadContainer,
-        Self::CreateContainer,
-        Self::DeleteContainer,
-        Self::LeaseContainer,
-    ];
-
-    /// Returns the operation with this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|operation| operation.name() == name)
-    }
-
-    /// Returns the operation's name in Azure's documentation.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ReadBlob => "Get Blob",
-            Self::PutBlob => "Put Blob",
-            Self::DeleteBlob => "Delete Blob",
-            Self::LeaseBlob => "Lease Blob",
-            Self::ReadContainer => "Get Container Properties",
-            Self::CreateContainer => "Create Container",
-            Self::DeleteContainer => "Delete Container",
-            Self::LeaseContainer => "Lease Container",
-        }
-    }
-
-    /// Whether the operation acts on a container.
-    pub const fn is_of_container(self) -> bool {
-        matches!(self, Self::ReadContainer | Self::CreateContainer | Self::DeleteContainer | Self::LeaseContainer)
-    }
-
-    /// Whether the operation reads a blob or a container.
-    pub const fn is_read(self) -> bool {
-        matches!(self, Self::ReadBlob | Self::ReadContainer)
-    }
-
-    /// Whether the operation acts on a lease.
-    pub const fn is_lease(self) -> bool {
-        matches!(self, Self::LeaseBlob | Self::LeaseContainer)
-    }
-
-    /// Whether the operation serves this Azure field.
-    fn knows(self, name: &HeaderName) -> bool {
-        const ALWAYS: [HeaderName; 4] = [DATE, VERSION, CLIENT_REQUEST_ID, LEASE_ID];
-        const OF_LEASES: [HeaderName; 4] = [LEASE_ACTION, LEASE_DURATION, LEASE_BREAK_PERIOD, PROPOSED_LEASE_ID];
-        ALWAYS.contains(name)
-            || match self {
-                Self::ReadBlob => *name == RANGE,
-                Self::PutBlob => *name == BLOB_TYPE || standing_for(name).is_some(),
-                Self::DeleteBlob => *name == DELETE_SNAPSHOTS,
-                Self::LeaseBlob | Self::LeaseContainer => OF_LEASES.contains(name),
-                Self::ReadContainer | Self::CreateContainer | Self::DeleteContainer => false,
-            }
-    }
-}
-
-/// Returns the HTTP field that a blob property stands for.
-fn standing_for(name: &HeaderName) -> Option<HeaderName> {
-    match name.as_str().strip_prefix(BLOB_PREFIX)? {
-        "content-type" => Some(header::CONTENT_TYPE),
-        "content-encoding" => Some(header::CONTENT_ENCODING),
-        "content-language" => Some(header::CONTENT_LANGUAGE),
-        "content-disposition" => Some(header::CONTENT_DISPOSITION),
-        "cache-control" => Some(header::CACHE_CONTROL),
-        _ => None,
-    }
-}
 
 /// The refusal of an operation on a container by a route of blobs.
 const NO_CONTAINER: &str = "This path is that of a blob here, not of a container. If the URL begins with an account, \
@@ -164,6 +56,9 @@ impl BlobCall {
         let mut target = path.strip_suffix(b"/").filter(|_| containers).unwrap_or(path).to_vec();
         if matches!(target.rsplit(|&octet| octet == b'/').next(), None | Some(b"" | b"." | b"..")) {
             return Err(bad_path());
+        }
+        if operation == AzureOperation::CreateContainer {
+            container_name::check(target.rsplit(|&octet| octet == b'/').next().unwrap_or_default())?;
         }
         if containers {
             // A collection (RFC 4918 section 5.2).
@@ -244,13 +139,20 @@ fn check_fields(operation: AzureOperation, headers: &HeaderMap) -> Result<(), Re
     }
     match operation {
         AzureOperation::PutBlob => check_blob_type(single(headers, &BLOB_TYPE)?),
-        AzureOperation::DeleteBlob => match single(headers, &DELETE_SNAPSHOTS)? {
-            None => Ok(()),
-            // There are no snapshots to delete.
-            Some(value) if value.as_bytes() == b"include" => Ok(()),
-            Some(_) => Err(not_served("snapshots are not served here")),
-        },
+        AzureOperation::DeleteBlob => check_deletion(headers),
         _ => Ok(()),
+    }
+}
+
+/// Nothing is kept of a deleted blob, and there are no snapshots to delete: every deletion is permanent.
+fn check_deletion(headers: &HeaderMap) -> Result<(), Refusal> {
+    match single(headers, &DELETE_TYPE_PERMANENT)?.map(HeaderValue::as_bytes) {
+        None | Some(b"true" | b"false") => {}
+        Some(_) => return Err(bad_field(DELETE_TYPE_PERMANENT.as_str(), "true or false")),
+    }
+    match single(headers, &DELETE_SNAPSHOTS)?.map(HeaderValue::as_bytes) {
+        None | Some(b"include") => Ok(()),
+        Some(_) => Err(not_served("snapshots are not served here")),
     }
 }
 

@@ -43,10 +43,12 @@ fn the_list_of_operations_is_served() {
     assert_eq!(sent("PUT", "/c/b?sv=1&sig=x", &[BLOCK]), pair(PutBlob, "PUT /c/b?sv=1&sig=x"));
     assert_eq!(sent("DELETE", "/c/b", &[("x-ms-delete-snapshots", "include")]), pair(DeleteBlob, "DELETE /c/b"));
     assert_eq!(sent("PUT", "/c/b?comp=lease", &[("x-ms-lease-action", "break")]), pair(LeaseBlob, "PUT /c/b"));
-    let container = "/c?restype=container";
-    assert_eq!(sent("GET", container, &[]), pair(ReadContainer, "HEAD /c/"));
-    assert_eq!(sent("HEAD", container, &[]), pair(ReadContainer, "HEAD /c/"));
-    assert_eq!(sent("PUT", container, &[]), pair(CreateContainer, "MKCOL /c/"));
+    let permanent = ("x-ms-delete-type-permanent", "true");
+    assert_eq!(sent("DELETE", "/c/b", &[permanent]), pair(DeleteBlob, "DELETE /c/b"));
+    let container = "/abc?restype=container";
+    assert_eq!(sent("GET", container, &[]), pair(ReadContainer, "HEAD /abc/"));
+    assert_eq!(sent("HEAD", container, &[]), pair(ReadContainer, "HEAD /abc/"));
+    assert_eq!(sent("PUT", container, &[]), pair(CreateContainer, "MKCOL /abc/"));
     assert_eq!(sent("DELETE", "/c/?restype=container&sig=x", &[]), pair(DeleteContainer, "DELETE /c/?sig=x"));
     assert_eq!(sent("PUT", "/c?comp=lease&restype=container", &[]), pair(LeaseContainer, "PUT /c/"));
 }
@@ -69,6 +71,9 @@ fn what_is_not_on_the_list_is_refused() {
         ("GET", "/c/b", &[("x-ms-range-get-content-md5", "true")], unsupported),
         ("GET", "/c/b", &[("x-ms-lease-action", "acquire")], unsupported),
         ("DELETE", "/c/b", &[("x-ms-delete-snapshots", "only")], not_implemented),
+        ("DELETE", "/c/b", &[("x-ms-delete-type-permanent", "yes")], (400, "InvalidHeaderValue")),
+        ("PUT", "/A_B?restype=container", &[], (400, "InvalidResourceName")),
+        ("PUT", "/a?restype=container", &[], (400, "OutOfRangeInput")),
         ("PUT", "/c/b?comp=block&blockid=a", &[BLOCK], not_implemented),
         ("PUT", "/c/b?comp=blocklist", &[BLOCK], not_implemented),
         ("PUT", "/c/b?comp=metadata", &[], not_implemented),

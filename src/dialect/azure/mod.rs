@@ -8,20 +8,23 @@ use http::{HeaderName, HeaderValue};
 mod asked;
 mod call;
 mod conditions;
+mod container_name;
 mod error;
 mod fields;
 mod grammar;
 mod lease;
+mod operation;
 mod query;
 mod refusals;
 mod response;
 
 pub use asked::{AskedOperation, LeaseVerb};
-pub use call::{AzureOperation, BlobCall};
+pub use call::BlobCall;
 pub use error::{AzureError, error_of};
 pub use fields::{common_fields, lease_fields};
 pub use grammar::Azure;
 pub use lease::{action, done};
+pub use operation::AzureOperation;
 pub use refusals::{refuse, refuse_use};
 pub use response::outcome;
 
@@ -41,6 +44,7 @@ const LEASE_DURATION: HeaderName = HeaderName::from_static("x-ms-lease-duration"
 const LEASE_BREAK_PERIOD: HeaderName = HeaderName::from_static("x-ms-lease-break-period");
 const PROPOSED_LEASE_ID: HeaderName = HeaderName::from_static("x-ms-proposed-lease-id");
 const DELETE_SNAPSHOTS: HeaderName = HeaderName::from_static("x-ms-delete-snapshots");
+const DELETE_TYPE_PERMANENT: HeaderName = HeaderName::from_static("x-ms-delete-type-permanent");
 const RANGE: HeaderName = HeaderName::from_static("x-ms-range");
 const DATE: HeaderName = HeaderName::from_static("x-ms-date");
 const VERSION: HeaderName = HeaderName::from_static("x-ms-version");

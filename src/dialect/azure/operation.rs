@@ -1,0 +1,120 @@
+//! The operations that the dialect serves, and the fields of each.
+
+use http::{HeaderName, Method, header};
+
+use super::{
+    BLOB_PREFIX, BLOB_TYPE, CLIENT_REQUEST_ID, DATE, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT, LEASE_ACTION,
+    LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_ID, PROPOSED_LEASE_ID, RANGE, VERSION, query::Query,
+    refusals::bad_method,
+};
+use crate::core::refusal::Refusal;
+
+/// An operation that the dialect serves. There are no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AzureOperation {
+    /// Get Blob and Get Blob Properties.
+    ReadBlob,
+    /// Put Blob, for a block blob.
+    PutBlob,
+    /// Delete Blob.
+    DeleteBlob,
+    /// Lease Blob.
+    LeaseBlob,
+    /// Get Container Properties.
+    ReadContainer,
+    /// Create Container.
+    CreateContainer,
+    /// Delete Container.
+    DeleteContainer,
+    /// Lease Container.
+    LeaseContainer,
+}
+
+impl AzureOperation {
+    /// Returns the operation of a request.
+    pub(super) fn of(method: &Method, query: &Query) -> Result<Self, Refusal> {
+        match (query.container, query.lease, method) {
+            (false, true, &Method::PUT) => Ok(Self::LeaseBlob),
+            (true, true, &Method::PUT) => Ok(Self::LeaseContainer),
+            (false, false, &Method::GET | &Method::HEAD) => Ok(Self::ReadBlob),
+            (false, false, &Method::PUT) => Ok(Self::PutBlob),
+            (false, false, &Method::DELETE) => Ok(Self::DeleteBlob),
+            (true, false, &Method::GET | &Method::HEAD) => Ok(Self::ReadContainer),
+            (true, false, &Method::PUT) => Ok(Self::CreateContainer),
+            (true, false, &Method::DELETE) => Ok(Self::DeleteContainer),
+            _ => Err(bad_method()),
+        }
+    }
+
+    /// All operations.
+    pub(super) const ALL: [Self; 8] = [
+        Self::ReadBlob,
+        Self::PutBlob,
+        Self::DeleteBlob,
+        Self::LeaseBlob,
+        Self::ReadContainer,
+        Self::CreateContainer,
+        Self::DeleteContainer,
+        Self::LeaseContainer,
+    ];
+
+    /// Returns the operation with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|operation| operation.name() == name)
+    }
+
+    /// Returns the operation's name in Azure's documentation.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ReadBlob => "Get Blob",
+            Self::PutBlob => "Put Blob",
+            Self::DeleteBlob => "Delete Blob",
+            Self::LeaseBlob => "Lease Blob",
+            Self::ReadContainer => "Get Container Properties",
+            Self::CreateContainer => "Create Container",
+            Self::DeleteContainer => "Delete Container",
+            Self::LeaseContainer => "Lease Container",
+        }
+    }
+
+    /// Whether the operation acts on a container.
+    pub const fn is_of_container(self) -> bool {
+        matches!(self, Self::ReadContainer | Self::CreateContainer | Self::DeleteContainer | Self::LeaseContainer)
+    }
+
+    /// Whether the operation reads a blob or a container.
+    pub const fn is_read(self) -> bool {
+        matches!(self, Self::ReadBlob | Self::ReadContainer)
+    }
+
+    /// Whether the operation acts on a lease.
+    pub const fn is_lease(self) -> bool {
+        matches!(self, Self::LeaseBlob | Self::LeaseContainer)
+    }
+
+    /// Whether the operation serves this Azure field.
+    pub(super) fn knows(self, name: &HeaderName) -> bool {
+        const ALWAYS: [HeaderName; 4] = [DATE, VERSION, CLIENT_REQUEST_ID, LEASE_ID];
+        const OF_LEASES: [HeaderName; 4] = [LEASE_ACTION, LEASE_DURATION, LEASE_BREAK_PERIOD, PROPOSED_LEASE_ID];
+        ALWAYS.contains(name)
+            || match self {
+                Self::ReadBlob => *name == RANGE,
+                Self::PutBlob => *name == BLOB_TYPE || standing_for(name).is_some(),
+                Self::DeleteBlob => [DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT].contains(name),
+                Self::LeaseBlob | Self::LeaseContainer => OF_LEASES.contains(name),
+                Self::ReadContainer | Self::CreateContainer | Self::DeleteContainer => false,
+            }
+    }
+}
+
+/// Returns the HTTP field that a blob property stands for.
+pub(super) fn standing_for(name: &HeaderName) -> Option<HeaderName> {
+    match name.as_str().strip_prefix(BLOB_PREFIX)? {
+        "content-type" => Some(header::CONTENT_TYPE),
+        "content-encoding" => Some(header::CONTENT_ENCODING),
+        "content-language" => Some(header::CONTENT_LANGUAGE),
+        "content-disposition" => Some(header::CONTENT_DISPOSITION),
+        "cache-control" => Some(header::CACHE_CONTROL),
+        _ => None,
+    }
+}
