@@ -4,6 +4,7 @@
 //   node console.cjs URL keep KEY      asks for it, and decides otherwise
 //   node console.cjs URL see TEXT      waits until a text is shown
 //   node console.cjs URL history NAME  waits until the history of a tile has a bar
+//   node console.cjs URL refusals KEY  goes from a hot resource to its refusals, and opens the latest one
 //   node console.cjs URL login TOKEN   gives a token first, then waits for a lease
 //   node console.cjs URL rebound       opens the same listener under a name of its own
 //   node console.cjs URL inspect KEY   looks at it on a telephone and on a desk, light and dark, with axe-core
@@ -44,6 +45,23 @@ const visits = {
     await tile.locator('.history i:not([style*="height: 0%"])').first().waitFor({ state: 'attached' });
     const label = await tile.getByRole('img').getAttribute('aria-label');
     assert.match(label, /^Conflicts of the last \d+ rounds: at most [\d.]+ per second$/);
+  },
+  async refusals(page) {
+    const timeline = page.getByRole('list', { name: 'Last refusals' });
+    const elsewhere = timeline.locator('summary').filter({ hasText: '/elsewhere' });
+    await elsewhere.waitFor();
+    await page.getByRole('button', { name: `Refusals of ${argument}` }).press('Enter');
+    await elsewhere.waitFor({ state: 'detached' });
+    const items = timeline.getByRole('listitem');
+    for (const item of await items.all()) console.log((await item.locator('summary').textContent()).replace(/\s+/g, ' '));
+    await items.first().locator('summary').press('Enter');
+    await items.first().getByText('Tag sent').waitFor();
+    console.log((await items.first().locator('dl').innerText()).replace(/\s+/g, ' '));
+    // A round later it is still open, and what is no key is said to be none.
+    await page.waitForResponse(answer => answer.url().includes('/refusals?'));
+    await items.first().getByText('Tag sent').waitFor();
+    await page.getByRole('searchbox', { name: 'Key', exact: true }).fill('no key');
+    await page.getByText('This is not the key of a resource').waitFor();
   },
   async login(page) {
     await page.getByRole('textbox', { name: 'Token' }).fill(argument);
@@ -95,6 +113,7 @@ async function inspectAt(browser, width, colorScheme) {
     const { violations } = await page.evaluate(() => axe.run());
     return violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`);
   };
+  await page.getByRole('list', { name: 'Last refusals' }).locator('summary').first().click();
   assert.deepEqual(await findings(), []);
   for (const part of [button, row.getByText('no end')]) {
     const { x, width: own } = await part.boundingBox();

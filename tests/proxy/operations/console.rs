@@ -44,6 +44,27 @@ async fn the_console_shows_what_clients_fight_over() {
     visit(admin, "see", "backend:/contended").await;
 }
 
+#[tokio::test]
+async fn the_console_shows_the_last_refusals_of_a_resource_as_a_timeline() {
+    let backend = Backend::start().await;
+    for path in ["/contended", "/elsewhere"] {
+        backend.put(path, "one");
+    }
+    let (proxy, admin) = start(&Proxy::to(backend.addr())).await;
+    let addr = proxy.addr();
+    put(addr, "/contended", &[], "x").await.refused(428, "precondition-required");
+    put_if_match(addr, "/elsewhere", "\"stale\"", "x").await.refused(412, "precondition-failed");
+    put_if_match(addr, "/contended", "\"<b>stale</b>\"", "x").await.refused(412, "precondition-failed");
+    let seen = visit(admin, "refusals", "backend:/contended").await;
+    let id = ask(admin, "/refusals?limit=1").await["refusals"][0]["id"].as_str().expect("an id").to_owned();
+    let [latest, earlier, story] = &seen[..] else { panic!("{seen:?}") };
+    assert!(latest.contains("412 stale-tag PUT backend:/contended") && latest.ends_with("ago"), "{latest}");
+    assert!(earlier.contains("428 no-precondition PUT backend:/contended"), "{earlier}");
+    for part in ["Asked PUT /contended", "Tag sent \"<b>stale</b>\"", "Current tag \"", &format!("ifmatch why {id}")] {
+        assert!(story.contains(part), "{part}: {story}");
+    }
+}
+
 /// On a telephone as on a desk, light and dark: an operator can break a lease, and whoever sees little can read it.
 #[tokio::test]
 async fn the_console_can_be_read_and_used_at_every_width_and_in_both_schemes() {
