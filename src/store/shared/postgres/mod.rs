@@ -25,6 +25,7 @@ mod collect;
 mod rows;
 mod session;
 mod statements;
+mod swaps;
 
 use std::{
     sync::{
@@ -36,25 +37,20 @@ use std::{
 
 use async_trait::async_trait;
 use tokio::{sync::Notify, task::AbortHandle};
-use tokio_postgres::types::ToSql;
 
 use self::{
     client::PostgresClient,
-    rows::{FoundRow, Moment, SwapOutcome, decoded, moment, signed},
+    rows::{FoundRow, Moment, decoded, moment},
     session::unusable,
     statements::Ask,
+    swaps::Swap,
 };
-use super::{
-    batch::{Carrier, Swaps},
-    epoch::Epoch,
-    labels::Labels,
-    waiters::Waiters,
-};
+use super::{batch::Swaps, epoch::Epoch, labels::Labels, waiters::Waiters};
 use crate::{
     config,
     core::{
         record::{Record, Revision, Snapshot},
-        resource::{KeyDigest, ResourceKey},
+        resource::ResourceKey,
         time::StoreTime,
     },
     entropy::random_u64,
@@ -80,17 +76,6 @@ struct PostgresShared {
     records: AtomicUsize,
     /// Notified when a swap was refused for lack of room.
     is_full: Notify,
-}
-
-/// A swap of one record.
-struct Swap {
-    digest: KeyDigest,
-    key: String,
-    bucket: u16,
-    expected: Revision,
-    record: String,
-    idle_from: Option<StoreTime>,
-    may_create: bool,
 }
 
 impl PostgresStore {
@@ -138,28 +123,6 @@ impl PostgresStore {
 impl Drop for PostgresStore {
     fn drop(&mut self) {
         self.background.iter().for_each(AbortHandle::abort);
-    }
-}
-
-#[async_trait]
-impl Carrier for PostgresClient {
-    type Swap = Swap;
-    type Answer = SwapOutcome;
-
-    async fn carry_out(&self, swaps: Vec<Swap>) -> Result<Vec<SwapOutcome>, StoreError> {
-        let digests: Vec<&[u8]> = swaps.iter().map(|swap| swap.digest.as_slice()).collect();
-        let keys: Vec<&str> = swaps.iter().map(|swap| swap.key.as_str()).collect();
-        let buckets: Vec<i32> = swaps.iter().map(|swap| i32::from(swap.bucket)).collect();
-        let expected: Vec<i64> = swaps.iter().map(|swap| signed(swap.expected.0)).collect();
-        let records: Vec<&str> = swaps.iter().map(|swap| swap.record.as_str()).collect();
-        let idle: Vec<Option<i64>> =
-            swaps.iter().map(|swap| swap.idle_from.map(|from| signed(from.milliseconds()))).collect();
-        let may_create: Vec<bool> = swaps.iter().map(|swap| swap.may_create).collect();
-        let values: [&(dyn ToSql + Sync); 8] =
-            [&digests, &keys, &buckets, &expected, &records, &idle, &may_create, &self.channel];
-        let reply = self.ask(Ask::Swap, &values).await?;
-        let outcome = |row| SwapOutcome::read(row, reply.is_repeated);
-        reply.rows.iter().map(outcome).collect::<Option<_>>().ok_or(StoreError::Unavailable)
     }
 }
 

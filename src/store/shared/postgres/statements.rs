@@ -6,8 +6,9 @@ use tokio_postgres::{Client, Error, Statement};
 const NOW: &str = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /// The texts of the statements, in the order of [`Ask`].
-const TEXTS: [&str; 8] = [
+const TEXTS: [&str; 9] = [
     include_str!("sql/read.sql"),
+    include_str!("sql/update.sql"),
     include_str!("sql/swap.sql"),
     include_str!("sql/clock.sql"),
     include_str!("sql/page.sql"),
@@ -30,6 +31,7 @@ const INCARNATION: &str = "SELECT incarnation FROM {schema}.store";
 #[derive(Clone, Copy)]
 pub(super) enum Ask {
     Read,
+    Update,
     Swap,
     Clock,
     Page,
