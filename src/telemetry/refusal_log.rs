@@ -123,9 +123,17 @@ impl KeptRefusal {
     }
 }
 
-/// Returns a text as visible ASCII, cut to its limit.
+/// Returns a text cut to its limit. All but visible ASCII is escaped, so a key stays as it is.
 fn limited(text: &[u8]) -> Box<str> {
-    text.get(..TEXT_BYTES_MAX).unwrap_or(text).escape_ascii().to_string().into()
+    let mut limited = String::with_capacity(text.len().min(TEXT_BYTES_MAX));
+    for &octet in text.get(..TEXT_BYTES_MAX).unwrap_or(text) {
+        if octet.is_ascii_graphic() {
+            limited.push(char::from(octet));
+        } else {
+            limited.extend(octet.escape_ascii().map(char::from));
+        }
+    }
+    limited.into()
 }
 
 /// The last refusals, within limits.
@@ -167,7 +175,8 @@ impl RefusalLog {
     /// Returns at most `limit` of the last refusals, the latest first: those of the resource with this key, or all.
     pub fn last(&self, key: Option<&str>, limit: usize) -> Vec<KeptRefusal> {
         let kept = self.lock();
-        let is_wanted = |refusal: &&KeptRefusal| key.is_none() || refusal.key.as_deref() == key;
+        let key = key.map(|key| limited(key.as_bytes()));
+        let is_wanted = |refusal: &&KeptRefusal| key.is_none() || refusal.key == key;
         kept.refusals.iter().rev().filter(is_wanted).take(limit).cloned().collect()
     }
 
@@ -233,5 +242,15 @@ mod tests {
     fn long_and_strange_paths_are_cut_and_escaped() {
         assert_eq!(refused(1, &"x".repeat(5_000)).path.len(), TEXT_BYTES_MAX);
         assert_eq!(&*limited(b"/a\x1b\xff"), "/a\\x1b\\xff");
+    }
+
+    #[test]
+    fn a_refusal_is_found_by_every_key() {
+        let log = RefusalLog::new(10, usize::MAX);
+        let keys = ["docs:/it's", "docs:/a\"b\\c", &"x".repeat(5_000)];
+        for (id, key) in (1..).zip(keys) {
+            log.keep(refused(id, key));
+            assert_eq!(ids(&log.last(Some(key), 10)), [id], "{key}");
+        }
     }
 }

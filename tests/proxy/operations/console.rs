@@ -58,8 +58,11 @@ async fn the_console_shows_the_last_refusals_of_a_resource_as_a_timeline() {
     let seen = visit(admin, "refusals", "backend:/contended").await;
     let id = ask(admin, "/refusals?limit=1").await["refusals"][0]["id"].as_str().expect("an id").to_owned();
     let [latest, earlier, story] = &seen[..] else { panic!("{seen:?}") };
-    assert!(latest.contains("412 stale-tag PUT backend:/contended") && latest.ends_with("ago"), "{latest}");
-    assert!(earlier.contains("428 no-precondition PUT backend:/contended"), "{earlier}");
+    assert!(
+        latest.contains("412 precondition-failed (stale-tag) PUT backend:/contended") && latest.ends_with("ago"),
+        "{latest}"
+    );
+    assert!(earlier.contains("428 precondition-required (no-precondition) PUT backend:/contended"), "{earlier}");
     for part in ["Asked PUT /contended", "Tag sent \"<b>stale</b>\"", "Current tag \"", &format!("ifmatch why {id}")] {
         assert!(story.contains(part), "{part}: {story}");
     }
