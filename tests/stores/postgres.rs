@@ -147,6 +147,29 @@ async fn a_server_that_may_forget_is_refused() {
     assert!(fixture.store.read(&key("a")).await.is_ok());
 }
 
+/// The first process makes the tables while the others wait, which may take longer than any request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_waits_until_another_one_has_made_the_tables() {
+    let fixture = Postgres::start(10).await;
+    let (new, quick) = (
+        config::Postgres { schema: "new".to_owned(), ..settings(fixture.engine.addr()) },
+        config::StoreSettings { timeout: TIMEOUT / 3, ..fixture.settings.clone() },
+    );
+    let lock = "SELECT pg_advisory_xact_lock(29667492527104872)";
+    let url = format!("postgres://{USER}@{}/{USER}", fixture.engine.addr());
+    let (other, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("it can be reached");
+    tokio::spawn(connection);
+    other.batch_execute(&format!("BEGIN; {lock}")).await.expect("it is free");
+    let (store, _) = tokio::join!(PostgresStore::connect(&new, &quick), async {
+        let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+        let count = async || other.query_one(waiting, &[]).await.expect("an answer").get::<_, i64>(0);
+        within("the process to wait", async { while count().await == 0 {} }).await;
+        tokio::time::sleep(quick.timeout * 2).await;
+        other.batch_execute("COMMIT").await.expect("it is released");
+    });
+    assert!(store.expect("it waits").read(&key("a")).await.is_ok());
+}
+
 /// With a synchronous standby, the loss of the primary loses nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_synchronous_standby_takes_over_with_every_change() {

@@ -14,7 +14,7 @@ use tokio::{
     sync::Mutex,
     time::{Instant, sleep, timeout},
 };
-use tokio_postgres::{Row, error::SqlState, types::ToSql};
+use tokio_postgres::{Client, Row, error::SqlState, types::ToSql};
 
 use super::{
     session::{PostgresAccess, Session, Unfit, unusable},
@@ -40,6 +40,10 @@ const ATTEMPTS: u32 = 3;
 /// The pause between two attempts, as a divisor of the operation's time. It is short, but does not flood a server that
 /// is down.
 const PAUSES: u32 = 40;
+
+/// The time limit of the start beyond the first connection. It is long because the first process writes a row for each
+/// bucket, which takes a quarter of a second on an idle machine, and the others wait for it.
+const START_MAX: Duration = Duration::from_secs(30);
 
 /// The number of the lock that the processes take in turn while they make the tables: any number will do.
 const SCHEMA_LOCK: i64 = 0x69_66_6d_61_74_63_68;
@@ -86,19 +90,9 @@ impl PostgresClient {
     ) -> Result<(Self, String), OpenError> {
         let access = PostgresAccess::new(settings, limit)?;
         let texts = StatementTexts::of(&settings.schema);
-        let first = async {
-            let Session { client, .. } = &access.open().await?;
-            let last = format!("{}.floors", texts.schema);
-            let found = client.query_one("SELECT to_regclass($1)::text", &[&last]).await?;
-            if found.try_get::<_, Option<&str>>(0)?.is_none() {
-                // Two processes that make the same table at once would both fail.
-                let lock = format!("BEGIN; SELECT pg_advisory_xact_lock({SCHEMA_LOCK});");
-                client.batch_execute(&format!("{lock} {} COMMIT", texts.tables)).await?;
-            }
-            client.execute(&texts.draw, &[&drawn]).await?;
-            Ok::<String, Unfit>(client.query_one(&texts.incarnation, &[]).await?.try_get(0)?)
-        };
-        let kept = timeout(limit, first).await.map_err(|_elapsed| OpenError::Silent)?.map_err(unusable)?;
+        let session = timeout(limit, access.open()).await.map_err(|_elapsed| OpenError::Silent)?.map_err(unusable)?;
+        let kept = timeout(START_MAX.max(limit), set_up(&session.client, &texts, drawn));
+        let kept = kept.await.map_err(|_elapsed| OpenError::Silent)?.map_err(unusable)?;
         let client = Self {
             access,
             texts,
@@ -109,7 +103,7 @@ impl PostgresClient {
         };
         // The first writes would otherwise wait for the connections, behind those of other processes.
         let open = try_join_all(client.connections.iter().map(|slot| client.open(slot)));
-        timeout(limit, open).await.map_err(|_elapsed| OpenError::Silent)?.map_err(unusable)?;
+        timeout(START_MAX.max(limit), open).await.map_err(|_elapsed| OpenError::Silent)?.map_err(unusable)?;
         Ok((client, kept))
     }
 
@@ -166,6 +160,20 @@ impl PostgresClient {
         let prepared = self.texts.prepare(&session.client).await?;
         Ok(Arc::clone(current.insert(Arc::new(Open { session, prepared }))))
     }
+}
+
+/// Makes the tables that are missing, and returns the incarnation of the store, which is `drawn` if it has none yet.
+async fn set_up(client: &Client, texts: &StatementTexts, drawn: &str) -> Result<String, Unfit> {
+    let last = format!("{}.floors", texts.schema);
+    let found = client.query_one("SELECT to_regclass($1)::text", &[&last]).await?;
+    if found.try_get::<_, Option<&str>>(0)?.is_none() {
+        // Two processes that make the same table at once would both fail.
+        let lock = format!("SELECT pg_advisory_xact_lock({SCHEMA_LOCK});");
+        let limit = format!("SET LOCAL statement_timeout = {};", START_MAX.as_millis());
+        client.batch_execute(&format!("BEGIN; {limit} {lock} {} COMMIT", texts.tables)).await?;
+    }
+    client.execute(&texts.draw, &[&drawn]).await?;
+    Ok(client.query_one(&texts.incarnation, &[]).await?.try_get(0)?)
 }
 
 /// Whether an error proves that the statement was not carried out. A server that ends may have committed it before.
