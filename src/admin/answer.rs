@@ -90,7 +90,8 @@ impl From<NotBroken> for AdminProblem {
     fn from(error: NotBroken) -> Self {
         match error {
             NotBroken::NoLease => {
-                Self::new(StatusCode::NOT_FOUND, "lease-not-present", "this resource has no lease that could be broken")
+                let detail = "no lease with this key is held: /leases lists the keys of those that are";
+                Self::new(StatusCode::NOT_FOUND, "lease-not-present", detail)
             }
             NotBroken::Store(error) => error.into(),
         }

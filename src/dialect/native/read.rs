@@ -124,7 +124,8 @@ fn random(id: LeaseId) -> Result<LeaseId, Refusal> {
 
 fn seconds(name: &HeaderName, text: &str) -> Result<Duration, Refusal> {
     let number = text.parse().map(Duration::from_secs);
-    number.map_err(|_error| malformed(format!("{} is a whole number of seconds", title(name))))
+    let other = if *name == LEASE_DURATION { ", or infinite" } else { "" };
+    number.map_err(|_error| malformed(format!("{} is a whole number of seconds{other}", title(name))))
 }
 
 fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
