@@ -116,6 +116,9 @@ fn tag_text(received: &ReceivedAnswer) -> String {
     received.tag().as_ref().map_or_else(|| "none".to_owned(), shown)
 }
 
+/// Gateways compress no shorter answers: the limits that their documents recommend are from 20 to 1,500 bytes.
+const COMPRESSED_BYTES_MIN: usize = 1_500;
+
 /// The answer to a GET with `Accept-Encoding`, and to one that sends the tag of that answer back in If-Match.
 #[derive(Clone, Debug)]
 pub(super) struct CodedAnswers {
@@ -136,8 +139,7 @@ pub(super) fn coded(plain: &EntityTag, answers: &CodedAnswers, judges: bool) -> 
         );
     };
     if tag == *plain {
-        let how = if read.is_coded() { "compressed" } else { "not compressed" };
-        return Finding::ok(coding, format!("The answer is {how}, and its tag is unchanged."));
+        return Finding::ok(coding, unchanged(read));
     }
     let accepted = sent_back.as_ref().is_some_and(|answer| answer.status.is_success());
     let (change, remedy) = change(plain, &tag);
@@ -145,6 +147,17 @@ pub(super) fn coded(plain: &EntityTag, answers: &CodedAnswers, judges: bool) -> 
         (true, true) => Finding::ok(coding, format!("The tag {change}, and is accepted in If-Match.")),
         (true, false) => Finding::problem(coding, format!("The tag {change}, and is refused in If-Match."), remedy),
         (false, _) => Finding::note(coding, format!("The tag {change}."), remedy),
+    }
+}
+
+/// Says what an answer with the plain tag proves.
+fn unchanged(read: &ReceivedAnswer) -> String {
+    match read.body.len() {
+        _ if read.is_coded() => "The answer is compressed, and its tag is unchanged.".to_owned(),
+        short if short < COMPRESSED_BYTES_MIN => {
+            format!("The answer is not compressed. It has only {short} bytes: test a larger resource, too.")
+        }
+        _ => "The answer is not compressed, and its tag is unchanged.".to_owned(),
     }
 }
 
@@ -275,6 +288,12 @@ mod tests {
     #[test]
     fn a_tag_that_compression_removes_is_a_problem() {
         let plain = EntityTag::strong("a").expect("a tag");
+        let told = |body: &str| {
+            let read = received(200, &[("ETag", "\"a\"")], body);
+            coded(&plain, &CodedAnswers { coding: "gzip", read, sent_back: None }, true).sentence
+        };
+        assert!(told("short").contains("only 5 bytes"), "{}", told("short"));
+        assert!(told(&"x".repeat(COMPRESSED_BYTES_MIN)).contains("its tag is unchanged"));
         let answers = CodedAnswers { coding: "br", read: received(200, &[], ""), sent_back: None };
         assert_eq!(coded(&plain, &answers, true).severity, Severity::Problem);
     }
