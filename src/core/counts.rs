@@ -28,9 +28,11 @@ impl Counts {
         self.add_live(record, now);
     }
 
-    /// Counts the doubt and the lease that are live in a record, but not the record itself.
+    /// Counts the doubt and the lease that are live in a record, but not the record itself. A doubt of a keyed write
+    /// counts at its resource.
     pub fn add_live(&mut self, record: &Record, now: StoreTime) {
-        self.doubts += u64::from(record.doubt.is_some_and(|doubt| now < doubt.until));
+        let is_of_resource = record.attempt.is_none();
+        self.doubts += u64::from(is_of_resource && record.doubt.is_some_and(|doubt| now < doubt.until));
         match record.lease.as_ref().map_or(LeaseState::Available, |lease| lease.state(now)) {
             LeaseState::Available => {}
             LeaseState::Leased => self.leased += 1,
