@@ -47,3 +47,26 @@ impl Counts {
         [("leased", self.leased), ("breaking", self.breaking), ("broken", self.broken), ("expired", self.expired)]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::{
+        first_attempt::{Fingerprint, FirstAttempt},
+        record::{Doubt, Revision, Stamp},
+    };
+
+    /// A keyed write in doubt has two records with a doubt: that of its resource and its own.
+    #[test]
+    fn a_write_in_doubt_counts_once() {
+        let until = StoreTime::from_milliseconds(1);
+        let doubt = Some(Doubt { until, version: Stamp::Itself });
+        let of_resource = Record { doubt, ..Record::absent(Revision(0)) };
+        let attempt = FirstAttempt { fingerprint: Fingerprint([0; 32]), success: None };
+        let of_write = Record { attempt: Some(Box::new(attempt)), ..of_resource.clone() };
+        let mut counts = Counts::default();
+        counts.add(&of_resource, StoreTime::default());
+        counts.add(&of_write, StoreTime::default());
+        assert_eq!((counts.records, counts.doubts), (2, 1));
+    }
+}

@@ -218,6 +218,20 @@ async fn a_write_whose_attempt_has_run_out_is_not_sent() {
     assert_eq!(put(&fixture, &tag, "two").await.status, 204, "nothing is left of the attempt");
 }
 
+/// Rule 7: time passes between the two marks of the write.
+#[tokio::test]
+async fn an_appending_write_whose_attempt_has_run_out_is_not_sent() {
+    let fixture = sharing().await;
+    // The read and the mark of the attempt, and then the read of the resource.
+    fixture.store.fail(Fault::Late, When::Once(2));
+    let time_passes = async {
+        until("the second read", async || fixture.store.asked().reads == 2).await;
+        fixture.store.pass(LONG_MILLISECONDS);
+    };
+    let (response, ()) = tokio::join!(fixture.send(Method::POST, KEY, "two"), time_passes);
+    assert_eq!((response.status, fixture.writes()), (503, 0), "{} {}", response.head, response.body);
+}
+
 /// Rule 8: a keyed write takes a record of its own, and is refused like any other if there is no room for one.
 #[tokio::test]
 async fn a_full_store_refuses_a_keyed_write() {

@@ -2,12 +2,14 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use serde_json::json;
 use tokio::time::sleep;
 
 use super::shared_store::{addrs, pair};
 use crate::support::{
+    admin::{ask, start, told},
     backend::{Answer, Backend},
-    engines::Engine,
+    engines::{Engine, Redis},
     proxy::{Proxy, Setup},
     raw::{Connection, get, put, send},
     response::Response,
@@ -121,4 +123,22 @@ async fn kill_during_a_write(engine: &Engine) {
     assert!(in_flight > 0 && in_doubt > 0, "{}: {in_flight} {in_doubt}", engine.name());
     assert_eq!(backend.count("POST", "/orders"), 2, "{}", engine.name());
     drop(held);
+}
+
+/// The record of a write belongs to no resource.
+#[tokio::test]
+async fn the_admin_interface_lists_resources_and_no_writes() {
+    let (engine, backend) = (Engine::Redis(Redis::start().await), Backend::start().await);
+    let setup = accepting(&backend).upstream("late_write_window = \"60s\"").store(&engine.store());
+    let (proxy, admin) = start(&setup).await;
+    backend.once("PUT", DOC, Answer::close());
+    let lost = put(proxy.addr(), DOC, &[("If-None-Match", "*"), KEY], "one").await;
+    assert!(lost.refused(502, "upstream-failed").in_doubt);
+    let doubts = ask(admin, "/doubts").await;
+    assert_eq!((&doubts["doubts"][0]["key"], &doubts["doubts"][1]), (&json!("backend:/doc"), &json!(null)));
+    assert_eq!(doubts["looked_at"], 2);
+    let forgotten = told(admin, "/forget", &json!({ "prefix": "" })).await;
+    assert_eq!((&forgotten["forgotten"], &forgotten["busy"]), (&json!(1), &json!(["backend:/doc"])));
+    let retry = put(proxy.addr(), DOC, &[("If-None-Match", "*"), KEY], "one").await;
+    assert!(retry.refused(409, "idempotency-in-flight").in_doubt);
 }
