@@ -9,7 +9,7 @@ const LONG: Duration = Duration::from_secs(600);
 
 fn begun(writes: &Arc<InProcess>) -> ProcessAttempt {
     let fingerprint = Fingerprint::of(b"/", &HeaderMap::new(), &blake3::hash(b"one"));
-    writes.begin(NAME, fingerprint, LONG, LONG).ok().expect("it is the first")
+    writes.begin(NAME, fingerprint, LONG, LONG).expect("it is the first")
 }
 
 fn progress(writes: &InProcess) -> Option<Progress> {
