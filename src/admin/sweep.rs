@@ -42,7 +42,7 @@ pub(super) struct Swept<T> {
     pub(super) cursor: Option<Cursor>,
 }
 
-/// Walks through the records after a cursor and collects the values that `keep` returns. Stops at `limit` values, or
+/// Walks through the records of resources after a cursor and collects the values that `keep` returns. Stops at `limit` values, or
 /// when it has looked at enough records.
 pub(super) async fn sweep<T>(
     guards: &Guard,
@@ -57,7 +57,9 @@ pub(super) async fn sweep<T>(
         let is_last = page.len() < PAGE;
         for (number, (key, snapshot)) in page.iter().enumerate() {
             looked_at += 1;
-            found.extend(keep(key, snapshot));
+            if !key.is_of_keyed_write() {
+                found.extend(keep(key, snapshot));
+            }
             if found.len() == limit && !(is_last && number + 1 == page.len()) {
                 return Ok(Swept { found, looked_at, cursor: Some(Cursor(key.clone())) });
             }

@@ -28,9 +28,11 @@ impl Counts {
         self.add_live(record, now);
     }
 
-    /// Counts the doubt and the lease that are live in a record, but not the record itself.
+    /// Counts the doubt and the lease that are live in a record, but not the record itself. A doubt of a keyed write
+    /// counts at its resource.
     pub fn add_live(&mut self, record: &Record, now: StoreTime) {
-        self.doubts += u64::from(record.doubt.is_some_and(|doubt| now < doubt.until));
+        let is_of_resource = record.attempt.is_none();
+        self.doubts += u64::from(is_of_resource && record.doubt.is_some_and(|doubt| now < doubt.until));
         match record.lease.as_ref().map_or(LeaseState::Available, |lease| lease.state(now)) {
             LeaseState::Available => {}
             LeaseState::Leased => self.leased += 1,
@@ -43,5 +45,28 @@ impl Counts {
     /// Returns the number of leases by the name of their state.
     pub const fn leases(&self) -> [(&'static str, u64); 4] {
         [("leased", self.leased), ("breaking", self.breaking), ("broken", self.broken), ("expired", self.expired)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::{
+        first_attempt::{Fingerprint, FirstAttempt},
+        record::{Doubt, Revision, Stamp},
+    };
+
+    /// A keyed write in doubt has two records with a doubt: that of its resource and its own.
+    #[test]
+    fn a_write_in_doubt_counts_once() {
+        let until = StoreTime::from_milliseconds(1);
+        let doubt = Some(Doubt { until, version: Stamp::Itself });
+        let of_resource = Record { doubt, ..Record::absent(Revision(0)) };
+        let attempt = FirstAttempt { fingerprint: Fingerprint([0; 32]), success: None };
+        let of_write = Record { attempt: Some(Box::new(attempt)), ..of_resource.clone() };
+        let mut counts = Counts::default();
+        counts.add(&of_resource, StoreTime::default());
+        counts.add(&of_write, StoreTime::default());
+        assert_eq!((counts.records, counts.doubts), (2, 1));
     }
 }

@@ -20,6 +20,7 @@ use thiserror::Error;
 use super::{
     credentials::signer,
     fields::ends_at_hop,
+    first_attempt::{Fingerprint, Success},
     parts_hash::PartsHasher,
     refusal::{Code, Refusal},
     steps::Outcome,
@@ -134,10 +135,6 @@ fn quoted(rest: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// A hash of what a write sends: two writes with one key and one fingerprint are one write that was sent twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fingerprint([u8; 32]);
-
 impl Fingerprint {
     /// The fingerprint of a write to this target (with its query), with these fields and a body with this hash.
     ///
@@ -163,17 +160,6 @@ impl Fingerprint {
     }
 }
 
-/// The answer that a replay carries.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Success {
-    /// The status of the first answer.
-    pub status: StatusCode,
-    /// The fields of the first answer that a replay carries.
-    pub fields: HeaderMap,
-    /// The body of the first answer; `None` if it was not kept, and then no field describes one.
-    pub body: Option<Bytes>,
-}
-
 impl Success {
     /// The part of an answer that is kept.
     pub fn of(status: StatusCode, answer: &HeaderMap, body: Option<Bytes>) -> Self {
@@ -185,14 +171,8 @@ impl Success {
             is_replayed && (body.is_some() || !describes_body(name))
         };
         let kept = answer.iter().filter(|(name, _)| is_kept(name));
-        let fields = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
-        Self { status, fields, body }
-    }
-
-    /// The approximate size in memory, in bytes.
-    pub fn bytes(&self) -> usize {
-        let fields = self.fields.iter().map(|(name, value)| name.as_str().len() + value.len() + 64);
-        fields.sum::<usize>() + self.body.as_ref().map_or(0, Bytes::len)
+        let fields = kept.map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
+        Self { status: status.as_u16(), fields, body }
     }
 }
 
@@ -233,6 +213,17 @@ pub fn recognise(first: (Fingerprint, Progress), further: Fingerprint) -> Result
 pub fn missing() -> Refusal {
     let detail = "send an Idempotency-Key, a new one for each write and the same one for its retries";
     Refusal::new(Code::IdempotencyKeyMissing, detail)
+}
+
+/// What the proxy remembers of a write that has ended, with its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttemptEnd {
+    /// Nothing.
+    Nothing,
+    /// That the write is in doubt.
+    Doubt,
+    /// The answer of the write.
+    Success(Success),
 }
 
 /// What the proxy remembers of a write that has ended.

@@ -4,6 +4,7 @@
 //! `tests/architecture` enforces this. The caller passes in what a function needs, such as the store's time.
 
 pub mod address;
+pub mod attempt_steps;
 pub mod bare_tags;
 pub mod cause;
 pub mod chunks;
@@ -14,6 +15,7 @@ pub mod counts;
 pub mod credentials;
 pub mod entity_tag;
 pub mod fields;
+pub mod first_attempt;
 pub mod forwarded;
 pub mod head;
 pub mod http2_frames;

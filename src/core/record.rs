@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use super::{
     bare_tags::BareTags,
+    first_attempt::FirstAttempt,
     lease::{Lease, LeaseState},
     time::StoreTime,
     validators::Representation,
@@ -150,6 +151,8 @@ pub struct Record {
     pub fence: Stamp,
     /// The processes that wait for their turn, in order of arrival.
     pub waiting: Vec<WaitingSign>,
+    /// The first attempt at a write that came with an idempotency key. The record of a resource has none.
+    pub attempt: Option<Box<FirstAttempt>>,
 }
 
 /// A record as the store returned it.
@@ -201,6 +204,7 @@ impl Record {
             lease: None,
             fence: Stamp::At(floor.revision),
             waiting: Vec::new(),
+            attempt: None,
         }
     }
 
@@ -232,7 +236,8 @@ impl Record {
         self.has_no_marks() && self.doubt.is_none_or(|doubt| doubt.until <= now)
     }
 
-    /// Whether the record may be forgotten: no write is in flight or in doubt, and no lease is held or remembered.
+    /// Whether the record may be forgotten: no write is in flight or in doubt, no lease is held or remembered, and no
+    /// answer is kept for retries.
     pub fn is_idle(&self, now: StoreTime) -> bool {
         self.idle_from().is_some_and(|from| from <= now)
     }
@@ -243,13 +248,17 @@ impl Record {
             return None;
         }
         let from = self.doubt.map_or(StoreTime::default(), |doubt| doubt.until);
+        let success = self.attempt.as_ref().and_then(|attempt| attempt.success.as_ref());
+        let from = success.map_or(from, |remembered| remembered.until.max(from));
         let Some(lease) = &self.lease else { return Some(from) };
         lease.forgotten_from().map(|forgotten| forgotten.max(from))
     }
 
     /// Whether the record holds a moment of the store's time.
     pub fn has_moments(&self) -> bool {
-        !self.has_no_marks() || self.doubt.is_some() || self.lease.is_some() || !self.waiting.is_empty()
+        let of_attempt = self.attempt.as_ref().is_some_and(|attempt| attempt.success.is_some());
+        let of_state = !self.has_no_marks() || self.doubt.is_some() || self.lease.is_some();
+        of_attempt || of_state || !self.waiting.is_empty()
     }
 
     /// The marks of all writes in flight.

@@ -258,6 +258,8 @@ mod dead_owner_tests;
 #[cfg(test)]
 mod dialect_tests;
 #[cfg(test)]
+mod keyed_write_tests;
+#[cfg(test)]
 mod lease_clock_tests;
 #[cfg(test)]
 mod lost_grant_tests;

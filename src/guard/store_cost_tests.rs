@@ -8,7 +8,7 @@ use super::testing::{Asked, Fault, Fixture, When};
 use crate::{
     core::{
         lease::testing::rules,
-        policy::{GuardRules, LeaseRules, Require, TagSource},
+        policy::{GuardRules, Idempotency, LeaseRules, Require, TagSource},
     },
     proxy::testing::guard,
 };
@@ -35,6 +35,36 @@ async fn a_write_that_nobody_disturbs_reads_once_and_swaps_twice() {
         begin(&fixture);
         assert_eq!(fixture.put(&tag, "two").await.status, 204, "{etag:?}");
         assert_eq!(fixture.store.asked(), Asked { reads: 1, swaps: 2, times: 1 }, "{etag:?} {other_writers:?}");
+    }
+}
+
+/// In a store that proxies share, a keyed write has a second record: it is read, marked and ended too, and its term
+/// counts from the store's time. A retry reads that record, and its time after the body has arrived.
+#[tokio::test]
+async fn a_key_costs_a_record_of_its_own_only_in_a_shared_store() {
+    let rules = GuardRules {
+        etag: TagSource::Version,
+        other_writers: false,
+        idempotency: Idempotency::Accept,
+        idempotency_ttl: Duration::from_secs(60),
+        ..guard()
+    };
+    let key = "Idempotency-Key: \"8e03978e\"\r\n";
+    for (is_shared, key, first, retry) in [
+        (true, key, Asked { reads: 2, swaps: 4, times: 2 }, Asked { reads: 1, swaps: 0, times: 1 }),
+        (false, key, Asked { reads: 1, swaps: 2, times: 1 }, Asked::default()),
+        (true, "", Asked { reads: 1, swaps: 2, times: 1 }, Asked { reads: 1, swaps: 0, times: 0 }),
+    ] {
+        let rules = rules.clone();
+        let fixture = if is_shared { Fixture::sharing(rules).await } else { Fixture::with(rules).await };
+        let fields = format!("If-Match: {}\r\n{key}", fixture.tag().await);
+        begin(&fixture);
+        assert_eq!(fixture.send(Method::PUT, &fields, "two").await.status, 204);
+        assert_eq!(fixture.store.asked(), first, "{is_shared} {key}");
+        begin(&fixture);
+        let expected = if key.is_empty() { 412 } else { 204 };
+        assert_eq!(fixture.send(Method::PUT, &fields, "two").await.status, expected);
+        assert_eq!(fixture.store.asked(), retry, "{is_shared} {key}");
     }
 }
 

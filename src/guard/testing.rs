@@ -76,6 +76,8 @@ pub(super) enum Fault {
     Hangs,
     /// The store carries out the operation, but its answer is lost.
     AnswerLost,
+    /// The store carries out the operation a moment later.
+    Late,
 }
 
 /// The operations that fail, counted from 0 since [`FaultyStore::fail`] was called.
@@ -103,6 +105,7 @@ pub(super) struct FaultyStore {
     plan: Mutex<(Fault, When)>,
     operations: AtomicU64,
     asked: Mutex<Asked>,
+    is_shared: bool,
 }
 
 impl FaultyStore {
@@ -112,7 +115,12 @@ impl FaultyStore {
         let room = Room { records: 1000, bytes: 1 << 30 };
         let inner = MemoryStore::new(Arc::<TestClock>::clone(&clock), Incarnation(7), room, day_seconds);
         let plan = Mutex::new((Fault::Unavailable, When::Never));
-        Self { inner, clock, plan, operations: AtomicU64::new(0), asked: Mutex::default() }
+        Self { inner, clock, plan, operations: AtomicU64::new(0), asked: Mutex::default(), is_shared: false }
+    }
+
+    /// The same, but other processes use the store too.
+    pub(super) fn shared() -> Self {
+        Self { is_shared: true, ..Self::new() }
     }
 
     /// Fails in this way from now on, and restarts the counts.
@@ -158,6 +166,15 @@ impl FaultyStore {
         self.inner.read(key).await.unwrap()
     }
 
+    /// Returns the record of the only write with an idempotency key, whatever else fails.
+    pub(super) async fn attempt(&self) -> (ResourceKey, Snapshot) {
+        let records = self.inner.scan(None, 1_000).await.unwrap();
+        let mut attempts = records.into_iter().filter(|(key, _)| key.is_of_keyed_write());
+        let first = attempts.next().expect("a write with a key");
+        assert!(attempts.next().is_none());
+        first
+    }
+
     /// Replaces the record like another process, whatever else fails.
     pub(super) async fn put(&self, key: &ResourceKey, next: Record) {
         let revision = self.look(key).await.revision;
@@ -177,6 +194,10 @@ impl FaultyStore {
             Fault::Unavailable => Err(StoreError::Unavailable),
             Fault::LostWrites => Err(StoreError::LostWrites),
             Fault::Hangs => std::future::pending().await,
+            Fault::Late => {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                operation.await
+            }
             Fault::AnswerLost => operation.await.and(Err(StoreError::Unavailable)),
         }
     }
@@ -186,6 +207,10 @@ impl FaultyStore {
 impl Store for FaultyStore {
     fn incarnation(&self) -> Incarnation {
         self.inner.incarnation()
+    }
+
+    fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

@@ -23,8 +23,10 @@ use crate::core::{
     validators::{Modified, Representation, Validators},
 };
 
+mod attempt;
 mod lease;
 
+use attempt::WrittenAttempt;
 use lease::WrittenLease;
 
 /// The format that [`decode`] reads. A record of a later format is rejected: it may hold data unknown to this version.
@@ -71,6 +73,7 @@ pub fn encode_labelled(record: &Record, base: StoreTime, label: Option<Label>) -
             .map(|doubt| WrittenDoubt { until_ms: since(base, doubt.until), version: stamp(doubt.version) }),
         lease: record.lease.as_ref().map(|lease| WrittenLease::of(lease, base)),
         waiting: record.waiting.iter().map(|waiting| WrittenWaiting::of(waiting, base)).collect(),
+        attempt: record.attempt.as_deref().map(|attempt| WrittenAttempt::of(attempt, base)),
         label,
     };
     let mut text = Vec::with_capacity(USUAL_BYTES);
@@ -108,6 +111,7 @@ pub fn decode_labelled(text: &[u8], base: StoreTime) -> Result<(Record, Option<L
             .map(|doubt| Doubt { until: moment(base, doubt.until_ms), version: read_stamp(doubt.version) }),
         lease: written.lease.map(|lease| lease.read(base)).transpose()?,
         waiting: written.waiting.into_iter().map(|waiting| waiting.read(base)).collect::<Result<_, _>>()?,
+        attempt: written.attempt.map(|attempt| attempt.read(base).map(Box::new)).transpose()?,
     };
     Ok((record, written.label))
 }
@@ -141,6 +145,8 @@ struct WrittenRecord {
     lease: Option<WrittenLease>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     waiting: Vec<WrittenWaiting>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attempt: Option<WrittenAttempt>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     label: Option<Label>,
 }

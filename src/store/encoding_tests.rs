@@ -1,9 +1,11 @@
 //! Every record survives encoding and decoding, whatever the zero of time. Nothing else decodes as a record.
 
+use bytes::Bytes;
 use proptest::{option, prelude::*};
 
 use super::*;
 use crate::core::{
+    first_attempt::{Fingerprint, FirstAttempt, RememberedSuccess, Success},
     lease::{HolderLabel, Lease, LeaseDuration, LeaseId, TargetName, Term},
     policy::LeaseGuards,
 };
@@ -91,6 +93,16 @@ fn bare_tags() -> impl Strategy<Value = BareTags> {
     ]
 }
 
+fn attempts() -> impl Strategy<Value = Box<FirstAttempt>> {
+    let fields = ("[a-z][a-z-]{0,8}", prop::collection::vec(any::<u8>(), 0..12));
+    let body = option::of(prop::collection::vec(any::<u8>(), 0..20).prop_map(Bytes::from));
+    let success = (200..300_u16, prop::collection::vec(fields, 0..3), body, moments()).prop_map(
+        |(status, fields, body, until)| RememberedSuccess { answer: Success { status, fields, body }, until },
+    );
+    (any::<[u8; 32]>(), option::of(success))
+        .prop_map(|(hash, success)| Box::new(FirstAttempt { fingerprint: Fingerprint(hash), success }))
+}
+
 fn records() -> impl Strategy<Value = Record> {
     let doubt = (moments(), stamps()).prop_map(|(until, version)| Doubt { until, version });
     (
@@ -101,10 +113,13 @@ fn records() -> impl Strategy<Value = Record> {
         option::of(doubt),
         option::of(leases()),
         prop::collection::vec((any::<u64>(), moments()).prop_map(|(owner, until)| WaitingSign { owner, until }), 0..3),
+        option::of(attempts()),
     )
-        .prop_map(|((version, touched, fence), (known, bare_tags), claim, unclaimed, doubt, lease, waiting)| {
-            Record { version, touched, known, bare_tags, claim, unclaimed, doubt, lease, fence, waiting }
-        })
+        .prop_map(
+            |((version, touched, fence), (known, bare_tags), claim, unclaimed, doubt, lease, waiting, attempt)| {
+                Record { version, touched, known, bare_tags, claim, unclaimed, doubt, lease, fence, waiting, attempt }
+            },
+        )
 }
 
 proptest! {
@@ -121,6 +136,11 @@ proptest! {
         let shift = |moment: StoreTime| StoreTime::from_milliseconds(moment.milliseconds() + later);
         prop_assert_eq!(moved.doubt.map(|doubt| doubt.until), record.doubt.map(|doubt| shift(doubt.until)));
         prop_assert_eq!(moved.claim.map(|mark| mark.deadline), record.claim.map(|mark| shift(mark.deadline)));
+        let until = |attempt: &FirstAttempt| attempt.success.as_ref().map(|remembered| remembered.until);
+        prop_assert_eq!(
+            moved.attempt.as_deref().and_then(until),
+            record.attempt.as_deref().and_then(until).map(shift)
+        );
         prop_assert_eq!(moved.lease.map(|lease| lease.granted), record.lease.map(|lease| shift(lease.granted)));
     }
 

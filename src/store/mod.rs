@@ -115,6 +115,11 @@ pub trait Store: Send + Sync {
     /// the wait.
     async fn changed(&self, key: &ResourceKey, seen: Revision);
 
+    /// Whether other processes use the records too, now or after this one has ended.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Counts what the store holds, if it can do so without reading every record.
     fn count(&self) -> Option<Counts> {
         None

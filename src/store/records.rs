@@ -51,6 +51,11 @@ impl Records {
         self.store.incarnation()
     }
 
+    /// Whether other processes use the records too ([`Store::is_shared`]).
+    pub fn are_shared(&self) -> bool {
+        self.store.is_shared()
+    }
+
     /// Reads the record of a resource.
     pub async fn read(&self, key: &ResourceKey) -> Result<Snapshot, StoreError> {
         self.measured(StoreOperation::Read, self.store.read(key)).await

@@ -158,8 +158,12 @@ impl Process {
             inner.held_until.push(Instant::now() + hold);
             inner.alive.len() - 1
         };
-        let store: Arc<dyn Store> =
-            Arc::new(SeamStore { world: Arc::clone(world), process: number, store: Arc::clone(&cellar.store) });
+        let store: Arc<dyn Store> = Arc::new(SeamStore {
+            world: Arc::clone(world),
+            process: number,
+            store: Arc::clone(&cellar.store),
+            is_shared: cellar.keeping == Keeping::Shared,
+        });
         let way = Arc::new(Way { world: Arc::clone(world), process: number });
         let now: StoreTime = complete(cellar.store.now()).unwrap();
         let kept = Arc::clone(&store);

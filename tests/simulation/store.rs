@@ -37,12 +37,17 @@ pub struct SeamStore {
     pub world: World,
     pub process: usize,
     pub store: Arc<dyn Store>,
+    pub is_shared: bool,
 }
 
 #[async_trait]
 impl Store for SeamStore {
     fn incarnation(&self) -> Incarnation {
         self.store.incarnation()
+    }
+
+    fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

@@ -30,6 +30,9 @@ pub struct ResourceKey {
     digest: KeyDigest,
 }
 
+/// The beginning of the keys of writes. A key of a resource begins with the identity of its upstream and `:`.
+const KEYED_WRITE: &str = "write ";
+
 /// Half of the hash of a key. It tells keys apart as well as the key itself, and has a fixed size.
 pub type KeyDigest = [u8; 16];
 
@@ -43,6 +46,17 @@ impl ResourceKey {
     /// contents. No request makes this key, since a key made from a request holds no space.
     pub fn of_collections(upstream: &str) -> Self {
         Self::new(format!("{upstream} collections"))
+    }
+
+    /// The key of no resource, under which proxies that share a store remember a write with an idempotency key. No
+    /// request makes this key either.
+    pub fn of_keyed_write(name: [u8; 32]) -> Self {
+        Self::new(format!("{KEYED_WRITE}{}", blake3::Hash::from_bytes(name).to_hex()))
+    }
+
+    /// Whether this is the key of a write, and not of a resource.
+    pub fn is_of_keyed_write(&self) -> bool {
+        self.text.starts_with(KEYED_WRITE)
     }
 
     fn new(text: impl Into<Arc<str>>) -> Self {

@@ -65,6 +65,19 @@ mod tests {
     }
 
     #[test]
+    fn the_key_of_a_write_belongs_to_no_route() {
+        let write = ResourceKey::of_keyed_write([1; 32]);
+        assert!(write.is_of_keyed_write() && !ResourceKey::from_text("write:/a").is_of_keyed_write());
+        let path = PathPattern::parse("/{*rest}").expect("a pattern");
+        for template in ["{path}", "{rest}"] {
+            let template = KeyTemplate::parse(template, &["rest"]).expect("a template");
+            for identity in ["write", "docs"] {
+                assert!(!template.may_have_made(&write, identity, &path), "{identity}");
+            }
+        }
+    }
+
+    #[test]
     fn a_key_that_is_a_path_belongs_to_the_patterns_that_match_it() {
         assert!(may_have_made("{path}", "/a/{a}", "docs:/a/1"));
         assert!(!may_have_made("{path}", "/a/{a}", "docs:/b/1"));

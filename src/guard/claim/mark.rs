@@ -10,7 +10,10 @@ use tokio::{runtime::Handle, time::Instant};
 use super::pending_mark::{PendingMark, Tried};
 use crate::{
     core::{
+        attempt_steps,
         bare_tags::Shown,
+        first_attempt::Fingerprint,
+        idempotency::AttemptEnd,
         lease::TargetName,
         record::{Known, Mark, Snapshot},
         resource::ResourceKey,
@@ -36,6 +39,8 @@ pub(crate) enum MarkKind {
     Claim,
     /// The mark of one of several unclaimed writes.
     Unclaimed,
+    /// The claim in the record of a write that came with an idempotency key.
+    Attempt(Fingerprint),
 }
 
 /// The properties of a write that its mark and its settlement depend on.
@@ -73,13 +78,22 @@ pub(crate) struct Settled {
     pub(crate) undisturbed: bool,
 }
 
+/// One moment by two clocks.
+#[derive(Clone, Copy)]
+struct Deadline {
+    /// By the store's time.
+    of_store: StoreTime,
+    /// By this process's own clock, or a moment before it.
+    of_process: Instant,
+}
+
 /// A mark in the store. Dropping it unsettled, for whatever reason, makes its write a doubt.
 pub(crate) struct Claim {
     records: Records,
     key: ResourceKey,
     mark: Mark,
-    /// The deadline of the mark by this process's own clock, or a moment before it.
-    ends: Instant,
+    /// The time by which the write must have ended: the deadline of the mark, or a moment before it.
+    deadline: Deadline,
     /// The record with the mark.
     marked: Box<Snapshot>,
     removes: Option<TargetName>,
@@ -107,15 +121,16 @@ impl Marker {
         let next = match kind {
             MarkKind::Claim => claim(snapshot, mark),
             MarkKind::Unclaimed => add_unclaimed(snapshot, mark),
+            MarkKind::Attempt(fingerprint) => attempt_steps::begin(snapshot, mark, fingerprint),
         };
         let Some(next) = next else {
-            return Ok(if kind == MarkKind::Claim {
-                Marked::Conflict(Box::new(snapshot.clone()))
-            } else {
+            return Ok(if kind == MarkKind::Unclaimed {
                 Marked::Full
+            } else {
+                Marked::Conflict(Box::new(snapshot.clone()))
             });
         };
-        let had_doubt = snapshot.record.doubt.is_some();
+        let had_doubt = snapshot.record.doubt.is_some() && next.attempt.is_none();
         let attempt = PendingMark::new(&self.records, key, Tried::Mark(mark), snapshot);
         Ok(match attempt.make(next).await? {
             Swapped::Conflict(current) => Marked::Conflict(Box::new(current)),
@@ -127,7 +142,7 @@ impl Marker {
                     records: self.records.clone(),
                     key: key.clone(),
                     mark,
-                    ends: since + snapshot.now.until(deadline),
+                    deadline: Deadline { of_store: deadline, of_process: since + snapshot.now.until(deadline) },
                     marked: Box::new(marked),
                     removes,
                     is_settled: false,
@@ -146,7 +161,14 @@ impl Claim {
     /// slept. So the later of the two decides.
     pub(crate) async fn has_left(&self, needed: Duration) -> bool {
         let now = self.records.now().await;
-        now.is_ok_and(|now| now.plus(needed) < self.mark.deadline) && Instant::now() + needed < self.ends
+        let Deadline { of_store, of_process } = self.deadline;
+        now.is_ok_and(|now| now.plus(needed) < of_store) && Instant::now() + needed < of_process
+    }
+
+    /// Gives the write no more time than this other mark of the same write has.
+    pub(crate) fn bounded_by(&mut self, other: &Self) {
+        self.deadline.of_store = self.deadline.of_store.min(other.deadline.of_store);
+        self.deadline.of_process = self.deadline.of_process.min(other.deadline.of_process);
     }
 
     /// Adds the mark of the same write on another resource, which then ends together with this one.
@@ -179,6 +201,21 @@ impl Claim {
         settled.ok().flatten()
     }
 
+    /// Records the end of a write that came with an idempotency key, in the record of the write.
+    pub(crate) async fn end_attempt(mut self, end: AttemptEnd, replay_for: Duration) {
+        // If the store fails, dropping the claim tries once more, with a doubt.
+        self.is_settled = self.try_end_attempt(&end, replay_for).await.is_ok();
+    }
+
+    async fn try_end_attempt(&self, end: &AttemptEnd, replay_for: Duration) -> Result<(), StoreError> {
+        let mut snapshot = Snapshot::clone(&self.marked);
+        if *end != AttemptEnd::Nothing {
+            snapshot.now = self.records.now().await?;
+        }
+        let step = |snapshot: &Snapshot| attempt_steps::end(snapshot, self.mark, end.clone(), replay_for);
+        self.records.update(&self.key, Some(snapshot), step).await.map(drop)
+    }
+
     async fn try_settle(
         &self,
         outcome: Outcome,
@@ -207,7 +244,9 @@ impl Claim {
         if !updated.is_changed {
             return Ok(None);
         }
-        count_doubt(outcome);
+        if self.marked.record.attempt.is_none() {
+            count_doubt(outcome);
+        }
         Ok(Some(Settled { snapshot: updated.snapshot, undisturbed }))
     }
 

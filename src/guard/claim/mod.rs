@@ -14,6 +14,7 @@ use crate::{
     config::Upstream,
     core::{
         cause::Reason,
+        first_attempt::Fingerprint,
         lease::Standing,
         policy::GuardRules,
         record::{Availability, Snapshot},
@@ -117,6 +118,20 @@ impl Claims {
         (snapshot, since): (&Snapshot, Instant),
     ) -> Result<Marked, StoreError> {
         self.marker.mark(key, snapshot, intent(request, MarkKind::Unclaimed, snapshot.now, since)).await
+    }
+
+    /// Marks the record of a write that came with an idempotency key. Its deadline is after that of the mark that the
+    /// write makes in the record of its resource, for which it may wait.
+    pub(crate) async fn mark_attempt(
+        &self,
+        request: &Request,
+        key: &ResourceKey,
+        (snapshot, since): (&Snapshot, Instant),
+        fingerprint: Fingerprint,
+    ) -> Result<Marked, StoreError> {
+        let mut intent = intent(request, MarkKind::Attempt(fingerprint), snapshot.now, since);
+        intent.deadline = intent.deadline.plus(request.rules.claim_max_wait);
+        self.marker.mark(key, snapshot, intent).await
     }
 
     /// Waits in front, until `end`, for a change of a record that other writes keep busy. If the owner of a mark is

@@ -128,8 +128,17 @@ impl Fixture {
         Self::held_back(guard, Duration::ZERO).await
     }
 
+    /// Creates a guard on a store that other processes use too.
+    pub(crate) async fn sharing(guard: GuardRules) -> Self {
+        Self::over(FaultyStore::shared(), guard, Duration::ZERO).await
+    }
+
     /// Creates the guard of a process that has just started, and holds writes back for the time `hold`.
     pub(crate) async fn held_back(guard: GuardRules, hold: Duration) -> Self {
+        Self::over(FaultyStore::new(), guard, hold).await
+    }
+
+    async fn over(store: FaultyStore, guard: GuardRules, hold: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let backend = Arc::new(Backend {
             content: Mutex::new(b"one".to_vec()),
@@ -146,7 +155,7 @@ impl Fixture {
                 tokio::spawn(Arc::clone(&serving).serve(stream));
             }
         });
-        let store = Arc::new(FaultyStore::new());
+        let store = Arc::new(store);
         let held_until = store.now().await.unwrap().plus(hold);
         let upstreams = Arc::<Upstreams>::default();
         let transport = Arc::new(NotingTransport::to(Arc::clone(&upstreams)));

@@ -105,7 +105,7 @@ impl Writes {
 
     /// Returns the record that was read early, with the current time, if no other write is in the way. No lease is
     /// judged by an earlier time.
-    async fn as_of_now(&self, early: Option<Early>) -> Result<Option<Early>, Refusal> {
+    pub(crate) async fn as_of_now(&self, early: Option<Early>) -> Result<Option<Early>, Refusal> {
         let Some(Early { mut snapshot, mut since }) = early else { return Ok(None) };
         if snapshot.record.has_moments() || since.elapsed() > EARLY_AGE_MAX {
             since = Instant::now();

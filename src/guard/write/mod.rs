@@ -37,7 +37,7 @@ use crate::{
     },
 };
 use admit::{Admitted, Early};
-use idempotency::{KeyName, KeyedWrite, Replays, name_of};
+use idempotency::{KeyedWrite, Replays, WriteKey, key_of_write};
 use new_state::{NewState, describes_target};
 use send::forward_conditions;
 use touches::Related;
@@ -56,7 +56,7 @@ pub(crate) struct Writes {
     claims: Arc<Claims>,
     leases: Arc<Leases>,
     exchanger: Arc<dyn Transport>,
-    replays: Arc<Replays>,
+    replays: Replays,
     related: Related,
     /// The budgets of bodies.
     pub(crate) bodies: Bodies,
@@ -66,41 +66,56 @@ impl Writes {
     /// Creates the room of writes. `leases` and its rooms judge the writes, `exchanger` sends them.
     pub(crate) fn new(leases: Arc<Leases>, exchanger: Arc<dyn Transport>, config: &Config, bodies: Bodies) -> Self {
         let (knowledge, probes, claims) = leases.rooms();
-        let (replays, related) = (Arc::new(Replays::new()), Related::new(config));
+        let (replays, related) = (Replays::new(knowledge.records.are_shared()), Related::new(config));
         Self { knowledge, probes, claims, leases, exchanger, replays, related, bodies }
     }
 
     /// Returns the writes of another configuration. Both recognise retries of each other's writes.
     pub(crate) fn renewed(&self, config: &Config, bodies: Bodies) -> Self {
-        let replays = Arc::clone(&self.replays);
+        let replays = self.replays.clone();
         Self { replays, ..Self::new(Arc::clone(&self.leases), Arc::clone(&self.exchanger), config, bodies) }
     }
 
     /// Handles a write from its first verdict to the answer. The claim never waits for the client: the whole body
     /// arrives before the claim is taken, and the claim is released before the answer is written.
     pub(crate) async fn write(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
-        let name = name_of(client.head(), request)?;
-        // A retry is answered before its preconditions are judged: its own success made them false.
-        let early = if self.may_be_retry(name.as_ref()) {
-            None
-        } else {
-            Some(self.judge_early(request, self.bodies.is_costly(&client.head().headers)).await?)
-        };
+        let mut key = key_of_write(client.head(), request)?;
+        let is_costly = self.bodies.is_costly(&client.head().headers);
+        let early = self.judge_unless_retry(request, is_costly, key.as_mut()).await?;
         // Boxed, so that a refusal from memory need not make room for an exchange.
-        box_future(|| self.write_named(client, request, name, early)).await
+        box_future(|| self.write_named(client, request, key, early)).await
+    }
+
+    /// Judges the write early, unless it may be a retry. A retry is answered before its preconditions are judged: its
+    /// own success made them false.
+    async fn judge_unless_retry(
+        &self,
+        request: &Request,
+        is_costly: bool,
+        mut key: Option<&mut WriteKey>,
+    ) -> Result<Option<Early>, Answer> {
+        if self.may_be_retry(key.as_deref_mut()).await? {
+            return Ok(None);
+        }
+        match self.judge_early(request, is_costly).await {
+            Ok(early) => Ok(Some(early)),
+            // Its first attempt may have succeeded since.
+            Err(_) if self.may_be_retry(key).await? => Ok(None),
+            Err(refused) => Err(refused),
+        }
     }
 
     async fn write_named(
         &self,
         client: &mut dyn Client,
         request: &Request,
-        name: Option<KeyName>,
+        key: Option<WriteKey>,
         early: Option<Early>,
     ) -> Result<Answer, Answer> {
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
-        let mut attempt = self.begin(name, client.head(), request, &body)?;
+        let mut attempt = self.begin(key, client.head(), request, &body).await?;
         let answer = self.write_to_upstream(request, early, &body, &mut attempt).await;
-        attempt.end(&answer);
+        attempt.end(&answer).await;
         answer
     }
 
@@ -170,13 +185,14 @@ impl Writes {
     async fn exchange_under_claim(
         &self,
         request: &Request,
-        admitted: Admitted,
+        mut admitted: Admitted,
         mut head: Box<RequestHeader>,
         body: &Body,
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Answer> {
         forward_conditions(&mut head, request, &admitted)?;
         send_fence(&mut head, admitted.standing, admitted.fence)?;
+        attempt.bound(&mut admitted.claim);
         let (mut exchange, claim) = self.send(request, admitted.claim, head, body).await?;
         self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;

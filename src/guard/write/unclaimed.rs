@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use super::{
     Writes,
-    idempotency::{BODY_BYTES_MAX, KeyedWrite, name_of},
+    idempotency::{BODY_BYTES_MAX, KeyedWrite, key_of_write},
 };
 use crate::{
     body::{Body, Client, MemoryUse},
@@ -27,11 +27,11 @@ impl Writes {
     /// Handles a write without a precondition or a lease id. Its mark shows others that the resource may change
     /// meanwhile.
     pub(crate) async fn write_unclaimed(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
-        let name = name_of(client.head(), request)?;
+        let key = key_of_write(client.head(), request)?;
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
-        let mut attempt = self.begin(name, client.head(), request, &body)?;
+        let mut attempt = self.begin(key, client.head(), request, &body).await?;
         let answer = self.append(request, &body, &mut attempt).await;
-        attempt.end(&answer);
+        attempt.end(&answer).await;
         answer
     }
 
@@ -49,7 +49,8 @@ impl Writes {
         standing.step_aside();
         // The write counts as a member of the line only while it waits, not while it is in flight.
         drop(standing);
-        let claim = self.mark_related(request, &touched, claim).await?;
+        let mut claim = self.mark_related(request, &touched, claim).await?;
+        attempt.bound(&mut claim);
         let (mut exchange, claim) = self.send(request, claim, head, body).await?;
         self.touch_named(request, exchange.head()).await;
         let status = exchange.head().status;

@@ -4,6 +4,7 @@ use std::mem::size_of;
 
 use crate::core::{
     bare_tags::{BareTags, ShortName},
+    first_attempt::FirstAttempt,
     record::{Known, Mark, Record, Revision, WaitingSign},
     resource::ResourceKey,
     time::StoreTime,
@@ -30,6 +31,9 @@ pub(super) fn weight(key: &ResourceKey, record: &Record) -> u64 {
         }
         Representation::Absent | Representation::Unknown => 0,
     };
+    let attempt = |attempt: &FirstAttempt| {
+        size_of::<FirstAttempt>() + attempt.success.as_ref().map_or(0, |remembered| remembered.answer.bytes())
+    };
     let bare_tags = match &record.bare_tags {
         BareTags::One(listed) => listed.earlier.len() * size_of::<ShortName>(),
         BareTags::All | BareTags::None => 0,
@@ -41,6 +45,7 @@ pub(super) fn weight(key: &ResourceKey, record: &Record) -> u64 {
         record.known.as_ref().map_or(0, tag),
         bare_tags,
         holder.map_or(0, |label| label.as_str().len()),
+        record.attempt.as_deref().map_or(0, attempt),
     ];
     let fixed = PLACE_BYTES + size_of::<ResourceKey>() + size_of::<MemoryEntry>() + key.as_str().len();
     (fixed + lists.iter().sum::<usize>()) as u64
@@ -54,6 +59,7 @@ mod tests {
     use crate::core::{
         bare_tags::Listed,
         entity_tag::EntityTag,
+        first_attempt::{Fingerprint, RememberedSuccess, Success},
         record::{Revision, VariantName},
         time::StoreTime,
         validators::Validators,
@@ -81,11 +87,15 @@ mod tests {
         let tag = EntityTag::strong("t".repeat(1_000)).ok();
         let representation = Representation::Present(Validators { tag, modified: None });
         let listed = Listed { target: ShortName(1), current: None, earlier: vec![ShortName(2); 16] };
+        let answer = Success { status: 200, fields: Vec::new(), body: Some(vec![0; 1_000].into()) };
+        let success = Some(RememberedSuccess { answer, until: StoreTime::default() });
+        let attempt = FirstAttempt { fingerprint: Fingerprint([0; 32]), success };
         let plain_bytes = weight(&key, &plain);
         for (heavier, bytes) in [
             (Record { unclaimed: vec![mark; 100], ..plain.clone() }, 100 * size_of::<Mark>()),
             (Record { waiting: vec![WaitingSign { owner: 1, until: StoreTime::default() }], ..plain.clone() }, 16),
             (Record { known: Some(Known { variant: VariantName([0; 16]), representation }), ..plain.clone() }, 1_002),
+            (Record { attempt: Some(Box::new(attempt)), ..plain.clone() }, size_of::<FirstAttempt>() + 1_000),
             (Record { bare_tags: BareTags::One(listed), ..plain }, 128),
         ] {
             assert_eq!(weight(&key, &heavier) - plain_bytes, bytes as u64, "{heavier:?}");

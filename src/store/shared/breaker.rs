@@ -130,6 +130,10 @@ impl Store for Breaker {
         self.inner.changed(key, seen).await;
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn count(&self) -> Option<Counts> {
         self.inner.count()
     }

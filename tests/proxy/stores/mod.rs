@@ -1,5 +1,6 @@
 //! Stores: leases on disk, proxies that share a store, and a store that fails.
 
 mod disk_crashes;
+mod retries;
 pub mod shared_store;
 mod store_outage;

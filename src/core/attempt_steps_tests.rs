@@ -1,0 +1,105 @@
+use super::*;
+use crate::core::{first_attempt::Success, record::Revision, steps::take_over, time::StoreTime};
+
+const WINDOW: Duration = Duration::from_secs(50);
+const REPLAY_FOR: Duration = Duration::from_secs(600);
+const SAME: Fingerprint = Fingerprint([1; 32]);
+
+fn at(seconds: u64) -> StoreTime {
+    StoreTime::from_milliseconds(seconds * 1_000)
+}
+
+fn mark(nonce: u64) -> Mark {
+    Mark { owner: 1, nonce, deadline: at(100), late_write_window: WINDOW, leaves_lease: false }
+}
+
+fn success() -> Success {
+    Success { status: 201, fields: Vec::new(), body: None }
+}
+
+/// Returns what the store holds after this record was swapped in, read at this time.
+fn after(record: Record, seconds: u64) -> Snapshot {
+    Snapshot { revision: Revision(8), record: record.resolved(Revision(8)), now: at(seconds) }
+}
+
+fn absent() -> Snapshot {
+    Snapshot { revision: Revision(7), record: Record::absent(Revision(7)), now: at(10) }
+}
+
+fn begun(seconds: u64) -> Snapshot {
+    after(begin(&absent(), mark(1), SAME).expect("there is no earlier attempt"), seconds)
+}
+
+/// Returns the record of an attempt that was begun and then ended like this at 10 seconds, read at this time.
+fn ended(by: AttemptEnd, seconds: u64) -> Snapshot {
+    after(end(&begun(10), mark(1), by, REPLAY_FOR).expect("its mark is there"), seconds)
+}
+
+fn said(snapshot: &Snapshot) -> Option<Progress> {
+    progress(snapshot).map(|(fingerprint, progress)| {
+        assert_eq!(fingerprint, SAME);
+        progress
+    })
+}
+
+/// Each progress at each time that changes it, and what a further attempt finds.
+#[test]
+fn an_attempt_counts_until_its_term_is_over() {
+    for (snapshot, expected) in [
+        (absent(), None),
+        (begun(10), Some(Progress::InFlight)),
+        (begun(99), Some(Progress::InFlight)),
+        (ended(AttemptEnd::Nothing, 10), None),
+        (ended(AttemptEnd::Doubt, 10), Some(Progress::InDoubt(WINDOW))),
+        (ended(AttemptEnd::Doubt, 59), Some(Progress::InDoubt(Duration::from_secs(1)))),
+        (ended(AttemptEnd::Doubt, 60), None),
+        (ended(AttemptEnd::Success(success()), 10), Some(Progress::Succeeded(success()))),
+        (ended(AttemptEnd::Success(success()), 609), Some(Progress::Succeeded(success()))),
+        (ended(AttemptEnd::Success(success()), 610), None),
+    ] {
+        assert_eq!(said(&snapshot), expected, "{snapshot:?}");
+        assert_eq!(begin(&snapshot, mark(2), SAME).is_none(), expected.is_some(), "{snapshot:?}");
+    }
+}
+
+/// Rule 7: a dead owner's mark is a doubt for the owner's own late write window, from its deadline on.
+#[test]
+fn a_dead_owners_attempt_is_in_doubt_and_then_counts_no_more() {
+    assert_eq!(take_over(&begun(99)), None);
+    let orphaned = begun(100);
+    assert_eq!(said(&orphaned), Some(Progress::InFlight), "until somebody takes it over");
+    assert_eq!(begin(&orphaned, mark(2), SAME), None);
+    let taken = |seconds| after(take_over(&orphaned).expect("its owner is dead"), seconds);
+    assert_eq!(said(&taken(100)), Some(Progress::InDoubt(WINDOW)));
+    assert_eq!(said(&taken(150)), None);
+    for late in [AttemptEnd::Nothing, AttemptEnd::Doubt, AttemptEnd::Success(success())] {
+        assert_eq!(end(&taken(100), mark(1), late, REPLAY_FOR), None, "the owner comes too late");
+    }
+}
+
+/// Rule 8: no store forgets what a retry may ask for.
+#[test]
+fn a_record_is_idle_when_its_attempt_counts_no_more() {
+    assert_eq!(begun(10).record.idle_from(), None);
+    assert_eq!(ended(AttemptEnd::Nothing, 10).record.idle_from(), Some(at(0)));
+    assert_eq!(ended(AttemptEnd::Doubt, 10).record.idle_from(), Some(at(60)));
+    assert_eq!(ended(AttemptEnd::Success(success()), 10).record.idle_from(), Some(at(610)));
+    assert!(ended(AttemptEnd::Success(success()), 10).record.has_moments(), "the term is one");
+}
+
+#[test]
+fn an_attempt_that_came_to_nothing_leaves_nothing() {
+    let record = ended(AttemptEnd::Nothing, 10).record;
+    assert!(record.says_no_more_than(&absent().record), "{record:?}");
+}
+
+#[test]
+fn a_later_attempt_takes_the_place_of_one_that_counts_no_more() {
+    let other = Fingerprint([2; 32]);
+    for earlier in [ended(AttemptEnd::Doubt, 60), ended(AttemptEnd::Success(success()), 610)] {
+        let mark = Mark { deadline: at(1_000), ..mark(2) };
+        let later = after(begin(&earlier, mark, other).expect("the earlier one counts no more"), 700);
+        assert_eq!(progress(&later), Some((other, Progress::InFlight)));
+        assert_eq!(end(&later, self::mark(1), AttemptEnd::Nothing, REPLAY_FOR), None, "the earlier one has no mark");
+    }
+}

@@ -1,0 +1,245 @@
+//! Recognises the retries of a client's own successful write (draft-ietf-httpapi-idempotency-key-header-06;
+//! `idempotency`).
+//!
+//! A store that proxies share also remembers the writes that came with a key, each in a record of its own
+//! ([`attempt_steps`](crate::core::attempt_steps)). With any other store this process remembers them (`in_process`).
+//! Safety does not depend on them: a retry that is not recognised is judged by its preconditions like any other write.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use pingora::http::{RequestHeader, ResponseHeader};
+use tokio::time::Instant;
+
+use super::{Writes, admit::Early};
+use crate::{
+    body::Body,
+    core::{
+        attempt_steps::progress,
+        first_attempt::{Fingerprint, Success},
+        idempotency::{AttemptEnd, End, Progress, REPLAYED, key_of, missing, recognise},
+        parts_hash::PartsHasher,
+        policy::Idempotency,
+        refusal::{Code, Refusal},
+        resource::ResourceKey,
+        steps::take_over,
+    },
+    guard::{
+        answer::{Answer, Relayed},
+        claim::{Claim, Marked},
+        refusals,
+        request::Request,
+    },
+    upstream::BodyPrefix,
+};
+use in_process::{InProcess, ProcessAttempt};
+
+mod in_process;
+
+/// The largest body of an answer that is remembered: answers to writes are short. A replay without it still carries the
+/// status and the tag.
+pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// One write of one client: a hash of the client's identity, the method, the resource, and the client's key.
+type KeyName = [u8; 32];
+
+/// The place where the writes that came with a key are remembered.
+#[derive(Clone)]
+pub(crate) enum Replays {
+    /// The memory of this process.
+    InProcess(Arc<InProcess>),
+    /// The store, which other processes use too.
+    InStore,
+}
+
+/// The name of a write that came with a key.
+pub(crate) struct WriteKey {
+    name: KeyName,
+    /// The record of the write, if it was read in the store.
+    seen: Option<Early>,
+}
+
+/// A write that will be remembered under its key, if it came with one. Dropping it without an end makes it a doubt.
+pub(crate) struct KeyedWrite(Option<Named>);
+
+struct Named {
+    attempt: Attempt,
+    answered: Option<StatusCode>,
+    replay_for: Duration,
+}
+
+/// The first attempt at a write.
+enum Attempt {
+    InProcess(ProcessAttempt),
+    InStore(Claim),
+}
+
+/// Returns the name of a write that came with a key, on a route that heeds keys.
+pub(crate) fn key_of_write(received: &RequestHeader, request: &Request) -> Result<Option<WriteKey>, Refusal> {
+    if request.rules.idempotency == Idempotency::Off {
+        return Ok(None);
+    }
+    let key = key_of(&received.headers, request.rules.quirks.idempotency_fields)
+        .map_err(|malformed| Refusal::new(Code::MalformedRequest, malformed.to_string()))?;
+    match key {
+        Some(key) => Ok(Some(WriteKey { name: hashed(request, &key), seen: None })),
+        None if request.rules.idempotency == Idempotency::Required => Err(missing()),
+        None => Ok(None),
+    }
+}
+
+impl Replays {
+    /// Creates an empty memory for a store that is shared or not.
+    pub(crate) fn new(is_shared: bool) -> Self {
+        if is_shared { Self::InStore } else { Self::InProcess(Arc::new(InProcess::new())) }
+    }
+}
+
+impl Writes {
+    /// Whether a write may be a retry. If so, no precondition is judged until this is certain.
+    pub(crate) async fn may_be_retry(&self, key: Option<&mut WriteKey>) -> Result<bool, Refusal> {
+        let Some(key) = key else { return Ok(false) };
+        match &self.replays {
+            Replays::InProcess(writes) => Ok(writes.has(&key.name)),
+            Replays::InStore => {
+                let read = Box::pin(self.read_attempt(&ResourceKey::of_keyed_write(key.name))).await?;
+                let seen = key.seen.insert(read);
+                Ok(progress(&seen.snapshot).is_some())
+            }
+        }
+    }
+
+    /// Begins a write whose body has arrived. A retry gets its answer instead, or is refused.
+    pub(crate) async fn begin(
+        &self,
+        key: Option<WriteKey>,
+        received: &RequestHeader,
+        request: &Request,
+        body: &Body,
+    ) -> Result<KeyedWrite, Answer> {
+        let Some(WriteKey { name, seen }) = key else { return Ok(KeyedWrite(None)) };
+        let fingerprint = Fingerprint::of(received.raw_path(), &received.headers, &body.digest());
+        let (replay_for, late_write_window) = (request.rules.idempotency_ttl, request.upstream().late_write_window);
+        let begun = match &self.replays {
+            Replays::InProcess(writes) => {
+                writes.begin(name, fingerprint, replay_for, late_write_window).map(Attempt::InProcess)
+            }
+            Replays::InStore => {
+                let key = ResourceKey::of_keyed_write(name);
+                Box::pin(self.begin_in_store(request, &key, seen, fingerprint)).await?.map(Attempt::InStore)
+            }
+        };
+        match begun {
+            Ok(attempt) => Ok(KeyedWrite(Some(Named { attempt, answered: None, replay_for }))),
+            Err(first) => Err(replay(recognise(first, fingerprint)?)?),
+        }
+    }
+
+    /// Begins the first attempt at a write in the store. If there is one already, returns it instead.
+    async fn begin_in_store(
+        &self,
+        request: &Request,
+        key: &ResourceKey,
+        seen: Option<Early>,
+        fingerprint: Fingerprint,
+    ) -> Result<Result<Claim, (Fingerprint, Progress)>, Refusal> {
+        let Early { snapshot, since } = match self.as_of_now(seen).await? {
+            Some(seen) => seen,
+            None => self.read_attempt(key).await?,
+        };
+        if let Some(first) = progress(&snapshot) {
+            return Ok(Err(first));
+        }
+        let marked = self.claims.mark_attempt(request, key, (&snapshot, since), fingerprint).await;
+        Ok(match marked.map_err(|error| refusals::of_store(&error))? {
+            Marked::Done(claim) => Ok(claim),
+            // Another attempt has come first, and may have left no trace by now.
+            Marked::Conflict(current) => Err(progress(&current).unwrap_or((fingerprint, Progress::InFlight))),
+            Marked::Full => Err((fingerprint, Progress::InFlight)),
+        })
+    }
+
+    /// Reads the record of a write. If the owner of an attempt is dead, makes it a doubt.
+    async fn read_attempt(&self, key: &ResourceKey) -> Result<Early, Refusal> {
+        let since = Instant::now();
+        let read = self.knowledge.records.update(key, None, take_over).await;
+        let snapshot = read.map_err(|error| refusals::of_store(&error))?.snapshot;
+        Ok(Early { snapshot, since })
+    }
+}
+
+impl KeyedWrite {
+    /// Whether the write came with a key.
+    pub(crate) fn is_named(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Notes that the upstream has answered the write with this status.
+    pub(crate) fn answered(&mut self, status: StatusCode) {
+        if let Self(Some(named)) = self {
+            named.answered = Some(status);
+        }
+    }
+
+    /// Gives the claim of the write no more time than its attempt has.
+    pub(crate) fn bound(&self, claim: &mut Claim) {
+        if let Self(Some(Named { attempt: Attempt::InStore(attempt), .. })) = self {
+            claim.bounded_by(attempt);
+        }
+    }
+
+    /// Remembers the end of the write, before its client gets the answer.
+    pub(crate) fn end(self, answer: &Result<Answer, Answer>) -> impl Future<Output = ()> + Send + use<> {
+        let ended = self.0.map(|named| (end_of(named.answered, answer), named));
+        async move {
+            match ended {
+                Some((end, Named { attempt: Attempt::InProcess(mut attempt), .. })) => attempt.end(end),
+                Some((end, Named { attempt: Attempt::InStore(claim), replay_for, .. })) => {
+                    Box::pin(claim.end_attempt(end, replay_for)).await;
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+/// Returns what is remembered of a write that got this answer.
+fn end_of(answered: Option<StatusCode>, answer: &Result<Answer, Answer>) -> AttemptEnd {
+    let (Ok(answer) | Err(answer)) = answer;
+    let in_doubt = matches!(answer, Answer::Refused(refusal) if refusal.in_doubt);
+    match (End::of(answered, in_doubt), answer) {
+        (End::Nothing, _) => AttemptEnd::Nothing,
+        (End::Doubt, _) => AttemptEnd::Doubt,
+        (End::Success(status), Answer::Relayed(relayed)) => {
+            AttemptEnd::Success(Success::of(status, &relayed.head.headers, whole_body(relayed)))
+        }
+        // All of its answer was lost, except for its status.
+        (End::Success(status), _) => AttemptEnd::Success(Success::of(status, &HeaderMap::new(), None)),
+    }
+}
+
+/// Returns the body of an answer if it has arrived completely and is short.
+fn whole_body(relayed: &Relayed) -> Option<Bytes> {
+    let is_whole = relayed.rest.is_none() && relayed.begun.len() <= BODY_BYTES_MAX;
+    is_whole.then(|| relayed.begun.chunks().concat().into())
+}
+
+fn replay(success: Success) -> pingora::Result<Answer> {
+    let mut head = Box::new(ResponseHeader::build(success.status, Some(success.fields.len() + 1))?);
+    for (name, value) in success.fields {
+        head.append_header(name, value)?;
+    }
+    head.insert_header(REPLAYED, "true")?;
+    head.insert_header(header::CONTENT_LENGTH, success.body.as_ref().map_or(0, Bytes::len))?;
+    let begun = success.body.map_or_else(BodyPrefix::default, BodyPrefix::of);
+    Ok(Answer::Relayed(Box::new(Relayed { head, begun, rest: None })))
+}
+
+/// Returns the name of a client's write. It depends on all credentials of the client, so another signer under the same
+/// identity counts as another client.
+fn hashed(request: &Request, key: &[u8]) -> KeyName {
+    let client = request.sender.principal.name();
+    let mut hasher = PartsHasher::default();
+    hasher.add(&client).add(request.method.as_str().as_bytes()).add(request.key.as_str().as_bytes()).add(key).hash()
+}
