@@ -80,10 +80,10 @@ async fn a_read_beside_a_write_waits_and_shows_the_new_state() {
         waiting(scene.admin, 2).await;
         assert_eq!(scene.asked(), asked, "{source}: no byte of a read goes to the backend");
         held.answer(Answer::stored()).await;
-        let [got, head] = reads;
+        let [got, bare] = reads;
         let got = answered(got).await;
         assert_eq!((got.status, got.text()), (200, "two"), "{source}");
-        assert_eq!(answered(head).await.header("content-length"), Some("3"), "{source}");
+        assert_eq!(answered(bare).await.header("content-length"), Some("3"), "{source}");
         assert_eq!(answered(put).await.status, 204);
         waiting(scene.admin, 0).await;
     }
