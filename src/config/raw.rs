@@ -17,7 +17,7 @@ use crate::{
         fields::Underscores,
         policy::{
             AbsentLease, Compare, Dialect, Guarantee, Idempotency, LeaseAuth, MethodOverride, OnWrite, Policy,
-            ProbeAuth, Require, TagAfterWrite, TagSource,
+            ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
         },
         target::PathParameters,
     },
@@ -228,6 +228,7 @@ pub(super) struct Route {
     pub(super) etag_after_write: Option<Choice<TagAfterWrite>>,
     pub(super) safe_methods: Option<Texts>,
     pub(super) append_methods: Option<Texts>,
+    pub(super) reads: Option<Choice<ReadConsistency>>,
     pub(super) method_override: Option<Choice<MethodOverride>>,
     pub(super) websocket: Option<Flag>,
     pub(super) guarantee: Option<Choice<Guarantee>>,

@@ -12,7 +12,7 @@ use crate::{
         json::JsonPointer,
         policy::{
             AbsentLease, Compare, Dialect, Guarantee, Idempotency, LeaseAuth, LeaseGuards, MethodOverride, OnWrite,
-            Policy, ProbeAuth, Require, TagAfterWrite, TagSource,
+            Policy, ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
         },
         target::PathParameters,
     },
@@ -119,6 +119,10 @@ impl Word for TagAfterWrite {
 
 impl Word for MethodOverride {
     const WORDS: &'static [(&'static str, Self)] = &[("refuse", Self::Refuse), ("judge", Self::Judge)];
+}
+
+impl Word for ReadConsistency {
+    const WORDS: &'static [(&'static str, Self)] = &[("any", Self::Any), ("settled", Self::Settled)];
 }
 
 impl Word for ProbeAuth {

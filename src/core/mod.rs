@@ -35,6 +35,7 @@ pub mod refusal;
 pub mod request_line;
 pub mod resource;
 pub mod route;
+pub mod settled;
 pub mod steps;
 pub mod target;
 pub mod time;

@@ -112,6 +112,16 @@ pub enum MethodOverride {
     Judge,
 }
 
+/// Which states a read may show (`reads`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadConsistency {
+    /// Whatever the upstream shows, also beside a write in flight.
+    #[default]
+    Any,
+    /// A state that no write in flight or in doubt is changing. The read waits for such writes.
+    Settled,
+}
+
 /// Whose credentials a probe carries (`probe_auth`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeAuth {
@@ -260,6 +270,8 @@ pub struct GuardRules {
     pub safe_methods: Vec<Method>,
     /// Methods that append instead of replacing, and run beside other writes.
     pub append_methods: Vec<Method>,
+    /// Which states reads may show.
+    pub reads: ReadConsistency,
     /// What happens to a request that names its method in a header field.
     pub method_override: MethodOverride,
     /// Whether a WebSocket handshake may open a tunnel.
@@ -279,9 +291,9 @@ pub struct GuardRules {
     pub identity_cookies: Vec<String>,
     /// How long a principal gets answers from memory after the backend has let it read the resource.
     pub identity_ttl: Duration,
-    /// How long a write waits for the claim.
+    /// How long a write waits for the claim, and a settled read for the end of writes.
     pub claim_max_wait: Duration,
-    /// How many writes may wait for the claim of one resource.
+    /// How many writes may wait for the claim of one resource, and how many settled reads.
     pub claim_max_waiters: usize,
     /// How long a probe may take.
     pub probe_timeout: Duration,

@@ -5,12 +5,14 @@
 use std::{borrow::Cow, time::Duration};
 
 use http::{HeaderMap, StatusCode};
-use serde::Serialize;
 
 use super::{
-    cause::{Cause, Reason, RequestId, Untagged, named_tags},
+    cause::{Cause, Reason, RequestId, named_tags},
     precondition::Preconditions,
 };
+use problem::{CauseMembers, ProblemMembers};
+
+mod problem;
 
 /// Why a request was refused: the `code` member of the problem document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +45,8 @@ pub enum Code {
     NotSupported,
     /// Another write on the resource is in flight or in doubt.
     WriteInFlight,
+    /// A read waits for settled states, and a write on the resource has not settled in time.
+    Unsettled,
     /// A precondition is false.
     PreconditionFailed,
     /// A required precondition is absent.
@@ -126,6 +130,7 @@ impl Code {
             Self::WriteInFlight => {
                 Facts("write-in-flight", 409, "Another write on this resource is in flight or in doubt", DENIED)
             }
+            Self::Unsettled => Facts("unsettled", 503, "A write on this resource has not ended", DENIED),
             Self::PreconditionFailed => Facts("precondition-failed", 412, "The precondition is false", DENIED),
             Self::PreconditionRequired => Facts("precondition-required", 428, "A precondition is required", DENIED),
             Self::UpstreamFailed => {
@@ -201,68 +206,6 @@ impl Code {
     /// The error type of the `Proxy-Status` field (RFC 9209 section 2.3).
     pub const fn proxy_status_error(self) -> &'static str {
         self.facts().3
-    }
-}
-
-/// The members of a problem document, in the order that suits a reader.
-#[derive(Serialize)]
-struct ProblemMembers<'a> {
-    #[serde(rename = "type")]
-    kind: String,
-    title: &'a str,
-    status: u16,
-    detail: &'a str,
-    code: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    holder: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry_after: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    in_doubt: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instance: Option<String>,
-    #[serde(flatten)]
-    cause: CauseMembers<'a>,
-}
-
-/// The members that tell the client the cause, as far as it may know.
-#[derive(Default, Serialize)]
-struct CauseMembers<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sent_tag: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    current_tag: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_change_seconds: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    probe_status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lease_seconds: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    untagged: Option<&'static str>,
-}
-
-impl<'a> CauseMembers<'a> {
-    fn of(cause: &'a Cause) -> Self {
-        let members = Self {
-            reason: cause.reason.map(Reason::word),
-            sent_tag: cause.sent_tag.as_deref(),
-            // This is about an earlier read of the same client.
-            untagged: cause.untagged.map(Untagged::word),
-            ..Self::default()
-        };
-        if !cause.client_may_know {
-            return members;
-        }
-        Self {
-            current_tag: cause.current_tag.as_deref(),
-            last_change_seconds: cause.last_change.as_ref().map(|change| change.age.as_secs()),
-            probe_status: cause.probe_status,
-            lease_seconds: cause.lease.as_ref().and_then(|lease| lease.remaining).map(|remaining| remaining.as_secs()),
-            ..members
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{
-    super::cause::{LastChange, LeaseInTheWay},
+    super::cause::{LastChange, LeaseInTheWay, Untagged},
     *,
 };
 

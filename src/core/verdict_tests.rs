@@ -8,8 +8,8 @@ use super::*;
 use crate::core::{
     entity_tag::EntityTag,
     policy::{
-        Compare, Dialect, Guarantee, Idempotency, Intermediaries, MethodOverride, OnWrite, ProbeAuth, Require,
-        TagAfterWrite, TagSource,
+        Compare, Dialect, Guarantee, Idempotency, Intermediaries, MethodOverride, OnWrite, ProbeAuth, ReadConsistency,
+        Require, TagAfterWrite, TagSource,
     },
     validators::Validators,
 };
@@ -29,6 +29,7 @@ fn guard(require: Require) -> GuardRules {
         tag_after_write: TagAfterWrite::Verbatim,
         safe_methods: Vec::new(),
         append_methods: vec![Method::POST],
+        reads: ReadConsistency::Any,
         method_override: MethodOverride::Refuse,
         websocket: false,
         guarantee: Guarantee::Store,

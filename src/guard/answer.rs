@@ -5,6 +5,7 @@ use http::{HeaderMap, HeaderName, StatusCode, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 
 use crate::{
+    body::Client,
     config::Route,
     core::{
         coarse_tag::Spelling,
@@ -158,4 +159,13 @@ pub(crate) fn set_tag(head: &mut ResponseHeader, tag: Option<&EntityTag>) -> pin
         return Ok(());
     };
     head.insert_header("ETag", tag.to_header_value())
+}
+
+/// Waits for an output for as long as the client stays connected.
+pub(crate) async fn while_client_waits<T>(client: &mut dyn Client, wait: impl Future<Output = T>) -> Result<T, Answer> {
+    tokio::select! {
+        biased;
+        output = wait => Ok(output),
+        gone = client.gone() => Err(Answer::Broken(gone)),
+    }
 }

@@ -151,6 +151,7 @@ impl Guard {
     /// Shows in the metrics what the requests of all generations hold and wait for.
     pub fn show(&self) {
         watch(&self.claims.queues);
+        watch(&self.claims.reads);
         watch(&self.leases.queues);
         watch(&self.writes.bodies.budget);
         watch(self.upstreams());
@@ -269,6 +270,8 @@ mod memory_tests;
 mod probe_tests;
 #[cfg(test)]
 mod reload_tests;
+#[cfg(test)]
+mod settled_read_tests;
 #[cfg(test)]
 mod start_tests;
 #[cfg(test)]

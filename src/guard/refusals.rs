@@ -194,6 +194,23 @@ pub(super) fn write_in_flight(retry_after: Duration, reason: Reason) -> Refusal 
     Refusal::new(Code::WriteInFlight, detail).retry_after(retry_after).because(reason)
 }
 
+/// The refusal of a read that has waited in vain for the end of writes.
+pub(super) fn unsettled(retry_after: Duration, reason: Reason) -> Refusal {
+    let detail = "a write on this resource is in flight or in doubt, and this route shows settled states only; read it \
+                  again later";
+    Refusal::new(Code::Unsettled, detail).retry_after(retry_after.max(RETRY_SOON)).because(reason)
+}
+
+/// The refusal of a read that may not wait, since too many already do.
+pub(super) fn of_read_turn(no_turn: NoTurn) -> Refusal {
+    match no_turn {
+        NoTurn::LineFull | NoTurn::TimedOut => unsettled(RETRY_SOON, Reason::LineFull),
+        NoTurn::AllFull => Refusal::new(Code::Overloaded, "too many reads wait for the end of writes at this moment")
+            .retry_after(RETRY_SOON)
+            .because(Reason::AllLinesFull),
+    }
+}
+
 /// The refusal of a write that comes too soon after a start.
 pub(super) fn held_back(remaining: Duration) -> Refusal {
     let detail = "this proxy was started moments ago, and writes of its predecessor may still be in flight";

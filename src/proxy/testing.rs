@@ -20,7 +20,7 @@ use crate::{
         path_mapping::PathMapping,
         policy::{
             Compare, Dialect, Guarantee, GuardRules, Idempotency, Intermediaries, MethodOverride, OnWrite, Policy,
-            ProbeAuth, Require, TagAfterWrite, TagSource,
+            ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
         },
         resource::KeyTemplate,
         route::{HostPattern, PathPattern},
@@ -58,6 +58,7 @@ pub(crate) fn guard() -> GuardRules {
         tag_after_write: TagAfterWrite::Verbatim,
         safe_methods: vec![Method::from_bytes(b"PROPFIND").expect("a token")],
         append_methods: vec![Method::POST],
+        reads: ReadConsistency::Any,
         method_override: MethodOverride::Refuse,
         websocket: false,
         guarantee: Guarantee::Store,

@@ -48,7 +48,7 @@ impl StreamInfo {
         }
     }
 
-    /// Notes how long the request waited for its claim.
+    /// Notes how long the request waited for other writes.
     pub fn waited_for_claim(&self, wait: Duration) {
         add(&self.claim_wait_nanoseconds, wait);
     }
@@ -77,7 +77,7 @@ impl StreamInfo {
         self.trace.id()
     }
 
-    /// Returns how long the request waited for its claim, if it took one.
+    /// Returns how long the request waited for other writes, if it had to look for them.
     pub fn claim_wait(&self) -> Option<Duration> {
         read(&self.claim_wait_nanoseconds)
     }
@@ -113,7 +113,7 @@ pub async fn along<T>(info: Option<&Arc<StreamInfo>>, work: impl Future<Output =
     }
 }
 
-/// Waits for other writes, on behalf of a request that takes a claim.
+/// Waits for other writes, on behalf of a request that takes a claim or reads a settled state.
 pub async fn waiting<T>(wait: impl Future<Output = T>) -> T {
     let Some(info) = current() else { return wait.await };
     let started = Instant::now();

@@ -9,7 +9,7 @@ use ifmatch::core::{
     lease::{LeaseDuration, LeaseId, Standing, Usage, UseDenied, judge_use},
     policy::{
         AbsentLease, Compare, Dialect, Guarantee, GuardRules, Idempotency, Intermediaries, LeaseAuth, LeaseGuards,
-        LeaseRules, MethodOverride, OnWrite, ProbeAuth, Require, TagAfterWrite, TagSource,
+        LeaseRules, MethodOverride, OnWrite, ProbeAuth, ReadConsistency, Require, TagAfterWrite, TagSource,
     },
     precondition::{MatchRule, Preconditions, TagCondition},
     record::{Known, Revision, Snapshot, VariantName},
@@ -135,6 +135,7 @@ fn new_guard(mode: Mode, require: Require) -> GuardRules {
         tag_after_write: TagAfterWrite::Verbatim,
         safe_methods: Vec::new(),
         append_methods: vec![Method::POST],
+        reads: ReadConsistency::Any,
         method_override: MethodOverride::Refuse,
         observe: false,
         max_hash_size_bytes: 1,

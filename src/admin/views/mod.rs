@@ -201,6 +201,7 @@ fn guard(guard: &GuardRules) -> Value {
         "safe_methods": methods(&guard.safe_methods),
         "append_methods": methods(&guard.append_methods),
         "websocket": guard.websocket,
+        "reads": guard.reads.word(),
         "method_override": guard.method_override.word(),
         "guarantee": guard.guarantee.word(),
         "observe": guard.observe,

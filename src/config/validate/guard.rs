@@ -11,8 +11,8 @@ use super::{
 use crate::{
     config::{Word, limits, raw::Texts, written::Written},
     core::policy::{
-        Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth, Require,
-        TagAfterWrite, TagSource,
+        Compare, Dialect, Guarantee, GuardRules, Idempotency, MethodOverride, OnWrite, Policy, ProbeAuth,
+        ReadConsistency, Require, TagAfterWrite, TagSource,
     },
 };
 
@@ -73,6 +73,7 @@ pub(super) fn values(check: &mut Check<'_>, keys: RouteKeys<'_>, policy: Policy)
             .unwrap_or(tag_after_write_default),
         safe_methods: check.methods("safe_methods", keys.get(|raw| raw.safe_methods.as_ref()), &[]),
         append_methods: check.methods("append_methods", keys.get(|raw| raw.append_methods.as_ref()), &[Method::POST]),
+        reads: check.word("reads", keys.get(|raw| raw.reads.as_ref())).unwrap_or(ReadConsistency::Any),
         method_override: check
             .word("method_override", keys.get(|raw| raw.method_override.as_ref()))
             .unwrap_or(MethodOverride::Refuse),

@@ -77,6 +77,7 @@ fn facts(code: Code, asked: AskedOperation) -> (u16, &'static str) {
         }
         Code::TooManyLeases => (429, "TooManyRequests"),
         Code::WriteInFlight
+        | Code::Unsettled
         | Code::IdempotencyInFlight
         | Code::StoreUnavailable
         | Code::StoreFull

@@ -28,6 +28,7 @@ fn every_refusal_has_a_name() {
         (Code::BodyTooLarge, "413 RequestBodyTooLarge"),
         (Code::NotSupported, "501 NotImplemented"),
         (Code::WriteInFlight, "503 ServerBusy"),
+        (Code::Unsettled, "503 ServerBusy"),
         (Code::PreconditionFailed, "412 ConditionNotMet"),
         (Code::PreconditionRequired, "400 MissingRequiredHeader"),
         (Code::UpstreamFailed, "500 InternalError"),

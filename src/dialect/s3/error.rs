@@ -52,7 +52,7 @@ fn facts(code: Code) -> (Option<u16>, &'static str) {
         | Code::UpstreamUnreachable
         | Code::UpstreamInsecure
         | Code::ValidatorUnavailable => (None, "InternalError"),
-        Code::TooManyLeases | Code::StoreFull | Code::Overloaded => (Some(503), "SlowDown"),
+        Code::TooManyLeases | Code::StoreFull | Code::Overloaded | Code::Unsettled => (Some(503), "SlowDown"),
         Code::StoreUnavailable => (None, "ServiceUnavailable"),
     }
 }
@@ -71,6 +71,7 @@ mod tests {
             (Code::PreconditionRequired, 428, "PreconditionRequired"),
             (Code::UpstreamTimeout, 504, "InternalError"),
             (Code::Overloaded, 503, "SlowDown"),
+            (Code::Unsettled, 503, "SlowDown"),
         ] {
             let error = error_of(&Refusal::new(code, ""));
             assert_eq!((error.0.as_u16(), error.1), (status, name));

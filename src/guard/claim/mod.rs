@@ -33,6 +33,7 @@ use turn::PlaceInFront;
 pub(crate) mod mark;
 pub(crate) mod pending_mark;
 pub(crate) mod queue;
+mod settled;
 pub(crate) mod turn;
 
 pub(crate) use mark::{Claim, MarkIntent, MarkKind, Marked, Settled};
@@ -46,6 +47,8 @@ pub(crate) struct Claims {
     marker: Marker,
     /// The lines of waiting writes.
     pub(crate) queues: Arc<Queues>,
+    /// The settled reads that wait for the end of writes.
+    pub(crate) reads: Arc<Queues>,
     /// The time until which guarded writes and grants are held back after the start.
     held_until: StoreTime,
     /// The place where waits are noted for an operator.
@@ -54,10 +57,11 @@ pub(crate) struct Claims {
 
 impl Claims {
     /// Creates the claims of the process `owner`, a random number. At most `waiters_max` writes wait in all lines
-    /// together.
+    /// together, and at most as many reads.
     pub(crate) fn new(records: Records, owner: u64, waiters_max: usize, held_until: StoreTime) -> Self {
         let (marker, queues) = (Marker::new(records.clone(), owner), Arc::new(Queues::new(waiters_max)));
-        Self { records, marker, queues, held_until, activity: OnceLock::new() }
+        let reads = Arc::new(Queues::for_reads(waiters_max));
+        Self { records, marker, queues, reads, held_until, activity: OnceLock::new() }
     }
 
     /// Notes waits for an operator from now on.

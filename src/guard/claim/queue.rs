@@ -40,7 +40,8 @@ pub(crate) struct Queues {
     shards: Vec<Mutex<HashMap<ResourceKey, TurnLine>>>,
     waiters: AtomicUsize,
     waiters_max: usize,
-    is_for_leases: bool,
+    /// What the members wait for, as metrics name it.
+    queue: &'static str,
 }
 
 /// The line of one resource. It exists while it has a member that stands in it or has a claim in flight.
@@ -93,6 +94,12 @@ impl Turn {
     }
 }
 
+/// A request that is counted among those that wait, and has no turn. Dropping it ends the count.
+pub(crate) struct Waiter<'a> {
+    _count: Counted<'a>,
+    _place: LinePlace,
+}
+
 /// A place in a line. Dropping it gives the place up, whatever happens to its write.
 struct LinePlace {
     queues: Arc<Queues>,
@@ -105,12 +112,25 @@ impl Queues {
     /// Creates empty lines, in which at most `waiters_max` members wait.
     pub(crate) fn new(waiters_max: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { shards, waiters: AtomicUsize::new(0), waiters_max, is_for_leases: false }
+        Self { shards, waiters: AtomicUsize::new(0), waiters_max, queue: "claim" }
     }
 
     /// Like [`new`](Self::new), but the members wait for leases.
     pub(crate) fn for_leases(waiters_max: usize) -> Self {
-        Self { is_for_leases: true, ..Self::new(waiters_max) }
+        Self { queue: "lease", ..Self::new(waiters_max) }
+    }
+
+    /// Like [`new`](Self::new), but for reads that wait for the end of writes, each without a turn ([`Waiter`]).
+    pub(crate) fn for_reads(waiters_max: usize) -> Self {
+        Self { queue: "read", ..Self::new(waiters_max) }
+    }
+
+    /// Counts a request that waits without a turn, beside less than `waiters_max` others at this resource.
+    pub(crate) fn waiter(self: &Arc<Self>, key: &ResourceKey, waiters_max: usize) -> Result<Waiter<'_>, NoTurn> {
+        let count = self.count_waiter()?;
+        let others_max = waiters_max.checked_sub(1).ok_or(NoTurn::LineFull)?;
+        let (place, _) = self.join(key, Member::Passing, others_max)?;
+        Ok(Waiter { _count: count, _place: place })
     }
 
     /// Waits for a turn, until `end` and behind at most `line_max` other members of the same kind.
@@ -147,10 +167,14 @@ impl Queues {
         if let Ok(permit) = Arc::clone(&semaphore).try_acquire_owned() {
             return Ok((permit, false));
         }
-        let _waiter = Counted::up_to(self.waiters_max, &self.waiters).ok_or(NoTurn::AllFull)?;
+        let _waiter = self.count_waiter()?;
         // The semaphores of a line are never closed.
         let permit = timeout_at(end, semaphore.acquire_owned()).await.ok().and_then(Result::ok);
         permit.map(|permit| (permit, true)).ok_or(NoTurn::TimedOut)
+    }
+
+    fn count_waiter(&self) -> Result<Counted<'_>, NoTurn> {
+        Counted::up_to(self.waiters_max, &self.waiters).ok_or(NoTurn::AllFull)
     }
 
     fn join(
@@ -205,9 +229,8 @@ impl TurnLine {
 }
 
 impl Gauged for Queues {
-    fn waiters(&self) -> (u64, u64) {
-        let waiters = u64::try_from(self.waiters.load(Ordering::Relaxed)).unwrap_or(u64::MAX);
-        if self.is_for_leases { (0, waiters) } else { (waiters, 0) }
+    fn waiters(&self) -> Option<(&'static str, u64)> {
+        Some((self.queue, u64::try_from(self.waiters.load(Ordering::Relaxed)).unwrap_or(u64::MAX)))
     }
 }
 

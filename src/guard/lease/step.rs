@@ -20,7 +20,7 @@ use crate::{
     },
     drain::Gate,
     guard::{
-        answer::Answer,
+        answer::{Answer, while_client_waits},
         claim::{
             pending_mark::{PendingMark, Tried},
             queue::{Member, NoTurn},
@@ -238,14 +238,5 @@ async fn unless_cancelled<T>(gate: &Gate, wait: impl Future<Output = T>) -> Opti
         biased;
         output = wait => Some(output),
         () = gate.waiters_cancelled() => None,
-    }
-}
-
-/// Waits for an output for as long as the client stays connected.
-async fn while_client_waits<T>(client: &mut dyn Client, wait: impl Future<Output = T>) -> Result<T, Answer> {
-    tokio::select! {
-        biased;
-        output = wait => Ok(output),
-        gone = client.gone() => Err(Answer::Broken(gone)),
     }
 }

@@ -22,13 +22,14 @@ use crate::{
     box_future::box_future,
     core::{
         lease::field_names::FENCING_TOKEN,
-        policy::TagSource,
+        policy::{ReadConsistency, TagSource},
         precondition::{Judgement, judge},
         record::{Revision, Snapshot},
         refusal::Refusal,
         validators::Representation,
         verdict::failed_read,
     },
+    store::StoreError,
     upstream::{Purpose, Transport, fields::request_head},
 };
 use label::confirm;
@@ -37,6 +38,18 @@ use ranges::whole_head;
 pub(crate) mod cut;
 pub(crate) mod label;
 pub(crate) mod ranges;
+mod settled;
+
+/// How a read goes to the upstream.
+#[derive(Clone, Copy)]
+struct Sending<'a> {
+    /// The fence of the lease, if the client holds it.
+    fence: Option<Revision>,
+    /// For [`Purpose::Write`] the request is sent once, and never answered from memory.
+    purpose: Purpose,
+    /// The body of the request, if it has been received.
+    body: Option<&'a Body>,
+}
 
 /// Guarded reads under one configuration.
 pub(crate) struct Reads {
@@ -67,8 +80,23 @@ impl Reads {
         {
             return Ok(answer);
         }
+        if request.rules.reads == ReadConsistency::Settled {
+            // Boxed, so that the futures of other reads stay small.
+            return box_future(|| self.read_settled(client, request)).await;
+        }
         // The version is read first, so that content requested afterwards is never older.
         let snapshot = self.knowledge.snapshot(&request.key).await;
+        self.read_by_lease(client, request, snapshot, None).await
+    }
+
+    /// Handles a read whose record has been read: judges it by the lease, then answers it.
+    async fn read_by_lease(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        snapshot: Result<Snapshot, StoreError>,
+        body: Option<&Body>,
+    ) -> Result<Answer, Answer> {
         let fence = match judge_read_by_lease(request, snapshot.as_ref()) {
             Err(denied) if is_upstream_asked_first(request) => {
                 return Err(Box::pin(self.refuse_read(request, denied)).await);
@@ -78,16 +106,21 @@ impl Reads {
                 Err(_) => denied,
             })?,
         };
-        self.read_resource(client, request, snapshot.ok(), (fence, Purpose::Read)).await
+        self.read_resource(client, request, snapshot.ok(), Sending { fence, purpose: Purpose::Read, body }).await
     }
 
     /// Handles a read that requests the lease of its resource; `None` if it requests none. The client does not need
     /// to hold the lease already.
     async fn acquire_and_read(&self, client: &mut dyn Client, request: &Request) -> Result<Option<Answer>, Answer> {
         let Some(receipt) = self.leases.acquire_on_read(client, request).await? else { return Ok(None) };
-        let snapshot = self.knowledge.snapshot(&request.key).await.ok();
-        let sent_once = (Some(receipt.fence()), Purpose::Write);
-        match self.read_resource(client, request, snapshot, sent_once).await {
+        let sent_once = Sending { fence: Some(receipt.fence()), purpose: Purpose::Write, body: None };
+        let answer = if request.rules.reads == ReadConsistency::Settled {
+            self.read_settled_once(client, request, sent_once).await
+        } else {
+            let snapshot = self.knowledge.snapshot(&request.key).await.ok();
+            self.read_resource(client, request, snapshot, sent_once).await
+        };
+        match answer {
             Ok(Answer::Relayed(mut relayed)) if relayed.head.status == StatusCode::OK => {
                 receipt.write_to(request, &mut relayed.head)?;
                 Ok(Some(Answer::Relayed(relayed)))
@@ -107,26 +140,25 @@ impl Reads {
         }
     }
 
-    /// Reads a resource and returns the answer. The caller has already read the record. For [`Purpose::Write`] the
-    /// request is sent once, and never answered from memory.
+    /// Reads a resource and returns the answer. The caller has already read the record.
     async fn read_resource(
         &self,
         client: &mut dyn Client,
         request: &Request,
         snapshot: Option<Snapshot>,
-        (fence, purpose): (Option<Revision>, Purpose),
+        sending: Sending<'_>,
     ) -> Result<Answer, Answer> {
         // While writes are held back after the start, a write of the earlier process may still arrive, and no record
         // shows it. A tag issued now could outlive its state.
         let snapshot = snapshot.filter(|snapshot| self.claims.may_begin(snapshot).is_ok());
-        if purpose == Purpose::Read
+        if sending.purpose == Purpose::Read
             && !self.is_outdated(request, snapshot.as_ref()).await
             && let Some(answer) = self.read_from_memory(request, snapshot.as_ref())
         {
             return Ok(answer);
         }
         // Boxed, so that the future of an answer from memory stays small.
-        box_future(|| self.read_from_upstream(client, request, snapshot.as_ref(), (fence, purpose))).await
+        box_future(|| self.read_from_upstream(client, request, snapshot.as_ref(), sending)).await
     }
 
     /// Whether memory must not answer a read.
@@ -142,19 +174,25 @@ impl Reads {
         client: &mut dyn Client,
         request: &Request,
         snapshot: Option<&Snapshot>,
-        (fence, purpose): (Option<Revision>, Purpose),
+        Sending { fence, purpose, body }: Sending<'_>,
     ) -> Result<Answer, Answer> {
-        let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
-        let mut head = self.upstream_read_head(request, snapshot, &body)?;
+        let received;
+        let body = if let Some(body) = body {
+            body
+        } else {
+            received = self.bodies.receive(client).await.map_err(refusals::of_body)?;
+            &received
+        };
+        let mut head = self.upstream_read_head(request, snapshot, body)?;
         if let Some(fence) = fence {
             head.insert_header(FENCING_TOKEN.title, fence.0)?;
         }
         let upstream = request.upstream();
         let ask = async |head| {
             let exchange = match purpose {
-                Purpose::Read => self.exchanger.read(upstream, request.to_send(), head, &body).await,
+                Purpose::Read => self.exchanger.read(upstream, request.to_send(), head, body).await,
                 Purpose::Write => match self.exchanger.connect(upstream, request.to_send(), purpose).await {
-                    Ok(connected) => connected.send(head, &body).await,
+                    Ok(connected) => connected.send(head, body).await,
                     Err(failure) => Err(failure),
                 },
             };

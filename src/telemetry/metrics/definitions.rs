@@ -134,15 +134,15 @@ pub const CLAIM_WAIT: Metric = metric(
     Kind::Histogram,
     "s",
     &[ROUTE],
-    "How long a write waited for other writes on its resource; 0 where nothing was in its way",
+    "How long a request waited for other writes on its resource; 0 where nothing was in its way",
 );
-/// The number of writes and grants that wait.
+/// The number of requests that wait.
 pub const WAITERS: Metric = metric(
     "ifmatch.waiters",
     Kind::Gauge,
     "{request}",
     &[QUEUE],
-    "Requests that wait for their turn at a claim or a lease",
+    "Requests that wait for a claim, for a lease, or as reads for the end of writes",
 );
 /// The number of probes.
 pub const PROBES: Metric = metric(

@@ -39,9 +39,9 @@ pub trait Gauged: Send + Sync {
         0
     }
 
-    /// Returns the numbers of requests that wait for a claim, and for a lease.
-    fn waiters(&self) -> (u64, u64) {
-        (0, 0)
+    /// Returns the number of requests that wait, with what they wait for, which is one of [`QUEUES`].
+    fn waiters(&self) -> Option<(&'static str, u64)> {
+        None
     }
 
     /// Returns the bytes of bodies in memory, and in spool files.
@@ -59,6 +59,9 @@ pub trait Gauged: Send + Sync {
         None
     }
 }
+
+/// What requests wait for: a claim, a lease, or for reads the end of writes.
+const QUEUES: [&str; 3] = ["claim", "lease", "read"];
 
 /// The owners, as long as they live.
 static OWNERS: Mutex<Vec<Weak<dyn Gauged>>> = Mutex::new(Vec::new());
@@ -89,8 +92,10 @@ fn counted() -> Option<Counts> {
 pub(super) fn observe(meter: &Meter) {
     gauge(meter, &define::ACTIVE_REQUESTS, |gauge| gauge.observe(sum(|owner| owner.active_requests()), &[]));
     gauge(meter, &define::WAITERS, |gauge| {
-        gauge.observe(sum(|owner| owner.waiters().0), &[KeyValue::new(define::QUEUE, "claim")]);
-        gauge.observe(sum(|owner| owner.waiters().1), &[KeyValue::new(define::QUEUE, "lease")]);
+        for queue in QUEUES {
+            let waiters = sum(|owner| owner.waiters().map_or(0, |(name, count)| if name == queue { count } else { 0 }));
+            gauge.observe(waiters, &[KeyValue::new(define::QUEUE, queue)]);
+        }
     });
     gauge(meter, &define::BODY_BYTES, |gauge| {
         gauge.observe(sum(|owner| owner.body_bytes().0), &[KeyValue::new(define::PLACE, "memory")]);

@@ -9,6 +9,7 @@ mod large_bodies;
 mod local_verdicts;
 mod partial;
 mod ranges;
+mod settled;
 mod tag_sources;
 mod tags_on_the_way;
 mod variants;

@@ -69,6 +69,25 @@ async fn p20_a_created_child_makes_the_tags_of_its_parent_and_collection_new() {
     }
 }
 
+/// What a write changes besides its target has no settled state either (`reads = "settled"`).
+#[tokio::test]
+async fn p20_a_settled_read_of_what_a_write_touches_waits_for_the_write() {
+    let (backend, proxy) = start_with(VERSION, "reads = \"settled\"\nclaim.max_wait = \"100ms\"").await;
+    let addr = proxy.addr();
+    let coming = backend.hold("PUT", ITEM);
+    let write = spawn_put(addr, ITEM);
+    let held = coming.arrived().await;
+    for target in [PROJECT, ITEMS] {
+        get(addr, target).await.refused(503, "unsettled");
+        assert_eq!(backend.count("GET", target), 0);
+    }
+    held.answer(Answer::stored()).await;
+    assert_eq!(write.await.unwrap().status, 201);
+    for target in [PROJECT, ITEMS] {
+        assert_eq!(get(addr, target).await.status, 200);
+    }
+}
+
 /// What is remembered of the parent counts no longer, although its bytes may be the same.
 #[tokio::test]
 async fn p20_nothing_that_a_write_touches_is_answered_from_memory_before_it_is_asked_for_anew() {

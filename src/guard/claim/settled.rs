@@ -1,0 +1,61 @@
+//! The wait of a read for the end of all writes on its resource (`reads = "settled"`). It holds no place in the line of
+//! writes, so it delays none.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::Claims;
+use crate::{
+    core::{
+        cause::Reason,
+        record::Snapshot,
+        refusal::Refusal,
+        settled::{ReadStep, next_step},
+    },
+    guard::{refusals, request::Request},
+    telemetry::stream_info,
+};
+
+impl Claims {
+    /// Waits until no write of the resource is in flight or in doubt, at the latest until `end`. Returns the record.
+    /// Reads write to the store in one case: the mark of a dead process becomes a doubt, as writes make it.
+    pub(crate) async fn settled(&self, request: &Request, end: Instant) -> Result<Snapshot, Refusal> {
+        let mut waiter = None;
+        loop {
+            let read = self.records.read(&request.key).await;
+            let snapshot = read.map_err(|error| refusals::of_store(&error))?;
+            let left = end.saturating_duration_since(Instant::now());
+            let wait = match next_step(&snapshot, self.held_back(snapshot.now), left) {
+                ReadStep::Ask => return Ok(snapshot),
+                ReadStep::TakeOver => {
+                    let taken = self.take_over_dead(&request.key, Some(snapshot)).await;
+                    taken.map_err(|error| refusals::of_store(&error))?;
+                    continue;
+                }
+                ReadStep::Wait(wait) => wait,
+                ReadStep::GiveUp { reason, settled_after } => {
+                    let settled_after = match reason {
+                        // The other process may be alive, so the client stays away no longer than it may wait here.
+                        Reason::WriteInFlight => {
+                            snapshot.held_by_others(self.owner()).min(request.rules.claim_max_wait)
+                        }
+                        _ => settled_after,
+                    };
+                    return Err(refusals::unsettled(settled_after, reason));
+                }
+            };
+            if waiter.is_none() {
+                let waiters_max = request.rules.claim_max_waiters;
+                let counted = self.reads.waiter(&request.key, waiters_max);
+                waiter = Some(counted.map_err(refusals::of_read_turn)?);
+            }
+            self.wait_for_change(request, &snapshot, wait).await;
+        }
+    }
+
+    async fn wait_for_change(&self, request: &Request, snapshot: &Snapshot, wait: Duration) {
+        let change = timeout(wait, self.records.changed(&request.key, snapshot.revision));
+        let _ = stream_info::waiting(change).await;
+    }
+}

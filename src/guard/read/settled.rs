@@ -1,0 +1,75 @@
+//! Reads that show settled states alone (`reads = "settled"`): they wait for writes before the upstream is asked, and
+//! look at the record again before a byte of its answer goes to the client.
+
+use tokio::time::Instant;
+
+use super::{Reads, Sending};
+use crate::{
+    body::Client,
+    core::{cause::Reason, record::Snapshot, settled::shows_settled_state},
+    guard::{
+        answer::{Answer, while_client_waits},
+        refusals::{self, RETRY_SOON},
+        request::Request,
+    },
+};
+
+impl Reads {
+    /// Handles a read, and asks the upstream again if a write came in between.
+    pub(super) async fn read_settled(&self, client: &mut dyn Client, request: &Request) -> Result<Answer, Answer> {
+        // Received first, so that the body can be sent again.
+        let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
+        let end = Instant::now() + request.rules.claim_max_wait;
+        loop {
+            let snapshot = while_client_waits(client, self.claims.settled(request, end)).await??;
+            let answer = self.read_by_lease(client, request, Ok(snapshot.clone()), Some(&body)).await;
+            if let Some(answer) = self.of_settled_state(request, &snapshot, answer).await? {
+                return Ok(answer);
+            }
+            if Instant::now() >= end {
+                return Err(overtaken());
+            }
+        }
+    }
+
+    /// Like [`read_resource`](Self::read_resource), but of a settled state. The request is sent once, so the read is
+    /// refused if a write came in between.
+    pub(super) async fn read_settled_once(
+        &self,
+        client: &mut dyn Client,
+        request: &Request,
+        sending: Sending<'_>,
+    ) -> Result<Answer, Answer> {
+        let end = Instant::now() + request.rules.claim_max_wait;
+        let snapshot = while_client_waits(client, self.claims.settled(request, end)).await??;
+        let answer = self.read_resource(client, request, Some(snapshot.clone()), sending).await;
+        self.of_settled_state(request, &snapshot, answer).await?.ok_or_else(overtaken)
+    }
+
+    /// Returns an answer if no write was under way since the record was read, and discards it otherwise.
+    async fn of_settled_state(
+        &self,
+        request: &Request,
+        before: &Snapshot,
+        answer: Result<Answer, Answer>,
+    ) -> Result<Option<Answer>, Answer> {
+        let after = match answer {
+            Err(Answer::Broken(_)) => return answer.map(Some),
+            _ => self.knowledge.record(request).await,
+        };
+        if after.as_ref().is_ok_and(|after| shows_settled_state(before, after)) {
+            return answer.map(Some);
+        }
+        if let Ok(Answer::Relayed(relayed)) | Err(Answer::Relayed(relayed)) = answer
+            && let Some(exchange) = relayed.rest
+        {
+            exchange.discard().await;
+        }
+        after.map(|_overtaken| None).map_err(Answer::from)
+    }
+}
+
+/// The refusal of a read whose answers were overtaken by writes.
+fn overtaken() -> Answer {
+    refusals::unsettled(RETRY_SOON, Reason::WriteInFlight).into()
+}

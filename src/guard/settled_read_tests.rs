@@ -1,0 +1,76 @@
+//! Tests of reads that show settled states alone, beside dead processes, after a start, and while the store fails.
+
+use std::time::Duration;
+
+use http::Method;
+
+use super::testing::{Fault, Fixture, When};
+use crate::{
+    core::{
+        policy::{GuardRules, ReadConsistency, TagSource},
+        record::{Availability, Mark},
+        resource::ResourceKey,
+        steps::add_unclaimed,
+    },
+    proxy::testing::guard,
+};
+
+const LATE_WRITE_WINDOW: Duration = Duration::from_secs(77);
+
+fn rules() -> GuardRules {
+    GuardRules {
+        etag: TagSource::Version,
+        other_writers: false,
+        reads: ReadConsistency::Settled,
+        claim_max_wait: Duration::from_millis(50),
+        ..guard()
+    }
+}
+
+/// A dead process ends no wait. The reader makes a doubt of its write, and the doubt ends.
+#[tokio::test]
+async fn a_read_takes_the_mark_of_a_dead_process_over() {
+    let fixture = Fixture::with(rules()).await;
+    let key = ResourceKey::from_text("doc");
+    let snapshot = fixture.store.look(&key).await;
+    let deadline = snapshot.now.plus(Duration::from_secs(1));
+    let mark = Mark { owner: 99, nonce: 1, deadline, late_write_window: LATE_WRITE_WINDOW, leaves_lease: true };
+    fixture.store.put(&key, add_unclaimed(&snapshot, mark).expect("there is room")).await;
+    let refused = fixture.send(Method::GET, "", "").await;
+    assert!(refused.body.contains("\"reason\":\"write-in-flight\""), "{}", refused.body);
+    assert_eq!((refused.status, refused.field("retry-after")), (503, Some("1")));
+    fixture.store.pass(1_000);
+    let refused = fixture.send(Method::GET, "", "").await;
+    assert!(refused.body.contains("\"reason\":\"write-in-doubt\""), "{}", refused.body);
+    assert_eq!((refused.status, refused.field("retry-after")), (503, Some("77")));
+    assert!(matches!(fixture.store.look(&key).await.availability(), Availability::InDoubt { .. }));
+    assert!(fixture.reads().await.is_empty(), "nothing was requested from the backend");
+    fixture.store.pass(77_000);
+    assert_eq!(fixture.send(Method::GET, "", "").await.body, "one");
+}
+
+/// Writes of the predecessor may still arrive.
+#[tokio::test]
+async fn a_read_right_after_a_start_is_held_back_as_writes_are() {
+    let fixture = Fixture::held_back(rules(), Duration::from_secs(5)).await;
+    let refused = fixture.send(Method::GET, "", "").await;
+    assert!(refused.body.contains("\"reason\":\"start-grace\""), "{}", refused.body);
+    assert_eq!(refused.status, 503);
+    fixture.store.pass(5_000);
+    assert_eq!(fixture.send(Method::GET, "", "").await.body, "one");
+}
+
+/// A read looks at the record twice, and relays nothing if it cannot.
+#[tokio::test]
+async fn a_read_is_refused_whichever_look_at_the_record_fails() {
+    for fault in [Fault::Unavailable, Fault::Hangs] {
+        for number in 0..2 {
+            let fixture = Fixture::with(rules()).await;
+            fixture.store.fail(fault, When::Once(number));
+            let refused = fixture.send(Method::GET, "", "").await;
+            assert!(refused.body.contains("store-unavailable"), "{fault:?} {number}: {}", refused.body);
+            assert_eq!(refused.status, 503);
+            assert_eq!(fixture.send(Method::GET, "", "").await.body, "one");
+        }
+    }
+}
