@@ -160,7 +160,7 @@ async fn a_process_waits_until_another_one_has_made_the_tables() {
     let (other, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("it can be reached");
     tokio::spawn(connection);
     other.batch_execute(&format!("BEGIN; {lock}")).await.expect("it is free");
-    let (store, _) = tokio::join!(PostgresStore::connect(&new, &quick), async {
+    let (store, ()) = tokio::join!(PostgresStore::connect(&new, &quick), async {
         let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
         let count = async || other.query_one(waiting, &[]).await.expect("an answer").get::<_, i64>(0);
         within("the process to wait", async { while count().await == 0 {} }).await;
