@@ -39,7 +39,7 @@ pub trait Gauged: Send + Sync {
         0
     }
 
-    /// Returns the number of requests that wait, with what they wait for, which is one of [`QUEUES`].
+    /// Returns the name of a queue, and the number of requests that wait in it.
     fn waiters(&self) -> Option<(&'static str, u64)> {
         None
     }
