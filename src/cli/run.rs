@@ -19,11 +19,13 @@ use crate::{
     server::{self, Listeners, Stop, signals},
     store::{self, Opened},
     telemetry::{self, activity::Activity},
-    tls::{Downstream, FileError},
+    tls::{Downstream, FileError, stamp::FileStamp},
     upstream::{Signer, Upstreams},
 };
 
 pub(super) fn execute(options: &RunOptions) -> ExitCode {
+    // Taken before the file is read: a change in between is loaded later, and never missed.
+    let stamp = FileStamp::of(options.path().map(Path::to_owned).iter());
     let Loaded { config, warnings } = match options.load() {
         Ok(loaded) => loaded,
         Err(problems) => return report(&problems),
@@ -47,7 +49,7 @@ pub(super) fn execute(options: &RunOptions) -> ExitCode {
         Ok(doors) => doors,
         Err((error, exit)) => return fail(error.as_ref(), exit),
     };
-    match serve(options.path(), &Arc::new(config), doors, signer) {
+    match serve(options.path().map(|file| (file, stamp)), &Arc::new(config), doors, signer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.as_ref(), Exit::Runtime),
     }
@@ -138,7 +140,7 @@ fn promise(kind: &StoreKind) -> &'static str {
 }
 
 fn serve(
-    file: Option<&Path>,
+    file: Option<(&Path, FileStamp)>,
     config: &Arc<Config>,
     doors: Doors,
     signer: Option<Signer>,
@@ -150,10 +152,12 @@ fn serve(
         let live = live(config, &store, signer, activity.clone()).await?;
         let counting = tokio::spawn(store::census::count_records(Arc::clone(&store.store)));
         let store_for_reloads = Arc::clone(&store.store);
-        let file = file.map(Path::to_owned);
-        let reloader = Arc::new(Reloader::new(Arc::clone(&live), store_for_reloads, listeners.tls(), file));
+        let path = file.as_ref().map(|(path, _)| path.to_path_buf());
+        let reloader = Arc::new(Reloader::new(Arc::clone(&live), store_for_reloads, listeners.tls(), path));
         tokio::spawn(reload::reload_on_hangup(hangups, Arc::clone(&reloader)));
-        tokio::spawn(reload::reload_on_change(Arc::clone(&reloader)));
+        if let Some((path, stamp)) = file {
+            tokio::spawn(reload::reload_on_change(Arc::clone(&reloader), path.to_owned(), stamp));
+        }
         if let Some(control) = control {
             tokio::spawn(control::serve(control, reloader));
         }

@@ -38,7 +38,7 @@ mod survey;
 mod watch;
 
 pub use hangup::{Hangups, reload_on_hangup};
-pub use watch::reload_on_change;
+pub(crate) use watch::reload_on_change;
 
 use survey::Survey;
 

@@ -13,11 +13,10 @@ use crate::tls::stamp::FileStamp;
 /// The pause between two looks at the file.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Reloads whenever the file has changed, for as long as the current runtime runs. While `server.watch` is false, changes
-/// are left to the next request for a reload.
-pub async fn reload_on_change(reloader: Arc<Reloader>) {
-    let Some(file) = reloader.file.clone() else { return };
-    let mut loaded = stamp(file.clone()).await;
+/// Reloads whenever the file has changed, for as long as the current runtime runs. `loaded` is the state of the file
+/// before it was loaded at the start. While `server.watch` is false, changes are left to the next request for a reload.
+pub(crate) async fn reload_on_change(reloader: Arc<Reloader>, file: PathBuf, loaded: FileStamp) {
+    let mut loaded = Some(loaded);
     let mut seen = loaded.clone();
     loop {
         tokio::time::sleep(INTERVAL).await;
@@ -37,4 +36,57 @@ pub async fn reload_on_change(reloader: Arc<Reloader>) {
 /// Returns the state of the file, or `None` if the thread that looks at it has ended.
 async fn stamp(file: PathBuf) -> Option<FileStamp> {
     spawn_blocking(move || FileStamp::of(iter::once(&file))).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, time::Duration};
+
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+    use crate::{
+        clock::BootClock,
+        core::time::StoreTime,
+        generation::{Live, Serving},
+        guard::Guard,
+        proxy::testing::{config, route},
+        store::{
+            Incarnation, Store,
+            memory::{MemoryStore, Room},
+        },
+    };
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// Between the load of the file and the first look at it lie the opening of the store and of the listeners.
+    #[tokio::test(start_paused = true)]
+    async fn a_change_before_the_first_look_is_loaded() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("ifmatch.toml");
+        fs::write(&file, "").expect("a file");
+        let stamp = FileStamp::of(iter::once(&file));
+        let text = "[upstreams.api]\nservers = [\"127.0.0.1:9\"]\n\n[[routes]]\nname = \"changed\"\npath = \"/{*rest}\"\n\
+                    upstream = \"api\"\npolicy = \"optimistic\"\n";
+        fs::write(&file, text).expect("a file");
+
+        let mut before = config(vec![route("/doc", None, &[])]);
+        before.server.watch = true;
+        let room = Room { records: 10, bytes: 1 << 20 };
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(BootClock), Incarnation(7), room, HOUR));
+        let before = Arc::new(before);
+        let guards = Guard::new(&before, Arc::default(), Arc::clone(&store), 1, StoreTime::default());
+        let live = Arc::new(Live::new(Serving::new(before, Arc::new(guards))));
+        let reloader = Arc::new(Reloader::new(Arc::clone(&live), store, None, Some(file.clone())));
+        let changed = async {
+            while live.serving().config.routes.iter().all(|route| route.name != "changed") {
+                sleep(INTERVAL).await;
+            }
+        };
+        let watching = reload_on_change(reloader, file, stamp);
+        let loaded = async {
+            tokio::select! { () = watching => false, () = changed => true }
+        };
+        assert_eq!(timeout(HOUR, loaded).await, Ok(true));
+    }
 }
