@@ -4,3 +4,4 @@ mod disk_crashes;
 mod retries;
 pub mod shared_store;
 mod store_outage;
+mod worker_locks;

@@ -26,6 +26,7 @@
 //! * [`scene`] is a proxy with a route for each way of knowing tags, for what must hold in all of them.
 //! * [`random`] is chance that a seed repeats.
 //! * [`tls`] is all of that over TLS.
+//! * [`workers`] are processes that share work items by leases.
 //! * [`wait`] and [`gate`] order events. Nothing sleeps for a fixed time, and nothing waits for ever.
 
 #![allow(dead_code, reason = "support offers what scenarios need; not each helper has a user at every moment")]
@@ -58,3 +59,4 @@ pub mod scene;
 pub mod source;
 pub mod tls;
 pub mod wait;
+pub mod workers;

@@ -117,6 +117,14 @@ impl Proxy {
         self.child.id()
     }
 
+    /// Starts it again, after it was killed, with the file and the address that it had, and no variables.
+    pub async fn restart(&mut self) {
+        self.child.exit_status().await;
+        let file = self.file();
+        self.child = spawn(self.directory.path(), &["run".as_ref(), file.as_ref()], &[], None);
+        self.child.accepts(self.addr).await.expect("it starts as before");
+    }
+
     /// Waits until it ends by itself.
     pub async fn exit_status(&mut self) -> ExitStatus {
         self.child.exit_status().await
