@@ -12,7 +12,7 @@ OPTIMISED := --config 'profile.dev.package.ifmatch.opt-level=3'
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist test explore mutants lint fmt book bench bench-leases bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash differential histories setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench
+.PHONY: help run dist test explore mutants lint fmt book bench bench-leases bench-stores bare-machine bench-core floods fuzz fuzz-corpora simulate soak soak-downloads crash worker-locks differential histories setup-build setup-compilers setup-packages setup-browser setup-engines setup-gateways setup-languages setup-test setup-bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
@@ -100,6 +100,9 @@ fuzz-corpora: setup-build ## Keep the smallest inputs that reach what the fuzzer
 
 crash: setup-build setup-test ## Kill a proxy with leases on disk 200 times, and look what is left (2 minutes)
 	IFMATCH_CRASHES=200 $(CARGO) test --locked --test proxy survives_any_crash -- --nocapture
+
+worker-locks: setup-build setup-test ## Kill 60 workers, proxies and engines under a pool of workers on each store (2 minutes)
+	IFMATCH_KILLS=60 $(CARGO) test --locked --test proxy lose_no_exclusion -- --nocapture
 
 histories: setup-build setup-test ## Kill and stop proxies and their engine, also under 48 configurations by chance, and check every history (20 minutes; docs/histories.md)
 	IFMATCH_CONFIGURATIONS=48 IFMATCH_OPERATIONS=2100 $(CARGO) test --locked --test histories generated -- --nocapture

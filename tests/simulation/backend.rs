@@ -120,12 +120,7 @@ impl Backend {
         let kind = if sent.method == Method::POST { Kind::Beside } else { Kind::Replaced };
         self.change(&name, Change { by: sent.request, kind, content, second });
         let mut changed = vec![name.clone()];
-        let other = match name.split_once(' ').unwrap() {
-            ("item", id) if self.style.item_touches_document => Some(format!("document {id}")),
-            ("document", id) if self.style.document_touches_item => Some(format!("item {id}")),
-            _ => None,
-        };
-        if let Some(other) = other.filter(|other| self.resource(other).content().is_some()) {
+        if let Some(other) = self.touched(&name).filter(|other| self.resource(other).content().is_some()) {
             let content = self.resource(&other).content();
             self.change(&other, Change { by: sent.request, kind: Kind::Beside, content, second });
             changed.push(other);
@@ -137,6 +132,15 @@ impl Backend {
             answer.fields.extend(self.tag_fields(&resource));
         }
         (answer, changed)
+    }
+
+    /// Returns the resource that a write of this one changes too.
+    pub fn touched(&self, name: &str) -> Option<String> {
+        match name.split_once(' ').unwrap() {
+            ("item", id) if self.style.item_touches_document => Some(format!("document {id}")),
+            ("document", id) if self.style.document_touches_item => Some(format!("item {id}")),
+            _ => None,
+        }
     }
 
     fn change(&mut self, name: &str, change: Change) {

@@ -52,6 +52,8 @@ pub fn setting(random: &mut Rng) -> Setting {
         guards_deletes_alone: options.guards == Guards::Delete,
         equal_content_is_one_state: has(Source::Content),
         tags_are_versions: has(Source::Version),
+        settled_reads: options.settled && other.is_none_or(|other| other.settled),
+        keeps_keys: options.idempotent && other.is_none_or(|other| other.idempotent),
     }
 }
 
@@ -90,6 +92,7 @@ fn options(random: &mut Rng, keeping: Keeping) -> Options {
         guards: [Guards::Write, Guards::Write, Guards::ReadAndWrite, Guards::Delete][random.usize(..4)],
         required: random.u32(..4) == 0,
         idempotent: random.bool(),
+        settled: random.u32(..3) == 0,
         item_touches_document: random.bool(),
         document_touches_item: random.u32(..4) == 0,
         late_write_window,
@@ -143,6 +146,8 @@ fn step(random: &mut Rng, options: &Options, focus: &Focus) -> Step {
         lasts: random.bool().then(|| random.u64(15..60)),
         waits: if random.bool() { 0 } else { random.u64(1..40) },
         has_key: options.idempotent && random.bool(),
+        resends: options.idempotent && random.u32(..4) == 0,
+        goes_elsewhere: random.u32(..4) == 0,
         as_other: random.u32(..4) == 0,
     };
     Step { operation, target: target.to_owned(), manner }

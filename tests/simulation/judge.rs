@@ -9,6 +9,7 @@ use crate::{
     backend::{Kind, resource_of},
     client::{Request, Told},
     operation::Operation,
+    retries::{Keys, is_success},
     turns::Turns,
     world::{Inner, Response, Sent},
 };
@@ -30,6 +31,10 @@ pub struct Ledger {
     pub tags_are_versions: bool,
     /// Whether any fault has happened.
     pub is_faulty: bool,
+    /// Whether a question to the store was lost, or a process stopped for longer than a mark.
+    pub store_has_failed: bool,
+    pub settled_reads: bool,
+    pub keys: Keys,
     /// Whether records may be forgotten, for want of room or with time.
     pub store_forgets: bool,
     /// The tags on which writes were applied, by resource.
@@ -48,6 +53,8 @@ pub struct Entry {
     pub client: usize,
     pub process: usize,
     pub operation: Operation,
+    /// The first request with the key of this one, if it is sent again.
+    pub retry_of: Option<usize>,
     pub request: Request,
     pub resource: String,
     /// The state that the request is based on, as far as its client knows.
@@ -58,6 +65,8 @@ pub struct Entry {
     pub answered: Option<(u64, Told)>,
     /// Whether no client waits for the answer any more.
     pub is_given_up: bool,
+    /// A write of the resource that was under way at the backend when it last acted on this read.
+    pub shows_beside: Option<usize>,
     /// Whether any of the content has reached the backend.
     pub arrived: bool,
     pub applied: usize,
@@ -152,6 +161,9 @@ impl Inner {
     pub fn act(&mut self, sent: &Sent, now: Instant, second: u64) -> Response {
         let resource = resource_of(&sent.target);
         let before = self.backend.resource(&resource);
+        if let Some(number) = sent.request.filter(|_| !sent.writes()) {
+            self.ledger.requests[number].shows_beside = self.write_under_way(&resource);
+        }
         let (response, changed) = self.backend.act(sent, second);
         let is_own = sent.request.is_some_and(|number| sent.method == self.ledger.requests[number].request.method);
         if sent.writes()
@@ -180,8 +192,17 @@ impl Inner {
             ledger.breaks(format!("request {number} was refused with {told:?}, and has reached the backend"));
         }
         let writes = entry.operation.writes();
-        if writes && (200..300).contains(&told.status) && entry.applied != 1 {
-            ledger.breaks(format!("request {number} was acknowledged, and was applied {} times", entry.applied));
+        if writes && is_success(told) && entry.applied != 1 {
+            let wrong = if entry.retry_of.is_some() && entry.applied == 0 {
+                ledger.replay(number, told)
+            } else {
+                Some(format!("request {number} was acknowledged, and was applied {} times", entry.applied))
+            };
+            wrong.into_iter().for_each(|wrong| ledger.breaks(wrong));
+        }
+        if let Some(write) = entry.shows_beside.filter(|_| ledger.settled_reads && told.code.is_none()) {
+            let is_read = entry.operation == Operation::Read;
+            is_read.then(|| ledger.breaks(format!("request {number} shows a state while write {write} is under way")));
         }
         if ledger.guards_reads && entry.operation == Operation::Read && told.status == 200 {
             let is_foreign = |grant: &&Grant| {
@@ -194,8 +215,10 @@ impl Inner {
                 ledger.breaks(format!("request {number} reads what a lease keeps from it"));
             }
         }
-        let state = told.serial.and_then(|serial| self.backend.resource(&entry.resource).content_at(serial));
-        self.ledger.learn(&entry, told, state, at);
+        let resource = self.backend.resource(&entry.resource);
+        let serial = told.serial.or_else(|| self.ledger.replayed_serial(number, &resource));
+        let state = serial.and_then(|serial| resource.content_at(serial));
+        self.ledger.learn(&entry, &Told { serial, ..told.clone() }, state, at);
     }
 }
 
@@ -210,6 +233,9 @@ impl Ledger {
     ) -> Option<String> {
         if entry.applied > 1 {
             return Some(format!("request {number} was applied twice"));
+        }
+        if let Some(wrong) = self.reapplication(number) {
+            return Some(wrong);
         }
         let deletes = entry.request.method == Method::DELETE;
         let keeps_off = |grant: &Grant| {

@@ -27,6 +27,7 @@ mod operation;
 mod options;
 mod process;
 mod random;
+mod retries;
 mod run;
 mod scenarios;
 mod schedule;

@@ -53,6 +53,10 @@ pub struct Manner {
     pub waits: u64,
     /// Whether a write has an idempotency key.
     pub has_key: bool,
+    /// Whether the client sends its last request with an idempotency key again, if it has sent one, instead of a new one.
+    pub resends: bool,
+    /// Whether the request goes to the next process instead of the client's own.
+    pub goes_elsewhere: bool,
     /// Whether the credentials differ from those of the client's reads.
     pub as_other: bool,
 }

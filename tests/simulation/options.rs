@@ -58,6 +58,8 @@ pub struct Options {
     pub guards: Guards,
     pub required: bool,
     pub idempotent: bool,
+    /// Whether reads show settled states alone.
+    pub settled: bool,
     pub item_touches_document: bool,
     pub document_touches_item: bool,
     /// Seconds, for the first and the second upstream.
@@ -82,6 +84,7 @@ impl Options {
             guards: Guards::Write,
             required: false,
             idempotent: false,
+            settled: false,
             item_touches_document: false,
             document_touches_item: false,
             late_write_window: (5, 5),
@@ -97,6 +100,7 @@ impl Options {
             require: ["always", "existing", "never"][random.usize(..3)],
             omits: random.bool(),
             idempotent: random.bool(),
+            settled: random.bool(),
             ..self
         };
         if is_alone {
@@ -138,11 +142,13 @@ impl Options {
         let other_writers = !self.exclusive;
         let _ = write!(
             text,
-            "[defaults]\netag = \"{}\"\nother_writers = {other_writers}\nrequire = \"{}\"\non_write = \"{}\"\nidempotency = \"{}\"\n",
+            "[defaults]\netag = \"{}\"\nother_writers = {other_writers}\nrequire = \"{}\"\non_write = \"{}\"\nidempotency = \"{}\"\n\
+             reads = \"{}\"\n",
             self.source.word(),
             self.require,
             if self.omits { "omit" } else { "probe" },
             if self.idempotent { "accept" } else { "off" },
+            if self.settled { "settled" } else { "any" },
         );
         let (documents, items) = ("/docs/{id}", "/items/{id}");
         let touches =

@@ -19,9 +19,10 @@ use tokio::{
 use crate::{
     backend::{Backend, Style, resource_of},
     client::{Request, Told, send},
-    judge::{Entry, Knowledge, field},
+    judge::{Entry, Knowledge, Ledger, field},
     operation::{Manner, Operation},
     process::{ALL, Cellar, Keeping, Process, Remembers, memory_directory},
+    retries::Keys,
     schedule::{Event, Faults},
     world::{Inner, Shared, World},
 };
@@ -47,6 +48,9 @@ pub struct Setting {
     pub guards_deletes_alone: bool,
     pub equal_content_is_one_state: bool,
     pub tags_are_versions: bool,
+    pub settled_reads: bool,
+    /// Whether each configuration recognises the retries of keyed writes.
+    pub keeps_keys: bool,
 }
 
 /// One request to come.
@@ -141,6 +145,12 @@ impl Run {
             ledger.equal_content_is_one_state = setting.equal_content_is_one_state;
             ledger.tags_are_versions = setting.tags_are_versions;
             ledger.store_forgets = setting.remembers != ALL;
+            ledger.settled_reads = setting.settled_reads;
+            ledger.keys = match (setting.keeps_keys, setting.keeping) {
+                (false, _) => Keys::Forgotten,
+                (true, Keeping::Shared) => Keys::Shared,
+                (true, Keeping::Memory | Keeping::Disk) => Keys::InProcess,
+            };
         }
         let start = |_| Process::start(&world, &setting.config, &cellar, Duration::ZERO, file.as_deref());
         let processes = (0..setting.proxies).map(start).collect();
@@ -249,29 +259,14 @@ impl Run {
     }
 
     fn begin(&mut self, client: usize, step: &Step) -> usize {
-        let (process, server) = self.processes[self.clients[client].process].clone();
+        let place = self.clients[client].process + usize::from(step.manner.goes_elsewhere);
+        let (process, server) = self.processes[place % self.processes.len()].clone();
         let number = {
             let mut inner = self.world.lock();
             let number = inner.ledger.requests.len();
-            let resource = resource_of(&step.target);
-            let known = inner.ledger.clients[client].clone();
-            let lease = known.leases.get(&resource);
-            let request = step.operation.request(number, &step.target, &known, lease, step.manner);
-            inner.ledger.begin(Entry {
-                client,
-                process,
-                operation: step.operation,
-                lease: field(&request, "lease-id"),
-                base: known.seen.get(&step.target).cloned(),
-                request,
-                resource,
-                invoked: 0,
-                invoked_at: Instant::now(),
-                answered: None,
-                is_given_up: false,
-                arrived: false,
-                applied: 0,
-            })
+            let retry = step.manner.resends.then(|| inner.ledger.retry(client, process)).flatten();
+            let entry = retry.unwrap_or_else(|| entry(&inner.ledger, (client, process), number, step));
+            inner.ledger.begin(entry)
         };
         let request = self.world.lock().ledger.requests[number].request.clone();
         self.world.note(|| format!("request {number} of client {client} at process {process}: {request:?}"));
@@ -323,5 +318,29 @@ impl Run {
         }
         self.clients.iter().map(|client| client.steps.len()).for_each(|left| left.hash(&mut hasher));
         hasher.finish()
+    }
+}
+
+/// Builds a new request of a client.
+fn entry(ledger: &Ledger, (client, process): (usize, usize), number: usize, step: &Step) -> Entry {
+    let resource = resource_of(&step.target);
+    let known = &ledger.clients[client];
+    let request = step.operation.request(number, &step.target, known, known.leases.get(&resource), step.manner);
+    Entry {
+        client,
+        process,
+        operation: step.operation,
+        retry_of: None,
+        lease: field(&request, "lease-id"),
+        base: known.seen.get(&step.target).cloned(),
+        request,
+        resource,
+        invoked: 0,
+        invoked_at: Instant::now(),
+        answered: None,
+        is_given_up: false,
+        shows_beside: None,
+        arrived: false,
+        applied: 0,
     }
 }

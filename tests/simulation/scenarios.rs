@@ -130,6 +130,8 @@ impl Scenario {
             guards_deletes_alone: false,
             equal_content_is_one_state: source == Source::Content,
             tags_are_versions: source == Source::Version,
+            settled_reads: false,
+            keeps_keys: false,
         })
     }
 }

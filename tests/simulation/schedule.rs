@@ -159,6 +159,10 @@ impl Run {
     async fn answer(&mut self, number: u64, fate: Fate) {
         let place = self.world.lock().pending.iter().position(|pending| pending.number == number).unwrap();
         let pending = self.world.lock().pending.remove(place);
+        let is_of_store = matches!(pending.what, What::Read { .. } | What::Swap { .. });
+        if fate == Fate::Stopped || is_of_store && fate != Fate::Answered {
+            self.world.lock().ledger.store_has_failed = true;
+        }
         if fate == Fate::Stopped {
             let stop = self.longest_wait();
             self.reply(pending, Fate::Answered);
@@ -306,10 +310,11 @@ impl Run {
     /// Abandons a question whose caller no longer waits; its connection is closed after `closed_after`.
     pub fn abandon(&self, pending: Pending, closed_after: Duration) {
         match pending.what {
-            What::Read { .. } => {}
+            What::Read { .. } => self.world.lock().ledger.store_has_failed = true,
             What::Swap { key, expected, next, .. } => {
                 let mut inner = self.world.lock();
                 inner.ledger.is_faulty = true;
+                inner.ledger.store_has_failed = true;
                 inner.stray.push((key, expected, *next));
             }
             What::Exchange { sent, .. } => self.give_up(sent, closed_after),

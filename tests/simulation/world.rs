@@ -21,7 +21,10 @@ use tokio::{
     time::Instant,
 };
 
-use crate::{backend::Backend, judge::Ledger};
+use crate::{
+    backend::{Backend, resource_of},
+    judge::Ledger,
+};
 
 /// The world, shared by everything that stands at a seam.
 pub type World = Arc<Shared>;
@@ -178,6 +181,20 @@ impl Shared {
 }
 
 impl Inner {
+    /// Returns the number of a write that the backend may still act on and that changes this resource.
+    pub fn write_under_way(&self, resource: &str) -> Option<usize> {
+        let waiting = self.pending.iter().filter_map(|pending| match &pending.what {
+            What::Exchange { sent, .. } => Some(sent),
+            What::Read { .. } | What::Swap { .. } => None,
+        });
+        let mut writes = waiting.chain(self.late.iter().map(|late| &late.sent)).filter(|sent| sent.writes());
+        let write = writes.find(|sent| {
+            let own = resource_of(&sent.target);
+            own == resource || self.backend.touched(&own).is_some_and(|other| other == resource)
+        });
+        write.and_then(|sent| sent.request)
+    }
+
     /// Records an answer that a request got at a seam.
     pub fn tell(&mut self, request: Option<usize>, what: &impl Hash) {
         let Some(request) = request else { return };
