@@ -24,7 +24,7 @@ pub fn setting(random: &mut Rng) -> Setting {
     let proxies = if keeping == Keeping::Shared { random.usize(1..3) } else { 1 };
     let clients = random.usize(2..4);
     let mut steps = vec![Vec::new(); clients];
-    let focus = Focus::new(random);
+    let focus = Focus::new(random, options.idempotent);
     let requests = if random.u32(..8) == 0 { random.usize(7..12) } else { random.usize(3..7) };
     for number in 0..requests {
         let client = if number < clients { number } else { random.usize(..clients) };
@@ -32,7 +32,9 @@ pub fn setting(random: &mut Rng) -> Setting {
         if focus.rereads && step.operation.needs_tag() {
             steps[client].push(Step { operation: Operation::Read, ..step.clone() });
         }
-        steps[client].push(step);
+        let resent = Manner { resends: true, goes_elsewhere: random.bool(), ..step.manner };
+        let retry = Step { manner: resent, ..step.clone() };
+        steps[client].extend([step].into_iter().chain((focus.retries && retry.operation.writes()).then_some(retry)));
     }
     let prologue = steps.iter().enumerate().map(|(client, steps)| prologue(random, client, steps)).collect();
     let other = (random.u32(..4) == 0).then(|| options.reloaded(random, proxies == 1));
@@ -108,17 +110,20 @@ struct Focus {
     targets: Vec<&'static str>,
     /// Whether clients read again before they write.
     rereads: bool,
+    /// Whether clients send each write again.
+    retries: bool,
 }
 
 impl Focus {
-    fn new(random: &mut Rng) -> Self {
+    fn new(random: &mut Rng, idempotent: bool) -> Self {
         let targets = ["/docs/1", "/docs/1", "/alias/1", "/docs/1/parts/2", "/items/1"];
-        let rereads = random.bool();
+        let (rereads, retries) = (random.bool(), idempotent && random.u32(..3) == 0);
         if random.bool() {
-            return Self { operations: ALL.to_vec(), targets: targets.to_vec(), rereads };
+            return Self { operations: ALL.to_vec(), targets: targets.to_vec(), rereads, retries };
         }
         Self {
             rereads,
+            retries,
             operations: (0..2).map(|_| ALL[random.usize(..ALL.len())]).chain([Operation::Put]).collect(),
             targets: (0..random.usize(1..3)).map(|_| targets[random.usize(..targets.len())]).collect(),
         }
@@ -145,8 +150,8 @@ fn step(random: &mut Rng, options: &Options, focus: &Focus) -> Step {
         proposes: random.bool(),
         lasts: random.bool().then(|| random.u64(15..60)),
         waits: if random.bool() { 0 } else { random.u64(1..40) },
-        has_key: options.idempotent && random.bool(),
-        resends: options.idempotent && random.u32(..4) == 0,
+        has_key: focus.retries || options.idempotent && random.bool(),
+        resends: options.idempotent && random.u32(..8) == 0,
         goes_elsewhere: random.u32(..4) == 0,
         as_other: random.u32(..4) == 0,
     };

@@ -31,8 +31,10 @@ pub struct Ledger {
     pub tags_are_versions: bool,
     /// Whether any fault has happened.
     pub is_faulty: bool,
-    /// Whether a question to the store was lost, or a process stopped for longer than a mark.
-    pub store_has_failed: bool,
+    /// Whether a process was killed.
+    pub has_died: bool,
+    /// Whether a store may not have got the answer of a keyed write, or a process stopped for longer than a mark.
+    pub may_have_lost_answers: bool,
     pub settled_reads: bool,
     pub keys: Keys,
     /// Whether records may be forgotten, for want of room or with time.

@@ -17,6 +17,7 @@ impl Run {
         let dead = {
             let mut inner = self.world.lock();
             inner.alive[process] = false;
+            inner.ledger.has_died = true;
             let (dead, left) =
                 std::mem::take(&mut inner.pending).into_iter().partition(|asked| asked.process == process);
             inner.pending = left;

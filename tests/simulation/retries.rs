@@ -1,5 +1,8 @@
 //! Retries of keyed writes: a client sends its request again, byte for byte, and its key makes both one write.
 
+use std::time::Duration;
+
+use ifmatch::core::resource::ResourceKey;
 use tokio::time::Instant;
 
 use crate::{
@@ -18,6 +21,14 @@ pub enum Keys {
     InProcess,
     /// They are in the store that all processes share.
     Shared,
+}
+
+/// The default of `idempotency_ttl`.
+const KEPT_FOR: Duration = Duration::from_secs(600);
+
+/// Whether a record is that of a keyed write.
+pub fn is_of_attempt(key: &ResourceKey) -> bool {
+    key.as_str().starts_with("write ")
 }
 
 impl Ledger {
@@ -48,8 +59,8 @@ impl Ledger {
     fn keeps_answers(&self) -> bool {
         let is_kept = match self.keys {
             Keys::Forgotten => false,
-            Keys::InProcess => !self.is_faulty,
-            Keys::Shared => !self.store_has_failed,
+            Keys::InProcess => !self.has_died,
+            Keys::Shared => !self.may_have_lost_answers,
         };
         is_kept && !self.store_forgets
     }
@@ -60,8 +71,9 @@ impl Ledger {
             return None;
         }
         let is_known = |(_, entry): &(usize, &Entry)| {
+            let is_recent = entry.invoked_at.elapsed() < KEPT_FOR;
             let is_acknowledged = entry.answered.as_ref().is_some_and(|(_, told)| is_success(told));
-            entry.applied > 0 && (is_acknowledged || !self.is_faulty)
+            entry.applied > 0 && is_recent && (is_acknowledged || !self.is_faulty)
         };
         let (other, _) = self.other_attempts(number).find(is_known)?;
         Some(format!("request {number} is applied, and has the key of request {other}, which was applied"))

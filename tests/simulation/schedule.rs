@@ -10,6 +10,7 @@ use ifmatch::{
 use tokio::time::{Instant, advance};
 
 use crate::{
+    retries::is_of_attempt,
     run::Run,
     store::complete,
     world::{Inner, Late, Pending, Response, Sent, What},
@@ -159,9 +160,9 @@ impl Run {
     async fn answer(&mut self, number: u64, fate: Fate) {
         let place = self.world.lock().pending.iter().position(|pending| pending.number == number).unwrap();
         let pending = self.world.lock().pending.remove(place);
-        let is_of_store = matches!(pending.what, What::Read { .. } | What::Swap { .. });
-        if fate == Fate::Stopped || is_of_store && fate != Fate::Answered {
-            self.world.lock().ledger.store_has_failed = true;
+        let may_lose_answer = matches!(&pending.what, What::Swap { key, .. } if is_of_attempt(key));
+        if fate == Fate::Stopped || may_lose_answer && fate != Fate::Answered {
+            self.world.lock().ledger.may_have_lost_answers = true;
         }
         if fate == Fate::Stopped {
             let stop = self.longest_wait();
@@ -310,11 +311,11 @@ impl Run {
     /// Abandons a question whose caller no longer waits; its connection is closed after `closed_after`.
     pub fn abandon(&self, pending: Pending, closed_after: Duration) {
         match pending.what {
-            What::Read { .. } => self.world.lock().ledger.store_has_failed = true,
+            What::Read { .. } => {}
             What::Swap { key, expected, next, .. } => {
                 let mut inner = self.world.lock();
                 inner.ledger.is_faulty = true;
-                inner.ledger.store_has_failed = true;
+                inner.ledger.may_have_lost_answers |= is_of_attempt(&key);
                 inner.stray.push((key, expected, *next));
             }
             What::Exchange { sent, .. } => self.give_up(sent, closed_after),
