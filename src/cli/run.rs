@@ -154,6 +154,8 @@ fn serve(
         let store_for_reloads = Arc::clone(&store.store);
         let path = file.as_ref().map(|(path, _)| path.to_path_buf());
         let reloader = Arc::new(Reloader::new(Arc::clone(&live), store_for_reloads, listeners.tls(), path));
+        telemetry::metrics::watch(&reloader);
+        listeners.tls().iter().for_each(telemetry::metrics::watch);
         tokio::spawn(reload::reload_on_hangup(hangups, Arc::clone(&reloader)));
         if let Some((path, stamp)) = file {
             tokio::spawn(reload::reload_on_change(Arc::clone(&reloader), path.to_owned(), stamp));

@@ -13,7 +13,12 @@
 //! *What about other proxies on the same store?* The look finds their marks and leases too. Their configuration is
 //! their own: as long as two proxies differ in keys or policies, they do not exclude each other's writes.
 
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use tokio::{
     sync::Mutex,
@@ -28,6 +33,7 @@ use crate::{
     generation::{Live, Serving, status},
     store::{Store, StoreError},
     supervisor,
+    telemetry::metrics::{Gauged, LoadState},
     tls::{Downstream, FileError},
     upstream::{NoCredentials, Signer},
 };
@@ -54,6 +60,7 @@ pub struct Reloader {
     /// `None` if the process was started without a file.
     file: Option<PathBuf>,
     one_at_a_time: Mutex<()>,
+    last: parking_lot::Mutex<LoadState>,
 }
 
 /// The result of a successful reload.
@@ -108,7 +115,8 @@ pub enum NotReloaded {
 impl Reloader {
     /// Builds the reloader of a proxy that was started with this file, and whose listeners use these certificates.
     pub fn new(live: Arc<Live>, store: Arc<dyn Store>, tls: Option<Arc<Downstream>>, file: Option<PathBuf>) -> Self {
-        Self { live, store, tls, file, one_at_a_time: Mutex::default() }
+        let last = LoadState { loaded_at: SystemTime::now(), is_refused_since: false };
+        Self { live, store, tls, file, one_at_a_time: Mutex::default(), last: parking_lot::Mutex::new(last) }
     }
 
     /// Loads the file again and serves by it, or returns the reason for not doing so. `force` insists on a change that
@@ -120,10 +128,12 @@ impl Reloader {
         let status = status(&self.live);
         match &reloaded {
             Ok(reloaded) => {
+                *self.last.lock() = LoadState { loaded_at: SystemTime::now(), is_refused_since: false };
                 tracing::info!(forced = force, "reloaded: {reloaded}");
                 supervisor::ready(&status);
             }
             Err(error) => {
+                self.last.lock().is_refused_since = true;
                 tracing::error!(forced = force, "not reloaded, the old configuration stays: {error}");
                 let why = supervisor::one_line(&error.to_string());
                 supervisor::ready(&format!("{status}; the last reload was refused: {why}"));
@@ -197,6 +207,12 @@ impl Reloader {
         let guards = old.guards.renewed(&config, gates).signing_with(signer);
         self.live.replace(Serving { lingering, ..Serving::new(config, Arc::new(guards)) });
         closed.retire();
+    }
+}
+
+impl Gauged for Reloader {
+    fn load(&self) -> Option<LoadState> {
+        Some(*self.last.lock())
     }
 }
 

@@ -19,41 +19,43 @@ use super::{
     server::server_config,
     stamp::FileStamp,
 };
+use crate::telemetry::metrics::{CertificateState, Gauged};
 
 /// The configuration with which listeners answer handshakes.
 #[derive(Debug)]
-pub struct Downstream(RwLock<CertificateState>);
+pub struct Downstream(RwLock<FileState>);
 
 #[derive(Debug)]
-struct CertificateState {
+struct FileState {
     settings: ServerTls,
     /// The state of the files when they were last read.
     read: FileStamp,
     /// The state of the files when they were last checked.
     seen: FileStamp,
     handshakes: Arc<ServerConfig>,
+    certificates: Vec<CertificateState>,
 }
 
-impl CertificateState {
+impl FileState {
     fn load(settings: ServerTls) -> Result<Self, FileError> {
         // Taken before the files are read: a change made meanwhile is noticed at the next check.
         let read = FileStamp::of(settings.files());
         let handshakes = Arc::new(server_config(&settings)?);
-        warn_of_invalid(&settings);
-        Ok(Self { settings, seen: read.clone(), read, handshakes })
+        let certificates = inspect(&settings);
+        Ok(Self { settings, seen: read.clone(), read, handshakes, certificates })
     }
 }
 
 impl Downstream {
     /// Reads all files.
     pub fn load(settings: &ServerTls) -> Result<Self, FileError> {
-        Ok(Self(RwLock::new(CertificateState::load(settings.clone())?)))
+        Ok(Self(RwLock::new(FileState::load(settings.clone())?)))
     }
 
     /// Switches to other settings, or to the current files of the same settings, from the next handshake on. An error
     /// leaves everything unchanged.
     pub fn replace(&self, settings: &ServerTls) -> Result<(), FileError> {
-        let next = CertificateState::load(settings.clone())?;
+        let next = FileState::load(settings.clone())?;
         *self.0.write() = next;
         Ok(())
     }
@@ -96,21 +98,30 @@ impl Downstream {
         self.read(|state| state.settings.handshake_timeout)
     }
 
-    fn read<T>(&self, of: impl FnOnce(&CertificateState) -> T) -> T {
+    fn read<T>(&self, of: impl FnOnce(&FileState) -> T) -> T {
         of(&self.0.read())
     }
 }
 
-/// Warns of certificates that are expired or not yet valid. They are served anyway: some clients may still accept them,
-/// and the others learn why they fail.
-fn warn_of_invalid(settings: &ServerTls) {
+impl Gauged for Downstream {
+    fn certificates(&self) -> Vec<CertificateState> {
+        self.read(|state| state.certificates.clone())
+    }
+}
+
+/// Returns when the certificates expire. Warns of those that have expired or are not yet valid. They are served anyway:
+/// some clients may still accept them, and the others learn why they fail.
+fn inspect(settings: &ServerTls) -> Vec<CertificateState> {
+    let mut found = Vec::new();
     for files in &settings.certificates {
         let Ok(pair) = Pair::load(&files.certificate, &files.key) else { continue };
         let file = files.certificate.display();
+        found.extend(pair.expires_at().map(|expires_at| CertificateState { file: file.to_string(), expires_at }));
         match pair.validity(SystemTime::now()) {
             Validity::Valid => {}
             Validity::Expired(since) => tracing::warn!(%file, since, "a certificate has expired"),
             Validity::NotYet(from) => tracing::warn!(%file, from, "a certificate is not valid yet"),
         }
     }
+    found
 }

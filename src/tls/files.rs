@@ -118,6 +118,12 @@ impl Pair {
         &self.key
     }
 
+    /// Returns the Unix time at which the certificate expires, in seconds.
+    pub fn expires_at(&self) -> Option<u64> {
+        let (_, leaf) = parse_x509_certificate(self.chain.first()?).ok()?;
+        u64::try_from(leaf.validity().not_after.timestamp()).ok()
+    }
+
     /// Whether the certificate is valid at the time `now`.
     pub fn validity(&self, now: SystemTime) -> Validity {
         let seconds = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());

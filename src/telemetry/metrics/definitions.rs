@@ -55,6 +55,8 @@ pub const FOUND: &str = "ifmatch.probe.found";
 pub const LEASE_EVENT: &str = "ifmatch.lease.event";
 /// The state of a lease.
 pub const LEASE_STATE: &str = "ifmatch.lease.state";
+/// The path of a certificate file, as in the configuration.
+pub const CERTIFICATE: &str = "ifmatch.certificate";
 /// The reason for a refusal.
 pub const REASON: &str = "ifmatch.reason";
 /// The operation of a store.
@@ -249,6 +251,39 @@ pub const LINES_DROPPED: Metric = metric(
     "Log lines that were dropped because standard error took no more",
 );
 
+/// The time at which the process started.
+pub const START_TIME: Metric = metric(
+    "ifmatch.process.start.time",
+    Kind::Gauge,
+    "s",
+    &[],
+    "Unix time at which the process started",
+);
+/// Whether the last reload succeeded.
+pub const RELOAD_SUCCESSFUL: Metric = metric(
+    "ifmatch.config.last_reload_successful",
+    Kind::Gauge,
+    "{reload}",
+    &[],
+    "1 if the last reload succeeded or there was none, 0 if it was refused and the old configuration stays",
+);
+/// The time at which the configuration in effect was loaded.
+pub const LOAD_TIME: Metric = metric(
+    "ifmatch.config.load.time",
+    Kind::Gauge,
+    "s",
+    &[],
+    "Unix time at which the configuration in effect was loaded",
+);
+/// The time at which a certificate expires.
+pub const CERTIFICATE_EXPIRY: Metric = metric(
+    "ifmatch.certificate.expiry.time",
+    Kind::Gauge,
+    "s",
+    &[CERTIFICATE],
+    "Unix time at which a certificate of a TLS listener expires",
+);
+
 /// All metrics, in the order of the documentation.
 pub const ALL: &[Metric] = &[
     SERVER_DURATION,
@@ -276,6 +311,10 @@ pub const ALL: &[Metric] = &[
     CONNECTIONS_REFUSED,
     LINES_DROPPED,
     UNTAGGED,
+    START_TIME,
+    RELOAD_SUCCESSFUL,
+    LOAD_TIME,
+    CERTIFICATE_EXPIRY,
 ];
 
 /// The upper bounds of the ranges of all histograms, in seconds. To those of the conventions come finer ones below, for

@@ -1,6 +1,9 @@
 //! Current values, read from their owners when the metrics are collected, so that they cost requests nothing.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::{
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use opentelemetry::{
     KeyValue,
@@ -32,6 +35,24 @@ pub struct ServerState {
     pub waiting: usize,
 }
 
+/// The state of the configuration, for operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadState {
+    /// The time at which the configuration in effect was loaded.
+    pub loaded_at: SystemTime,
+    /// Whether a later reload was refused.
+    pub is_refused_since: bool,
+}
+
+/// A certificate of the listeners, for operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateState {
+    /// The path of its file, as in the configuration.
+    pub file: String,
+    /// The Unix time at which it expires, in seconds.
+    pub expires_at: u64,
+}
+
 /// An owner of counted things.
 pub trait Gauged: Send + Sync {
     /// Returns the number of requests that are being handled.
@@ -58,6 +79,16 @@ pub trait Gauged: Send + Sync {
     fn counts(&self) -> Option<Counts> {
         None
     }
+
+    /// Returns the state of the configuration.
+    fn load(&self) -> Option<LoadState> {
+        None
+    }
+
+    /// Returns the certificates of the listeners.
+    fn certificates(&self) -> Vec<CertificateState> {
+        Vec::new()
+    }
 }
 
 /// What requests wait for: a claim, a lease, or for reads the end of writes.
@@ -82,6 +113,14 @@ fn each<T>(of: impl Fn(&dyn Gauged) -> T) -> Vec<T> {
 
 fn sum(of: impl Fn(&dyn Gauged) -> u64) -> u64 {
     each(of).into_iter().sum()
+}
+
+fn unix_seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn loaded() -> Option<LoadState> {
+    each(|owner| owner.load()).into_iter().flatten().next()
 }
 
 fn counted() -> Option<Counts> {
@@ -124,6 +163,23 @@ pub(super) fn observe(meter: &Meter) {
             for (state, leases) in counts.leases() {
                 gauge.observe(leases, &[KeyValue::new(define::LEASE_STATE, state)]);
             }
+        }
+    });
+    let started_at = unix_seconds(SystemTime::now());
+    gauge(meter, &define::START_TIME, move |gauge| gauge.observe(started_at, &[]));
+    gauge(meter, &define::RELOAD_SUCCESSFUL, |gauge| {
+        if let Some(load) = loaded() {
+            gauge.observe((!load.is_refused_since).into(), &[]);
+        }
+    });
+    gauge(meter, &define::LOAD_TIME, |gauge| {
+        if let Some(load) = loaded() {
+            gauge.observe(unix_seconds(load.loaded_at), &[]);
+        }
+    });
+    gauge(meter, &define::CERTIFICATE_EXPIRY, |gauge| {
+        for certificate in each(|owner| owner.certificates()).into_iter().flatten() {
+            gauge.observe(certificate.expires_at, &[KeyValue::new(define::CERTIFICATE, certificate.file)]);
         }
     });
     let dropped = &define::LINES_DROPPED;

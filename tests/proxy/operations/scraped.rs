@@ -4,20 +4,25 @@ use std::{
     collections::BTreeMap,
     io::Write as _,
     net::SocketAddr,
-    process::Stdio,
+    path::Path,
+    process::{Command, Stdio},
+    slice,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use crate::support::{
-    admin::{look, start},
+    admin::{look, start, start_of},
     backend::{Answer, Backend},
     clients::python,
     leases::{acquire, leasing},
+    ports,
     proxy::Proxy,
     raw::{get, put_if_match, send},
+    tls::{Office, Secure},
     wait::DEADLINE,
 };
 
@@ -63,6 +68,47 @@ async fn what_alerts_wait_for_stands_at_zero_before() {
     ] {
         assert_eq!(value(&samples, name, labels), Some(0.0), "{name}");
     }
+}
+
+/// A refused reload, a certificate that is about to expire and a restart are seen by nothing else.
+#[tokio::test]
+async fn loads_and_certificates_have_their_times() {
+    let (backend, office) = (Backend::start().await, Office::new());
+    let files = office.issue(&["proxy.example"]);
+    let begun = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    let setup = Proxy::to(backend.addr()).server("control_socket = \"{control}\"");
+    let configuration = Secure::configuration(&setup, ports::free(), slice::from_ref(&files), "");
+    let (proxy, admin) = start_of(&configuration).await;
+    let at = |samples: &[Sample], name: &str| value(samples, name, &[]).expect("it is told") as u64;
+    let samples = scrape(admin).await;
+    let certificate = [("ifmatch_certificate", files.0.to_str().expect("UTF-8"))];
+    let expiry = value(&samples, "ifmatch_certificate_expiry_time_seconds", &certificate);
+    assert_eq!(expiry, Some(expiry_by_openssl(&files.0)));
+    assert_eq!(value(&samples, "ifmatch_config_last_reload_successful", &[]), Some(1.0));
+    let (started, loaded) =
+        (at(&samples, "ifmatch_process_start_time_seconds"), at(&samples, "ifmatch_config_load_time_seconds"));
+    assert!(begun <= started && started <= loaded + 1, "{begun} {started} {loaded}");
+
+    proxy.rewrite(&configuration.replace("optimistic", "optimist"));
+    let reload = proxy.reload(&["--force"]).await;
+    assert!(reload.code == Some(78) && reload.said.contains("policy cannot be \"optimist\""), "{reload:?}");
+    let refused = scrape(admin).await;
+    assert_eq!(value(&refused, "ifmatch_config_last_reload_successful", &[]), Some(0.0));
+    assert_eq!(at(&refused, "ifmatch_config_load_time_seconds"), loaded, "the old configuration stays");
+
+    proxy.rewrite(&configuration);
+    assert_eq!(proxy.reload(&[]).await.code, Some(0));
+    let mended = scrape(admin).await;
+    assert_eq!(value(&mended, "ifmatch_config_last_reload_successful", &[]), Some(1.0));
+    assert!(at(&mended, "ifmatch_config_load_time_seconds") >= loaded);
+    assert_eq!(at(&mended, "ifmatch_process_start_time_seconds"), started);
+}
+
+/// The Unix time at which a certificate expires, as OpenSSL tells it.
+fn expiry_by_openssl(certificate: &Path) -> f64 {
+    let script = "date -d \"$(openssl x509 -noout -enddate -in \"$0\" | cut -d= -f2)\" +%s";
+    let output = Command::new("sh").args(["-c", script]).arg(certificate).output().expect("there is a shell");
+    String::from_utf8(output.stdout).expect("text").trim().parse().expect("a number")
 }
 
 /// Up, down after a check that failed, and how many exchanges are under way.

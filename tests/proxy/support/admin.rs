@@ -29,8 +29,17 @@ pub async fn start(setup: &Setup) -> (Proxy, SocketAddr) {
 
 /// The same with more lines in `[admin]`, and variables in its environment.
 pub async fn start_with(setup: &Setup, lines: &str, variables: &[(&str, &str)]) -> (Proxy, SocketAddr) {
+    start_of_with(&setup.configuration(), lines, variables).await
+}
+
+/// The same with this configuration.
+pub async fn start_of(configuration: &str) -> (Proxy, SocketAddr) {
+    start_of_with(configuration, "", &[]).await
+}
+
+async fn start_of_with(configuration: &str, lines: &str, variables: &[(&str, &str)]) -> (Proxy, SocketAddr) {
     let table = format!("\n[admin]\nlisten = \"127.0.0.1:0\"\n{lines}\n");
-    let proxy = Proxy::start_with(&(setup.configuration() + &table), variables).await;
+    let proxy = Proxy::start_with(&(configuration.to_owned() + &table), variables).await;
     let addr = until_some("the admin listener to be told of", || {
         let log = proxy.log();
         let (_, rest) = log.split_once("admin listener listen=\"")?;

@@ -93,6 +93,7 @@ impl Proxy {
     pub fn rewrite(&self, configuration: &str) {
         let configuration = in_directory(configuration, self.directory.path());
         let configuration = configuration.replace("{listen}", &format!("listen = [\"{}\"]", self.addr));
+        let configuration = configuration.replace("{addr}", &self.addr.to_string());
         std::fs::write(self.directory.path().join("ifmatch.toml"), configuration).expect("a file");
     }
 
