@@ -21,6 +21,7 @@ use crate::{
     core::{lease::Usage, resource::ResourceKey},
     guard::Guard,
     server::Stop,
+    store::StoreError,
 };
 
 /// Reports that the process lives; a dead one would not answer.
@@ -35,17 +36,17 @@ const READS_WAIT: Duration = Duration::from_millis(400);
 
 /// The last finding about whether a change would last in the store.
 #[derive(Debug, Default)]
-pub(super) struct Durability(Mutex<Option<(Instant, bool)>>);
+pub(super) struct Durability(Mutex<Option<(Instant, Result<(), StoreError>)>>);
 
 impl Durability {
     /// Checks whether a change lasts, unless the last result is recent. Concurrent callers wait for the same result.
-    async fn holds(&self, guards: &Guard) -> bool {
+    async fn holds(&self, guards: &Guard) -> Result<(), StoreError> {
         let mut last = self.0.lock().await;
-        match *last {
-            Some((when, holds)) if when.elapsed() < FOUND_OUT => holds,
+        match &*last {
+            Some((when, holds)) if when.elapsed() < FOUND_OUT => holds.clone(),
             _ => {
-                let holds = guards.try_out().await.is_ok();
-                *last = Some((Instant::now(), holds));
+                let holds = guards.try_out().await;
+                *last = Some((Instant::now(), holds.clone()));
                 holds
             }
         }
@@ -54,24 +55,34 @@ impl Durability {
 
 /// The state of the store, looked up for this very request. The result of an earlier request may be old: without
 /// requests, a process whose store failed would not notice that the store answers again.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 struct StoreCheck {
     available: bool,
-    writable: bool,
+    /// Whether a change lasts.
+    writable: Result<(), StoreError>,
     /// How much longer writes are held back after the start.
     held_back: Duration,
+}
+
+impl StoreCheck {
+    fn failed(error: StoreError) -> Self {
+        Self { available: false, writable: Err(error), held_back: Duration::ZERO }
+    }
 }
 
 impl AdminListener {
     async fn look_at_store(&self, guards: &Guard) -> StoreCheck {
         // This key belongs to no resource and is never written.
-        let Ok(snapshot) = guards.look(&ResourceKey::from_text("ready?")).await else { return StoreCheck::default() };
+        let snapshot = match guards.look(&ResourceKey::from_text("ready?")).await {
+            Ok(snapshot) => snapshot,
+            Err(error) => return StoreCheck::failed(error),
+        };
         let writable = self.durability.holds(guards).await;
         StoreCheck { available: true, writable, held_back: guards.held_back(snapshot.now) }
     }
 
     /// Whether reads are answered, as far as that depends on the store.
-    fn reads_pass(&self, found: StoreCheck) -> bool {
+    fn reads_pass(&self, found: &StoreCheck) -> bool {
         found.available || !self.subject.live.serving().routes().iter().any(|route| needs_store(route))
     }
 
@@ -80,7 +91,7 @@ impl AdminListener {
     }
 
     /// Returns the answer: all details for a client that calls the listener by its name, else only the verdict.
-    fn told(&self, ready: bool, found: StoreCheck, headers: &HeaderMap, uri: &Uri) -> Response {
+    fn told(&self, ready: bool, found: &StoreCheck, headers: &HeaderMap, uri: &Uri) -> Response {
         let draining = self.is_draining();
         let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         if !self.access.is_known_as(uri, headers) {
@@ -93,7 +104,8 @@ impl AdminListener {
             "store": {
                 "kind": kind(&self.config().store.kind),
                 "available": found.available,
-                "writable": found.writable,
+                "writable": found.writable.is_ok(),
+                "problem": found.writable.as_ref().err().map(problem),
             },
             "listeners": self.subject.listeners,
             "draining": draining,
@@ -109,15 +121,25 @@ fn needs_store(route: &Route) -> bool {
     route.reads_may_be_leased || lease.is_some_and(|lease| lease.guards.covers(Usage::Read))
 }
 
-fn takes_writes(found: StoreCheck) -> bool {
-    found.writable && found.held_back.is_zero()
+fn takes_writes(found: &StoreCheck) -> bool {
+    found.writable.is_ok() && found.held_back.is_zero()
+}
+
+/// Returns the word for a problem of a store. Only `lost-writes` waits for an operator.
+fn problem(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Full => "full",
+        StoreError::Unavailable => "failed",
+        StoreError::LostWrites => "lost-writes",
+    }
 }
 
 /// Reports whether the process should get requests: reads are answered, and it is not about to end.
 pub(super) async fn reads(State(admin): AdminState, uri: Uri, headers: HeaderMap) -> AdminAnswer {
     let guards = admin.guards();
-    let found = timeout(READS_WAIT, admin.look_at_store(&guards)).await.unwrap_or_default();
-    Ok(admin.told(!admin.is_draining() && admin.reads_pass(found), found, &headers, &uri))
+    let found = timeout(READS_WAIT, admin.look_at_store(&guards)).await;
+    let found = found.unwrap_or_else(|_elapsed| StoreCheck::failed(StoreError::Unavailable));
+    Ok(admin.told(!admin.is_draining() && admin.reads_pass(&found), &found, &headers, &uri))
 }
 
 /// Reports whether the process should get writes: a change in its store lasted just now, no write is held back, and the
@@ -125,7 +147,7 @@ pub(super) async fn reads(State(admin): AdminState, uri: Uri, headers: HeaderMap
 pub(super) async fn writes(State(admin): AdminState, uri: Uri, headers: HeaderMap) -> AdminAnswer {
     let guards = admin.guards();
     let found = admin.look_at_store(&guards).await;
-    Ok(admin.told(!admin.is_draining() && takes_writes(found), found, &headers, &uri))
+    Ok(admin.told(!admin.is_draining() && takes_writes(&found), &found, &headers, &uri))
 }
 
 /// Returns the word for a kind of store.

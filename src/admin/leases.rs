@@ -26,6 +26,7 @@ use crate::{
         record::{Availability, Snapshot},
         resource::ResourceKey,
     },
+    guard::Broken,
     store::Incarnation,
 };
 
@@ -171,11 +172,13 @@ pub(super) async fn break_one(
     let key = key(&request.key)?;
     let period = period(request.period.as_deref())?;
     let guards = admin.guards();
-    let snapshot = guards.break_lease(&key, period).await?;
+    let Broken { snapshot, was_broken } = guards.break_lease(&key, period).await?;
     let lease = view(&snapshot, guards.incarnation());
-    let holder = lease.as_ref().and_then(|lease| lease.holder.as_deref());
-    tracing::info!(target: "ifmatch::audit", by = %caller, key = %key, holder, ?period, "a lease was broken");
-    Ok(Json(json!({ "key": key.as_str(), "lease": lease })).into_response())
+    if !was_broken {
+        let holder = lease.as_ref().and_then(|lease| lease.holder.as_deref());
+        tracing::info!(target: "ifmatch::audit", by = %caller, key = %key, holder, ?period, "a lease was broken");
+    }
+    Ok(Json(json!({ "key": key.as_str(), "lease": lease, "was_broken": was_broken })).into_response())
 }
 
 fn period(text: Option<&str>) -> Result<Duration, AdminProblem> {

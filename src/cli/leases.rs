@@ -182,6 +182,9 @@ fn print_table(leases: &[Value]) {
 }
 
 fn broken(key: &str, done: &Value) -> String {
+    if done.get("was_broken").and_then(Value::as_bool) == Some(true) {
+        return format!("the lease of {key} was already broken");
+    }
     let remaining = done.get("lease").and_then(|lease| number(lease, "remaining_ms"));
     match remaining.filter(|remaining| *remaining > 0) {
         Some(remaining) => format!("the lease of {key} ends in {}", short(remaining)),

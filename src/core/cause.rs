@@ -105,6 +105,10 @@ words! {
         SpoolFailed = "spool-failed",
         /// The record of the resource has no room for another write.
         RecordFull = "record-full",
+        /// The store does not answer, or answers with an error.
+        StoreFailed = "store-failed",
+        /// The store has lost acknowledged writes, and waits for an operator.
+        StoreLostWrites = "store-lost-writes",
     }
 }
 

@@ -40,7 +40,7 @@ mod testing;
 mod write;
 
 pub use answer::{Answer, Relayed};
-pub use operator::{Forgotten, NotBroken};
+pub use operator::{Broken, Forgotten, NotBroken};
 
 use claim::Claims;
 use cors::Cors;

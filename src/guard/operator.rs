@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::Guard;
 use crate::{
     core::{
-        lease::break_lease,
+        lease::{LeaseState, break_lease},
         record::{Availability, Snapshot},
         resource::ResourceKey,
         steps::touch,
@@ -42,6 +42,15 @@ pub struct Forgotten {
     pub snapshot: Snapshot,
     /// Whether a write was in flight or in doubt. It was judged by the earlier state.
     pub was_busy: bool,
+}
+
+/// The result of breaking a lease.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// The record after that.
+    pub snapshot: Snapshot,
+    /// Whether the lease was broken before. Then nothing has changed.
+    pub was_broken: bool,
 }
 
 impl Guard {
@@ -71,20 +80,25 @@ impl Guard {
     }
 
     /// Breaks the lease of a resource without its id. The holder has at most `period` to finish.
-    pub async fn break_lease(&self, key: &ResourceKey, period: Duration) -> Result<Snapshot, NotBroken> {
-        let mut remaining = None;
+    pub async fn break_lease(&self, key: &ResourceKey, period: Duration) -> Result<Broken, NotBroken> {
+        let (mut remaining, mut was_broken) = (None, false);
         let step = |snapshot: &Snapshot| {
+            was_broken = snapshot.lease_state() == LeaseState::Broken;
+            if was_broken {
+                return None;
+            }
             let (record, left) = break_lease(snapshot, period).ok()?;
             remaining = Some(left);
             Some(record)
         };
         let Updated { snapshot, is_changed } = self.knowledge.records.update(key, None, step).await?;
         match remaining.filter(|_| is_changed) {
+            None if was_broken => {}
             None => return Err(NotBroken::NoLease),
             Some(Duration::ZERO) => self.leases.free_place(key),
             Some(left) => self.leases.change_end(key, Some(snapshot.now.plus(left))),
         }
-        Ok(snapshot)
+        Ok(Broken { snapshot, was_broken })
     }
 
     /// Forgets what is known of a resource.

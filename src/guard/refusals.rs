@@ -125,14 +125,14 @@ pub(super) fn of_store(error: &StoreError) -> Refusal {
     if let Some(left_out) = STORE_FAILED.due() {
         tracing::error!(%error, left_out, "the store failed a guarded write");
     }
-    let (code, detail) = match error {
+    match error {
         StoreError::Full => {
-            (Code::StoreFull, "too many resources are being written at this moment; nothing was written")
+            let detail = "too many resources are being written at this moment; nothing was written";
+            Refusal::new(Code::StoreFull, detail).retry_after(RETRY_SOON)
         }
-        StoreError::Unavailable => (Code::StoreUnavailable, "the store does not answer; nothing was written"),
-        StoreError::LostWrites => return of_lost_writes("nothing was written"),
-    };
-    Refusal::new(code, detail).retry_after(RETRY_SOON)
+        StoreError::Unavailable => store_failed("the store does not answer; nothing was written"),
+        StoreError::LostWrites => of_lost_writes("nothing was written"),
+    }
 }
 
 /// The refusal of a lease operation that the store did not carry out, or did not confirm.
@@ -140,16 +140,21 @@ pub(super) fn of_lease_store(error: &StoreError) -> Refusal {
     if let Some(left_out) = STORE_FAILED.due() {
         tracing::error!(%error, left_out, "the store failed a lease operation");
     }
-    let (code, detail) = match error {
-        StoreError::Full => (Code::StoreFull, "too many resources are leased or written at this moment"),
-        StoreError::Unavailable => (
-            Code::StoreUnavailable,
+    match error {
+        StoreError::Full => {
+            let detail = "too many resources are leased or written at this moment";
+            Refusal::new(Code::StoreFull, detail).retry_after(RETRY_SOON)
+        }
+        StoreError::Unavailable => store_failed(
             "the store did not confirm it: no lease was granted, and a held lease may or may not have changed; send \
              it again",
         ),
-        StoreError::LostWrites => return of_lost_writes("no lease was granted"),
-    };
-    Refusal::new(code, detail).retry_after(RETRY_SOON)
+        StoreError::LostWrites => of_lost_writes("no lease was granted"),
+    }
+}
+
+fn store_failed(detail: &'static str) -> Refusal {
+    Refusal::new(Code::StoreUnavailable, detail).retry_after(RETRY_SOON).because(Reason::StoreFailed)
 }
 
 /// The refusal of a request because the store can no longer be trusted. Time does not change that.
@@ -161,6 +166,7 @@ fn of_lost_writes(outcome: &str) -> Refusal {
              incarnation key and restart this proxy"
         ),
     )
+    .because(Reason::StoreLostWrites)
 }
 
 /// The refusal of a write that did not get its turn.

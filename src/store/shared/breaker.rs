@@ -10,7 +10,7 @@
 //! once, such as the read of a damaged record, makes no caller wait. A swap says nothing about reads: a full store
 //! still answers them.
 //!
-//! *When does it close?* When a trial read succeeds. Trials run one at a time, so recovery waits for no request, and no
+//! *When does it close?* When a trial read gets an answer. Trials run one at a time, so recovery waits for no request, and no
 //! request waits for a trial.
 //!
 //! *Why does it hold back only reads of records?* Each request begins with one. A swap or a read of the time belongs to
@@ -85,11 +85,16 @@ impl Breaker {
             loop {
                 sleep(TRIAL_PAUSE).await;
                 let Some(inner) = inner.upgrade() else { return };
-                if inner.read(&key).await.is_ok() {
-                    break;
+                match inner.read(&key).await {
+                    Err(StoreError::Unavailable) => {}
+                    // A store that has lost writes answers at once. The requests get that answer themselves.
+                    Err(StoreError::LostWrites | StoreError::Full) => break,
+                    Ok(_) => {
+                        tracing::info!("the store answers again");
+                        break;
+                    }
                 }
             }
-            tracing::info!("the store answers again");
             drop(trial);
         });
     }
@@ -162,7 +167,7 @@ mod tests {
     /// A store that fails on demand, after a delay or at once.
     struct Failing {
         inner: MemoryStore,
-        fails_after: std::sync::Mutex<Option<Duration>>,
+        fails_after: std::sync::Mutex<Option<(Duration, StoreError)>>,
         asked: AtomicUsize,
     }
 
@@ -174,7 +179,11 @@ mod tests {
         }
 
         fn fail(&self, after: Option<Duration>) {
-            *self.fails_after.lock().unwrap() = after;
+            *self.fails_after.lock().unwrap() = after.map(|after| (after, StoreError::Unavailable));
+        }
+
+        fn lose_writes(&self) {
+            *self.fails_after.lock().unwrap() = Some((Duration::ZERO, StoreError::LostWrites));
         }
 
         fn asked(&self) -> usize {
@@ -183,10 +192,10 @@ mod tests {
 
         async fn answer<T>(&self, answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
             self.asked.fetch_add(1, Ordering::Relaxed);
-            let fails_after = *self.fails_after.lock().unwrap();
-            let Some(after) = fails_after else { return answer.await };
+            let fails_after = self.fails_after.lock().unwrap().clone();
+            let Some((after, error)) = fails_after else { return answer.await };
             sleep(after).await;
-            Err(StoreError::Unavailable)
+            Err(error)
         }
     }
 
@@ -241,6 +250,21 @@ mod tests {
         store.fail(None);
         sleep(TRIAL_PAUSE * 2).await;
         assert!(breaker.read(&key()).await.is_ok());
+        let asked = store.asked();
+        sleep(LIMIT * 10).await;
+        assert_eq!(store.asked(), asked, "the trials are over");
+    }
+
+    /// Time does not mend a store that has lost writes, so clients must not be told to come back.
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_comes_back_without_its_writes_says_so_to_all() {
+        let store = Failing::new();
+        let breaker = Breaker::new(Arc::<Failing>::clone(&store), LIMIT);
+        store.fail(Some(LIMIT));
+        assert_eq!(breaker.read(&key()).await, Err(StoreError::Unavailable));
+        store.lose_writes();
+        sleep(TRIAL_PAUSE * 2).await;
+        assert_eq!(breaker.read(&key()).await, Err(StoreError::LostWrites));
         let asked = store.asked();
         sleep(LIMIT * 10).await;
         assert_eq!(store.asked(), asked, "the trials are over");

@@ -252,13 +252,8 @@ pub const LINES_DROPPED: Metric = metric(
 );
 
 /// The time at which the process started.
-pub const START_TIME: Metric = metric(
-    "ifmatch.process.start.time",
-    Kind::Gauge,
-    "s",
-    &[],
-    "Unix time at which the process started",
-);
+pub const START_TIME: Metric =
+    metric("ifmatch.process.start.time", Kind::Gauge, "s", &[], "Unix time at which the process started");
 /// Whether the last reload succeeded.
 pub const RELOAD_SUCCESSFUL: Metric = metric(
     "ifmatch.config.last_reload_successful",

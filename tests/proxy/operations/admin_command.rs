@@ -51,6 +51,8 @@ async fn leases_are_listed_and_broken() {
     assert_eq!(filtered["leases"].as_array().expect("a list").len(), 1);
     let done = printed(&leases(&url, &["break", "backend:/b"], None).await);
     assert_eq!(done, "the lease of backend:/b is broken\n");
+    let again = printed(&leases(&url, &["break", "backend:/b"], None).await);
+    assert_eq!(again, "the lease of backend:/b was already broken\n");
     put_with(addr, "/b", &grant.id, "too late").await.refused(412, "lease-lost");
     let given = printed(&leases(&url, &["break", "backend:/a", "--period", "20s"], None).await);
     assert!(given.starts_with("the lease of backend:/a ends in "), "{given}");

@@ -32,7 +32,7 @@ async fn a_proxy_that_serves_is_alive_and_ready() {
         "ready": true,
         "reads": true,
         "writes": true,
-        "store": { "kind": "memory", "available": true, "writable": true },
+        "store": { "kind": "memory", "available": true, "writable": true, "problem": null },
         "listeners": [proxy.addr().to_string()],
         "draining": false,
         "start_grace": { "over": true, "remaining_ms": 0 },
@@ -60,7 +60,10 @@ async fn a_proxy_whose_store_does_not_answer_is_ready_for_reads_alone_until_it_d
     let (backend, redis) = (Backend::start().await, engines::Redis::start().await);
     let store = format!("kind = \"redis\"\nurl = \"{}\"\ntimeout = \"1s\"", redis.url());
     let (_proxy, admin) = start(&Proxy::to(backend.addr()).store(&store)).await;
-    assert_eq!(ask(admin, "/readyz").await["store"], json!({ "kind": "redis", "available": true, "writable": true }));
+    assert_eq!(
+        ask(admin, "/readyz").await["store"],
+        json!({ "kind": "redis", "available": true, "writable": true, "problem": null })
+    );
     redis.signal("STOP");
     for path in ["/readyz", "/readyz/reads"] {
         let document = ask(admin, path).await;
@@ -112,7 +115,10 @@ async fn a_proxy_whose_store_takes_no_writes_is_not_ready_for_them_until_it_does
     })
     .await;
     let document: Value = serde_json::from_slice(&look(admin, "/readyz/writes").await.body).expect("JSON");
-    assert_eq!(document["store"], json!({ "kind": "redis", "available": true, "writable": false }));
+    assert_eq!(
+        document["store"],
+        json!({ "kind": "redis", "available": true, "writable": false, "problem": "failed" })
+    );
     assert_eq!(look(admin, "/readyz").await.status, 200, "reads pass");
     redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
     within("it to be ready again", async {
@@ -121,6 +127,35 @@ async fn a_proxy_whose_store_takes_no_writes_is_not_ready_for_them_until_it_does
         }
     })
     .await;
+}
+
+/// An unreachable store answers again by itself. One that has lost acknowledged writes waits for an operator.
+#[tokio::test]
+async fn lost_writes_are_told_apart_from_a_store_that_does_not_answer() {
+    let (backend, mut redis) = (Backend::start().await, engines::Redis::start().await);
+    let store = format!("kind = \"redis\"\nurl = \"{}\"\ntimeout = \"1s\"", redis.url());
+    let (proxy, admin) = start(&Proxy::to(backend.addr()).store(&store).route("require = \"never\"")).await;
+    assert_eq!(put(proxy.addr(), "/doc", &[], "one").await.status, 201);
+    let refused = async || {
+        let answer = look(admin, "/readyz/writes").await;
+        assert_eq!(answer.status, 503);
+        let document: Value = serde_json::from_slice(&answer.body).expect("JSON");
+        let problem = put(proxy.addr(), "/doc", &[], "two").await.refused(503, "store-unavailable");
+        (document["store"]["problem"].clone(), problem.json["reason"].clone(), problem.retry_after_seconds)
+    };
+    redis.signal("KILL");
+    let failed = || (json!("failed"), json!("store-failed"), Some(1));
+    assert_eq!(refused().await, failed());
+    redis.lose_everything().await;
+    let lost = within("the loss to be noticed", async {
+        loop {
+            let now = refused().await;
+            if now.0 != failed().0 {
+                break now;
+            }
+        }
+    });
+    assert_eq!(lost.await, (json!("lost-writes"), json!("store-lost-writes"), None));
 }
 
 /// A balancer must hear of it while requests are still ending.

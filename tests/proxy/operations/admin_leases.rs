@@ -73,12 +73,15 @@ async fn an_operator_breaks_a_lease_and_its_holder_writes_no_more() {
     assert!(lease(addr, "DELETE", "/doc", &by_client).await.status >= 400, "clients may not break here");
     let broken = told(admin, "/leases/break", &json!({ "key": "backend:/doc" })).await;
     assert_eq!((broken["key"].as_str(), broken["lease"]["state"].as_str()), (Some("backend:/doc"), Some("broken")));
+    let again = told(admin, "/leases/break", &json!({ "key": "backend:/doc" })).await;
+    assert_eq!((&broken["was_broken"], &again["was_broken"]), (&json!(false), &json!(true)));
     put_with(addr, "/doc", &grant.id, "too late").await.refused(412, "lease-lost");
     assert_eq!(backend.count("PUT", "/doc"), 0);
     let next = acquire(addr, "/doc", "30").await;
     assert!(next.fence > grant.fence);
-    let line = proxy.log().lines().find(|line| line.contains("a lease was broken")).map(str::to_owned);
-    let line = line.expect("it is in the log");
+    let log = proxy.log();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("a lease was broken")).collect();
+    let [line] = lines[..] else { panic!("the log tells of one break: {lines:?}") };
     assert!(line.contains("ifmatch::audit") && line.contains("backend:/doc") && line.contains("127.0.0.1:"), "{line}");
 }
 
