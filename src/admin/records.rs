@@ -1,5 +1,7 @@
 //! Records: what the proxy knows of a resource, which writes are in doubt, and how an operator makes it forget.
 
+use std::time::{Duration, SystemTime};
+
 use axum::{
     Extension, Json,
     extract::{
@@ -29,10 +31,14 @@ use crate::{
     },
     guard::Guard,
     store::Incarnation,
+    telemetry::refusal_log,
 };
 
 /// The number of resources that one request forgets by prefix; the answer carries the cursor for the next request.
 const FORGOTTEN_AT_ONCE: usize = 1_000;
+
+/// The most by which the clock of the store and that of this process may run apart within a doubt.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -94,7 +100,14 @@ fn shown(admin: &AdminListener, key: &ResourceKey, snapshot: &Snapshot, doubt: D
     let late_write_window =
         upstreams.find(|upstream| is_its(&upstream.identity)).map(|upstream| upstream.late_write_window);
     let since = late_write_window.map(|late_write_window| milliseconds(late_write_window.saturating_sub(remaining)));
-    json!({ "since_ms": since, "remaining_ms": milliseconds(remaining) })
+    // The client was answered when the doubt began. The id of its request is not in the store.
+    let began = late_write_window.map(|window| SystemTime::now() - window.saturating_sub(remaining) - CLOCK_TOLERANCE);
+    let request = began.and_then(|began| refusal_log::get()?.last_doubted(key.as_str(), began));
+    json!({
+        "since_ms": since,
+        "remaining_ms": milliseconds(remaining),
+        "request_id": request.map(|request| request.to_string()),
+    })
 }
 
 #[derive(Debug, Deserialize)]

@@ -45,8 +45,8 @@ pub(super) struct ConnectionPlaces {
     /// The number of requests beside others on their connection.
     requests: AtomicUsize,
     by_client: Mutex<HashMap<IpAddr, Arc<ClientCount>>>,
-    /// The time of the last log line about refused connections.
-    told: Mutex<Option<Instant>>,
+    /// The times of the last log lines about refused connections, by reason: a handful of fixed words.
+    told: Mutex<HashMap<&'static str, Instant>>,
 }
 
 /// The counts of one client.
@@ -135,8 +135,9 @@ impl ConnectionPlaces {
             metrics.connection_refused(reason);
         }
         let mut told = self.told.lock();
-        if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
-            *told = Some(Instant::now());
+        // One reason does not silence another.
+        if told.get(reason).is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
+            told.insert(reason, Instant::now());
             let client = client.map(tracing::field::display);
             tracing::warn!(client, reason, hint, "connections are refused or cut off");
         }

@@ -111,3 +111,16 @@ fn who_connects_again_gets_no_new_share_of_requests() {
     assert!(places.by_client.lock().is_empty());
     assert!(connect().request().is_some());
 }
+
+/// The limit of one client is often reached first, and says nothing about descriptors.
+#[test]
+fn each_reason_has_a_log_line_of_its_own() {
+    let places = places(10, 1, 100);
+    let _one = places.take(5, Some(address("192.0.2.1")), &nobody()).expect("the first");
+    for (descriptor, told) in [(5, &["client"][..]), (100, &["client", "descriptors"])] {
+        assert!(places.take(descriptor, Some(address("192.0.2.1")), &nobody()).is_none());
+        let mut reasons: Vec<_> = places.told.lock().keys().copied().collect();
+        reasons.sort_unstable();
+        assert_eq!(reasons, told);
+    }
+}

@@ -180,6 +180,18 @@ impl RefusalLog {
         kept.refusals.iter().rev().filter(is_wanted).take(limit).cloned().collect()
     }
 
+    /// Returns the last write of the resource whose outcome was unknown when its client was answered, not before `since`.
+    pub fn last_doubted(&self, key: &str, since: SystemTime) -> Option<RequestId> {
+        let key = limited(key.as_bytes());
+        // A retry that meets the doubt is told of it too, but was not sent.
+        let was_sent = |refusal: &KeptRefusal| matches!(refusal.code.status().as_u16(), 502 | 504);
+        let kept = self.lock();
+        let mut recent = kept.refusals.iter().rev().take_while(|refusal| refusal.at >= since);
+        let doubted =
+            recent.find(|refusal| refusal.in_doubt && was_sent(refusal) && refusal.key.as_ref() == Some(&key));
+        doubted.map(|refusal| refusal.id)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }

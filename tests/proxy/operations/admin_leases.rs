@@ -167,16 +167,13 @@ async fn a_doubt_is_shown_until_it_is_over() {
     let held = backend.hold("PUT", "/doc");
     let writer = tokio::spawn(async move { send(addr, "PUT", "/doc", &[("If-None-Match", "*")], "x").await });
     held.arrived().await.reset();
-    writer.await.unwrap().refused(502, "upstream-failed");
-    let mut doubt = Value::Null;
-    until("the doubt to be recorded", || !proxy.log().is_empty()).await;
-    for _ in 0..100 {
-        doubt = ask(admin, "/doubts").await["doubts"][0].clone();
-        if !doubt.is_null() {
-            break;
-        }
-    }
+    let problem = writer.await.unwrap().refused(502, "upstream-failed");
+    // The line about a request follows its answer.
+    until("the request to be logged", || proxy.log().contains("verdict=\"upstream-failed\"")).await;
+    let doubt = ask(admin, "/doubts").await["doubts"][0].clone();
     assert_eq!(doubt["key"], "backend:/doc");
+    let request = doubt["request_id"].as_str().expect("this process has sent the write");
+    assert_eq!(problem.json["instance"], format!("urn:ifmatch:request:{request}"));
     let (since, remaining) = (doubt["since_ms"].as_u64().unwrap(), doubt["remaining_ms"].as_u64().unwrap());
     assert!(remaining <= 60_000 && since + remaining == 60_000, "{doubt}");
     let forgotten = told(admin, "/forget", &json!({ "key": "backend:/doc" })).await;
