@@ -130,6 +130,7 @@ fn each_broken_rule_about_leases_is_one_problem() {
             "lease.prefix is \"/.leases/\", which is not how ifmatch spells that path",
         ),
         ("[routes.lease]\nmin = \"0s\"", "lease.min is 0s, the least is 1s"),
+        ("[routes.lease]\nmax = \"infinite\"", "lease.max is \"infinite\", which is no duration"),
         ("[routes.lease]\nmax = \"8d\"", "lease.max is 8days, the limit is 7days"),
         ("[routes.lease]\ndefault = \"20500ms\"", "lease.default is 20s 500ms, and leases last whole seconds"),
         ("[routes.lease]\nmin = \"40s\"", "lease.min is 40s, and lease.default is 30s"),

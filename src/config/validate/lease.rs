@@ -116,6 +116,11 @@ fn quoted(words: &[&str]) -> String {
 
 /// Reads a duration that `Lease-Duration` can express.
 fn whole_seconds(check: &mut Check<'_>, value: Option<&Time>, limit: Limit<Duration>) -> Duration {
+    if let Some(value) = value.filter(|value| value.get_ref() == "infinite") {
+        let message = format!("{} is \"infinite\", which is no duration", limit.key);
+        check.hinted(value.span(), message, "set lease.infinite = true, which allows leases without an end");
+        return limit.default;
+    }
     let duration = check.duration(value, limit);
     match value {
         Some(value) if duration.subsec_nanos() != 0 => {
