@@ -36,8 +36,14 @@ fn check_prints_a_table_of_routes() {
             "collection * /documents optimistic content yes always - app (127.0.0.1:9000)",
             "drawings * /drawings/{id}/{*part} optimistic version no existing - app (127.0.0.1:9000)",
             "static * /static/{*file} last-writer-wins - - - - app (127.0.0.1:9000)",
+            "Requests that no route matches get 404 no-route.",
         ]
     );
+}
+
+#[test]
+fn check_says_nothing_of_other_paths_if_a_route_takes_them() {
+    assert_eq!(text(&ifmatch(&["check", "config/quickstart.toml"]).stdout).lines().count(), 2, "headings and a route");
 }
 
 #[test]

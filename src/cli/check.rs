@@ -5,7 +5,10 @@ use std::{borrow::Cow, path::Path, process::ExitCode, time::Duration};
 use super::{complain, print, report};
 use crate::{
     config::{self, Route, Upstream, Word, guard_words, show_duration},
-    core::policy::{GuardRules, LeaseRules},
+    core::{
+        policy::{GuardRules, LeaseRules},
+        route::HostPattern,
+    },
 };
 
 const HEADINGS: [&str; 9] =
@@ -23,7 +26,15 @@ pub(super) fn execute(file: &Path) -> ExitCode {
     for line in table(&HEADINGS.map(str::to_owned), &rows) {
         print(line);
     }
+    if !loaded.config.routes.iter().any(|route| takes_all(route)) {
+        print("Requests that no route matches get 404 no-route.");
+    }
     ExitCode::SUCCESS
+}
+
+/// Whether a route takes every request that more exact routes leave: `path = "/{*rest}"` for all hosts.
+fn takes_all(route: &Route) -> bool {
+    route.host == HostPattern::Any && route.path.is_open() && route.path.texts().next().is_none()
 }
 
 fn row(route: &Route) -> [String; 9] {
