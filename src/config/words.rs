@@ -160,6 +160,7 @@ impl Word for AbsentLease {
 pub fn guard_words(guards: LeaseGuards) -> &'static [&'static str] {
     match guards {
         LeaseGuards::Write => &["write"],
+        LeaseGuards::Read => &["read"],
         LeaseGuards::ReadAndWrite => &["read", "write"],
         LeaseGuards::Delete => &["delete"],
     }

@@ -164,6 +164,8 @@ pub enum Dialect {
 pub enum LeaseGuards {
     /// Writing: shared read, exclusive write.
     Write,
+    /// Reading: shared write, exclusive read.
+    Read,
     /// Reading and writing.
     ReadAndWrite,
     /// Deleting only.

@@ -7,7 +7,7 @@ use http::StatusCode;
 
 use super::{
     bare_tags::Shown,
-    lease::TargetName,
+    lease::{Lease, TargetName, Usage},
     record::{Availability, Doubt, Known, Mark, Record, Revision, Snapshot, Stamp},
     time::StoreTime,
     waiting::served,
@@ -65,7 +65,8 @@ pub struct Settlement {
     pub marked_at: Revision,
     /// What became of the write.
     pub outcome: Outcome,
-    /// The target that the write removes, if any: a lease that was acquired by that very target ends with it.
+    /// The target that the write removes, if any: a lease that was acquired by that very target ends with it, unless it
+    /// does not guard deletion. Otherwise any client could end it by a DELETE that needs no lease.
     pub removes: Option<TargetName>,
     /// What was learned of the new state under the claim.
     pub learned: Option<Known>,
@@ -129,7 +130,8 @@ pub fn settle(snapshot: &Snapshot, settlement: Settlement) -> Option<Record> {
             // The tags of states in between are in no list.
             change_state(&mut record, settlement.shown.filter(|_| undisturbed));
             record.known = settlement.learned.filter(|_| undisturbed);
-            record.lease = record.lease.filter(|lease| settlement.removes != Some(lease.target));
+            let ends = |lease: &Lease| settlement.removes == Some(lease.target) && lease.guards.covers(Usage::Delete);
+            record.lease = record.lease.filter(|lease| !ends(lease));
         }
         Outcome::Unclear => {
             change_state(&mut record, None);

@@ -66,7 +66,12 @@ fn leases() -> impl Strategy<Value = Lease> {
     ];
     let duration = prop_oneof![Just(LeaseDuration::Infinite), durations().prop_map(LeaseDuration::Fixed)];
     let holder = option::of("[a-z][ a-z]{0,10}[a-z]".prop_map(|text| HolderLabel::parse(text.as_bytes()).unwrap()));
-    let guards = prop_oneof![Just(LeaseGuards::Write), Just(LeaseGuards::ReadAndWrite), Just(LeaseGuards::Delete)];
+    let guards = prop_oneof![
+        Just(LeaseGuards::Write),
+        Just(LeaseGuards::Read),
+        Just(LeaseGuards::ReadAndWrite),
+        Just(LeaseGuards::Delete)
+    ];
     let names = (any::<[u8; 16]>(), option::of(any::<[u8; 16]>()), any::<[u8; 16]>());
     (names, terms, duration, moments(), holder, guards, durations()).prop_map(
         |((id, principal, target), term, duration, granted, holder, guards, remember)| Lease {

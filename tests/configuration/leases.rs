@@ -118,7 +118,7 @@ fn each_broken_rule_about_leases_is_one_problem() {
         ("[routes.lease]\nauth = \"client\"", "lease.auth cannot be \"client\""),
         ("[routes.lease]\nabsent = \"create\"", "lease.absent cannot be \"create\""),
         ("[routes.lease]\nguards = []", "lease.guards cannot be []"),
-        ("[routes.lease]\nguards = [\"read\"]", "lease.guards cannot be [\"read\"]"),
+        ("[routes.lease]\nguards = [\"read\", \"delete\"]", "lease.guards cannot be [\"delete\", \"read\"]"),
         ("[routes.lease]\nguards = [\"write\", \"write\"]", "lease.guards cannot be [\"write\", \"write\"]"),
         (
             "[routes.lease]\nprefix = \"leases\"",

@@ -24,7 +24,8 @@ pub struct Ledger {
     pub broken: Option<String>,
     /// The accesses that leases keep from other clients.
     pub guards_reads: bool,
-    pub guards_deletes_alone: bool,
+    pub guards_writes: bool,
+    pub guards_deletes: bool,
     /// Whether equal content is the same state, whatever was there in between.
     pub equal_content_is_one_state: bool,
     /// Whether a version is the tag. A doubt gives a state another version, and may have left the state as it was.
@@ -243,7 +244,7 @@ impl Ledger {
         let keeps_off = |grant: &Grant| {
             grant.resource == entry.resource
                 && grant.is_held(now)
-                && (deletes || !self.guards_deletes_alone)
+                && if deletes { self.guards_deletes } else { self.guards_writes }
                 && !entry.lease.as_ref().is_some_and(|id| grant.ids.contains(id))
         };
         if let Some(grant) = self.grants.iter().find(|grant| keeps_off(grant)) {
@@ -259,7 +260,7 @@ impl Ledger {
                 own.fence
             ));
         }
-        if deletes && !entry.request.target.contains("/parts/") {
+        if deletes && self.guards_deletes && !entry.request.target.contains("/parts/") {
             let ended = self.grants.iter_mut().filter(|grant| grant.resource == entry.resource);
             ended.for_each(|grant| grant.is_over = true);
         }

@@ -37,6 +37,7 @@ impl Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guards {
     Write,
+    Read,
     ReadAndWrite,
     Delete,
 }
@@ -179,6 +180,7 @@ impl Options {
         if leased {
             let guards = match self.guards {
                 Guards::Write => "[\"write\"]",
+                Guards::Read => "[\"read\"]",
                 Guards::ReadAndWrite => "[\"read\", \"write\"]",
                 Guards::Delete => "[\"delete\"]",
             };

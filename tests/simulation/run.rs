@@ -45,7 +45,8 @@ pub struct Setting {
     pub steps: Vec<Vec<Step>>,
     pub faults: Faults,
     pub guards_reads: bool,
-    pub guards_deletes_alone: bool,
+    pub guards_writes: bool,
+    pub guards_deletes: bool,
     pub equal_content_is_one_state: bool,
     pub tags_are_versions: bool,
     pub settled_reads: bool,
@@ -141,7 +142,8 @@ impl Run {
             let ledger = &mut world.lock().ledger;
             ledger.clients = vec![Knowledge::default(); setting.steps.len() + 1];
             ledger.guards_reads = setting.guards_reads;
-            ledger.guards_deletes_alone = setting.guards_deletes_alone;
+            ledger.guards_writes = setting.guards_writes;
+            ledger.guards_deletes = setting.guards_deletes;
             ledger.equal_content_is_one_state = setting.equal_content_is_one_state;
             ledger.tags_are_versions = setting.tags_are_versions;
             ledger.store_forgets = setting.remembers != ALL;

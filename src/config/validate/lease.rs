@@ -100,7 +100,7 @@ fn guards(check: &mut Check<'_>, value: Option<&Texts>) -> LeaseGuards {
     let Some(value) = value else { return LeaseGuards::Write };
     let mut words = value.get_ref().iter().map(|word| word.get_ref().as_str()).collect::<Vec<_>>();
     words.sort_unstable();
-    let known = [LeaseGuards::Write, LeaseGuards::ReadAndWrite, LeaseGuards::Delete];
+    let known = [LeaseGuards::Write, LeaseGuards::Read, LeaseGuards::ReadAndWrite, LeaseGuards::Delete];
     let found = known.into_iter().find(|guards| guard_words(*guards) == words);
     found.unwrap_or_else(|| {
         let message = format!("lease.guards cannot be [{}]", quoted(&words));

@@ -278,16 +278,17 @@ fn a_duration_is_allowed_within_its_bounds() {
 /// Rule 10: a lease guards its resource on every route that reaches it.
 #[test]
 fn a_lease_is_judged_by_what_it_was_granted_for_on_a_route_that_grants_none() {
-    for (guards, reads, writes) in [
-        (LeaseGuards::Write, true, false),
-        (LeaseGuards::ReadAndWrite, false, false),
-        (LeaseGuards::Delete, true, true),
+    for (guards, reads, writes, deletes) in [
+        (LeaseGuards::Write, true, false, false),
+        (LeaseGuards::Read, false, true, true),
+        (LeaseGuards::ReadAndWrite, false, false, false),
+        (LeaseGuards::Delete, true, true, false),
     ] {
         let mut resource = Resource::new();
         resource.rules.guards = guards;
         resource.must(acquire(Some(id(A)), fixed(30)));
         let judge = |usage, presented| judge_use(&resource.snapshot, None, usage, presented, None);
-        for (usage, passes) in [(Usage::Read, reads), (Usage::Write, writes), (Usage::Delete, false)] {
+        for (usage, passes) in [(Usage::Read, reads), (Usage::Write, writes), (Usage::Delete, deletes)] {
             let expected = if passes { Ok(Standing::Unguarded) } else { Err(UseDenied::IdMissing) };
             assert_eq!(judge(usage, None), expected, "{guards:?} {usage:?}");
             assert_eq!(judge(usage, Some(id(A))), Ok(Standing::Holder), "{guards:?} {usage:?}");

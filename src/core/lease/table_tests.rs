@@ -64,6 +64,18 @@ read A   | 412 NotPresent | ok Leased     | ok Leased     | ok Breaking   | 412 
 read B   | 412 NotPresent | 412 Mismatch  | 412 Mismatch  | 412 Mismatch  | 412 NotPresent | 412 NotPresent
 ";
 
+/// If a lease guards only reads, writes and deletions by others leave it unchanged.
+const USES_UNDER_READ: &str = "
+use      | Available      | Leased        | Infinite      | Breaking      | Broken         | Expired
+write    | ok Available   | ok Leased     | ok Leased     | ok Breaking   | ok Broken      | ok Expired
+write A  | 412 NotPresent | ok Leased     | ok Leased     | ok Breaking   | 412 Lost       | 412 Lost
+write B  | 412 NotPresent | 412 Mismatch  | 412 Mismatch  | 412 Mismatch  | 412 NotPresent | 412 NotPresent
+delete   | ok Available   | ok Leased     | ok Leased     | ok Breaking   | ok Broken      | ok Expired
+delete A | 412 NotPresent | ok Leased     | ok Leased     | ok Breaking   | 412 Lost       | 412 Lost
+read     | ok Available   | 412 Missing   | 412 Missing   | 412 Missing   | ok Broken      | ok Expired
+read A   | 412 NotPresent | ok Leased     | ok Leased     | ok Breaking   | 412 Lost       | 412 Lost
+";
+
 /// If a lease guards only deletion, as that of a container does, other writes leave it unchanged.
 const USES_UNDER_DELETE: &str = "
 use      | Available      | Leased        | Infinite      | Breaking      | Broken         | Expired
@@ -271,6 +283,7 @@ fn every_use_is_judged_in_every_state_as_the_table_says() {
     let guarding = |guards| LeaseRules { guards, ..super::super::testing::rules() };
     check_uses(USES_UNDER_WRITE, &guarding(LeaseGuards::Write));
     check_uses(USES_UNDER_READ_AND_WRITE, &guarding(LeaseGuards::ReadAndWrite));
+    check_uses(USES_UNDER_READ, &guarding(LeaseGuards::Read));
     check_uses(USES_UNDER_DELETE, &guarding(LeaseGuards::Delete));
     check_uses(USES_WHERE_REQUIRED, &LeaseRules { required: true, ..guarding(LeaseGuards::Write) });
 }

@@ -22,6 +22,7 @@ impl LeaseGuards {
     pub const fn covers(self, usage: Usage) -> bool {
         match self {
             Self::Write => matches!(usage, Usage::Write | Usage::Delete),
+            Self::Read => matches!(usage, Usage::Read),
             Self::ReadAndWrite => true,
             Self::Delete => matches!(usage, Usage::Delete),
         }

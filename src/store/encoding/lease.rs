@@ -34,6 +34,7 @@ pub(super) struct WrittenLease {
 #[serde(remote = "LeaseGuards", rename_all = "snake_case", deny_unknown_fields)]
 enum WrittenGuards {
     Write,
+    Read,
     ReadAndWrite,
     Delete,
 }

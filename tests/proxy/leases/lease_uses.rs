@@ -119,6 +119,26 @@ async fn a_lease_of_both_keeps_reads_away_too() {
     assert_eq!(put_with(addr, DOC, &grant.id, "two").await.status, 204);
 }
 
+/// Shared write, exclusive read: no other client reads while the lease lasts, even after its deletion of the resource.
+#[tokio::test]
+async fn a_lease_of_reading_keeps_no_write_away() {
+    let (_backend, proxy) = start(|setup| setup.route("lease.guards = [\"read\"]")).await;
+    let addr = proxy.addr();
+    let grant = acquire(addr, DOC, "30").await;
+    for round in ["two", "three"] {
+        assert_eq!(put(addr, DOC, &[], round).await.status / 100, 2, "{round}");
+        send(addr, "GET", DOC, &[], "").await.refused(412, "lease-id-missing");
+        with_id(addr, "GET", IDS[0]).await.refused(412, "lease-id-mismatch");
+        with_id(addr, "PUT", IDS[0]).await.refused(412, "lease-id-mismatch");
+        assert_eq!(send(addr, "DELETE", DOC, &[], "").await.status, 204);
+        assert_eq!(view(addr, DOC).await["state"], "leased", "a deletion that needs no lease ends none");
+    }
+    assert_eq!(put(addr, DOC, &[], "four").await.status, 201);
+    assert_eq!(with_id(addr, "GET", &grant.id).await.text(), "four");
+    release(addr, DOC, &grant.id).await;
+    assert_eq!(get(addr, DOC).await.text(), "four");
+}
+
 #[tokio::test]
 async fn a_lease_of_deletion_keeps_nothing_else_away() {
     let (backend, proxy) = start(|setup| setup.route("lease.guards = [\"delete\"]")).await;
