@@ -19,24 +19,32 @@ use super::{
     server::server_config,
     stamp::FileStamp,
 };
-use crate::telemetry::metrics::{CertificateState, Gauged};
 
 /// The configuration with which listeners answer handshakes.
 #[derive(Debug)]
-pub struct Downstream(RwLock<FileState>);
+pub struct Downstream(RwLock<LoadedFiles>);
+
+/// A certificate of the listeners, for operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateExpiry {
+    /// The path of its file, as in the configuration.
+    pub file: String,
+    /// The Unix time at which it expires, in seconds.
+    pub expires_at: u64,
+}
 
 #[derive(Debug)]
-struct FileState {
+struct LoadedFiles {
     settings: ServerTls,
     /// The state of the files when they were last read.
     read: FileStamp,
     /// The state of the files when they were last checked.
     seen: FileStamp,
     handshakes: Arc<ServerConfig>,
-    certificates: Vec<CertificateState>,
+    certificates: Vec<CertificateExpiry>,
 }
 
-impl FileState {
+impl LoadedFiles {
     fn load(settings: ServerTls) -> Result<Self, FileError> {
         // Taken before the files are read: a change made meanwhile is noticed at the next check.
         let read = FileStamp::of(settings.files());
@@ -49,13 +57,13 @@ impl FileState {
 impl Downstream {
     /// Reads all files.
     pub fn load(settings: &ServerTls) -> Result<Self, FileError> {
-        Ok(Self(RwLock::new(FileState::load(settings.clone())?)))
+        Ok(Self(RwLock::new(LoadedFiles::load(settings.clone())?)))
     }
 
     /// Switches to other settings, or to the current files of the same settings, from the next handshake on. An error
     /// leaves everything unchanged.
     pub fn replace(&self, settings: &ServerTls) -> Result<(), FileError> {
-        let next = FileState::load(settings.clone())?;
+        let next = LoadedFiles::load(settings.clone())?;
         *self.0.write() = next;
         Ok(())
     }
@@ -88,6 +96,11 @@ impl Downstream {
         }
     }
 
+    /// The certificates in use.
+    pub fn certificates(&self) -> Vec<CertificateExpiry> {
+        self.read(|state| state.certificates.clone())
+    }
+
     /// The configuration for the next handshake.
     pub(crate) fn handshakes(&self) -> Arc<ServerConfig> {
         self.read(|state| Arc::clone(&state.handshakes))
@@ -98,25 +111,19 @@ impl Downstream {
         self.read(|state| state.settings.handshake_timeout)
     }
 
-    fn read<T>(&self, of: impl FnOnce(&FileState) -> T) -> T {
+    fn read<T>(&self, of: impl FnOnce(&LoadedFiles) -> T) -> T {
         of(&self.0.read())
-    }
-}
-
-impl Gauged for Downstream {
-    fn certificates(&self) -> Vec<CertificateState> {
-        self.read(|state| state.certificates.clone())
     }
 }
 
 /// Returns when the certificates expire. Warns of those that have expired or are not yet valid. They are served anyway:
 /// some clients may still accept them, and the others learn why they fail.
-fn inspect(settings: &ServerTls) -> Vec<CertificateState> {
+fn inspect(settings: &ServerTls) -> Vec<CertificateExpiry> {
     let mut found = Vec::new();
     for files in &settings.certificates {
         let Ok(pair) = Pair::load(&files.certificate, &files.key) else { continue };
         let file = files.certificate.display();
-        found.extend(pair.expires_at().map(|expires_at| CertificateState { file: file.to_string(), expires_at }));
+        found.extend(pair.expires_at().map(|expires_at| CertificateExpiry { file: file.to_string(), expires_at }));
         match pair.validity(SystemTime::now()) {
             Validity::Valid => {}
             Validity::Expired(since) => tracing::warn!(%file, since, "a certificate has expired"),

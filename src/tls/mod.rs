@@ -19,7 +19,7 @@ pub(crate) mod stamp;
 mod upstream;
 
 pub use client::client;
-pub use downstream::Downstream;
+pub use downstream::{CertificateExpiry, Downstream};
 pub use files::{FileError, Pair, Validity, authorities, system_authorities};
 pub use settings::{CertificateFiles, ClientAuth, ServerTls};
 pub use upstream::UpstreamTls;

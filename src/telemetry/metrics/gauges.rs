@@ -14,7 +14,11 @@ use super::{
     definitions::{self as define, Metric},
     requests::server_attributes,
 };
-use crate::{core::counts::Counts, telemetry::lines};
+use crate::{
+    core::counts::Counts,
+    telemetry::lines,
+    tls::{CertificateExpiry, Downstream},
+};
 
 /// The state of one server, for operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,15 +46,6 @@ pub struct LoadState {
     pub loaded_at: SystemTime,
     /// Whether a later reload was refused.
     pub is_refused_since: bool,
-}
-
-/// A certificate of the listeners, for operators.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CertificateState {
-    /// The path of its file, as in the configuration.
-    pub file: String,
-    /// The Unix time at which it expires, in seconds.
-    pub expires_at: u64,
 }
 
 /// An owner of counted things.
@@ -86,8 +81,14 @@ pub trait Gauged: Send + Sync {
     }
 
     /// Returns the certificates of the listeners.
-    fn certificates(&self) -> Vec<CertificateState> {
+    fn certificates(&self) -> Vec<CertificateExpiry> {
         Vec::new()
+    }
+}
+
+impl Gauged for Downstream {
+    fn certificates(&self) -> Vec<CertificateExpiry> {
+        Self::certificates(self)
     }
 }
 

@@ -36,7 +36,7 @@ use definitions::{BOUNDARIES, Metric};
 
 use crate::core::refusal::Code;
 
-pub use gauges::{CertificateState, Gauged, LoadState, ServerState, watch};
+pub use gauges::{Gauged, LoadState, ServerState, watch};
 pub use store::StoreOperation;
 
 static METRICS: OnceLock<Metrics> = OnceLock::new();
