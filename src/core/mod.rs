@@ -7,6 +7,7 @@ pub mod address;
 pub mod attempt_steps;
 pub mod bare_tags;
 pub mod cause;
+pub mod checksum;
 pub mod chunks;
 pub mod client_address;
 pub mod coarse_tag;

@@ -29,6 +29,8 @@ pub struct Quirks {
     pub leases_have_paths: bool,
     /// Whether the answer to each lease operation has the validators of the resource.
     pub lease_answers_have_validators: bool,
+    /// Whether an error that answers HEAD has fields that describe the content that GET would get.
+    pub head_errors_have_content: bool,
     /// Whether the dialect is a closed list of operations, whose answers it rewrites.
     pub is_closed_list: bool,
 }

@@ -14,12 +14,13 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::core::{
+    checksum::Checksum,
     lease::{Acquire, Action, Denied, Done, LeaseDuration, LeaseId, UseDenied, field_names::LEASE_ID},
     policy::{Dialect, GuardRules, LeaseRules},
     precondition::Preconditions,
     quirks::Quirks,
     record::Snapshot,
-    refusal::Refusal,
+    refusal::{Code, Refusal},
 };
 
 pub mod azure;
@@ -95,6 +96,8 @@ pub struct Call {
     pub lease_id: Option<LeaseId>,
     /// The preconditions of the request.
     pub conditions: Preconditions,
+    /// The checksums that its body should have.
+    pub checksums: Vec<Checksum>,
     /// The head for the upstream, if it differs from the head received.
     pub forwarded: Option<ForwardedHead>,
     /// Whether the proxy cuts the part that the client wants out of a whole response.
@@ -300,6 +303,12 @@ pub trait Grammar: Sync {
     /// Returns the refusal of a read or write that a lease forbids.
     fn use_denied(&self, denied: UseDenied) -> Refusal {
         native::refuse_use(denied)
+    }
+
+    /// Returns the refusal of a body that does not have this checksum.
+    fn checksum_mismatch(&self, checksum: Checksum) -> Refusal {
+        let _ = checksum;
+        Refusal::new(Code::MalformedRequest, "the body does not have the checksum that the request names")
     }
 
     /// Returns the usual spelling of the field that presents a lease.

@@ -31,6 +31,7 @@ impl Grammar for Toy {
             operation: None,
             lease_id: presented,
             conditions: Preconditions::default(),
+            checksums: Vec::new(),
             forwarded: None,
             cuts_parts: false,
         })

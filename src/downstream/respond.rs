@@ -76,6 +76,10 @@ pub async fn refuse(
     if refusal.code == Code::MethodNotAllowed {
         head.insert_header("Allow", ALLOW)?;
     }
+    if request_is_head(session) && !dialect.quirks().head_errors_have_content {
+        head.remove_header(&header::CONTENT_TYPE);
+        return session.write_response_header(Box::new(head), true).await;
+    }
     respond(session, head, Some(document.into())).await
 }
 
@@ -121,10 +125,14 @@ pub async fn respond(session: &mut Session, mut head: ResponseHeader, body: Opti
     if !bodiless {
         head.insert_header(header::CONTENT_LENGTH, body.as_ref().map_or(0, Bytes::len))?;
     }
-    let sent = body.filter(|_| !bodiless && session.req_header().method != Method::HEAD);
+    let sent = body.filter(|_| !bodiless && !request_is_head(session));
     keep_for_small_body(session);
     session.write_response_header(Box::new(head), sent.is_none()).await?;
     session.write_response_body(sent, true).await
+}
+
+fn request_is_head(session: &Session) -> bool {
+    session.req_header().method == Method::HEAD
 }
 
 /// Continues to read after an answer that came before the end of the request's body, so that the client sees the

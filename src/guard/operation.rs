@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use pingora::http::ResponseHeader;
 
 use super::{
@@ -77,7 +77,10 @@ impl Guard {
                 let head = not_modified_head(&not_modified_fields(&head.headers));
                 return tell_not_modified(request, fields, head);
             }
-            CallOutcome::Failed(error) => write_error(&mut head, &error)?,
+            CallOutcome::Failed(error) => {
+                let describes_content = request.method != Method::HEAD || request.rules.quirks.head_errors_have_content;
+                write_error(&mut head, &error, describes_content)?
+            }
             CallOutcome::Done { status, relays_body, fields } => {
                 head.set_status(status)?;
                 insert(&mut head, &fields)?;
@@ -119,11 +122,19 @@ fn insert(head: &mut ResponseHeader, fields: &[(HeaderName, HeaderValue)]) -> pi
 
 /// Turns a response into an error. Fields that do not describe the content stay, such as `WWW-Authenticate` and
 /// `Retry-After`.
-fn write_error(head: &mut ResponseHeader, error: &ErrorDocument) -> pingora::Result<BodyPrefix> {
+fn write_error(
+    head: &mut ResponseHeader,
+    error: &ErrorDocument,
+    describes_content: bool,
+) -> pingora::Result<BodyPrefix> {
     head.set_status(error.status)?;
     head.remove_header(&header::ETAG);
     head.remove_header(&header::LAST_MODIFIED);
     replace_content(head, Some(error))?;
+    if !describes_content {
+        head.remove_header(&header::CONTENT_TYPE);
+        head.remove_header(&header::CONTENT_LENGTH);
+    }
     insert(head, &error.fields)?;
     Ok(BodyPrefix::of(Bytes::from(error.body.clone())))
 }

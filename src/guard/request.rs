@@ -10,6 +10,7 @@ use crate::{
     body::{Client, content_length},
     config::{Route, Upstream},
     core::{
+        checksum::Checksum,
         client_address::ClientAddress,
         entity_tag::EntityTag,
         lease::{LeaseId, TargetName},
@@ -40,14 +41,22 @@ pub(crate) struct Request {
     pub(crate) method: Method,
     /// The head as received, except for the target, which is the upstream's.
     pub(crate) head: RequestHeader,
-    /// Whether content follows the head.
-    pub(crate) has_content: bool,
+    /// What the head says of the content.
+    pub(crate) content: AnnouncedContent,
     /// The preconditions of the request.
     pub(crate) conditions: Preconditions,
     /// The sender of the request, and the variant that it selects.
     pub(crate) sender: Sender,
     /// The servers that the request has dealt with.
     pub(crate) affinity: Affinity,
+}
+
+/// What the head of a request says of its content.
+pub(crate) struct AnnouncedContent {
+    /// Whether content follows the head.
+    pub(crate) follows: bool,
+    /// The checksums that it should have.
+    pub(crate) checksums: Vec<Checksum>,
 }
 
 /// A route that enforces its guard.
@@ -90,7 +99,7 @@ impl Request {
         (rules, gate): (&Arc<GuardRules>, Arc<Gate>),
         call: Call,
     ) -> pingora::Result<Self> {
-        let Call { mut conditions, lease_id, forwarded, .. } = call;
+        let Call { mut conditions, checksums, lease_id, forwarded, .. } = call;
         let mut head = client.head().clone();
         if let Some(forwarded) = forwarded {
             replace_head(&mut head, forwarded)?;
@@ -109,7 +118,7 @@ impl Request {
             key,
             method: guarded.method.clone(),
             head,
-            has_content: client.has_content(),
+            content: AnnouncedContent { follows: client.has_content(), checksums },
             conditions,
             sender: Sender { principal, address, lease_id, variant, labelled_variant },
             affinity: Affinity::default(),
@@ -129,7 +138,7 @@ impl Request {
     /// Whether the head alone names what the request selects. The content of a GET has no meaning of its own (RFC 9110
     /// section 9.3.1), but a backend may answer each content differently.
     pub(crate) fn is_named_by_head(&self) -> bool {
-        self.is_get_or_head() && !self.has_content
+        self.is_get_or_head() && !self.content.follows
     }
 
     /// Returns the name of the target among those that share the key. In the azure dialect the query names no other

@@ -4,12 +4,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 use super::{
     AzureOperation, BLOB_TYPE, BLOCK_BLOB, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT, LEASE_ACTION, LEASE_ID, LeaseVerb,
-    RANGE, conditions, container_name,
+    RANGE, checksums, conditions, container_name,
+    fields::single,
     operation::standing_for,
     query::Query,
     refusals::{bad_field, bad_path, missing_field, not_served, unknown_field},
 };
 use crate::core::{
+    checksum::Checksum,
     lease::LeaseId,
     precondition::{Preconditions, TagCondition},
     refusal::Refusal,
@@ -30,6 +32,8 @@ pub struct BlobCall {
     pub lease_id: Option<LeaseId>,
     /// The conditions of the request.
     pub conditions: Preconditions,
+    /// The checksums of the body.
+    pub checksums: Vec<Checksum>,
     /// The method for the backend.
     pub method: Method,
     /// The target for the backend.
@@ -72,6 +76,7 @@ impl BlobCall {
             operation,
             lease_id: lease_id(operation, headers)?,
             conditions,
+            checksums: if operation == AzureOperation::PutBlob { checksums::read(headers)? } else { Vec::new() },
             method: sent(operation, method),
             target,
         })
@@ -181,15 +186,6 @@ pub(super) fn id(headers: &HeaderMap, name: &HeaderName) -> Result<Option<LeaseI
     let parse =
         |value: &HeaderValue| LeaseId::parse(value.as_bytes()).map_err(|_error| bad_field(name.as_str(), "a GUID"));
     single(headers, name)?.map(parse).transpose()
-}
-
-/// Returns the value of a field that may occur at most once.
-pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Refusal> {
-    let mut lines = headers.get_all(name).iter();
-    match (lines.next(), lines.next()) {
-        (_, Some(_)) => Err(bad_field(name.as_str(), "one value")),
-        (value, None) => Ok(value),
-    }
 }
 
 #[cfg(test)]

@@ -87,8 +87,13 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<TagCondition>, 
         [b"*"] => Ok(Some(TagCondition::Any)),
         [] => Err(bad()),
         _ => {
-            let tags: Result<Vec<_>, _> = members.into_iter().map(tag).collect();
-            tags.map(|tags| Some(TagCondition::Tags(tags))).map_err(|()| bad())
+            // No state has a tag that cannot be spelled, so `If-Match` is false of it. The opposite condition would be
+            // true of every state, and the write would go through: it is refused.
+            let is_served = |tag: &Result<EntityTag, ()>| tag.is_ok() || *name != IF_MATCH;
+            let is_any = members.contains(&b"*".as_slice());
+            let tags = members.into_iter().map(tag).filter(|tag| is_any || is_served(tag));
+            let tags = tags.collect::<Result<Vec<_>, _>>().map_err(|()| bad())?;
+            Ok(Some(TagCondition::Tags(tags)))
         }
     }
 }

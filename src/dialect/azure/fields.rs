@@ -2,10 +2,14 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{CLIENT_REQUEST_ID, DEFAULT_VERSION, LEASE_DURATION, LEASE_STATE, LEASE_STATUS, REQUEST_ID, VERSION};
+use super::{
+    CLIENT_REQUEST_ID, DEFAULT_VERSION, LEASE_DURATION, LEASE_STATE, LEASE_STATUS, REQUEST_ID, VERSION,
+    refusals::bad_field,
+};
 use crate::core::{
     lease::{LeaseDuration, LeaseState},
     record::Snapshot,
+    refusal::Refusal,
 };
 
 /// The maximum length of a request id that a client chooses.
@@ -42,6 +46,15 @@ pub fn lease_fields(snapshot: &Snapshot) -> Vec<(HeaderName, HeaderValue)> {
         (LEASE_DURATION, HeaderValue::from_static(word))
     }));
     fields
+}
+
+/// Returns the value of a field that may occur at most once.
+pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Refusal> {
+    let mut lines = headers.get_all(name).iter();
+    match (lines.next(), lines.next()) {
+        (_, Some(_)) => Err(bad_field(name.as_str(), "one value")),
+        (value, None) => Ok(value),
+    }
 }
 
 #[cfg(test)]

@@ -6,11 +6,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use uuid::Builder;
 
 use super::{
-    AskedOperation, AzureOperation, BlobCall, CLIENT_REQUEST_ID, ERROR_CODE, action, common_fields, done, error_of,
-    lease_fields, outcome, refuse, refuse_use,
+    AskedOperation, AzureOperation, BlobCall, CLIENT_REQUEST_ID, ERROR_CODE, action, checksums, common_fields, done,
+    error_of, lease_fields, outcome, refuse, refuse_use,
 };
 use crate::{
     core::{
+        checksum::Checksum,
         idempotency::IDEMPOTENCY_KEY,
         lease::{Denied, Done, LeaseId, UseDenied},
         policy::{GuardRules, LeaseGuards, LeaseRules},
@@ -38,6 +39,7 @@ static QUIRKS: Quirks = Quirks {
     removes_trees: true,
     leases_have_paths: false,
     lease_answers_have_validators: true,
+    head_errors_have_content: false,
     is_closed_list: true,
 };
 
@@ -97,6 +99,7 @@ impl Grammar for Azure {
             operation: Some(call.operation.name()),
             lease_id: call.lease_id,
             conditions: call.conditions,
+            checksums: call.checksums,
             forwarded: Some(ForwardedHead { method: call.method, target: call.target, fields }),
             cuts_parts: call.operation == AzureOperation::ReadBlob,
         })
@@ -104,6 +107,10 @@ impl Grammar for Azure {
 
     fn lease(&self, request: Incoming<'_>, rules: &LeaseRules, fresh: Fresh) -> Result<LeaseOperation, Refusal> {
         Ok(LeaseOperation::Step { action: action(request.headers, rules, fresh)?, wait: None })
+    }
+
+    fn checksum_mismatch(&self, checksum: Checksum) -> Refusal {
+        checksums::mismatch(checksum)
     }
 
     fn asks_for_lease(&self, _headers: &HeaderMap) -> bool {

@@ -6,7 +6,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::{
     LEASE_ACTION, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_ID, LEASE_TIME, LeaseVerb, PROPOSED_LEASE_ID,
-    call::{id, single},
+    call::id,
+    fields::single,
     refusals::{bad_field, missing_field, refuse, unknown_field},
 };
 use crate::core::{

@@ -7,6 +7,7 @@ use http::{HeaderName, HeaderValue};
 
 mod asked;
 mod call;
+mod checksums;
 mod conditions;
 mod container_name;
 mod error;
@@ -34,6 +35,9 @@ pub const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
 pub const BLOB_TYPE: HeaderName = HeaderName::from_static("x-ms-blob-type");
 /// The only kind of blob that is served.
 pub const BLOCK_BLOB: &str = "BlockBlob";
+/// The checksum of the blob, which Azure keeps as a property. An upload in one request is the blob.
+const BLOB_MD5: HeaderName = HeaderName::from_static("x-ms-blob-content-md5");
+const CONTENT_CRC64: HeaderName = HeaderName::from_static("x-ms-content-crc64");
 const BLOB_PREFIX: &str = "x-ms-blob-";
 const LEASE_ACTION: HeaderName = HeaderName::from_static("x-ms-lease-action");
 const LEASE_ID: HeaderName = HeaderName::from_static("x-ms-lease-id");

@@ -3,8 +3,8 @@
 use http::{HeaderName, Method, header};
 
 use super::{
-    BLOB_PREFIX, BLOB_TYPE, CLIENT_REQUEST_ID, DATE, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT, LEASE_ACTION,
-    LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_ID, PROPOSED_LEASE_ID, RANGE, VERSION, query::Query,
+    BLOB_MD5, BLOB_PREFIX, BLOB_TYPE, CLIENT_REQUEST_ID, CONTENT_CRC64, DATE, DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT,
+    LEASE_ACTION, LEASE_BREAK_PERIOD, LEASE_DURATION, LEASE_ID, PROPOSED_LEASE_ID, RANGE, VERSION, query::Query,
     refusals::bad_method,
 };
 use crate::core::refusal::Refusal;
@@ -99,7 +99,7 @@ impl AzureOperation {
         ALWAYS.contains(name)
             || match self {
                 Self::ReadBlob => *name == RANGE,
-                Self::PutBlob => *name == BLOB_TYPE || standing_for(name).is_some(),
+                Self::PutBlob => [BLOB_TYPE, BLOB_MD5, CONTENT_CRC64].contains(name) || standing_for(name).is_some(),
                 Self::DeleteBlob => [DELETE_SNAPSHOTS, DELETE_TYPE_PERMANENT].contains(name),
                 Self::LeaseBlob | Self::LeaseContainer => OF_LEASES.contains(name),
                 Self::ReadContainer | Self::CreateContainer | Self::DeleteContainer => false,

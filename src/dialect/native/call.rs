@@ -30,6 +30,7 @@ pub static QUIRKS: Quirks = Quirks {
     removes_trees: false,
     leases_have_paths: true,
     lease_answers_have_validators: false,
+    head_errors_have_content: true,
     is_closed_list: false,
 };
 
@@ -75,7 +76,15 @@ pub fn call(request: Incoming<'_>, rules: &GuardRules, is_lease: bool) -> Result
         // The door has refused all other classes.
         _ => Intent::Write,
     };
-    Ok(Call { intent, operation: None, lease_id, conditions, forwarded: None, cuts_parts: false })
+    Ok(Call {
+        intent,
+        operation: None,
+        lease_id,
+        conditions,
+        checksums: Vec::new(),
+        forwarded: None,
+        cuts_parts: false,
+    })
 }
 
 fn conditions(class: MethodClass, headers: &HeaderMap) -> Result<Preconditions, Refusal> {

@@ -43,6 +43,7 @@ use send::forward_conditions;
 use touches::Related;
 
 pub(crate) mod admit;
+mod checksums;
 pub(crate) mod idempotency;
 pub(crate) mod new_state;
 pub(crate) mod send;
@@ -113,6 +114,7 @@ impl Writes {
         early: Option<Early>,
     ) -> Result<Answer, Answer> {
         let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
+        checksums::check(request, &body).await?;
         let mut attempt = self.begin(key, client.head(), request, &body).await?;
         let answer = self.write_to_upstream(request, early, &body, &mut attempt).await;
         attempt.end(&answer).await;

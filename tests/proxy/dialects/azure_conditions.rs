@@ -51,7 +51,8 @@ async fn where_azure_contradicts_http_azure_is_followed() {
         ("PUT", &[(im, &tag), (inm, "*")], "400 MultipleConditionHeadersNotSupported"),
         ("GET", &[(im, &list)], "200"),
         ("DELETE", &[(im, "\"stale\"")], "412 ConditionNotMet"),
-        ("PUT", &[(im, "\"open")], "400 InvalidHeaderValue"),
+        ("PUT", &[(im, "\"open")], "412 ConditionNotMet"),
+        ("PUT", &[(inm, "\"open")], "400 InvalidHeaderValue"),
     ] {
         let all = if method == "PUT" { [&[BLOCK], fields].concat() } else { fields.to_vec() };
         let response = send(addr, method, "/blob", &all, if method == "PUT" { "two" } else { "" }).await;

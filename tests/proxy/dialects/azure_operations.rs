@@ -95,6 +95,41 @@ async fn each_status_is_the_one_that_clients_take() {
     }
 }
 
+/// A body that was damaged on its way never reaches the backend.
+#[tokio::test]
+async fn an_upload_has_the_checksums_that_it_names() {
+    let backend = Backend::start().await;
+    let proxy = blobs(&backend).start().await;
+    let addr = proxy.addr();
+    // Those of "abc".
+    let (md5, crc64) = ("kAFQmDzST7DWlj99KOF/cg==", "6/rBP7vK5QU=");
+    for (name, value, mismatch) in [
+        ("Content-MD5", md5, "Md5Mismatch"),
+        ("x-ms-blob-content-md5", md5, "Md5Mismatch"),
+        ("x-ms-content-crc64", crc64, "Crc64Mismatch"),
+    ] {
+        assert_eq!(put_blob(addr, "/blob", &[(name, value)], "abc").await.status, 201, "{name}");
+        let puts = backend.count("PUT", "/blob");
+        assert_error(&put_blob(addr, "/blob", &[(name, value)], "abd").await, 400, mismatch);
+        assert_eq!(backend.count("PUT", "/blob"), puts, "{name}");
+        assert_eq!(backend.content("/blob").as_deref(), Some("abc"));
+    }
+    assert_error(&put_blob(addr, "/blob", &[("Content-MD5", "abc")], "abc").await, 400, "InvalidMd5");
+}
+
+/// No state has a tag that cannot be spelled: the condition is false of each.
+#[tokio::test]
+async fn a_tag_that_cannot_be_spelled_matches_nothing() {
+    let backend = Backend::start().await;
+    let proxy = blobs(&backend).start().await;
+    let addr = proxy.addr();
+    let tag = put_blob(addr, "/blob", &[], "one").await.etag();
+    let spoilt = format!("{tag}junk");
+    assert_error(&put_blob(addr, "/blob", &[("If-Match", &spoilt)], "two").await, 412, "ConditionNotMet");
+    assert_error(&put_blob(addr, "/blob", &[("If-None-Match", &spoilt)], "two").await, 400, "InvalidHeaderValue");
+    assert_eq!(backend.content("/blob").as_deref(), Some("one"));
+}
+
 #[tokio::test]
 async fn what_the_backend_refuses_is_told_in_azures_words() {
     let backend = Backend::start().await;
@@ -120,6 +155,8 @@ async fn what_the_backend_refuses_is_told_in_azures_words() {
         let response = send(addr, "HEAD", "/blob", &[], "").await;
         assert_error(&response, expected, code);
         assert_eq!(response.text(), "");
+        let of_content = ["content-type", "content-length"].map(|name| response.header(name));
+        assert_eq!(of_content, [None, None], "{status}");
     }
     backend.once("PUT", "/blob", Answer::status(409).body("no such folder"));
     assert_error(&put_blob(addr, "/blob", &[], "one").await, 404, "ContainerNotFound");

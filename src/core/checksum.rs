@@ -1,0 +1,74 @@
+//! Checksums that clients send beside a body.
+
+use crc::{CRC_64_NVME, Crc, Digest};
+use md5::{Digest as _, Md5};
+
+static CRC_64: Crc<u64> = Crc::<u64>::new(&CRC_64_NVME);
+
+/// The checksum that a body should have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checksum {
+    /// MD5 (RFC 1321).
+    Md5([u8; 16]),
+    /// CRC-64/NVME, which Azure Storage calls CRC64.
+    Crc64(u64),
+}
+
+/// The checksum of the part of a body that has been read.
+pub enum RunningChecksum {
+    /// MD5.
+    Md5(Md5),
+    /// CRC-64/NVME.
+    Crc64(Digest<'static, u64>),
+}
+
+impl Checksum {
+    /// Begins a checksum of the same kind.
+    pub fn begin(self) -> RunningChecksum {
+        match self {
+            Self::Md5(_) => RunningChecksum::Md5(Md5::new()),
+            Self::Crc64(_) => RunningChecksum::Crc64(CRC_64.digest()),
+        }
+    }
+}
+
+impl RunningChecksum {
+    /// Adds the next part of the body.
+    pub fn add(&mut self, part: &[u8]) {
+        match self {
+            Self::Md5(running) => running.update(part),
+            Self::Crc64(running) => running.update(part),
+        }
+    }
+
+    /// Returns the checksum of all parts.
+    pub fn end(self) -> Checksum {
+        match self {
+            Self::Md5(running) => Checksum::Md5(running.finalize().into()),
+            Self::Crc64(running) => Checksum::Crc64(running.finalize()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(parts: &[&[u8]], like: Checksum) -> Checksum {
+        let mut running = like.begin();
+        parts.iter().for_each(|part| running.add(part));
+        running.end()
+    }
+
+    /// The vectors of RFC 1321, appendix A.5, and of the catalogue of CRC algorithms.
+    #[test]
+    fn checksums_are_those_of_their_definitions() {
+        let (md5, crc64) = (Checksum::Md5([0; 16]), Checksum::Crc64(0));
+        let empty = 0xd41d_8cd9_8f00_b204_e980_0998_ecf8_427e_u128;
+        let abc = 0x9001_5098_3cd2_4fb0_d696_3f7d_28e1_7f72_u128;
+        assert_eq!(of(&[], md5), Checksum::Md5(empty.to_be_bytes()));
+        assert_eq!(of(&[b"a", b"bc"], md5), Checksum::Md5(abc.to_be_bytes()));
+        assert_eq!(of(&[], crc64), Checksum::Crc64(0));
+        assert_eq!(of(&[b"1234", b"56789"], crc64), Checksum::Crc64(0xae8b_1486_0a79_9888));
+    }
+}

@@ -1,0 +1,91 @@
+//! The checksums of an upload: fields that name them, and what a body is told that differs from them.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use http::{HeaderMap, HeaderName};
+
+use super::{BLOB_MD5, CONTENT_CRC64, fields::single, refusals::bad_field};
+use crate::core::{
+    checksum::Checksum,
+    refusal::{Code, Refusal},
+};
+
+const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
+
+/// Returns the checksums that a body should have.
+///
+/// # Errors
+///
+/// A value is no checksum, or MD5 and CRC64 come together.
+pub(super) fn read(headers: &HeaderMap) -> Result<Vec<Checksum>, Refusal> {
+    let mut checksums = Vec::new();
+    for name in [&CONTENT_MD5, &BLOB_MD5] {
+        if let Some(value) = single(headers, name)? {
+            let bytes = octets(value.as_bytes()).ok_or_else(|| {
+                let detail = format!("The value of {name} is not an MD5 hash of 128 bits in Base64.");
+                Refusal::new(Code::MalformedRequest, detail).called(400, "InvalidMd5")
+            })?;
+            checksums.push(Checksum::Md5(bytes));
+        }
+    }
+    if let Some(value) = single(headers, &CONTENT_CRC64)? {
+        let bytes = octets(value.as_bytes()).ok_or_else(|| bad_field(CONTENT_CRC64.as_str(), "64 bits in Base64"))?;
+        if headers.contains_key(&CONTENT_MD5) {
+            return Err(bad_field(CONTENT_CRC64.as_str(), "used beside Content-MD5, but instead of it"));
+        }
+        checksums.push(Checksum::Crc64(u64::from_le_bytes(bytes)));
+    }
+    Ok(checksums)
+}
+
+fn octets<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
+    BASE64_STANDARD.decode(text).ok()?.try_into().ok()
+}
+
+/// Refuses a body that does not have this checksum.
+pub(super) fn mismatch(checksum: Checksum) -> Refusal {
+    let (name, code) = match checksum {
+        Checksum::Md5(_) => ("MD5", "Md5Mismatch"),
+        Checksum::Crc64(_) => ("CRC64", "Crc64Mismatch"),
+    };
+    let detail = format!("The body that arrived has another {name} than the request says; nothing was written.");
+    Refusal::new(Code::MalformedRequest, detail).called(400, code)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    const ABC_MD5: &str = "kAFQmDzST7DWlj99KOF/cg==";
+
+    fn of(fields: &[(&'static str, &str)]) -> Result<Vec<Checksum>, &'static str> {
+        let pairs = fields
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).expect("a value")));
+        let mut headers = HeaderMap::new();
+        pairs.for_each(|(name, value)| drop(headers.append(name, value)));
+        read(&headers).map_err(|refusal| refusal.service.expect("Azure has a name for it").code)
+    }
+
+    #[test]
+    fn each_field_is_a_checksum() {
+        let md5 = Checksum::Md5(0x9001_5098_3cd2_4fb0_d696_3f7d_28e1_7f72_u128.to_be_bytes());
+        assert_eq!(of(&[]), Ok(vec![]));
+        assert_eq!(of(&[("content-md5", ABC_MD5)]), Ok(vec![md5]));
+        assert_eq!(of(&[("content-md5", ABC_MD5), ("x-ms-blob-content-md5", ABC_MD5)]), Ok(vec![md5, md5]));
+        assert_eq!(of(&[("x-ms-content-crc64", "AQAAAAAAAAA=")]), Ok(vec![Checksum::Crc64(1)]));
+    }
+
+    #[test]
+    fn what_is_no_checksum_is_refused() {
+        for value in ["", "x", "AQAAAAAAAAA=", "kAFQmDzST7DWlj99KOF/cg"] {
+            assert_eq!(of(&[("content-md5", value)]), Err("InvalidMd5"), "{value}");
+            assert_eq!(of(&[("x-ms-blob-content-md5", value)]), Err("InvalidMd5"), "{value}");
+        }
+        assert_eq!(of(&[("x-ms-content-crc64", ABC_MD5)]), Err("InvalidHeaderValue"));
+        assert_eq!(of(&[("content-md5", ABC_MD5), ("content-md5", ABC_MD5)]), Err("InvalidHeaderValue"));
+        let both = [("content-md5", ABC_MD5), ("x-ms-content-crc64", "AQAAAAAAAAA=")];
+        assert_eq!(of(&both), Err("InvalidHeaderValue"));
+    }
+}
