@@ -56,7 +56,9 @@ mod tests {
 
     fn of(parts: &[&[u8]], like: Checksum) -> Checksum {
         let mut running = like.begin();
-        parts.iter().for_each(|part| running.add(part));
+        for part in parts {
+            running.add(part);
+        }
         running.end()
     }
 

@@ -201,7 +201,9 @@ impl Inner {
             } else {
                 Some(format!("request {number} was acknowledged, and was applied {} times", entry.applied))
             };
-            wrong.into_iter().for_each(|wrong| ledger.breaks(wrong));
+            if let Some(wrong) = wrong {
+                ledger.breaks(wrong);
+            }
         }
         if let Some(write) = entry.shows_beside.filter(|_| ledger.settled_reads && told.code.is_none()) {
             let is_read = entry.operation == Operation::Read;

@@ -14,7 +14,9 @@ pub(super) async fn check(request: &Request, body: &Body) -> Result<(), Answer> 
     let mut running: Vec<RunningChecksum> = request.content.checksums.iter().map(|checksum| checksum.begin()).collect();
     let mut reader = body.reader();
     while let Some(chunk) = reader.next_chunk().await.map_err(|error| refusals::of_body(ReceiveError::Spool(error)))? {
-        running.iter_mut().for_each(|running| running.add(&chunk));
+        for running in &mut running {
+            running.add(&chunk);
+        }
     }
     let found: Vec<Checksum> = running.into_iter().map(RunningChecksum::end).collect();
     match request.content.checksums.iter().zip(found).find(|(expected, found)| *expected != found) {

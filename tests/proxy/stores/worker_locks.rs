@@ -35,7 +35,7 @@ impl Service {
     async fn start(backend: &Backend, engine: Option<Engine>, kind: &str) -> Self {
         let disk = tempfile::tempdir().expect("a directory");
         let store = engine.as_ref().map_or_else(|| format!("kind = {kind:?}"), Engine::store);
-        let path = if kind == "disk" { format!("\npath = {:?}", disk.path().join("locks")) } else { String::new() };
+        let path = if kind == "disk" { format!("\npath = \"{}/locks\"", disk.path().display()) } else { String::new() };
         let setup = locks(backend, &(store + &path), UPSTREAM);
         let mut proxies = vec![Proxy::start(&setup).await];
         if engine.is_some() {
