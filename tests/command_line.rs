@@ -188,6 +188,17 @@ fn explain_names_the_operation_of_the_azure_dialect() {
 }
 
 #[test]
+fn explain_names_the_operation_on_an_entity() {
+    const ENTITY: &str = "/people(PartitionKey='a',RowKey='1')";
+    let lines = explained(&["config/azure-table.toml", "MERGE", ENTITY, "-H", "If-Match: *"]);
+    assert_eq!(labelled(&lines, "operation"), "Merge Entity");
+    let expected = format!("the backend gets MERGE {ENTITY}, if its conditions are true");
+    assert_eq!(labelled(&lines, "outcome"), expected);
+    let lines = explained(&["config/azure-table.toml", "DELETE", ENTITY]);
+    assert!(labelled(&lines, "outcome").starts_with("400 MissingRequiredHeader: "), "{lines:?}");
+}
+
+#[test]
 fn explain_names_what_is_made_for_certain_clients() {
     let lines = explained(&["config/s3.toml", "PUT", "/bucket/object"]);
     let policy = labelled(&lines, "policy");

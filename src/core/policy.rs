@@ -154,6 +154,8 @@ pub enum Dialect {
     S3,
     /// Azure Blob Storage: its operations, `?comp=lease` and `x-ms-*` fields, and its errors.
     Azure,
+    /// Azure Table Storage: its operations on entities, and its errors. Leases are those of [`Self::Native`].
+    AzureTable,
     /// A dialect of the tests.
     #[cfg(test)]
     Toy,

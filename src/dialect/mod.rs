@@ -24,6 +24,7 @@ use crate::core::{
 };
 
 pub mod azure;
+pub mod azure_table;
 pub mod native;
 pub mod s3;
 #[cfg(test)]
@@ -36,6 +37,7 @@ impl Dialect {
         ("native", Self::Native),
         ("s3", Self::S3),
         ("azure", Self::Azure),
+        ("azure-table", Self::AzureTable),
         #[cfg(test)]
         ("toy", Self::Toy),
     ];
@@ -46,6 +48,7 @@ impl Dialect {
             Self::Native => &native::Native,
             Self::S3 => &s3::S3,
             Self::Azure => &azure::Azure,
+            Self::AzureTable => &azure_table::AzureTable,
             #[cfg(test)]
             Self::Toy => &toy::Toy,
         }

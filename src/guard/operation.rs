@@ -151,5 +151,9 @@ fn replace_content(head: &mut ResponseHeader, document: Option<&ErrorDocument>) 
     if let Some(document) = document {
         head.insert_header(header::CONTENT_TYPE, document.content_type)?;
     }
+    // RFC 9110 section 8.6: the field has no place in a 204.
+    if head.status == StatusCode::NO_CONTENT {
+        return Ok(());
+    }
     head.insert_header(header::CONTENT_LENGTH, document.map_or(0, |document| document.body.len()))
 }

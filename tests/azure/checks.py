@@ -25,7 +25,9 @@ def refused(what, status, code, call, *arguments, kind=HttpResponseError, **opti
     try:
         answer = call(*arguments, **options)
     except HttpResponseError as error:
-        code_seen = error.error_code and str(getattr(error.error_code, "value", error.error_code))
+        # The SDK for tables leaves the name of some errors in the field.
+        named = getattr(error, "error_code", error.response.headers.get("x-ms-error-code"))
+        code_seen = named and str(getattr(named, "value", named))
         check(what, (error.status_code, code_seen), (status, code))
         if not isinstance(error, kind):
             sys.exit(f"FAILED {what}: {type(error).__name__} is no {kind.__name__}")

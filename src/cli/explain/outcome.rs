@@ -56,10 +56,10 @@ fn operation(guarded: &GuardedRequest, guard: &GuardRules, request: &ExplainedRe
         lines.push(("lease", lease_needs(guard, rules)));
     }
     let outcome = if call.conditions.is_empty() { "" } else { ", if its conditions are true" };
-    if let Some(sent) = call.forwarded {
-        let target = String::from_utf8_lossy(&sent.target).into_owned();
-        lines.push(("outcome", format!("the backend gets {} {target}{outcome}", sent.method)));
-    }
+    let (method, target) =
+        call.forwarded.as_ref().map_or((incoming.method, incoming.target), |sent| (&sent.method, &sent.target));
+    let target = String::from_utf8_lossy(target);
+    lines.push(("outcome", format!("the backend gets {method} {target}{outcome}")));
     lines
 }
 

@@ -53,7 +53,8 @@ const RANGE: HeaderName = HeaderName::from_static("x-ms-range");
 const DATE: HeaderName = HeaderName::from_static("x-ms-date");
 const VERSION: HeaderName = HeaderName::from_static("x-ms-version");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
-const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
+/// The field with the id that a client gives its request.
+pub const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
 
 /// The version of the interface if the client names none.
 const DEFAULT_VERSION: HeaderValue = HeaderValue::from_static("2021-12-02");

@@ -24,7 +24,7 @@ fn script(name: &str) -> PathBuf {
 }
 
 /// Runs a script to its end; all that it checks must hold. Returns what it prints.
-async fn passes(mut command: Command, name: &str, addr: SocketAddr) -> String {
+pub async fn passes(mut command: Command, name: &str, addr: SocketAddr) -> String {
     command.arg(script(name)).arg(format!("http://{addr}"));
     let output = spawn_blocking(move || command.output()).await.expect("no panic").expect("the script runs");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -35,7 +35,8 @@ async fn passes(mut command: Command, name: &str, addr: SocketAddr) -> String {
     said
 }
 
-fn python() -> Command {
+/// The Python of the scripts.
+pub fn python() -> Command {
     let mut command = clients::python();
     // A test leaves nothing beside its script.
     command.arg("-B");

@@ -1,112 +1,134 @@
-//! The example file for entities of a table, in front of a service that speaks as Azure Table Storage does, and that
-//! takes each write for "overwrite whatever is there".
-
-use std::{collections::BTreeMap, sync::Mutex};
+//! The example files for entities of tables, in front of a service that checks no tag: the SDK as it is, and the
+//! requests that it does not send.
 
 use crate::{
+    dialects::azure_sdk::{passes, python},
     operations::example_files::start_in_front_of,
     support::{
-        backend::{Answer, Backend, Request},
-        proxy::Proxy,
+        azure::assert_common,
+        leases::{acquire, lease, release},
         raw::{get, put, put_if_match, send},
+        response::Response,
+        tables,
     },
 };
 
 const ENTITY: &str = "/people(PartitionKey='a',RowKey='1')";
+const MERGE: &str = "MERGE";
 
-/// Entities by their targets, with the number of the write that made them what they are.
-#[derive(Default)]
-struct Table {
-    entities: BTreeMap<String, u64>,
-    writes: u64,
+/// Checks an error: its status and name, in the field and in the document.
+#[track_caller]
+fn assert_error(response: &Response, status: u16, code: &str) {
+    let told = (response.status, response.header("x-ms-error-code"));
+    assert_eq!(told, (status, Some(code)), "{response:?}");
+    assert_common(response);
+    assert_eq!(response.headers.all("content-type"), ["application/json"], "{response:?}");
+    let document: serde_json::Value = serde_json::from_slice(&response.body).expect("JSON");
+    assert_eq!(document["odata.error"]["code"], code, "{document}");
+    assert!(document["odata.error"]["message"]["value"].is_string(), "{document}");
 }
 
-impl Table {
-    /// Never looks at a condition.
-    fn answer(&mut self, request: &Request) -> Answer {
-        let target = &request.target;
-        let tag = |write: u64| format!("W/\"datetime'2026-11-21T10%3A00%3A00.{write:07}Z'\"");
-        if matches!(request.method.as_str(), "GET" | "HEAD") {
-            return match self.entities.get(target) {
-                Some(write) => Answer::status(200).header("ETag", &tag(*write)).body(format!("{{\"write\":{write}}}")),
-                None => Answer::status(404),
-            };
-        }
-        if request.method == "DELETE" {
-            let status = if self.entities.remove(target).is_some() { 204 } else { 404 };
-            return Answer::status(status).applied();
-        }
-        self.writes += 1;
-        let (status, entity) = match request.method.as_str() {
-            "POST" => (201, format!("{target}(PartitionKey='b',RowKey='{}')", self.writes)),
-            _ => (204, target.clone()),
-        };
-        let answer = Answer::status(status).header("ETag", &tag(self.writes)).header("Location", &entity);
-        self.entities.insert(entity, self.writes);
-        answer.applied()
-    }
+/// Checks a success without content.
+#[track_caller]
+fn assert_done(response: &Response) {
+    assert_eq!((response.status, response.text()), (204, ""), "{response:?}");
+    assert_eq!(response.headers.all("content-length"), [""; 0], "{response:?}");
+    assert_common(response);
 }
 
-async fn start() -> (Backend, Proxy) {
-    let backend = Backend::start().await;
-    let table = Mutex::new(Table::default());
-    backend.always("*", "*", move |request| table.lock().unwrap().answer(request));
+#[tokio::test]
+async fn the_sdk_for_tables_works_in_front_of_a_service_without_checks() {
+    let backend = tables::start().await;
     let proxy = start_in_front_of(backend.addr(), "azure-table.toml").await;
-    (backend, proxy)
+    passes(python(), "tables.py", proxy.addr()).await;
+    let batches = backend.requests().iter().filter(|request| request.target.contains("$batch")).count();
+    assert_eq!(batches, 0);
 }
 
 /// `compare = "opaque"`: the weak tag that the service gave is what If-Match must repeat, unlike in RFC 9110 13.1.1.
 #[tokio::test]
 async fn entities_change_with_the_weak_tag_of_the_service() {
-    let (backend, proxy) = start().await;
+    let backend = tables::start().await;
+    let proxy = start_in_front_of(backend.addr(), "azure-table.toml").await;
     let addr = proxy.addr();
-    assert_eq!(put_if_match(addr, ENTITY, "*", "{}").await.status, 412, "there is nothing yet");
-    assert_eq!(put(addr, ENTITY, &[("If-None-Match", "*")], "{}").await.status, 204);
+    assert_error(&put_if_match(addr, ENTITY, "*", "{}").await, 404, "ResourceNotFound");
+    assert_done(&put(addr, ENTITY, &[], "{}").await);
     let mut tag = get(addr, ENTITY).await.etag();
     assert_eq!(tag, "W/\"datetime'2026-11-21T10%3A00%3A00.0000001Z'\"");
 
-    for method in ["PUT", "MERGE", "PATCH", "DELETE"] {
+    for method in ["PUT", MERGE, "PATCH", "DELETE"] {
         let write = async |tag: &str| send(addr, method, ENTITY, &[("If-Match", tag)], "{}").await;
         let written = backend.count(method, ENTITY);
-        send(addr, method, ENTITY, &[], "{}").await.refused(428, "precondition-required");
-        write(&tag.replace("00.0", "00.9")).await.refused(412, "precondition-failed");
-        write(tag.trim_start_matches("W/")).await.refused(412, "precondition-failed");
+        for stale in [tag.replace("00.0", "00.9").as_str(), tag.trim_start_matches("W/")] {
+            assert_error(&write(stale).await, 412, "UpdateConditionNotSatisfied");
+        }
         assert_eq!(backend.count(method, ENTITY), written, "{method} was refused");
         let current = write(&tag).await;
-        assert_eq!(current.status, 204, "{method}: {current:?}");
+        assert_done(&current);
         if method != "DELETE" {
-            write(&tag).await.refused(412, "precondition-failed");
+            assert_error(&write(&tag).await, 412, "UpdateConditionNotSatisfied");
             assert_ne!(current.etag(), tag);
             tag = current.etag();
         }
     }
-    assert_eq!(get(addr, ENTITY).await.status, 404);
+    assert_error(&get(addr, ENTITY).await, 404, "ResourceNotFound");
 }
 
+/// No byte of these reaches the service: they could change an entity under a second key, or several at once.
 #[tokio::test]
-async fn an_entity_is_overwritten_when_the_client_says_so_aloud() {
-    let (backend, proxy) = start().await;
+async fn an_entity_is_written_under_one_name() {
+    let backend = tables::start().await;
+    let proxy = start_in_front_of(backend.addr(), "azure-table.toml").await;
     let addr = proxy.addr();
-    assert_eq!(put(addr, ENTITY, &[("If-None-Match", "*")], "{}").await.status, 204);
-    for method in ["PUT", "MERGE", "PATCH", "DELETE"] {
-        let written = backend.count(method, ENTITY);
-        assert_eq!(send(addr, method, ENTITY, &[("If-Match", "*")], "{}").await.status, 204, "{method}");
-        assert_eq!(backend.count(method, ENTITY), written + 1);
+    for (method, target, status, code) in [
+        ("PUT", "/people(RowKey='1',PartitionKey='a')", 400, "InvalidUri"),
+        (MERGE, "/people(PartitionKey='a',%20RowKey='1')", 400, "InvalidUri"),
+        ("PUT", "/people", 405, "UnsupportedHttpVerb"),
+        ("DELETE", ENTITY, 400, "MissingRequiredHeader"),
+        ("POST", "/$batch", 501, "NotImplemented"),
+        ("PUT", "/people?comp=acl", 501, "NotImplemented"),
+    ] {
+        assert_error(&send(addr, method, target, &[], "{}").await, status, code);
     }
-    assert_eq!(get(addr, ENTITY).await.status, 404);
+    assert_eq!(backend.requests().len(), 0);
+
+    // A quote may be encoded: that is the same name.
+    assert_done(&put(addr, ENTITY, &[], "{}").await);
+    let (tag, encoded) = (get(addr, ENTITY).await.etag(), ENTITY.replace('\'', "%27"));
+    assert_done(&put_if_match(addr, &encoded, &tag, "{}").await);
+    assert_error(&put_if_match(addr, ENTITY, &tag, "{}").await, 412, "UpdateConditionNotSatisfied");
 }
 
-/// An insert replaces nothing, so it needs no tag; a batch may, so it does.
+/// One lease for all entities of a table, as with a designated blob.
 #[tokio::test]
-async fn inserts_are_free_and_batches_are_not() {
-    let (backend, proxy) = start().await;
-    let addr = proxy.addr();
-    let inserted = send(addr, "POST", "/people", &[], "{}").await;
-    assert_eq!(inserted.status, 201, "{inserted:?}");
-    let entity = inserted.header("location").expect("the new entity's place");
-    assert_eq!(put_if_match(addr, entity, &inserted.etag(), "{}").await.status, 204);
-    put_if_match(addr, entity, &inserted.etag(), "{}").await.refused(412, "precondition-failed");
+async fn a_table_is_locked_as_a_whole() {
+    let backend = tables::start().await;
+    let proxy = start_in_front_of(backend.addr(), "azure-table-pessimistic.toml").await;
+    let (addr, table) = (proxy.addr(), "/people/people");
+    let entities = ["1", "2"].map(|row| format!("{table}(PartitionKey='a',RowKey='{row}')"));
+    assert_error(&put(addr, &entities[0], &[], "{}").await, 412, "LeaseIdMissing");
+    let lock = acquire(addr, table, "30").await;
+    assert_error(&lease(addr, "POST", table, &[]).await, 409, "LeaseAlreadyPresent");
+    let holder = [("Lease-Id", lock.id.as_str())];
+    for entity in &entities {
+        assert_error(&put(addr, entity, &[], "{}").await, 412, "LeaseIdMissing");
+        assert_done(&put(addr, entity, &holder, "{}").await);
+        assert_eq!(get(addr, entity).await.status, 200, "all may read");
+    }
+    let inserted = r#"{"PartitionKey":"a","RowKey":"3"}"#;
+    assert_error(&send(addr, "POST", table, &[], inserted).await, 412, "LeaseIdMissing");
+    assert_eq!(send(addr, "POST", table, &holder, inserted).await.status, 201);
 
-    send(addr, "POST", "/$batch", &[], "{}").await.refused(428, "precondition-required");
-    assert_eq!(backend.count("POST", "/$batch"), 0);
+    // Another table has a lease of its own.
+    let elsewhere = put(addr, "/orders/orders(PartitionKey='a',RowKey='1')", &holder, "{}").await;
+    assert_error(&elsewhere, 412, "LeaseNotPresentWithBlobOperation");
+
+    // Tags are judged as well.
+    let tag = get(addr, &entities[0]).await.etag();
+    let change = async || put(addr, &entities[0], &[holder[0], ("If-Match", &tag)], "{}").await;
+    assert_done(&change().await);
+    assert_error(&change().await, 412, "UpdateConditionNotSatisfied");
+
+    release(addr, table, &lock.id).await;
+    assert_error(&put(addr, &entities[1], &holder, "{}").await, 412, "LeaseNotPresentWithBlobOperation");
 }

@@ -57,6 +57,7 @@ pub mod raw;
 pub mod response;
 pub mod scene;
 pub mod source;
+pub mod tables;
 pub mod tls;
 pub mod wait;
 pub mod workers;

@@ -68,7 +68,7 @@ async fn serve_request(wire: Wire, shared: &Arc<Shared>, request: Request) -> Op
         record.note(number, "arrived");
         number
     };
-    let exchange = Exchange { wire, shared: Arc::clone(shared), number, body_read: false };
+    let mut exchange = Exchange { wire, shared: Arc::clone(shared), number, body_read: false };
     match action {
         Action::Hold(sender) => {
             let (give_back, returned) = oneshot::channel();
@@ -78,6 +78,11 @@ async fn serve_request(wire: Wire, shared: &Arc<Shared>, request: Request) -> Op
         }
         Action::Once(answer) => exchange.carry_out(answer).await,
         Action::Always(answer) => exchange.carry_out(answer(&request)).await,
+        Action::Served(answer) => {
+            exchange.read_body().await.ok()?;
+            let request = exchange.request();
+            exchange.carry_out(answer(&request)).await
+        }
     }
 }
 

@@ -63,6 +63,7 @@ enum Action {
     Hold(oneshot::Sender<Held>),
     Once(Answer),
     Always(Arc<dyn Fn(&Request) -> Answer + Send + Sync>),
+    Served(Arc<dyn Fn(&Request) -> Answer + Send + Sync>),
 }
 
 impl Backend {
@@ -155,6 +156,11 @@ impl Backend {
         self.add_rule(matches, Action::Always(Arc::new(answer)));
     }
 
+    /// Answers each request so once its body is there too.
+    pub fn serve(&self, answer: impl Fn(&Request) -> Answer + Send + Sync + 'static) {
+        self.add_rule(|_| true, Action::Served(Arc::new(answer)));
+    }
+
     fn add_rule(&self, matches: impl Fn(&Request) -> bool + Send + 'static, action: Action) {
         self.shared.rules().push(Rule { matches: Box::new(matches), action });
     }
@@ -240,12 +246,14 @@ impl Shared {
     /// What is to be done with a request: the oldest rule for one request, else the newest for all, else the default.
     fn action_for(&self, request: &Request) -> Action {
         let mut rules = self.rules();
-        let for_one = |rule: &Rule| !matches!(rule.action, Action::Always(_)) && (rule.matches)(request);
+        let is_for_all = |rule: &Rule| matches!(rule.action, Action::Always(_) | Action::Served(_));
+        let for_one = |rule: &Rule| !is_for_all(rule) && (rule.matches)(request);
         if let Some(found) = rules.iter().position(for_one) {
             return rules.remove(found).action;
         }
         let for_all = rules.iter().rev().find_map(|rule| match &rule.action {
             Action::Always(answer) if (rule.matches)(request) => Some(Action::Always(Arc::clone(answer))),
+            Action::Served(answer) if (rule.matches)(request) => Some(Action::Served(Arc::clone(answer))),
             _ => None,
         });
         for_all.unwrap_or_else(|| Action::Once(Answer::stored()))

@@ -1,0 +1,148 @@
+//! Errors as Table Storage sends them: a JSON document, from which the SDKs choose their exception.
+
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+
+use super::TableOperation;
+use crate::dialect::{CallOutcome, ErrorDocument, azure::ERROR_CODE};
+
+/// An error with its name and its message, in the one member that the SDKs look for.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(rename = "odata.error")]
+    error: Members<'a>,
+}
+
+#[derive(Serialize)]
+struct Members<'a> {
+    code: &'a str,
+    message: Message<'a>,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    lang: &'a str,
+    value: &'a str,
+}
+
+/// Returns the document of an error, with a message for people.
+pub fn document(status: StatusCode, code: &'static str, message: &str) -> ErrorDocument {
+    let error = Members { code, message: Message { lang: "en-US", value: message } };
+    ErrorDocument {
+        status,
+        code,
+        content_type: "application/json",
+        fields: vec![(ERROR_CODE, HeaderValue::from_static(code))],
+        // Strings always have a JSON form.
+        body: serde_json::to_string(&Document { error }).unwrap_or_default(),
+    }
+}
+
+/// Returns the meaning of the backend's status for an operation.
+pub(super) fn outcome(operation: TableOperation, status: StatusCode) -> CallOutcome {
+    if status == StatusCode::NOT_MODIFIED {
+        return CallOutcome::NotModified;
+    }
+    if status.is_success() {
+        let (status, relays_body) = match operation {
+            TableOperation::QueryTables | TableOperation::QueryEntities | TableOperation::GetEntity => (status, true),
+            // Without a body if the client wants none.
+            TableOperation::CreateTable | TableOperation::InsertEntity if status != StatusCode::NO_CONTENT => {
+                (StatusCode::CREATED, true)
+            }
+            _ => (StatusCode::NO_CONTENT, false),
+        };
+        return CallOutcome::Done { status, relays_body, fields: Vec::new() };
+    }
+    let (status, code) = failure(operation, status.as_u16());
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    CallOutcome::Failed(document(status, code, message(code)))
+}
+
+fn failure(operation: TableOperation, status: u16) -> (u16, &'static str) {
+    match status {
+        400 => (400, "InvalidInput"),
+        401 => (401, "NoAuthenticationInformation"),
+        403 => (403, "AuthorizationFailure"),
+        404 | 410 => (404, "ResourceNotFound"),
+        405 => (405, "MethodNotAllowed"),
+        408 => (408, "OperationTimedOut"),
+        409 if operation == TableOperation::CreateTable => (409, "TableAlreadyExists"),
+        409 => (409, "EntityAlreadyExists"),
+        412 => (412, "UpdateConditionNotSatisfied"),
+        413 => (413, "RequestBodyTooLarge"),
+        402..=499 => (status, "InvalidInput"),
+        501 => (501, "NotImplemented"),
+        503 => (503, "ServerBusy"),
+        504 => (500, "OperationTimedOut"),
+        _ => (500, "InternalError"),
+    }
+}
+
+/// Returns the message of an error: Azure's own if the backend's status has one meaning.
+fn message(code: &str) -> &'static str {
+    match code {
+        "ResourceNotFound" => "The specified resource does not exist.",
+        "EntityAlreadyExists" => "The specified entity already exists.",
+        "TableAlreadyExists" => "The table specified already exists.",
+        "UpdateConditionNotSatisfied" => "The update condition specified in the request was not satisfied.",
+        _ => "The server behind this proxy has refused the request, or has failed.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(operation: TableOperation, status: u16) -> String {
+        match outcome(operation, StatusCode::from_u16(status).unwrap()) {
+            CallOutcome::Done { status, relays_body, .. } => format!("{} {relays_body}", status.as_u16()),
+            CallOutcome::NotModified => "304".to_owned(),
+            CallOutcome::Failed(error) => format!("{} {}", error.status.as_u16(), error.code),
+        }
+    }
+
+    #[test]
+    fn success_has_the_status_that_the_sdks_take() {
+        for status in [200, 201, 202, 204] {
+            for operation in [
+                TableOperation::UpdateEntity,
+                TableOperation::MergeEntity,
+                TableOperation::DeleteEntity,
+                TableOperation::DeleteTable,
+            ] {
+                assert_eq!(told(operation, status), "204 false", "{operation:?} {status}");
+            }
+            for operation in [TableOperation::InsertEntity, TableOperation::CreateTable] {
+                let expected = if status == 204 { "204 false" } else { "201 true" };
+                assert_eq!(told(operation, status), expected, "{operation:?} {status}");
+            }
+        }
+        assert_eq!(told(TableOperation::GetEntity, 200), "200 true");
+        assert_eq!(told(TableOperation::GetEntity, 304), "304");
+    }
+
+    #[test]
+    fn a_failure_has_the_name_that_the_sdks_choose_their_exception_by() {
+        for (operation, status, expected) in [
+            (TableOperation::GetEntity, 404, "404 ResourceNotFound"),
+            (TableOperation::InsertEntity, 409, "409 EntityAlreadyExists"),
+            (TableOperation::CreateTable, 409, "409 TableAlreadyExists"),
+            (TableOperation::UpdateEntity, 412, "412 UpdateConditionNotSatisfied"),
+            (TableOperation::UpdateEntity, 422, "422 InvalidInput"),
+            (TableOperation::QueryTables, 301, "500 InternalError"),
+            (TableOperation::QueryTables, 502, "500 InternalError"),
+        ] {
+            assert_eq!(told(operation, status), expected);
+        }
+    }
+
+    #[test]
+    fn an_error_is_the_one_member_of_its_document() {
+        let made = document(StatusCode::PRECONDITION_FAILED, "UpdateConditionNotSatisfied", "\"No.\"");
+        let expected =
+            r#"{"odata.error":{"code":"UpdateConditionNotSatisfied","message":{"lang":"en-US","value":"\"No.\""}}}"#;
+        assert_eq!(made.body, expected);
+        assert_eq!(made.fields, [(ERROR_CODE, HeaderValue::from_static("UpdateConditionNotSatisfied"))]);
+    }
+}
