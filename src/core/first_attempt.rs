@@ -1,4 +1,4 @@
-//! What a record keeps of the first attempt at a write that came with an idempotency key.
+//! The first attempt at a write that came with an idempotency key, as its record keeps it.
 //!
 //! Its steps are in [`attempt_steps`](super::attempt_steps).
 
@@ -32,7 +32,7 @@ impl Success {
 /// The first attempt at a write. The claim of its record shows that it is in flight, and the doubt that it is in doubt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FirstAttempt {
-    /// What the attempt sent.
+    /// The hash of the attempt's request.
     pub fingerprint: Fingerprint,
     /// Its answer, if the attempt succeeded.
     pub success: Option<RememberedSuccess>,

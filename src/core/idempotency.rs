@@ -215,10 +215,10 @@ pub fn missing() -> Refusal {
     Refusal::new(Code::IdempotencyKeyMissing, detail)
 }
 
-/// What the proxy remembers of a write that has ended, with its answer.
+/// The memory that an ended write leaves, with its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptEnd {
-    /// Nothing.
+    /// No memory: a retry is a new write.
     Nothing,
     /// That the write is in doubt.
     Doubt,

@@ -27,7 +27,7 @@ pub enum ReadStep {
     Wait(Duration),
     /// The read is refused: the wait would be in vain.
     GiveUp {
-        /// What the read has met.
+        /// The obstacle that the read has met.
         reason: Reason,
         /// The time after which the resource is settled at the latest.
         settled_after: Duration,

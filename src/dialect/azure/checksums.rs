@@ -1,4 +1,4 @@
-//! The checksums of an upload: fields that name them, and what a body is told that differs from them.
+//! The checksums of an upload: the fields that name them, and the refusal of a body that differs from them.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName};

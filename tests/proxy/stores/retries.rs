@@ -12,7 +12,7 @@ use crate::support::{
     engines::{Engine, Redis},
     proxy::{Proxy, Setup},
     raw::{Connection, get, put, send},
-    response::Response,
+    response::assert_replayed,
     wait::within,
 };
 
@@ -21,14 +21,6 @@ const KEY: (&str, &str) = ("Idempotency-Key", "\"8e03978e-40d5-43e6-bc93-6e38a6e
 
 fn accepting(backend: &Backend) -> Setup {
     Proxy::to(backend.addr()).route("idempotency = \"accept\"")
-}
-
-#[track_caller]
-fn assert_replayed(retry: &Response, first: &Response) {
-    assert_eq!(retry.header("idempotent-replayed"), Some("true"), "{retry:?}");
-    assert_eq!((retry.status, retry.header("etag")), (first.status, first.header("etag")));
-    assert_eq!(retry.body, first.body);
-    assert_eq!(first.header("idempotent-replayed"), None);
 }
 
 /// The answer is kept with the record, and no process has to be there for it.

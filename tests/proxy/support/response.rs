@@ -109,3 +109,12 @@ impl Response {
         assert_eq!(details, format!("details=\"{code}\""));
     }
 }
+
+/// Checks that a retry got the answer of the first attempt, and says so.
+#[track_caller]
+pub fn assert_replayed(retry: &Response, first: &Response) {
+    assert_eq!(retry.header("idempotent-replayed"), Some("true"), "{retry:?}");
+    assert_eq!((retry.status, retry.header("etag")), (first.status, first.header("etag")));
+    assert_eq!(retry.body, first.body);
+    assert_eq!(first.header("idempotent-replayed"), None);
+}

@@ -8,7 +8,7 @@ use crate::support::{
     backend::{Answer, Backend, Validators},
     proxy::Proxy,
     raw::{Connection, get, put, send},
-    response::Response,
+    response::{Response, assert_replayed},
     scene::{Mode, Resource, Scene},
     wait::DEADLINE,
 };
@@ -37,14 +37,6 @@ impl Resource {
             sleep(Duration::from_millis(20)).await;
         }
     }
-}
-
-#[track_caller]
-fn assert_replayed(retry: &Response, first: &Response) {
-    assert_eq!(retry.header("idempotent-replayed"), Some("true"), "{retry:?}");
-    assert_eq!((retry.status, retry.header("etag")), (first.status, first.header("etag")));
-    assert_eq!(retry.body, first.body);
-    assert_eq!(first.header("idempotent-replayed"), None);
 }
 
 /// P5, RFC 9110 section 13.1.1: a change that is made already may be answered as the success that it was.
