@@ -27,7 +27,7 @@ pub use grammar::Azure;
 pub use lease::{action, done};
 pub use operation::AzureOperation;
 pub use refusals::{refuse, refuse_use};
-pub use response::outcome;
+pub use response::{common_failure, outcome};
 
 /// The field with the name of an error. Clients choose their exception by it.
 pub const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");

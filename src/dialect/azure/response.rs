@@ -55,23 +55,29 @@ fn failure(operation: AzureOperation, status: u16, matches: bool) -> (u16, &'sta
         404 | 410 => (404, "BlobNotFound"),
         // A directory is not a blob, and a file server redirects to it.
         300..=399 if operation == AzureOperation::ReadBlob => (404, "BlobNotFound"),
-        400 => (400, "InvalidInput"),
-        401 => (401, "NoAuthenticationInformation"),
-        403 => (403, "AuthorizationFailure"),
         // The backend does not support MKCOL (RFC 4918 section 9.3.1). The proxy has already checked that no container
         // exists.
         405 if operation == AzureOperation::CreateContainer => (501, "NotImplemented"),
         405 => (405, "UnsupportedHttpVerb"),
-        408 => (408, "OperationTimedOut"),
         // The parent collection is missing (RFC 4918 section 9.7.1).
         409 if operation == AzureOperation::PutBlob => (404, "ContainerNotFound"),
         409 => (409, "OperationNotAllowedOnRootBlob"),
         411 => (411, "MissingContentLengthHeader"),
         412 => (412, "ConditionNotMet"),
-        413 => (413, "RequestBodyTooLarge"),
         416 => (416, "InvalidRange"),
         429 => (429, "TooManyRequests"),
-        402..=499 => (status, "InvalidInput"),
+        _ => common_failure(status),
+    }
+}
+
+/// Returns the status and the name of a failure that all storage services of Azure report alike.
+pub fn common_failure(status: u16) -> (u16, &'static str) {
+    match status {
+        401 => (401, "NoAuthenticationInformation"),
+        403 => (403, "AuthorizationFailure"),
+        408 => (408, "OperationTimedOut"),
+        413 => (413, "RequestBodyTooLarge"),
+        400..=499 => (status, "InvalidInput"),
         501 => (501, "NotImplemented"),
         503 => (503, "ServerBusy"),
         504 => (500, "OperationTimedOut"),

@@ -4,7 +4,10 @@ use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
 use super::TableOperation;
-use crate::dialect::{CallOutcome, ErrorDocument, azure::ERROR_CODE};
+use crate::dialect::{
+    CallOutcome, ErrorDocument,
+    azure::{ERROR_CODE, common_failure},
+};
 
 /// An error with its name and its message, in the one member that the SDKs look for.
 #[derive(Serialize)]
@@ -61,21 +64,12 @@ pub(super) fn outcome(operation: TableOperation, status: StatusCode) -> CallOutc
 
 fn failure(operation: TableOperation, status: u16) -> (u16, &'static str) {
     match status {
-        400 => (400, "InvalidInput"),
-        401 => (401, "NoAuthenticationInformation"),
-        403 => (403, "AuthorizationFailure"),
         404 | 410 => (404, "ResourceNotFound"),
         405 => (405, "MethodNotAllowed"),
-        408 => (408, "OperationTimedOut"),
         409 if operation == TableOperation::CreateTable => (409, "TableAlreadyExists"),
         409 => (409, "EntityAlreadyExists"),
         412 => (412, "UpdateConditionNotSatisfied"),
-        413 => (413, "RequestBodyTooLarge"),
-        402..=499 => (status, "InvalidInput"),
-        501 => (501, "NotImplemented"),
-        503 => (503, "ServerBusy"),
-        504 => (500, "OperationTimedOut"),
-        _ => (500, "InternalError"),
+        _ => common_failure(status),
     }
 }
 
