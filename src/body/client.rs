@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use pingora::http::RequestHeader;
 
+use super::Body;
 use crate::box_future::BoxFuture;
 
 /// The client of one request, whose head has arrived.
@@ -18,6 +19,11 @@ pub trait Client: Send {
 
     /// Tells a client that waits for `100 Continue` (RFC 9110 section 10.1.1) to send its content.
     fn invite_content(&mut self) -> BoxFuture<'_, pingora::Result<()>>;
+
+    /// The whole content, if it was received before the request was judged.
+    fn received(&mut self) -> Option<Body> {
+        None
+    }
 
     /// The next bytes of the content, which may be empty; `None` at its end.
     fn next_chunk(&mut self) -> BoxFuture<'_, pingora::Result<Option<Bytes>>>;

@@ -1,8 +1,13 @@
 //! A complete request body, in memory or in a spool file.
 
-use std::{fs::File, io, sync::Arc};
+use std::{
+    fs::File,
+    io::{self, BufReader},
+    sync::Arc,
+};
 
 use bytes::Bytes;
+use tokio::task::spawn_blocking;
 
 mod bodies;
 mod budget;
@@ -17,7 +22,7 @@ pub use client::Client;
 pub(crate) use receive::content_length;
 pub use receive::{BodyLimits, ReceiveError, receive};
 
-use spool::SpoolCursor;
+use spool::{SpoolCursor, SpoolRead};
 
 /// The largest chunk that a reader yields, in bytes. Between two chunks the sender checks whether the upstream has
 /// already answered.
@@ -63,6 +68,24 @@ impl Body {
     /// The hash of the bytes, computed while they were received.
     pub fn digest(&self) -> blake3::Hash {
         self.digest.unwrap_or_else(|| blake3::hash(b""))
+    }
+
+    /// Runs `read` over the whole body. A body in a spool file is read on the blocking pool.
+    ///
+    /// # Errors
+    ///
+    /// The blocking pool has ended.
+    pub async fn read_with<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut dyn io::Read) -> T + Send + 'static,
+    ) -> io::Result<T> {
+        match &self.content {
+            Content::Memory(bytes) => Ok(read(&mut &bytes[..])),
+            Content::Spool(file) => {
+                let mut file = SpoolRead::start_of(file);
+                Ok(spawn_blocking(move || read(&mut BufReader::new(&mut file))).await?)
+            }
+        }
     }
 
     /// Reads the body from its beginning. Any number of readers may exist.

@@ -58,6 +58,9 @@ pub async fn receive(
     limits: &BodyLimits,
     budget: &Arc<BodyBudget>,
 ) -> Result<Body, ReceiveError> {
+    if let Some(body) = client.received() {
+        return Ok(body);
+    }
     if !client.has_content() {
         return Ok(Body::empty());
     }

@@ -37,6 +37,27 @@ impl SpoolWriter {
     }
 }
 
+/// A reader of a finished spool file, for the blocking pool. Other readers of the file do not move it.
+#[derive(Debug)]
+pub(super) struct SpoolRead {
+    file: Arc<File>,
+    offset: u64,
+}
+
+impl SpoolRead {
+    pub(super) fn start_of(file: &Arc<File>) -> Self {
+        Self { file: Arc::clone(file), offset: 0 }
+    }
+}
+
+impl io::Read for SpoolRead {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
+
 /// A position in a finished spool file. Positioned reads do not change the file, so several readers can share it.
 #[derive(Debug)]
 pub(super) struct SpoolCursor {

@@ -45,7 +45,7 @@ use crate::{
         path_mapping::PathMapping,
         policy::{GuardRules, Policy},
         resource::KeyTemplate,
-        route::{HostPattern, PathPattern},
+        route::{HostPattern, PathPattern, WritesTo},
         target::PathParameters,
     },
     tls::UpstreamTls,
@@ -354,6 +354,8 @@ pub struct Route {
     pub upstream_path: PathPattern,
     /// The template of the resource keys.
     pub key: KeyTemplate,
+    /// The resource that the body of a write names (`writes_to`).
+    pub writes_to: Option<WritesTo>,
     /// The treatment of `;` in a path.
     pub path_params: PathParameters,
     /// Whether a guarded route (this one included) that does not only observe sends to the same upstream. A target with

@@ -244,6 +244,7 @@ pub(super) struct Route {
     pub(super) probe_region: Option<Text>,
     pub(super) dialect: Option<Choice<Dialect>>,
     pub(super) also_changes: Option<Texts>,
+    pub(super) writes_to: Option<Text>,
     pub(super) idempotency: Option<Choice<Idempotency>>,
     pub(super) idempotency_ttl: Option<Time>,
     pub(super) lease: Lease,

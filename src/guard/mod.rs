@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use http::header;
-use pingora::ErrorType;
+use pingora::{ErrorType, http::RequestHeader};
 
 use crate::{
     body::{Bodies, BodyBudget, BodyLimits, Client},
@@ -161,6 +161,7 @@ impl Guard {
     pub(crate) const fn gates(&self) -> &Gates {
         &self.gates
     }
+
     /// Handles one request and returns the answer for its client. An error means that no answer can be given.
     pub fn handle<'a>(
         &'a self,
@@ -171,29 +172,50 @@ impl Guard {
     }
 
     async fn handle_request(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> pingora::Result<Answer> {
-        let Some(guard) = guarded.route.guard.as_ref() else {
-            return pingora::Error::e_explain(ErrorType::InternalError, "the request's route is not guarded");
-        };
-        let mut answer = self.answer(client, guarded, guard).await.unwrap_or_else(|answer| answer);
-        if let Answer::Refused(refusal) = &mut answer {
-            refusal.note_sent_tags(&client.head().headers);
+        if guarded.writes_to().is_some() && client.has_content() {
+            return Box::pin(self.handle_named_by_body(client, guarded)).await;
         }
-        let request = client.head();
+        let answer = self.answer(client, guarded).await;
+        self.complete(client.head(), guarded, answer).await
+    }
+
+    /// Handles a request whose body may name the resource.
+    async fn handle_named_by_body(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> pingora::Result<Answer> {
+        let head = client.head().clone();
+        match self.writes.name_by_body(client, guarded).await {
+            Ok((mut client, named)) => {
+                let answer = self.answer(&mut client, &named).await;
+                self.complete(client.head(), &named, answer).await
+            }
+            Err(answer) => self.complete(&head, guarded, Err(answer)).await,
+        }
+    }
+
+    /// Adds to an answer what does not depend on how the request was judged.
+    async fn complete(
+        &self,
+        request: &RequestHeader,
+        guarded: &GuardedRequest,
+        answer: Result<Answer, Answer>,
+    ) -> pingora::Result<Answer> {
+        let Some(guard) = guarded.route.guard.as_ref() else {
+            return not_guarded();
+        };
+        let mut answer = answer.unwrap_or_else(|answer| answer);
+        if let Answer::Refused(refusal) = &mut answer {
+            refusal.note_sent_tags(&request.headers);
+        }
         if request.headers.contains_key(header::ORIGIN) {
             Box::pin(self.cors.answer_origin(request, guarded, guard, &mut answer)).await?;
         }
         answer.mirror_tag(guard)?;
-        answer.rewrite_references(&guarded.route, client.head())?;
+        answer.rewrite_references(&guarded.route, request)?;
         answer.tell_date(guard)?;
         Ok(answer)
     }
 
-    async fn answer(
-        &self,
-        client: &mut dyn Client,
-        guarded: &GuardedRequest,
-        rules: &Arc<GuardRules>,
-    ) -> Result<Answer, Answer> {
+    async fn answer(&self, client: &mut dyn Client, guarded: &GuardedRequest) -> Result<Answer, Answer> {
+        let rules = guarded.route.guard.as_ref().map_or_else(not_guarded, Ok)?;
         let head = client.head();
         let incoming = Incoming { method: &guarded.method, target: head.raw_path(), headers: &head.headers };
         let call = rules.dialect.grammar().read(incoming, rules, guarded.is_lease)?;
@@ -243,6 +265,10 @@ impl Guard {
         let gate = self.gates.get(guarded.route_index).cloned().unwrap_or_default();
         Request::new(client, guarded, (rules, gate), call)
     }
+}
+
+fn not_guarded<T>() -> pingora::Result<T> {
+    pingora::Error::e_explain(ErrorType::InternalError, "the request's route is not guarded")
 }
 
 fn body_limits(server: &config::Server) -> BodyLimits {

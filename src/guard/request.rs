@@ -67,6 +67,8 @@ pub(crate) struct GuardedRoute {
     pub(crate) rules: Arc<GuardRules>,
     /// The gate that writes on the route go through.
     pub(crate) gate: Arc<Gate>,
+    /// The target by which the upstream gets a write, if it is not that of the resource.
+    pub(crate) forwarded_target: Option<Arc<[u8]>>,
 }
 
 impl Deref for Request {
@@ -114,7 +116,12 @@ impl Request {
         let labelled_variant =
             if principal.signs() { principal.labelled_variant(&key, head.raw_path(), &head.headers) } else { variant };
         Ok(Self {
-            place: GuardedRoute { route: Arc::clone(&guarded.route), rules: Arc::clone(rules), gate },
+            place: GuardedRoute {
+                route: Arc::clone(&guarded.route),
+                rules: Arc::clone(rules),
+                gate,
+                forwarded_target: guarded.forwarded_target.clone(),
+            },
             key,
             method: guarded.method.clone(),
             head,

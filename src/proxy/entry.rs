@@ -144,7 +144,11 @@ pub(super) async fn guard(
     context.entry.route = Some(Arc::clone(&request.route));
     context.entry.key = Some(request.key.clone());
     let info = context.entry.info.clone();
-    stream_info::along(info.as_ref(), handle(serving, request, session, context)).await
+    let handled = stream_info::along(info.as_ref(), handle(serving, request, session, context)).await;
+    if let Some(key) = info.as_ref().and_then(|info| info.resource()) {
+        context.entry.key = Some(key.clone());
+    }
+    handled
 }
 
 /// Lets the guard answer a request, and sends the answer.

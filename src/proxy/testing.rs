@@ -113,6 +113,7 @@ pub(crate) fn route(path: &str, guard: Option<GuardRules>, servers: &[SocketAddr
         mapping: PathMapping::default(),
         upstream_path: PathPattern::parse(path).expect("a path pattern"),
         key: KeyTemplate::parse("{path}", &[]).expect("a template"),
+        writes_to: None,
         path_params: PathParameters::Refuse,
         beside_guarded: false,
         reads_may_be_leased: false,

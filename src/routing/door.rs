@@ -278,7 +278,8 @@ impl TakenRoute<'_> {
             .key(&self.route.upstream.identity, &parts)
             .map_err(|ambiguous| Refusal::new(Code::AmbiguousTarget, ambiguous.to_string()))?;
         let (route, route_index) = (Arc::clone(self.route), self.route_index);
-        Ok(Door::Guarded(GuardedRequest { route, route_index, key, method, client: head.client, is_lease }))
+        let client = head.client;
+        Ok(Door::Guarded(GuardedRequest { route, route_index, key, method, forwarded_target: None, client, is_lease }))
     }
 }
 

@@ -6,7 +6,7 @@ use http::Method;
 
 use crate::{
     config::Route,
-    core::{client_address::ClientAddress, record::Revision, resource::ResourceKey},
+    core::{client_address::ClientAddress, record::Revision, resource::ResourceKey, route::WritesTo},
 };
 
 /// A request on a guarded route.
@@ -20,10 +20,20 @@ pub struct GuardedRequest {
     pub key: ResourceKey,
     /// The method that the request is judged by: its own, or a stricter one that a header field names.
     pub method: Method,
+    /// The target by which the upstream gets the request, if it is not that of the resource (`writes_to`).
+    pub forwarded_target: Option<Arc<[u8]>>,
     /// The address of the client, as far as a trusted proxy reports it.
     pub client: ClientAddress,
     /// Whether the request is an operation on the lease of that resource, on the lease's own path.
     pub is_lease: bool,
+}
+
+impl GuardedRequest {
+    /// The path of the resource that the body may name, if the method gives its body that meaning.
+    pub fn writes_to(&self) -> Option<&WritesTo> {
+        let is_write = matches!(self.method, Method::POST | Method::PUT | Method::PATCH) && !self.is_lease;
+        self.route.writes_to.as_ref().filter(|_| is_write)
+    }
 }
 
 /// The permission for a WebSocket handshake to go to the upstream.

@@ -15,7 +15,7 @@ use std::{
 };
 
 use super::traces::Trace;
-use crate::core::{address::Address, cause::Untagged};
+use crate::core::{address::Address, cause::Untagged, resource::ResourceKey};
 
 /// The value for "no duration was noted".
 const NOTHING: u64 = u64::MAX;
@@ -34,6 +34,7 @@ pub struct StreamInfo {
     upstream_nanoseconds: AtomicU64,
     server: Mutex<Option<Address>>,
     untagged: OnceLock<Untagged>,
+    resource: OnceLock<ResourceKey>,
 }
 
 impl StreamInfo {
@@ -45,6 +46,7 @@ impl StreamInfo {
             upstream_nanoseconds: AtomicU64::new(NOTHING),
             server: Mutex::default(),
             untagged: OnceLock::new(),
+            resource: OnceLock::new(),
         }
     }
 
@@ -70,6 +72,11 @@ impl StreamInfo {
     /// Returns why the answer has no tag, if it lacks one.
     pub fn untagged(&self) -> Option<Untagged> {
         self.untagged.get().copied()
+    }
+
+    /// Returns the resource that the body of the request names, if it names one.
+    pub fn resource(&self) -> Option<&ResourceKey> {
+        self.resource.get()
     }
 
     /// Returns the id of the trace in hexadecimal, if there is one.
@@ -110,6 +117,14 @@ pub async fn along<T>(info: Option<&Arc<StreamInfo>>, work: impl Future<Output =
     match info {
         Some(info) => STREAM_INFO.scope(Arc::clone(info), work).await,
         None => work.await,
+    }
+}
+
+/// Notes the resource that the body of a request names.
+pub fn acts_on(key: &ResourceKey) {
+    if let Some(info) = current() {
+        // A request acts on one resource.
+        let _ = info.resource.set(key.clone());
     }
 }
 

@@ -23,6 +23,7 @@ mod tags;
 mod telemetry;
 mod tls;
 mod upstreams;
+mod writes_to;
 
 /// Two upstreams and a route, to which a test adds what it is about.
 const BASE: &str = r#"

@@ -174,6 +174,7 @@ fn route(route: &Route) -> Value {
         "add_prefix": route.mapping.add(),
         "policy": route.policy.word(),
         "key": route.key.to_string(),
+        "writes_to": route.writes_to.as_ref().map(ToString::to_string),
         "path_params": route.path_params.word(),
     });
     joined(shown, route.guard.as_deref().map_or(Value::Null, guard))

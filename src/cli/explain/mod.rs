@@ -114,6 +114,9 @@ fn explain(config: &Config, request: &ExplainedRequest) -> Vec<(&'static str, St
     }
     if let Door::Guarded(guarded) | Door::Handshake(guarded) | Door::Observed { would: Ok(guarded), .. } = &door {
         lines.push(("key", guarded.key.to_string()));
+        if let Some(template) = guarded.writes_to() {
+            lines.push(("or its body", format!("a body with these members makes it a write to {template}")));
+        }
     }
     lines.extend(outcome(&door, route.and_then(|route| route.guard.as_deref()), request));
     lines

@@ -17,7 +17,7 @@ use crate::core::{
     path_mapping::PathMapping,
     policy::LeaseGuards,
     resource::KeyTemplate,
-    route::{HostPattern, Relation, relation},
+    route::{HostPattern, Relation, WritesTo, relation},
 };
 
 #[cfg(test)]
@@ -51,6 +51,7 @@ struct Exclusion<'a> {
     identity: &'a str,
     mapping: &'a PathMapping,
     key: &'a KeyTemplate,
+    writes_to: Option<&'a WritesTo>,
     leases: Option<LeaseGuards>,
     reading_methods: Vec<&'a str>,
 }
@@ -226,6 +227,7 @@ fn exclusion(route: &Route) -> Option<Exclusion<'_>> {
         identity: &route.upstream.identity,
         mapping: &route.mapping,
         key: &route.key,
+        writes_to: route.writes_to.as_ref(),
         leases: guard.lease.as_ref().map(|rules| rules.guards),
         reading_methods,
     })

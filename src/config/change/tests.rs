@@ -65,8 +65,11 @@ fn writes_settle_where_others_would_no_longer_see_them() {
     let narrow_open = "name = \"one\"\npath = \"/docs/1\"\npolicy = \"last-writer-wins\"";
     let narrow_same = "name = \"one\"\npath = \"/docs/1\"\npolicy = \"optimistic\"";
     let wide_same = "name = \"all\"\npath = \"/docs/{*rest}\"\npolicy = \"optimistic\"";
+    let list = "name = \"list\"\npath = \"/docs\"\npolicy = \"optimistic\"";
+    let named = with(list, "writes_to = \"/docs/{json./id}\"");
     let cases: &[Case<'_>] = &[
         ("another key", &[DOCS], &[&key], &[0]),
+        ("another name in the body", &[DOCS, list], &[DOCS, &named], &[1]),
         ("another upstream", &[DOCS], &[&elsewhere], &[0]),
         ("guarded from now on", &[OPEN_DOCS], &[DOCS], &[0]),
         ("guarded no longer", &[DOCS], &[OPEN_DOCS], &[0]),

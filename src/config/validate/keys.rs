@@ -11,7 +11,7 @@ use super::{
     },
     check::Check,
 };
-use crate::core::route::{HostPattern, PathPattern, PatternProblem, TouchTemplate};
+use crate::core::route::{HostPattern, PathPattern, PatternProblem, TouchTemplate, WritesTo};
 
 /// A route whose patterns could be read, with the position of its path.
 pub(super) struct Placed {
@@ -21,6 +21,8 @@ pub(super) struct Placed {
     pub(super) span: Range<usize>,
     /// The `also_changes` templates and their positions.
     pub(super) touches: Vec<Spanned<TouchTemplate>>,
+    /// The `writes_to` template and its position.
+    pub(super) writes_to: Option<Spanned<WritesTo>>,
     /// The position of its `guarantee`.
     pub(super) guarantee: Option<Range<usize>>,
     /// The complete route; `None` if a problem with it was reported.

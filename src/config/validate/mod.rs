@@ -24,6 +24,7 @@ mod telemetry;
 mod tls;
 mod touches;
 mod upstreams;
+mod writes_to;
 
 use super::{
     Config, Loaded,
@@ -51,6 +52,7 @@ pub(super) fn validate(
     overlap::refuse(&mut check, &routes);
     overlap::refuse_taken_leases(&mut check, &routes);
     touches::refuse_unguarded(&mut check, &routes);
+    writes_to::check(&mut check, &routes);
     store::refuse_weak(&mut check, &store, &routes);
     if !check.problems.is_empty() {
         return Err(Problems::new(check.problems));

@@ -8,6 +8,7 @@ use super::{
     keys::{Placed, RouteKeys, pattern},
     lease, prefixes, touches,
     upstreams::NamedUpstreams,
+    writes_to,
 };
 use crate::{
     config::{
@@ -36,7 +37,7 @@ const UNGUARDED_KEYS: [&str; 8] =
 const LEASE_KEY: &str = "lease";
 
 /// The keys that cannot be in `[defaults]`.
-const OWN_KEYS: [&str; 4] = ["name", "host", "path", "also_changes"];
+const OWN_KEYS: [&str; 5] = ["name", "host", "path", "also_changes", "writes_to"];
 
 /// Returns all routes whose patterns could be read, in the order of the file.
 pub(super) fn routes(check: &mut Check<'_>, file: &File, upstreams: &NamedUpstreams) -> Vec<Placed> {
@@ -124,6 +125,7 @@ fn route(
     let touches = touches::read(check, keys.own.also_changes.as_ref().filter(|_| guard.is_some()), &path);
     let templates = || touches.iter().map(|touch| touch.get_ref().clone()).collect();
     let guard = guard.map(|guard| GuardRules { also_changes: templates(), ..guard });
+    let named = writes_to::read(check, keys.own.writes_to.as_ref().filter(|_| guard.is_some()), &path);
     if let (Some(upstream), Some(guard)) = (&upstream, &guard) {
         prefixes::refuse_unsignable(check, keys, upstream, guard);
     }
@@ -138,12 +140,22 @@ fn route(
         mapping,
         upstream_path,
         key,
+        writes_to: named.as_ref().map(|template| template.get_ref().clone()),
         path_params: path_params.unwrap_or(PathParameters::Refuse),
         beside_guarded: false,
         reads_may_be_leased: false,
     });
     let guarantee = keys.get(|raw| raw.guarantee.as_ref()).map(Written::span);
-    Some(Placed { name: name(keys.own), host, path, span: path_text?.span(), touches, guarantee, route })
+    Some(Placed {
+        name: name(keys.own),
+        host,
+        path,
+        span: path_text?.span(),
+        touches,
+        writes_to: named,
+        guarantee,
+        route,
+    })
 }
 
 /// One `[[routes]]` table: its index and the position of its heading.

@@ -52,6 +52,6 @@ pub(super) fn refuse_unguarded(check: &mut Check<'_>, routes: &[Placed]) {
 }
 
 /// Returns whether a touched path can match a route. The touched resource has the host of the request.
-fn reaches(host: &HostPattern, path: &PathPattern, other: &Placed) -> bool {
+pub(super) fn reaches(host: &HostPattern, path: &PathPattern, other: &Placed) -> bool {
     relation((host, path), (&other.host, &other.path)) != Relation::Disjoint
 }

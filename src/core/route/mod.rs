@@ -10,6 +10,7 @@ mod properties;
 mod relation;
 mod table;
 mod touch;
+mod writes_to;
 
 pub(super) use host::host_name;
 pub use host::{HostPattern, is_host};
@@ -17,6 +18,7 @@ pub use path::PathPattern;
 pub use relation::{Relation, relation};
 pub use table::{Captures, RouteMatch, RouteTable};
 pub use touch::TouchTemplate;
+pub use writes_to::WritesTo;
 
 /// What is wrong with a pattern or a key template.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -18,13 +18,20 @@ impl TouchTemplate {
     /// The template that a configuration spells, for a route with this path.
     pub fn parse(template: &str, route: &PathPattern) -> Result<Self, PatternProblem> {
         let pattern = PathPattern::parse(template)?;
-        for segment in pattern.segments() {
-            let (Segment::Capture(name) | Segment::Rest(name)) = segment else { continue };
-            if !route.segments().contains(segment) {
-                return Err(unknown_name(name, route));
-            }
-        }
+        Self::check_names(pattern.segments().iter(), route)?;
         Ok(Self(pattern))
+    }
+
+    /// Checks that each name among these segments is one of the route's own path.
+    pub(super) fn check_names<'a>(
+        mut segments: impl Iterator<Item = &'a Segment>,
+        route: &PathPattern,
+    ) -> Result<(), PatternProblem> {
+        let unknown = segments.find_map(|segment| match segment {
+            Segment::Capture(name) | Segment::Rest(name) if !route.segments().contains(segment) => Some(name),
+            _ => None,
+        });
+        unknown.map_or(Ok(()), |name| Err(unknown_name(name, route)))
     }
 
     /// The paths that the template can become, as a pattern.

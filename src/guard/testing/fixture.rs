@@ -240,6 +240,7 @@ impl Fixture {
             route_index: 0,
             key,
             method,
+            forwarded_target: None,
             client: ClientAddress::Local,
             is_lease: path == LEASE,
         };

@@ -45,6 +45,7 @@ use touches::Related;
 pub(crate) mod admit;
 mod checksums;
 pub(crate) mod idempotency;
+pub(crate) mod named_by_body;
 pub(crate) mod new_state;
 pub(crate) mod send;
 pub(crate) mod touches;
@@ -128,7 +129,10 @@ impl Writes {
         body: &Body,
         attempt: &mut KeyedWrite,
     ) -> Result<Answer, Answer> {
-        let head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
+        let mut head = request_head(&request.head, body.len()).map_err(|error| refusals::of_head(&error))?;
+        if let Some(target) = &request.forwarded_target {
+            head.set_raw_path(target)?;
+        }
         let end = Instant::now() + request.rules.claim_max_wait;
         let step = Step::begin("claim");
         let touched = self.touched(request);

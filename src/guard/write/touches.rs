@@ -15,7 +15,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use http::{HeaderMap, StatusCode, header};
-use pingora::http::ResponseHeader;
+use pingora::http::{RequestHeader, ResponseHeader};
 use tokio::time::Instant;
 
 use super::Writes;
@@ -25,7 +25,7 @@ use crate::{
         cause::Reason,
         refusal::Refusal,
         resource::{KeyParts, ResourceKey},
-        route::RouteTable,
+        route::{RouteTable, WritesTo},
         steps::{Outcome, touch},
         target::{PathParameters, normalize, same_origin_target, split_query},
     },
@@ -34,7 +34,10 @@ use crate::{
         refusals,
         request::Request,
     },
-    routing::table::{TablePlace, place, table},
+    routing::{
+        door::{Door, Head, decide},
+        table::{TablePlace, place, table},
+    },
     store::StoreError,
     upstream::references::reference_to_client,
 };
@@ -54,6 +57,21 @@ impl Related {
         Self { table: table(&config.routes), routes: config.routes.clone() }
     }
 
+    /// Decides where a request goes, as the door does.
+    pub(super) fn door(&self, head: &Head<'_>) -> Door {
+        decide(&self.table, &self.routes, head)
+    }
+
+    /// Returns the target that a template makes of these values of a body, with the query of the request.
+    pub(super) fn written_to(&self, template: &WritesTo, head: &RequestHeader, values: &[String]) -> Option<Vec<u8>> {
+        let (path, query) = split_query(head.raw_path());
+        let path = normalize(path, PathParameters::Keep).ok()?;
+        let found = self.table.find(host(head), &path)?;
+        let path = template.path(&found.captures, values)?;
+        let query = query.map(|query| [b"?", query].concat()).unwrap_or_default();
+        Some([path.as_str().as_bytes(), &query].concat())
+    }
+
     /// Returns the key of a target under the request's own host, or `None` if no route enforces its guard.
     fn key(&self, host: &str, target: &[u8], headers: &HeaderMap) -> Option<ResourceKey> {
         let (path, query) = split_query(target);
@@ -71,7 +89,7 @@ impl Related {
         let target = client_target(request);
         let (path, _) = split_query(&target);
         let Ok(path) = normalize(path, PathParameters::Keep) else { return Vec::new() };
-        let host = host(request);
+        let host = host(&request.head);
         let Some(found) = self.table.find(host, &path) else { return Vec::new() };
         let paths = request.rules.also_changes.iter().filter_map(|template| template.path(&found.captures));
         let keys = paths.filter_map(|path| self.key(host, path.as_str().as_bytes(), &request.head.headers));
@@ -85,10 +103,13 @@ impl Related {
         let target = client_target(request);
         let target = String::from_utf8_lossy(&target);
         let targets = references.filter_map(|reference| {
-            let led_back = reference_to_client(reference, &request.route, host(request));
-            same_origin_target(led_back.as_deref().unwrap_or(reference), host(request), &target)
+            let led_back = reference_to_client(reference, &request.route, host(&request.head));
+            same_origin_target(led_back.as_deref().unwrap_or(reference), host(&request.head), &target)
         });
-        others(request, targets.filter_map(|target| self.key(host(request), target.as_bytes(), &request.head.headers)))
+        others(
+            request,
+            targets.filter_map(|target| self.key(host(&request.head), target.as_bytes(), &request.head.headers)),
+        )
     }
 }
 
@@ -155,8 +176,8 @@ fn is_success(status: StatusCode) -> bool {
 }
 
 /// The host by which the door has found the route.
-fn host(request: &Request) -> &str {
-    request.head.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
+pub(super) fn host(head: &RequestHeader) -> &str {
+    head.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
 }
 
 /// The target by which the client knows the resource.

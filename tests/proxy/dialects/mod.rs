@@ -7,6 +7,7 @@ mod azure_missing;
 mod azure_operations;
 mod azure_ranges;
 mod azure_sdk;
+mod example_documents;
 mod example_tables;
 mod s3;
 mod signed_requests;

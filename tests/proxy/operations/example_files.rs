@@ -217,5 +217,6 @@ async fn documents_are_checked_where_their_tag_is_presented() {
     fs::write(nginx.root().join(&document[1..]), "55555").expect("a file");
     put_if_match(addr, document, &second, "666666").await.refused(412, "precondition-failed");
     assert_eq!(get(addr, document).await.text(), "55555");
-    send(addr, "POST", "/dbs/shop/colls/orders/docs", &[], "{}").await.refused(404, "no-route");
+    let upsert = send(addr, "POST", "/dbs/shop/colls/orders/docs", &[("If-Match", &second)], r#"{"id": "7"}"#).await;
+    upsert.refused(412, "precondition-failed");
 }

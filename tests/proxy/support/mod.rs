@@ -42,6 +42,7 @@ pub mod clients;
 pub mod collector;
 pub mod curl;
 pub mod document;
+pub mod documents;
 #[path = "../../engines/mod.rs"]
 pub mod engines;
 pub mod frames;

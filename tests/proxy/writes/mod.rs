@@ -8,6 +8,7 @@ mod early_answers;
 mod early_verdicts;
 mod forwarded_conditions;
 mod idempotency;
+mod named_by_body;
 mod outcomes;
 mod overlaps;
 mod preconditions;

@@ -1,0 +1,151 @@
+//! Writes whose body names their resource (`writes_to`): the body is received first, and then the write is judged as one
+//! to that resource.
+//!
+//! # Design
+//!
+//! *Why is the door asked again?* The named resource has a route of its own, with its key, tags, leases and conditions. A
+//! write to its path and a write that names it in the body are judged by the same rules, so neither goes around the other.
+//! Only the target that the upstream gets is different.
+//!
+//! *What happens to a body without the name?* The upstream can only create a resource under a name of its own choice. So
+//! the request is judged by the rules of the route that it came by, as if that had no `writes_to`.
+
+use bytes::Bytes;
+use http::{Method, Version};
+use pingora::http::RequestHeader;
+use serde_json::de::IoRead;
+
+use super::{Writes, touches::host};
+use crate::{
+    body::{Body, BoxFuture, Client, ReceiveError},
+    core::{
+        json::{JsonPointer, name_from_json},
+        refusal::{Code, Refusal},
+        route::WritesTo,
+    },
+    guard::{answer::Answer, refusals, request::name_resource},
+    routing::{
+        GuardedRequest,
+        door::{Door, Head},
+    },
+    telemetry::stream_info,
+};
+
+/// The client of a request whose body was received before the request was judged.
+pub(crate) struct ReceivedClient<'a> {
+    client: &'a mut dyn Client,
+    /// The head, with the target of the resource that the body names.
+    head: RequestHeader,
+    body: Option<Body>,
+}
+
+impl Writes {
+    /// Receives the body of a request. Returns the request as one to the resource that the body names, if it names one.
+    pub(crate) async fn name_by_body<'a>(
+        &self,
+        client: &'a mut dyn Client,
+        guarded: &GuardedRequest,
+    ) -> Result<(ReceivedClient<'a>, GuardedRequest), Answer> {
+        let mut head = client.head().clone();
+        let body = self.bodies.receive(client).await.map_err(refusals::of_body)?;
+        let mut named = guarded.clone();
+        if let Some(template) = guarded.writes_to()
+            && let Some(values) = names_in(&body, template).await?
+        {
+            let target = self.related.written_to(template, &head, &values).ok_or_else(unusable_name)?;
+            let mut received = head.clone();
+            head.set_raw_path(&target)?;
+            if let Some(request) = self.as_write_to(&head, guarded)? {
+                name_resource(&mut received, guarded)?;
+                stream_info::acts_on(&request.key);
+                named = GuardedRequest { forwarded_target: Some(received.raw_path().into()), ..request };
+            } else {
+                head = received;
+            }
+        }
+        Ok((ReceivedClient { client, head, body: Some(body) }, named))
+    }
+
+    /// The request as the door makes it of a write to this target; `None` if no route guards the target.
+    fn as_write_to(&self, head: &RequestHeader, guarded: &GuardedRequest) -> Result<Option<GuardedRequest>, Refusal> {
+        // A POST that names its resource replaces it.
+        let method = if guarded.method == Method::POST { &Method::PUT } else { &guarded.method };
+        let door = self.related.door(&Head {
+            method,
+            version: Version::HTTP_11,
+            host: host(head),
+            target: head.raw_path(),
+            headers: &head.headers,
+            client: guarded.client,
+        });
+        match door {
+            Door::Guarded(request) if !request.is_lease => Ok(Some(request)),
+            Door::Refuse { refusal, .. } => Err(refusal),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The values in a body that name the resource; `None` if the body has none of them.
+async fn names_in(body: &Body, template: &WritesTo) -> Result<Option<Vec<String>>, Answer> {
+    let mut names = Vec::new();
+    let mut lacking = 0;
+    for pointer in template.members() {
+        let wanted = pointer.clone();
+        let read = body.read_with(move |text| name_from_json(IoRead::new(text), &wanted)).await;
+        match read.map_err(|error| refusals::of_body(ReceiveError::Spool(error)))? {
+            Ok(Some(name)) => names.push(name),
+            Ok(None) => lacking += 1,
+            Err(_) => return Err(unreadable_name(pointer).into()),
+        }
+    }
+    match (names.is_empty(), lacking) {
+        (true, _) => Ok(None),
+        (false, 0) => Ok(Some(names)),
+        (false, _) => Err(unusable_name().into()),
+    }
+}
+
+fn unreadable_name(pointer: &JsonPointer) -> Refusal {
+    let detail = format!(
+        "the body names the resource by its member {pointer}: send one JSON object that has it once, as a string or an \
+         integer"
+    );
+    Refusal::new(Code::MalformedRequest, detail)
+}
+
+fn unusable_name() -> Refusal {
+    let detail =
+        "the body names the resource: send all members that name it, each as a text that can be a path segment";
+    Refusal::new(Code::AmbiguousTarget, detail)
+}
+
+impl Client for ReceivedClient<'_> {
+    fn head(&self) -> &RequestHeader {
+        &self.head
+    }
+
+    fn has_content(&mut self) -> bool {
+        self.client.has_content()
+    }
+
+    fn certificate(&self) -> Option<&[u8]> {
+        self.client.certificate()
+    }
+
+    fn received(&mut self) -> Option<Body> {
+        self.body.take()
+    }
+
+    fn invite_content(&mut self) -> BoxFuture<'_, pingora::Result<()>> {
+        self.client.invite_content()
+    }
+
+    fn next_chunk(&mut self) -> BoxFuture<'_, pingora::Result<Option<Bytes>>> {
+        self.client.next_chunk()
+    }
+
+    fn gone(&mut self) -> BoxFuture<'_, Box<pingora::Error>> {
+        self.client.gone()
+    }
+}

@@ -1,0 +1,158 @@
+//! Writes whose body names their resource (`writes_to`): they are judged as writes to that resource, and by its rules. The
+//! seed of P26: an upsert goes around every check of a tag.
+
+use std::net::SocketAddr;
+
+use crate::support::{
+    backend::Backend,
+    documents,
+    leases::{acquire, release},
+    proxy::Proxy,
+    raw::{get, put_if_match, race, request_bytes, send},
+    response::Response,
+    wait::until,
+};
+
+const LIST: &str = "/docs";
+const DOCUMENT: &str = "/docs/7";
+const UPSERT: (&str, &str) = ("x-ms-documentdb-is-upsert", "true");
+
+/// A proxy for documents, by their paths and by their bodies, with these lines on the route of documents.
+async fn start(policy: &str) -> (Backend, Proxy) {
+    let backend = documents::start().await;
+    let setup =
+        Proxy::to(backend.addr()).server("max_body_memory = \"64KiB\"").route("etag = \"header:X-Document-Etag\"");
+    let configuration = setup.route("unique_tags = true").route("hash_wait = \"10s\"").configuration();
+    let (tables, route) = configuration.split_once("[[routes]]").expect("a route");
+    let route = |name: &str, path: &str, lines: &str| {
+        let renamed = route.replace("\"all\"", name).replace("\"/{*rest}\"", path);
+        format!("[[routes]]{renamed}\n{lines}\n")
+    };
+    let documents = route("\"documents\"", "\"/docs/{id}\"", "").replace("policy = \"optimistic\"", policy);
+    let list = route("\"list\"", "\"/docs\"", "writes_to = \"/docs/{json./id}\"");
+    (backend, Proxy::start(&format!("{tables}{documents}{list}")).await)
+}
+
+async fn post(addr: SocketAddr, fields: &[(&str, &str)], body: &str) -> Response {
+    send(addr, "POST", LIST, &[&[UPSERT], fields].concat(), body).await
+}
+
+async fn upsert(addr: SocketAddr, tag: &str, body: &str) -> Response {
+    post(addr, &[("If-Match", tag)], body).await
+}
+
+#[tokio::test]
+async fn an_upsert_needs_the_tag_of_what_it_replaces() {
+    let (backend, proxy) = start("policy = \"optimistic\"").await;
+    let addr = proxy.addr();
+    post(addr, &[], r#"{"id": "7"}"#).await.refused(428, "precondition-required");
+    let created = post(addr, &[("If-None-Match", "*")], r#"{"id": "7"}"#).await;
+    assert_eq!(created.status, 201);
+    post(addr, &[("If-None-Match", "*")], r#"{"id": "7"}"#).await.refused(412, "precondition-failed");
+    let first = get(addr, DOCUMENT).await.etag();
+    assert_eq!(created.etag(), first);
+
+    let second = upsert(addr, &first, r#"{"id": 7, "by": "upsert"}"#).await;
+    assert_eq!((second.status, second.etag()), (200, get(addr, DOCUMENT).await.etag()));
+    let written = backend.count("POST", LIST);
+    upsert(addr, &first, r#"{"id": "7"}"#).await.refused(412, "precondition-failed");
+    post(addr, &[], r#"{"id": "7"}"#).await.refused(428, "precondition-required");
+    assert_eq!(backend.count("POST", LIST), written, "no refused upsert reaches the backend");
+
+    // One history of tags: a change by the path makes the tags of upserts stale, and the other way round.
+    assert_eq!(put_if_match(addr, DOCUMENT, &second.etag(), r#"{"by": "put"}"#).await.status, 200);
+    upsert(addr, &second.etag(), r#"{"id": "7"}"#).await.refused(412, "precondition-failed");
+    let third = get(addr, DOCUMENT).await.etag();
+    assert_eq!(upsert(addr, &third, r#"{"id": "7"}"#).await.status, 200);
+    put_if_match(addr, DOCUMENT, &third, "{}").await.refused(412, "precondition-failed");
+}
+
+#[tokio::test]
+async fn of_upserts_and_puts_with_one_tag_one_wins() {
+    let (_backend, proxy) = start("policy = \"optimistic\"").await;
+    let addr = proxy.addr();
+    assert_eq!(post(addr, &[("If-None-Match", "*")], r#"{"id": "7"}"#).await.status, 201);
+    for _ in 0..10 {
+        let tag = get(addr, DOCUMENT).await.etag();
+        let fields: [(&str, &str); 2] = [("If-Match", &tag), UPSERT];
+        let writers = (0..16).map(|writer| {
+            let body = format!("{{\"id\": \"7\", \"by\": {writer}}}");
+            let (method, target) = if writer % 2 == 0 { ("POST", LIST) } else { ("PUT", DOCUMENT) };
+            request_bytes(method, target, &fields, body.as_bytes())
+        });
+        let answers = race(addr, writers.collect()).await;
+        let won = answers.iter().filter(|answer| answer.status == 200).count();
+        let lost = answers.iter().filter(|answer| answer.status == 412).count();
+        assert_eq!((won, lost), (1, 15), "{answers:?}");
+    }
+}
+
+/// Refused before one byte reaches the backend: it could read another name than ifmatch does.
+#[tokio::test]
+async fn a_body_with_two_readings_is_refused() {
+    let (backend, proxy) = start("policy = \"optimistic\"").await;
+    let addr = proxy.addr();
+    let any = [("If-None-Match", "*")];
+    for body in [
+        r#"{"id": "7", "id": "8"}"#,
+        r#"{"id": "7", "ID": "8"}"#,
+        r#"{"Id": "7"}"#,
+        r#"[{"id": "7"}]"#,
+        r#"{"id": 7.0}"#,
+        r#"{"id": null}"#,
+        r#"{"id": "7"} trailing"#,
+        "id=7",
+    ] {
+        let refused = post(addr, &any, body).await;
+        let problem = refused.refused(400, "malformed-request");
+        assert!(problem.detail.contains("/id"), "{}", problem.detail);
+    }
+    for body in [r#"{"id": ""}"#, r#"{"id": ".."}"#, r#"{"id": "a/b"}"#, r#"{"id": "a;b"}"#] {
+        post(addr, &any, body).await.refused(400, "ambiguous-target");
+    }
+    assert_eq!(backend.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_body_without_the_name_is_judged_by_its_own_route() {
+    let (backend, proxy) = start("policy = \"optimistic\"").await;
+    let addr = proxy.addr();
+    assert_eq!(post(addr, &[], r#"{"by": "anybody"}"#).await.status, 201);
+    assert_eq!(send(addr, "POST", LIST, &[("x-ms-documentdb-isquery", "True")], "{}").await.status, 200);
+    assert_eq!(get(addr, LIST).await.status, 200);
+    assert_eq!(backend.count("POST", LIST), 2);
+}
+
+#[tokio::test]
+async fn the_holder_of_the_lease_alone_upserts() {
+    let (backend, proxy) = start("policy = \"pessimistic\"\nlease = { absent = \"allow\" }").await;
+    let addr = proxy.addr();
+    let lease = acquire(addr, DOCUMENT, "30").await;
+    post(addr, &[], r#"{"id": "7"}"#).await.refused(412, "lease-id-missing");
+    assert_eq!(post(addr, &[("Lease-Id", &lease.id)], r#"{"id": "7"}"#).await.status, 201);
+    assert_eq!(post(addr, &[], r#"{"id": "8"}"#).await.status, 201);
+    let seen = backend.seen("POST", LIST);
+    assert_eq!(seen[0].header("fencing-token"), Some(lease.fence.to_string().as_str()));
+    release(addr, DOCUMENT, &lease.id).await;
+    assert_eq!(post(addr, &[], r#"{"id": "7"}"#).await.status, 200);
+}
+
+/// The body is read from its file, once for the name and once for the backend.
+#[tokio::test]
+async fn a_large_body_names_its_resource_too() {
+    let (backend, proxy) = start("policy = \"optimistic\"").await;
+    let addr = proxy.addr();
+    let body = format!("{{\"text\": \"{}\", \"id\": \"7\"}}", "x".repeat(300 * 1024));
+    assert_eq!(post(addr, &[("If-None-Match", "*")], &body).await.status, 201);
+    let tag = get(addr, DOCUMENT).await.etag();
+    assert_eq!(upsert(addr, &tag, &body).await.status, 200);
+    upsert(addr, &tag, &body).await.refused(412, "precondition-failed");
+    assert!(backend.seen("POST", LIST).iter().all(|request| request.body == body.as_bytes()));
+}
+
+#[tokio::test]
+async fn the_log_names_the_resource_of_the_body() {
+    let (_backend, proxy) = start("policy = \"optimistic\"").await;
+    post(proxy.addr(), &[], r#"{"id": "7"}"#).await.refused(428, "precondition-required");
+    until("the line of the upsert", || proxy.log().contains(":/docs/7")).await;
+}
