@@ -185,7 +185,11 @@ async fn spawn(
     let mut child = Child::spawn(&name, &mut command, directory.join("log"));
     child.accepts(addrs[0]).await?;
     // Some accept connections before they can serve them.
-    let readiness = [("etcd", "serving client traffic"), ("postgres", "ready to accept connections")];
+    let readiness = [
+        ("etcd", "serving client traffic"),
+        ("postgres", "ready to accept connections"),
+        ("redis-server", "Ready to accept connections"),
+    ];
     if let Some((_, line)) = readiness.into_iter().find(|(server, _)| is_of(&command, server)) {
         until("the server to be ready", || child.log().contains(line)).await;
     }

@@ -25,7 +25,8 @@ fn password(text: &str) -> NamedTempFile {
 }
 
 fn settings(kind: StoreKind) -> config::StoreSettings {
-    let timeout = Duration::from_secs(5);
+    // A server that creates its files on a busy disk takes seconds to answer for the first time.
+    let timeout = Duration::from_secs(10);
     config::StoreSettings {
         kind,
         capacity: 10,
