@@ -50,15 +50,19 @@ struct Key {
 impl WrittenKeys {
     /// Returns whether the file has this key, or a misspelling of it, but no value could be read from it.
     pub(super) fn unreadable(&self, path: &[&str]) -> bool {
-        self.0.iter().any(|(each, key)| each == path && !key.readable)
+        let path: Vec<String> = path.iter().map(|name| (*name).to_owned()).collect();
+        self.0.get(&path).is_some_and(|key| !key.readable)
     }
 
     /// Returns the keys directly under a table and their positions.
     pub(super) fn keys_of(&self, table: &[&str]) -> impl Iterator<Item = (&str, Range<usize>)> {
-        self.0.iter().filter_map(move |(path, key)| match path.split_last() {
-            Some((name, parents)) if parents == table => Some((name.as_str(), key.span.clone())),
-            _ => None,
-        })
+        let table: Vec<String> = table.iter().map(|name| (*name).to_owned()).collect();
+        // A table and all that is in it are neighbours.
+        let keys = self.0.range(table.clone()..).map_while(move |(path, key)| {
+            let (name, parents) = path.split_last()?;
+            path.starts_with(&table).then(|| (parents == table).then(|| (name.as_str(), key.span.clone())))
+        });
+        keys.flatten()
     }
 }
 

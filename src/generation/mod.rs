@@ -22,10 +22,9 @@ use arc_swap::ArcSwap;
 
 use crate::{
     config::{Config, Route},
-    core::route::RouteTable,
     drain::{Gate, InFlight},
     guard::Guard,
-    routing::table::table,
+    routing::table::RoutingTable,
     telemetry::metrics,
 };
 
@@ -33,8 +32,8 @@ use crate::{
 pub struct Serving {
     /// The configuration.
     pub config: Arc<Config>,
-    /// The table in which requests are looked up; its places are those of [`Serving::routes`].
-    pub table: RouteTable,
+    /// The table in which requests are looked up.
+    pub table: Arc<RoutingTable>,
     /// The guard of all guarded routes.
     pub guards: Arc<Guard>,
     /// Routes of earlier generations on which writes are still under way that no record shows.
@@ -48,7 +47,7 @@ impl Serving {
         if let Some(metrics) = metrics::get() {
             metrics.begin_at_zero(config.routes.iter().map(|route| route.name.as_str()));
         }
-        Self { table: table(&config.routes), guards, lingering: Vec::new(), config }
+        Self { table: Arc::clone(guards.table()), guards, lingering: Vec::new(), config }
     }
 
     /// Returns the routes, in the order of the file.

@@ -17,7 +17,7 @@ use crate::{
     core::{policy::GuardRules, time::StoreTime},
     dialect::{Call, Incoming, Intent},
     drain::{Gates, new_gates},
-    routing::GuardedRequest,
+    routing::{GuardedRequest, table::RoutingTable},
     store::{Records, Store},
     telemetry::{activity::Activity, metrics::watch},
     upstream::{Exchanger, Signer, Transport, Upstreams},
@@ -146,6 +146,11 @@ impl Guard {
     /// Returns the upstreams and their servers.
     pub fn upstreams(&self) -> &Arc<Upstreams> {
         &self.upstreams
+    }
+
+    /// Returns the table of the routes.
+    pub fn table(&self) -> &Arc<RoutingTable> {
+        self.writes.table()
     }
 
     /// Shows in the metrics what the requests of all generations hold and wait for.

@@ -212,7 +212,7 @@ fn decide(serving: &Serving, session: &Session) -> Result<Door, Refusal> {
         headers: &request.headers,
         client: client::address(session, &serving.config.server.trusted_proxies).into(),
     };
-    Ok(door::decide(&serving.table, serving.routes(), &head))
+    Ok(door::decide(&serving.table, &head))
 }
 
 async fn refuse(session: &mut Session, context: &mut Context, refusal: Refusal) -> pingora::Result<()> {

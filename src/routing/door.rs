@@ -17,7 +17,7 @@ use http::{HeaderMap, HeaderName, Method, Version, header};
 
 use super::{
     GuardedRequest, method,
-    table::{TablePlace, place, route_without_leases},
+    table::{RoutingTable, TablePlace},
 };
 use crate::{
     config::Route,
@@ -28,7 +28,7 @@ use crate::{
         policy::{GuardRules, LeaseRules, MethodClass},
         refusal::{Code, Refusal},
         resource::KeyParts,
-        route::{RouteMatch, RouteTable},
+        route::RouteMatch,
         target::{NormalPath, PathParameters, normalize, split_query},
     },
 };
@@ -94,9 +94,9 @@ impl Door {
     }
 }
 
-/// Decides where a request goes. `routes` are those that the table was made from.
-pub fn decide(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Door {
-    let door = find(table, routes, head);
+/// Decides where a request goes.
+pub fn decide(table: &RoutingTable, head: &Head<'_>) -> Door {
+    let door = find(table, head);
     match fault(head.headers) {
         Some(fault) => Door::Refuse { refusal: misleading(fault), route_index: door.route_index() },
         None => door,
@@ -108,7 +108,8 @@ fn misleading(fault: Fault) -> Refusal {
     Refusal::new(code, fault.to_string())
 }
 
-fn find(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Door {
+fn find(table: &RoutingTable, head: &Head<'_>) -> Door {
+    let routes = table.routes();
     let (path, _) = split_query(head.target);
     let spelled = || table.find_raw(head.host, path);
     let refuse = |route_index, refusal| Door::Refuse { refusal, route_index };
@@ -131,7 +132,7 @@ fn find(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Door {
             };
         }
     };
-    let no_route = || match route_without_leases(table, routes, head.host, &normal) {
+    let no_route = || match table.route_without_leases(head.host, &normal) {
         Some(route) => {
             let detail = format!("route {:?} offers no leases: they need policy = \"pessimistic\"", route.name);
             Refusal::new(Code::NoRoute, detail)
@@ -139,7 +140,7 @@ fn find(table: &RouteTable, routes: &[Arc<Route>], head: &Head<'_>) -> Door {
         None => Refusal::new(Code::NoRoute, "send a request for a host and path that a route matches"),
     };
     let Some(found) = table.find(head.host, &normal) else { return refuse(None, no_route()) };
-    let (route_index, route, lease) = match place(routes, found.index) {
+    let (route_index, route, lease) = match table.place(found.index) {
         TablePlace::Resource(index, route) => (index, route, None),
         TablePlace::Lease(index, route, rules) => (index, route, Some(rules)),
         TablePlace::Nothing => return refuse(None, no_route()),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use http::{HeaderName, HeaderValue};
 
-use super::{super::table::table, *};
+use super::{super::table::RoutingTable, *};
 use crate::{
     core::policy::MethodOverride,
     proxy::testing::{config, guard, route},
@@ -69,7 +69,7 @@ fn outcome(method: &str, target: &str, fields: &[&str]) -> Outcome {
         headers: &headers,
         client: ClientAddress::Local,
     };
-    match decide(&table(&routes), &routes, &head) {
+    match decide(&RoutingTable::new(&routes), &head) {
         Door::Refuse { refusal, .. } => Refused(refusal.code),
         Door::Pass { route_index, upgrade: true } => Passed(route_index),
         Door::Pass { route_index, upgrade: false } => PassedWithoutUpgrade(route_index),
@@ -128,7 +128,7 @@ fn a_target_takes_one_route_or_none() {
 #[test]
 fn a_lease_target_of_a_route_without_leases_is_told_the_route() {
     let (routes, method, headers) = (routes(), Method::POST, HeaderMap::new());
-    let table = table(&routes);
+    let table = RoutingTable::new(&routes);
     for (target, names_route) in [
         ("/.leases/docs/42", true),
         ("/.leases//%64ocs/42", true),
@@ -140,7 +140,7 @@ fn a_lease_target_of_a_route_without_leases_is_told_the_route() {
     ] {
         let (version, host, client) = (Version::HTTP_11, "example.com", ClientAddress::Local);
         let head = Head { method: &method, version, host, target: target.as_bytes(), headers: &headers, client };
-        let Door::Refuse { refusal, route_index: None } = decide(&table, &routes, &head) else {
+        let Door::Refuse { refusal, route_index: None } = decide(&table, &head) else {
             panic!("{target} takes a route");
         };
         assert_eq!(refusal.code, Code::NoRoute, "{target}");

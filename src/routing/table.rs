@@ -1,12 +1,12 @@
 //! The table in which the door looks up requests: each route, and beside it the leases of its resources.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     config::{DEFAULT_LEASE_PREFIX, Route},
     core::{
         policy::LeaseRules,
-        route::{HostPattern, PathPattern, RouteTable},
+        route::{HostPattern, PathPattern, RouteMatch, RouteTable},
         target::{NormalPath, PathParameters, normalize},
     },
 };
@@ -23,48 +23,75 @@ pub enum TablePlace<'a> {
     Nothing,
 }
 
-/// The table of all routes.
-pub fn table(routes: &[Arc<Route>]) -> RouteTable {
-    let resources = routes.iter().map(|route| (route.host.clone(), route.path.clone()));
-    let leases = leased(routes).map(|(_, route, _, prefix)| (route.host.clone(), route.path.under(&prefix)));
-    let mut patterns: Vec<(HostPattern, PathPattern)> = resources.chain(leases).collect();
-    if let Ok(anything) = PathPattern::parse("/{*rest}") {
-        for (_, route, _, prefix) in leased(routes) {
-            let nothing = (route.host.clone(), anything.under(&prefix));
-            if !patterns.contains(&nothing) {
-                patterns.push(nothing);
+/// The table of all routes, with the routes themselves.
+#[derive(Debug)]
+pub struct RoutingTable {
+    patterns: RouteTable,
+    routes: Vec<Arc<Route>>,
+    /// The routes whose leases have their own paths, in the order of these paths among the patterns.
+    leased: Vec<usize>,
+}
+
+impl RoutingTable {
+    /// Builds the table of these routes.
+    pub fn new(routes: &[Arc<Route>]) -> Self {
+        let mut patterns: Vec<(HostPattern, PathPattern)> =
+            routes.iter().map(|route| (route.host.clone(), route.path.clone())).collect();
+        let (mut leased, mut prefixes) = (Vec::new(), BTreeMap::new());
+        for (index, route) in routes.iter().enumerate() {
+            // The configuration accepts only a prefix in normal form.
+            let prefix = lease_rules(route).and_then(|rules| normal_prefix(&rules.prefix));
+            if let Some(prefix) = prefix {
+                leased.push(index);
+                patterns.push((route.host.clone(), route.path.under(&prefix)));
+                prefixes.insert((route.host.to_string(), prefix.as_str().to_owned()), (route.host.clone(), prefix));
             }
         }
+        if let Ok(anything) = PathPattern::parse("/{*rest}") {
+            patterns.extend(prefixes.into_values().map(|(host, prefix)| (host, anything.under(&prefix))));
+        }
+        Self { patterns: RouteTable::new(patterns), routes: routes.to_vec(), leased }
     }
-    RouteTable::new(patterns)
-}
 
-/// What the place of this index in the table of these routes stands for.
-pub fn place(routes: &[Arc<Route>], index: usize) -> TablePlace<'_> {
-    if let Some(route) = routes.get(index) {
-        return TablePlace::Resource(index, route);
+    /// Returns the routes, in the order of the file.
+    pub fn routes(&self) -> &[Arc<Route>] {
+        &self.routes
     }
-    match leased(routes).nth(index - routes.len()) {
-        Some((route_index, route, rules, _)) => TablePlace::Lease(route_index, route, rules),
-        None => TablePlace::Nothing,
-    }
-}
 
-/// The route of the resource that a lease target names, if it offers no leases. `path` takes no route itself.
-pub fn route_without_leases<'a>(
-    table: &RouteTable,
-    routes: &'a [Arc<Route>],
-    host: &str,
-    path: &NormalPath,
-) -> Option<&'a Route> {
-    let configured = leased(routes).map(|(.., prefix)| prefix.as_str().to_owned());
-    let mut prefixes = configured.chain([DEFAULT_LEASE_PREFIX.to_owned()]);
-    let resource =
-        prefixes.find_map(|prefix| path.as_str().strip_prefix(&prefix).filter(|rest| rest.starts_with('/')))?;
-    let resource = normalize(resource.as_bytes(), PathParameters::Keep).ok()?;
-    match place(routes, table.find(host, &resource)?.index) {
-        TablePlace::Resource(_, route) => Some(&**route).filter(|route| !offers_leases(route)),
-        TablePlace::Lease(..) | TablePlace::Nothing => None,
+    /// Returns the place that a request takes, by its host as received and its path in normal form.
+    pub fn find<'a>(&'a self, host: &str, path: &'a NormalPath) -> Option<RouteMatch<'a>> {
+        self.patterns.find(host, path)
+    }
+
+    /// Returns the place that a path takes as spelled ([`RouteTable::find_raw`]).
+    pub fn find_raw(&self, host: &str, path: &[u8]) -> Option<usize> {
+        self.patterns.find_raw(host, path)
+    }
+
+    /// Returns what the place of this index stands for.
+    pub fn place(&self, index: usize) -> TablePlace<'_> {
+        if let Some(route) = self.routes.get(index) {
+            return TablePlace::Resource(index, route);
+        }
+        let leased = self.leased.get(index - self.routes.len()).and_then(|&route_index| {
+            let route = self.routes.get(route_index)?;
+            Some(TablePlace::Lease(route_index, route, lease_rules(route)?))
+        });
+        leased.unwrap_or(TablePlace::Nothing)
+    }
+
+    /// Returns the route of the resource that a lease target names, if it offers no leases. `path` takes no route
+    /// itself.
+    pub fn route_without_leases(&self, host: &str, path: &NormalPath) -> Option<&Route> {
+        let rules = self.leased.iter().filter_map(|&index| lease_rules(self.routes.get(index)?));
+        let mut prefixes = rules.map(|rules| rules.prefix.as_str()).chain([DEFAULT_LEASE_PREFIX]);
+        let resource =
+            prefixes.find_map(|prefix| path.as_str().strip_prefix(prefix).filter(|rest| rest.starts_with('/')))?;
+        let resource = normal_prefix(resource)?;
+        match self.place(self.find(host, &resource)?.index) {
+            TablePlace::Resource(_, route) => Some(&**route).filter(|route| !offers_leases(route)),
+            TablePlace::Lease(..) | TablePlace::Nothing => None,
+        }
     }
 }
 
@@ -72,12 +99,11 @@ fn offers_leases(route: &Route) -> bool {
     route.guard.as_ref().is_some_and(|guard| guard.lease.is_some())
 }
 
-/// The routes whose leases have their own paths, each with the prefix of those paths.
-fn leased(routes: &[Arc<Route>]) -> impl Iterator<Item = (usize, &Arc<Route>, &LeaseRules, NormalPath)> {
-    routes.iter().enumerate().filter_map(|(index, route)| {
-        let rules = route.guard.as_ref().filter(|guard| guard.quirks.leases_have_paths)?.lease.as_ref()?;
-        // The configuration accepts only a prefix in normal form.
-        let prefix = normalize(rules.prefix.as_bytes(), PathParameters::Keep).ok()?;
-        Some((index, route, rules, prefix))
-    })
+/// The rules of the leases of a route, if these have their own paths.
+fn lease_rules(route: &Route) -> Option<&LeaseRules> {
+    route.guard.as_ref().filter(|guard| guard.quirks.leases_have_paths)?.lease.as_ref()
+}
+
+fn normal_prefix(prefix: &str) -> Option<NormalPath> {
+    normalize(prefix.as_bytes(), PathParameters::Keep).ok()
 }

@@ -93,7 +93,6 @@ async fn answer(process: &Process, request: &Request) -> Told {
     let serving = process.live.serving();
     let door = decide(
         &serving.table,
-        serving.routes(),
         &Head {
             method: &head.method,
             version: Version::HTTP_11,

@@ -18,7 +18,7 @@ use crate::{
     },
     routing::{
         door::{Door, Head, decide},
-        table::table,
+        table::RoutingTable,
     },
 };
 use outcome::outcome;
@@ -78,7 +78,7 @@ fn field<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
 
 /// Explains what becomes of a request, as pairs of a label and a text.
 fn explain(config: &Config, request: &ExplainedRequest) -> Vec<(&'static str, String)> {
-    let table = table(&config.routes);
+    let table = RoutingTable::new(&config.routes);
     let (path, _) = split_query(request.target.as_bytes());
     let normal = normalize(path, PathParameters::Keep);
     let head = Head {
@@ -89,7 +89,7 @@ fn explain(config: &Config, request: &ExplainedRequest) -> Vec<(&'static str, St
         headers: &request.headers,
         client: ClientAddress::Local,
     };
-    let door = decide(&table, &config.routes, &head);
+    let door = decide(&table, &head);
     let mut lines = vec![("request", format!("{} {}{}", request.method, request.host, request.target))];
     lines.push((
         "normal form",
@@ -135,7 +135,8 @@ fn describe(route: &Route) -> String {
 /// Explains why a route was taken, and names the others that match.
 fn why(config: &Config, taken: &Route, request: &ExplainedRequest, normal: Option<&NormalPath>) -> String {
     let Some(normal) = normal else { return "it matches the path as it is spelled".to_owned() };
-    let matches = |route: &&Arc<Route>| table(slice::from_ref(*route)).find(&request.host, normal).is_some();
+    let matches =
+        |route: &&Arc<Route>| RoutingTable::new(slice::from_ref(*route)).find(&request.host, normal).is_some();
     let others = config.routes.iter().filter(|route| route.name != taken.name).filter(matches);
     let others = others.map(|route| describe(route)).collect::<Vec<_>>();
     if others.is_empty() {

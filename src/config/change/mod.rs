@@ -10,14 +10,17 @@
 //! *Why is "exclusive" special?* Under `other_writers = false` the proxy trusts an old tag as long as the record shows
 //! no later write. If writes could bypass that record, it may be wrong.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use super::{Config, Route, Server};
 use crate::core::{
     path_mapping::PathMapping,
     policy::LeaseGuards,
     resource::KeyTemplate,
-    route::{HostPattern, Relation, WritesTo, relation},
+    route::{HostPattern, Relation, RouteTable, WritesTo, relation},
 };
 
 #[cfg(test)]
@@ -59,16 +62,18 @@ struct Exclusion<'a> {
 /// Returns the effects of a reload from one configuration to another. `lingering` are routes of still earlier
 /// configurations on which writes may be under way; their indexes follow those of the old configuration.
 pub fn plan(old: &Config, lingering: &[Arc<Route>], new: &Config) -> ReloadPlan {
-    let continued = continued(&old.routes, &new.routes);
-    let gives = |from: &Route, to: &Route| gives(from, to, &old.routes, &new.routes);
+    let (before, after) = (RelatedRoutes::among(&old.routes), RelatedRoutes::among(&new.routes));
+    let continued = continued(&before, &new.routes);
+    let continuing: HashSet<usize> = continued.iter().flatten().copied().collect();
+    let gives = |from: &Route, to: &Route| gives(from, to, &before, &after);
     let meets = |from: &Route, to: &Route| gives(from, to) && !exclude_alike(from, to);
     let must_settle = |(place, route): (usize, &Arc<Route>)| {
-        let ends = exclusion(route).is_some() && !continued.contains(&Some(place));
-        (ends || new.routes.iter().any(|to| meets(route, to))).then_some(place)
+        let ends = exclusion(route).is_some() && !continuing.contains(&place);
+        (ends || after.of(route).any(|(_, to)| meets(route, to))).then_some(place)
     };
     let lingers = |(place, route): (usize, &Arc<Route>)| {
-        let meets = |to: &Arc<Route>| relate(route, to) != Relation::Disjoint && !exclude_alike(route, to);
-        new.routes.iter().any(meets).then_some(old.routes.len() + place)
+        let meets = after.of(route).any(|(_, to)| !exclude_alike(route, to));
+        meets.then_some(old.routes.len() + place)
     };
     let must_settle: Vec<usize> = old
         .routes
@@ -80,7 +85,7 @@ pub fn plan(old: &Config, lingering: &[Arc<Route>], new: &Config) -> ReloadPlan 
     let has_leases = |place: &usize| old.routes.get(*place).is_some_and(|route| has_leases(route));
     let tells = |from: &Route, to: &Route| trusts(from) && exclude_alike(from, to);
     let is_untrusted =
-        |to: &&Arc<Route>| trusts(to) && old.routes.iter().any(|from| gives(from, to) && !tells(from, to));
+        |to: &&Arc<Route>| trusts(to) && before.of(to).any(|(_, from)| gives(from, to) && !tells(from, to));
     ReloadPlan {
         needs_restart: needs_restart(old, new),
         must_be_unleased: must_settle.iter().copied().filter(has_leases).collect(),
@@ -164,37 +169,69 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
 }
 
 fn named_changes(old: &[Arc<Route>], new: &[Arc<Route>]) -> ReloadPlan {
-    let find = |routes: &'_ [Arc<Route>], name: &str| routes.iter().find(|route| route.name == name).cloned();
+    let by_name = |routes: &[Arc<Route>]| -> HashMap<String, Arc<Route>> {
+        // Of two routes with one name, the first counts.
+        routes.iter().rev().map(|route| (route.name.clone(), Arc::clone(route))).collect()
+    };
+    let (of_old, of_new) = (by_name(old), by_name(new));
     let name = |route: &Arc<Route>| route.name.clone();
     // A change of the routes beside this one is reported for those routes.
-    let differs = |route: &Arc<Route>, old: Arc<Route>| {
-        let Route { beside_guarded, reads_may_be_leased, .. } = *old;
-        *old != Route { beside_guarded, reads_may_be_leased, ..Route::clone(route) }
+    let differs = |route: &Arc<Route>, old: &Arc<Route>| {
+        let Route { beside_guarded, reads_may_be_leased, .. } = **old;
+        **old != Route { beside_guarded, reads_may_be_leased, ..Route::clone(route) }
     };
-    let is_changed = |route: &&Arc<Route>| find(old, &route.name).is_some_and(|old| differs(route, old));
+    let is_changed = |route: &&Arc<Route>| of_old.get(&route.name).is_some_and(|old| differs(route, old));
     ReloadPlan {
-        added: new.iter().filter(|route| find(old, &route.name).is_none()).map(name).collect(),
-        removed: old.iter().filter(|route| find(new, &route.name).is_none()).map(name).collect(),
+        added: new.iter().filter(|route| !of_old.contains_key(&route.name)).map(name).collect(),
+        removed: old.iter().filter(|route| !of_new.contains_key(&route.name)).map(name).collect(),
         changed: new.iter().filter(is_changed).map(name).collect(),
         ..ReloadPlan::default()
     }
 }
 
-fn continued(old: &[Arc<Route>], new: &[Arc<Route>]) -> Vec<Option<usize>> {
+fn continued(old: &RelatedRoutes<'_>, new: &[Arc<Route>]) -> Vec<Option<usize>> {
     let continues = |old: &Route, new: &Route| relate(old, new) == Relation::Same && exclude_alike(old, new);
-    new.iter().map(|new| old.iter().position(|old| continues(old, new))).collect()
+    new.iter().map(|new| old.of(new).find(|(_, old)| continues(old, new)).map(|(place, _)| place)).collect()
 }
 
 /// Returns whether a target of the old route may belong to the new one after the reload. Of two routes in one
 /// configuration the narrower wins their common targets.
-fn gives(from: &Route, to: &Route, old: &[Arc<Route>], new: &[Arc<Route>]) -> bool {
+fn gives(from: &Route, to: &Route, old: &RelatedRoutes<'_>, new: &RelatedRoutes<'_>) -> bool {
     let has_pattern =
-        |routes: &[Arc<Route>], of: &Route| routes.iter().any(|route| relate(route, of) == Relation::Same);
+        |routes: &RelatedRoutes<'_>, of: &Route| routes.of(of).any(|(_, route)| relate(route, of) == Relation::Same);
     match relate(from, to) {
         Relation::Disjoint => false,
         Relation::Same | Relation::Crossing => true,
         Relation::Narrower => !has_pattern(new, from),
         Relation::Wider => !has_pattern(old, to),
+    }
+}
+
+/// The routes of one configuration, by the requests that they take and by those that the upstream receives.
+struct RelatedRoutes<'a> {
+    routes: &'a [Arc<Route>],
+    by_client: RouteTable,
+    by_upstream: RouteTable,
+}
+
+impl<'a> RelatedRoutes<'a> {
+    fn among(routes: &'a [Arc<Route>]) -> Self {
+        let by_client = routes.iter().map(|route| (route.host.clone(), route.path.clone())).collect();
+        let by_upstream = routes.iter().map(|route| (HostPattern::Any, route.upstream_path.clone())).collect();
+        Self { routes, by_client: RouteTable::new(by_client), by_upstream: RouteTable::new(by_upstream) }
+    }
+
+    /// Returns the routes that are not disjoint from this one, each with its place, in the order of the file.
+    fn of(&self, route: &Route) -> impl Iterator<Item = (usize, &'a Arc<Route>)> {
+        let mut places = self.by_client.overlapping(&route.host, &route.path);
+        places.extend(self.by_upstream.overlapping(&HostPattern::Any, &route.upstream_path));
+        places.sort_unstable();
+        places.dedup();
+        let related = |place: usize| {
+            let other = self.routes.get(place)?;
+            (relate(route, other) != Relation::Disjoint).then_some((place, other))
+        };
+        places.into_iter().filter_map(related)
     }
 }
 

@@ -49,8 +49,9 @@ pub(super) fn validate(
     let telemetry = telemetry::telemetry(&mut check, &file.telemetry);
     let upstreams = upstreams::upstreams(&mut check, &file.upstreams);
     let routes = routes::routes(&mut check, file, &upstreams);
-    overlap::refuse(&mut check, &routes);
-    overlap::refuse_taken_leases(&mut check, &routes);
+    let table = overlap::table(&routes);
+    overlap::refuse(&mut check, &routes, &table);
+    overlap::refuse_taken_leases(&mut check, &routes, &table);
     touches::refuse_unguarded(&mut check, &routes);
     writes_to::check(&mut check, &routes);
     store::refuse_weak(&mut check, &store, &routes);

@@ -6,20 +6,28 @@ use crate::{
         Route,
         problem::{Problem, Source},
     },
-    core::{lease::Usage, policy::GuardRules, resource::KeySource},
+    core::{
+        lease::Usage,
+        policy::GuardRules,
+        resource::KeySource,
+        route::{HostPattern, RouteTable},
+    },
 };
 
 /// Returns a warning for each route that makes the same keys as an earlier one but has different lease rules. Each of
 /// the two also judges the leases that the other grants.
 pub(super) fn warnings(source: Source<'_>, routes: &[Placed]) -> Vec<Problem> {
-    let warning = |(index, later): (usize, &Placed)| {
-        let (route, guard) = enforced(later)?;
-        let differs = |earlier: &&Placed| {
-            enforced(earlier)
-                .is_some_and(|(other, of_other)| !differences(guard, of_other).is_empty() && can_share(route, other))
+    let (guarded, rules): (Vec<_>, Vec<_>) = routes.iter().filter_map(enforced).unzip();
+    let keys = KeyTable::of(guarded.iter().map(|(_, route)| *route));
+    let warning = |(index, (later, route)): (usize, &(&Placed, &Route))| {
+        let guard = rules.get(index)?;
+        let is_other = |other: usize| {
+            let differs = !differences(guard, rules.get(other)?).is_empty();
+            (differs && can_share(route, guarded.get(other)?.1)).then_some(other)
         };
-        let earlier = routes.iter().take(index).find(differs)?;
-        let (_, of_earlier) = enforced(earlier)?;
+        let earlier = keys.overlapping(route).into_iter().take_while(|&other| other < index);
+        let other = earlier.into_iter().find_map(is_other)?;
+        let ((earlier, _), of_earlier) = (guarded.get(other)?, rules.get(other)?);
         let (name, other, line) = (&later.name, &earlier.name, source.line(earlier.span.start));
         let what = differences(guard, of_earlier).join(", ");
         let message =
@@ -28,25 +36,60 @@ pub(super) fn warnings(source: Source<'_>, routes: &[Placed]) -> Vec<Problem> {
                     different keys";
         Some(source.problem(later.span.clone(), message).hint(hint))
     };
-    routes.iter().enumerate().filter_map(warning).collect()
+    guarded.iter().enumerate().filter_map(warning).collect()
 }
 
-/// Returns whether a route, this one included, grants leases that keep readers away from this route's resources.
-pub(super) fn may_be_leased_from_readers(route: &Route, routes: &[Route]) -> bool {
-    let keeps_readers_away = |other: &&Route| {
-        let guard = other.guard.as_ref().filter(|guard| !guard.observe);
-        let rules = guard.and_then(|guard| guard.lease.as_ref());
-        rules.is_some_and(|rules| rules.guards.covers(Usage::Read))
+/// Returns for each route whether a route, this one included, grants leases that keep readers away from its resources.
+pub(super) fn may_be_leased_from_readers(routes: &[Route]) -> Vec<bool> {
+    let enforces = |route: &Route| route.guard.as_ref().is_some_and(|guard| !guard.observe);
+    let keeps_readers_away = |route: &Route| {
+        let rules = route.guard.as_ref().and_then(|guard| guard.lease.as_ref());
+        enforces(route) && rules.is_some_and(|rules| rules.guards.covers(Usage::Read))
     };
-    let is_guarded = route.guard.as_ref().is_some_and(|guard| !guard.observe);
-    is_guarded
-        && routes.iter().filter(keeps_readers_away).any(|other| std::ptr::eq(other, route) || can_share(route, other))
+    let keepers: Vec<&Route> = routes.iter().filter(|route| keeps_readers_away(route)).collect();
+    let keys = KeyTable::of(keepers.iter().copied());
+    let shares = |route: &Route| {
+        let others = keys.overlapping(route).into_iter().filter_map(|index| keepers.get(index));
+        others.into_iter().any(|other| can_share(route, other))
+    };
+    routes.iter().map(|route| keeps_readers_away(route) || enforces(route) && shares(route)).collect()
+}
+
+/// Routes by the keys that they make.
+struct KeyTable {
+    /// The paths that the upstream receives, of the routes whose key is the path.
+    by_path: RouteTable,
+    with_path: Vec<usize>,
+    with_another: Vec<usize>,
+}
+
+impl KeyTable {
+    fn of<'a>(routes: impl Iterator<Item = &'a Route> + Clone) -> Self {
+        let paths = routes.clone().filter(|route| route.key.is_path());
+        let by_path = RouteTable::new(paths.map(|route| (HostPattern::Any, route.upstream_path.clone())).collect());
+        let (with_path, with_another) = routes.enumerate().partition::<Vec<_>, _>(|(_, route)| route.key.is_path());
+        let indexes = |routes: Vec<(usize, &Route)>| routes.into_iter().map(|(index, _)| index).collect();
+        Self { by_path, with_path: indexes(with_path), with_another: indexes(with_another) }
+    }
+
+    /// The indexes of the routes that may make the same keys as this one, in ascending order.
+    fn overlapping(&self, route: &Route) -> Vec<usize> {
+        let with_path = if route.key.is_path() {
+            let found = self.by_path.overlapping(&HostPattern::Any, &route.upstream_path).into_iter();
+            found.filter_map(|place| self.with_path.get(place).copied()).collect()
+        } else {
+            self.with_path.clone()
+        };
+        let mut found = [with_path, self.with_another.clone()].concat();
+        found.sort_unstable();
+        found
+    }
 }
 
 /// Returns a route and its guard, if it enforces one.
-fn enforced(placed: &Placed) -> Option<(&Route, &GuardRules)> {
+fn enforced(placed: &Placed) -> Option<((&Placed, &Route), &GuardRules)> {
     let route = placed.route.as_ref()?;
-    Some((route, route.guard.as_ref().filter(|guard| !guard.observe)?))
+    Some(((placed, route), route.guard.as_ref().filter(|guard| !guard.observe)?))
 }
 
 /// Returns the keys in which two routes differ and that matter for the leases of one resource.

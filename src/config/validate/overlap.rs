@@ -1,6 +1,6 @@
 //! The relations between the routes of a file.
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use super::{check::Check, keys::Placed, one_key};
 use crate::{
@@ -9,15 +9,25 @@ use crate::{
         problem::{Problem, Source},
     },
     core::{
-        route::{HostPattern, PathPattern, Relation, relation},
+        route::{HostPattern, PathPattern, Relation, RouteTable, relation},
         target::{PathParameters, normalize},
     },
 };
 
+/// Returns the table of the routes that could be read.
+pub(super) fn table(routes: &[Placed]) -> RouteTable {
+    table_of(routes.iter().map(|route| (&route.host, &route.path)))
+}
+
+fn table_of<'a>(patterns: impl Iterator<Item = (&'a HostPattern, &'a PathPattern)>) -> RouteTable {
+    RouteTable::new(patterns.map(|(host, path)| (host.clone(), path.clone())).collect())
+}
+
 /// Reports each pair of routes that could both win a request.
-pub(super) fn refuse(check: &mut Check<'_>, routes: &[Placed]) {
+pub(super) fn refuse(check: &mut Check<'_>, routes: &[Placed], table: &RouteTable) {
     for (index, later) in routes.iter().enumerate() {
-        for earlier in routes.iter().take(index) {
+        let overlapping = table.overlapping(&later.host, &later.path).into_iter();
+        for earlier in overlapping.take_while(|&other| other < index).filter_map(|other| routes.get(other)) {
             let relation = relation((&later.host, &later.path), (&earlier.host, &earlier.path));
             if matches!(relation, Relation::Same | Relation::Crossing) {
                 refuse_pair(check, later, earlier, relation == Relation::Same);
@@ -40,13 +50,17 @@ fn refuse_pair(check: &mut Check<'_>, later: &Placed, earlier: &Placed, same: bo
 }
 
 /// Reports routes whose lease requests, below their lease prefix, another route or its leases could take.
-pub(super) fn refuse_taken_leases(check: &mut Check<'_>, routes: &[Placed]) {
+pub(super) fn refuse_taken_leases(check: &mut Check<'_>, routes: &[Placed], table: &RouteTable) {
     let leases = routes.iter().filter_map(LeasePrefix::of).collect::<Vec<_>>();
+    let of_leases = table_of(leases.iter().map(|lease| (&lease.route.host, &lease.path)));
     for (index, lease) in leases.iter().enumerate() {
-        for route in routes.iter().filter(|route| lease.loses_to(route)) {
+        let overlapping = table.overlapping(&lease.route.host, &lease.path).into_iter();
+        for route in overlapping.filter_map(|other| routes.get(other)).filter(|route| lease.loses_to(route)) {
             refuse_taken(check, lease, &format!("route {:?}", route.name), &route.path, route.span.start);
         }
-        for earlier in leases.iter().take(index).filter(|earlier| lease.could_be(earlier)) {
+        let overlapping = of_leases.overlapping(&lease.route.host, &lease.path).into_iter();
+        let earlier = overlapping.take_while(|&other| other < index).filter_map(|other| leases.get(other));
+        for earlier in earlier.filter(|earlier| lease.could_be(earlier)) {
             let other = format!("the leases of route {:?}", earlier.route.name);
             refuse_taken(check, lease, &other, &earlier.path, earlier.route.span.start);
         }
@@ -104,8 +118,15 @@ pub(super) fn warnings(source: Source<'_>, routes: &[Placed]) -> Vec<Problem> {
         let warning = source.problem(first, "no route is guarded: every write passes");
         return vec![warning.hint("write policy = \"optimistic\" on the routes whose updates must not be lost")];
     }
+    let guarded: Vec<_> = whole().filter(|(_, route)| route.guard.is_some()).collect();
+    let of_guarded = table_of(guarded.iter().map(|(_, route)| (&HostPattern::Any, &route.upstream_path)));
     let warning = |(span, route): (Range<usize>, &Route)| {
-        let (place, guarded) = whole().find(|(_, guarded)| reaches(route, guarded))?;
+        if route.guard.is_some() {
+            return None;
+        }
+        let overlapping = of_guarded.overlapping(&HostPattern::Any, &route.upstream_path).into_iter();
+        let (place, guarded) =
+            overlapping.filter_map(|index| guarded.get(index)).find(|(_, guarded)| reaches(route, guarded))?;
         let (name, other, line) = (&route.name, &guarded.name, source.line(place.start));
         let message = format!("route {name:?} is not guarded and reaches what route {other:?} (line {line}) guards");
         let hint = if are_mapped(route, guarded) {
@@ -144,8 +165,8 @@ fn reaches(unguarded: &Route, guarded: &Route) -> bool {
 pub(super) fn beside_others(routes: Vec<Placed>) -> Vec<Arc<Route>> {
     let routes = routes.into_iter().filter_map(|placed| placed.route).collect::<Vec<_>>();
     let enforces = |route: &&Route| route.guard.as_ref().is_some_and(|guard| !guard.observe);
-    let guarded = routes.iter().filter(enforces).map(|route| route.upstream.identity.clone()).collect::<Vec<_>>();
-    let leased = routes.iter().map(|route| one_key::may_be_leased_from_readers(route, &routes)).collect::<Vec<_>>();
+    let guarded = routes.iter().filter(enforces).map(|route| route.upstream.identity.clone()).collect::<HashSet<_>>();
+    let leased = one_key::may_be_leased_from_readers(&routes);
     let beside = |(route, reads_may_be_leased): (Route, bool)| {
         let beside_guarded = guarded.contains(&route.upstream.identity);
         Arc::new(Route { beside_guarded, reads_may_be_leased, ..route })

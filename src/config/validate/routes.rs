@@ -1,6 +1,6 @@
 //! The `[[routes]]` tables, with `[defaults]` filled in.
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use super::{
     check::Check,
@@ -55,17 +55,22 @@ pub(super) fn routes(check: &mut Check<'_>, file: &File, upstreams: &NamedUpstre
 }
 
 fn refuse_shared_names(check: &mut Check<'_>, routes: &[raw::Written<raw::Route>]) {
-    let mut seen: Vec<(String, bool, usize)> = Vec::new();
+    // The first route of each name, and the first to which the file gives this name.
+    let mut seen: HashMap<String, (usize, Option<usize>)> = HashMap::new();
     for route in routes {
         let (name, given) = (name(route.get_ref()), route.get_ref().name.as_ref());
         let span = given.map_or(route.span(), Written::span);
+        let own = given.map(|_| span.start);
+        let Some((any, named)) = seen.get_mut(&name) else {
+            seen.insert(name, (span.start, own));
+            continue;
+        };
         // Two unnamed routes with equal default names match the same requests, and `overlap` reports that.
-        let same =
-            |(other, other_given, _): &&(String, bool, usize)| *other == name && (*other_given || given.is_some());
-        if let Some((_, _, line)) = seen.iter().find(same) {
-            check.problem(span.clone(), format!("another route (line {line}) is also named {name:?}"));
+        if let Some(other) = own.map(|_| *any).or(*named) {
+            let line = check.source.line(other);
+            check.problem(span, format!("another route (line {line}) is also named {name:?}"));
         }
-        seen.push((name, given.is_some(), check.source.line(span.start)));
+        *named = named.or(own);
     }
 }
 

@@ -10,6 +10,7 @@ mod properties;
 mod relation;
 mod table;
 mod touch;
+mod tree;
 mod writes_to;
 
 pub(super) use host::host_name;

@@ -135,6 +135,19 @@ proptest! {
     }
 }
 
+/// What the checks of a configuration rely on: they compare a route with these routes alone.
+#[test]
+fn the_routes_that_overlap_are_those_that_are_not_disjoint() {
+    let routes = routes();
+    let table = RouteTable::new(routes.clone());
+    for (host, path) in &routes {
+        let related =
+            |(_, other): &(usize, &GeneratedRoute)| relation((host, path), (&other.0, &other.1)) != Relation::Disjoint;
+        let expected: Vec<usize> = routes.iter().enumerate().filter(related).map(|(index, _)| index).collect();
+        assert_eq!(table.overlapping(host, path), expected, "{host} {path}");
+    }
+}
+
 #[test]
 fn routes_that_cross_are_told_from_those_that_nest() {
     let route = |host: &str, path: &str| (HostPattern::parse(host).unwrap(), PathPattern::parse(path).unwrap());

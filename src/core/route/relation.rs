@@ -1,6 +1,4 @@
-//! How the match sets of two patterns relate to each other, and the order in which patterns are tried.
-
-use std::cmp::Ordering;
+//! How the match sets of two patterns relate to each other.
 
 use super::{
     host::HostPattern,
@@ -39,41 +37,6 @@ pub fn relation(a: (&HostPattern, &PathPattern), b: (&HostPattern, &PathPattern)
         (true, false) => Relation::Narrower,
         (false, true) => Relation::Wider,
         (false, false) => Relation::Crossing,
-    }
-}
-
-/// The order in which hosts are tried: a narrower one before a wider one.
-pub(super) fn host_order(a: &HostPattern, b: &HostPattern) -> Ordering {
-    let rank = |host: &HostPattern| match host {
-        HostPattern::Exact(_) => (0, 0),
-        HostPattern::Suffix(domain) => (1, usize::MAX - domain.len()),
-        HostPattern::Any => (2, 0),
-    };
-    rank(a).cmp(&rank(b)).then_with(|| a.to_string().cmp(&b.to_string()))
-}
-
-/// The order in which paths are tried: a path goes before every path that contains it.
-///
-/// At the first difference, a contained path has a literal for a capture, or a literal, a capture or its end for a
-/// rest. So this order of segments, from left to right, is enough.
-pub(super) fn path_order(a: &PathPattern, b: &PathPattern) -> Ordering {
-    let rank = |segment: Option<&Segment>| match segment {
-        Some(Segment::Literal(_)) => 0,
-        Some(Segment::Capture(_)) => 1,
-        None => 2,
-        Some(Segment::Rest(_)) => 3,
-    };
-    let (mut a_segments, mut b_segments) = (a.segments().iter(), b.segments().iter());
-    loop {
-        let (a_next, b_next) = (a_segments.next(), b_segments.next());
-        let order = match (a_next, b_next) {
-            (None, None) => return Ordering::Equal,
-            (Some(Segment::Literal(literal)), Some(Segment::Literal(other))) => literal.cmp(other),
-            _ => rank(a_next).cmp(&rank(b_next)),
-        };
-        if order.is_ne() {
-            return order;
-        }
     }
 }
 

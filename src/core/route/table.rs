@@ -1,29 +1,22 @@
-//! The table of all routes, in the order in which they are tried.
+//! The table of all routes: which one a request takes, and which ones share requests with another.
+
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
     super::target::NormalPath,
     host::{HostPattern, host_name},
     path::{PathPattern, Segment},
-    relation::{host_order, path_order},
+    tree::PathTree,
 };
 
 /// All routes of a configuration. The most specific one wins, in whatever order they were given.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RouteTable {
-    hosts: Vec<HostRoutes>,
-}
-
-/// The routes of one host pattern, the most specific path first.
-#[derive(Clone, Debug)]
-struct HostRoutes {
-    host: HostPattern,
-    routes: Vec<TableRoute>,
-}
-
-#[derive(Clone, Debug)]
-struct TableRoute {
-    path: PathPattern,
-    index: usize,
+    paths: Vec<PathPattern>,
+    exact: BTreeMap<String, PathTree>,
+    /// The routes of all hosts below a domain.
+    below: BTreeMap<String, PathTree>,
+    any: PathTree,
 }
 
 /// The route of a request.
@@ -45,25 +38,23 @@ pub struct Captures<'a> {
 impl RouteTable {
     /// The table of these patterns. Of two that match the same targets, an unspecified one wins.
     pub fn new(patterns: Vec<(HostPattern, PathPattern)>) -> Self {
-        let mut hosts: Vec<HostRoutes> = Vec::new();
+        let mut table = Self::default();
         for (index, (host, path)) in patterns.into_iter().enumerate() {
-            let route = TableRoute { path, index };
-            match hosts.iter_mut().find(|group| group.host == host) {
-                Some(group) => group.routes.push(route),
-                None => hosts.push(HostRoutes { host, routes: vec![route] }),
-            }
+            let tree = match host {
+                HostPattern::Exact(name) => table.exact.entry(name).or_default(),
+                HostPattern::Suffix(domain) => table.below.entry(domain).or_default(),
+                HostPattern::Any => &mut table.any,
+            };
+            tree.add(&path, index);
+            table.paths.push(path);
         }
-        hosts.sort_by(|a, b| host_order(&a.host, &b.host));
-        for group in &mut hosts {
-            group.routes.sort_by(|a, b| path_order(&a.path, &b.path));
-        }
-        Self { hosts }
+        table
     }
 
     /// The route of a request, by its host as received and its path in normal form.
     pub fn find<'a>(&'a self, host: &str, path: &'a NormalPath) -> Option<RouteMatch<'a>> {
-        let route = self.first_match(host, path.as_str().as_bytes(), |_| true)?;
-        Some(RouteMatch { index: route.index, captures: Captures { pattern: &route.path, path } })
+        let index = self.first_match(host, path.as_str().as_bytes(), &|_| true)?;
+        Some(RouteMatch { index, captures: Captures { pattern: self.paths.get(index)?, path } })
     }
 
     /// The index of the route that a path takes as spelled: cut at each `/`, its literals compared octet by octet.
@@ -75,14 +66,48 @@ impl RouteTable {
             [path @ .., b'/'] if !path.is_empty() => path,
             path => path,
         };
-        self.first_match(host, spelled, |segment| !segment.is_empty()).map(|route| route.index)
+        self.first_match(host, spelled, &|segment| !segment.is_empty())
     }
 
-    fn first_match(&self, host: &str, path: &[u8], may_capture: impl Fn(&[u8]) -> bool) -> Option<&TableRoute> {
+    /// The indexes of the routes whose hosts and paths both have one in common with these, in ascending order.
+    pub fn overlapping(&self, host: &HostPattern, path: &PathPattern) -> Vec<usize> {
+        let mut found = Vec::new();
+        let mut look = |tree: &PathTree| tree.overlapping(path, &mut found);
+        match host {
+            HostPattern::Exact(name) => self.of_host(name).for_each(&mut look),
+            HostPattern::Suffix(domain) => {
+                let is_wider = |other: &String| HostPattern::Suffix(other.clone()).matches_name(domain);
+                let exact = self.exact.iter().filter(|(name, _)| host.matches_name(name));
+                let below = self.below.iter();
+                let below = below.filter(|(other, _)| *other == domain || host.matches_name(other) || is_wider(other));
+                exact.chain(below).for_each(|(_, tree)| look(tree));
+                look(&self.any);
+            }
+            HostPattern::Any => {
+                self.exact.values().chain(self.below.values()).for_each(&mut look);
+                look(&self.any);
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    fn first_match(&self, host: &str, path: &[u8], may_capture: &dyn Fn(&[u8]) -> bool) -> Option<usize> {
         let relative = path.strip_prefix(b"/")?;
-        let name = host_name(host);
-        let groups = self.hosts.iter().filter(|group| group.host.matches_name(name));
-        groups.flat_map(|group| &group.routes).find(|route| matches_path(&route.path, relative, &may_capture))
+        self.of_host(host_name(host)).find_map(|tree| tree.find(relative, may_capture))
+    }
+
+    /// The routes of a host, those of the narrowest pattern first.
+    fn of_host<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a PathTree> {
+        // Most hosts are in lower case, as the patterns are.
+        let is_lower = !name.bytes().any(|octet| octet.is_ascii_uppercase());
+        let name = if is_lower { Cow::Borrowed(name) } else { Cow::Owned(name.to_ascii_lowercase()) };
+        let exact = self.exact.get(&*name);
+        // No domain is looked for where none is configured.
+        let dots = if self.below.is_empty() { "" } else { &name };
+        let domains = dots.match_indices('.').filter(|(at, _)| *at > 0).filter_map(|(at, _)| dots.get(at + 1..));
+        let below: Vec<_> = domains.filter_map(|domain| self.below.get(domain)).collect();
+        exact.into_iter().chain(below).chain([&self.any])
     }
 }
 
@@ -107,27 +132,6 @@ impl<'a> Captures<'a> {
             }
         })
     }
-}
-
-/// Whether a pattern matches a path that is given without its leading slash.
-fn matches_path(pattern: &PathPattern, relative: &[u8], may_capture: impl Fn(&[u8]) -> bool) -> bool {
-    // An empty relative path is the root, which has no segment, not one empty segment.
-    let mut rest = if relative.is_empty() { None } else { Some(relative) };
-    for segment in pattern.segments() {
-        if matches!(segment, Segment::Rest(_)) {
-            return true;
-        }
-        let Some(remaining) = rest else { return false };
-        let mut parts = remaining.splitn(2, |&octet| octet == b'/');
-        let text = parts.next().unwrap_or_default();
-        rest = parts.next();
-        match segment {
-            Segment::Literal(literal) if literal.as_bytes() != text => return false,
-            Segment::Capture(_) if !may_capture(text) => return false,
-            _ => {}
-        }
-    }
-    rest.is_none()
 }
 
 #[cfg(test)]

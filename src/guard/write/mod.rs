@@ -29,6 +29,7 @@ use crate::{
         validators::Validators,
         verdict::Verdict,
     },
+    routing::table::RoutingTable,
     telemetry::Step,
     upstream::{
         BufferedBody, Transport,
@@ -76,6 +77,11 @@ impl Writes {
     pub(crate) fn renewed(&self, config: &Config, bodies: Bodies) -> Self {
         let replays = self.replays.clone();
         Self { replays, ..Self::new(Arc::clone(&self.leases), Arc::clone(&self.exchanger), config, bodies) }
+    }
+
+    /// Returns the table of the routes.
+    pub(crate) const fn table(&self) -> &Arc<RoutingTable> {
+        &self.related.table
     }
 
     /// Handles a write from its first verdict to the answer. The claim never waits for the client: the whole body

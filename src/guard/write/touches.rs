@@ -20,12 +20,12 @@ use tokio::time::Instant;
 
 use super::Writes;
 use crate::{
-    config::{Config, Route},
+    config::Config,
     core::{
         cause::Reason,
         refusal::Refusal,
         resource::{KeyParts, ResourceKey},
-        route::{RouteTable, WritesTo},
+        route::WritesTo,
         steps::{Outcome, touch},
         target::{PathParameters, normalize, same_origin_target, split_query},
     },
@@ -36,7 +36,7 @@ use crate::{
     },
     routing::{
         door::{Door, Head, decide},
-        table::{TablePlace, place, table},
+        table::{RoutingTable, TablePlace},
     },
     store::StoreError,
     upstream::references::reference_to_client,
@@ -48,18 +48,17 @@ const ATTEMPTS_MAX: usize = 1_000;
 
 /// The source of the keys of other resources.
 pub(crate) struct Related {
-    table: RouteTable,
-    routes: Vec<Arc<Route>>,
+    pub(super) table: Arc<RoutingTable>,
 }
 
 impl Related {
     pub(crate) fn new(config: &Config) -> Self {
-        Self { table: table(&config.routes), routes: config.routes.clone() }
+        Self { table: Arc::new(RoutingTable::new(&config.routes)) }
     }
 
     /// Decides where a request goes, as the door does.
     pub(super) fn door(&self, head: &Head<'_>) -> Door {
-        decide(&self.table, &self.routes, head)
+        decide(&self.table, head)
     }
 
     /// Returns the target that a template makes of these values of a body, with the query of the request.
@@ -77,7 +76,7 @@ impl Related {
         let (path, query) = split_query(target);
         let path = normalize(path, PathParameters::Keep).ok()?;
         let found = self.table.find(host, &path)?;
-        let TablePlace::Resource(_, route) = place(&self.routes, found.index) else { return None };
+        let TablePlace::Resource(_, route) = self.table.place(found.index) else { return None };
         route.guard.as_ref().filter(|guard| !guard.observe)?;
         let upstream_path = route.mapping.upstream_path(&path)?;
         let parts = KeyParts { host, path: &upstream_path, captures: &found.captures, query, headers };
