@@ -31,6 +31,7 @@ sys.path.insert(0, str(HERE / "load"))
 sys.dont_write_bytecode = True
 import first_byte  # noqa: E402, they lie beside the other parts of this program
 import postgres  # noqa: E402
+import sizes  # noqa: E402
 import stores  # noqa: E402
 import wrk  # noqa: E402
 RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target")) / "release"
@@ -78,6 +79,7 @@ def pairs(name, server, kind, base=""):
 PASS, LARGE_PASS, WRITE_PASS = "bare pingora", "bare pingora, 64 KiB", "bare pingora, PUT"
 BARE_304, BARE_412, BARE_PAIR = "bare pingora, local 304", "bare pingora, local 412", "bare pingora, two local 304"
 SILENT_412, SILENT_GET = "ifmatch, 412, silent", "ifmatch, GET, silent"
+FEW_ROUTES = "ifmatch, 412, 5 routes"
 GROUPS = {
     "reads": ("Reads of 1 KiB", [
         get(PASS, "bare", "/plain/small"),
@@ -135,6 +137,10 @@ GROUPS = {
         get("ifmatch, GET, with all of them", "telling", "/version/small", SILENT_GET, 1.15),
         get("ifmatch, GET, with metrics alone", "counting", "/version/small", SILENT_GET),
     ]),
+    "routes": (f"A 412 among {sizes.ROUTES:,} routes", [
+        stale(FEW_ROUTES, "guarded", "/version/small"),
+        stale(f"ifmatch, 412, {sizes.ROUTES:,} routes", "many", "/version/small", FEW_ROUTES, 1.05),
+    ]),
     "leases": ("A lease: acquired and released, a pair of requests", [
         pairs(BARE_PAIR, "bare_304", "/version/small"),
         pairs("ifmatch, `version`, exclusive, two local 304", "guarded", "/version/small", BARE_PAIR),
@@ -150,7 +156,7 @@ class Servers:
     def __init__(self, directory):
         self.directory = directory
         self.processes = {}
-        names = ["backend", "bare", "bare_304", "bare_412", "unguarded", "logged", "guarded", "telling", "counting", "leases", "redis", "nginx"]
+        names = ["backend", "bare", "bare_304", "bare_412", "unguarded", "logged", "guarded", "telling", "counting", "many", "leases", "redis", "nginx"]
         names += ["lua", "haproxy", "bare_streams", "streams", *stores.NAMES]
         self.ports = dict(zip(names, free_ports(len(names))))
 
@@ -172,6 +178,9 @@ class Servers:
         self.spawn("guarded", ifmatch("guarded.toml"), RUST_LOG="warn")
         self.spawn("telling", [RELEASE / "ifmatch", "run", self.telling("telling")])
         self.spawn("counting", [RELEASE / "ifmatch", "run", self.telling("counting")], RUST_LOG="warn")
+        many = self.file("guarded.toml", guarded=self.ports["many"])
+        many.write_text(many.read_text() + sizes.many_routes())
+        self.spawn("many", [RELEASE / "ifmatch", "run", many], RUST_LOG="warn")
         self.spawn("leases", ifmatch("leases.toml"), RUST_LOG="warn")
         self.spawn("nginx", nginx("nginx"))
         self.spawn("lua", nginx("lua"))
@@ -234,6 +243,12 @@ class Servers:
         """Memory of a server that is really there."""
         status = Path(f"/proc/{self.processes[name].pid}/status").read_text()
         return int(re.search(r"VmRSS:\s*(\d+) kB", status)[1]) * 1024
+
+    def pids(self, name):
+        """A server's processes."""
+        pid = self.processes[name].pid
+        tasks = Path(f"/proc/{pid}/task").glob("*/children")
+        return [pid, *(int(child) for file in tasks for child in file.read_text().split())]
 
     def program(self, name):
         """A program of this build."""
@@ -390,9 +405,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=int, default=1, help="of each measurement")
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}, held, first-byte, race, stores; default all")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}, held, sizes, first-byte, race, stores; default all")
     options = parser.parse_args()
-    wanted = options.groups or [*GROUPS, "held", "first-byte", "race", "stores"]
+    wanted = options.groups or [*GROUPS, "held", "sizes", "first-byte", "race", "stores"]
     missing = [program for program in ("wrk", "nginx", "haproxy", "redis-server", "etcd") if not shutil.which(program)]
     if missing:
         sys.exit(f"missing: {' '.join(missing)}; `make setup-bench` installs them")
@@ -414,6 +429,10 @@ def main():
                 print_group(title, rows, times)
             if "held" in wanted:
                 print_held_leases(servers)
+            if "sizes" in wanted:
+                sizes.print_check(Path(directory), servers.program("ifmatch"))
+                names = {"bare pingora": "bare", "ifmatch, unguarded": "unguarded", "ifmatch, guarded": "guarded"}
+                sizes.print_memory(servers, names | {"nginx": "nginx"})
             if "first-byte" in wanted:
                 servers.start_streams()
                 first_byte.print_table(servers.ports["bare_streams"], servers.ports["streams"])
