@@ -8,6 +8,8 @@ use std::{fs::File, io, os::unix::fs::FileExt, path::Path, sync::Arc};
 use bytes::Bytes;
 use tokio::{io::AsyncWriteExt, task::spawn_blocking};
 
+use crate::core::blocks::Extent;
+
 /// The number of bytes read from a spool file at a time. Each read is a visit to the blocking pool.
 const READ_BLOCK_BYTES: u64 = 256 * 1024;
 
@@ -20,9 +22,7 @@ pub(super) struct SpoolWriter {
 impl SpoolWriter {
     /// Creates an unlinked file in a directory.
     pub(super) async fn create(dir: &Path) -> io::Result<Self> {
-        let dir = dir.to_owned();
-        let file = spawn_blocking(move || tempfile::tempfile_in(dir)).await??;
-        Ok(Self { file: tokio::fs::File::from_std(file) })
+        Ok(Self { file: tokio::fs::File::from_std(create_file(dir).await?) })
     }
 
     /// Appends bytes. A disk error may appear only at the next call.
@@ -37,32 +37,45 @@ impl SpoolWriter {
     }
 }
 
-/// A position in a finished spool file. Positioned reads do not change the file, so several readers can share it.
+/// Creates an unlinked file in a directory.
+pub(super) async fn create_file(dir: &Path) -> io::Result<File> {
+    let dir = dir.to_owned();
+    spawn_blocking(move || tempfile::tempfile_in(dir)).await?
+}
+
+/// A position in parts of a spool file, which are read one after the other. Positioned reads do not change the file, so
+/// several readers can share it.
 #[derive(Debug)]
 pub(super) struct SpoolCursor {
     file: Arc<File>,
-    offset: u64,
-    len: u64,
+    parts: Arc<[Extent]>,
+    /// The place of the next part in `parts`.
+    next: usize,
+    /// The rest of the part that is being read.
+    rest: Extent,
 }
 
 impl SpoolCursor {
-    pub(super) fn start_of(file: &Arc<File>, len: u64) -> Self {
-        Self { file: Arc::clone(file), offset: 0, len }
+    pub(super) fn start_of(file: &Arc<File>, parts: &Arc<[Extent]>) -> Self {
+        let nothing = Extent { offset: 0, len: 0 };
+        Self { file: Arc::clone(file), parts: Arc::clone(parts), next: 0, rest: nothing }
     }
 
     /// The next bytes; empty at the end.
     pub(super) async fn next_block(&mut self) -> io::Result<Bytes> {
-        let size = usize::try_from(READ_BLOCK_BYTES.min(self.len - self.offset)).unwrap_or(0);
-        if size == 0 {
-            return Ok(Bytes::new());
+        while self.rest.len == 0 {
+            let Some(part) = self.parts.get(self.next) else { return Ok(Bytes::new()) };
+            self.rest = *part;
+            self.next += 1;
         }
-        let (file, offset) = (Arc::clone(&self.file), self.offset);
+        let (size, offset) = (READ_BLOCK_BYTES.min(self.rest.len), self.rest.offset);
+        let (file, capacity) = (Arc::clone(&self.file), usize::try_from(size).unwrap_or(0));
         let block = spawn_blocking(move || {
-            let mut block = vec![0; size];
+            let mut block = vec![0; capacity];
             file.read_exact_at(&mut block, offset).map(|()| block)
         })
         .await??;
-        self.offset += size as u64;
+        self.rest = Extent { offset: offset + size, len: self.rest.len - size };
         Ok(Bytes::from(block))
     }
 }
